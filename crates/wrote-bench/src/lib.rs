@@ -1,0 +1,4 @@
+//! Measuring how fast a disk takes data.
+
+pub mod result;
+pub mod stats;

@@ -1,0 +1,351 @@
+//! The result: one JSON document, `wrote.result/1`, described for people in `docs/results.md`.
+//!
+//! Keys carry their units, and a key that does not apply is left out, never null.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The name and version of this format.
+pub const SCHEMA: &str = "wrote.result/1";
+
+/// Everything that one run of `wrote` found out.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// `wrote.result/1`.
+    #[schemars(extend("const" = SCHEMA))]
+    pub schema: String,
+    /// The program that measured.
+    pub wrote: Program,
+    /// When the run began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// How long the run took, in seconds.
+    pub elapsed_s: f64,
+    /// The command line, as given.
+    pub command: Vec<String>,
+    /// The machine.
+    pub host: Host,
+    /// What lies under the path.
+    pub target: Target,
+    /// What was measured.
+    pub scenarios: Vec<Scenario>,
+    /// What the evidence of the run says, beside the numbers.
+    pub findings: Vec<Finding>,
+    /// How to write here.
+    pub advice: Vec<Advice>,
+}
+
+/// The program that measured.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Its version.
+    pub version: String,
+    /// The commit that it was built from, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Whether it was built with debug assertions, which makes its CPU figures worthless.
+    pub debug_build: bool,
+}
+
+/// The machine.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// The host's name.
+    pub hostname: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The processor, as it names itself.
+    pub cpu_model: String,
+    /// CPUs that the process may use.
+    pub cpus: u32,
+    /// Main memory, in bytes.
+    pub memory_bytes: u64,
+    /// The hypervisor or container, `none` where there is none that can be seen.
+    pub virtualization: String,
+    /// Whether io_uring may be used here: `yes`, or the kernel's reason why not.
+    pub io_uring: String,
+}
+
+/// What lies under the path.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// The folder that was written to.
+    pub path: String,
+    /// The file system's type.
+    pub filesystem: String,
+    /// Its mount options.
+    pub mount_options: Vec<String>,
+    /// Its size, in bytes.
+    pub capacity_bytes: u64,
+    /// What an ordinary user may still use, in bytes, before the run.
+    pub free_bytes: u64,
+    /// What the offset and length of a direct transfer must be multiples of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dio_offset_align_bytes: Option<u32>,
+    /// What the memory address of a direct transfer must be a multiple of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dio_memory_align_bytes: Option<u32>,
+    /// The block device, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<Device>,
+    /// Why there is no block device, where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_device_because: Option<String>,
+}
+
+/// A block device and its queue, as the kernel describes them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// The kernel's name of the device that the file system is on: `sda1`, `dm-0`.
+    pub name: String,
+    /// The whole disks below it, where it is a partition or a mapped device: `sda`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<String>,
+    /// The model, as the device names itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Its size, in bytes.
+    pub capacity_bytes: u64,
+    /// Whether the kernel takes it for a disk that turns.
+    pub rotational: bool,
+    /// The I/O scheduler in use.
+    pub scheduler: String,
+    /// The smallest unit that it addresses, in bytes.
+    pub logical_block_bytes: u32,
+    /// The smallest unit that it writes without reading first, in bytes.
+    pub physical_block_bytes: u32,
+    /// `write back` (a volatile cache: flushes matter) or `write through`.
+    pub write_cache: String,
+    /// Whether it takes writes with Force Unit Access.
+    pub fua: bool,
+    /// Whether it has poll queues.
+    pub io_poll: bool,
+    /// The queue's depth.
+    pub nr_requests: u32,
+}
+
+/// A question and the rows that answer it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Its name: `ladder`.
+    pub name: String,
+    /// The question that it answers.
+    pub question: String,
+    /// One row for each way that was measured.
+    pub rows: Vec<Row>,
+}
+
+/// One way of writing, measured several times.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// Its name, unique in the result: `stream/direct-io_uring`.
+    pub name: String,
+    /// The group in which it is compared: `stream` or `small`.
+    pub workload: String,
+    /// The way of writing, in words.
+    pub way: String,
+    /// What a write survives once it is acknowledged: `nothing`, `process-crash`, `os-crash`,
+    /// `power-loss`.
+    pub survives: String,
+    /// File bytes written by each run (the median, where runs are bounded by time).
+    pub bytes_per_run: u64,
+    /// What was asked, what was in effect, and why they differ.
+    pub settings: SettingsPair,
+    /// Each run, in the order in which they were made.
+    pub runs: Vec<Run>,
+    /// File bytes per second, over the runs.
+    pub throughput_bytes_per_s: Interval,
+    /// The latency of one write, over all runs.
+    pub latency_ns: Latency,
+}
+
+/// What was asked, what was in effect, and why they differ.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SettingsPair {
+    /// What was asked.
+    pub asked: Settings,
+    /// What was in effect.
+    pub effective: Settings,
+    /// Each step from the one to the other.
+    pub fallbacks: Vec<Fallback>,
+}
+
+/// The settings of one row, in fio's words.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// `write`: sequential writes.
+    pub rw: String,
+    /// `psync`, `io_uring`, or `threads` (a pool, where io_uring may not be used).
+    pub ioengine: String,
+    /// Bytes of one write.
+    pub bs_bytes: u64,
+    /// File bytes of one run, over all jobs.
+    pub size_bytes: u64,
+    /// Writes in flight at once, of one job. In `effective`: the most that were reached.
+    pub iodepth: u32,
+    /// Threads, each with a file of its own.
+    pub numjobs: u32,
+    /// Whether the page cache is bypassed.
+    pub direct: bool,
+    /// When a flush happens: `none`, `fdatasync-at-end`, `fdatasync-each`, `o_dsync-each`.
+    pub sync: String,
+    /// What the file's blocks are when the clock starts: `new`, `allocated`, or `written` (the same
+    /// file overwritten).
+    pub blocks: String,
+    /// Whether the buffers are registered with the ring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registered_buffers: Option<bool>,
+    /// Whether the file is registered with the ring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registered_files: Option<bool>,
+    /// The ring's set-up flags that the kernel took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring_flags: Option<Vec<String>>,
+}
+
+/// A step from what was asked to what worked.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fallback {
+    /// What was wanted: `io_uring`.
+    pub wanted: String,
+    /// What was got instead: `threads`.
+    pub got: String,
+    /// The kernel's reason: `io_uring_setup: Operation not permitted (os error 1)`.
+    pub because: String,
+}
+
+/// One run of one row.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// File bytes written.
+    pub bytes: u64,
+    /// From the first write to the last acknowledgement, in seconds.
+    pub elapsed_s: f64,
+    /// `bytes / elapsed_s`.
+    pub throughput_bytes_per_s: f64,
+    /// Writes per second.
+    pub iops: f64,
+    /// CPU seconds in user space, of the whole process.
+    pub cpu_user_s: f64,
+    /// CPU seconds in the kernel for the process.
+    pub cpu_system_s: f64,
+    /// Voluntary and involuntary context switches.
+    pub context_switches: u64,
+    /// Bytes that the block device was written in the run, by anyone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_written_bytes: Option<u64>,
+    /// Bytes that were read from the block device in the run, by anyone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_read_bytes: Option<u64>,
+    /// The process's peak resident memory, in bytes.
+    pub max_rss_bytes: u64,
+    /// The largest number of writes in flight that was seen.
+    pub iodepth_reached: u32,
+}
+
+/// A median and its 95 % confidence interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Interval {
+    /// The median over the runs.
+    pub median: f64,
+    /// The interval's lower end.
+    pub ci95_low: f64,
+    /// The interval's upper end.
+    pub ci95_high: f64,
+}
+
+/// Latencies of one operation, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Latency {
+    /// The least.
+    pub min: u64,
+    /// The mean.
+    pub mean: f64,
+    /// Half were at most this.
+    pub p50: u64,
+    /// 90 % were at most this.
+    pub p90: u64,
+    /// 95 % were at most this.
+    pub p95: u64,
+    /// 99 % were at most this.
+    pub p99: u64,
+    /// 99.9 % were at most this.
+    pub p99_9: u64,
+    /// The greatest.
+    pub max: u64,
+    /// How many operations.
+    pub count: u64,
+}
+
+/// How much a finding weighs.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Good to know.
+    Info,
+    /// The numbers mean less than they seem to.
+    Warning,
+}
+
+/// Something that the evidence of the run says, beside the numbers.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Finding {
+    /// A stable name: `ram-not-disk`. Each is explained in `docs/findings.md`.
+    pub id: String,
+    /// How much it weighs.
+    pub severity: Severity,
+    /// The finding in plain words.
+    pub text: String,
+    /// The figures that it rests on.
+    pub evidence: BTreeMap<String, serde_json::Value>,
+}
+
+/// How to write here, for one purpose.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Advice {
+    /// The purpose: `streaming`, `small durable records`, `data that may be lost`.
+    #[serde(rename = "for")]
+    pub purpose: String,
+    /// What to do.
+    #[serde(rename = "do")]
+    pub action: String,
+    /// The measured reason.
+    pub because: String,
+    /// How, in Rust.
+    pub code: String,
+}
+
+impl Row {
+    /// CPU seconds, user and kernel, that a gigabyte (10^9 bytes) costs: the median over the runs.
+    pub fn cpu_s_per_gb(&self) -> f64 {
+        let costs: Vec<f64> = self
+            .runs
+            .iter()
+            .filter(|run| run.bytes > 0)
+            .map(|run| (run.cpu_user_s + run.cpu_system_s) / (run.bytes as f64 / 1e9))
+            .collect();
+        crate::stats::median(&costs)
+    }
+}
+
+/// The JSON Schema of [`Document`].
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Document).into()
+}

@@ -1,0 +1,141 @@
+//! One error type for everything that touches a disk: what was tried, where, and the kernel's words.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What was tried on a file when an operation failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Action {
+    /// `open(2)`.
+    Open,
+    /// A read.
+    Read,
+    /// A write, flushed or not.
+    Write,
+    /// `fdatasync(2)`.
+    Fdatasync,
+    /// `fsync(2)`.
+    Fsync,
+    /// `fallocate(2)`.
+    Fallocate,
+    /// Looking at the path: `statx(2)`, `statfs(2)`, `/proc`, `/sys`.
+    Examine,
+}
+
+impl Action {
+    fn as_str(self) -> &'static str {
+        match self {
+            Action::Open => "open",
+            Action::Read => "read",
+            Action::Write => "write",
+            Action::Fdatasync => "fdatasync",
+            Action::Fsync => "fsync",
+            Action::Fallocate => "fallocate",
+            Action::Examine => "examine",
+        }
+    }
+}
+
+/// Why an operation on a file, or the making of an engine, failed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The kernel (or the simulated disk) refused an operation on a file.
+    #[error("{}: {} {}: {}", path.display(), action.as_str(), place(*offset), words(*errno))]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: Action,
+        /// The byte offset in the file, where the action has one.
+        offset: Option<u64>,
+        /// The kernel's error number.
+        errno: i32,
+    },
+    /// An earlier flush of this file failed: what was written since the flush before is in doubt,
+    /// and no later flush can be trusted (W2).
+    #[error("{}: an earlier flush failed, nothing more is written: {}", path.display(), words(*errno))]
+    Poisoned {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's error number of the flush that failed.
+        errno: i32,
+    },
+    /// A direct operation was asked for at an offset, or of a length, that the file does not take.
+    #[error("{}: {} {}: offset and length must be multiples of {align_bytes} bytes", path.display(), action.as_str(), place(Some(*offset)))]
+    Alignment {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: Action,
+        /// The offset asked for.
+        offset: u64,
+        /// What offset and length must be multiples of.
+        align_bytes: u32,
+    },
+    /// The engine itself could not be made or run.
+    #[error("{what}: {}", words(*errno))]
+    Engine {
+        /// What failed.
+        what: &'static str,
+        /// The kernel's error number.
+        errno: i32,
+    },
+}
+
+impl Error {
+    /// An error of the kernel's about `path`.
+    pub fn file(path: &Path, action: Action, offset: Option<u64>, error: &io::Error) -> Error {
+        Error::File { path: path.to_owned(), action, offset, errno: errno_of(error) }
+    }
+
+    /// The kernel's error number; `EINVAL` for [`Error::Alignment`].
+    pub fn errno(&self) -> i32 {
+        match self {
+            Error::File { errno, .. }
+            | Error::Poisoned { errno, .. }
+            | Error::Engine { errno, .. } => *errno,
+            Error::Alignment { .. } => rustix::io::Errno::INVAL.raw_os_error(),
+        }
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> io::Error {
+        io::Error::new(io::Error::from_raw_os_error(error.errno()).kind(), error)
+    }
+}
+
+/// The kernel's error number inside an I/O error; `EIO` where it has none.
+pub(crate) fn errno_of(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error())
+}
+
+fn words(errno: i32) -> io::Error {
+    io::Error::from_raw_os_error(errno)
+}
+
+fn place(offset: Option<u64>) -> String {
+    offset.map_or(String::new(), |offset| format!("at byte {offset}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_was_tried_where_and_the_kernels_own_words() {
+        let error = Error::file(
+            Path::new("/data/file"),
+            Action::Write,
+            Some(4096),
+            &io::Error::from_raw_os_error(28),
+        );
+        assert_eq!(
+            error.to_string(),
+            "/data/file: write at byte 4096: No space left on device (os error 28)"
+        );
+        assert_eq!(io::Error::from(error).kind(), io::ErrorKind::StorageFull);
+    }
+}

@@ -1,0 +1,7 @@
+//! Writes to a disk at the device's limit.
+
+pub mod error;
+pub mod sync;
+
+pub use error::{Action, Error};
+pub use sync::{Acknowledged, Survives};
