@@ -1,4 +1,11 @@
 //! Measuring how fast a disk takes data.
 
+mod bench;
+mod error;
 pub mod result;
 pub mod stats;
+mod stop;
+
+pub use bench::{Announcement, Listed, Observer, Progress, Request, bench, catalogue};
+pub use error::Error;
+pub use stop::Stop;
