@@ -1,5 +1,6 @@
 //! Writes to a disk at the device's limit.
 
+pub mod device;
 pub mod error;
 pub mod sync;
 
