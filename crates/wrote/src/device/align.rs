@@ -19,10 +19,11 @@ pub struct Alignment {
 /// From `statx(2)` with `STATX_DIOALIGN` (Linux 6.1: ext4, XFS, F2FS and block devices; later
 /// others). Where the kernel does not say:
 ///
-/// - Btrfs: the file system's block, since it writes what is aligned to less through the page cache;
+/// - Btrfs, or an overlay, which may lie on one: the file system's block. Btrfs takes less too, but
+///   writes it through the page cache;
 /// - another file system on a block device: the device's logical block;
 /// - no block device: a page, which suits all that take direct I/O at all. tmpfs takes `O_DIRECT`
-///   since Linux 6.6, and whatever the alignment, since it goes through the page cache as before.
+///   (Linux 6.6) at any offset and length, since it copies as before; 6.18 still tells no alignment.
 ///
 /// An answer is no promise that direct I/O works: where the kernel does not say, only the open or
 /// the first transfer tells.
@@ -50,7 +51,7 @@ fn presumed_bytes(file: &File, target: &Target) -> u32 {
     let page_bytes = rustix::param::page_size() as u32;
     match &target.backing {
         Backing::None { .. } => page_bytes,
-        Backing::Block(device) if target.filesystem == "btrfs" => {
+        Backing::Block(device) if matches!(target.filesystem.as_str(), "btrfs" | "overlay") => {
             let block = rustix::fs::fstatvfs(file).ok().and_then(|fs| fs.f_bsize.try_into().ok());
             block.unwrap_or(page_bytes).max(device.logical_block_bytes)
         }
