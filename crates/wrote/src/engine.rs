@@ -361,7 +361,17 @@ impl Engine {
             Op::Fsync { .. } => (Kind::Fsync, 0, 0, None),
             Op::Fallocate { offset, len, .. } => (Kind::Fallocate, offset, len, None),
         };
-        InFlight { user_data, kind, file, offset, len, buffer, moved: 0, fruitless: 0, direct: false }
+        InFlight {
+            user_data,
+            kind,
+            file,
+            offset,
+            len,
+            buffer,
+            moved: 0,
+            fruitless: 0,
+            direct: false,
+        }
     }
 
     /// Why an operation is not even tried.

@@ -21,7 +21,8 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, Open
     if !options.direct {
         return Ok((file, Opened { direct: false, refused: None, align_bytes: 1 }));
     }
-    let refused = |file, errno| (file, Opened { direct: false, refused: Some(errno), align_bytes: 1 });
+    let refused =
+        |file, errno| (file, Opened { direct: false, refused: Some(errno), align_bytes: 1 });
     let direct = cached(&mut OpenOptions::new())
         .custom_flags(OFlags::DIRECT.bits().cast_signed())
         .open(path)

@@ -8,7 +8,7 @@ use super::op::Kind;
 use super::{Effective, Options};
 use crate::buffer::Pool;
 use crate::error::errno_of;
-use io_uring::types::{Fd, Fixed, FsyncFlags};
+use io_uring::types::{Fd, FsyncFlags};
 use io_uring::{Builder, IoUring, Probe, opcode, squeue};
 use std::io;
 use std::os::fd::RawFd;
@@ -20,18 +20,18 @@ const REGISTERED_BYTES_MAX: usize = 1 << 30;
 const RWF_DSYNC: i32 = 2;
 
 /// A set-up flag: its name in `io_uring_setup(2)`, and how the builder asks for it.
-type Flag = (&'static str, fn(&mut Builder));
+type Flag = (&'static str, fn(&mut Builder) -> &mut Builder);
 
 /// Sets of flags from the newest kernel's to the oldest's; the first that the kernel takes is used.
 /// NO_SQARRAY came with Linux 6.6, DEFER_TASKRUN with 6.1, SINGLE_ISSUER with 6.0, COOP_TASKRUN
 /// and TASKRUN_FLAG with 5.19, SUBMIT_ALL with 5.18.
 const FLAGS: &[&[Flag]] = {
-    const NO_SQARRAY: Flag = ("NO_SQARRAY", |b| drop(b.setup_no_sqarray()));
-    const DEFER: Flag = ("DEFER_TASKRUN", |b| drop(b.setup_defer_taskrun()));
-    const SINGLE: Flag = ("SINGLE_ISSUER", |b| drop(b.setup_single_issuer()));
-    const COOP: Flag = ("COOP_TASKRUN", |b| drop(b.setup_coop_taskrun()));
-    const TASKRUN: Flag = ("TASKRUN_FLAG", |b| drop(b.setup_taskrun_flag()));
-    const ALL: Flag = ("SUBMIT_ALL", |b| drop(b.setup_submit_all()));
+    const NO_SQARRAY: Flag = ("NO_SQARRAY", |b| b.setup_no_sqarray());
+    const DEFER: Flag = ("DEFER_TASKRUN", |b| b.setup_defer_taskrun());
+    const SINGLE: Flag = ("SINGLE_ISSUER", |b| b.setup_single_issuer());
+    const COOP: Flag = ("COOP_TASKRUN", |b| b.setup_coop_taskrun());
+    const TASKRUN: Flag = ("TASKRUN_FLAG", |b| b.setup_taskrun_flag());
+    const ALL: Flag = ("SUBMIT_ALL", |b| b.setup_submit_all());
     &[
         &[SINGLE, DEFER, TASKRUN, ALL, NO_SQARRAY],
         &[SINGLE, DEFER, TASKRUN, ALL],
@@ -59,8 +59,8 @@ impl Uring {
         pool: &Pool,
         effective: &mut Effective,
     ) -> Result<Uring, Refused> {
-        let (ring, flags) = set_up(options.iodepth)
-            .map_err(|error| Refused(format!("io_uring_setup: {error}")))?;
+        let (ring, flags) =
+            set_up(options.iodepth).map_err(|error| Refused(format!("io_uring_setup: {error}")))?;
         check_operations(&ring)?;
         effective.ring_flags = flags;
         let mut uring = Uring { ring, registered_files: false, registered_buffers: false };
@@ -137,10 +137,12 @@ impl Uring {
     }
 
     fn collect(&mut self, done: &mut Vec<Done>) {
-        done.extend(self.ring.completion().map(|entry| Done {
-            token: entry.user_data() as u32,
-            result: entry.result().into(),
-        }));
+        done.extend(
+            self.ring.completion().map(|entry| Done {
+                token: entry.user_data() as u32,
+                result: entry.result().into(),
+            }),
+        );
     }
 }
 
