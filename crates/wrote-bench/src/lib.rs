@@ -5,6 +5,7 @@ mod error;
 pub mod result;
 pub mod stats;
 mod stop;
+pub mod units;
 
 pub use bench::{Announcement, Listed, Observer, Progress, Request, bench, catalogue};
 pub use error::Error;
