@@ -6,6 +6,7 @@ pub mod result;
 pub mod stats;
 mod stop;
 pub mod units;
+pub mod usage;
 
 pub use bench::{Announcement, Listed, Observer, Progress, Request, bench, catalogue};
 pub use error::Error;
