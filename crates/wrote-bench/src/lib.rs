@@ -2,6 +2,7 @@
 
 mod bench;
 mod error;
+pub mod host;
 pub mod result;
 pub mod stats;
 mod stop;
