@@ -1,6 +1,7 @@
 //! Measuring how fast a disk takes data.
 
 mod bench;
+pub mod data;
 mod error;
 pub mod host;
 pub mod result;
