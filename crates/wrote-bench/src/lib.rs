@@ -5,6 +5,7 @@ pub mod data;
 mod error;
 pub mod host;
 pub mod result;
+pub mod scratch;
 pub mod stats;
 mod stop;
 pub mod units;
