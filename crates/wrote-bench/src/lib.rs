@@ -6,6 +6,7 @@ mod error;
 pub mod host;
 pub mod result;
 pub mod scratch;
+pub mod space;
 pub mod stats;
 mod stop;
 pub mod units;
