@@ -3,8 +3,11 @@
 mod bench;
 pub mod data;
 mod error;
+pub mod findings;
 pub mod host;
 pub mod result;
+#[cfg(test)]
+mod sample;
 pub mod scratch;
 pub mod space;
 pub mod stats;
