@@ -1,5 +1,6 @@
 //! Measuring how fast a disk takes data.
 
+pub mod advice;
 mod bench;
 pub mod data;
 mod error;
