@@ -53,6 +53,8 @@ impl Drop for Reporter {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
+            // On a terminal the result follows: an empty line keeps the two apart.
+            let _ = writeln!(stderr());
         }
     }
 }

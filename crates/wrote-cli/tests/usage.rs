@@ -144,6 +144,21 @@ fn a_clean_folder_has_nothing_to_clean() {
 }
 
 #[test]
+fn what_a_killed_run_left_is_listed_and_removed_and_nothing_else() {
+    // W7
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    // Killed before it had made its first file.
+    fs::create_dir(path(".wrote-abc123")).expect("a folder");
+    fs::create_dir(path(".wrote-not-a-run")).expect("a folder");
+    fs::write(path("precious"), "data").expect("a file");
+    let said = answer(&["clean", folder.path().to_str().expect("a path in UTF-8")]);
+    assert_eq!(said, format!("removed {} (0 B)\n", path(".wrote-abc123").display()));
+    assert!(!path(".wrote-abc123").exists());
+    assert!(path(".wrote-not-a-run").exists() && path("precious").exists());
+}
+
+#[test]
 fn help_is_an_answer_with_examples() {
     assert!(answer(&["--help"]).contains("Examples:"));
     let help = answer(&["bench", "--help"]);
