@@ -1,9 +1,19 @@
 //! The main job: from what was asked to the result document.
 
-use crate::result::Document;
-use crate::{Error, Stop};
+use crate::findings::Evidence;
+use crate::ladder::{self, WAYS, Way};
+use crate::plan::Plan;
+use crate::result::{Document, Program, SCHEMA, Scenario};
+use crate::scratch::{self, Scratch};
+use crate::session::{Outcome, Session, device_of};
+use crate::{Error, Stop, advice, findings, host, units};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use wrote::Engine;
+use wrote::device::{self, BlockDevice};
+
+/// What a run takes with making ready and clearing up, for the estimate that is said before.
+const RUN_ESTIMATE: Duration = Duration::from_millis(550);
 
 /// What was asked of a benchmark. Values left `None` are chosen from what lies under the path.
 #[derive(Clone, Debug)]
@@ -96,12 +106,92 @@ pub trait Observer {
 impl Observer for () {}
 
 /// Measures, and says what it found.
+///
+/// The rows are run in turn, every second round backwards (M8), in a folder that is made below
+/// [`Request::path`] and removed at the end, on an error, and when `stop` is raised.
+///
+/// # Errors
+///
+/// [`Error::Usage`] when what was asked makes no sense, [`Error::Interrupted`] when `stop` was
+/// raised, else [`Error::Failed`].
 pub fn bench(
-    _request: &Request,
-    _stop: &Stop,
-    _observer: &mut dyn Observer,
+    request: &Request,
+    stop: &Stop,
+    observer: &mut dyn Observer,
 ) -> Result<Document, Error> {
-    Err(Error::Failed("not built yet".into()))
+    let began = Instant::now();
+    let started_at = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())
+        .expect("the present is a time");
+    scratch::check_folder(&request.path)?;
+    let target = device::examine(&request.path)?;
+    let plan = Plan::new(request, &target)?;
+    let leftovers = tell_leftovers(request, observer);
+    let scratch = Scratch::make(&request.path)?;
+    observer.announce(&Announcement {
+        folder: scratch.path().to_owned(),
+        space_bytes_max: plan.space_bytes_max(),
+        written_bytes_max: plan.written_bytes_max(),
+        runs: plan.runs_total(),
+        estimated: plan.time.min(RUN_ESTIMATE) * plan.runs_total(),
+    });
+    let mut session = Session::new(&plan, &target, &scratch, stop);
+    session.calibrate()?;
+    session.rounds(observer)?;
+    let host = host::host(Engine::probe_io_uring().err().unwrap_or_else(|| "yes".into()));
+    let Outcome { target: shown, rows, generator_bytes_per_s, written_bytes } = session.finish();
+    if request.keep {
+        let folder = scratch.keep();
+        observer.note(&format!("the test files are in {}", folder.display()));
+    } else {
+        scratch.remove()?;
+    }
+    let evidence = Evidence {
+        target: &shown,
+        rows: &rows,
+        debug_build: cfg!(debug_assertions),
+        device_counts: device_of(&target).is_some_and(BlockDevice::counts),
+        in_memory: target.in_memory,
+        generator_bytes_per_s,
+        written_bytes_total: written_bytes,
+        memory_bytes: host.memory_bytes,
+        leftovers,
+    };
+    let (findings, advice) = (findings::find(&evidence), advice::advise(&evidence));
+    Ok(Document {
+        schema: SCHEMA.into(),
+        wrote: Program {
+            version: env!("CARGO_PKG_VERSION").into(),
+            commit: request.commit.clone(),
+            debug_build: cfg!(debug_assertions),
+        },
+        started_at: started_at.to_string(),
+        elapsed_s: began.elapsed().as_secs_f64(),
+        command: request.command.clone(),
+        host,
+        target: shown,
+        scenarios: vec![Scenario {
+            name: ladder::NAME.into(),
+            question: ladder::QUESTION.into(),
+            rows,
+        }],
+        findings,
+        advice,
+    })
+}
+
+/// Says what killed runs left, and how to remove it.
+fn tell_leftovers(request: &Request, observer: &mut dyn Observer) -> Vec<String> {
+    let dead = scratch::leftovers(&request.path).into_iter().filter(|left| !left.alive);
+    dead.map(|left| {
+        let path = left.path.display().to_string();
+        observer.note(&format!(
+            "{path} was left by a run that was killed ({}); `wrote clean {}` removes it",
+            units::bytes(left.size_bytes),
+            request.path.display()
+        ));
+        path
+    })
+    .collect()
 }
 
 /// A row that can be asked for by name.
@@ -119,5 +209,11 @@ pub struct Listed {
 
 /// Everything that `Request::only` may name, in the order in which it is measured.
 pub fn catalogue() -> Vec<Listed> {
-    Vec::new()
+    let listed = |way: &Way| Listed {
+        scenario: ladder::NAME,
+        row: way.name,
+        way: way.words,
+        survives: way.survives_at_best(),
+    };
+    WAYS.iter().map(listed).collect()
 }

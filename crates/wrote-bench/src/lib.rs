@@ -6,15 +6,21 @@ pub mod data;
 mod error;
 pub mod findings;
 pub mod host;
+mod job;
+mod ladder;
+mod plan;
 pub mod result;
+mod run;
 #[cfg(test)]
 mod sample;
 pub mod scratch;
+mod session;
 pub mod space;
 pub mod stats;
 mod stop;
 pub mod units;
 pub mod usage;
+mod worker;
 
 pub use bench::{Announcement, Listed, Observer, Progress, Request, bench, catalogue};
 pub use error::Error;

@@ -62,6 +62,11 @@ impl Scratch {
         self.path.join(format!("job-{job}.data"))
     }
 
+    /// The file that is locked: a file of the run's that is there from the start.
+    pub(crate) fn lock_file(&self) -> PathBuf {
+        self.path.join(lock::NAME)
+    }
+
     /// Removes the folder. What the run did not make is left where it is, and the error names it.
     pub fn remove(mut self) -> Result<(), Error> {
         self.remove_once()
@@ -94,7 +99,7 @@ impl Drop for Scratch {
 }
 
 /// Refuses what is not a folder, with the reason.
-fn check_folder(parent: &Path) -> Result<(), Error> {
+pub(crate) fn check_folder(parent: &Path) -> Result<(), Error> {
     let shown = parent.display();
     let metadata = std::fs::metadata(parent).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::Usage(format!("{shown}: does not exist")),

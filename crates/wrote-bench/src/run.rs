@@ -1,0 +1,213 @@
+//! One run of one way: files are made ready, the clock runs, what it cost is counted, all is cleared.
+
+use crate::job::{Blocks, Job};
+use crate::result::{Fallback, Run, Settings};
+use crate::usage::Usage;
+use crate::worker::{Worker, Written, histogram};
+use crate::{Error, Stop};
+use hdrhistogram::Histogram;
+use rand::TryRng;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+use wrote::device::{BlockDevice, Counters};
+use wrote::{Effective, Engine, FileOptions, Op, Options};
+
+/// A prefetch of data for each write that is in flight would double the memory; this much is always
+/// there, so that a single buffer does not repeat what the one before it held.
+const POOL_BYTES_MIN: u64 = 1 << 20;
+
+/// What one run gave.
+pub(crate) struct Measured {
+    pub run: Run,
+    pub latencies: Histogram<u64>,
+    /// What was in effect, with the depth that was reached.
+    pub effective: Settings,
+    pub fallbacks: Vec<Fallback>,
+}
+
+/// Where and within which bounds a run is made.
+pub(crate) struct Place<'a> {
+    /// The files of the jobs, one each.
+    pub files: &'a [PathBuf],
+    /// The device whose counters are read (M7).
+    pub device: Option<&'a BlockDevice>,
+    /// How long the clock may run, a last flush not counted.
+    pub time: Duration,
+    pub stop: &'a Stop,
+}
+
+/// Makes one run. The files are left as they are afterwards.
+pub(crate) fn run(job: &Job, place: &Place) -> Result<Measured, Error> {
+    let threads = job.numjobs as usize;
+    // Main and workers meet when all are ready, when the clock starts, when all are done, and when
+    // everything is counted: making ready and clearing up cost nobody's CPU time.
+    let barrier = Barrier::new(threads + 1);
+    let (parts, usage, counters) = std::thread::scope(|scope| {
+        let workers: Vec<_> = place.files[..threads]
+            .iter()
+            .map(|path| scope.spawn(|| work(job, path, place, &barrier)))
+            .collect();
+        barrier.wait();
+        let counters_before = counters(place.device);
+        let usage_before = Usage::now();
+        barrier.wait();
+        barrier.wait();
+        let usage = Usage::now().since(&usage_before);
+        let counters =
+            counters(place.device).zip(counters_before).map(|(after, before)| after.since(&before));
+        barrier.wait();
+        let join = |worker: std::thread::ScopedJoinHandle<Result<Part, Error>>| {
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        // All are waited for before the first error is told.
+        let parts: Vec<Result<Part, Error>> = workers.into_iter().map(join).collect();
+        (parts, usage, counters)
+    });
+    let parts = parts.into_iter().collect::<Result<Vec<Part>, Error>>()?;
+    place.stop.check()?;
+    Ok(measured(job, parts, usage, counters))
+}
+
+fn counters(device: Option<&BlockDevice>) -> Option<Counters> {
+    device.filter(|device| device.counts())?.counters().ok()
+}
+
+/// What one thread gave.
+struct Part {
+    written: Written,
+    effective: Effective,
+    direct: bool,
+    blocks: Blocks,
+    fallbacks: Vec<Fallback>,
+}
+
+/// What a thread has ready when the clock starts.
+struct Ready<'a> {
+    worker: Worker<'a>,
+    blocks: Blocks,
+    fallbacks: Vec<Fallback>,
+}
+
+fn work(job: &Job, path: &Path, place: &Place, barrier: &Barrier) -> Result<Part, Error> {
+    let ready = make_ready(job, path, place);
+    barrier.wait();
+    barrier.wait();
+    let written = ready.and_then(|mut ready| Ok((ready.worker.write()?, ready)));
+    barrier.wait();
+    barrier.wait();
+    let (written, Ready { worker, blocks, mut fallbacks }) = written?;
+    let engine = &worker.engine;
+    fallbacks.extend(engine.effective().fallbacks.iter().map(|step| Fallback {
+        wanted: step.wanted.into(),
+        got: step.got.into(),
+        because: step.because.clone(),
+    }));
+    let direct = engine.is_direct(worker.file);
+    Ok(Part { written, effective: engine.effective().clone(), direct, blocks, fallbacks })
+}
+
+fn make_ready<'a>(job: &'a Job, path: &Path, place: &'a Place) -> Result<Ready<'a>, Error> {
+    let mut options = Options::new(job.ioengine, job.iodepth, job.bs_bytes as usize);
+    options.buffers = options.buffers.max((POOL_BYTES_MIN / job.bs_bytes) as u32);
+    let mut engine = Engine::open(&options)?;
+    let create_new = job.blocks != Blocks::Written;
+    let file =
+        engine.open_file(path, &FileOptions { create_new, write: true, direct: job.direct })?;
+    let (mut blocks, mut fallbacks) = (job.blocks, Vec::new());
+    if job.blocks == Blocks::Allocated {
+        engine.queue(0, Op::Fallocate { file, offset: 0, len: job.file_bytes() });
+        match engine.drain() {
+            Ok(()) => {}
+            Err(error) if cannot_allocate(error.errno()) => {
+                blocks = Blocks::New;
+                fallbacks.push(Fallback {
+                    wanted: "allocated blocks".into(),
+                    got: "new blocks".into(),
+                    because: format!("fallocate: {}", io::Error::from_raw_os_error(error.errno())),
+                });
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let deadline = Instant::now() + place.time;
+    let worker = Worker::new(engine, file, job, seed(), deadline, place.stop)?;
+    Ok(Ready { worker, blocks, fallbacks })
+}
+
+/// The file system has no `fallocate(2)`.
+fn cannot_allocate(errno: i32) -> bool {
+    use rustix::io::Errno;
+    [Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|known| known.raw_os_error() == errno)
+}
+
+/// Another run's data is never the same (M2).
+fn seed() -> u64 {
+    rand::rngs::SysRng.try_next_u64().unwrap_or_else(|_| {
+        // No getrandom(2): the clock tells two runs apart too.
+        std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos() as u64)
+    })
+}
+
+fn measured(job: &Job, parts: Vec<Part>, usage: Usage, counters: Option<Counters>) -> Measured {
+    let began = parts.iter().map(|part| part.written.began).min();
+    let ended = parts.iter().map(|part| part.written.ended).max();
+    let elapsed = ended.zip(began).map_or(Duration::ZERO, |(end, begin)| end - begin);
+    let elapsed_s = elapsed.as_secs_f64().max(1e-9);
+    let bytes: u64 = parts.iter().map(|part| part.written.bytes).sum();
+    let mut latencies = histogram();
+    for part in &parts {
+        latencies.add(&part.written.latencies).expect("all histograms have the same bounds");
+    }
+    let first = &parts[0];
+    let mut fallbacks: Vec<Fallback> =
+        parts.iter().flat_map(|part| part.fallbacks.clone()).collect();
+    fallbacks.sort();
+    fallbacks.dedup();
+    let iodepth_reached =
+        parts.iter().map(|part| part.effective.iodepth_reached).max().unwrap_or_default();
+    let ring = |is: bool| (first.effective.ioengine == wrote::Ioengine::IoUring).then_some(is);
+    let flags = first.effective.ring_flags.iter().map(|flag| (*flag).to_owned()).collect();
+    let effective = Settings {
+        ioengine: first.effective.ioengine.as_str().into(),
+        iodepth: iodepth_reached,
+        direct: parts.iter().all(|part| part.direct),
+        blocks: Job { blocks: first.blocks, ..*job }.asked().blocks,
+        registered_buffers: ring(first.effective.registered_buffers),
+        registered_files: ring(first.effective.registered_files),
+        ring_flags: ring(true).map(|_| flags),
+        ..job.asked()
+    };
+    let run = Run {
+        bytes,
+        elapsed_s,
+        throughput_bytes_per_s: bytes as f64 / elapsed_s,
+        iops: latencies.len() as f64 / elapsed_s,
+        cpu_user_s: usage.cpu_user_s,
+        cpu_system_s: usage.cpu_system_s,
+        context_switches: usage.context_switches,
+        device_written_bytes: counters.map(|counters| counters.written_bytes),
+        device_read_bytes: counters.map(|counters| counters.read_bytes),
+        max_rss_bytes: usage.max_rss_bytes,
+        iodepth_reached,
+    };
+    Measured { run, latencies, effective, fallbacks }
+}
+
+/// Removes the files, and waits until the file system has let go of them: what the next run measures
+/// is its own writes alone.
+pub(crate) fn clear(files: &[PathBuf], folder: &Path) -> Result<(), Error> {
+    for file in files {
+        match std::fs::remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::Failed(format!("{}: unlink: {error}", file.display())));
+            }
+            _ => {}
+        }
+    }
+    // A folder that can't be flushed (some FUSE) has nothing to let go of.
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(())
+}

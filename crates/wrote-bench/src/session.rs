@@ -1,0 +1,291 @@
+//! The rounds of a benchmark: every row in turn, and what they add up to.
+
+use crate::bench::{Observer, Progress};
+use crate::data::Data;
+use crate::job::{Blocks, Flush, Job};
+use crate::ladder::{Sizes, Way, Workload};
+use crate::plan::{CALIBRATION_TIME, Plan};
+use crate::result::{self, Fallback, Row, Run, Settings, SettingsPair};
+use crate::run::{self, Measured, Place};
+use crate::scratch::Scratch;
+use crate::worker::histogram;
+use crate::{Error, Stop, stats};
+use hdrhistogram::Histogram;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use wrote::Ioengine;
+use wrote::device::{Backing, BlockDevice, Target};
+
+/// Files with numbers from here on are written over by every round, and stay until the end.
+const SETTLED_STREAM: u32 = 1000;
+const SETTLED_SMALL: u32 = 2000;
+
+/// A benchmark while it runs.
+pub(crate) struct Session<'a> {
+    plan: &'a Plan,
+    target: &'a Target,
+    scratch: &'a Scratch,
+    stop: &'a Stop,
+    stream: Sizes,
+    small: Sizes,
+    rows: Vec<RowSoFar>,
+    generator_bytes_per_s: f64,
+    written_bytes: u64,
+}
+
+/// What a benchmark found out, once it is over.
+pub(crate) struct Outcome {
+    /// What lies under the path, as it was before the run.
+    pub target: result::Target,
+    pub rows: Vec<Row>,
+    /// How fast the data is made ready.
+    pub generator_bytes_per_s: f64,
+    /// File bytes written in all.
+    pub written_bytes: u64,
+}
+
+/// What a row's runs gave so far.
+struct RowSoFar {
+    runs: Vec<Run>,
+    latencies: Histogram<u64>,
+    effective: Option<Settings>,
+    fallbacks: Vec<Fallback>,
+}
+
+impl RowSoFar {
+    fn new() -> RowSoFar {
+        RowSoFar {
+            runs: Vec::new(),
+            latencies: histogram(),
+            effective: None,
+            fallbacks: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, measured: Measured) {
+        self.runs.push(measured.run);
+        self.latencies.add(&measured.latencies).expect("all histograms have the same bounds");
+        self.fallbacks.extend(measured.fallbacks);
+        match &mut self.effective {
+            // The depth that was reached at most; the rest is the same in every run.
+            Some(effective) => {
+                effective.iodepth = effective.iodepth.max(measured.effective.iodepth)
+            }
+            None => self.effective = Some(measured.effective),
+        }
+    }
+}
+
+/// The block device below the target, where there is one.
+pub(crate) fn device_of(target: &Target) -> Option<&BlockDevice> {
+    match &target.backing {
+        Backing::Block(device) => Some(device),
+        Backing::None { .. } => None,
+    }
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(
+        plan: &'a Plan,
+        target: &'a Target,
+        scratch: &'a Scratch,
+        stop: &'a Stop,
+    ) -> Session<'a> {
+        // Until the calibration tells better: those of a fast device.
+        let fast = f64::MAX;
+        Session {
+            plan,
+            target,
+            scratch,
+            stop,
+            stream: plan.sizes(Workload::Stream, fast),
+            small: plan.sizes(Workload::Small, fast),
+            rows: plan.ways.iter().map(|_| RowSoFar::new()).collect(),
+            generator_bytes_per_s: 0.0,
+            written_bytes: 0,
+        }
+    }
+
+    /// Measures the generator, and the device for as long as it takes to choose sizes by it.
+    pub(crate) fn calibrate(&mut self) -> Result<(), Error> {
+        let bs_bytes = self.stream.bs_bytes.min(16 << 20) as usize;
+        self.generator_bytes_per_s = Data::new(0, 0).measure(bs_bytes);
+        if !self.plan.needs_calibration() {
+            return Ok(());
+        }
+        let sizes = self.plan.calibration();
+        let job = Job {
+            ioengine: Ioengine::IoUring,
+            direct: true,
+            bs_bytes: sizes.bs_bytes,
+            size_bytes: sizes.size_bytes,
+            iodepth: sizes.iodepth,
+            numjobs: 1,
+            // Where direct I/O is refused, the flush still shows the device's speed.
+            flush: Flush::FdatasyncAtEnd,
+            blocks: Blocks::Allocated,
+        };
+        let files = [self.scratch.job_file(0)];
+        let measured = run::run(&job, &self.place(&files, CALIBRATION_TIME))?;
+        run::clear(&files, self.scratch.path())?;
+        self.written_bytes += measured.run.bytes;
+        let bytes_per_s = measured.run.throughput_bytes_per_s;
+        self.stream = self.plan.sizes(Workload::Stream, bytes_per_s);
+        self.small = self.plan.sizes(Workload::Small, bytes_per_s);
+        Ok(())
+    }
+
+    /// Runs every row in turn, every second round backwards: no way always follows the same one,
+    /// and what drifts, drifts for all (M8).
+    pub(crate) fn rounds(&mut self, observer: &mut dyn Observer) -> Result<(), Error> {
+        let began = Instant::now();
+        let runs = self.plan.runs_total();
+        let mut runs_done = 0;
+        for round in 0..self.plan.runs {
+            let mut order: Vec<usize> = (0..self.plan.ways.len()).collect();
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for index in order {
+                let row = self.plan.ways[index].name;
+                observer.progress(&progress(row, runs_done, runs, began));
+                self.run(index)?;
+                runs_done += 1;
+            }
+        }
+        observer.progress(&progress("", runs_done, runs, began));
+        Ok(())
+    }
+
+    fn run(&mut self, index: usize) -> Result<(), Error> {
+        let way = self.plan.ways[index];
+        let job = way.job(self.sizes(way));
+        let first = match (way.blocks, way.workload) {
+            (Blocks::Written, Workload::Stream) => SETTLED_STREAM,
+            (Blocks::Written, Workload::Small) => SETTLED_SMALL,
+            _ => 0,
+        };
+        let files: Vec<PathBuf> =
+            (0..job.numjobs).map(|number| self.scratch.job_file(first + number)).collect();
+        if way.blocks == Blocks::Written && !files[0].exists() {
+            self.settle(&job, &files)?;
+        }
+        let measured = run::run(&job, &self.place(&files, self.plan.time))?;
+        if way.blocks != Blocks::Written {
+            run::clear(&files, self.scratch.path())?;
+        }
+        self.written_bytes += measured.run.bytes;
+        self.rows[index].add(measured);
+        Ok(())
+    }
+
+    /// Writes and flushes the files that are then written over.
+    fn settle(&mut self, job: &Job, files: &[PathBuf]) -> Result<(), Error> {
+        let job = Job {
+            ioengine: Ioengine::IoUring,
+            direct: true,
+            // A multiple of the row's own writes, so that the file is as long.
+            bs_bytes: job.bs_bytes,
+            iodepth: self.stream.iodepth,
+            flush: Flush::FdatasyncAtEnd,
+            blocks: Blocks::Allocated,
+            ..*job
+        };
+        let whole = Duration::from_secs(24 * 3600);
+        let measured = run::run(&job, &self.place(files, whole))?;
+        self.written_bytes += measured.run.bytes;
+        Ok(())
+    }
+
+    fn sizes(&self, way: &Way) -> &Sizes {
+        match way.workload {
+            Workload::Stream => &self.stream,
+            Workload::Small => &self.small,
+        }
+    }
+
+    fn place<'b>(&'b self, files: &'b [PathBuf], time: Duration) -> Place<'b> {
+        Place { files, device: device_of(self.target), time, stop: self.stop }
+    }
+
+    /// Adds up what the rounds gave. The folder must still be there.
+    pub(crate) fn finish(self) -> Outcome {
+        let rows = self.plan.ways.iter().zip(&self.rows);
+        Outcome {
+            target: self.target(),
+            rows: rows.map(|(way, so_far)| self.row(way, so_far)).collect(),
+            generator_bytes_per_s: self.generator_bytes_per_s,
+            written_bytes: self.written_bytes,
+        }
+    }
+
+    fn row(&self, way: &Way, so_far: &RowSoFar) -> Row {
+        let values = |value: fn(&Run) -> f64| so_far.runs.iter().map(value).collect::<Vec<f64>>();
+        let effective = so_far.effective.clone().unwrap_or_default();
+        let mut fallbacks = so_far.fallbacks.clone();
+        fallbacks.sort();
+        fallbacks.dedup();
+        Row {
+            name: way.name.into(),
+            workload: way.workload.as_str().into(),
+            way: way.words.into(),
+            survives: way.survives(&effective, self.target).as_str().into(),
+            bytes_per_run: stats::median(&values(|run| run.bytes as f64)) as u64,
+            settings: SettingsPair {
+                asked: way.job(self.sizes(way)).asked(),
+                effective,
+                fallbacks,
+            },
+            throughput_bytes_per_s: stats::interval(&values(|run| run.throughput_bytes_per_s)),
+            latency_ns: stats::latency(&so_far.latencies),
+            runs: so_far.runs.clone(),
+        }
+    }
+
+    /// What lies under the path, for the result. The alignments are a file's.
+    fn target(&self) -> result::Target {
+        let target = self.target;
+        let alignment = std::fs::File::open(self.scratch.lock_file())
+            .ok()
+            .and_then(|file| wrote::device::alignment(&file, target));
+        result::Target {
+            path: target.path.display().to_string(),
+            filesystem: target.filesystem.clone(),
+            mount_options: target.mount_options.clone(),
+            capacity_bytes: target.capacity_bytes,
+            free_bytes: target.free_bytes,
+            dio_offset_align_bytes: alignment.map(|alignment| alignment.offset_bytes),
+            dio_memory_align_bytes: alignment.map(|alignment| alignment.memory_bytes),
+            device: device_of(target).map(shown),
+            no_device_because: match &target.backing {
+                Backing::None { because } => Some(because.clone()),
+                Backing::Block(_) => None,
+            },
+        }
+    }
+}
+
+fn shown(device: &BlockDevice) -> result::Device {
+    result::Device {
+        name: device.name.clone(),
+        disks: device.disks.clone(),
+        model: device.model.clone(),
+        capacity_bytes: device.capacity_bytes,
+        rotational: device.rotational,
+        scheduler: device.scheduler.clone(),
+        logical_block_bytes: device.logical_block_bytes,
+        physical_block_bytes: device.physical_block_bytes,
+        write_cache: device.write_cache.clone(),
+        fua: device.fua,
+        io_poll: device.io_poll,
+        nr_requests: device.nr_requests,
+    }
+}
+
+fn progress(row: &str, runs_done: u32, runs: u32, began: Instant) -> Progress {
+    let left = match runs_done {
+        0 => Duration::ZERO,
+        _ => began.elapsed() * (runs - runs_done) / runs_done,
+    };
+    Progress { row: row.into(), runs_done, runs, left }
+}
