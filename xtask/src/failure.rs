@@ -8,6 +8,9 @@ pub enum Failure {
     /// Something did not work: one line that says what.
     #[error("{0}")]
     Failed(String),
+    /// A report has told all there is to tell.
+    #[error("see above")]
+    Reported,
     /// SIGINT or SIGTERM came; what was started is ended and what was made is removed.
     #[error("interrupted")]
     Interrupted,
@@ -17,7 +20,7 @@ impl Failure {
     /// The process's exit code: 130 where interrupted, as a shell has it.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Failure::Failed(_) => 1,
+            Failure::Failed(_) | Failure::Reported => 1,
             Failure::Interrupted => 130,
         }
     }

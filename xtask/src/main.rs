@@ -10,6 +10,7 @@ mod run;
 mod test;
 
 use clap::{Parser, Subcommand};
+use failure::Failure;
 use std::process::ExitCode;
 
 /// What people who work on wrote run.
@@ -40,7 +41,10 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("xtask: {failure}");
+            // The report's last line stays the last.
+            if !matches!(failure, Failure::Reported) {
+                eprintln!("xtask: {failure}");
+            }
             ExitCode::from(failure.exit_code())
         }
     }

@@ -1,7 +1,7 @@
 //! The programs that tests and measurements call, and the Debian packages that bring them.
 
 use crate::failure::Failure;
-use crate::run::{Show, run};
+use crate::run::{Show, check_interrupted, run};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -48,26 +48,21 @@ pub fn install(packages: &[Package]) -> Result<(), Failure> {
     let names: Vec<&str> = wanted.iter().map(|package| package.name).collect();
     eprintln!("xtask: installing {}", names.join(" "));
     // A registry may be busy for a moment: once more, then it is an error.
-    let result = apt(&names).or_else(|failure| match failure {
-        Failure::Interrupted => Err(failure),
-        Failure::Failed(because) => {
-            eprintln!("xtask: {because}; once more");
-            apt(&names)
-        }
+    let result = apt(&names).or_else(|failure| {
+        check_interrupted()?;
+        eprintln!("xtask: {failure}; once more");
+        apt(&names)
     });
+    check_interrupted()?;
     let still = missing(&wanted);
-    match result {
-        Err(Failure::Interrupted) => Err(Failure::Interrupted),
-        _ if still.is_empty() => Ok(()),
-        result => {
-            let because = result
-                .err()
-                .map_or("apt-get installed them, but they are not found".into(), |failure| {
-                    failure.to_string()
-                });
-            Err(Failure::Failed(format!("{}: {because}", describe(&still))))
-        }
+    if still.is_empty() {
+        return Ok(());
     }
+    let because = match result {
+        Ok(()) => "apt-get installed them, and they are not found".to_owned(),
+        Err(failure) => failure.to_string(),
+    };
+    Err(Failure::Failed(format!("{}: {because}", describe(&still))))
 }
 
 /// Those of `packages` whose program is not to be found.

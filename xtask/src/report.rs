@@ -38,7 +38,8 @@ impl Report {
         let result = action();
         let word = match result {
             Err(Failure::Interrupted) => return Err(Failure::Interrupted),
-            Err(Failure::Failed(because)) => {
+            Err(failure) => {
+                let because = failure.to_string();
                 self.fail(name, &because);
                 format!("FAILED: {because}")
             }
@@ -59,10 +60,7 @@ impl Report {
     /// Prints the sum on stdout; a failure where anything failed.
     pub fn finish(self) -> Result<(), Failure> {
         println!("{}", self.summary());
-        if self.failed == 0 {
-            return Ok(());
-        }
-        Err(Failure::Failed(format!("{} failed", self.failed)))
+        if self.failed == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
 
     fn fail(&mut self, name: &str, because: &str) {

@@ -4,7 +4,7 @@ use super::file::PeerFile;
 use super::measured::Measured;
 use crate::failure::{Failure, Tried};
 use crate::run::{Show, run as run_command};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::process::Command;
 use std::time::Duration;
 use tempfile::NamedTempFile;
@@ -17,17 +17,20 @@ const SOURCE_BYTES: u64 = 256 << 20;
 #[derive(Debug)]
 pub struct Source {
     file: NamedTempFile,
+    size_bytes: u64,
 }
 
 impl Source {
     /// Makes it, in `/dev/shm`.
     pub fn new() -> Result<Source, Failure> {
-        let what = "random data in /dev/shm";
-        let mut file = NamedTempFile::new_in("/dev/shm").tried(what)?;
+        let file = NamedTempFile::new_in("/dev/shm").tried("/dev/shm")?;
+        Source::fill(file, SOURCE_BYTES)
+    }
+
+    fn fill(mut file: NamedTempFile, size_bytes: u64) -> Result<Source, Failure> {
         let random = std::fs::File::open("/dev/urandom").tried("/dev/urandom")?;
-        std::io::copy(&mut random.take(SOURCE_BYTES), &mut file).tried(what)?;
-        file.flush().tried(what)?;
-        Ok(Source { file })
+        std::io::copy(&mut random.take(size_bytes), &mut file).tried("random data in memory")?;
+        Ok(Source { file, size_bytes })
     }
 
     /// Writes `file` once with dd, in pieces as long as the source; with `fdatasync` the last
@@ -41,7 +44,7 @@ impl Source {
         let mut sum = Measured { bytes: 0, elapsed_s: 0.0, cpu_s: 0.0 };
         let cpu_before_s = children_cpu_s()?;
         while sum.bytes < file.size_bytes() {
-            let piece_bytes = SOURCE_BYTES.min(file.size_bytes() - sum.bytes);
+            let piece_bytes = self.size_bytes.min(file.size_bytes() - sum.bytes);
             let is_last = sum.bytes + piece_bytes == file.size_bytes();
             let mut command = Command::new("dd");
             command.env("LC_ALL", "C").args(operands);
@@ -107,7 +110,21 @@ fn children_ticks(stat: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::file::Blocks;
     use super::*;
+
+    #[test]
+    fn a_file_longer_than_the_source_is_written_in_pieces() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let source = NamedTempFile::new_in(folder.path()).expect("a temporary file");
+        let source = Source::fill(source, 65_536).expect("random data");
+        let file = PeerFile::new(folder.path().join("peer"), Blocks::New, 163_840);
+        let measured = source.run(&["bs=16K"], true, &file).expect("dd");
+        assert_eq!(measured.bytes, 163_840);
+        let piece = std::fs::read(source.file.path()).expect("there");
+        let written = std::fs::read(file.path()).expect("there");
+        assert_eq!(written, [&piece[..], &piece, &piece[..32_768]].concat());
+    }
 
     #[test]
     fn bytes_and_seconds_are_read() {
