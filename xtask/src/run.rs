@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_command_that_takes_too_long_is_killed_with_its_children() {
-        let mut command = shell("sleep 1000 & echo $!; wait");
+        let mut command = shell("sleep 60 & echo $!; wait");
         let finished = run(&mut command, Duration::from_secs(3), Show::Quiet).expect("a shell");
         assert_eq!(finished.trouble.as_deref(), Some("killed after 3 s"));
         let child = finished.stdout.trim().parse().ok().and_then(Pid::from_raw).expect("a pid");
