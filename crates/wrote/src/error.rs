@@ -42,7 +42,7 @@ impl Action {
 #[non_exhaustive]
 pub enum Error {
     /// The kernel (or the simulated disk) refused an operation on a file.
-    #[error("{}: {} {}: {}", path.display(), action.as_str(), place(*offset), words(*errno))]
+    #[error("{}: {}{}: {}", path.display(), action.as_str(), place(*offset), words(*errno))]
     File {
         /// The file.
         path: PathBuf,
@@ -63,7 +63,7 @@ pub enum Error {
         errno: i32,
     },
     /// A direct operation was asked for at an offset, or of a length, that the file does not take.
-    #[error("{}: {} {}: offset and length must be multiples of {align_bytes} bytes", path.display(), action.as_str(), place(Some(*offset)))]
+    #[error("{}: {}{}: offset and length must be multiples of {align_bytes} bytes", path.display(), action.as_str(), place(Some(*offset)))]
     Alignment {
         /// The file.
         path: PathBuf,
@@ -117,7 +117,7 @@ fn words(errno: i32) -> io::Error {
 }
 
 fn place(offset: Option<u64>) -> String {
-    offset.map_or(String::new(), |offset| format!("at byte {offset}"))
+    offset.map_or(String::new(), |offset| format!(" at byte {offset}"))
 }
 
 #[cfg(test)]
@@ -137,5 +137,8 @@ mod tests {
             "/data/file: write at byte 4096: No space left on device (os error 28)"
         );
         assert_eq!(io::Error::from(error).kind(), io::ErrorKind::StorageFull);
+        let error =
+            Error::file(Path::new("/no"), Action::Open, None, &io::Error::from_raw_os_error(2));
+        assert_eq!(error.to_string(), "/no: open: No such file or directory (os error 2)");
     }
 }

@@ -1,7 +1,32 @@
-//! Writes to a disk at the device's limit.
+//! Writes to a disk at the device's limit, and says what each write survives.
+//!
+//! # Which of these do I want?
+//!
+//! | I want to | use |
+//! |---|---|
+//! | write or read many blocks at once, as fast as the device takes them | [`Engine`] |
+//! | know what an acknowledged write survives | [`Survives`], [`Acknowledged`] |
+//! | know what lies under a path: file system, device, alignments | [`device::examine`] |
+//! | prove that my code stands a failing disk | [`Sim`] |
+//!
+//! # What a write survives
+//!
+//! A write that was acknowledged is not yet safe. [`Survives`] names how safe it is, and
+//! `docs/durability.md` tells for each file system how that was found out:
+//!
+//! - a write through the page cache survives a crash of the process;
+//! - a direct write over blocks that were written and flushed before survives a crash of the
+//!   kernel; into new blocks it survives no more than a cached one;
+//! - a write that [`Engine::flush`] covered, or that was queued as durable, survives a power loss.
 
+pub mod buffer;
+pub mod device;
+pub mod engine;
 pub mod error;
 pub mod sync;
 
+pub use engine::{
+    Completion, Effective, Engine, Fallback, Fault, FileId, FileOptions, Ioengine, Op, Options, Sim,
+};
 pub use error::{Action, Error};
 pub use sync::{Acknowledged, Survives};

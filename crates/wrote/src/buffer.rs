@@ -1,0 +1,230 @@
+//! One aligned region of memory, leased in equal pieces: what the engine writes from and reads into.
+
+use crate::Error;
+use crate::error::errno_of;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use std::cell::RefCell;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::rc::Rc;
+
+/// The unit in which the kernel maps memory; every buffer starts on it.
+const PAGE_BYTES: usize = 4096;
+
+/// A region of memory, aligned to pages, that is leased in buffers of one size.
+///
+/// It is mapped once, so that it can be registered with a ring once. Clones share the region.
+#[derive(Clone)]
+pub struct Pool(Rc<Region>);
+
+struct Region {
+    start: NonNull<u8>,
+    /// Distance from one buffer's start to the next: the buffer's size rounded up to pages.
+    stride_bytes: usize,
+    buffer_bytes: usize,
+    count: u32,
+    free: RefCell<Vec<u32>>,
+}
+
+impl Pool {
+    /// Maps `count` zeroed buffers of `buffer_bytes` each.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Engine`] with the kernel's reason when the memory is not to be had.
+    pub fn new(count: u32, buffer_bytes: usize) -> Result<Pool, Error> {
+        let count = count.max(1);
+        let buffer_bytes = buffer_bytes.max(1);
+        let stride_bytes = buffer_bytes.next_multiple_of(PAGE_BYTES);
+        let refused = |errno| Error::Engine { what: "mapping the engine's buffers", errno };
+        let length_bytes = stride_bytes.checked_mul(count as usize).ok_or(refused(libc::ENOMEM))?;
+        // SAFETY: a new private mapping at a place of the kernel's choice touches no memory that
+        // anyone else uses.
+        let start = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                length_bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
+        }
+        .map_err(|errno| refused(errno_of(&errno.into())))?;
+        // Huge pages save page-table walks and, when registered, page pins; a kernel without them
+        // refuses, which costs nothing but speed.
+        // SAFETY: the range is the mapping made above, and the advice changes no contents.
+        let _ = unsafe { madvise(start, length_bytes, Advice::LinuxHugepage) };
+        Ok(Pool(Rc::new(Region {
+            start: NonNull::new(start.cast()).expect("mmap does not return null"),
+            stride_bytes,
+            buffer_bytes,
+            count,
+            free: RefCell::new((0..count).rev().collect()),
+        })))
+    }
+
+    /// Leases a buffer, or `None` while all are leased. Its bytes are what its last user left.
+    pub fn lease(&self) -> Option<Buffer> {
+        let index = self.0.free.borrow_mut().pop()?;
+        Some(Buffer { region: Rc::clone(&self.0), index, len: self.0.buffer_bytes })
+    }
+
+    /// Bytes of one buffer.
+    pub fn buffer_bytes(&self) -> usize {
+        self.0.buffer_bytes
+    }
+
+    /// How many buffers there are, leased or not.
+    pub fn count(&self) -> u32 {
+        self.0.count
+    }
+
+    /// How many buffers are free.
+    pub fn free(&self) -> usize {
+        self.0.free.borrow().len()
+    }
+
+    /// The whole region, for registration with a ring.
+    pub(crate) fn region(&self) -> (*mut u8, usize) {
+        (self.0.start.as_ptr(), self.0.length_bytes())
+    }
+
+    /// Keeps the memory mapped for good: what the kernel may still write to must not be reused.
+    pub(crate) fn leak(&self) {
+        std::mem::forget(Rc::clone(&self.0));
+    }
+
+    /// Whether the buffer was leased from this pool.
+    pub(crate) fn owns(&self, buffer: &Buffer) -> bool {
+        Rc::ptr_eq(&self.0, &buffer.region)
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("count", &self.0.count)
+            .field("buffer_bytes", &self.0.buffer_bytes)
+            .finish()
+    }
+}
+
+impl Region {
+    fn length_bytes(&self) -> usize {
+        self.stride_bytes * self.count as usize
+    }
+
+    fn address(&self, index: u32) -> *mut u8 {
+        debug_assert!(index < self.count);
+        // SAFETY: `index` is below `count`, so the result is inside the mapping.
+        unsafe { self.start.as_ptr().add(index as usize * self.stride_bytes) }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this region's own; every buffer holds the region, so none is left,
+        // and the engine keeps the buffers of operations in flight (W5).
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length_bytes()) };
+    }
+}
+
+/// A leased piece of a [`Pool`], aligned to pages. Goes back to its pool when dropped.
+pub struct Buffer {
+    region: Rc<Region>,
+    index: u32,
+    len: usize,
+}
+
+impl Buffer {
+    /// Sets how many of the buffer's bytes are used, from its start.
+    ///
+    /// # Panics
+    ///
+    /// When `len` is more than the pool's [`Pool::buffer_bytes`].
+    pub fn set_len(&mut self, len: usize) {
+        assert!(len <= self.region.buffer_bytes, "{len} bytes do not fit into the buffer");
+        self.len = len;
+    }
+
+    /// The most that [`Buffer::set_len`] takes.
+    pub fn capacity(&self) -> usize {
+        self.region.buffer_bytes
+    }
+
+    pub(crate) fn address(&self) -> *mut u8 {
+        self.region.address(self.index)
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the piece is inside the mapping, initialised (zeroed by the kernel), and leased
+        // to this buffer alone.
+        unsafe { std::slice::from_raw_parts(self.address(), self.len) }
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `&mut self` is the only way to this lease.
+        unsafe { std::slice::from_raw_parts_mut(self.address(), self.len) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.region.free.borrow_mut().push(self.index);
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffer").field("index", &self.index).field("len", &self.len).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_buffer_is_aligned_to_a_page_and_disjoint_from_the_others() {
+        let pool = Pool::new(4, 5000).unwrap();
+        let mut buffers: Vec<Buffer> = std::iter::from_fn(|| pool.lease()).collect();
+        assert_eq!(buffers.len(), 4);
+        for (value, buffer) in buffers.iter_mut().enumerate() {
+            assert_eq!(buffer.as_ptr() as usize % PAGE_BYTES, 0);
+            buffer.fill(value as u8);
+        }
+        for (value, buffer) in buffers.iter().enumerate() {
+            assert!(buffer.len() == 5000 && buffer.iter().all(|&byte| byte == value as u8));
+        }
+    }
+
+    #[test]
+    fn a_dropped_buffer_can_be_leased_again() {
+        let pool = Pool::new(1, 512).unwrap();
+        let buffer = pool.lease().unwrap();
+        assert!(pool.lease().is_none());
+        drop(buffer);
+        assert_eq!(pool.free(), 1);
+        assert!(pool.lease().is_some());
+    }
+
+    #[test]
+    fn a_buffer_outlives_its_pool() {
+        let pool = Pool::new(2, 4096).unwrap();
+        let mut buffer = pool.lease().unwrap();
+        drop(pool);
+        buffer.fill(7);
+        assert!(buffer.iter().all(|&byte| byte == 7));
+    }
+
+    #[test]
+    fn memory_that_is_not_to_be_had_is_an_error() {
+        assert!(matches!(Pool::new(u32::MAX, usize::MAX / 2), Err(Error::Engine { .. })));
+    }
+}

@@ -1,0 +1,350 @@
+//! What lies under a path: the file system, the block device below it, and what they ask of a write.
+//!
+//! Everything here is read from `statx(2)`, `statvfs(3)`, `/proc/self/mountinfo` (proc(5)) and
+//! `/sys/dev/block` (the kernel's `Documentation/ABI/stable/sysfs-block`). Nothing is opened for
+//! writing and no privilege is needed. A file missing from `/sys`, as in a container or on an older
+//! kernel, gives the default that its field names, never an error.
+
+mod align;
+mod block;
+mod counters;
+#[cfg(test)]
+mod fake;
+mod mounts;
+
+pub use align::{Alignment, alignment};
+pub use counters::Counters;
+
+use crate::error::{Action, Error};
+use mounts::Mount;
+use rustix::fs::{AtFlags, CWD, StatVfsMountFlags, StatxFlags};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What lies under a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The path, absolute and without symbolic links.
+    pub path: PathBuf,
+    /// Where the file system that holds the path is mounted.
+    pub mount_point: PathBuf,
+    /// The file system's type, as the kernel names it: `ext4`, `xfs`, `btrfs`, `tmpfs`, `overlay`,
+    /// `fuse.NAME`; `unknown` where the mount cannot be seen from here (a chroot).
+    pub filesystem: String,
+    /// The options of the mount and of the file system, each once. `rw` is left out where either of
+    /// the two is read-only.
+    pub mount_options: Vec<String>,
+    /// The file system's size, in bytes.
+    pub capacity_bytes: u64,
+    /// What a user without privileges may still use (`f_bavail`), in bytes.
+    pub free_bytes: u64,
+    /// Whether the mount or the file system is read-only.
+    pub read_only: bool,
+    /// Whether what is written stays in the machine's memory, whatever is flushed: tmpfs, ramfs, an
+    /// overlay whose upper folder lies on one of them, a block device made of memory (zram, brd), a
+    /// loop device over a file in memory.
+    pub in_memory: bool,
+    /// The block device below.
+    pub backing: Backing,
+}
+
+/// The block device below a file system, where there is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// The file system, or the upper folder of an overlay, lies on this device.
+    Block(BlockDevice),
+    /// There is no block device, more than one, or none that can be seen from here.
+    None {
+        /// The reason, ready to be shown.
+        because: String,
+    },
+}
+
+/// A block device and its queue, as the kernel describes them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockDevice {
+    /// The kernel's name of the device that the file system is on: `sda1`, `nvme0n1p2`, `dm-0`;
+    /// `MAJOR:MINOR` where `/sys` does not know it.
+    pub name: String,
+    /// The major number of that device.
+    pub major: u32,
+    /// The minor number of that device.
+    pub minor: u32,
+    /// The whole disks below it where it is a partition or is made of others (dm, LVM, md, bcache);
+    /// empty when it is a whole disk itself. A loop device counts as a disk.
+    pub disks: Vec<String>,
+    /// The model, as the disk names itself, the models of several disks joined by ` + `; for a loop
+    /// device the file below it: `file /data/image`.
+    pub model: Option<String>,
+    /// Its size, in bytes; 0 where `/sys` does not say.
+    pub capacity_bytes: u64,
+    /// Whether the kernel takes it for a disk that turns. Virtual disks often say so wrongly.
+    pub rotational: bool,
+    /// The I/O scheduler in use; `none` where there is none or the device has no request queue.
+    pub scheduler: String,
+    /// The smallest unit that it addresses, in bytes; 512 where `/sys` does not say.
+    pub logical_block_bytes: u32,
+    /// The smallest unit that it writes without reading first, in bytes; the logical block where
+    /// `/sys` does not say.
+    pub physical_block_bytes: u32,
+    /// `write back` (a volatile cache: flushes matter), `write through`, or `unknown`.
+    pub write_cache: String,
+    /// Whether it takes writes with Force Unit Access.
+    pub fua: bool,
+    /// Whether it has poll queues, and so can serve an IOPOLL ring.
+    pub io_poll: bool,
+    /// The depth of its request queue; 0 where it has none (zram, most of dm and md).
+    pub nr_requests: u32,
+}
+
+impl BlockDevice {
+    /// What the block layer has counted for this device (the partition or mapped device itself,
+    /// not the disks below), by everyone who uses it, since the machine started.
+    ///
+    /// An error where `/sys` does not know the device. Without [`BlockDevice::counts`] the counters
+    /// are there but stand still.
+    pub fn counters(&self) -> Result<Counters, Error> {
+        counters::read(Path::new(SYS), self.major, self.minor)
+    }
+
+    /// Whether the block layer counts for this device: false where its queue keeps no statistics
+    /// (`queue/iostats` is 0, the default of zram) or `/sys` does not know the device.
+    pub fn counts(&self) -> bool {
+        counters::kept(Path::new(SYS), self.major, self.minor)
+    }
+}
+
+const PROC: &str = "/proc";
+const SYS: &str = "/sys";
+
+/// Finds out what lies under `path`, an existing folder or file.
+///
+/// Fails with the kernel's words where the path cannot be resolved, and where
+/// `/proc/self/mountinfo` cannot be read.
+pub fn examine(path: &Path) -> Result<Target, Error> {
+    let error = |error: &io::Error| Error::file(path, Action::Examine, None, error);
+    let path = std::fs::canonicalize(path).map_err(|e| error(&e))?;
+    let place = Place::of(&path).map_err(|e| error(&e))?;
+    let space = rustix::fs::statvfs(&path).map_err(|e| error(&e.into()))?;
+    let mounts = mounts::read(Path::new(PROC))?;
+    let mount = mounts::find(&mounts, &place).cloned().unwrap_or_else(|| Mount::unseen(&place));
+    let (backing, in_memory) = backing(&mount, &place, &mounts, Path::new(SYS));
+    Ok(Target {
+        path,
+        mount_options: mount.all_options(),
+        mount_point: mount.point,
+        filesystem: mount.filesystem,
+        capacity_bytes: space.f_blocks.saturating_mul(space.f_frsize),
+        free_bytes: space.f_bavail.saturating_mul(space.f_frsize),
+        read_only: space.f_flag.contains(StatVfsMountFlags::RDONLY),
+        in_memory,
+        backing,
+    })
+}
+
+/// A path and what `statx(2)` says about where it is.
+#[derive(Clone, Debug)]
+struct Place {
+    path: PathBuf,
+    /// The mount's number in `/proc/self/mountinfo` (`STATX_MNT_ID`, Linux 5.8).
+    mount_id: Option<u64>,
+    /// `st_dev`; the major number is 0 where the file system has no device of its own.
+    device: (u32, u32),
+}
+
+impl Place {
+    fn of(path: &Path) -> io::Result<Place> {
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+        let found = rustix::fs::statx(CWD, path, AtFlags::empty(), wanted)?;
+        let has_mount_id =
+            StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
+        Ok(Place {
+            path: path.to_owned(),
+            mount_id: has_mount_id.then_some(found.stx_mnt_id),
+            device: (found.stx_dev_major, found.stx_dev_minor),
+        })
+    }
+}
+
+/// The device below a mount, and whether what is written there stays in memory.
+fn backing(mount: &Mount, place: &Place, mounts: &[Mount], sys: &Path) -> (Backing, bool) {
+    if mount.filesystem == "overlay" {
+        return overlay_backing(mount, mounts, sys);
+    }
+    if keeps_in_memory(&mount.filesystem) {
+        let because = format!("{} keeps files in memory: no block device", mount.filesystem);
+        return (Backing::None { because }, true);
+    }
+    let (major, minor) = match device_of(mount, place, sys) {
+        Ok(device) => device,
+        Err(because) => return (Backing::None { because }, false),
+    };
+    let device = block::describe(sys, major, minor);
+    let in_memory = block::is_memory(sys, &device)
+        || block::loop_file(sys, major, minor)
+            .and_then(|file| mounts::longest_prefix(mounts, &file))
+            .is_some_and(|below| keeps_in_memory(&below.filesystem));
+    (Backing::Block(device), in_memory)
+}
+
+/// An overlay writes into its upper folder: what counts is where that lies.
+fn overlay_backing(mount: &Mount, mounts: &[Mount], sys: &Path) -> (Backing, bool) {
+    let nothing = |because: String| (Backing::None { because }, false);
+    let Some(upper) = mount.upper_folder() else {
+        return nothing("overlay without an upper folder: nothing can be written".into());
+    };
+    let unseen = || format!("overlay: upper folder {} cannot be seen from here", upper.display());
+    // In a container the folder is named as the host sees it: either the path is not there, or it
+    // leads back into an overlay, which the kernel takes as an upper folder nowhere.
+    let place = upper.is_absolute().then(|| Place::of(&upper).ok()).flatten();
+    let Some(place) = place else { return nothing(unseen()) };
+    let Some(below) = mounts::find(mounts, &place).filter(|below| below.filesystem != "overlay")
+    else {
+        return nothing(unseen());
+    };
+    match backing(below, &place, mounts, sys) {
+        (Backing::None { because }, in_memory) => {
+            let because = format!("overlay: upper folder {}: {because}", upper.display());
+            (Backing::None { because }, in_memory)
+        }
+        block => block,
+    }
+}
+
+/// The number of the block device that a file system is on, or why there is none.
+fn device_of(mount: &Mount, place: &Place, sys: &Path) -> Result<(u32, u32), String> {
+    let filesystem = &mount.filesystem;
+    if place.device.0 != 0 {
+        return Ok(place.device);
+    }
+    // A FUSE server may call its source what it likes, so a device named there proves nothing.
+    // (`fuseblk` has a real one, and with it an st_dev of its own: that was answered above.)
+    let device = (!filesystem.starts_with("fuse")).then(|| mounts::source_device(mount, sys));
+    let Some(device) = device.flatten() else {
+        return Err(format!("{filesystem} has no block device of its own that the kernel names"));
+    };
+    let devices = block::btrfs_devices(sys, device);
+    if devices.len() > 1 {
+        let (count, names) = (devices.len(), devices.join(", "));
+        return Err(format!("{filesystem} spreads over {count} block devices: {names}"));
+    }
+    Ok(device)
+}
+
+fn keeps_in_memory(filesystem: &str) -> bool {
+    matches!(filesystem, "tmpfs" | "ramfs" | "devtmpfs" | "rootfs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fake::Sys;
+
+    fn mount(filesystem: &str, source: &str, super_options: &str) -> Mount {
+        let line = format!("40 1 0:40 / /m rw - {filesystem} {source} {super_options}\n");
+        mounts::parse(line.as_bytes()).remove(0)
+    }
+
+    fn place(device: (u32, u32)) -> Place {
+        Place { path: "/m".into(), mount_id: Some(40), device }
+    }
+
+    fn because(backing: Backing) -> String {
+        match backing {
+            Backing::None { because } => because,
+            Backing::Block(device) => panic!("unexpected device {device:?}"),
+        }
+    }
+
+    #[test]
+    fn a_path_that_does_not_exist_gives_the_kernels_words() {
+        let error = examine(Path::new("/does/not/exist")).unwrap_err();
+        assert!(error.to_string().contains("No such file or directory"), "{error}");
+        assert!(error.to_string().starts_with("/does/not/exist: examine"), "{error}");
+    }
+
+    #[test]
+    fn the_folder_of_the_tests_lies_on_something() {
+        let target = examine(Path::new(".")).unwrap();
+        assert!(target.path.starts_with(&target.mount_point), "{target:?}");
+        assert!(target.capacity_bytes >= target.free_bytes, "{target:?}");
+        assert_eq!(examine(&target.path).unwrap().mount_point, target.mount_point);
+    }
+
+    #[test]
+    fn memory_fuse_and_network_file_systems_have_no_block_device() {
+        let sys = Sys::new();
+        let tmpfs = backing(&mount("tmpfs", "none", "rw"), &place((0, 40)), &[], sys.path());
+        assert!(tmpfs.1);
+        assert_eq!(because(tmpfs.0), "tmpfs keeps files in memory: no block device");
+        for (filesystem, source) in [("fuse.strange", "/dev/sda"), ("nfs4", "host:/export")] {
+            sys.disk("sda", (8, 0), 1000);
+            let found = backing(&mount(filesystem, source, "rw"), &place((0, 40)), &[], sys.path());
+            assert!(!found.1);
+            assert_eq!(
+                because(found.0),
+                format!("{filesystem} has no block device of its own that the kernel names")
+            );
+        }
+    }
+
+    #[test]
+    fn an_anonymous_st_dev_is_resolved_by_the_source_of_the_mount() {
+        let sys = Sys::new();
+        sys.disk("wrotetest7", (8, 0), 1000);
+        let btrfs = mount("btrfs", "/dev/wrotetest7", "rw");
+        let (found, in_memory) = backing(&btrfs, &place((0, 40)), &[], sys.path());
+        let Backing::Block(device) = found else { panic!("{found:?}") };
+        assert_eq!((device.name.as_str(), device.major, device.minor), ("wrotetest7", 8, 0));
+        assert!(!in_memory);
+    }
+
+    #[test]
+    fn a_btrfs_over_two_disks_has_no_single_device() {
+        let sys = Sys::new();
+        sys.disk("wrotetest7", (8, 0), 1000);
+        sys.disk("wrotetest8", (8, 16), 1000);
+        sys.folder("fs/btrfs/features");
+        sys.folder("fs/btrfs/0f-a1/devices/wrotetest7");
+        sys.folder("fs/btrfs/0f-a1/devices/wrotetest8");
+        let btrfs = mount("btrfs", "/dev/wrotetest7", "rw");
+        let (found, _) = backing(&btrfs, &place((0, 40)), &[], sys.path());
+        assert_eq!(because(found), "btrfs spreads over 2 block devices: wrotetest7, wrotetest8");
+    }
+
+    #[test]
+    fn a_source_that_is_not_there_is_resolved_by_st_dev() {
+        let sys = Sys::new();
+        sys.disk("vda", (254, 0), 1000);
+        let root = mount("ext4", "/dev/root", "rw");
+        let (found, _) = backing(&root, &place((254, 0)), &[], sys.path());
+        let Backing::Block(device) = found else { panic!("{found:?}") };
+        assert_eq!(device.name, "vda");
+    }
+
+    #[test]
+    fn an_overlay_whose_upper_folder_is_the_hosts_says_so() {
+        let sys = Sys::new();
+        let overlay = mount("overlay", "overlay", "rw,upperdir=/not/here/diff,workdir=/w");
+        let (found, in_memory) = backing(&overlay, &place((0, 40)), &[], sys.path());
+        assert!(!in_memory);
+        assert_eq!(because(found), "overlay: upper folder /not/here/diff cannot be seen from here");
+        let read_only = mount("overlay", "overlay", "ro,lowerdir=/l");
+        let (found, _) = backing(&read_only, &place((0, 40)), &[], sys.path());
+        assert_eq!(because(found), "overlay without an upper folder: nothing can be written");
+    }
+
+    #[test]
+    fn a_file_system_on_a_disk_of_memory_is_in_memory() {
+        let sys = Sys::new();
+        sys.disk("zram0", (253, 0), 1000);
+        sys.disk("loop0", (7, 0), 1000);
+        sys.file("devices/loop0/loop/backing_file", "/shm/image\n");
+        let ext4 = mount("ext4", "/dev/zram0", "rw");
+        let mounts = mounts::parse(b"1 0 8:1 / / rw - ext4 x rw\n2 1 0:5 / /shm rw - tmpfs x rw\n");
+        assert!(backing(&ext4, &place((253, 0)), &mounts, sys.path()).1);
+        assert!(backing(&ext4, &place((7, 0)), &mounts, sys.path()).1);
+        sys.file("devices/loop0/loop/backing_file", "/data/image\n");
+        assert!(!backing(&ext4, &place((7, 0)), &mounts, sys.path()).1);
+    }
+}

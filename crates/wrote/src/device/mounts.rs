@@ -1,0 +1,238 @@
+//! The mount that holds a path, from `/proc/self/mountinfo` (proc(5)).
+
+use super::{Place, block};
+use crate::error::{Action, Error};
+use rustix::fs::{FileType, major, minor};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// One line of `/proc/self/mountinfo`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mount {
+    /// Unique among the mounts that exist; `stx_mnt_id` of the files below.
+    pub id: u64,
+    /// `st_dev` of the files below, except on file systems that give each subvolume its own.
+    pub device: (u32, u32),
+    pub point: PathBuf,
+    pub filesystem: String,
+    /// What was mounted: `/dev/sda1`, `tmpfs`, `host:/export`.
+    pub source: PathBuf,
+    /// The options of this mount, still escaped.
+    options: Vec<u8>,
+    /// The options of the file system, still escaped.
+    super_options: Vec<u8>,
+}
+
+impl Mount {
+    /// Stands for a mount that is not in the list: outside of a chroot, or just gone.
+    pub fn unseen(place: &Place) -> Mount {
+        Mount {
+            id: place.mount_id.unwrap_or(0),
+            device: place.device,
+            point: "/".into(),
+            filesystem: "unknown".into(),
+            source: PathBuf::new(),
+            options: Vec::new(),
+            super_options: Vec::new(),
+        }
+    }
+
+    /// The options of the mount, then those of the file system, each once; `rw` only where both
+    /// may be written.
+    pub fn all_options(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        for option in split(&self.options).chain(split(&self.super_options)) {
+            let option = String::from_utf8_lossy(&option).into_owned();
+            if !all.contains(&option) {
+                all.push(option);
+            }
+        }
+        if all.iter().any(|option| option == "ro") {
+            all.retain(|option| option != "rw");
+        }
+        all
+    }
+
+    /// The folder into which an overlay writes.
+    pub fn upper_folder(&self) -> Option<PathBuf> {
+        split(&self.super_options).find_map(|option| option.strip_prefix(b"upperdir=").map(path_of))
+    }
+}
+
+/// The mounts that this process sees.
+pub(super) fn read(proc: &Path) -> Result<Vec<Mount>, Error> {
+    let path = proc.join("self/mountinfo");
+    let text = std::fs::read(&path).map_err(|e| Error::file(&path, Action::Examine, None, &e))?;
+    Ok(parse(&text))
+}
+
+/// Reads mountinfo's lines; one that does not have their form is left out.
+pub(super) fn parse(text: &[u8]) -> Vec<Mount> {
+    text.split(|&byte| byte == b'\n').filter_map(parse_line).collect()
+}
+
+fn parse_line(line: &[u8]) -> Option<Mount> {
+    let mut fields = line.split(|&byte| byte == b' ');
+    let id = number(fields.next()?)?;
+    let _parent = fields.next()?;
+    let (device_major, device_minor) = device_number(fields.next()?)?;
+    let _root = fields.next()?;
+    let point = path_of(&unescape(fields.next()?));
+    let options = fields.next()?.to_vec();
+    // Any number of optional fields follow, ended by a single hyphen.
+    fields.by_ref().find(|&field| field == b"-")?;
+    Some(Mount {
+        id,
+        device: (device_major, device_minor),
+        point,
+        options,
+        filesystem: String::from_utf8_lossy(&unescape(fields.next()?)).into_owned(),
+        source: path_of(&unescape(fields.next()?)),
+        super_options: fields.next().unwrap_or_default().to_vec(),
+    })
+}
+
+/// The mount that holds a place.
+///
+/// By the mount's number where the kernel tells it (Linux 5.8): that alone is exact when mounts
+/// cover each other. Before, by the longest mount point above the path, preferring those of the
+/// same device.
+pub(super) fn find<'a>(mounts: &'a [Mount], place: &Place) -> Option<&'a Mount> {
+    let by_id = || mounts.iter().find(|mount| Some(mount.id) == place.mount_id);
+    let on_device = || {
+        let same = mounts.iter().filter(|mount| mount.device == place.device);
+        longest(same, &place.path)
+    };
+    by_id().or_else(on_device).or_else(|| longest_prefix(mounts, &place.path))
+}
+
+/// The mount with the longest mount point above `path`, the last mounted where several share it.
+pub(super) fn longest_prefix<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
+    longest(mounts.iter(), path)
+}
+
+fn longest<'a>(mounts: impl Iterator<Item = &'a Mount>, path: &Path) -> Option<&'a Mount> {
+    // `max_by_key` takes the last of equals, which is the mount on top.
+    mounts
+        .filter(|mount| path.starts_with(&mount.point))
+        .max_by_key(|mount| mount.point.components().count())
+}
+
+/// The number of the block device that a mount names as its source: by its node in `/dev`, or, where
+/// that is missing (a container), by its name in `/sys`.
+pub(super) fn source_device(mount: &Mount, sys: &Path) -> Option<(u32, u32)> {
+    let name = mount.source.strip_prefix("/dev").ok()?;
+    let node = rustix::fs::stat(&mount.source).ok();
+    let node = node.filter(|node| FileType::from_raw_mode(node.st_mode) == FileType::BlockDevice);
+    node.map(|node| (major(node.st_rdev), minor(node.st_rdev)))
+        .or_else(|| block::by_name(sys, name))
+}
+
+/// `MAJOR:MINOR`.
+pub(super) fn device_number(text: &[u8]) -> Option<(u32, u32)> {
+    let (major, minor) = std::str::from_utf8(text).ok()?.trim().split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+/// Splits at the commas before unescaping: a comma inside a value is escaped.
+fn split(options: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
+    options.split(|&byte| byte == b',').filter(|option| !option.is_empty()).map(unescape)
+}
+
+/// Undoes the kernel's escapes: a backslash and three octal digits stand for one byte.
+fn unescape(text: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, after)) = rest.split_first() {
+        let escaped = (first == b'\\').then(|| after.first_chunk().and_then(octal)).flatten();
+        plain.push(escaped.unwrap_or(first));
+        rest = if escaped.is_some() { &after[3..] } else { after };
+    }
+    plain
+}
+
+fn octal(digits: &[u8; 3]) -> Option<u8> {
+    let text = std::str::from_utf8(digits).ok().filter(|text| !text.starts_with('+'))?;
+    u8::from_str_radix(text, 8).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: &[u8] = b"\
+22 27 0:21 / /proc rw,relatime - proc proc rw\n\
+27 1 254:1 / / rw,relatime shared:1 - ext4 /dev/root rw,errors=remount-ro\n\
+30 27 8:17 / /mnt/two\\040words\\134here rw,noatime master:2 propagate_from:1 - xfs /dev/sdb1 rw,attr2\n\
+31 27 0:40 /@data /data rw,relatime shared:9 - btrfs /dev/sdc rw,subvol=/@data\n\
+33 27 254:1 /srv/export /data/bound ro,relatime - ext4 /dev/root rw\n\
+34 27 0:44 / /merged rw - overlay overlay rw,lowerdir=/l,upperdir=/u\\054pper\\040one,workdir=/w\n\
+35 31 0:45 / /data rw - tmpfs none rw,size=64k\n\
+this is no line of a mountinfo\n\
+36 27 0:46 / /strange rw,nosuid - fuse.strange strange rw,user_id=0\n";
+
+    fn place(path: &str, mount_id: Option<u64>, device: (u32, u32)) -> Place {
+        Place { path: path.into(), mount_id, device }
+    }
+
+    #[test]
+    fn every_well_formed_line_is_read_with_its_escapes_undone() {
+        let mounts = parse(SAMPLE);
+        assert_eq!(mounts.len(), 8);
+        let xfs = &mounts[2];
+        assert_eq!((xfs.id, xfs.device), (30, (8, 17)));
+        assert_eq!(xfs.point, Path::new("/mnt/two words\\here"));
+        assert_eq!(
+            (xfs.filesystem.as_str(), xfs.source.as_path()),
+            ("xfs", Path::new("/dev/sdb1"))
+        );
+        assert_eq!(mounts[7].filesystem, "fuse.strange");
+    }
+
+    #[test]
+    fn options_are_those_of_the_mount_and_of_the_file_system_each_once() {
+        let mounts = parse(SAMPLE);
+        assert_eq!(mounts[1].all_options(), ["rw", "relatime", "errors=remount-ro"]);
+        assert_eq!(mounts[4].all_options(), ["ro", "relatime"], "a read-only bind mount");
+    }
+
+    #[test]
+    fn a_comma_inside_the_upper_folders_name_does_not_end_it() {
+        let mounts = parse(SAMPLE);
+        assert_eq!(mounts[5].upper_folder(), Some(PathBuf::from("/u,pper one")));
+        assert_eq!(mounts[0].upper_folder(), None);
+    }
+
+    #[test]
+    fn the_mounts_number_is_believed_before_its_place() {
+        let mounts = parse(SAMPLE);
+        let covered = place("/data/x", Some(31), (0, 51));
+        assert_eq!(find(&mounts, &covered).unwrap().filesystem, "btrfs");
+    }
+
+    #[test]
+    fn without_a_number_the_longest_mount_point_of_the_device_holds_the_path() {
+        let mounts = parse(SAMPLE);
+        let found = |path, device| find(&mounts, &place(path, None, device)).unwrap().id;
+        assert_eq!(found("/data/bound/x", (254, 1)), 33);
+        assert_eq!(found("/data/bounds", (254, 1)), 27, "a prefix of a name is no mount point");
+        assert_eq!(found("/data/x", (0, 40)), 31);
+        assert_eq!(found("/data/x", (0, 99)), 35, "an unknown device: the mount on top");
+    }
+
+    #[test]
+    fn what_is_no_escape_stays_as_it_is() {
+        assert_eq!(unescape(b"a\\040b\\011\\012\\134\\043"), b"a b\t\n\\#");
+        assert_eq!(unescape(b"\\9x \\04"), b"\\9x \\04");
+        assert_eq!(unescape(b"\\777\\+12"), b"\\777\\+12");
+    }
+}

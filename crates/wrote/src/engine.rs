@@ -1,0 +1,657 @@
+//! The only door to the disk: queue an operation on a leased buffer, submit, reap.
+//!
+//! An [`Engine`] is a ladder. The best way that works is taken, and each step down is kept with the
+//! kernel's own reason in [`Effective`] (W6):
+//!
+//! | rung | what it is | when |
+//! |---|---|---|
+//! | io_uring | `SINGLE_ISSUER`, `DEFER_TASKRUN`, registered files and buffers, each where the kernel has it | asked for, and allowed |
+//! | threads | `pwritev2(2)` and `preadv2(2)` on a small pool | io_uring is absent or forbidden |
+//! | psync | the same calls on the caller's thread, one at a time | asked for |
+//!
+//! Whatever the rung, above this door an operation is whole or an error: short transfers, `EINTR`
+//! and `EAGAIN` end here (W4). A flush that fails poisons its file for good (W2). A buffer in flight
+//! belongs to the engine, and dropping the engine waits for what is in flight (W5). [`Sim`] is a
+//! disk that fails on demand, for proving all of that, and everything built on it.
+//!
+//! An engine is used by one thread; there are no locks inside.
+
+mod backend;
+mod effective;
+mod files;
+mod op;
+mod options;
+mod perform;
+mod psync;
+mod sim;
+mod threads;
+mod uring;
+
+pub use effective::{Effective, Fallback};
+pub use op::{Completion, FileId, Op};
+pub use options::{FileOptions, Ioengine, Options};
+pub use sim::{Fault, Sim};
+
+use crate::buffer::{Buffer, Pool};
+use crate::error::errno_of;
+use crate::{Action, Error};
+use backend::{Backend, Done, Kernel, Request};
+use op::Kind;
+use std::collections::VecDeque;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Tries of one operation that may bring nothing before it becomes an error: a disk that answers
+/// EINTR or EAGAIN, or takes no bytes, for ever must not hold its caller for ever.
+const FRUITLESS_TRIES_MAX: u32 = 1000;
+
+/// What became of an operation, and its buffer.
+type Outcome = (Result<usize, Error>, Option<Buffer>);
+
+/// Carries out operations on files, up to `iodepth` at once.
+///
+/// ```
+/// use wrote::{Engine, FileOptions, Ioengine, Op, Options};
+///
+/// # fn main() -> Result<(), wrote::Error> {
+/// # let folder = std::env::temp_dir().join(format!("wrote-doc-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// # let path = folder.join("data");
+/// let mut engine = Engine::open(&Options::new(Ioengine::IoUring, 8, 64 * 1024))?;
+/// let options = FileOptions { create_new: true, write: true, direct: true };
+/// let file = engine.open_file(&path, &options)?;
+///
+/// for number in 0..32 {
+///     let mut buffer = engine.lease()?;
+///     buffer.fill(number as u8);
+///     let offset = number * buffer.len() as u64;
+///     engine.queue(number, Op::Write { file, offset, buffer, durable: false });
+/// }
+/// engine.drain()?; // every write is whole
+/// engine.flush(file)?; // and now survives a power loss
+///
+/// for step in &engine.effective().fallbacks {
+///     println!("{} instead of {}: {}", step.got, step.wanted, step.because);
+/// }
+/// # drop(engine);
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+pub struct Engine {
+    /// Dropped before the pool: a ring lets go of its registered memory before that is unmapped.
+    backend: Box<dyn Backend>,
+    pool: Pool,
+    files: Vec<Option<OpenFile>>,
+    slots: Vec<Option<InFlight>>,
+    free_slots: Vec<u32>,
+    /// Completions that came while something else was waited for.
+    completed: VecDeque<Completion>,
+    /// Results of one call to the backend; kept to save allocations.
+    done: Vec<Done>,
+    effective: Effective,
+}
+
+/// What the engine knows of a file.
+struct OpenFile {
+    path: PathBuf,
+    /// Transfers bypass the page cache, as far as is known.
+    direct: bool,
+    /// A direct transfer succeeded: the file system means it, and EINVAL means something else.
+    direct_proven: bool,
+    align_bytes: u32,
+    /// The error number of the flush that failed (W2).
+    poison: Option<i32>,
+    in_flight: u32,
+}
+
+/// An operation between `queue` and its completion.
+struct InFlight {
+    user_data: u64,
+    kind: Kind,
+    file: u32,
+    offset: u64,
+    len: u64,
+    buffer: Option<Buffer>,
+    /// Bytes moved by the tries so far.
+    moved: u64,
+    /// Tries that brought nothing.
+    fruitless: u32,
+    /// The last try was made while the file was open directly.
+    direct: bool,
+}
+
+/// What to do after a try.
+enum Next {
+    Again,
+    Whole(u64),
+    Failed(i32),
+}
+
+impl Engine {
+    /// Makes an engine, on the best rung that works.
+    ///
+    /// # Errors
+    ///
+    /// When there is no memory for the buffers, or no threads where io_uring is refused. A refused
+    /// io_uring alone is a fallback, not an error.
+    pub fn open(options: &Options) -> Result<Engine, Error> {
+        let mut effective = Effective::new(options.ioengine, iodepth(options));
+        let pool = Pool::new(options.buffers, options.buffer_bytes)?;
+        let backend: Box<dyn Backend> = match options.ioengine {
+            Ioengine::Psync => Box::new(Kernel::new(psync::Psync::default())),
+            Ioengine::Threads => threads(effective.iodepth)?,
+            Ioengine::IoUring => match uring::Uring::start(options, &pool, &mut effective) {
+                Ok(ring) => Box::new(Kernel::new(ring)),
+                Err(uring::Refused(because)) => {
+                    effective.fell_back("io_uring", "threads", because);
+                    effective.ioengine = Ioengine::Threads;
+                    threads(effective.iodepth)?
+                }
+            },
+        };
+        Ok(Engine::with(backend, pool, effective))
+    }
+
+    /// Makes an engine on a simulated disk.
+    ///
+    /// # Errors
+    ///
+    /// When there is no memory for the buffers.
+    pub fn simulated(sim: &Sim, options: &Options) -> Result<Engine, Error> {
+        let pool = Pool::new(options.buffers, options.buffer_bytes)?;
+        let effective = Effective::new(options.ioengine, iodepth(options));
+        Ok(Engine::with(sim.backend(), pool, effective))
+    }
+
+    fn with(backend: Box<dyn Backend>, pool: Pool, effective: Effective) -> Engine {
+        let depth = effective.iodepth;
+        Engine {
+            backend,
+            pool,
+            files: Vec::new(),
+            slots: (0..depth).map(|_| None).collect(),
+            free_slots: (0..depth).rev().collect(),
+            completed: VecDeque::new(),
+            done: Vec::with_capacity(depth as usize),
+            effective,
+        }
+    }
+
+    /// Whether io_uring may be used here, or what was tried and what the kernel said.
+    ///
+    /// # Errors
+    ///
+    /// The reason, as [`Fallback::because`] has it.
+    pub fn probe_io_uring() -> Result<(), String> {
+        let options = Options::new(Ioengine::IoUring, 1, 4096);
+        let engine = Engine::open(&options).map_err(|error| error.to_string())?;
+        match engine.effective.fallbacks.iter().find(|step| step.wanted == "io_uring") {
+            Some(step) => Err(step.because.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens a file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`] with the kernel's words; also when [`Options::FILES_MAX`] files are open. A
+    /// refused `O_DIRECT` is a fallback, not an error.
+    pub fn open_file(&mut self, path: &Path, options: &FileOptions) -> Result<FileId, Error> {
+        let failed = |errno| Error::File {
+            path: path.to_owned(),
+            action: Action::Open,
+            offset: None,
+            errno,
+        };
+        let slot = self.files.iter().position(Option::is_none).unwrap_or(self.files.len()) as u32;
+        if slot >= Options::FILES_MAX {
+            return Err(failed(libc::EMFILE));
+        }
+        let opened = self
+            .backend
+            .open(slot, path, options, &mut self.effective)
+            .map_err(|error| failed(errno_of(&error)))?;
+        if let Some(errno) = opened.refused {
+            self.refused_direct("open", errno);
+        }
+        let file = OpenFile {
+            path: path.to_owned(),
+            direct: opened.direct,
+            direct_proven: false,
+            align_bytes: opened.align_bytes,
+            poison: None,
+            in_flight: 0,
+        };
+        if slot as usize == self.files.len() {
+            self.files.push(None);
+        }
+        self.files[slot as usize] = Some(file);
+        Ok(FileId(slot))
+    }
+
+    fn refused_direct(&mut self, action: &str, errno: i32) {
+        let words = std::io::Error::from_raw_os_error(errno);
+        self.effective.fell_back("O_DIRECT", "page cache", format!("{action}: {words}"));
+    }
+
+    /// Waits for what is in flight on the file, and closes it. Nothing is flushed.
+    ///
+    /// # Errors
+    ///
+    /// When the engine itself fails while it waits.
+    pub fn close_file(&mut self, file: FileId) -> Result<(), Error> {
+        while self.file(file.0).in_flight > 0 {
+            self.advance(1)?;
+        }
+        self.files[file.0 as usize] = None;
+        self.backend.close(file.0);
+        Ok(())
+    }
+
+    /// Whether the file's transfers bypass the page cache, as far as is known: a file system that
+    /// takes `O_DIRECT` when the file is opened may still refuse the first transfer.
+    pub fn is_direct(&self, file: FileId) -> bool {
+        self.file(file.0).direct
+    }
+
+    /// What offset and length of a transfer must be multiples of: 1 unless the file is direct.
+    pub fn align_bytes(&self, file: FileId) -> u32 {
+        let file = self.file(file.0);
+        if file.direct { file.align_bytes } else { 1 }
+    }
+
+    /// The file's length in bytes.
+    ///
+    /// # Errors
+    ///
+    /// With the kernel's words.
+    pub fn file_len(&self, file: FileId) -> Result<u64, Error> {
+        let path = &self.file(file.0).path;
+        self.backend.len(file.0).map_err(|error| Error::file(path, Action::Examine, None, &error))
+    }
+
+    /// Leases a buffer of the engine's pool; waits for a completion where all are in flight.
+    ///
+    /// # Errors
+    ///
+    /// When the engine itself fails while it waits, or all buffers are leased and none of them is
+    /// in flight (`ENOBUFS`).
+    pub fn lease(&mut self) -> Result<Buffer, Error> {
+        loop {
+            if let Some(mut buffer) = self.pool.lease() {
+                buffer.set_len(buffer.capacity());
+                return Ok(buffer);
+            }
+            if let Some(buffer) = self.completed.iter_mut().find_map(|done| done.buffer.take()) {
+                drop(buffer);
+            } else if self.in_flight() > 0 {
+                self.advance(1)?;
+            } else {
+                let what = "leasing a buffer: all are held outside the engine";
+                return Err(Error::Engine { what, errno: libc::ENOBUFS });
+            }
+        }
+    }
+
+    /// The engine's buffers.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// What is really in effect, and each step down from what was asked.
+    pub fn effective(&self) -> &Effective {
+        &self.effective
+    }
+
+    /// Operations queued and not yet reaped.
+    pub fn outstanding(&self) -> usize {
+        self.in_flight() + self.completed.len()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.slots.len() - self.free_slots.len()
+    }
+
+    /// Whether `iodepth` operations are in flight: the next [`Engine::queue`] waits for one.
+    pub fn is_full(&self) -> bool {
+        self.free_slots.is_empty()
+    }
+
+    /// Queues an operation; its [`Completion`] carries `user_data`. Every operation has exactly one
+    /// completion: what is refused here completes with the error.
+    ///
+    /// Waits for another operation where `iodepth` of them are in flight. Nothing reaches the
+    /// kernel for certain before [`Engine::submit`] or [`Engine::reap`].
+    pub fn queue(&mut self, user_data: u64, op: Op) {
+        while self.is_full() {
+            if let Err(error) = self.advance(1) {
+                let buffer = into_buffer(op);
+                self.completed.push_back(Completion { user_data, result: Err(error), buffer });
+                return;
+            }
+        }
+        let in_flight = self.prepare(user_data, op);
+        if let Some(error) = self.refusal(&in_flight) {
+            let buffer = in_flight.buffer;
+            self.completed.push_back(Completion { user_data, result: Err(error), buffer });
+            return;
+        }
+        self.check_disjoint(&in_flight);
+        let token = self.free_slots.pop().expect("the queue is not full");
+        self.file_mut(in_flight.file).in_flight += 1;
+        self.slots[token as usize] = Some(in_flight);
+        self.effective.iodepth_reached =
+            self.effective.iodepth_reached.max(self.in_flight() as u32);
+        self.push(token);
+    }
+
+    fn prepare(&self, user_data: u64, op: Op) -> InFlight {
+        let file = op.file().0;
+        let (kind, offset, len, buffer) = match op {
+            Op::Write { offset, buffer, durable, .. } => {
+                let kind = if durable { Kind::DurableWrite } else { Kind::Write };
+                (kind, offset, buffer.len() as u64, Some(buffer))
+            }
+            Op::Read { offset, buffer, .. } => {
+                (Kind::Read, offset, buffer.len() as u64, Some(buffer))
+            }
+            Op::Fdatasync { .. } => (Kind::Fdatasync, 0, 0, None),
+            Op::Fsync { .. } => (Kind::Fsync, 0, 0, None),
+            Op::Fallocate { offset, len, .. } => (Kind::Fallocate, offset, len, None),
+        };
+        InFlight {
+            user_data,
+            kind,
+            file,
+            offset,
+            len,
+            buffer,
+            moved: 0,
+            fruitless: 0,
+            direct: false,
+        }
+    }
+
+    /// Why an operation is not even tried.
+    fn refusal(&self, op: &InFlight) -> Option<Error> {
+        let file = self.file(op.file);
+        let path = || file.path.clone();
+        if let Some(errno) = file.poison.filter(|_| op.kind != Kind::Read) {
+            return Some(Error::Poisoned { path: path(), errno });
+        }
+        // The kernel's offsets are signed.
+        if op.offset.checked_add(op.len).is_none_or(|end| end > i64::MAX as u64) {
+            let (action, offset) = (op.kind.action(), Some(op.offset));
+            return Some(Error::File { path: path(), action, offset, errno: libc::EFBIG });
+        }
+        let align = u64::from(file.align_bytes);
+        if op.kind.transfers() && file.direct && !(op.offset | op.len).is_multiple_of(align) {
+            let (action, offset, align_bytes) = (op.kind.action(), op.offset, file.align_bytes);
+            return Some(Error::Alignment { path: path(), action, offset, align_bytes });
+        }
+        None
+    }
+
+    /// W3: never two writes in flight on one block. A mistake of the layer above, so only checked
+    /// where debug assertions are on.
+    fn check_disjoint(&self, op: &InFlight) {
+        if cfg!(debug_assertions) && op.kind.writes() {
+            let overlaps = |other: &InFlight| {
+                other.kind.writes()
+                    && other.file == op.file
+                    && other.offset < op.offset + op.len
+                    && op.offset < other.offset + other.len
+            };
+            assert!(
+                !self.slots.iter().flatten().any(overlaps),
+                "two writes in flight at byte {} of {}",
+                op.offset,
+                self.file(op.file).path.display()
+            );
+        }
+    }
+
+    /// Hands an operation, or what is left of it, to the backend.
+    fn push(&mut self, token: u32) {
+        let op = self.slots[token as usize].as_mut().expect("pushed while in flight");
+        op.direct = self.files[op.file as usize].as_ref().expect("open while in flight").direct;
+        let (address, in_pool) = match &op.buffer {
+            // SAFETY: `moved` is at most the buffer's length.
+            Some(buffer) => unsafe {
+                (buffer.address().add(op.moved as usize), self.pool.owns(buffer))
+            },
+            None => (std::ptr::NonNull::dangling().as_ptr(), false),
+        };
+        self.backend.push(Request {
+            token,
+            kind: op.kind,
+            slot: op.file,
+            offset: op.offset + op.moved,
+            address,
+            len: op.len - op.moved,
+            in_pool,
+        });
+    }
+
+    /// Hands what is queued to the kernel, without waiting.
+    ///
+    /// # Errors
+    ///
+    /// When the engine itself fails; what is in flight stays in flight.
+    pub fn submit(&mut self) -> Result<(), Error> {
+        self.backend.submit().map_err(|error| failed("submitting to the kernel", &error))
+    }
+
+    /// Submits, waits until at least `min` operations (or all, where fewer are outstanding) are
+    /// complete, and appends every completion that there is to `completions`.
+    ///
+    /// # Errors
+    ///
+    /// When the engine itself fails; an operation's own error is in its completion.
+    pub fn reap(&mut self, min: usize, completions: &mut Vec<Completion>) -> Result<(), Error> {
+        let min = min.min(self.outstanding());
+        loop {
+            let missing = min.saturating_sub(self.completed.len());
+            if self.in_flight() > 0 {
+                self.advance(missing)?;
+            }
+            if self.completed.len() >= min {
+                completions.extend(self.completed.drain(..));
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for everything outstanding and gives the buffers back to the pool.
+    ///
+    /// # Errors
+    ///
+    /// The first error of an operation, after all of them are complete.
+    pub fn drain(&mut self) -> Result<(), Error> {
+        let mut completions = Vec::new();
+        self.reap(usize::MAX, &mut completions)?;
+        completions.into_iter().try_for_each(|completion| completion.result.map(drop))
+    }
+
+    /// Waits for everything outstanding, then flushes the file by `fdatasync(2)`. After success
+    /// every write that was queued before survives a power loss (W1); the name of a file that was
+    /// just made does only after its folder was synced too.
+    ///
+    /// # Errors
+    ///
+    /// The first error of an outstanding operation, or the flush's own, which poisons the file (W2).
+    pub fn flush(&mut self, file: FileId) -> Result<(), Error> {
+        self.drain()?;
+        self.queue(0, Op::Fdatasync { file });
+        self.drain()
+    }
+
+    /// Waits for `min` requests of the backend's, and settles each: again, whole, or failed.
+    fn advance(&mut self, min: usize) -> Result<(), Error> {
+        let mut done = std::mem::take(&mut self.done);
+        let waited = self.backend.wait(min.min(self.in_flight()), &mut done);
+        for result in done.drain(..) {
+            self.settle(result);
+        }
+        self.done = done;
+        waited.map_err(|error| failed("waiting for the kernel", &error))
+    }
+
+    fn settle(&mut self, done: Done) {
+        match self.judge(done) {
+            Next::Again => self.push(done.token),
+            Next::Whole(moved) => self.complete(done.token, Ok(moved as usize)),
+            Next::Failed(errno) => self.fail(done.token, errno),
+        }
+    }
+
+    /// W4: decides what a try means for its operation.
+    fn judge(&mut self, done: Done) -> Next {
+        let op = self.slots[done.token as usize].as_mut().expect("done while in flight");
+        let file = self.files[op.file as usize].as_mut().expect("open while in flight");
+        if done.result < 0 {
+            let errno = i32::try_from(-done.result).unwrap_or(libc::EIO);
+            return match errno {
+                libc::EINTR | libc::EAGAIN => again(op, errno),
+                // O_DIRECT taken at open but not at a transfer: this one, or others beside it.
+                libc::EINVAL if op.kind.transfers() && op.direct && !file.direct_proven => {
+                    self.leave_direct(done.token, errno)
+                }
+                _ => Next::Failed(errno),
+            };
+        }
+        if !op.kind.transfers() {
+            return Next::Whole(0);
+        }
+        file.direct_proven |= op.direct;
+        let tried = op.len - op.moved;
+        let mut moved = (done.result as u64).min(tried);
+        let whole = moved == tried;
+        if op.direct && !whole {
+            // A direct transfer goes on at a whole block; a part of one is moved again.
+            moved -= moved % u64::from(file.align_bytes);
+        }
+        op.moved += moved;
+        match op.kind {
+            // A read is short at the file's end: nothing came, or a part of the last block.
+            Kind::Read if !whole && (done.result == 0 || done.result as u64 != moved) => {
+                Next::Whole(op.moved - moved + done.result as u64)
+            }
+            _ if whole => Next::Whole(op.len),
+            _ if moved > 0 => {
+                op.fruitless = 0;
+                Next::Again
+            }
+            _ => again(op, libc::EIO),
+        }
+    }
+
+    /// Goes on through the page cache, unless that cannot be done either.
+    fn leave_direct(&mut self, token: u32, errno: i32) -> Next {
+        let op = self.slots[token as usize].as_ref().expect("done while in flight");
+        let (slot, action) = (op.file, op.kind.action());
+        if self.file(slot).direct {
+            if self.backend.clear_direct(slot).is_err() {
+                return Next::Failed(errno);
+            }
+            self.file_mut(slot).direct = false;
+            let action = if action == Action::Read { "read" } else { "write" };
+            self.refused_direct(action, errno);
+        }
+        Next::Again
+    }
+
+    fn fail(&mut self, token: u32, errno: i32) {
+        let op = self.slots[token as usize].as_ref().expect("done while in flight");
+        let (slot, action) = (op.file, op.kind.action());
+        let offset = op.kind.transfers().then_some(op.offset + op.moved);
+        let flushes = op.kind.flushes();
+        let file = self.file_mut(slot);
+        let error = Error::File { path: file.path.clone(), action, offset, errno };
+        if flushes {
+            // W2: the kernel has marked the pages clean; a second flush would succeed and mean
+            // nothing (Rebello et al., ATC'20).
+            file.poison.get_or_insert(errno);
+        }
+        self.complete(token, Err(error));
+    }
+
+    fn complete(&mut self, token: u32, result: Result<usize, Error>) {
+        let op = self.slots[token as usize].take().expect("completed once");
+        self.free_slots.push(token);
+        let file = self.file_mut(op.file);
+        file.in_flight -= 1;
+        let result = match (result, file.poison) {
+            // W2: a flush beside the one that failed may have been told of success.
+            (Ok(_), Some(errno)) if op.kind.flushes() => {
+                Err(Error::Poisoned { path: file.path.clone(), errno })
+            }
+            (result, _) => result,
+        };
+        let (result, buffer): Outcome = (result, op.buffer);
+        self.completed.push_back(Completion { user_data: op.user_data, result, buffer });
+    }
+
+    fn file(&self, slot: u32) -> &OpenFile {
+        self.files[slot as usize].as_ref().expect("the file is open")
+    }
+
+    fn file_mut(&mut self, slot: u32) -> &mut OpenFile {
+        self.files[slot as usize].as_mut().expect("the file is open")
+    }
+}
+
+fn iodepth(options: &Options) -> u32 {
+    match options.ioengine {
+        Ioengine::Psync => 1,
+        _ => options.iodepth.clamp(1, Options::IODEPTH_MAX),
+    }
+}
+
+fn threads(iodepth: u32) -> Result<Box<dyn Backend>, Error> {
+    let threads = threads::Threads::start(iodepth)
+        .map_err(|error| failed("starting the engine's threads", &error))?;
+    Ok(Box::new(Kernel::new(threads)))
+}
+
+fn failed(what: &'static str, error: &std::io::Error) -> Error {
+    Error::Engine { what, errno: errno_of(error) }
+}
+
+/// Another try, unless too many brought nothing.
+fn again(op: &mut InFlight, errno: i32) -> Next {
+    op.fruitless += 1;
+    if op.fruitless > FRUITLESS_TRIES_MAX { Next::Failed(errno) } else { Next::Again }
+}
+
+fn into_buffer(op: Op) -> Option<Buffer> {
+    match op {
+        Op::Write { buffer, .. } | Op::Read { buffer, .. } => Some(buffer),
+        _ => None,
+    }
+}
+
+impl Drop for Engine {
+    /// Waits for what is in flight: the kernel still uses its buffers (W5).
+    fn drop(&mut self) {
+        while self.in_flight() > 0 {
+            if self.advance(1).is_err() {
+                // Nothing can be known of them any more: their memory stays mapped for good.
+                self.pool.leak();
+                std::mem::take(&mut self.slots).into_iter().for_each(std::mem::forget);
+                return;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("effective", &self.effective)
+            .field("in_flight", &self.in_flight())
+            .finish_non_exhaustive()
+    }
+}

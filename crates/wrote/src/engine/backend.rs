@@ -1,0 +1,144 @@
+//! What the engine needs of whatever carries its operations out: the kernel, or a simulated disk.
+
+use super::op::Kind;
+use super::{Effective, FileOptions};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::Path;
+
+/// One try of an operation. Its result may be short; trying again is the engine's part.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    /// Comes back with the result.
+    pub token: u32,
+    pub kind: Kind,
+    /// The file's place, as it was opened with.
+    pub slot: u32,
+    pub offset: u64,
+    /// The bytes to move; dangling where there are none. They stay valid and are used by nobody
+    /// else until the request is done (W5): the engine holds the buffer.
+    pub address: *mut u8,
+    /// Bytes to move, or to allocate.
+    pub len: u64,
+    /// Whether `address` lies in the registered pool.
+    pub in_pool: bool,
+}
+
+/// The result of a request: bytes moved, or a negative error number, as the kernel gives it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Done {
+    pub token: u32,
+    pub result: i64,
+}
+
+/// A file was opened: whether directly, and in what units it may then be used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Opened {
+    /// Whether the file is open for direct transfers.
+    pub direct: bool,
+    /// Why not, where they were asked for.
+    pub refused: Option<i32>,
+    /// What offset and length of a direct transfer must be multiples of.
+    pub align_bytes: u32,
+}
+
+/// Whatever carries operations out. Nothing in it tries again, poisons or counts.
+pub(super) trait Backend {
+    /// Opens `path` as the file `slot`. Fallbacks of the engine's that only a file brings to light
+    /// are noted in `effective`.
+    fn open(
+        &mut self,
+        slot: u32,
+        path: &Path,
+        options: &FileOptions,
+        effective: &mut Effective,
+    ) -> io::Result<Opened>;
+    /// From now on the file's transfers go through the page cache.
+    fn clear_direct(&mut self, slot: u32) -> io::Result<()>;
+    /// Closes the file; nothing of it is in flight.
+    fn close(&mut self, slot: u32);
+    /// The file's length in bytes.
+    fn len(&self, slot: u32) -> io::Result<u64>;
+    /// Queues a request. At most `iodepth` are queued or in flight at once.
+    fn push(&mut self, request: Request);
+    /// Hands what is queued on, without waiting.
+    fn submit(&mut self) -> io::Result<()>;
+    /// Hands what is queued on, waits until `min` requests are done, and collects all that are.
+    fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()>;
+}
+
+/// A way to the kernel: moves bytes of files that [`Kernel`] has opened.
+pub(super) trait Transfer {
+    /// A file was opened as `slot`.
+    fn opened(&mut self, slot: u32, file: RawFd, effective: &mut Effective);
+    /// The file `slot` is about to be closed.
+    fn closing(&mut self, slot: u32);
+    /// As [`Backend::push`], with the open file.
+    fn push(&mut self, request: Request, file: RawFd);
+    /// As [`Backend::submit`].
+    fn submit(&mut self) -> io::Result<()>;
+    /// As [`Backend::wait`].
+    fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()>;
+}
+
+/// Real files, and one way to the kernel.
+pub(super) struct Kernel<T> {
+    transfer: T,
+    files: Vec<Option<File>>,
+}
+
+impl<T: Transfer> Kernel<T> {
+    pub(super) fn new(transfer: T) -> Kernel<T> {
+        Kernel { transfer, files: Vec::new() }
+    }
+
+    fn file(&self, slot: u32) -> &File {
+        self.files[slot as usize].as_ref().expect("the engine closes a file once")
+    }
+}
+
+impl<T: Transfer> Backend for Kernel<T> {
+    fn open(
+        &mut self,
+        slot: u32,
+        path: &Path,
+        options: &FileOptions,
+        effective: &mut Effective,
+    ) -> io::Result<Opened> {
+        let (file, opened) = super::files::open(path, options)?;
+        self.transfer.opened(slot, file.as_raw_fd(), effective);
+        let slot = slot as usize;
+        if self.files.len() <= slot {
+            self.files.resize_with(slot + 1, || None);
+        }
+        self.files[slot] = Some(file);
+        Ok(opened)
+    }
+
+    fn clear_direct(&mut self, slot: u32) -> io::Result<()> {
+        super::files::clear_direct(self.file(slot))
+    }
+
+    fn close(&mut self, slot: u32) {
+        self.transfer.closing(slot);
+        self.files[slot as usize] = None;
+    }
+
+    fn len(&self, slot: u32) -> io::Result<u64> {
+        Ok(self.file(slot).metadata()?.len())
+    }
+
+    fn push(&mut self, request: Request) {
+        let file = self.file(request.slot).as_raw_fd();
+        self.transfer.push(request, file);
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        self.transfer.submit()
+    }
+
+    fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()> {
+        self.transfer.wait(min, done)
+    }
+}

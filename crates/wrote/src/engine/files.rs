@@ -1,0 +1,82 @@
+//! Opening real files: directly where the file system can, through the page cache where not.
+
+use super::FileOptions;
+use super::backend::Opened;
+use crate::device;
+use crate::error::errno_of;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Opens `path`.
+///
+/// A file is made without `O_DIRECT` and opened again with it: a file system that refuses direct
+/// I/O may refuse only after it made the file (`open(2)`, EINVAL), and then nobody could tell whose
+/// file it is.
+pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, Opened)> {
+    let cached = |flags: &mut OpenOptions| flags.read(true).write(options.write).clone();
+    let file = cached(&mut OpenOptions::new()).create_new(options.create_new).open(path)?;
+    if !options.direct {
+        return Ok((file, Opened { direct: false, refused: None, align_bytes: 1 }));
+    }
+    let refused =
+        |file, errno| (file, Opened { direct: false, refused: Some(errno), align_bytes: 1 });
+    let direct = cached(&mut OpenOptions::new())
+        .custom_flags(OFlags::DIRECT.bits().cast_signed())
+        .open(path)
+        .and_then(|direct| same_file(&file, &direct).map(|()| direct));
+    let direct = match direct {
+        Ok(direct) => direct,
+        Err(error) => return Ok(refused(file, errno_of(&error))),
+    };
+    match device::alignment(&direct, &device::examine(path).map_err(io::Error::from)?) {
+        Some(alignment) => {
+            let align_bytes = alignment.offset_bytes.max(1);
+            Ok((direct, Opened { direct: true, refused: None, align_bytes }))
+        }
+        None => Ok(refused(file, libc::EINVAL)),
+    }
+}
+
+/// The name may have been given to another file between two calls: that one is not ours.
+fn same_file(ours: &File, other: &File) -> io::Result<()> {
+    let (ours, other) = (ours.metadata()?, other.metadata()?);
+    if (ours.dev(), ours.ino()) == (other.dev(), other.ino()) {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(libc::ESTALE))
+    }
+}
+
+/// From now on the file's transfers go through the page cache (`fcntl(2)`, F_SETFL). Holds for a
+/// ring's registered file too: the flag is the open file description's.
+pub(super) fn clear_direct(file: &File) -> io::Result<()> {
+    let flags = fcntl_getfl(file)?;
+    Ok(fcntl_setfl(file, flags - OFlags::DIRECT)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_exists_is_not_made_again() {
+        // W7
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, b"precious").unwrap();
+        let options = FileOptions { create_new: true, write: true, direct: true };
+        assert_eq!(open(&path, &options).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn clearing_direct_leaves_the_other_flags() {
+        let file = tempfile::tempfile().unwrap();
+        let flags = fcntl_getfl(&file).unwrap();
+        clear_direct(&file).unwrap();
+        assert_eq!(fcntl_getfl(&file).unwrap(), flags - OFlags::DIRECT);
+    }
+}

@@ -1,0 +1,118 @@
+//! The operations that an engine takes, and what comes back of them.
+
+use crate::buffer::Buffer;
+use crate::{Action, Error};
+
+/// A file that an engine has open.
+///
+/// It belongs to the engine that gave it out; another engine's is refused with a panic or means
+/// another file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileId(pub(super) u32);
+
+/// An operation. A buffer in it belongs to the engine until the [`Completion`] gives it back (W5).
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Op {
+    /// Writes the whole buffer at `offset`. With `durable`, the write is not complete before its
+    /// bytes are on stable storage: `RWF_DSYNC` (`pwritev2(2)`, Linux 4.7), which is what `O_DSYNC`
+    /// does for a whole file.
+    Write {
+        /// Where to.
+        file: FileId,
+        /// First byte in the file.
+        offset: u64,
+        /// What to write.
+        buffer: Buffer,
+        /// Whether to flush it.
+        durable: bool,
+    },
+    /// Reads into the buffer from `offset` until it is full or the file ends.
+    Read {
+        /// Where from.
+        file: FileId,
+        /// First byte in the file.
+        offset: u64,
+        /// What to fill.
+        buffer: Buffer,
+    },
+    /// Flushes what was *completed* before: `fdatasync(2)`. Operations still in flight are not
+    /// covered.
+    Fdatasync {
+        /// The file.
+        file: FileId,
+    },
+    /// As [`Op::Fdatasync`], with all metadata: `fsync(2)`.
+    Fsync {
+        /// The file.
+        file: FileId,
+    },
+    /// Allocates blocks, and extends the file over them: `fallocate(2)` with mode 0.
+    Fallocate {
+        /// The file.
+        file: FileId,
+        /// First byte.
+        offset: u64,
+        /// How many bytes.
+        len: u64,
+    },
+}
+
+impl Op {
+    pub(super) fn file(&self) -> FileId {
+        match self {
+            Op::Write { file, .. }
+            | Op::Read { file, .. }
+            | Op::Fdatasync { file }
+            | Op::Fsync { file }
+            | Op::Fallocate { file, .. } => *file,
+        }
+    }
+}
+
+/// What became of an operation.
+#[derive(Debug)]
+pub struct Completion {
+    /// The number that the operation was queued with.
+    pub user_data: u64,
+    /// Bytes moved: all of them for a write (W4), up to the file's end for a read, 0 for the rest.
+    pub result: Result<usize, Error>,
+    /// The operation's buffer, where it had one.
+    pub buffer: Option<Buffer>,
+}
+
+/// What one request to the kernel does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    Write,
+    DurableWrite,
+    Fdatasync,
+    Fsync,
+    Fallocate,
+}
+
+impl Kind {
+    /// Whether its success is a promise of durability, and its failure poisons the file (W2).
+    pub(super) fn flushes(self) -> bool {
+        matches!(self, Kind::DurableWrite | Kind::Fdatasync | Kind::Fsync)
+    }
+
+    pub(super) fn writes(self) -> bool {
+        matches!(self, Kind::Write | Kind::DurableWrite)
+    }
+
+    pub(super) fn transfers(self) -> bool {
+        self.writes() || self == Kind::Read
+    }
+
+    pub(super) fn action(self) -> Action {
+        match self {
+            Kind::Read => Action::Read,
+            Kind::Write | Kind::DurableWrite => Action::Write,
+            Kind::Fdatasync => Action::Fdatasync,
+            Kind::Fsync => Action::Fsync,
+            Kind::Fallocate => Action::Fallocate,
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What is asked of an engine, and of a file that it opens.
+
+/// How operations reach the kernel, in fio's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Ioengine {
+    /// `pwritev2(2)` and `preadv2(2)` on the caller's own thread, one operation at a time.
+    Psync,
+    /// The same calls on a pool of threads: what is used where io_uring may not be.
+    Threads,
+    /// `io_uring(7)`, with the newest set-up flags that the kernel takes.
+    #[default]
+    IoUring,
+}
+
+impl Ioengine {
+    /// The name in results: `psync`, `threads`, `io_uring`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Ioengine::Psync => "psync",
+            Ioengine::Threads => "threads",
+            Ioengine::IoUring => "io_uring",
+        }
+    }
+}
+
+/// What is asked of an engine. What is got is in [`super::Effective`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How operations reach the kernel.
+    pub ioengine: Ioengine,
+    /// The most operations in flight at once. [`Ioengine::Psync`] has one, whatever is asked.
+    pub iodepth: u32,
+    /// Bytes of one buffer of the engine's pool.
+    pub buffer_bytes: usize,
+    /// Buffers in the pool. Those beyond `iodepth` can be filled while the others are in flight.
+    pub buffers: u32,
+    /// Register the pool with the ring, so that the kernel does not pin its pages for each
+    /// operation.
+    pub registered_buffers: bool,
+    /// Register open files with the ring, so that the kernel does not look them up for each
+    /// operation.
+    pub registered_files: bool,
+}
+
+impl Options {
+    /// The most files that an engine has open at once.
+    pub const FILES_MAX: u32 = 64;
+    /// The greatest `iodepth`; more is cut to it.
+    pub const IODEPTH_MAX: u32 = 4096;
+
+    /// An engine with everything that makes it fast, and a buffer for each operation in flight.
+    pub fn new(ioengine: Ioengine, iodepth: u32, buffer_bytes: usize) -> Options {
+        Options {
+            ioengine,
+            iodepth,
+            buffer_bytes,
+            buffers: iodepth,
+            registered_buffers: true,
+            registered_files: true,
+        }
+    }
+}
+
+/// What is asked of a file that an engine opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct FileOptions {
+    /// Make the file; it is an error if the name is there already (W7).
+    pub create_new: bool,
+    /// Allow writes. Reads are always allowed.
+    pub write: bool,
+    /// Bypass the page cache (`O_DIRECT`, `open(2)`), where the file system can.
+    pub direct: bool,
+}

@@ -1,0 +1,326 @@
+//! A simulated disk: it cuts transfers short, fails and reorders on demand, and loses its power.
+//!
+//! Files live in memory in two layers: what is stable, and what was written since the last flush.
+//! When the power goes, each unflushed 512-byte sector is kept or lost by itself, as a drive's
+//! volatile cache does: that reorders writes, and tears those that are longer than a sector. All
+//! chance comes from the seed, so a run that failed can be made again.
+
+use super::backend::{Backend, Done, Opened, Request};
+use super::op::Kind;
+use super::{Effective, FileOptions};
+use std::cell::{RefCell, RefMut};
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// What a drive writes as a whole, or not at all.
+const SECTOR_BYTES: usize = 512;
+
+/// What goes wrong with an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A transfer moves at most so many bytes; other operations do what was asked.
+    Short(u64),
+    /// The operation fails with this error number, and does nothing.
+    Once(i32),
+    /// This operation and every later one fail with this error number.
+    Forever(i32),
+    /// The power goes before the operation: this one and every later one fail with `EIO`, and of
+    /// what was not flushed each sector is kept or lost by chance.
+    PowerLoss,
+}
+
+/// A handle to a simulated disk; clones share the disk, and it outlives every engine on it.
+#[derive(Clone)]
+pub struct Sim(Rc<RefCell<Disk>>);
+
+impl Sim {
+    /// An empty disk. The same seed, faults and operations give the same results.
+    pub fn new(seed: u64) -> Sim {
+        Sim(Rc::new(RefCell::new(Disk {
+            chance: Chance(seed),
+            files: BTreeMap::new(),
+            faults: HashMap::new(),
+            forever: None,
+            operations: 0,
+            capacity_bytes: u64::MAX,
+            refuse_direct_at_open: false,
+            refuse_direct_at_transfer: false,
+            off: false,
+        })))
+    }
+
+    /// Makes the operation number `operation` (the first is 0, each try counts) go wrong.
+    pub fn fault(&self, operation: u64, fault: Fault) {
+        self.disk().faults.insert(operation, fault);
+    }
+
+    /// Bounds the disk: what would make the files together longer fails with `ENOSPC`, after it has
+    /// moved what still fits.
+    pub fn set_capacity(&self, bytes: u64) {
+        self.disk().capacity_bytes = bytes;
+    }
+
+    /// Answers `EINVAL` to `O_DIRECT` when a file is opened.
+    pub fn refuse_direct_at_open(&self) {
+        self.disk().refuse_direct_at_open = true;
+    }
+
+    /// Takes `O_DIRECT` when a file is opened, and answers `EINVAL` to its first transfer.
+    pub fn refuse_direct_at_transfer(&self) {
+        self.disk().refuse_direct_at_transfer = true;
+    }
+
+    /// How many operations the disk was asked for, each try counted.
+    pub fn operations(&self) -> u64 {
+        self.disk().operations
+    }
+
+    /// What a reader of the running system sees in a file.
+    pub fn contents(&self, path: &Path) -> Option<Vec<u8>> {
+        self.disk().files.get(path).map(|file| file.cached.clone())
+    }
+
+    /// Cuts the power, if it is still on, and tells what is found in the file afterwards. `None`
+    /// where the file is not there: nothing of it was ever flushed, and its name was lost.
+    pub fn after_power_loss(&self, path: &Path) -> Option<Vec<u8>> {
+        let mut disk = self.disk();
+        disk.lose_power();
+        disk.files.get(path).and_then(|file| file.stable.clone())
+    }
+
+    pub(super) fn backend(&self) -> Box<dyn Backend> {
+        Box::new(SimBackend { sim: self.clone(), slots: HashMap::new(), pending: Vec::new() })
+    }
+
+    fn disk(&self) -> RefMut<'_, Disk> {
+        self.0.borrow_mut()
+    }
+}
+
+/// A stream of numbers from a seed: splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom
+/// number generators, OOPSLA 2014). A disk needs no better.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+}
+
+#[derive(Default)]
+struct SimFile {
+    /// What is on stable storage; `None` while not even the name is.
+    stable: Option<Vec<u8>>,
+    /// What the running system sees.
+    cached: Vec<u8>,
+}
+
+struct Disk {
+    chance: Chance,
+    files: BTreeMap<PathBuf, SimFile>,
+    faults: HashMap<u64, Fault>,
+    forever: Option<i32>,
+    operations: u64,
+    capacity_bytes: u64,
+    refuse_direct_at_open: bool,
+    refuse_direct_at_transfer: bool,
+    off: bool,
+}
+
+impl Disk {
+    fn lose_power(&mut self) {
+        if std::mem::replace(&mut self.off, true) {
+            return;
+        }
+        let Disk { files, chance, .. } = self;
+        for file in files.values_mut() {
+            let Some(stable) = &mut file.stable else {
+                // Not flushed at all: found with some of its bytes, or not found.
+                file.stable = (chance.below(2) == 0).then(Vec::new);
+                continue;
+            };
+            for (start, sector) in file.cached.chunks(SECTOR_BYTES).enumerate() {
+                let start = start * SECTOR_BYTES;
+                let known = stable.get(start..start + sector.len());
+                if known != Some(sector) && chance.below(2) == 0 {
+                    let end = start + sector.len();
+                    stable.resize(stable.len().max(end), 0);
+                    stable[start..end].copy_from_slice(sector);
+                }
+            }
+        }
+    }
+
+    /// Counts the operation and tells whether it may go on, and how many bytes it may move.
+    fn admit(&mut self) -> Result<u64, i32> {
+        let fault = self.faults.get(&self.operations).copied();
+        self.operations += 1;
+        if self.off {
+            return Err(libc::EIO);
+        }
+        if let Some(errno) = self.forever {
+            return Err(errno);
+        }
+        match fault {
+            None => Ok(u64::MAX),
+            Some(Fault::Short(bytes)) => Ok(bytes),
+            Some(Fault::Once(errno)) => Err(errno),
+            Some(Fault::Forever(errno)) => {
+                self.forever = Some(errno);
+                Err(errno)
+            }
+            Some(Fault::PowerLoss) => {
+                self.lose_power();
+                Err(libc::EIO)
+            }
+        }
+    }
+
+    /// Bytes by which files may still grow.
+    fn room(&self) -> u64 {
+        let used: u64 = self.files.values().map(|file| file.cached.len() as u64).sum();
+        self.capacity_bytes.saturating_sub(used)
+    }
+
+    fn perform(&mut self, request: &Request, slot: &Slot) -> Result<u64, i32> {
+        let bytes_max = self.admit()?;
+        if slot.direct && request.kind.transfers() && self.refuse_direct_at_transfer {
+            return Err(libc::EINVAL);
+        }
+        let room = self.room();
+        let file = self.files.get_mut(&slot.path).ok_or(libc::ENOENT)?;
+        let growth = |end: u64| end.saturating_sub(file.cached.len() as u64);
+        match request.kind {
+            Kind::Read => Ok(read(file, request, bytes_max)),
+            Kind::Write | Kind::DurableWrite => {
+                let over = growth(request.offset + request.len).saturating_sub(room);
+                let len = request.len.saturating_sub(over).min(bytes_max);
+                if len == 0 && over > 0 {
+                    return Err(libc::ENOSPC);
+                }
+                write(file, request, len);
+                if request.kind == Kind::DurableWrite {
+                    file.stable = Some(file.cached.clone());
+                }
+                Ok(len)
+            }
+            Kind::Fdatasync | Kind::Fsync => {
+                file.stable = Some(file.cached.clone());
+                Ok(0)
+            }
+            Kind::Fallocate if growth(request.offset + request.len) > room => Err(libc::ENOSPC),
+            Kind::Fallocate => {
+                let end = (request.offset + request.len) as usize;
+                file.cached.resize(file.cached.len().max(end), 0);
+                Ok(0)
+            }
+        }
+    }
+}
+
+fn write(file: &mut SimFile, request: &Request, len: u64) {
+    let (start, len) = (request.offset as usize, len as usize);
+    // SAFETY: the engine keeps the request's bytes valid until it is done (W5).
+    let bytes = unsafe { std::slice::from_raw_parts(request.address, len) };
+    if len > 0 {
+        file.cached.resize(file.cached.len().max(start + len), 0);
+        file.cached[start..start + len].copy_from_slice(bytes);
+    }
+}
+
+fn read(file: &SimFile, request: &Request, bytes_max: u64) -> u64 {
+    let there = file.cached.get(request.offset as usize..).unwrap_or_default();
+    let len = there.len().min(request.len.min(bytes_max) as usize);
+    // SAFETY: as in `write`, and `len` is at most the request's.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(request.address, len) };
+    bytes.copy_from_slice(&there[..len]);
+    len as u64
+}
+
+struct Slot {
+    path: PathBuf,
+    direct: bool,
+}
+
+/// One engine's view of the disk.
+struct SimBackend {
+    sim: Sim,
+    slots: HashMap<u32, Slot>,
+    /// Requests in flight: carried out one by one in an order of chance.
+    pending: Vec<Request>,
+}
+
+impl SimBackend {
+    fn carry_out_one(&mut self, done: &mut Vec<Done>) {
+        let mut disk = self.sim.disk();
+        let next = disk.chance.below(self.pending.len());
+        let request = self.pending.swap_remove(next);
+        let result = match disk.perform(&request, &self.slots[&request.slot]) {
+            Ok(bytes) => bytes as i64,
+            Err(errno) => -i64::from(errno),
+        };
+        done.push(Done { token: request.token, result });
+    }
+}
+
+impl Backend for SimBackend {
+    fn open(
+        &mut self,
+        slot: u32,
+        path: &Path,
+        options: &FileOptions,
+        _effective: &mut Effective,
+    ) -> io::Result<Opened> {
+        let mut disk = self.sim.disk();
+        let refused = |errno| Err(io::Error::from_raw_os_error(errno));
+        match (disk.files.contains_key(path), options.create_new) {
+            (true, true) => return refused(libc::EEXIST),
+            (false, false) => return refused(libc::ENOENT),
+            (false, true) => drop(disk.files.insert(path.to_owned(), SimFile::default())),
+            (true, false) => {}
+        }
+        let direct = options.direct && !disk.refuse_direct_at_open;
+        self.slots.insert(slot, Slot { path: path.to_owned(), direct });
+        let refused = (options.direct && !direct).then_some(libc::EINVAL);
+        let align_bytes = if direct { SECTOR_BYTES as u32 } else { 1 };
+        Ok(Opened { direct, refused, align_bytes })
+    }
+
+    fn clear_direct(&mut self, slot: u32) -> io::Result<()> {
+        self.slots.get_mut(&slot).expect("open").direct = false;
+        Ok(())
+    }
+
+    fn close(&mut self, slot: u32) {
+        self.slots.remove(&slot);
+    }
+
+    fn len(&self, slot: u32) -> io::Result<u64> {
+        Ok(self.sim.disk().files[&self.slots[&slot].path].cached.len() as u64)
+    }
+
+    fn push(&mut self, request: Request) {
+        self.pending.push(request);
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()> {
+        for _ in 0..min.min(self.pending.len()) {
+            self.carry_out_one(done);
+        }
+        Ok(())
+    }
+}

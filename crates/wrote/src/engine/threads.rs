@@ -1,0 +1,91 @@
+//! A small pool of threads: several operations at once where io_uring may not be used.
+
+use super::Effective;
+use super::backend::{Done, Request, Transfer};
+use super::perform::perform;
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// More threads than this bring no more from one disk, only more switching.
+const THREADS_MAX: u32 = 64;
+
+/// A request on its way to a thread.
+struct Job {
+    request: Request,
+    file: RawFd,
+}
+
+// SAFETY: the pointer in a request is to bytes that the engine leaves alone until the request is
+// done (W5), so the thread that carries it out is their only user.
+unsafe impl Send for Job {}
+
+/// The pool. Its threads end when it is dropped.
+pub(super) struct Threads {
+    jobs: Option<Sender<Job>>,
+    results: Receiver<Done>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Threads {
+    pub(super) fn start(iodepth: u32) -> io::Result<Threads> {
+        let (jobs, waiting) = channel::<Job>();
+        let (finished, results) = channel();
+        let waiting = Arc::new(Mutex::new(waiting));
+        let mut threads = Vec::new();
+        for number in 0..iodepth.clamp(1, THREADS_MAX) {
+            let (waiting, finished) = (Arc::clone(&waiting), finished.clone());
+            let builder = std::thread::Builder::new().name(format!("wrote-io-{number}"));
+            threads.push(builder.spawn(move || work(&waiting, &finished))?);
+        }
+        Ok(Threads { jobs: Some(jobs), results, threads })
+    }
+}
+
+fn work(waiting: &Mutex<Receiver<Job>>, finished: &Sender<Done>) {
+    loop {
+        // The lock is held only while waiting for the next job, never while one is carried out.
+        let job = waiting.lock().expect("no thread panics with the lock").recv();
+        let Ok(Job { request, file }) = job else { return };
+        // SAFETY: the engine holds the request's buffer and file until it has seen the result.
+        let done = unsafe { perform(&request, file) };
+        if finished.send(done).is_err() {
+            return;
+        }
+    }
+}
+
+impl Transfer for Threads {
+    fn opened(&mut self, _slot: u32, _file: RawFd, _effective: &mut Effective) {}
+
+    fn closing(&mut self, _slot: u32) {}
+
+    fn push(&mut self, request: Request, file: RawFd) {
+        let jobs = self.jobs.as_ref().expect("there until dropped");
+        jobs.send(Job { request, file }).expect("the threads wait for jobs until dropped");
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()> {
+        for _ in 0..min {
+            done.push(self.results.recv().expect("the threads hold the other end"));
+        }
+        done.extend(self.results.try_iter());
+        Ok(())
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.jobs = None;
+        for thread in self.threads.drain(..) {
+            // A panic of the thread's was already printed; there is nobody left to tell.
+            let _ = thread.join();
+        }
+    }
+}

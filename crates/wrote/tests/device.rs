@@ -1,0 +1,342 @@
+//! What `examine`, `alignment` and the counters say of real file systems.
+
+mod support;
+
+use rustix::fs::{AtFlags, OFlags, StatxFlags};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use support::{Loop, Mounted, run, skip};
+use wrote::device::{Alignment, Backing, BlockDevice, Target, alignment, examine};
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn ext4_on_a_disk() {
+    let test = "ext4_on_a_disk";
+    match Loop::attach(64 * MIB).and_then(|disk| file_system_on_a_disk("ext4", disk)) {
+        Ok(mounted) => direct_transfers_work_as_aligned(&mounted),
+        Err(reason) => skip(test, &reason),
+    }
+}
+
+#[test]
+fn xfs_on_a_disk() {
+    let test = "xfs_on_a_disk";
+    match Loop::attach(320 * MIB).and_then(|disk| file_system_on_a_disk("xfs", disk)) {
+        Ok(mounted) => direct_transfers_work_as_aligned(&mounted),
+        Err(reason) => skip(test, &reason),
+    }
+}
+
+#[test]
+fn btrfs_on_a_disk() {
+    let test = "btrfs_on_a_disk";
+    match Loop::attach(256 * MIB).and_then(|disk| file_system_on_a_disk("btrfs", disk)) {
+        Ok(mounted) => direct_transfers_work_as_aligned(&mounted),
+        Err(reason) => skip(test, &reason),
+    }
+}
+
+/// Checks what is said of a whole loop device with a new file system.
+fn file_system_on_a_disk(fs: &str, disk: Loop) -> Result<Mounted, String> {
+    let name = disk.node().file_name().unwrap().to_str().unwrap().to_owned();
+    let image = disk.image().to_owned();
+    let size_bytes = image.metadata().unwrap().len();
+    let number = rdev(disk.node());
+    let mounted = Mounted::disks(fs, vec![disk])?;
+
+    let target = examine(mounted.path()).unwrap();
+    assert_eq!(target.path, mounted.path());
+    assert_eq!(target.mount_point, mounted.path());
+    assert_eq!(target.filesystem, fs);
+    assert!(target.mount_options.iter().any(|option| option == "rw"), "{target:?}");
+    assert!(target.capacity_bytes <= size_bytes, "{target:?}");
+    assert!(target.capacity_bytes > size_bytes / 2, "{target:?}");
+    assert!(target.free_bytes < target.capacity_bytes, "{target:?}");
+    assert!(target.free_bytes > size_bytes / 4, "{target:?}");
+    assert!(!target.read_only);
+    assert_eq!(target.in_memory, examine(image.parent().unwrap()).unwrap().in_memory);
+
+    let device = block(&target);
+    assert_eq!(device.name, name);
+    assert_eq!((device.major, device.minor), number);
+    assert_eq!(device.disks, Vec::<String>::new());
+    assert_eq!(device.model, Some(format!("file {}", image.display())));
+    assert_eq!(device.capacity_bytes, size_bytes);
+    assert!(device.logical_block_bytes >= 512);
+    assert!(device.physical_block_bytes >= device.logical_block_bytes);
+
+    writes_are_counted(&target);
+    Ok(mounted)
+}
+
+#[test]
+fn a_file_and_a_folder_below_are_where_their_file_system_is() {
+    let test = "a_file_and_a_folder_below_are_where_their_file_system_is";
+    let mounted = match Mounted::image("ext4", 64 * MIB) {
+        Ok(mounted) => mounted,
+        Err(reason) => return skip(test, &reason),
+    };
+    let folder = mounted.path().join("a/b");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("file");
+    File::create_new(&file).unwrap();
+    let link = mounted.path().join("link");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let top = examine(mounted.path()).unwrap();
+    for (asked, found) in [(&folder, &folder), (&file, &file), (&link, &file)] {
+        let target = examine(asked).unwrap();
+        assert_eq!(&target.path, found);
+        assert_eq!((&target.mount_point, &target.backing), (&top.mount_point, &top.backing));
+    }
+}
+
+#[test]
+fn a_btrfs_subvolume_lies_on_its_file_systems_disk() {
+    let test = "a_btrfs_subvolume_lies_on_its_file_systems_disk";
+    let mounted = match Mounted::image("btrfs", 256 * MIB) {
+        Ok(mounted) => mounted,
+        Err(reason) => return skip(test, &reason),
+    };
+    let subvolume = mounted.path().join("subvolume");
+    let made = run("btrfs", &["subvolume".as_ref(), "create".as_ref(), subvolume.as_os_str()]);
+    if let Err(reason) = made {
+        return skip(test, &reason);
+    }
+    assert_ne!(subvolume.metadata().unwrap().dev(), mounted.path().metadata().unwrap().dev());
+    let (top, below) = (examine(mounted.path()).unwrap(), examine(&subvolume).unwrap());
+    assert_eq!(below.mount_point, top.mount_point);
+    assert_eq!(block(&below), block(&top));
+}
+
+#[test]
+fn a_btrfs_over_two_disks_names_both_and_has_no_single_device() {
+    let test = "a_btrfs_over_two_disks_names_both_and_has_no_single_device";
+    let disks = [Loop::attach(256 * MIB), Loop::attach(256 * MIB)];
+    let mounted = match disks.into_iter().collect::<Result<Vec<Loop>, String>>() {
+        Ok(disks) => {
+            let names = disks.iter().map(|disk| disk.node().display().to_string());
+            let names: Vec<String> = names.map(|node| node.replace("/dev/", "")).collect();
+            Mounted::disks("btrfs", disks).map(|mounted| (mounted, names))
+        }
+        Err(reason) => Err(reason),
+    };
+    let (mounted, names) = match mounted {
+        Ok(mounted) => mounted,
+        Err(reason) => return skip(test, &reason),
+    };
+    let because = because(&examine(mounted.path()).unwrap());
+    assert!(because.starts_with("btrfs spreads over 2 block devices: "), "{because}");
+    assert!(names.iter().all(|name| because.contains(name)), "{because}");
+}
+
+#[test]
+fn a_partition_is_the_device_and_its_disk_lies_below() {
+    let test = "a_partition_is_the_device_and_its_disk_lies_below";
+    let mounted = match Mounted::partition("ext4", 64 * MIB) {
+        Ok(mounted) => mounted,
+        Err(reason) => return skip(test, &reason),
+    };
+    let target = examine(mounted.path()).unwrap();
+    let device = block(&target);
+    let [disk] = device.disks.as_slice() else { panic!("{device:?}") };
+    assert_eq!(device.name, format!("{disk}p1"));
+    assert_eq!((device.major, device.minor), rdev(&Path::new("/dev").join(&device.name)));
+    assert_eq!(device.capacity_bytes, 63 * MIB);
+    let image = device.model.as_ref().and_then(|model| model.strip_prefix("file "));
+    assert!(image.is_some_and(|image| Path::new(image).is_file()), "{device:?}");
+    writes_are_counted(&target);
+    direct_transfers_work_as_aligned(&mounted);
+}
+
+#[test]
+fn an_overlay_lies_where_its_upper_folder_lies() {
+    let test = "an_overlay_lies_where_its_upper_folder_lies";
+    let upper = Mounted::image("ext4", 64 * MIB);
+    let overlay = upper.and_then(|upper| {
+        let below = examine(upper.path()).unwrap();
+        Mounted::overlay(upper).map(|overlay| (overlay, below))
+    });
+    let (overlay, below) = match overlay {
+        Ok(overlay) => overlay,
+        Err(reason) => return skip(test, &reason),
+    };
+    let target = examine(overlay.path()).unwrap();
+    assert_eq!(target.filesystem, "overlay");
+    assert_eq!(block(&target), block(&below));
+    assert_eq!(target.in_memory, below.in_memory);
+    writes_are_counted(&target);
+    direct_transfers_work_as_aligned(&overlay);
+}
+
+#[test]
+fn an_overlay_over_tmpfs_is_in_memory() {
+    let test = "an_overlay_over_tmpfs_is_in_memory";
+    let overlay = match Mounted::tmpfs(16 * MIB).and_then(Mounted::overlay) {
+        Ok(overlay) => overlay,
+        Err(reason) => return skip(test, &reason),
+    };
+    let target = examine(overlay.path()).unwrap();
+    assert!(target.in_memory);
+    let because = because(&target);
+    assert!(because.starts_with("overlay: upper folder "), "{because}");
+    assert!(because.ends_with(": tmpfs keeps files in memory: no block device"), "{because}");
+}
+
+#[test]
+fn tmpfs_is_memory_and_has_no_block_device() {
+    let test = "tmpfs_is_memory_and_has_no_block_device";
+    let mounted = match Mounted::tmpfs(16 * MIB) {
+        Ok(mounted) => mounted,
+        Err(reason) => return skip(test, &reason),
+    };
+    let target = examine(mounted.path()).unwrap();
+    assert_eq!(target.filesystem, "tmpfs");
+    assert_eq!(target.mount_point, mounted.path());
+    assert_eq!((target.capacity_bytes, target.free_bytes), (16 * MIB, 16 * MIB));
+    assert!(target.in_memory);
+    assert!(target.mount_options.iter().any(|option| option == "size=16384k"), "{target:?}");
+    assert_eq!(because(&target), "tmpfs keeps files in memory: no block device");
+    direct_transfers_work_as_aligned(&mounted);
+}
+
+#[test]
+fn a_bind_mount_of_a_folder_lies_on_the_device_of_that_folder() {
+    let test = "a_bind_mount_of_a_folder_lies_on_the_device_of_that_folder";
+    let both = Mounted::image("ext4", 64 * MIB).and_then(|mounted| {
+        let folder = mounted.path().join("folder");
+        std::fs::create_dir(&folder).unwrap();
+        Mounted::bind(&folder).map(|bound| (mounted, bound))
+    });
+    let (mounted, bound) = match both {
+        Ok(both) => both,
+        Err(reason) => return skip(test, &reason),
+    };
+    let target = examine(bound.path()).unwrap();
+    assert_eq!(target.mount_point, bound.path());
+    assert_eq!(block(&target), block(&examine(mounted.path()).unwrap()));
+}
+
+#[test]
+fn a_read_only_mount_is_told() {
+    let test = "a_read_only_mount_is_told";
+    let mounted = Mounted::image("ext4", 64 * MIB);
+    let mounted = mounted.and_then(|mounted| mounted.make_read_only().map(|()| mounted));
+    let mounted = match mounted {
+        Ok(mounted) => mounted,
+        Err(reason) => return skip(test, &reason),
+    };
+    let target = examine(mounted.path()).unwrap();
+    assert!(target.read_only);
+    assert!(target.mount_options.iter().any(|option| option == "ro"), "{target:?}");
+    assert!(!target.mount_options.iter().any(|option| option == "rw"), "{target:?}");
+}
+
+#[test]
+fn ext4_that_journals_data_says_that_it_has_no_direct_io() {
+    let test = "ext4_that_journals_data_says_that_it_has_no_direct_io";
+    let mounted = match Mounted::image_with("ext4", 64 * MIB, "data=journal") {
+        Ok(mounted) => mounted,
+        Err(reason) => return skip(test, &reason),
+    };
+    let target = examine(mounted.path()).unwrap();
+    assert!(target.mount_options.iter().any(|option| option == "data=journal"), "{target:?}");
+    let file = File::create_new(mounted.path().join("journalled")).unwrap();
+    if told_alignment(&file) {
+        assert_eq!(alignment(&file, &target), None);
+    } else {
+        skip(test, "statx tells no alignments here (before Linux 6.1)");
+    }
+}
+
+#[test]
+fn btrfs_and_an_overlay_on_it_are_written_in_whole_blocks() {
+    let test = "btrfs_and_an_overlay_on_it_are_written_in_whole_blocks";
+    let overlay = Mounted::image("btrfs", 256 * MIB).and_then(|btrfs| {
+        whole_blocks(&btrfs);
+        Mounted::overlay(btrfs)
+    });
+    match overlay {
+        Ok(overlay) => whole_blocks(&overlay),
+        Err(reason) => skip(test, &reason),
+    }
+}
+
+/// Checks that transfers are aligned to the file system's block, not to the smaller one of its disk.
+fn whole_blocks(mounted: &Mounted) {
+    let target = examine(mounted.path()).unwrap();
+    let block_bytes = rustix::fs::statvfs(mounted.path()).unwrap().f_bsize;
+    assert!(block_bytes > block(&target).logical_block_bytes.into(), "{target:?}");
+    let file = File::create_new(mounted.path().join("aligned")).unwrap();
+    assert_eq!(u64::from(alignment(&file, &target).unwrap().offset_bytes), block_bytes);
+}
+
+/// Whether the kernel itself tells what direct I/O on a file must be aligned to.
+fn told_alignment(file: &File) -> bool {
+    let wanted = StatxFlags::DIOALIGN;
+    let told = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, wanted).unwrap();
+    StatxFlags::from_bits_retain(told.stx_mask).contains(wanted)
+}
+
+/// Writes 8 MiB, flushes them, and looks for them in the counters of the device.
+fn writes_are_counted(target: &Target) {
+    let device = block(target);
+    assert!(device.counts(), "{device:?}");
+    let before = device.counters().unwrap();
+    let mut file = File::create_new(target.path.join("counted")).unwrap();
+    // Not all equal, so that no layer below finds a hole or something to compress away.
+    let bytes: Vec<u8> =
+        (0..8 * MIB).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect();
+    file.write_all(&bytes).unwrap();
+    file.sync_all().unwrap();
+    let counted = device.counters().unwrap().since(&before);
+    assert!(counted.written_bytes >= 8 * MIB, "{counted:?}");
+    assert!(counted.writes > 0, "{counted:?}");
+    assert!(counted.flushes > 0 || device.write_cache == "write through", "{counted:?}");
+}
+
+/// Makes a direct write and read that are aligned to what was said and to no more than that.
+fn direct_transfers_work_as_aligned(mounted: &Mounted) {
+    let target = examine(mounted.path()).unwrap();
+    let path = mounted.path().join("direct");
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .custom_flags(OFlags::DIRECT.bits() as i32)
+        .open(&path)
+        .unwrap();
+    let alignment = alignment(&file, &target).expect("direct I/O");
+    let Alignment { offset_bytes, memory_bytes } = alignment;
+    assert!(offset_bytes.is_power_of_two() && memory_bytes.is_power_of_two(), "{alignment:?}");
+    let (offset_bytes, memory_bytes) = (offset_bytes as usize, memory_bytes as usize);
+
+    let mut memory = vec![0x5a; 2 * offset_bytes + 3 * memory_bytes];
+    let start = memory.as_ptr().align_offset(2 * memory_bytes) + memory_bytes;
+    let piece = &mut memory[start..start + offset_bytes];
+    file.write_all_at(piece, 3 * offset_bytes as u64).unwrap();
+    piece.fill(0);
+    file.read_exact_at(piece, 3 * offset_bytes as u64).unwrap();
+    assert!(piece.iter().all(|&byte| byte == 0x5a), "{alignment:?}");
+}
+
+fn block(target: &Target) -> &BlockDevice {
+    match &target.backing {
+        Backing::Block(device) => device,
+        Backing::None { because } => panic!("no device: {because}"),
+    }
+}
+
+fn because(target: &Target) -> String {
+    match &target.backing {
+        Backing::None { because } => because.clone(),
+        Backing::Block(device) => panic!("unexpected device {device:?}"),
+    }
+}
+
+fn rdev(node: &Path) -> (u32, u32) {
+    let number = node.metadata().unwrap().rdev();
+    (rustix::fs::major(number), rustix::fs::minor(number))
+}
