@@ -119,8 +119,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Reads the harness's stdout, and `skips`, into which tests wrote why they skipped themselves:
-    /// a line `SKIPPED: name: reason` each.
+    /// Reads the harness's stdout, and stderr and `skips`, in which tests say why they skipped
+    /// themselves: a line `SKIPPED: name: reason` each.
     pub fn read(finished: &Finished, skips: &str) -> Counts {
         let mut counts = Counts::default();
         for line in finished.stdout.lines().map(str::trim) {
@@ -135,8 +135,13 @@ impl Counts {
                 }
             }
         }
-        let skips = skips.lines().filter_map(|line| line.strip_prefix("SKIPPED: "));
-        counts.skipped.extend(skips.map(str::to_owned));
+        // A test may say it in both places.
+        let skips = skips.lines().chain(finished.stderr.lines());
+        for skip in skips.filter_map(|line| line.strip_prefix("SKIPPED: ")) {
+            if !counts.skipped.iter().any(|known| known == skip) {
+                counts.skipped.push(skip.to_owned());
+            }
+        }
         counts
     }
 }
@@ -186,6 +191,14 @@ test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fin
         assert_eq!(counts.failures, ["save::a_failed_flush_is_told"]);
         assert_eq!(counts.skipped, ["xfs: no loop devices"]);
         assert_eq!(counts.ignored, ["src/lib.rs - example (line 3): ignored"]);
+    }
+
+    #[test]
+    fn a_skip_that_is_said_twice_is_counted_once() {
+        let mut finished = finished(OUTPUT);
+        finished.stderr = "noise\nSKIPPED: xfs: not root\nSKIPPED: btrfs: not root\n".to_owned();
+        let counts = Counts::read(&finished, "SKIPPED: xfs: not root\n");
+        assert_eq!(counts.skipped, ["xfs: not root", "btrfs: not root"]);
     }
 
     #[test]
