@@ -108,12 +108,15 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
             let result = bench.compare(comparison, peer, arguments.pairs)?;
             eprintln!("{}", result.line.row());
             lines.push(result.line);
-            commands.extend(result.commands);
+            for command in result.commands {
+                if !commands.contains(&command) {
+                    commands.push(command);
+                }
+            }
             place = Some(result.place);
         }
     }
     let place = place.ok_or_else(|| Failure::Failed("nothing to compare".into()))?;
-    commands.dedup();
     let text = page::text(&place, &fio::version()?, &lines, &commands, arguments.pairs);
     println!("{text}");
     if arguments.write { page::write(&document, &text) } else { Ok(()) }
@@ -147,7 +150,7 @@ impl Bench<'_> {
         if file.is_overwritten() {
             run_peer()?;
         }
-        let mut line = Line::new(comparison.what, peer.name());
+        let mut line = Line::new(comparison.what, first.blocks.word(), peer.name());
         for pair in 0..pairs {
             let wrote = || self.wrote.run(&comparison.job, self.folder).map(|run| run.measured);
             // The order is swapped in every second pair: what comes second finds another device.

@@ -19,11 +19,17 @@ pub enum Blocks {
 impl Blocks {
     /// Reads the word of `settings.effective.blocks`.
     pub fn parse(word: &str) -> Option<Blocks> {
-        match word {
-            "new" => Some(Blocks::New),
-            "allocated" => Some(Blocks::Allocated),
-            "written" => Some(Blocks::Written),
-            _ => None,
+        [Blocks::New, Blocks::Allocated, Blocks::Written]
+            .into_iter()
+            .find(|blocks| blocks.word() == word)
+    }
+
+    /// The word of `settings.effective.blocks`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Blocks::New => "new",
+            Blocks::Allocated => "allocated",
+            Blocks::Written => "written",
         }
     }
 }

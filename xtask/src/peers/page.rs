@@ -23,7 +23,8 @@ pub fn text(
         "Measured on {date} with `cargo xtask peers --pairs {pairs}`: Linux {kernel}, {cpus}, \
 {filesystem} on {device}, {fio_version}. Medians of {pairs} pairs, run in turn, the order swapped in \
 every second pair.\n\n{HEAD}\n{}\n\n\
-The peer's file is in the state in which wrote's own is: new, allocated, or written before. fio \
+The peer's file has the blocks that wrote's own has when the clock starts: new, allocated, or \
+written before. fio \
 scrambles one random buffer; dd reads random data from a file in memory, a copy that its CPU time \
 and its clock include.\n\n```sh\n{}\n```",
         rows.join("\n"),

@@ -4,21 +4,22 @@ use super::measured::Measured;
 
 /// The head of the table, in Markdown.
 pub const HEAD: &str = "\
-| what is written | peer | wrote / peer (range) | wrote, MB/s | peer, MB/s | wrote, CPU s/GB | peer, CPU s/GB |
-|---|---|---:|---:|---:|---:|---:|";
+| what is written | blocks | peer | wrote / peer (range) | wrote, MB/s | peer, MB/s | wrote, CPU s/GB | peer, CPU s/GB |
+|---|---|---|---:|---:|---:|---:|---:|";
 
 /// Pairs of runs of one comparison.
 #[derive(Debug)]
 pub struct Line {
     what: &'static str,
+    blocks: &'static str,
     peer: &'static str,
     pairs: Vec<(Measured, Measured)>,
 }
 
 impl Line {
     /// A comparison without runs.
-    pub fn new(what: &'static str, peer: &'static str) -> Line {
-        Line { what, peer, pairs: Vec::new() }
+    pub fn new(what: &'static str, blocks: &'static str, peer: &'static str) -> Line {
+        Line { what, blocks, peer, pairs: Vec::new() }
     }
 
     /// Adds a pair of runs: wrote's and the peer's.
@@ -41,8 +42,9 @@ impl Line {
         let wrote_cpu = each(|(wrote, _)| wrote.cpu_s_per_gb());
         let peer_cpu = each(|(_, peer)| peer.cpu_s_per_gb());
         format!(
-            "| {} | {} | **{:.2}** ({:.2}–{:.2}) | {} | {} | {:.2} | {:.2} |",
+            "| {} | {} | {} | **{:.2}** ({:.2}–{:.2}) | {} | {} | {:.2} | {:.2} |",
             self.what,
+            self.blocks,
             self.peer,
             median(&ratios),
             ratios.first().copied().unwrap_or(f64::NAN),
@@ -79,21 +81,24 @@ mod tests {
 
     #[test]
     fn a_line_holds_the_median_and_range_of_the_pairs_ratios_and_both_medians() {
-        let mut line = Line::new("stream", "fio");
+        let mut line = Line::new("stream", "new", "fio");
         line.add(run(2000.0, 0.1), run(2000.0, 0.3));
         line.add(run(1200.0, 0.2), run(1000.0, 0.3));
         line.add(run(900.0, 0.4), run(1000.0, 0.5));
         assert_eq!(
             line.row(),
-            "| stream | fio | **1.00** (0.90–1.20) | 1200 | 1000 | 0.20 | 0.30 |"
+            "| stream | new | fio | **1.00** (0.90–1.20) | 1200 | 1000 | 0.20 | 0.30 |"
         );
     }
 
     #[test]
     fn slow_writes_keep_a_digit_more() {
-        let mut line = Line::new("4 KiB", "fio");
+        let mut line = Line::new("4 KiB", "written", "fio");
         line.add(run(5.0, 2.0), run(4.0, 3.0));
         line.add(run(5.5, 2.0), run(4.0, 3.0));
-        assert_eq!(line.row(), "| 4 KiB | fio | **1.31** (1.25–1.38) | 5.2 | 4.0 | 2.00 | 3.00 |");
+        assert_eq!(
+            line.row(),
+            "| 4 KiB | written | fio | **1.31** (1.25–1.38) | 5.2 | 4.0 | 2.00 | 3.00 |"
+        );
     }
 }
