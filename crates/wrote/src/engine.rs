@@ -45,9 +45,6 @@ use std::path::{Path, PathBuf};
 /// EINTR or EAGAIN, or takes no bytes, for ever must not hold its caller for ever.
 const FRUITLESS_TRIES_MAX: u32 = 1000;
 
-/// What became of an operation, and its buffer.
-type Outcome = (Result<usize, Error>, Option<Buffer>);
-
 /// Carries out operations on files, up to `iodepth` at once.
 ///
 /// ```
@@ -119,6 +116,13 @@ struct InFlight {
     fruitless: u32,
     /// The last try was made while the file was open directly.
     direct: bool,
+}
+
+impl InFlight {
+    fn into_completion(self, result: Result<usize, Error>) -> Completion {
+        let buffer = self.buffer.filter(|_| self.kind == Kind::Read);
+        Completion { user_data: self.user_data, result, buffer }
+    }
 }
 
 /// What to do after a try.
@@ -284,14 +288,11 @@ impl Engine {
                 buffer.set_len(buffer.capacity());
                 return Ok(buffer);
             }
-            if let Some(buffer) = self.completed.iter_mut().find_map(|done| done.buffer.take()) {
-                drop(buffer);
-            } else if self.in_flight() > 0 {
-                self.advance(1)?;
-            } else {
+            if self.in_flight() == 0 {
                 let what = "leasing a buffer: all are held outside the engine";
                 return Err(Error::Engine { what, errno: libc::ENOBUFS });
             }
+            self.advance(1)?;
         }
     }
 
@@ -327,15 +328,14 @@ impl Engine {
     pub fn queue(&mut self, user_data: u64, op: Op) {
         while self.is_full() {
             if let Err(error) = self.advance(1) {
-                let buffer = into_buffer(op);
-                self.completed.push_back(Completion { user_data, result: Err(error), buffer });
+                let result = Err(error);
+                self.completed.push_back(Completion { user_data, result, buffer: None });
                 return;
             }
         }
         let in_flight = self.prepare(user_data, op);
         if let Some(error) = self.refusal(&in_flight) {
-            let buffer = in_flight.buffer;
-            self.completed.push_back(Completion { user_data, result: Err(error), buffer });
+            self.completed.push_back(in_flight.into_completion(Err(error)));
             return;
         }
         self.check_disjoint(&in_flight);
@@ -464,7 +464,7 @@ impl Engine {
         }
     }
 
-    /// Waits for everything outstanding and gives the buffers back to the pool.
+    /// Waits for everything outstanding; what was read is dropped.
     ///
     /// # Errors
     ///
@@ -590,8 +590,7 @@ impl Engine {
             }
             (result, _) => result,
         };
-        let (result, buffer): Outcome = (result, op.buffer);
-        self.completed.push_back(Completion { user_data: op.user_data, result, buffer });
+        self.completed.push_back(op.into_completion(result));
     }
 
     fn file(&self, slot: u32) -> &OpenFile {
@@ -624,13 +623,6 @@ fn failed(what: &'static str, error: &std::io::Error) -> Error {
 fn again(op: &mut InFlight, errno: i32) -> Next {
     op.fruitless += 1;
     if op.fruitless > FRUITLESS_TRIES_MAX { Next::Failed(errno) } else { Next::Again }
-}
-
-fn into_buffer(op: Op) -> Option<Buffer> {
-    match op {
-        Op::Write { buffer, .. } | Op::Read { buffer, .. } => Some(buffer),
-        _ => None,
-    }
 }
 
 impl Drop for Engine {

@@ -77,7 +77,7 @@ pub struct Completion {
     pub user_data: u64,
     /// Bytes moved: all of them for a write (W4), up to the file's end for a read, 0 for the rest.
     pub result: Result<usize, Error>,
-    /// The operation's buffer, where it had one.
+    /// What was read. A write's buffer goes back to its pool when the write is complete.
     pub buffer: Option<Buffer>,
 }
 

@@ -1,0 +1,283 @@
+//! What every rung of the engine does on the real kernel.
+
+mod support;
+
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use wrote::{Completion, Engine, Error, FileId, FileOptions, Ioengine, Op, Options};
+
+const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];
+const BUFFER_BYTES: usize = 16 * 1024;
+const NEW: FileOptions = FileOptions { create_new: true, write: true, direct: false };
+const NEW_DIRECT: FileOptions = FileOptions { direct: true, ..NEW };
+
+fn engine(ioengine: Ioengine) -> Engine {
+    Engine::open(&Options::new(ioengine, 8, BUFFER_BYTES)).unwrap()
+}
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    // On the disk, not in /tmp, which may lie in memory.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("file");
+    (folder, path)
+}
+
+/// A byte that tells the block and the place in it.
+fn pattern(block: u64, place: usize) -> u8 {
+    (block as usize * 31 + place * 7 + place / 256) as u8
+}
+
+fn write_blocks(engine: &mut Engine, file: FileId, blocks: u64, durable: bool) {
+    for block in 0..blocks {
+        let mut buffer = engine.lease().unwrap();
+        buffer.iter_mut().enumerate().for_each(|(place, byte)| *byte = pattern(block, place));
+        let offset = block * BUFFER_BYTES as u64;
+        engine.queue(block, Op::Write { file, offset, buffer, durable });
+    }
+    engine.drain().unwrap();
+}
+
+fn assert_blocks(path: &Path, blocks: u64) {
+    let contents = std::fs::read(path).unwrap();
+    assert_eq!(contents.len() as u64, blocks * BUFFER_BYTES as u64);
+    for (block, bytes) in contents.chunks(BUFFER_BYTES).enumerate() {
+        assert!(
+            bytes.iter().enumerate().all(|(place, &byte)| byte == pattern(block as u64, place))
+        );
+    }
+}
+
+fn one(engine: &mut Engine, op: Op) -> Completion {
+    engine.queue(7, op);
+    let mut completions = Vec::new();
+    engine.reap(1, &mut completions).unwrap();
+    assert_eq!(completions.len(), 1);
+    let completion = completions.pop().unwrap();
+    assert_eq!(completion.user_data, 7);
+    completion
+}
+
+#[test]
+fn every_rung_writes_every_byte_where_it_was_told() {
+    for rung in RUNGS {
+        for options in [NEW, NEW_DIRECT] {
+            for durable in [false, true] {
+                let (_folder, path) = folder();
+                let mut engine = engine(rung);
+                let file = engine.open_file(&path, &options).unwrap();
+                write_blocks(&mut engine, file, 40, durable);
+                engine.flush(file).unwrap();
+                assert_blocks(&path, 40);
+                assert_eq!(engine.file_len(file).unwrap(), 40 * BUFFER_BYTES as u64);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_rung_reads_what_is_there_and_no_further() {
+    for rung in RUNGS {
+        for direct in [false, true] {
+            let (_folder, path) = folder();
+            // The last block is not whole: a direct read of it is short.
+            let contents: Vec<u8> = (0..3 * BUFFER_BYTES + 777).map(|i| pattern(1, i)).collect();
+            std::fs::write(&path, &contents).unwrap();
+            let mut engine = engine(rung);
+            let options = FileOptions { direct, ..FileOptions::default() };
+            let file = engine.open_file(&path, &options).unwrap();
+            let mut found = Vec::new();
+            for block in 0..5 {
+                let offset = block * BUFFER_BYTES as u64;
+                let buffer = engine.lease().unwrap();
+                let completion = one(&mut engine, Op::Read { file, offset, buffer });
+                let bytes = completion.result.unwrap();
+                found.extend_from_slice(&completion.buffer.unwrap()[..bytes]);
+            }
+            assert_eq!(found, contents);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_exists_is_never_made_again() {
+    // W7
+    for rung in RUNGS {
+        let (_folder, path) = folder();
+        std::fs::write(&path, "precious").unwrap();
+        let error = engine(rung).open_file(&path, &NEW_DIRECT).unwrap_err();
+        assert!(error.to_string().ends_with("open: File exists (os error 17)"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    }
+}
+
+#[test]
+fn an_unaligned_direct_write_names_the_alignment_that_is_needed() {
+    let (_folder, path) = folder();
+    let mut engine = engine(Ioengine::IoUring);
+    let file = engine.open_file(&path, &NEW_DIRECT).unwrap();
+    let align_bytes = engine.align_bytes(file);
+    if align_bytes == 1 {
+        support::skip(
+            "an_unaligned_direct_write_names_the_alignment_that_is_needed",
+            "this file system takes no direct writes",
+        );
+        return;
+    }
+    let buffer = engine.lease().unwrap();
+    let completion = one(&mut engine, Op::Write { file, offset: 1, buffer, durable: false });
+    let error = completion.result.unwrap_err();
+    assert!(matches!(error, Error::Alignment { offset: 1, .. }));
+    assert!(error.to_string().contains(&format!("multiples of {align_bytes} bytes")), "{error}");
+}
+
+#[test]
+fn an_offset_beyond_the_kernels_is_an_error_and_no_panic() {
+    let (_folder, path) = folder();
+    let mut engine = engine(Ioengine::Psync);
+    let file = engine.open_file(&path, &NEW).unwrap();
+    for offset in [u64::MAX, u64::MAX - 100, i64::MAX as u64] {
+        let buffer = engine.lease().unwrap();
+        let completion = one(&mut engine, Op::Write { file, offset, buffer, durable: false });
+        assert_eq!(completion.result.unwrap_err().errno(), 27, "EFBIG");
+    }
+}
+
+#[test]
+fn fallocate_extends_the_file_over_zeros() {
+    for rung in RUNGS {
+        let (_folder, path) = folder();
+        let mut engine = engine(rung);
+        let file = engine.open_file(&path, &NEW).unwrap();
+        one(&mut engine, Op::Fallocate { file, offset: 0, len: 100_000 }).result.unwrap();
+        one(&mut engine, Op::Fsync { file }).result.unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), vec![0; 100_000]);
+    }
+}
+
+#[test]
+fn a_closed_file_frees_its_place_and_its_blocks_for_another() {
+    for rung in RUNGS {
+        let (_folder, path) = folder();
+        let mut engine = engine(rung);
+        // More files than an engine holds at once.
+        for number in 0..2 * Options::FILES_MAX {
+            let path = path.with_extension(number.to_string());
+            let file = engine.open_file(&path, &NEW).unwrap();
+            write_blocks(&mut engine, file, 1, false);
+            engine.close_file(file).unwrap();
+            assert_blocks(&path, 1);
+        }
+    }
+}
+
+#[test]
+fn too_many_open_files_are_an_error() {
+    let (_folder, path) = folder();
+    let mut engine = engine(Ioengine::IoUring);
+    let mut open = |number: u32| engine.open_file(&path.with_extension(number.to_string()), &NEW);
+    for number in 0..Options::FILES_MAX {
+        open(number).unwrap();
+    }
+    assert_eq!(open(999).unwrap_err().errno(), 24, "EMFILE");
+}
+
+#[test]
+fn dropping_an_engine_waits_for_what_is_in_flight() {
+    // W5
+    for rung in RUNGS {
+        let (_folder, path) = folder();
+        let mut engine = engine(rung);
+        let file = engine.open_file(&path, &NEW_DIRECT).unwrap();
+        for block in 0..8 {
+            let mut buffer = engine.lease().unwrap();
+            buffer.iter_mut().enumerate().for_each(|(place, byte)| *byte = pattern(block, place));
+            let offset = block * BUFFER_BYTES as u64;
+            engine.queue(block, Op::Write { file, offset, buffer, durable: false });
+        }
+        engine.submit().unwrap();
+        drop(engine);
+        assert_blocks(&path, 8);
+    }
+}
+
+#[test]
+fn memory_is_bounded_by_the_pool() {
+    // W8
+    let mut engine = engine(Ioengine::IoUring);
+    let held: Vec<_> = (0..8).map(|_| engine.lease().unwrap()).collect();
+    assert!(matches!(engine.lease(), Err(Error::Engine { .. })));
+    drop(held);
+    assert!(engine.lease().is_ok());
+}
+
+#[test]
+fn the_depth_that_was_reached_is_told() {
+    // M6
+    let (_folder, path) = folder();
+    let mut deep = engine(Ioengine::IoUring);
+    let file = deep.open_file(&path, &NEW).unwrap();
+    write_blocks(&mut deep, file, 3, false);
+    assert!((1..=3).contains(&deep.effective().iodepth_reached));
+    let mut one_at_a_time = engine(Ioengine::Psync);
+    let file = one_at_a_time.open_file(&path.with_extension("2"), &NEW).unwrap();
+    write_blocks(&mut one_at_a_time, file, 20, false);
+    assert_eq!(one_at_a_time.effective().iodepth_reached, 1);
+}
+
+#[test]
+fn writing_to_a_file_opened_for_reading_fails_with_the_kernels_words() {
+    for rung in RUNGS {
+        let (_folder, path) = folder();
+        std::fs::write(&path, "text").unwrap();
+        let mut engine = engine(rung);
+        let file = engine.open_file(&path, &FileOptions::default()).unwrap();
+        let buffer = engine.lease().unwrap();
+        let completion = one(&mut engine, Op::Write { file, offset: 0, buffer, durable: false });
+        let error = completion.result.unwrap_err();
+        assert!(error.to_string().contains("write at byte 0: Bad file descriptor"), "{error}");
+        assert_eq!(engine.pool().free(), 8, "the buffer is free again");
+    }
+}
+
+#[test]
+fn a_full_file_system_is_an_error_that_names_it() {
+    let name = "a_full_file_system_is_an_error_that_names_it";
+    let mounted = match support::Mounted::tmpfs(1 << 20) {
+        Ok(mounted) => mounted,
+        Err(reason) => return support::skip(name, &reason),
+    };
+    for rung in RUNGS {
+        let path = mounted.path().join(rung.as_str());
+        let mut engine = engine(rung);
+        let file = engine.open_file(&path, &NEW_DIRECT).unwrap();
+        for block in 0..100 {
+            let buffer = engine.lease().unwrap();
+            let offset = block * BUFFER_BYTES as u64;
+            engine.queue(block, Op::Write { file, offset, buffer, durable: false });
+        }
+        let error = engine.drain().unwrap_err();
+        assert!(error.to_string().contains("No space left on device"), "{error}");
+        drop(engine);
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn many_small_writes_through_a_shallow_queue_keep_their_places() {
+    let (_folder, path) = folder();
+    let mut engine = Engine::open(&Options::new(Ioengine::IoUring, 2, 512)).unwrap();
+    let file = engine.open_file(&path, &NEW).unwrap();
+    for number in 0..5000_u64 {
+        let mut buffer = engine.lease().unwrap();
+        buffer.set_len(8);
+        buffer.copy_from_slice(&number.to_le_bytes());
+        engine.queue(number, Op::Write { file, offset: number * 8, buffer, durable: false });
+    }
+    engine.drain().unwrap();
+    let found = std::fs::File::open(&path).unwrap();
+    for number in 0..5000_u64 {
+        let mut bytes = [0; 8];
+        found.read_exact_at(&mut bytes, number * 8).unwrap();
+        assert_eq!(u64::from_le_bytes(bytes), number);
+    }
+}

@@ -1,0 +1,339 @@
+//! What the engine makes of a disk that fails, on the simulated disk, at every operation.
+
+use std::path::Path;
+use wrote::{Completion, Engine, Error, Fault, FileId, FileOptions, Ioengine, Op, Options, Sim};
+
+const EINTR: i32 = 4;
+const EIO: i32 = 5;
+const EAGAIN: i32 = 11;
+const EINVAL: i32 = 22;
+const ENOSPC: i32 = 28;
+
+const BLOCK_BYTES: usize = 4096;
+const BLOCKS: u64 = 12;
+const DEPTH: u32 = 4;
+
+fn path() -> &'static Path {
+    Path::new("/sim/file")
+}
+
+fn engine(sim: &Sim) -> Engine {
+    Engine::simulated(sim, &Options::new(Ioengine::IoUring, DEPTH, BLOCK_BYTES)).unwrap()
+}
+
+fn open(engine: &mut Engine, direct: bool) -> FileId {
+    let options = FileOptions { create_new: true, write: true, direct };
+    engine.open_file(path(), &options).unwrap()
+}
+
+fn block(number: u64) -> Vec<u8> {
+    (0..BLOCK_BYTES).map(|place| (number as usize * 13 + place / 7 + 1) as u8).collect()
+}
+
+fn whole_file() -> Vec<u8> {
+    (0..BLOCKS).flat_map(block).collect()
+}
+
+fn queue_block(engine: &mut Engine, file: FileId, number: u64, durable: bool) {
+    let mut buffer = engine.lease().unwrap();
+    buffer.copy_from_slice(&block(number));
+    let offset = number * BLOCK_BYTES as u64;
+    engine.queue(number, Op::Write { file, offset, buffer, durable });
+}
+
+/// Writes every block and flushes once; gives each completion.
+fn write_and_flush(engine: &mut Engine, file: FileId, durable: bool) -> Vec<Completion> {
+    let mut completions = Vec::new();
+    for number in 0..BLOCKS {
+        queue_block(engine, file, number, durable);
+        engine.reap(0, &mut completions).unwrap();
+    }
+    engine.reap(usize::MAX, &mut completions).unwrap();
+    engine.queue(BLOCKS, Op::Fdatasync { file });
+    engine.reap(1, &mut completions).unwrap();
+    completions
+}
+
+/// How many operations the undisturbed work is.
+fn operations(direct: bool, durable: bool) -> u64 {
+    let sim = Sim::new(1);
+    let mut engine = engine(&sim);
+    let file = open(&mut engine, direct);
+    write_and_flush(&mut engine, file, durable);
+    sim.operations()
+}
+
+/// Runs the work with a fault at every operation, in every mode.
+fn at_every_operation(fault: Fault, check: impl Fn(&Sim, Vec<Completion>)) {
+    for direct in [false, true] {
+        for durable in [false, true] {
+            for operation in 0..operations(direct, durable) {
+                let sim = Sim::new(operation);
+                sim.fault(operation, fault);
+                let mut engine = engine(&sim);
+                let file = open(&mut engine, direct);
+                check(&sim, write_and_flush(&mut engine, file, durable));
+                assert_eq!(engine.pool().free(), DEPTH as usize, "W5: every buffer came back");
+            }
+        }
+    }
+}
+
+fn failures(completions: &[Completion]) -> Vec<&Error> {
+    completions.iter().filter_map(|completion| completion.result.as_ref().err()).collect()
+}
+
+#[test]
+fn short_transfers_and_interruptions_never_reach_the_caller() {
+    // W4
+    for fault in [
+        Fault::Short(0),
+        Fault::Short(1),
+        Fault::Short(600),
+        Fault::Short(BLOCK_BYTES as u64 - 1),
+        Fault::Once(EINTR),
+        Fault::Once(EAGAIN),
+    ] {
+        at_every_operation(fault, |sim, completions| {
+            assert!(failures(&completions).is_empty(), "{fault:?}: {completions:?}");
+            let mut written = completions.iter().filter(|c| c.user_data < BLOCKS);
+            assert!(written.all(|c| matches!(c.result, Ok(BLOCK_BYTES))));
+            assert_eq!(sim.contents(path()).unwrap(), whole_file());
+            assert_eq!(sim.after_power_loss(path()).unwrap(), whole_file());
+        });
+    }
+}
+
+#[test]
+fn an_interruption_for_ever_ends_in_an_error() {
+    for errno in [EINTR, EAGAIN] {
+        at_every_operation(Fault::Forever(errno), |_, completions| {
+            assert!(failures(&completions).iter().any(|error| error.errno() == errno));
+        });
+    }
+}
+
+#[test]
+fn every_operation_is_answered_exactly_once_whatever_fails() {
+    for fault in [
+        Fault::Once(EIO),
+        Fault::Forever(EIO),
+        Fault::Forever(ENOSPC),
+        Fault::Forever(EINVAL),
+        Fault::PowerLoss,
+        Fault::Short(0),
+    ] {
+        at_every_operation(fault, |_, completions| {
+            let mut answered: Vec<u64> = completions.iter().map(|c| c.user_data).collect();
+            answered.sort_unstable();
+            assert_eq!(answered, (0..=BLOCKS).collect::<Vec<_>>());
+        });
+    }
+}
+
+#[test]
+fn an_error_is_told_to_the_operation_that_had_it() {
+    at_every_operation(Fault::Once(EIO), |_, completions| {
+        let failures = failures(&completions);
+        assert!(!failures.is_empty());
+        assert!(failures.iter().all(|error| error.errno() == EIO));
+        for completion in &completions {
+            if let Err(Error::File { offset: Some(offset), .. }) = &completion.result {
+                assert_eq!(offset / BLOCK_BYTES as u64, completion.user_data);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_failed_flush_poisons_the_file_for_good() {
+    // W2
+    let sim = Sim::new(3);
+    let mut engine = engine(&sim);
+    let file = open(&mut engine, true);
+    queue_block(&mut engine, file, 0, false);
+    engine.drain().unwrap();
+    sim.fault(sim.operations(), Fault::Once(EIO));
+    assert_eq!(engine.flush(file).unwrap_err().errno(), EIO);
+    let operations = sim.operations();
+    // The disk is well again, but what it lost is lost: nothing more is promised.
+    for _ in 0..3 {
+        assert!(matches!(engine.flush(file), Err(Error::Poisoned { errno: EIO, .. })));
+    }
+    queue_block(&mut engine, file, 1, false);
+    assert!(matches!(engine.drain(), Err(Error::Poisoned { errno: EIO, .. })));
+    assert_eq!(sim.operations(), operations, "a failed flush is never tried again");
+    // What is there can still be read.
+    let buffer = engine.lease().unwrap();
+    engine.queue(0, Op::Read { file, offset: 0, buffer });
+    engine.drain().unwrap();
+}
+
+#[test]
+fn a_flush_beside_one_that_failed_promises_nothing() {
+    // W2: both were asked for, one is told of the error, and neither may be believed.
+    for seed in 0..50 {
+        let sim = Sim::new(seed);
+        let mut engine = engine(&sim);
+        let file = open(&mut engine, false);
+        queue_block(&mut engine, file, 0, false);
+        engine.drain().unwrap();
+        sim.fault(sim.operations(), Fault::Once(EIO));
+        engine.queue(1, Op::Fdatasync { file });
+        engine.queue(2, Op::Fsync { file });
+        let mut completions = Vec::new();
+        engine.reap(2, &mut completions).unwrap();
+        assert_eq!(failures(&completions).len(), 2);
+    }
+}
+
+#[test]
+fn what_a_flush_promised_is_there_after_a_power_loss_at_any_operation() {
+    // W1
+    for direct in [false, true] {
+        for durable in [false, true] {
+            for operation in 0..=operations(direct, durable) {
+                for seed in 0..8 {
+                    let sim = Sim::new(seed * 1000 + operation);
+                    sim.fault(operation, Fault::PowerLoss);
+                    let mut engine = engine(&sim);
+                    let file = open(&mut engine, direct);
+                    let completions = write_and_flush(&mut engine, file, durable);
+                    let found = sim.after_power_loss(path()).unwrap_or_default();
+                    let flushed =
+                        completions.iter().any(|c| c.user_data == BLOCKS && c.result.is_ok());
+                    for completion in completions.iter().filter(|c| c.user_data < BLOCKS) {
+                        if completion.result.is_ok() && (durable || flushed) {
+                            let start = completion.user_data as usize * BLOCK_BYTES;
+                            assert_eq!(
+                                found.get(start..start + BLOCK_BYTES),
+                                Some(&block(completion.user_data)[..])
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_not_flushed_may_be_lost_in_part() {
+    // Shows that the simulated disk can tell a promise from luck.
+    let lost = (0..50).filter(|&seed| {
+        let sim = Sim::new(seed);
+        let mut engine = engine(&sim);
+        let file = open(&mut engine, true);
+        for number in 0..BLOCKS {
+            queue_block(&mut engine, file, number, false);
+        }
+        engine.drain().unwrap();
+        sim.after_power_loss(path()).unwrap_or_default() != whole_file()
+    });
+    assert_eq!(lost.count(), 50);
+}
+
+#[test]
+fn a_full_disk_fails_the_writes_that_do_not_fit_and_no_other() {
+    for direct in [false, true] {
+        for capacity_blocks in 0..BLOCKS {
+            let sim = Sim::new(capacity_blocks);
+            // Half a block more: the write that does not fit is short first, then refused.
+            sim.set_capacity(capacity_blocks * BLOCK_BYTES as u64 + BLOCK_BYTES as u64 / 2);
+            let mut engine = engine(&sim);
+            let file = open(&mut engine, direct);
+            for number in 0..BLOCKS {
+                queue_block(&mut engine, file, number, false);
+                let mut completions = Vec::new();
+                engine.reap(1, &mut completions).unwrap();
+                let result = completions.pop().unwrap().result;
+                match number < capacity_blocks {
+                    true => assert!(matches!(result, Ok(BLOCK_BYTES))),
+                    false => assert_eq!(result.unwrap_err().errno(), ENOSPC),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn direct_io_refused_at_open_or_at_the_first_transfer_falls_back_and_says_so() {
+    // W6
+    for (at_transfer, words) in [(false, "open: "), (true, "write: ")] {
+        for durable in [false, true] {
+            let sim = Sim::new(9);
+            match at_transfer {
+                false => sim.refuse_direct_at_open(),
+                true => sim.refuse_direct_at_transfer(),
+            }
+            let mut engine = engine(&sim);
+            let file = open(&mut engine, true);
+            let completions = write_and_flush(&mut engine, file, durable);
+            assert!(failures(&completions).is_empty());
+            assert_eq!(sim.contents(path()).unwrap(), whole_file());
+            assert!(!engine.is_direct(file));
+            let [step] = &engine.effective().fallbacks[..] else { panic!("one step down") };
+            assert_eq!((step.wanted, step.got), ("O_DIRECT", "page cache"));
+            assert!(step.because.starts_with(words) && step.because.contains("Invalid argument"));
+        }
+    }
+}
+
+#[test]
+fn an_invalid_argument_after_direct_io_worked_is_an_error_and_no_fallback() {
+    let sim = Sim::new(5);
+    let mut engine = engine(&sim);
+    let file = open(&mut engine, true);
+    queue_block(&mut engine, file, 0, false);
+    engine.drain().unwrap();
+    sim.fault(sim.operations(), Fault::Once(EINVAL));
+    queue_block(&mut engine, file, 1, false);
+    assert_eq!(engine.drain().unwrap_err().errno(), EINVAL);
+    assert!(engine.effective().fallbacks.is_empty());
+}
+
+#[test]
+fn a_read_is_whole_up_to_the_end_of_the_file_whatever_is_short() {
+    // W4
+    for direct in [false, true] {
+        for bytes in [1, 511, 512, 700, 4000] {
+            for operation in 0..4 {
+                let sim = Sim::new(operation);
+                let mut engine = engine(&sim);
+                let file = open(&mut engine, direct);
+                for number in 0..2 {
+                    queue_block(&mut engine, file, number, false);
+                }
+                engine.drain().unwrap();
+                if direct && bytes % 512 != 0 {
+                    // A direct read that ends inside a block has met the file's end.
+                    continue;
+                }
+                sim.fault(sim.operations() + operation, Fault::Short(bytes));
+                for number in 0..3 {
+                    let buffer = engine.lease().unwrap();
+                    let offset = number * BLOCK_BYTES as u64;
+                    engine.queue(number, Op::Read { file, offset, buffer });
+                    let mut completions = Vec::new();
+                    engine.reap(1, &mut completions).unwrap();
+                    let completion = completions.pop().unwrap();
+                    let found = completion.result.unwrap();
+                    assert_eq!(found, if number < 2 { BLOCK_BYTES } else { 0 });
+                    let buffer = completion.buffer.unwrap();
+                    assert!(number == 2 || buffer[..] == block(number));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "two writes in flight")]
+fn two_writes_in_flight_on_one_block_are_a_mistake() {
+    // W3
+    let sim = Sim::new(0);
+    let mut engine = engine(&sim);
+    let file = open(&mut engine, false);
+    queue_block(&mut engine, file, 0, false);
+    queue_block(&mut engine, file, 0, false);
+}
