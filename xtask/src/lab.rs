@@ -7,7 +7,8 @@ mod strange_fs;
 mod sysctl;
 
 use crate::failure::Failure;
-use crate::report::Report;
+use crate::packages::{self, LABS};
+use crate::report::{Outcome, Report};
 
 /// See wrote cope on machines that refuse or fail things.
 #[derive(clap::Args)]
@@ -30,6 +31,7 @@ enum Which {
 /// Runs the labs asked for.
 pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
     let mut report = Report::default();
+    report.step("Debian packages", || packages::install(LABS).map(|()| Outcome::Passed))?;
     match arguments.which {
         Which::Confine => confine::lab(&mut report)?,
         Which::StrangeFs => strange_fs::lab(&mut report)?,

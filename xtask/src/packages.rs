@@ -22,7 +22,10 @@ const fn package(program: &'static str, name: &'static str) -> Package {
 /// What is measured against. `dd` is in coreutils, which every Debian has.
 pub const PEERS: &[Package] = &[package("fio", "fio")];
 
-/// What the tests call.
+/// What the labs call: an ordinary user mounts a FUSE file system by it.
+pub const LABS: &[Package] = &[package("fusermount3", "fuse3")];
+
+/// What the tests call, the labs among them.
 pub const TESTS: &[Package] = &[
     package("fio", "fio"),
     package("mkfs.xfs", "xfsprogs"),

@@ -1,6 +1,6 @@
 //! The engine's tests and `wrote bench` where io_uring is refused or little memory may be locked.
 
-use super::bench::{fell_back, rows};
+use super::bench::{lost, reduced, rows};
 use super::sysctl::Sysctl;
 use crate::failure::{Failure, Tried};
 use crate::report::{Counts, Outcome, Report};
@@ -20,7 +20,7 @@ struct Condition {
     name: &'static str,
     /// Arguments of `confine`.
     arguments: &'static [&'static str],
-    /// The kernel's reason, in each row that asked for io_uring.
+    /// The kernel's reason, in the rows that asked for io_uring.
     reason: &'static str,
     /// Whether io_uring is gone altogether, not only its registered buffers.
     no_ring: bool,
@@ -168,7 +168,11 @@ fn bench(programs: &Programs, condition: &Condition) -> Result<(), Failure> {
     let finished = run(&mut command, LIMIT, Show::Quiet)?.success("wrote bench")?;
     let rows = rows(&finished.stdout)?;
     let asked = ("ioengine", &Value::from("io_uring"));
-    fell_back(&rows, asked, condition.reason, condition.no_ring)
+    if condition.no_ring {
+        lost(&rows, asked, condition.reason)
+    } else {
+        reduced(&rows, asked, condition.reason)
+    }
 }
 
 fn show(finished: &Finished) {

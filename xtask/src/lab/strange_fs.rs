@@ -1,6 +1,6 @@
 //! `wrote bench` on a file system that refuses direct I/O, takes short writes, or fails a flush.
 
-use super::bench::{fell_back, rows};
+use super::bench::{lost, rows};
 use super::mount::Mount;
 use crate::failure::{Failure, Tried};
 use crate::report::{Outcome, Report};
@@ -107,7 +107,7 @@ fn judge(finished: Finished, expected: &Expected) -> Result<(), Failure> {
         Expected::Result => rows(&finished.success("wrote bench")?.stdout).map(|_| ()),
         Expected::NotDirect => {
             let rows = rows(&finished.success("wrote bench")?.stdout)?;
-            fell_back(&rows, ("direct", &Value::from(true)), "Invalid argument", true)
+            lost(&rows, ("direct", &Value::from(true)), "Invalid argument")
         }
         Expected::Error(words) => {
             if finished.exit_code == Some(1) && finished.stderr.contains(words) {
