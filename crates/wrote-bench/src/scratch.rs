@@ -1,0 +1,281 @@
+//! The one folder that a run makes for its files, and removes: `.wrote-XXXXXX`.
+
+mod leftover;
+mod lock;
+mod remove;
+
+pub use leftover::{Cleaned, Leftover, clean, leftovers};
+
+use crate::Error;
+use rustix::io::Errno;
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// What every run's folder begins with; six random letters and digits follow.
+const PREFIX: &str = ".wrote-";
+
+/// The folder of a run, and the lock in it that tells a living run from a dead one.
+///
+/// Dropping it removes the folder with all that the run made in it, and nothing else: only files of
+/// the names that a run gives (`lock`, and `job-0.data` and its like), never a folder below, never
+/// through a symbolic link.
+#[derive(Debug)]
+pub struct Scratch {
+    path: PathBuf,
+    /// Held for as long as the run lives; `None` once the folder is removed or given away.
+    lock: Option<lock::Lock>,
+}
+
+impl Scratch {
+    /// Makes a new folder in `parent`, which only its owner may enter, and locks it.
+    ///
+    /// The errors are one line. [`Error::Usage`]: there is no such folder, or it is a file or a
+    /// device. [`Error::Failed`]: it can't be written to.
+    pub fn make(parent: &Path) -> Result<Scratch, Error> {
+        check_folder(parent)?;
+        let folder = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .rand_bytes(6)
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(parent)
+            .map_err(|error| not_made(parent, &error))?;
+        // Its own way of removing would take everything in the folder, whoever made it.
+        let path = folder.keep();
+        match lock::Lock::make(&path) {
+            Ok(lock) => Ok(Scratch { path, lock: Some(lock) }),
+            Err(error) => {
+                let _ = remove::remove(&path);
+                Err(not_made(parent, &error))
+            }
+        }
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the file of the job with this number goes. Only files of such names are removed.
+    pub fn job_file(&self, job: u32) -> PathBuf {
+        self.path.join(format!("job-{job}.data"))
+    }
+
+    /// Removes the folder. What the run did not make is left where it is, and the error names it.
+    pub fn remove(mut self) -> Result<(), Error> {
+        self.remove_once()
+    }
+
+    /// Leaves the folder and its files to the user, and says where. It is no longer a run's: the lock
+    /// goes, so that no later run takes it for a leftover.
+    pub fn keep(mut self) -> PathBuf {
+        if self.lock.take().is_some() {
+            // At worst the folder is taken for a leftover of a run that was killed.
+            let _ = std::fs::remove_file(self.path.join(lock::NAME));
+        }
+        std::mem::take(&mut self.path)
+    }
+
+    fn remove_once(&mut self) -> Result<(), Error> {
+        // Held until the folder is gone, so that nobody cleans it at the same time.
+        match self.lock.take() {
+            Some(_lock) => remove::remove(&self.path),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Nobody is left to be told; what remains is found as a leftover.
+        let _ = self.remove_once();
+    }
+}
+
+/// Refuses what is not a folder, with the reason.
+fn check_folder(parent: &Path) -> Result<(), Error> {
+    let shown = parent.display();
+    let metadata = std::fs::metadata(parent).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Error::Usage(format!("{shown}: does not exist")),
+        io::ErrorKind::NotADirectory => Error::Usage(format!("{shown}: a part of it is a file")),
+        _ => Error::Failed(format!("{shown}: can't be examined: {error}")),
+    })?;
+    let kind = metadata.file_type();
+    let because = if kind.is_dir() {
+        return Ok(());
+    } else if kind.is_block_device() {
+        "is a block device; wrote bench writes files: give a folder on it"
+    } else if kind.is_file() {
+        "is a file; give the folder to write in"
+    } else {
+        "is not a folder; give the folder to write in"
+    };
+    Err(Error::Usage(format!("{shown}: {because}")))
+}
+
+/// Why no folder could be made in `parent`.
+fn not_made(parent: &Path, error: &io::Error) -> Error {
+    let because = match Errno::from_io_error(error) {
+        Some(Errno::ACCESS | Errno::PERM) => "is not writable for this user".into(),
+        Some(Errno::ROFS) => "is on a read-only file system".into(),
+        Some(Errno::NOSPC) => "is on a full disk: there is no space for a folder".into(),
+        Some(Errno::DQUOT) => "is full: the user's quota is used up".into(),
+        _ => format!("no folder can be made in it: {error}"),
+    };
+    Error::Failed(format!("{}: {because}", parent.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use tempfile::TempDir;
+
+    /// Says that a test could not be made here; an error where everything is required.
+    fn skipped(test: &str, because: &str) {
+        assert!(
+            std::env::var_os("WROTE_REQUIRE_ALL").is_none_or(|v| v != "1"),
+            "{test}: {because}"
+        );
+        eprintln!("SKIPPED: {test}: {because}");
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    fn refused(parent: &Path) -> Error {
+        let error = Scratch::make(parent).unwrap_err();
+        assert_eq!(error.to_string().lines().count(), 1);
+        error
+    }
+
+    #[test]
+    fn the_folder_is_the_owners_alone_and_goes_with_its_files() {
+        let parent = TempDir::new().unwrap();
+        let scratch = Scratch::make(parent.path()).unwrap();
+        let name = scratch.path().file_name().unwrap().to_str().unwrap().to_owned();
+        assert!(name.starts_with(".wrote-") && name.len() == 13, "{name}");
+        let mode = fs::metadata(scratch.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        fs::write(scratch.job_file(0), "x").unwrap();
+        fs::write(scratch.job_file(12), "x").unwrap();
+        scratch.remove().unwrap();
+        assert!(names(parent.path()).is_empty());
+    }
+
+    #[test]
+    fn dropping_removes_too() {
+        let parent = TempDir::new().unwrap();
+        let scratch = Scratch::make(parent.path()).unwrap();
+        fs::write(scratch.job_file(0), "x").unwrap();
+        drop(scratch);
+        assert!(names(parent.path()).is_empty());
+    }
+
+    #[test]
+    fn what_the_run_did_not_make_is_left_and_named() {
+        let parent = TempDir::new().unwrap();
+        let scratch = Scratch::make(parent.path()).unwrap();
+        let path = scratch.path().to_owned();
+        fs::write(scratch.job_file(0), "ours").unwrap();
+        fs::write(path.join("thesis.txt"), "theirs").unwrap();
+        fs::create_dir(path.join("job-1.data")).unwrap();
+        fs::write(path.join("job-1.data/job-0.data"), "theirs").unwrap();
+        let error = scratch.remove().unwrap_err().to_string();
+        assert!(error.contains("job-1.data") && error.contains("thesis.txt"), "{error}");
+        let mut left = names(&path);
+        left.sort();
+        assert_eq!(left, ["job-1.data", "thesis.txt"]);
+        assert_eq!(fs::read(path.join("job-1.data/job-0.data")).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn a_symbolic_link_is_neither_followed_nor_removed() {
+        let parent = TempDir::new().unwrap();
+        let precious = parent.path().join("precious");
+        fs::write(&precious, "theirs").unwrap();
+        let scratch = Scratch::make(parent.path()).unwrap();
+        let link = scratch.job_file(0);
+        std::os::unix::fs::symlink(&precious, &link).unwrap();
+        assert!(scratch.remove().unwrap_err().to_string().contains("job-0.data"));
+        assert!(link.is_symlink());
+        assert_eq!(fs::read(&precious).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn a_folder_that_was_replaced_by_a_link_is_left_alone() {
+        let parent = TempDir::new().unwrap();
+        let elsewhere = parent.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        fs::write(elsewhere.join("job-0.data"), "theirs").unwrap();
+        let scratch = Scratch::make(parent.path()).unwrap();
+        let path = scratch.path().to_owned();
+        fs::rename(&path, parent.path().join("moved")).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+        assert!(scratch.remove().is_err());
+        assert_eq!(names(&elsewhere), ["job-0.data"]);
+    }
+
+    #[test]
+    fn a_folder_that_is_kept_is_the_users() {
+        let parent = TempDir::new().unwrap();
+        let scratch = Scratch::make(parent.path()).unwrap();
+        fs::write(scratch.job_file(0), "x").unwrap();
+        let path = scratch.keep();
+        assert_eq!(names(&path), ["job-0.data"]);
+        assert!(leftovers(parent.path()).is_empty());
+    }
+
+    #[test]
+    fn a_parent_that_is_no_folder_is_refused_as_wrong_usage() {
+        let parent = TempDir::new().unwrap();
+        let file = parent.path().join("file");
+        fs::write(&file, "theirs").unwrap();
+        for (path, because) in [
+            (parent.path().join("missing"), "does not exist"),
+            (file.clone(), "is a file; give the folder to write in"),
+            (file.join("below"), "a part of it is a file"),
+            ("/dev/null".into(), "is not a folder; give the folder to write in"),
+        ] {
+            let error = refused(&path);
+            assert!(matches!(error, Error::Usage(_)), "{error:?}");
+            assert_eq!(error.to_string(), format!("{}: {because}", path.display()));
+        }
+        assert_eq!(fs::read(&file).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn a_block_device_is_refused_and_a_folder_on_it_is_asked_for() {
+        let devices = fs::read_dir("/dev").unwrap().flatten().map(|entry| entry.path());
+        let is_block =
+            |path: &PathBuf| fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device());
+        let Some(device) = devices.into_iter().find(is_block) else {
+            return skipped("a_block_device_is_refused", "there is none in /dev");
+        };
+        let error = refused(&device);
+        assert!(matches!(error, Error::Usage(_)));
+        assert!(
+            error
+                .to_string()
+                .ends_with("is a block device; wrote bench writes files: give a folder on it")
+        );
+    }
+
+    #[test]
+    fn a_parent_in_which_nothing_can_be_made_is_a_failure() {
+        // No folder can be made in sysfs, not even by root.
+        assert!(matches!(refused(Path::new("/sys")), Error::Failed(_)));
+        for (errno, because) in [
+            (Errno::ACCESS, "/data: is not writable for this user"),
+            (Errno::ROFS, "/data: is on a read-only file system"),
+            (Errno::NOSPC, "/data: is on a full disk: there is no space for a folder"),
+            (Errno::IO, "/data: no folder can be made in it: Input/output error (os error 5)"),
+        ] {
+            let error = not_made(Path::new("/data"), &errno.into());
+            assert_eq!(error.to_string(), because);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Folders that runs before this one left behind, because they were killed.
+
+use super::{PREFIX, lock, remove};
+use crate::Error;
+use lock::State;
+use rustix::fs::fstat;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// A run's folder that is still there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// The folder.
+    pub path: PathBuf,
+    /// What the run's files in it take up, in bytes.
+    pub size_bytes: u64,
+    /// Whether the run still lives.
+    pub alive: bool,
+}
+
+/// What [`clean`] did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// The folders that are gone.
+    pub removed: Vec<Leftover>,
+    /// The folders of runs that still live: left alone.
+    pub alive: Vec<Leftover>,
+    /// One line for each folder that was left alone for another reason, with the reason.
+    pub refused: Vec<String>,
+}
+
+/// A folder that looks like a run's, opened.
+struct Candidate {
+    leftover: Leftover,
+    contents: remove::Contents,
+    /// Keeps the lock of a dead run, so that nobody else removes its folder meanwhile.
+    _state: State,
+}
+
+/// The folders in `parent` that runs of the current user made and that are still there, by name.
+///
+/// A folder is a run's when its name is `.wrote-` and six letters or digits, and when it holds a lock
+/// file with a run's first line; or when it is empty, because the run was killed while it made the
+/// folder or removed it. A parent that can't be read has none.
+pub fn leftovers(parent: &Path) -> Vec<Leftover> {
+    candidates(parent).into_iter().map(|candidate| candidate.leftover).collect()
+}
+
+/// Removes the folders in `parent` that runs of the current user left behind.
+///
+/// A folder whose run lives is left alone, and so is one that holds anything that a run does not
+/// make. [`Error::Usage`] where `parent` is no folder.
+pub fn clean(parent: &Path) -> Result<Cleaned, Error> {
+    super::check_folder(parent)?;
+    let mut cleaned = Cleaned::default();
+    for candidate in candidates(parent) {
+        let path = &candidate.leftover.path;
+        if candidate.leftover.alive {
+            cleaned.alive.push(candidate.leftover);
+        } else if !candidate.contents.foreign.is_empty() {
+            cleaned.refused.push(format!(
+                "{}: not removed: it holds what no run makes: {}",
+                path.display(),
+                remove::listed(&candidate.contents.foreign)
+            ));
+        } else {
+            match remove::remove(path) {
+                Ok(()) => cleaned.removed.push(candidate.leftover),
+                Err(error) => cleaned.refused.push(error.to_string()),
+            }
+        }
+    }
+    Ok(cleaned)
+}
+
+fn candidates(parent: &Path) -> Vec<Candidate> {
+    let Ok(entries) = std::fs::read_dir(parent) else {
+        return Vec::new();
+    };
+    let named_so = entries.flatten().filter(|entry| {
+        let name = entry.file_name();
+        let random = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        random.is_some_and(|random| {
+            random.len() == 6 && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        })
+    });
+    let mut paths: Vec<PathBuf> = named_so.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths.into_iter().filter_map(candidate).collect()
+}
+
+/// The folder at `path`, if it is a run's of the current user.
+fn candidate(path: PathBuf) -> Option<Candidate> {
+    let folder: OwnedFd = remove::open(&path).ok()?;
+    if fstat(&folder).ok()?.st_uid != rustix::process::geteuid().as_raw() {
+        return None;
+    }
+    let contents = remove::contents(&folder).ok()?;
+    let state = match lock::state(&folder) {
+        Some(state) => state,
+        None if contents.ours.is_empty() && contents.foreign.is_empty() => State::Dead(None),
+        None => return None,
+    };
+    let alive = match state {
+        State::Foreign => return None,
+        State::Alive => true,
+        State::Dead(_) => false,
+    };
+    let size_bytes = contents.size_bytes;
+    Some(Candidate { leftover: Leftover { path, size_bytes, alive }, contents, _state: state })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+    use std::fs;
+    use tempfile::TempDir;
+
+    /// A folder as a killed run leaves it.
+    fn dead(parent: &Path, name: &str) -> PathBuf {
+        let path = parent.join(name);
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("lock"), "wrote scratch folder 1\npid 4294967295\n").unwrap();
+        fs::write(path.join("job-0.data"), vec![7; 8192]).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_dead_runs_folder_is_found_with_its_size_and_cleaned() {
+        let parent = TempDir::new().unwrap();
+        let path = dead(parent.path(), ".wrote-abc123");
+        let found = leftovers(parent.path());
+        assert_eq!(found.len(), 1);
+        assert_eq!((&found[0].path, found[0].alive), (&path, false));
+        assert!(found[0].size_bytes >= 8192, "{found:?}");
+        let cleaned = clean(parent.path()).unwrap();
+        assert_eq!(cleaned.removed, found);
+        assert!(cleaned.alive.is_empty() && cleaned.refused.is_empty());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_living_runs_folder_is_left_alone() {
+        let parent = TempDir::new().unwrap();
+        let scratch = Scratch::make(parent.path()).unwrap();
+        fs::write(scratch.job_file(0), "x").unwrap();
+        assert!(leftovers(parent.path())[0].alive);
+        let cleaned = clean(parent.path()).unwrap();
+        assert_eq!(cleaned.alive[0].path, scratch.path());
+        assert!(cleaned.removed.is_empty() && scratch.job_file(0).exists());
+    }
+
+    #[test]
+    fn foreign_contents_stop_the_cleaning_of_their_folder_alone() {
+        let parent = TempDir::new().unwrap();
+        let foreign = dead(parent.path(), ".wrote-aaaaaa");
+        fs::write(foreign.join("thesis.txt"), "theirs").unwrap();
+        let plain = dead(parent.path(), ".wrote-bbbbbb");
+        let cleaned = clean(parent.path()).unwrap();
+        assert_eq!(cleaned.removed.len(), 1);
+        assert!(!plain.exists());
+        assert!(cleaned.refused[0].contains("thesis.txt"), "{cleaned:?}");
+        for name in ["lock", "job-0.data", "thesis.txt"] {
+            assert!(foreign.join(name).exists(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_a_runs_folder_is_not_one() {
+        let parent = TempDir::new().unwrap();
+        let folder = |name: &str| {
+            let path = parent.path().join(name);
+            fs::create_dir(&path).unwrap();
+            path
+        };
+        fs::write(folder(".wrote-nolock").join("job-0.data"), "theirs").unwrap();
+        fs::write(folder(".wrote-badlok").join("lock"), "theirs").unwrap();
+        dead(parent.path(), ".wrote-toolong");
+        dead(parent.path(), "wrote-abc123");
+        fs::write(parent.path().join(".wrote-afile0"), "theirs").unwrap();
+        let target = dead(parent.path(), "elsewhere");
+        std::os::unix::fs::symlink(&target, parent.path().join(".wrote-alink0")).unwrap();
+        assert_eq!(leftovers(parent.path()), []);
+        assert_eq!(clean(parent.path()).unwrap(), Cleaned::default());
+        assert!(target.join("job-0.data").exists());
+    }
+
+    #[test]
+    fn a_run_killed_while_it_made_or_removed_its_folder_is_found() {
+        let parent = TempDir::new().unwrap();
+        fs::create_dir(parent.path().join(".wrote-empty0")).unwrap();
+        let begun = parent.path().join(".wrote-begun0");
+        fs::create_dir(&begun).unwrap();
+        fs::write(begun.join("lock"), "").unwrap();
+        assert_eq!(leftovers(parent.path()).len(), 2);
+        assert_eq!(clean(parent.path()).unwrap().removed.len(), 2);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_parent_that_is_no_folder_has_no_leftovers_and_cannot_be_cleaned() {
+        let missing = Path::new("/nonexistent/wrote");
+        assert_eq!(leftovers(missing), []);
+        assert!(matches!(clean(missing), Err(Error::Usage(_))));
+    }
+}

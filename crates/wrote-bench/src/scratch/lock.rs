@@ -1,0 +1,160 @@
+//! The lock file in a run's folder, which tells whether the run still lives.
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// The lock file's name.
+pub(super) const NAME: &str = "lock";
+
+/// The first line of every lock file. Nothing without it is ever taken for a run's folder.
+const MAGIC: &str = "wrote scratch folder 1";
+
+/// A lock file more than this long is not ours.
+const LENGTH_BYTES_MAX: u64 = 4096;
+
+/// A lock file, held by `flock(2)` until it is dropped.
+#[derive(Debug)]
+pub(super) struct Lock(#[allow(dead_code, reason = "held, not read")] File);
+
+/// What a lock file says.
+#[derive(Debug)]
+pub(super) enum State {
+    /// Its run is alive.
+    Alive,
+    /// Its run is dead. The lock is held by us for as long as this is kept.
+    Dead(#[allow(dead_code, reason = "held, not read")] Option<File>),
+    /// It is no run's lock file.
+    Foreign,
+}
+
+impl Lock {
+    /// Makes the lock file in `folder`, locks it, and writes who holds it.
+    ///
+    /// Where the file system has no locks (some FUSE), the process that it names stands for it.
+    pub(super) fn make(folder: &Path) -> io::Result<Lock> {
+        let mut file = File::create_new(folder.join(NAME))?;
+        // Locked before it says what it is: nobody looks at a lock file without the first line.
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) | Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let pid = std::process::id();
+        let started = start_time(pid).unwrap_or_default();
+        let now = jiff::Timestamp::now();
+        file.write_all(
+            format!("{MAGIC}\npid {pid}\nprocess-started-ticks {started}\nmade-at {now:.0}\n")
+                .as_bytes(),
+        )?;
+        Ok(Lock(file))
+    }
+}
+
+/// What the lock file in `folder` says; `None` where there is none that can be read.
+pub(super) fn state(folder: impl AsFd) -> Option<State> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(openat(folder, NAME, flags, Mode::empty()).ok()?);
+    if !file.metadata().is_ok_and(|m| m.is_file() && m.len() <= LENGTH_BYTES_MAX) {
+        return Some(State::Foreign);
+    }
+    let mut text = String::new();
+    if (&file).take(LENGTH_BYTES_MAX).read_to_string(&mut text).is_err() {
+        return Some(State::Foreign);
+    }
+    // Empty: its run was killed, or is, between making the file and writing to it.
+    if !text.is_empty() && text.lines().next() != Some(MAGIC) {
+        return Some(State::Foreign);
+    }
+    if names_a_living_process(&text) {
+        return Some(State::Alive);
+    }
+    Some(match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => State::Alive,
+        Ok(()) => State::Dead(Some(file)),
+        Err(_) => State::Dead(None),
+    })
+}
+
+/// Whether the process that the lock file names is alive: the same pid, begun at the same time.
+fn names_a_living_process(text: &str) -> bool {
+    let figure = |key: &str| -> Option<u64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+        line.trim().parse().ok()
+    };
+    let Some(pid) = figure("pid ").and_then(|pid| u32::try_from(pid).ok()) else {
+        return false;
+    };
+    let started = figure("process-started-ticks ");
+    started.is_some_and(|ticks| ticks > 0) && start_time(pid) == started
+}
+
+/// When a process began, in clock ticks since the machine did: field 22 of `/proc/PID/stat`
+/// (proc_pid_stat(5)).
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Field 2, the name, is in brackets and may hold anything; field 3 follows the last bracket.
+    let (_, after) = stat.rsplit_once(") ")?;
+    after.split(' ').nth(22 - 3)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::CWD;
+    use tempfile::TempDir;
+
+    fn state_of(folder: &Path) -> Option<State> {
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        state(openat(CWD, folder, flags, Mode::empty()).unwrap())
+    }
+
+    fn folder_with(text: &str) -> TempDir {
+        let folder = TempDir::new().unwrap();
+        std::fs::write(folder.path().join(NAME), text).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_held_lock_is_alive() {
+        let folder = TempDir::new().unwrap();
+        let lock = Lock::make(folder.path()).unwrap();
+        assert!(matches!(state_of(folder.path()), Some(State::Alive)));
+        drop(lock);
+        // Released, but the process that it names lives: where locks do not work, that must do.
+        assert!(matches!(state_of(folder.path()), Some(State::Alive)));
+    }
+
+    #[test]
+    fn a_lock_is_alive_by_flock_alone_when_its_process_is_in_another_container() {
+        let folder = folder_with(&format!("{MAGIC}\npid 1\nprocess-started-ticks 999999999\n"));
+        let file = File::open(folder.path().join(NAME)).unwrap();
+        flock(&file, FlockOperation::LockExclusive).unwrap();
+        assert!(matches!(state_of(folder.path()), Some(State::Alive)));
+        drop(file);
+        assert!(matches!(state_of(folder.path()), Some(State::Dead(_))));
+    }
+
+    #[test]
+    fn a_pid_that_was_given_to_another_process_is_dead() {
+        let pid = std::process::id();
+        let other = start_time(pid).unwrap() + 1;
+        let folder = folder_with(&format!("{MAGIC}\npid {pid}\nprocess-started-ticks {other}\n"));
+        assert!(matches!(state_of(folder.path()), Some(State::Dead(_))));
+    }
+
+    #[test]
+    fn an_empty_lock_file_is_that_of_a_run_killed_at_its_beginning() {
+        assert!(matches!(state_of(folder_with("").path()), Some(State::Dead(_))));
+    }
+
+    #[test]
+    fn a_lock_file_without_our_first_line_is_not_ours() {
+        for text in ["hello\n", "wrote scratch folder 12\n", &"x".repeat(5000)] {
+            assert!(matches!(state_of(folder_with(text).path()), Some(State::Foreign)));
+        }
+        assert!(state_of(TempDir::new().unwrap().path()).is_none());
+    }
+}

@@ -1,0 +1,135 @@
+//! Removing a run's folder, and nothing that the run did not make.
+
+use super::lock;
+use crate::Error;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, unlinkat};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+/// What is in a run's folder.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    /// Files that a run makes, without the lock.
+    pub(super) ours: Vec<OsString>,
+    /// Whether the lock is there.
+    pub(super) lock: bool,
+    /// Everything else.
+    pub(super) foreign: Vec<OsString>,
+    /// What the files that a run makes take up, in bytes.
+    pub(super) size_bytes: u64,
+}
+
+/// Opens a folder, which must not be a symbolic link.
+pub(super) fn open(folder: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(CWD, folder, flags, Mode::empty())?)
+}
+
+/// What is in an open folder.
+pub(super) fn contents(folder: impl AsFd) -> io::Result<Contents> {
+    let mut contents = Contents::default();
+    for entry in Dir::read_from(&folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let stat = match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => continue,
+            other => other?,
+        };
+        let name = OsString::from_vec(name.to_bytes().to_vec());
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if is_file && name == lock::NAME {
+            contents.lock = true;
+        } else if is_file && is_a_runs(&name) {
+            // In units of 512 bytes (stat(3type)): what it takes up, not its length.
+            contents.size_bytes += u64::try_from(stat.st_blocks).unwrap_or(0) * 512;
+            contents.ours.push(name);
+        } else {
+            contents.foreign.push(name);
+        }
+    }
+    contents.foreign.sort();
+    Ok(contents)
+}
+
+/// Whether a run gives its files such names: small letters, a hyphen, a number, `.data`.
+fn is_a_runs(name: &OsString) -> bool {
+    let parts = name.to_str().and_then(|name| name.strip_suffix(".data"));
+    let Some((word, number)) = parts.and_then(|stem| stem.split_once('-')) else {
+        return false;
+    };
+    let letters = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    letters && digits
+}
+
+/// Removes the files that a run made in `folder`, then the folder. What else is in it stays, and the
+/// folder with it, and the error names it.
+pub(super) fn remove(folder: &Path) -> Result<(), Error> {
+    let failed = |error: io::Error| {
+        Error::Failed(format!("{}: can't be removed: {error}", folder.display()))
+    };
+    let open = open(folder).map_err(failed)?;
+    let contents = contents(&open).map_err(failed)?;
+    for name in &contents.ours {
+        unlink(&open, name).map_err(failed)?;
+    }
+    // Last, so that a run killed here leaves what is still known for a run's folder.
+    if contents.lock {
+        unlink(&open, lock::NAME.as_ref()).map_err(failed)?;
+    }
+    if !contents.foreign.is_empty() {
+        return Err(Error::Failed(format!(
+            "{}: not removed: it holds what this run did not make: {}",
+            folder.display(),
+            listed(&contents.foreign)
+        )));
+    }
+    std::fs::remove_dir(folder).map_err(failed)
+}
+
+/// Names on one line, the first few of many.
+pub(super) fn listed(names: &[OsString]) -> String {
+    let shown: Vec<String> = names.iter().take(5).map(|name| format!("{name:?}")).collect();
+    match names.len().saturating_sub(shown.len()) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+fn unlink(folder: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<()> {
+    match unlinkat(folder, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_a_run_gives_are_a_runs() {
+        for name in ["job-0.data", "job-17.data", "probe-0.data"] {
+            assert!(is_a_runs(&name.into()), "{name}");
+        }
+        for name in ["job-.data", "job-0", "job-0.data.bak", "Job-0.data", "-0.data", "job-0x.data"]
+        {
+            assert!(!is_a_runs(&name.into()), "{name}");
+        }
+        assert!(!is_a_runs(&OsString::from_vec(b"job-\xff.data".to_vec())));
+    }
+
+    #[test]
+    fn a_long_list_of_names_is_cut() {
+        let names: Vec<OsString> = (0..7).map(|n| n.to_string().into()).collect();
+        assert_eq!(listed(&names), "\"0\", \"1\", \"2\", \"3\", \"4\" and 2 more");
+        assert_eq!(listed(&names[..1]), "\"0\"");
+    }
+}

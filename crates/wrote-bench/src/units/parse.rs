@@ -1,0 +1,277 @@
+//! From text to bytes and times. What is wrong is told in one line that also says what is right.
+
+use std::time::Duration;
+
+const SIZE_EXAMPLES: &str = "sizes look like 512M, 4GiB or 1.5G";
+const BLOCK_SIZE_EXAMPLES: &str = "block sizes look like 4k, 512K or 1M";
+const DURATION_EXAMPLES: &str = "times look like 30s, 500ms or 2m";
+
+/// Bytes from a size: `64M`, `1GiB`, `512K`, `4096`, `1.5G`.
+///
+/// Units are decimal (`k`, `M`, `G`, `T`, with or without `B`, are powers of 1000) unless they say
+/// otherwise (`Ki`, `Mi`, `Gi`, `Ti`, with or without `B`, are powers of 1024). Upper and lower case
+/// are the same. The error is one line: what is wrong, then what a size looks like. Zero, a negative
+/// size, a fraction of a byte and more than `u64::MAX` bytes are errors.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    parse_bytes(text, 1000).map_err(|problem| line(text, &problem, SIZE_EXAMPLES))
+}
+
+/// Bytes from a block size, whose units are binary by tradition: `4k` is 4096 bytes.
+///
+/// `k`, `M`, `G`, `T`, with or without `B`, are powers of 1024, as fio reads them (its option
+/// `kb_base` is 1024 by default); so `4k`, `4K`, `4KB` and `4KiB` are all 4096. One difference: fio
+/// at that default takes `KiB` for 1000 bytes, and here it is always 1024. The errors are those of
+/// [`parse_size`].
+pub fn parse_block_size(text: &str) -> Result<u64, String> {
+    parse_bytes(text, 1024).map_err(|problem| line(text, &problem, BLOCK_SIZE_EXAMPLES))
+}
+
+/// A time: `30s`, `500ms`, `2m`, `1.5s`.
+///
+/// Units are `ns`, `us`, `ms`, `s`, `m` (or `min`) and `h`; without a unit it is seconds, as fio
+/// reads its `runtime`. The error is one line: what is wrong, then what a time looks like. Zero, a
+/// negative time and a fraction of a nanosecond are errors.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    parse_nanoseconds(text)
+        .map(Duration::from_nanos)
+        .map_err(|problem| line(text, &problem, DURATION_EXAMPLES))
+}
+
+fn line(text: &str, problem: &str, examples: &str) -> String {
+    // Escaped, so that a line break in the text does not make two lines.
+    format!("{text:?}: {problem}; {examples}")
+}
+
+fn parse_bytes(text: &str, base: u128) -> Result<u64, String> {
+    let (number, unit) = split(text)?;
+    let lower = unit.to_ascii_lowercase();
+    let multiple = match lower.strip_suffix('b').unwrap_or(&lower) {
+        "" => 1,
+        "k" => base,
+        "m" => base.pow(2),
+        "g" => base.pow(3),
+        "t" => base.pow(4),
+        "ki" => 1 << 10,
+        "mi" => 1 << 20,
+        "gi" => 1 << 30,
+        "ti" => 1 << 40,
+        _ => return Err(format!("unknown unit {unit:?}")),
+    };
+    match number.times(multiple) {
+        Product::Whole(0) => Err("must be more than 0".into()),
+        Product::Whole(size_bytes) => Ok(size_bytes),
+        Product::Fraction => Err("is not a whole number of bytes".into()),
+        Product::TooLarge => Err("is more than 2^64 bytes".into()),
+    }
+}
+
+fn parse_nanoseconds(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text)?;
+    let multiple = match unit.to_ascii_lowercase().as_str() {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "" | "s" => 1_000_000_000,
+        "m" | "min" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        _ => return Err(format!("unknown unit {unit:?}")),
+    };
+    match number.times(multiple) {
+        Product::Whole(0) => Err("must be more than 0".into()),
+        Product::Whole(elapsed_ns) => Ok(elapsed_ns),
+        Product::Fraction => Err("is finer than a nanosecond".into()),
+        Product::TooLarge => Err("is too long".into()),
+    }
+}
+
+/// A decimal number as it was written: `digits / 10^decimals`.
+struct Decimal {
+    digits: u128,
+    decimals: u32,
+}
+
+enum Product {
+    Whole(u64),
+    Fraction,
+    TooLarge,
+}
+
+impl Decimal {
+    /// The number times `multiple`, exactly.
+    fn times(&self, multiple: u128) -> Product {
+        let Some(product) = self.digits.checked_mul(multiple) else {
+            return Product::TooLarge;
+        };
+        let divisor = 10_u128.pow(self.decimals);
+        match u64::try_from(product / divisor) {
+            Err(_) => Product::TooLarge,
+            Ok(_) if !product.is_multiple_of(divisor) => Product::Fraction,
+            Ok(whole) => Product::Whole(whole),
+        }
+    }
+}
+
+/// The number at the front of `text`, and the unit after it.
+fn split(text: &str) -> Result<(Decimal, &str), String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err("is empty".into());
+    }
+    if text.starts_with(['-', '\u{2212}']) {
+        return Err("can't be negative".into());
+    }
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    if number.is_empty() {
+        return Err("does not begin with a number".into());
+    }
+    Ok((decimal(number)?, unit.trim_start()))
+}
+
+fn decimal(number: &str) -> Result<Decimal, String> {
+    let (whole, fraction) = match number.split_once('.') {
+        Some((_, "")) | Some(("", _)) => return Err(format!("{number:?} is not a number")),
+        Some((_, fraction)) if fraction.contains('.') => {
+            return Err(format!("{number:?} is not a number"));
+        }
+        Some((whole, fraction)) => (whole, fraction.trim_end_matches('0')),
+        None => (number, ""),
+    };
+    // 2^64 has 20 digits. 20 and 15 digits are fewer than the 38 that 128 bits hold.
+    if whole.trim_start_matches('0').len() > 20 {
+        return Err("is too large".into());
+    }
+    if fraction.len() > 15 {
+        return Err("has too many decimals".into());
+    }
+    let digits = format!("{whole}{fraction}").parse();
+    let digits = digits.map_err(|_| format!("{number:?} is not a number"))?;
+    Ok(Decimal { digits, decimals: fraction.len() as u32 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{block_size, exact};
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes_are_decimal_unless_they_say_otherwise() {
+        for (text, size_bytes) in [
+            ("4096", 4096),
+            ("4096B", 4096),
+            ("512K", 512_000),
+            ("512k", 512_000),
+            ("64M", 64_000_000),
+            ("64MB", 64_000_000),
+            ("1.5G", 1_500_000_000),
+            ("1 GB", 1_000_000_000),
+            ("2T", 2_000_000_000_000),
+            ("1KiB", 1 << 10),
+            ("3Mi", 3 << 20),
+            ("1GiB", 1 << 30),
+            ("0.5TiB", 1 << 39),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(parse_size(text), Ok(size_bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn block_sizes_are_binary() {
+        for (text, size_bytes) in [
+            ("4k", 4096),
+            ("4K", 4096),
+            ("4KB", 4096),
+            ("4KiB", 4096),
+            ("512K", 512 << 10),
+            ("1M", 1 << 20),
+            ("1.5k", 1536),
+            ("512", 512),
+        ] {
+            assert_eq!(parse_block_size(text), Ok(size_bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bad_size_is_told_in_one_line_that_says_what_is_right() {
+        let right = "sizes look like 512M, 4GiB or 1.5G";
+        for (text, problem) in [
+            ("10Q", "\"10Q\": unknown unit \"Q\""),
+            ("", "\"\": is empty"),
+            ("  ", "\"  \": is empty"),
+            ("0", "\"0\": must be more than 0"),
+            ("0.0G", "\"0.0G\": must be more than 0"),
+            ("-5M", "\"-5M\": can't be negative"),
+            ("G", "\"G\": does not begin with a number"),
+            ("1.5", "\"1.5\": is not a whole number of bytes"),
+            ("1.0001k", "\"1.0001k\": is not a whole number of bytes"),
+            ("1.2.3", "\"1.2.3\": \"1.2.3\" is not a number"),
+            ("1.", "\"1.\": \"1.\" is not a number"),
+            ("18446744073709551616", "\"18446744073709551616\": is more than 2^64 bytes"),
+            ("99999999T", "\"99999999T\": is more than 2^64 bytes"),
+            ("1\n2", "\"1\\n2\": unknown unit \"2\""),
+        ] {
+            assert_eq!(parse_size(text), Err(format!("{problem}; {right}")));
+        }
+        assert!(parse_size(&"9".repeat(60)).unwrap_err().contains("is too large"));
+        assert!(parse_size(&format!("1.{}1G", "0".repeat(60))).unwrap_err().contains("decimals"));
+        assert!(parse_block_size("10Q").unwrap_err().contains("block sizes look like 4k"));
+    }
+
+    #[test]
+    fn times_have_units_and_are_seconds_without() {
+        for (text, elapsed) in [
+            ("30s", Duration::from_secs(30)),
+            ("30", Duration::from_secs(30)),
+            ("500ms", Duration::from_millis(500)),
+            ("2m", Duration::from_secs(120)),
+            ("1.5s", Duration::from_millis(1500)),
+            ("1h", Duration::from_secs(3600)),
+            ("250us", Duration::from_micros(250)),
+            ("7ns", Duration::from_nanos(7)),
+        ] {
+            assert_eq!(parse_duration(text), Ok(elapsed), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bad_time_is_told_in_one_line_that_says_what_is_right() {
+        let right = "times look like 30s, 500ms or 2m";
+        for (text, problem) in [
+            ("30x", "\"30x\": unknown unit \"x\""),
+            ("0s", "\"0s\": must be more than 0"),
+            ("-1s", "\"-1s\": can't be negative"),
+            ("1.5ns", "\"1.5ns\": is finer than a nanosecond"),
+            ("9999999999h", "\"9999999999h\": is too long"),
+            ("", "\"\": is empty"),
+        ] {
+            assert_eq!(parse_duration(text), Err(format!("{problem}; {right}")));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_exact_size_is_read_back(size_bytes in 1..=u64::MAX, zeros in 0..15_u32) {
+            let round = (size_bytes / 10_u64.pow(zeros)).max(1) * 10_u64.pow(zeros);
+            prop_assert_eq!(parse_size(&exact(round)), Ok(round));
+            prop_assert_eq!(parse_size(&exact(size_bytes)), Ok(size_bytes));
+        }
+
+        #[test]
+        fn an_exact_block_size_is_read_back(size_bytes in 1..=u64::MAX, shift in 0..50_u32) {
+            let round = (size_bytes >> shift).max(1) << shift;
+            prop_assert_eq!(parse_block_size(&block_size(round)), Ok(round));
+            prop_assert_eq!(parse_size(&block_size(round)), Ok(round));
+        }
+
+        #[test]
+        fn no_text_breaks_the_parser(text in any::<String>()) {
+            for error in [parse_size(&text).err(), parse_block_size(&text).err()] {
+                prop_assert!(error.is_none_or(|line| line.lines().count() == 1));
+            }
+            prop_assert!(parse_duration(&text).is_err_and(|e| !e.contains('\n'))
+                || parse_duration(&text).is_ok());
+        }
+    }
+}

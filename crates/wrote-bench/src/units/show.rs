@@ -1,0 +1,168 @@
+//! From bytes and times to text: three significant digits, decimal units unless the name says
+//! otherwise.
+
+/// The units of bytes above the byte, each 1000 times the one before.
+const DECIMAL: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+
+/// Bytes: `1.07 GB`, `512 B`.
+pub fn bytes(size_bytes: u64) -> String {
+    if size_bytes < 1000 {
+        format!("{size_bytes} B")
+    } else {
+        scaled(size_bytes as f64, 1000.0, &DECIMAL)
+    }
+}
+
+/// Bytes per second: `2.41 GB/s`; `? B/s` of what is no rate (negative, infinite, not a number).
+pub fn rate(bytes_per_s: f64) -> String {
+    if !bytes_per_s.is_finite() || bytes_per_s < 0.0 {
+        "? B/s".into()
+    } else if bytes_per_s == 0.0 {
+        "0 B/s".into()
+    } else {
+        format!("{}/s", scaled(bytes_per_s, 1000.0, &DECIMAL))
+    }
+}
+
+/// A time in nanoseconds: `1.20 ms`, `85 ns`.
+pub fn nanoseconds(elapsed_ns: u64) -> String {
+    if elapsed_ns < 1000 { format!("{elapsed_ns} ns") } else { seconds(elapsed_ns as f64 / 1e9) }
+}
+
+/// A time in seconds: `320 ms`, `12.3 s`, `2 min 05 s`, `1 h 02 min`; `? s` of what is no time
+/// (negative, infinite, not a number).
+pub fn seconds(elapsed_s: f64) -> String {
+    if !elapsed_s.is_finite() || elapsed_s < 0.0 {
+        return "? s".into();
+    }
+    if elapsed_s == 0.0 {
+        return "0 s".into();
+    }
+    if elapsed_s < 59.95 {
+        return scaled(elapsed_s * 1e9, 1000.0, &["ns", "us", "ms", "s"]);
+    }
+    let whole = elapsed_s.round() as u64;
+    if whole < 3600 {
+        format!("{} min {:02} s", whole / 60, whole % 60)
+    } else {
+        let minutes = (elapsed_s / 60.0).round() as u64;
+        format!("{} h {:02} min", minutes / 60, minutes % 60)
+    }
+}
+
+/// A block size, exactly and in the largest binary unit that divides it: `4 KiB`, `1 MiB`, `1536 B`.
+pub fn block_size(size_bytes: u64) -> String {
+    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let whole = |(_, shift): &&(&str, u32)| size_bytes > 0 && size_bytes.trailing_zeros() >= *shift;
+    match units.iter().find(whole) {
+        Some((unit, shift)) => format!("{} {unit}", size_bytes >> shift),
+        None => format!("{size_bytes} B"),
+    }
+}
+
+/// A size, exactly and as an option takes it: `500M`, `1536`. [`super::parse_size`] reads it back.
+pub fn exact(size_bytes: u64) -> String {
+    let units = [("T", 12), ("G", 9), ("M", 6), ("k", 3)];
+    let whole =
+        |(_, zeros): &&(&str, u32)| size_bytes > 0 && size_bytes.is_multiple_of(10_u64.pow(*zeros));
+    match units.iter().find(whole) {
+        Some((unit, zeros)) => format!("{}{unit}", size_bytes / 10_u64.pow(*zeros)),
+        None => size_bytes.to_string(),
+    }
+}
+
+/// `value` in the unit that leaves one to three digits before the point, with three significant
+/// digits in all.
+fn scaled(value: f64, step: f64, units: &[&str]) -> String {
+    let mut value = value;
+    let mut unit = 0;
+    // 999.5 would be shown as 1000: it belongs to the next unit.
+    while value >= step - 0.5 && unit + 1 < units.len() {
+        value /= step;
+        unit += 1;
+    }
+    let decimals = match value {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$} {}", units[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn bytes_have_three_significant_digits() {
+        for (size_bytes, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1.00 kB"),
+            (1 << 30, "1.07 GB"),
+            (12_345_678, "12.3 MB"),
+            (999_499, "999 kB"),
+            (999_500, "1.00 MB"),
+            (9_996, "10.0 kB"),
+            (99_960, "100 kB"),
+            (u64::MAX, "18.4 EB"),
+        ] {
+            assert_eq!(bytes(size_bytes), text);
+        }
+    }
+
+    #[test]
+    fn a_rate_is_bytes_per_second() {
+        assert_eq!(rate(2.412e9), "2.41 GB/s");
+        assert_eq!(rate(0.0), "0 B/s");
+        assert_eq!(rate(-0.0), "0 B/s");
+        assert_eq!(rate(f64::NAN), "? B/s");
+        assert_eq!(rate(-1.0), "? B/s");
+    }
+
+    #[test]
+    fn times_choose_their_unit() {
+        assert_eq!(nanoseconds(85), "85 ns");
+        assert_eq!(nanoseconds(1_200_000), "1.20 ms");
+        assert_eq!(nanoseconds(12_000), "12.0 us");
+        assert_eq!(seconds(0.0), "0 s");
+        assert_eq!(seconds(0.32), "320 ms");
+        assert_eq!(seconds(12.34), "12.3 s");
+        assert_eq!(seconds(59.94), "59.9 s");
+        assert_eq!(seconds(59.96), "1 min 00 s");
+        assert_eq!(seconds(125.0), "2 min 05 s");
+        assert_eq!(seconds(3599.6), "1 h 00 min");
+        assert_eq!(seconds(3720.0), "1 h 02 min");
+        assert_eq!(seconds(f64::INFINITY), "? s");
+    }
+
+    #[test]
+    fn block_sizes_are_exact() {
+        assert_eq!(block_size(4096), "4 KiB");
+        assert_eq!(block_size(512 << 10), "512 KiB");
+        assert_eq!(block_size(1 << 20), "1 MiB");
+        assert_eq!(block_size(1536), "1536 B");
+        assert_eq!(block_size(0), "0 B");
+    }
+
+    #[test]
+    fn an_exact_size_is_what_an_option_takes() {
+        assert_eq!(exact(500_000_000), "500M");
+        assert_eq!(exact(1_500_000_000), "1500M");
+        assert_eq!(exact(1536), "1536");
+        assert_eq!(exact(0), "0");
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_err_by_no_more_than_their_last_digit(size_bytes in any::<u64>()) {
+            let text = bytes(size_bytes);
+            let (number, unit) = text.split_once(' ').unwrap();
+            let power = DECIMAL.iter().position(|known| *known == unit).unwrap();
+            let shown = number.parse::<f64>().unwrap() * 1000_f64.powi(power as i32);
+            prop_assert!((shown - size_bytes as f64).abs() <= 0.0051 * size_bytes as f64);
+            prop_assert!(text.len() <= 7, "{}", text);
+        }
+    }
+}

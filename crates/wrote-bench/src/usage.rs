@@ -1,0 +1,114 @@
+//! What the process has used of the machine: CPU time, context switches, memory.
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
+/// What the process, with all its threads, has used since it began.
+///
+/// From `getrusage(2)` with `RUSAGE_SELF`: it counts the threads that have ended and the kernel's
+/// own threads that work for the process's io_uring (the workers, and the SQPOLL thread), which are
+/// threads of the process. Times are in microseconds: their sum is what the scheduler measured, and
+/// the kernel divides it between user and system as its clock ticks fell.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// CPU seconds in user space.
+    pub cpu_user_s: f64,
+    /// CPU seconds in the kernel for the process.
+    pub cpu_system_s: f64,
+    /// Voluntary and involuntary context switches.
+    pub context_switches: u64,
+    /// The peak of resident memory, in bytes.
+    pub max_rss_bytes: u64,
+}
+
+impl Usage {
+    /// What the process has used until now; all 0 where the kernel does not say.
+    pub fn now() -> Usage {
+        // The call can fail only for a `who` that does not exist.
+        let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
+            return Usage::default();
+        };
+        let switches = usage.voluntary_context_switches() + usage.involuntary_context_switches();
+        Usage {
+            cpu_user_s: usage.user_time().num_microseconds() as f64 / 1e6,
+            cpu_system_s: usage.system_time().num_microseconds() as f64 / 1e6,
+            context_switches: u64::try_from(switches).unwrap_or(0),
+            // In units of 1024 bytes on Linux.
+            max_rss_bytes: u64::try_from(usage.max_rss()).unwrap_or(0) * 1024,
+        }
+    }
+
+    /// What was used since `earlier`. The peak of memory is that of the whole process until now: the
+    /// kernel keeps no other.
+    pub fn since(&self, earlier: &Usage) -> Usage {
+        Usage {
+            cpu_user_s: (self.cpu_user_s - earlier.cpu_user_s).max(0.0),
+            cpu_system_s: (self.cpu_system_s - earlier.cpu_system_s).max(0.0),
+            context_switches: self.context_switches.saturating_sub(earlier.context_switches),
+            max_rss_bytes: self.max_rss_bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    fn cpu_s(usage: &Usage) -> f64 {
+        usage.cpu_user_s + usage.cpu_system_s
+    }
+
+    #[test]
+    fn work_costs_cpu_time_also_in_a_thread_that_has_ended() {
+        let before = Usage::now();
+        std::thread::spawn(|| {
+            let mut sum = 0_u64;
+            for number in 0..5_000_000_u64 {
+                sum = std::hint::black_box(sum ^ number);
+            }
+            sum
+        })
+        .join()
+        .unwrap();
+        let used = Usage::now().since(&before);
+        assert!(cpu_s(&used) > 0.0, "{used:?}");
+    }
+
+    #[test]
+    fn threads_that_wait_for_each_other_switch_contexts() {
+        let before = Usage::now();
+        let (question, asked) = mpsc::sync_channel::<()>(0);
+        let (answer, answered) = mpsc::sync_channel::<()>(0);
+        let other = std::thread::spawn(move || {
+            while asked.recv().is_ok() {
+                answer.send(()).unwrap();
+            }
+        });
+        for _ in 0..50 {
+            question.send(()).unwrap();
+            answered.recv().unwrap();
+        }
+        drop(question);
+        other.join().unwrap();
+        assert!(Usage::now().since(&before).context_switches > 0);
+    }
+
+    #[test]
+    fn memory_that_was_touched_shows_in_the_peak() {
+        let memory = vec![1_u8; 32 << 20];
+        assert!(Usage::now().max_rss_bytes > std::hint::black_box(&memory).len() as u64);
+    }
+
+    #[test]
+    fn a_difference_is_never_negative() {
+        let (small, large) = (
+            Usage { cpu_user_s: 1.0, cpu_system_s: 1.0, context_switches: 1, max_rss_bytes: 1 },
+            Usage { cpu_user_s: 2.0, cpu_system_s: 3.0, context_switches: 9, max_rss_bytes: 5 },
+        );
+        let used = large.since(&small);
+        assert_eq!((used.cpu_user_s, used.cpu_system_s, used.context_switches), (1.0, 2.0, 8));
+        assert_eq!(used.max_rss_bytes, 5);
+        assert_eq!(small.since(&large), Usage { max_rss_bytes: 1, ..Usage::default() });
+    }
+}
