@@ -48,6 +48,29 @@ pub struct Target {
     pub backing: Backing,
 }
 
+impl Target {
+    /// Whether the file system is known to write a block that was written before in its old place,
+    /// by a direct write that changes nothing but data: ext2, ext3, ext4 and XFS.
+    ///
+    /// Not ext4 with `data=journal`, which passes every write through its journal, and not what
+    /// copies on write (Btrfs, ZFS, bcachefs). A file of XFS that shares blocks (a reflink) is
+    /// copied on write too; this speaks of files that share none.
+    pub fn writes_in_place(&self) -> bool {
+        matches!(self.filesystem.as_str(), "ext2" | "ext3" | "ext4" | "xfs")
+            && !self.mounted_with("data=journal")
+    }
+
+    /// Whether a flush of a file reaches the device's cache: not where the file system is mounted
+    /// with `nobarrier` or `barrier=0` (`ext4(5)`, `xfs(5)`, `btrfs(5)`).
+    pub fn flushes_reach_device(&self) -> bool {
+        !self.mounted_with("nobarrier") && !self.mounted_with("barrier=0")
+    }
+
+    fn mounted_with(&self, option: &str) -> bool {
+        self.mount_options.iter().any(|known| known == option)
+    }
+}
+
 /// The block device below a file system, where there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backing {
@@ -346,5 +369,28 @@ mod tests {
         assert!(backing(&ext4, &place((7, 0)), &mounts, sys.path()).1);
         sys.file("devices/loop0/loop/backing_file", "/data/image\n");
         assert!(!backing(&ext4, &place((7, 0)), &mounts, sys.path()).1);
+    }
+
+    #[test]
+    fn only_known_file_systems_write_in_place_and_flush_as_they_are_mounted() {
+        let target = |filesystem: &str, options: &[&str]| Target {
+            path: "/m".into(),
+            mount_point: "/m".into(),
+            filesystem: filesystem.into(),
+            mount_options: options.iter().map(|&option| option.to_owned()).collect(),
+            capacity_bytes: 1,
+            free_bytes: 1,
+            read_only: false,
+            in_memory: false,
+            backing: Backing::None { because: String::new() },
+        };
+        assert!(target("ext4", &["rw", "relatime"]).writes_in_place());
+        assert!(target("xfs", &["rw"]).writes_in_place());
+        assert!(!target("ext4", &["rw", "data=journal"]).writes_in_place());
+        assert!(!target("btrfs", &["rw"]).writes_in_place());
+        assert!(!target("fuse.strange", &[]).writes_in_place());
+        assert!(target("ext4", &["rw"]).flushes_reach_device());
+        assert!(!target("ext4", &["rw", "nobarrier"]).flushes_reach_device());
+        assert!(!target("ext4", &["rw", "barrier=0"]).flushes_reach_device());
     }
 }

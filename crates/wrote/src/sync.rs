@@ -44,10 +44,14 @@ pub struct Acknowledged {
     /// A flush that covers the write returned success: `fdatasync(2)`, `fsync(2)`, or the write
     /// itself was `O_DSYNC`/`RWF_DSYNC`.
     pub flushed: bool,
+    /// The file system passes a flush on to the device's cache. Mounted with `nobarrier` or
+    /// `barrier=0` it does not.
+    pub flush_reaches_device: bool,
     /// The write really bypassed the page cache (`O_DIRECT` accepted at open *and* at transfer).
     pub direct: bool,
-    /// The write replaced blocks that were written and flushed before, in a file whose length did
-    /// not change: nothing but data had to reach the device.
+    /// The write replaced, in place, blocks that were written and flushed before, in a file whose
+    /// length did not change: nothing but data had to reach the device. A file system that copies
+    /// on write never does that.
     pub settled_blocks: bool,
     /// The file lies in memory (tmpfs, ramfs): no flush makes it more than that.
     pub in_memory: bool,
@@ -63,9 +67,9 @@ impl Acknowledged {
     pub fn survives(self) -> Survives {
         if self.in_memory {
             Survives::ProcessCrash
-        } else if self.flushed {
+        } else if self.flushed && self.flush_reaches_device {
             Survives::PowerLoss
-        } else if self.direct && self.settled_blocks {
+        } else if self.flushed || self.direct && self.settled_blocks {
             Survives::OsCrash
         } else {
             Survives::ProcessCrash
@@ -77,8 +81,13 @@ impl Acknowledged {
 mod tests {
     use super::*;
 
-    const PLAIN: Acknowledged =
-        Acknowledged { flushed: false, direct: false, settled_blocks: false, in_memory: false };
+    const PLAIN: Acknowledged = Acknowledged {
+        flushed: false,
+        flush_reaches_device: true,
+        direct: false,
+        settled_blocks: false,
+        in_memory: false,
+    };
 
     #[test]
     fn the_levels_are_ordered_from_weak_to_strong() {
@@ -98,6 +107,12 @@ mod tests {
                 assert_eq!(flushed.survives(), Survives::PowerLoss);
             }
         }
+    }
+
+    #[test]
+    fn a_flush_that_the_device_never_sees_survives_no_power_loss() {
+        let flushed = Acknowledged { flushed: true, flush_reaches_device: false, ..PLAIN };
+        assert_eq!(flushed.survives(), Survives::OsCrash);
     }
 
     #[test]

@@ -1,0 +1,96 @@
+//! One way of writing: what is asked of a run, in fio's words.
+
+use crate::result::Settings;
+use wrote::Ioengine;
+
+/// When a run flushes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Flush {
+    /// Never.
+    None,
+    /// Once, by `fdatasync(2)`, after the last write and inside the clock (M1).
+    FdatasyncAtEnd,
+    /// By `fdatasync(2)` after each write.
+    FdatasyncEach,
+    /// With each write, which is `RWF_DSYNC` (`pwritev2(2)`): what `O_DSYNC` does for a whole file.
+    DsyncEach,
+}
+
+impl Flush {
+    fn as_str(self) -> &'static str {
+        match self {
+            Flush::None => "none",
+            Flush::FdatasyncAtEnd => "fdatasync-at-end",
+            Flush::FdatasyncEach => "fdatasync-each",
+            Flush::DsyncEach => "o_dsync-each",
+        }
+    }
+}
+
+/// What the file's blocks are when the clock starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Blocks {
+    /// There are none: the file is new and grows.
+    New,
+    /// Allocated by `fallocate(2)`, and not written.
+    Allocated,
+    /// Written and flushed before.
+    Written,
+}
+
+impl Blocks {
+    fn as_str(self) -> &'static str {
+        match self {
+            Blocks::New => "new",
+            Blocks::Allocated => "allocated",
+            Blocks::Written => "written",
+        }
+    }
+}
+
+/// What is asked of a run. Each of its `numjobs` threads writes a file of its own, from its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// How operations reach the kernel.
+    pub ioengine: Ioengine,
+    /// Bypass the page cache.
+    pub direct: bool,
+    /// Bytes of one write.
+    pub bs_bytes: u64,
+    /// Bytes of the whole run: a multiple of `bs_bytes * numjobs`.
+    pub size_bytes: u64,
+    /// Writes in flight at once, of one thread.
+    pub iodepth: u32,
+    /// Threads.
+    pub numjobs: u32,
+    /// When it flushes.
+    pub flush: Flush,
+    /// What it writes to.
+    pub blocks: Blocks,
+}
+
+impl Job {
+    /// Bytes that one thread writes.
+    pub fn file_bytes(&self) -> u64 {
+        self.size_bytes / u64::from(self.numjobs)
+    }
+
+    /// What is asked, for the result.
+    pub fn asked(&self) -> Settings {
+        let ring = |wanted: bool| (self.ioengine == Ioengine::IoUring).then_some(wanted);
+        Settings {
+            rw: "write".into(),
+            ioengine: self.ioengine.as_str().into(),
+            bs_bytes: self.bs_bytes,
+            size_bytes: self.size_bytes,
+            iodepth: self.iodepth,
+            numjobs: self.numjobs,
+            direct: self.direct,
+            sync: self.flush.as_str().into(),
+            blocks: self.blocks.as_str().into(),
+            registered_buffers: ring(true),
+            registered_files: ring(true),
+            ring_flags: None,
+        }
+    }
+}

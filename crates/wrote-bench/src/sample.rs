@@ -1,0 +1,85 @@
+//! Rows and evidence for tests: a plain run on a plain disk, about which there is nothing to say.
+
+use crate::findings::Evidence;
+use crate::result::{Device, Latency, Row, Run, Settings, SettingsPair, Target};
+
+/// A disk of 1 TB that is half full.
+pub(crate) fn target() -> Target {
+    Target {
+        path: "/data".into(),
+        filesystem: "ext4".into(),
+        capacity_bytes: 1_000_000_000_000,
+        free_bytes: 500_000_000_000,
+        dio_offset_align_bytes: Some(512),
+        device: Some(Device { name: "sda".into(), ..Device::default() }),
+        ..Target::default()
+    }
+}
+
+/// Evidence of these rows, measured as well as can be.
+pub(crate) fn evidence<'a>(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> {
+    Evidence {
+        target,
+        rows,
+        debug_build: false,
+        device_counts: true,
+        in_memory: false,
+        generator_bytes_per_s: 50e9,
+        written_bytes_total: 100_000_000_000,
+        memory_bytes: 16_000_000_000,
+        leftovers: Vec::new(),
+    }
+}
+
+/// A row whose runs of 1 GB each reached these throughputs, each byte of which the device saw.
+///
+/// `name` is as in results: what it says of direct I/O, the engine and flushes becomes its settings.
+pub(crate) fn row(name: &str, survives: &str, throughputs_bytes_per_s: &[f64]) -> Row {
+    let (workload, way) = name.split_once('/').unwrap();
+    let sync = ["fdatasync-at-end", "fdatasync-each", "o_dsync-each"];
+    let sync = sync.into_iter().find(|sync| way.contains(sync)).unwrap_or("none");
+    let io_uring = way.contains("io_uring");
+    let settings = Settings {
+        rw: "write".into(),
+        ioengine: if io_uring { "io_uring" } else { "psync" }.into(),
+        bs_bytes: if workload == "small" { 4096 } else { 512 << 10 },
+        size_bytes: 1_000_000_000,
+        iodepth: if io_uring { 64 } else { 1 },
+        numjobs: 1,
+        direct: way.contains("direct"),
+        sync: sync.into(),
+        blocks: if way.contains("overwrite") { "written" } else { "new" }.into(),
+        ..Settings::default()
+    };
+    let runs = throughputs_bytes_per_s.iter().map(|rate| run(&settings, *rate)).collect();
+    Row {
+        name: name.into(),
+        workload: workload.into(),
+        way: way.into(),
+        survives: survives.into(),
+        bytes_per_run: settings.size_bytes,
+        settings: SettingsPair {
+            asked: settings.clone(),
+            effective: settings,
+            fallbacks: Vec::new(),
+        },
+        runs,
+        throughput_bytes_per_s: crate::stats::interval(throughputs_bytes_per_s),
+        latency_ns: Latency::default(),
+    }
+}
+
+fn run(settings: &Settings, throughput_bytes_per_s: f64) -> Run {
+    Run {
+        bytes: settings.size_bytes,
+        elapsed_s: settings.size_bytes as f64 / throughput_bytes_per_s,
+        throughput_bytes_per_s,
+        iops: throughput_bytes_per_s / settings.bs_bytes as f64,
+        cpu_user_s: 0.05,
+        cpu_system_s: 0.05,
+        device_written_bytes: Some(settings.size_bytes),
+        device_read_bytes: Some(0),
+        iodepth_reached: settings.iodepth,
+        ..Run::default()
+    }
+}

@@ -1,0 +1,174 @@
+//! The schema that `wrote bench --schema` prints takes the documents that `wrote` writes, and no
+//! others. Judged by an implementation of JSON Schema that is not ours: Python's `jsonschema`.
+
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::{Command, Stdio};
+use wrote_bench::result::{Document, SCHEMA, schema};
+
+/// Reads `[schema, document, ..]` from its input and prints for each document whether it is valid.
+const JUDGE: &str = "
+import json, sys
+from jsonschema import Draft202012Validator
+schema, *documents = json.load(sys.stdin)
+Draft202012Validator.check_schema(schema)
+validator = Draft202012Validator(schema)
+print(json.dumps([validator.is_valid(document) for document in documents]))
+";
+
+/// Every key that a result may have.
+fn sample() -> Value {
+    let settings = json!({
+        "rw": "write", "ioengine": "io_uring", "bs_bytes": 524288, "size_bytes": 1000000000,
+        "iodepth": 64, "numjobs": 1, "direct": true, "sync": "fdatasync-at-end", "blocks": "new",
+        "registered_buffers": true, "registered_files": false, "ring_flags": ["SINGLE_ISSUER"],
+    });
+    json!({
+        "schema": SCHEMA,
+        "wrote": { "version": "0.1.0", "commit": "abc", "debug_build": false },
+        "started_at": "2026-01-02T03:04:05Z",
+        "elapsed_s": 41.5,
+        "command": ["wrote", "bench"],
+        "host": {
+            "hostname": "h", "kernel": "6.1", "cpu_model": "c", "cpus": 2,
+            "memory_bytes": 16000000000_u64, "virtualization": "none", "io_uring": "yes",
+        },
+        "target": {
+            "path": "/data", "filesystem": "ext4", "mount_options": ["rw"],
+            "capacity_bytes": 1, "free_bytes": 0,
+            "dio_offset_align_bytes": 512, "dio_memory_align_bytes": 4,
+            "device": {
+                "name": "sda1", "disks": ["sda"], "model": "M", "capacity_bytes": 1,
+                "rotational": false, "scheduler": "none", "logical_block_bytes": 512,
+                "physical_block_bytes": 4096, "write_cache": "write back", "fua": true,
+                "io_poll": false, "nr_requests": 64,
+            },
+            "no_device_because": "not with a device, but known to the schema",
+        },
+        "scenarios": [{
+            "name": "ladder", "question": "?",
+            "rows": [{
+                "name": "stream/direct-io_uring", "workload": "stream", "way": "direct",
+                "survives": "process-crash", "bytes_per_run": 1000000000,
+                "settings": {
+                    "asked": settings, "effective": settings,
+                    "fallbacks": [{ "wanted": "a", "got": "b", "because": "c" }],
+                },
+                "runs": [{
+                    "bytes": 1000000000, "elapsed_s": 0.5, "throughput_bytes_per_s": 2e9,
+                    "iops": 3814.7, "cpu_user_s": 0.1, "cpu_system_s": 0.2,
+                    "context_switches": 9, "device_written_bytes": 1000000000,
+                    "device_read_bytes": 0, "max_rss_bytes": 50000000, "iodepth_reached": 64,
+                }],
+                "throughput_bytes_per_s": { "median": 2e9, "ci95_low": 2e9, "ci95_high": 2e9 },
+                "latency_ns": {
+                    "min": 1, "mean": 2.5, "p50": 2, "p90": 3, "p95": 3, "p99": 4, "p99_9": 5,
+                    "max": 6, "count": 7,
+                },
+            }],
+        }],
+        "findings": [{
+            "id": "debug-build", "severity": "warning", "text": "t", "evidence": { "rows": ["x"] },
+        }],
+        "advice": [{ "for": "streaming", "do": "d", "because": "b", "code": "c" }],
+    })
+}
+
+/// The sample without the keys that may be left out.
+fn least() -> Value {
+    let mut document = sample();
+    let mut remove = |pointer: &str, keys: &[&str]| {
+        let object = document.pointer_mut(pointer).unwrap().as_object_mut().unwrap();
+        keys.iter().for_each(|key| assert!(object.remove(*key).is_some(), "{pointer}/{key}"));
+    };
+    remove("/wrote", &["commit"]);
+    let target =
+        ["device", "dio_offset_align_bytes", "dio_memory_align_bytes", "no_device_because"];
+    remove("/target", &target);
+    let row = "/scenarios/0/rows/0";
+    let optional = ["registered_buffers", "registered_files", "ring_flags"];
+    remove(&format!("{row}/settings/asked"), &optional);
+    remove(&format!("{row}/settings/effective"), &optional);
+    remove(&format!("{row}/runs/0"), &["device_written_bytes", "device_read_bytes"]);
+    document
+}
+
+/// The sample with one value replaced.
+fn with(pointer: &str, value: Value) -> Value {
+    let mut document = sample();
+    *document.pointer_mut(pointer).unwrap() = value;
+    document
+}
+
+/// Whether each document is valid; `None`, and a line that says so, where there is nobody to judge.
+fn judge(test: &str, documents: &[Value]) -> Option<Vec<bool>> {
+    let has_judge = Command::new("python3")
+        .args(["-c", "from jsonschema import Draft202012Validator"])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !has_judge {
+        let because = "python3 has no module jsonschema";
+        let required = std::env::var_os("WROTE_REQUIRE_ALL").is_some_and(|value| value == "1");
+        assert!(!required, "{test}: {because}");
+        eprintln!("SKIPPED: {test}: {because}");
+        return None;
+    }
+    let mut child = Command::new("python3")
+        .args(["-W", "ignore", "-c", JUDGE])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut all = vec![schema()];
+    all.extend_from_slice(documents);
+    let input = serde_json::to_vec(&all).unwrap();
+    child.stdin.take().unwrap().write_all(&input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "the schema itself is not valid");
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[test]
+fn the_sample_is_what_wrote_reads_and_writes() {
+    for document in [sample(), least()] {
+        let read: Document = serde_json::from_value(document.clone()).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), document);
+    }
+}
+
+#[test]
+fn the_schema_takes_what_wrote_writes() {
+    let name = "the_schema_takes_what_wrote_writes";
+    let Some(verdicts) = judge(name, &[sample(), least()]) else { return };
+    assert_eq!(verdicts, [true, true]);
+}
+
+#[test]
+fn the_schema_refuses_what_wrote_does_not_write() {
+    let wrong = [
+        with("/schema", json!("wrote.result/2")),
+        with("/elapsed_s", json!("41.5")),
+        with("/target/free_bytes", json!(-1)),
+        with("/findings/0/severity", json!("grave")),
+        with("/host", json!({ "hostname": "h" })),
+        with("/advice/0", json!({ "for": "a", "do": "b", "because": "c", "code": "d", "x": 1 })),
+        json!({}),
+    ];
+    let name = "the_schema_refuses_what_wrote_does_not_write";
+    let Some(verdicts) = judge(name, &wrong) else { return };
+    assert_eq!(verdicts, vec![false; wrong.len()]);
+}
+
+#[test]
+fn every_object_of_the_schema_says_what_its_keys_mean() {
+    let schema = schema();
+    let definitions = schema["$defs"].as_object().unwrap().values();
+    for object in definitions.chain([&schema]) {
+        assert!(object["description"].is_string(), "{object}");
+        let Some(properties) = object["properties"].as_object() else { continue };
+        for (key, property) in properties {
+            assert!(property["description"].is_string(), "{key}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Passes to the program the commit that is built, as `WROTE_COMMIT` (empty outside a clone), and
+//! its version with the commit, as `WROTE_VERSION`.
+
+use std::process::Command;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    // A release unpacked inside somebody else's repository must not take that repository's commit.
+    let ours = git(&["ls-files", "--error-unmatch", "build.rs"]).is_some();
+    let commit = if ours { git(&["rev-parse", "--short", "HEAD"]) } else { None };
+    let version = env!("CARGO_PKG_VERSION");
+    let version = match &commit {
+        Some(commit) => format!("{version} ({commit})"),
+        None => version.to_owned(),
+    };
+    println!("cargo::rustc-env=WROTE_VERSION={version}");
+    println!("cargo::rustc-env=WROTE_COMMIT={}", commit.unwrap_or_default());
+    if ours {
+        watch_head();
+    }
+}
+
+/// Runs this script again when another commit is checked out or made.
+fn watch_head() {
+    let branch = git(&["symbolic-ref", "--quiet", "HEAD"]);
+    for name in ["HEAD", "packed-refs"].into_iter().chain(branch.as_deref()) {
+        let path = git(&["rev-parse", "--git-path", name]);
+        // cargo takes a path that does not exist for one that always changes.
+        if let Some(path) = path.filter(|path| std::path::Path::new(path).exists()) {
+            println!("cargo::rerun-if-changed={path}");
+        }
+    }
+}
+
+/// What `git` says, where it is there and succeeds.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
+}

@@ -1,0 +1,141 @@
+//! What may be said on the command line, and what of it makes no sense.
+
+mod bench;
+mod values;
+
+pub use bench::{BenchArgs, Format};
+pub use values::BlockSizes;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use std::error::Error as _;
+use std::path::PathBuf;
+
+/// The arguments of `wrote`.
+#[derive(Debug, Parser)]
+#[command(
+    name = "wrote",
+    version = env!("WROTE_VERSION"),
+    about = "How fast can you write to this disk, and how should you?",
+    long_about = "How fast can you write to this disk, and how should you?\n\nwrote measures how fast \
+        a disk takes data at each level of safety and by each way of writing, says what each \
+        number survives (a process crash, an OS crash, a power cut), and which way to use.",
+    after_help = "Examples:\n  \
+        wrote bench              measure the disk that the current folder is on\n  \
+        wrote bench /mnt/data    measure another\n  \
+        wrote clean /mnt/data    remove what a killed run left there",
+    disable_help_subcommand = true,
+    arg_required_else_help = false
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What `wrote` can be asked to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure how fast the disk under PATH takes data, and what each number survives
+    #[command(long_about = bench::LONG_ABOUT, after_help = bench::EXAMPLES)]
+    Bench(BenchArgs),
+    /// List and remove what killed runs left under PATH
+    #[command(long_about = CLEAN_LONG_ABOUT, after_help = CLEAN_EXAMPLES)]
+    Clean(CleanArgs),
+    /// Print a shell's completion script
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArgs),
+    /// Print the manual page (roff)
+    Man,
+}
+
+const CLEAN_LONG_ABOUT: &str = "List and remove what killed runs left under PATH.\n\nA run keeps its files in one \
+        folder, PATH/.wrote-XXXX, and removes it when it ends, is interrupted or fails. Only \
+        kill -9 or a crash leaves one. Folders of runs that are still alive are kept.";
+
+const CLEAN_EXAMPLES: &str = "Examples:\n  wrote clean\n  wrote clean /mnt/data";
+
+/// The arguments of `wrote clean`.
+#[derive(Debug, Args)]
+pub struct CleanArgs {
+    /// The folder that was measured
+    #[arg(value_name = "PATH", default_value = ".", value_hint = clap::ValueHint::DirPath)]
+    pub path: PathBuf,
+}
+
+const COMPLETIONS_EXAMPLES: &str = "Examples:\n  \
+    wrote completions bash > ~/.local/share/bash-completion/completions/wrote\n  \
+    wrote completions fish > ~/.config/fish/completions/wrote.fish\n  \
+    wrote completions zsh > ~/.zfunc/_wrote    (with ~/.zfunc in $fpath)";
+
+/// The arguments of `wrote completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// The definition from which parsing, help, completions and the manual page all follow.
+pub fn definition() -> clap::Command {
+    Cli::command()
+}
+
+/// What is wrong with the command line, in one line: the argument and what is wrong with its value,
+/// or else clap's message and its tips, without its usage text.
+pub fn one_line(error: &clap::Error) -> String {
+    let argument = error.get(ContextKind::InvalidArg).and_then(|argument| match argument {
+        ContextValue::String(argument) => argument.split([' ', '=']).next(),
+        _ => None,
+    });
+    if let (ErrorKind::ValueValidation, Some(argument), Some(problem)) =
+        (error.kind(), argument, error.source())
+    {
+        return format!("{argument} {problem}");
+    }
+    let text = error.to_string();
+    let lines = text.lines().map(str::trim);
+    // Usage and the pointer to --help always end the message.
+    let told =
+        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let told: Vec<&str> = told.filter(|line| !line.is_empty()).collect();
+    let told = told.join(" ");
+    let told = told.strip_prefix("error: ").unwrap_or(&told);
+    told.replace(" tip: ", "; tip: ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(line: &str) -> String {
+        let error = Cli::try_parse_from(line.split(' ')).expect_err("must be refused");
+        one_line(&error)
+    }
+
+    #[test]
+    fn the_definition_holds_together() {
+        definition().debug_assert();
+    }
+
+    #[test]
+    fn an_unknown_flag_is_answered_with_the_near_one() {
+        let line = refused("wrote bench --siez 1G");
+        assert!(line.starts_with("unexpected argument '--siez' found; tip:"), "{line}");
+        assert!(line.contains("'--size'"), "{line}");
+    }
+
+    #[test]
+    fn a_value_that_makes_no_sense_is_named_with_its_argument() {
+        let line = refused("wrote bench --runs 0");
+        assert_eq!(line, "--runs \"0\": must be a whole number from 1 to 1000");
+        assert!(refused("wrote bench --size -5").starts_with("--size \"-5\": can't be negative"));
+    }
+
+    #[test]
+    fn an_unknown_value_is_answered_with_those_there_are() {
+        let line = refused("wrote bench --format yaml");
+        assert!(line.contains("[possible values: table, json, csv, markdown]"), "{line}");
+        assert!(!line.contains('\n'), "{line}");
+    }
+}

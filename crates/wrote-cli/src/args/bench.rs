@@ -1,0 +1,180 @@
+//! The arguments of `wrote bench`, as a request.
+
+use super::values::{BlockSizes, block_sizes, count};
+use clap::{Args, ValueEnum, ValueHint};
+use std::path::PathBuf;
+use std::time::Duration;
+use wrote_bench::{Request, units};
+
+/// The help at length.
+pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes data, and what each number survives.\
+        \n\nEvery way of writing is measured in turn, several times, in a folder that the run makes \
+        under PATH (.wrote-XXXX) and removes. What it will write is said before. At least 10 % of \
+        the file system or 5 GiB, whichever is smaller, stays free.\n\n\
+        The result goes to standard output, or to a file with --output; progress and notes go to \
+        standard error.";
+
+/// The help's end.
+pub(super) const EXAMPLES: &str = "Examples:\n  \
+        wrote bench                              the current folder's disk, in about a minute\n  \
+        wrote bench /mnt/data --only stream      only the sequential stream\n  \
+        wrote bench --size 8G --runs 5           longer runs, and more of them\n  \
+        wrote bench --bs 256K,8K                 the stream in 256 KiB, small writes in 8 KiB\n  \
+        wrote bench --format json -o disk.json   the whole result, for a program";
+
+/// The arguments of `wrote bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// The folder whose disk is measured
+    #[arg(value_name = "PATH", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub path: PathBuf,
+
+    /// How the result is written
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+
+    /// Write the result to FILE instead of standard output; FILE must not exist
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Replace the FILE of --output if it exists
+    #[arg(long, requires = "output")]
+    pub force: bool,
+
+    /// Measure only these scenarios, workloads or rows (see --list)
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    pub only: Vec<String>,
+
+    /// File bytes of one streaming run: 512M, 2GB, 1GiB
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size, allow_hyphen_values = true)]
+    pub size: Option<u64>,
+
+    /// How long one run may take: 500ms, 2s, 1m
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
+    pub time: Option<Duration>,
+
+    /// How many runs of each row, from 1 to 1000
+    #[arg(long, value_name = "N", value_parser = count::<1000>, allow_hyphen_values = true)]
+    pub runs: Option<u32>,
+
+    /// Bytes of one write: STREAM, or STREAM,SMALL for both workloads (256K,4K)
+    ///
+    /// One value alone is the stream's, or the small writes' where --only names nothing else.
+    #[arg(long, value_name = "SIZE[,SIZE]", value_parser = block_sizes, allow_hyphen_values = true)]
+    pub bs: Option<BlockSizes>,
+
+    /// Writes in flight at once, of the io_uring rows, from 1 to 32768
+    #[arg(long, value_name = "N", value_parser = count::<32768>, allow_hyphen_values = true)]
+    pub iodepth: Option<u32>,
+
+    /// Threads, each with a file of its own, from 1 to 1024
+    #[arg(long, value_name = "N", value_parser = count::<1024>, allow_hyphen_values = true)]
+    pub numjobs: Option<u32>,
+
+    /// Leave the test files where they are
+    #[arg(long)]
+    pub keep: bool,
+
+    /// List everything that can be measured, and measure nothing
+    #[arg(long, conflicts_with_all = ["schema", "output"])]
+    pub list: bool,
+
+    /// Print the JSON Schema of the result, and measure nothing
+    #[arg(long, conflicts_with = "output")]
+    pub schema: bool,
+}
+
+/// How a result is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people: tables with bars, findings and advice
+    Table,
+    /// The whole result, `wrote.result/1`
+    Json,
+    /// One line for each run
+    Csv,
+    /// To paste in an issue
+    Markdown,
+}
+
+impl BenchArgs {
+    /// What is asked of the benchmark. `command` is the command line as it was given.
+    pub fn request(&self, command: Vec<String>) -> Request {
+        let (stream_bs_bytes, small_bs_bytes) = match self.bs {
+            None => (None, None),
+            Some(BlockSizes { first, second: Some(small) }) => (Some(first), Some(small)),
+            Some(BlockSizes { first, second: None }) if self.asks_only_for("small") => {
+                (None, Some(first))
+            }
+            Some(BlockSizes { first, second: None }) => (Some(first), None),
+        };
+        Request {
+            only: self.only.clone(),
+            size_bytes: self.size,
+            time: self.time,
+            runs: self.runs,
+            stream_bs_bytes,
+            small_bs_bytes,
+            iodepth: self.iodepth,
+            numjobs: self.numjobs,
+            keep: self.keep,
+            command,
+            commit: crate::commit(),
+            ..Request::new(self.path.clone())
+        }
+    }
+
+    /// Whether `--only` names this workload, or rows of it, and nothing else.
+    fn asks_only_for(&self, workload: &str) -> bool {
+        let of_workload = |name: &String| name.split('/').next() == Some(workload);
+        !self.only.is_empty() && self.only.iter().all(of_workload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cli, Command};
+    use super::*;
+    use clap::Parser;
+
+    fn request(line: &str) -> Request {
+        let cli = Cli::try_parse_from(line.split(' ')).expect("a good command line");
+        let Command::Bench(arguments) = cli.command else { panic!("not a benchmark: {line}") };
+        arguments.request(vec!["wrote".into()])
+    }
+
+    #[test]
+    fn what_is_not_said_is_left_to_the_benchmark() {
+        let request = request("wrote bench");
+        assert_eq!(request.path, PathBuf::from("."));
+        assert!(request.only.is_empty() && !request.keep);
+        assert_eq!((request.size_bytes, request.runs, request.time), (None, None, None));
+        assert_eq!((request.stream_bs_bytes, request.small_bs_bytes), (None, None));
+    }
+
+    #[test]
+    fn what_is_said_reaches_the_benchmark() {
+        let request = request(
+            "wrote bench /data --only stream,small/dsync --size 1GiB --time 2s --runs 5 \
+             --iodepth 32 --numjobs 4 --keep",
+        );
+        assert_eq!(request.path, PathBuf::from("/data"));
+        assert_eq!(request.only, ["stream", "small/dsync"]);
+        assert_eq!(request.size_bytes, Some(1 << 30));
+        assert_eq!(request.time, Some(Duration::from_secs(2)));
+        assert_eq!((request.runs, request.iodepth, request.numjobs), (Some(5), Some(32), Some(4)));
+        assert!(request.keep);
+    }
+
+    #[test]
+    fn one_block_size_is_the_streams_unless_only_small_writes_are_measured() {
+        let sizes = |line| {
+            let request = request(line);
+            (request.stream_bs_bytes, request.small_bs_bytes)
+        };
+        assert_eq!(sizes("wrote bench --bs 256K"), (Some(256 << 10), None));
+        assert_eq!(sizes("wrote bench --bs 256K,8K"), (Some(256 << 10), Some(8 << 10)));
+        assert_eq!(sizes("wrote bench --bs 8K --only small"), (None, Some(8 << 10)));
+        assert_eq!(sizes("wrote bench --bs 8K --only small,stream"), (Some(8 << 10), None));
+    }
+}

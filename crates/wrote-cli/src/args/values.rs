@@ -1,0 +1,55 @@
+//! The values of arguments that are neither plain sizes nor plain times.
+
+use wrote_bench::units;
+
+/// The bytes of one write: of one workload, or of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockSizes {
+    /// The first size given, in bytes.
+    pub first: u64,
+    /// The second, in bytes, where there is one.
+    pub second: Option<u64>,
+}
+
+/// `STREAM` or `STREAM,SMALL`.
+pub(super) fn block_sizes(text: &str) -> Result<BlockSizes, String> {
+    match text.split_once(',') {
+        None => Ok(BlockSizes { first: units::parse_block_size(text)?, second: None }),
+        Some((_, rest)) if rest.contains(',') => {
+            Err(format!("{text:?}: at most two sizes, as in 256K,4K"))
+        }
+        Some((first, second)) => Ok(BlockSizes {
+            first: units::parse_block_size(first)?,
+            second: Some(units::parse_block_size(second)?),
+        }),
+    }
+}
+
+/// A whole number from 1 to `MAX`.
+pub(super) fn count<const MAX: u32>(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=MAX).contains(number));
+    number.ok_or_else(|| format!("{text:?}: must be a whole number from 1 to {MAX}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_a_whole_number_from_1_to_its_limit() {
+        assert_eq!(count::<8>("8"), Ok(8));
+        for bad in ["0", "9", "-1", "1.5", "", "many", "99999999999999999999"] {
+            let problem = format!("{bad:?}: must be a whole number from 1 to 8");
+            assert_eq!(count::<8>(bad), Err(problem));
+        }
+    }
+
+    #[test]
+    fn there_are_at_most_two_block_sizes() {
+        let both = BlockSizes { first: 1 << 20, second: Some(4 << 10) };
+        assert_eq!(block_sizes("1M,4K"), Ok(both));
+        for bad in ["1M,4K,4K", "1M,", ",4K", "0", "4K,0", ""] {
+            assert!(block_sizes(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! `wrote bench`: measure, and write the result.
+
+use crate::args::BenchArgs;
+use crate::export::exporter;
+use crate::output::{self, ResultFile};
+use crate::progress::Reporter;
+use crate::terminal::Screen;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use wrote_bench::result::Document;
+use wrote_bench::{Error, Listed, Stop, catalogue};
+
+/// How alike two names must be (1 is equal) for one to be taken for a slip of the other.
+const SIMILARITY_MIN: f64 = 0.6;
+
+pub(super) fn run(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
+    if arguments.list {
+        return output::to_stdout(|out| write_list(&catalogue(), out));
+    }
+    if arguments.schema {
+        let schema = wrote_bench::result::schema();
+        return output::to_stdout(|out| writeln!(out, "{schema:#}"));
+    }
+    check_names(&arguments.only, &catalogue())?;
+    // Before anything is measured: a minute's work must not end in "exists already".
+    let file = arguments.output.as_deref();
+    let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
+    let document = measure(arguments, stop, command)?;
+    stop.check()?;
+    match file {
+        Some(file) => {
+            let exporter = exporter(arguments.format, Screen::of_file());
+            file.write(|out| exporter.export(&document, out))
+        }
+        None => {
+            let exporter = exporter(arguments.format, Screen::of_stdout());
+            output::to_stdout(|out| exporter.export(&document, out))
+        }
+    }
+}
+
+/// The bar is gone from the screen when this returns.
+fn measure(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> Result<Document, Error> {
+    let mut reporter = Reporter::new();
+    wrote_bench::bench(&arguments.request(command), stop, &mut reporter)
+}
+
+/// What can be measured: a line for each row, under its scenario's name.
+fn write_list(listed: &[Listed], out: &mut dyn Write) -> io::Result<()> {
+    let width = |text: fn(&Listed) -> usize| listed.iter().map(text).max().unwrap_or(0);
+    let name_width = width(|row| row.row.len()).max("NAME".len());
+    let survives_width = width(|row| row.survives.as_str().len()).max("SURVIVES".len());
+    let mut scenario = "";
+    for row in listed {
+        if row.scenario != scenario {
+            let gap = if scenario.is_empty() { "" } else { "\n" };
+            scenario = row.scenario;
+            writeln!(out, "{gap}Scenario {scenario}")?;
+            writeln!(out, "  {:name_width$}  {:survives_width$}  WAY", "NAME", "SURVIVES")?;
+        }
+        writeln!(out, "  {:name_width$}  {:survives_width$}  {}", row.row, row.survives, row.way)?;
+    }
+    Ok(())
+}
+
+/// Refuses a name that nothing has, with the nearest that there is.
+fn check_names(names: &[String], listed: &[Listed]) -> Result<(), Error> {
+    let known = names_of(listed);
+    for name in names {
+        if known.contains(name.as_str()) {
+            continue;
+        }
+        let hint = match nearest(name, &known) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => "'wrote bench --list' lists what there is".into(),
+        };
+        return Err(Error::Usage(format!(
+            "--only {name:?}: there is no such scenario, workload or row; {hint}"
+        )));
+    }
+    Ok(())
+}
+
+/// Scenarios, workloads (what stands before the `/` of a row's name) and rows.
+fn names_of(listed: &[Listed]) -> BTreeSet<&str> {
+    let of_row = |row: &Listed| {
+        let workload = row.row.split_once('/').map(|(workload, _)| workload);
+        [Some(row.scenario), workload, Some(row.row)]
+    };
+    listed.iter().flat_map(of_row).flatten().collect()
+}
+
+/// The known name that `name` is most likely a slip of.
+fn nearest<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
+    let alike = |other: &&str| strsim::normalized_damerau_levenshtein(name, other);
+    let near = known.iter().copied().max_by(|a, b| alike(a).total_cmp(&alike(b)))?;
+    (alike(&near) >= SIMILARITY_MIN).then_some(near)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wrote::Survives;
+
+    const LISTED: [Listed; 2] = [
+        Listed {
+            scenario: "ladder",
+            row: "stream/cached",
+            way: "cached",
+            survives: Survives::ProcessCrash,
+        },
+        Listed {
+            scenario: "ladder",
+            row: "small/dsync",
+            way: "O_DSYNC each write",
+            survives: Survives::PowerLoss,
+        },
+    ];
+
+    fn refused(name: &str) -> String {
+        check_names(&[name.to_owned()], &LISTED).expect_err("must be refused").to_string()
+    }
+
+    #[test]
+    fn scenarios_workloads_and_rows_may_be_named() {
+        let names = ["ladder", "stream", "small", "stream/cached", "small/dsync"];
+        assert!(check_names(&names.map(str::to_owned), &LISTED).is_ok());
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_near_one() {
+        assert!(refused("laddr").ends_with("did you mean 'ladder'?"), "{}", refused("laddr"));
+        assert!(refused("stream/cahced").ends_with("did you mean 'stream/cached'?"));
+    }
+
+    #[test]
+    fn a_name_like_nothing_is_answered_with_the_list() {
+        assert!(refused("zzz").contains("--list"), "{}", refused("zzz"));
+    }
+
+    #[test]
+    fn the_list_has_a_line_for_each_row() {
+        let mut text = Vec::new();
+        write_list(&LISTED, &mut text).unwrap();
+        assert_eq!(
+            String::from_utf8(text).unwrap(),
+            "Scenario ladder\n\
+             \x20 NAME           SURVIVES       WAY\n\
+             \x20 stream/cached  process-crash  cached\n\
+             \x20 small/dsync    power-loss     O_DSYNC each write\n"
+        );
+    }
+}

@@ -1,0 +1,34 @@
+//! `wrote clean`: remove what killed runs left, and say what was removed.
+
+use crate::args::CleanArgs;
+use crate::output;
+use std::io::{self, Write};
+use wrote_bench::scratch::{self, Cleaned};
+use wrote_bench::{Error, units};
+
+pub(super) fn run(arguments: &CleanArgs) -> Result<(), Error> {
+    let mut cleaned = scratch::clean(&arguments.path)?;
+    let refused = std::mem::take(&mut cleaned.refused);
+    output::to_stdout(|out| write(&cleaned, refused.is_empty(), out))?;
+    // Each is a line of its own; the last is also why the command failed.
+    let Some((last, others)) = refused.split_last() else {
+        return Ok(());
+    };
+    others.iter().for_each(|line| super::complain(line));
+    Err(Error::Failed(last.clone()))
+}
+
+/// What was removed, and what was not because its run still lives.
+fn write(cleaned: &Cleaned, is_all: bool, out: &mut dyn Write) -> io::Result<()> {
+    for leftover in &cleaned.removed {
+        let size = units::bytes(leftover.size_bytes);
+        writeln!(out, "removed {} ({size})", leftover.path.display())?;
+    }
+    for leftover in &cleaned.alive {
+        writeln!(out, "kept {}: its run still lives", leftover.path.display())?;
+    }
+    if is_all && cleaned.removed.is_empty() && cleaned.alive.is_empty() {
+        writeln!(out, "nothing to clean")?;
+    }
+    Ok(())
+}

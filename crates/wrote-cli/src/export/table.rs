@@ -1,0 +1,133 @@
+//! What a person sees: what lies under the path, a table for each workload, findings, advice.
+
+mod columns;
+mod paint;
+mod target;
+mod text;
+
+pub(super) use target::facts;
+
+use super::{Export, Group};
+use crate::terminal::Screen;
+use columns::Columns;
+use paint::{Paint, Tone};
+use std::io::{self, Write};
+use text::Text;
+use wrote_bench::result::{Advice, Document, Finding, Severity};
+use wrote_bench::units;
+
+/// Wider than this a line of prose is hard to read.
+const PROSE_WIDTH_MAX: usize = 100;
+
+/// Tables with bars, for a screen.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    screen: Screen,
+    paint: Paint,
+}
+
+impl Table {
+    /// A table for `screen`.
+    pub fn new(screen: Screen) -> Table {
+        Table { screen, paint: Paint::new(screen.colour) }
+    }
+
+    fn text(&self) -> Text {
+        Text { width: self.screen.width.min(PROSE_WIDTH_MAX) }
+    }
+
+    /// Prose is kept from being too wide, but the facts in the head may be as wide as the screen.
+    fn head(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
+        let facts = facts(document);
+        let indent = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
+        let text = Text { width: self.screen.width };
+        for (name, facts) in facts {
+            let label = self.paint.paint(Tone::Strong, name);
+            let label = format!("{label}{}", " ".repeat(indent - name.len()));
+            writeln!(out, "{label}{}", text.listed(&facts, indent))?;
+        }
+        Ok(())
+    }
+
+    fn group(&self, group: &Group, out: &mut dyn Write) -> io::Result<()> {
+        let workload = self.paint.paint(Tone::Strong, group.workload);
+        writeln!(out, "\n{workload}: {}", group.summary())?;
+        Columns::of(group, self.screen).write(self.paint, self.screen, out)
+    }
+
+    fn findings(&self, findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
+        if findings.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\n{}", self.paint.paint(Tone::Strong, "Findings"))?;
+        for finding in findings {
+            let mark = match finding.severity {
+                Severity::Warning => self.paint.paint(Tone::Yellow, "!"),
+                Severity::Info => self.paint.paint(Tone::Cyan, "i"),
+            };
+            writeln!(out, "  {mark} {}", self.text().wrapped(&finding.text, 4))?;
+        }
+        Ok(())
+    }
+
+    fn advice(&self, advice: &[Advice], out: &mut dyn Write) -> io::Result<()> {
+        if advice.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\n{}", self.paint.paint(Tone::Strong, "Advice"))?;
+        for (index, advice) in advice.iter().enumerate() {
+            if index > 0 {
+                writeln!(out)?;
+            }
+            let purpose = format!("For {}", text::plain(&advice.purpose));
+            writeln!(out, "  {}", self.paint.paint(Tone::Strong, &purpose))?;
+            writeln!(out, "  do       {}", self.text().wrapped(&advice.action, 11))?;
+            writeln!(out, "  because  {}", self.text().wrapped(&advice.because, 11))?;
+            // Code is not wrapped: it is there to be copied.
+            for (number, line) in advice.code.lines().enumerate() {
+                let label = if number == 0 { "code" } else { "" };
+                writeln!(out, "  {label:<7}  {}", text::plain(line).trim_end())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the words under SURVIVES mean, and how long it took.
+    fn foot(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
+        let legend = "SURVIVES is the worst event after which an acknowledged write is still there. \
+                      process-crash: it is in the kernel's memory. os-crash: it is in the device. \
+                      power-loss: it is on stable storage.";
+        let commit = document.wrote.commit.as_ref();
+        let commit = commit.map(|commit| format!(" ({})", text::plain(commit)));
+        let made = format!(
+            "Measured in {} from {} by wrote {}{}.",
+            units::seconds(document.elapsed_s),
+            text::plain(&document.started_at),
+            text::plain(&document.wrote.version),
+            commit.unwrap_or_default(),
+        );
+        writeln!(out)?;
+        for paragraph in [legend, &made] {
+            for line in self.text().wrapped(paragraph, 0).lines() {
+                writeln!(out, "{}", self.paint.paint(Tone::Faint, line))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Export for Table {
+    fn export(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
+        self.head(document, out)?;
+        for scenario in &document.scenarios {
+            let question = self.text().wrapped(&scenario.question, 0);
+            writeln!(out, "\n{}", self.paint.paint(Tone::Strong, &question))?;
+            for group in Group::all_of(scenario) {
+                self.group(&group, out)?;
+            }
+        }
+        self.findings(&document.findings, out)?;
+        self.advice(&document.advice, out)?;
+        self.foot(document, out)
+    }
+}

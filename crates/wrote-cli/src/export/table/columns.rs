@@ -1,0 +1,229 @@
+//! The rows of one workload as columns: as many as the screen is wide enough for.
+
+use super::paint::{Paint, Tone};
+use super::text::plain;
+use crate::export::{Group, cpu_s_per_gb, fell_back, plus_minus, writes_per_s};
+use crate::terminal::Screen;
+use std::io::{self, Write};
+use textwrap::{Options, WordSplitter};
+use unicode_width::UnicodeWidthStr;
+use wrote_bench::result::Row;
+use wrote_bench::units;
+
+/// What stands between two columns.
+const GAP: &str = "  ";
+/// The bar is as wide as is left, within these.
+const BAR_WIDTH_MIN: usize = 10;
+const BAR_WIDTH_MAX: usize = 32;
+/// The way is broken into lines before a column that matters gives way to it, but not into narrower
+/// ones than this.
+const WAY_WIDTH_MIN: usize = 16;
+/// Columns that could be dropped are, before the way is made narrower than this.
+const WAY_WIDTH_EASY: usize = 28;
+
+/// Whether a column may be dropped, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Keep {
+    /// On any screen.
+    Always,
+    /// In this order, as long as there is room.
+    If(u8),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Align {
+    Left,
+    Right,
+}
+
+/// A title and a cell for each row.
+struct Column {
+    title: &'static str,
+    align: Align,
+    keep: Keep,
+    cells: Vec<String>,
+}
+
+impl Column {
+    fn width(&self) -> usize {
+        self.cells.iter().map(|cell| cell.width()).max().unwrap_or(0).max(self.title.width())
+    }
+
+    fn cell(&self, text: &str, width: usize) -> String {
+        let space = " ".repeat(width.saturating_sub(text.width()));
+        match self.align {
+            Align::Left => format!("{text}{space}"),
+            Align::Right => format!("{space}{text}"),
+        }
+    }
+}
+
+/// A workload's table, laid out for a screen.
+pub(super) struct Columns<'a> {
+    group: &'a Group<'a>,
+    /// The ways, broken into lines.
+    ways: Vec<Vec<String>>,
+    way_width: usize,
+    columns: Vec<Column>,
+    bar_width: usize,
+}
+
+impl<'a> Columns<'a> {
+    /// Chooses the columns that `screen` has room for.
+    pub(super) fn of(group: &'a Group<'a>, screen: Screen) -> Columns<'a> {
+        let ways: Vec<String> = group.rows.iter().map(|row| way(row)).collect();
+        let way_width_whole = ways.iter().map(|way| way.width()).max().unwrap_or(0);
+        let mut columns = columns(group);
+        if !screen.unicode {
+            columns.iter_mut().for_each(to_ascii);
+        }
+        let way_width_easy = way_width_whole.min(WAY_WIDTH_EASY);
+        drop_columns(&mut columns, screen.width.saturating_sub(way_width_easy + BAR_WIDTH_MIN));
+        let left = screen.width.saturating_sub(taken(&columns));
+        let way_width = left.saturating_sub(BAR_WIDTH_MIN).max(WAY_WIDTH_MIN).min(way_width_whole);
+        let bar_width = left.saturating_sub(way_width).clamp(BAR_WIDTH_MIN, BAR_WIDTH_MAX);
+        let options = Options::new(way_width).word_splitter(WordSplitter::NoHyphenation);
+        let ways = ways.iter().map(|way| broken(way, &options)).collect();
+        Columns { group, ways, way_width, columns, bar_width }
+    }
+
+    /// Writes the titles and a line for each row, and a line about fallbacks where there are any.
+    pub(super) fn write(
+        &self,
+        paint: Paint,
+        screen: Screen,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let titles = self.columns.iter().map(|column| column.cell(column.title, column.width()));
+        let titles = titles
+            .fold(format!("{:<1$}", "WAY", self.way_width), |line, title| line + GAP + &title);
+        writeln!(out, "{}", paint.paint(Tone::Faint, titles.trim_end()))?;
+        for index in 0..self.group.rows.len() {
+            writeln!(out, "{}", self.line(index, paint, screen).trim_end())?;
+            for rest in self.ways[index].iter().skip(1) {
+                writeln!(out, "{rest}")?;
+            }
+        }
+        if self.group.rows.iter().any(|row| fell_back(row)) {
+            writeln!(out, "* not as asked: see the findings")?;
+        }
+        Ok(())
+    }
+
+    fn line(&self, index: usize, paint: Paint, screen: Screen) -> String {
+        let row = self.group.rows[index];
+        let way = self.ways[index].first().map_or("", String::as_str);
+        let mut line = format!("{way}{}", " ".repeat(self.way_width.saturating_sub(way.width())));
+        for column in &self.columns {
+            let cell = column.cell(&column.cells[index], column.width());
+            let tone = match column.title {
+                "SURVIVES" => Tone::of_survives(&row.survives),
+                _ => Tone::Plain,
+            };
+            line = line + GAP + &paint.paint(tone, &cell);
+        }
+        let part = row.throughput_bytes_per_s.median / self.group.fastest_bytes_per_s();
+        line + GAP + &bar(part, self.bar_width, screen.unicode)
+    }
+}
+
+/// The columns between the way and the bar.
+fn columns(group: &Group) -> Vec<Column> {
+    let figures = |title, keep, cell: &dyn Fn(&Row) -> String| Column {
+        title,
+        align: Align::Right,
+        keep,
+        cells: group.rows.iter().map(|row| cell(row)).collect(),
+    };
+    let mut columns = vec![
+        figures("THROUGHPUT", Keep::Always, &|row| units::rate(row.throughput_bytes_per_s.median)),
+        figures("±95%", Keep::Always, &plus_minus),
+    ];
+    if group.is_counted() {
+        columns.push(figures("WRITES/s", Keep::If(1), &writes_per_s));
+    }
+    columns.extend([
+        figures("P50", Keep::If(2), &|row| units::nanoseconds(row.latency_ns.p50)),
+        figures("P99", Keep::Always, &|row| units::nanoseconds(row.latency_ns.p99)),
+        figures("P99.9", Keep::If(5), &|row| units::nanoseconds(row.latency_ns.p99_9)),
+        figures("MAX", Keep::If(4), &|row| units::nanoseconds(row.latency_ns.max)),
+        figures("CPU s/GB", Keep::If(3), &cpu_s_per_gb),
+        Column {
+            title: "SURVIVES",
+            align: Align::Left,
+            keep: Keep::Always,
+            cells: group.rows.iter().map(|row| plain(&row.survives)).collect(),
+        },
+    ]);
+    columns
+}
+
+/// Drops columns, those that matter least first, until the rest takes at most `width`.
+fn drop_columns(columns: &mut Vec<Column>, width: usize) {
+    while taken(columns) > width {
+        let last = (0..columns.len()).max_by_key(|index| columns[*index].keep);
+        match last.filter(|index| columns[*index].keep != Keep::Always) {
+            Some(index) => drop(columns.remove(index)),
+            None => break,
+        }
+    }
+}
+
+/// What the columns take, with the gaps around each.
+fn taken(columns: &[Column]) -> usize {
+    columns.iter().map(|column| column.width() + GAP.len()).sum::<usize>() + GAP.len()
+}
+
+/// The way, marked where it was not as asked.
+fn way(row: &Row) -> String {
+    format!("{}{}", plain(&row.way), if fell_back(row) { " *" } else { "" })
+}
+
+fn broken(way: &str, options: &Options) -> Vec<String> {
+    textwrap::wrap(way, options).iter().map(|line| line.to_string()).collect()
+}
+
+fn to_ascii(column: &mut Column) {
+    if column.title == "±95%" {
+        column.title = "+-95%";
+    }
+    column.cells.iter_mut().for_each(|cell| *cell = cell.replace('±', "+-"));
+}
+
+/// A bar for a part of the whole `width`, in eighths of a column where the screen has them. What is
+/// there at all is seen.
+fn bar(part: f64, width: usize, unicode: bool) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    if part.is_nan() || part <= 0.0 {
+        return String::new();
+    }
+    let columns = part.min(1.0) * width as f64;
+    if unicode {
+        let eighths = ((columns * 8.0).round() as usize).max(1);
+        "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
+    } else {
+        "#".repeat((columns.round() as usize).max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_as_its_part_to_an_eighth_of_a_column() {
+        assert_eq!(bar(1.0, 4, true), "████");
+        assert_eq!(bar(0.5, 4, true), "██");
+        assert_eq!(bar(0.6, 4, true), "██▍");
+        assert_eq!(bar(0.6, 4, false), "##");
+    }
+
+    #[test]
+    fn a_bar_of_something_is_seen_and_one_of_nothing_is_not() {
+        assert_eq!(bar(1e-9, 10, true), "▏");
+        assert_eq!(bar(1e-9, 10, false), "#");
+        for nothing in [0.0, f64::NAN, -1.0] {
+            assert_eq!(bar(nothing, 10, true), "");
+        }
+    }
+}

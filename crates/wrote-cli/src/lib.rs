@@ -1,0 +1,26 @@
+//! The command `wrote`, without its `main`: arguments in, text out.
+//!
+//! | room | what belongs in it |
+//! |---|---|
+//! | [`args`] | what may be said on the command line, and what of it makes no sense |
+//! | [`commands`] | what each subcommand does |
+//! | [`export`] | a result as text: table, JSON, CSV, Markdown |
+//! | [`output`] | where text goes: standard output, or a file that is whole or not there |
+//! | [`progress`] | what is said while a benchmark runs |
+//! | [`signals`] | SIGINT, SIGTERM and SIGHUP end a run early and cleanly |
+//! | [`terminal`] | what the screen can show: its width, colour, characters |
+
+#![forbid(unsafe_code)]
+
+pub mod args;
+pub mod commands;
+pub mod export;
+pub mod output;
+pub mod progress;
+pub mod signals;
+pub mod terminal;
+
+/// The commit that the program was built from; `None` where it was not built in a clone.
+pub fn commit() -> Option<String> {
+    Some(env!("WROTE_COMMIT")).filter(|commit| !commit.is_empty()).map(str::to_owned)
+}

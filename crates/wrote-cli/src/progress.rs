@@ -1,0 +1,157 @@
+//! What is said while a benchmark runs: one line before, a bar on a terminal, and notes.
+
+use crate::terminal;
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use std::io::{IsTerminal, Write as _, stderr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use wrote_bench::units;
+use wrote_bench::{Announcement, Observer, Progress};
+
+/// How often the time left is drawn anew: seldom, because the CPU that draws it is being measured.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Tells a person on standard error what a benchmark does.
+///
+/// The announcement and the notes are always said; the bar is shown only on a terminal that can
+/// draw one.
+#[derive(Debug)]
+pub struct Reporter {
+    bar: Option<ProgressBar>,
+    /// When the run is expected to end.
+    end: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Reporter {
+    /// A reporter that draws on standard error if that is a terminal and `TERM` is not `dumb`.
+    pub fn new() -> Reporter {
+        let end = Arc::new(Mutex::new(None));
+        let draws = stderr().is_terminal() && !terminal::is_dumb();
+        let bar =
+            draws.then(|| ProgressBar::new(0).with_style(style(end.clone(), terminal::is_utf8())));
+        Reporter { bar, end }
+    }
+
+    /// Says one line, above the bar where there is one.
+    fn say(&self, line: &str) {
+        // When nobody can read standard error any more, there is nobody to tell that either.
+        let write = || drop(writeln!(stderr(), "{line}"));
+        match &self.bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+}
+
+impl Default for Reporter {
+    fn default() -> Reporter {
+        Reporter::new()
+    }
+}
+
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+            // On a terminal the result follows: an empty line keeps the two apart.
+            let _ = writeln!(stderr());
+        }
+    }
+}
+
+impl Observer for Reporter {
+    fn announce(&mut self, announcement: &Announcement) {
+        self.say(&announced(announcement));
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) =
+            Instant::now().checked_add(progress.left);
+        if let Some(bar) = &self.bar {
+            bar.set_length(progress.runs.into());
+            bar.set_position(progress.runs_done.into());
+            bar.set_message(measuring(progress));
+            bar.enable_steady_tick(TICK);
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.say(&format!("wrote: note: {text}"));
+    }
+}
+
+/// What a run is about to do, in one line.
+fn announced(announcement: &Announcement) -> String {
+    format!(
+        "writes at most {} into {}, up to {} at a time, {} runs, about {}",
+        units::bytes(announcement.written_bytes_max),
+        announcement.folder.display(),
+        units::bytes(announcement.space_bytes_max),
+        announcement.runs,
+        clock(announcement.estimated),
+    )
+}
+
+/// Which run of how many is under way, of which row. After the last there is none.
+fn measuring(progress: &Progress) -> String {
+    if progress.runs_done >= progress.runs {
+        return "finishing".into();
+    }
+    format!("run {} of {}  {}", progress.runs_done + 1, progress.runs, progress.row)
+}
+
+/// The bar, with the time left counted down between two reports.
+fn style(end: Arc<Mutex<Option<Instant>>>, unicode: bool) -> ProgressStyle {
+    let left = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+        let end = *end.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        // Writing into a line in memory does not fail.
+        let _ = write!(out, "{}", left.map(|left| clock(left) + " left").unwrap_or_default());
+    };
+    ProgressStyle::with_template("{bar:24} {left:>10}  {wide_msg}")
+        .expect("the template is a constant")
+        .progress_chars(if unicode { "█▉▊▋▌▍▎▏ " } else { "#-" })
+        .with_key("left", left)
+}
+
+/// A time to wait, as one says it: `45 s`, `2 min 05 s`.
+fn clock(time: Duration) -> String {
+    // Rounded up: "0 s" is said only when nothing is left.
+    match time.as_millis().div_ceil(1000) {
+        seconds @ 0..60 => format!("{seconds} s"),
+        _ => units::seconds(time.as_secs_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_announcement_is_one_line_with_what_where_and_how_long() {
+        let line = announced(&Announcement {
+            folder: "/data/.wrote-x1y2".into(),
+            space_bytes_max: 1_100_000_000,
+            written_bytes_max: 12_000_000_000,
+            runs: 42,
+            estimated: Duration::from_secs(45),
+        });
+        assert!(line.contains("/data/.wrote-x1y2"), "{line}");
+        assert!(line.ends_with("42 runs, about 45 s"), "{line}");
+        assert!(!line.contains('\n'), "{line}");
+    }
+
+    #[test]
+    fn runs_are_counted_from_one() {
+        let progress =
+            Progress { row: "stream/cached".into(), runs_done: 4, runs: 42, left: Duration::ZERO };
+        assert_eq!(measuring(&progress), "run 5 of 42  stream/cached");
+    }
+
+    #[test]
+    fn a_time_left_is_never_rounded_down_to_nothing() {
+        assert_eq!(clock(Duration::from_millis(1)), "1 s");
+        assert_eq!(clock(Duration::from_secs(45)), "45 s");
+        assert_eq!(clock(Duration::from_secs(125)), "2 min 05 s");
+    }
+}

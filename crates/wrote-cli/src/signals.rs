@@ -1,0 +1,107 @@
+//! SIGINT, SIGTERM and SIGHUP end a run early and cleanly.
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::{io, process, thread};
+use wrote_bench::Stop;
+
+/// What a shell adds to a signal's number to make an exit code of it.
+const EXIT_SIGNAL_BASE: i32 = 128;
+
+/// Listens for the signals that end a run.
+///
+/// The first raises a [`Stop`], so that the run removes what it made and returns. A second ends the
+/// program at once, with whatever is left: it is for the user who will not wait.
+#[derive(Clone, Debug, Default)]
+pub struct Signals {
+    /// The signal that came first; 0 as long as none did.
+    first: Arc<AtomicI32>,
+}
+
+impl Signals {
+    /// Starts to listen, and raises `stop` at the first signal. A signal that the program was
+    /// started to ignore (`nohup`, a shell's background job) stays ignored.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel refuses a handler, its pipe or the thread.
+    pub fn listen(stop: Stop) -> io::Result<Signals> {
+        let signals = Signals::default();
+        let ignored = ignored_signals();
+        let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !ignored.has(*signal));
+        let mut coming = signal_hook::iterator::Signals::new(wanted)?;
+        let first = signals.first.clone();
+        thread::Builder::new().name("signals".into()).spawn(move || {
+            for signal in coming.forever() {
+                if first.swap(signal, Ordering::Relaxed) != 0 {
+                    process::exit(EXIT_SIGNAL_BASE + signal);
+                }
+                stop.request();
+            }
+        })?;
+        Ok(signals)
+    }
+
+    /// The exit code of a program that a signal ended: 130 for SIGINT, 143 for SIGTERM, 129 for
+    /// SIGHUP. `None` as long as no signal came.
+    pub fn exit_code(&self) -> Option<u8> {
+        match self.first.load(Ordering::Relaxed) {
+            0 => None,
+            signal => u8::try_from(EXIT_SIGNAL_BASE + signal).ok(),
+        }
+    }
+}
+
+/// A set of signals, as `/proc/PID/status` gives it: bit n - 1 is signal n (`proc(5)`).
+#[derive(Clone, Copy, Default)]
+struct SignalSet(u64);
+
+impl SignalSet {
+    fn has(self, signal: i32) -> bool {
+        self.0 >> (signal - 1) & 1 == 1
+    }
+}
+
+/// The signals that this process was started to ignore; none where `/proc` is not there.
+fn ignored_signals() -> SignalSet {
+    std::fs::read_to_string("/proc/self/status").map(|text| ignored_in(&text)).unwrap_or_default()
+}
+
+fn ignored_in(status: &str) -> SignalSet {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    SignalSet(mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn an_ignored_signal_is_found_in_the_status_of_the_process() {
+        let nohup =
+            ignored_in("Name:\twrote\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000002\n");
+        assert!(nohup.has(SIGHUP));
+        assert!(!nohup.has(SIGINT) && !nohup.has(SIGTERM));
+        assert!(!ignored_in("Name:\twrote\n").has(SIGHUP));
+    }
+
+    #[test]
+    fn the_first_signal_asks_the_run_to_end_and_decides_the_exit_code() {
+        let stop = Stop::new();
+        let signals = Signals::listen(stop.clone()).expect("handlers can be installed");
+        signal_hook::low_level::raise(SIGTERM).expect("a signal can be raised");
+        let patience = Instant::now() + Duration::from_secs(30);
+        while !stop.is_requested() {
+            assert!(Instant::now() < patience, "nobody listens");
+            thread::yield_now();
+        }
+        assert_eq!(signals.exit_code(), Some(143));
+    }
+
+    #[test]
+    fn before_any_signal_there_is_no_exit_code() {
+        assert_eq!(Signals::default().exit_code(), None);
+    }
+}

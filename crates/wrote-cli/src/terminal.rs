@@ -1,0 +1,86 @@
+//! What the screen can show: its width, colour, characters.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, stdout};
+
+/// The width where none can be found out.
+const WIDTH_DEFAULT: usize = 80;
+
+/// What the place where a text is read can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Screen {
+    /// Columns in a line.
+    pub width: usize,
+    /// Whether colours may be used.
+    pub colour: bool,
+    /// Whether characters beyond ASCII may be used.
+    pub unicode: bool,
+}
+
+impl Screen {
+    /// Standard output as it is: its own width where it is a terminal, else `COLUMNS`, else 80;
+    /// coloured only on a terminal, where `NO_COLOR` is unset or empty (the convention of
+    /// no-color.org) and `TERM` is not `dumb`.
+    pub fn of_stdout() -> Screen {
+        let is_terminal = stdout().is_terminal();
+        let width = if is_terminal { terminal_width() } else { None };
+        Screen {
+            width: width.or_else(columns).unwrap_or(WIDTH_DEFAULT),
+            colour: is_terminal && !is_dumb() && !is_set("NO_COLOR"),
+            unicode: is_utf8(),
+        }
+    }
+
+    /// A file: `COLUMNS` wide, or 80, and never coloured.
+    pub fn of_file() -> Screen {
+        Screen { width: columns().unwrap_or(WIDTH_DEFAULT), colour: false, unicode: is_utf8() }
+    }
+}
+
+/// Whether `TERM` says that the terminal can neither colour nor move its cursor.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// Whether the locale's characters are UTF-8: the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is
+/// set decides (`locale(7)`).
+pub fn is_utf8() -> bool {
+    names_utf8(["LC_ALL", "LC_CTYPE", "LANG"].map(std::env::var_os))
+}
+
+fn names_utf8(locale: [Option<OsString>; 3]) -> bool {
+    let chosen = locale.into_iter().flatten().find(|value| !value.is_empty());
+    let chosen = chosen.unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    chosen.ends_with("utf-8") || chosen.ends_with("utf8")
+}
+
+fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| !value.is_empty())
+}
+
+fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
+}
+
+fn columns() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok().filter(|width| *width > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn locale(all: &str, ctype: &str, lang: &str) -> [Option<OsString>; 3] {
+        [all, ctype, lang].map(|value| (value != "unset").then(|| value.into()))
+    }
+
+    #[test]
+    fn the_first_locale_variable_that_is_set_decides() {
+        assert!(names_utf8(locale("unset", "unset", "en_GB.UTF-8")));
+        assert!(names_utf8(locale("", "C.utf8", "C")));
+        assert!(!names_utf8(locale("C", "unset", "en_GB.UTF-8")));
+        assert!(!names_utf8(locale("unset", "unset", "unset")));
+        assert!(!names_utf8(locale("unset", "unset", "de_DE.ISO-8859-1")));
+    }
+}

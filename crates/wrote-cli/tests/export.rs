@@ -1,0 +1,153 @@
+//! What the exports look like: a made-up result against the texts in `golden/`.
+//!
+//! `WROTE_UPDATE_GOLDEN=1 cargo test -p wrote-cli --test export` writes those texts anew: read the
+//! difference before you commit it.
+
+mod sample;
+
+use std::path::Path;
+use unicode_width::UnicodeWidthStr;
+use wrote_bench::result::Document;
+use wrote_cli::args::Format;
+use wrote_cli::export::exporter;
+use wrote_cli::terminal::Screen;
+
+const PLAIN: Screen = Screen { width: 80, colour: false, unicode: true };
+
+fn exported(document: &Document, format: Format, screen: Screen) -> String {
+    let mut text = Vec::new();
+    exporter(format, screen).export(document, &mut text).expect("memory takes everything");
+    String::from_utf8(text).expect("exports are UTF-8")
+}
+
+fn table(screen: Screen) -> String {
+    exported(&sample::document(), Format::Table, screen)
+}
+
+fn assert_golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("WROTE_UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).expect("the golden file can be written");
+    }
+    let golden = std::fs::read_to_string(&path).expect("the golden file is there");
+    assert!(text == golden, "{name} differs from what is exported now:\n{text}");
+}
+
+#[test]
+fn a_table_of_80_columns_is_the_golden_one() {
+    assert_golden("table-80.txt", &table(PLAIN));
+}
+
+#[test]
+fn a_table_of_140_columns_is_the_golden_one() {
+    assert_golden("table-140.txt", &table(Screen { width: 140, ..PLAIN }));
+}
+
+#[test]
+fn a_coloured_table_is_the_golden_one() {
+    assert_golden("table-100-colour.txt", &table(Screen { width: 100, colour: true, ..PLAIN }));
+}
+
+#[test]
+fn markdown_is_the_golden_one() {
+    assert_golden("result.md", &exported(&sample::document(), Format::Markdown, PLAIN));
+}
+
+#[test]
+fn csv_is_the_golden_one() {
+    assert_golden("result.csv", &exported(&sample::document(), Format::Csv, PLAIN));
+}
+
+#[test]
+fn json_read_back_is_the_same_document() {
+    let text = exported(&sample::document(), Format::Json, PLAIN);
+    let read: Document = serde_json::from_str(&text).expect("it is a result");
+    assert_eq!(exported(&read, Format::Json, PLAIN), text);
+    let whole = serde_json::to_value(sample::document()).expect("it can be JSON");
+    assert_eq!(serde_json::to_value(read).expect("it can be JSON"), whole);
+    assert!(text.ends_with("}\n"));
+}
+
+#[test]
+fn no_line_is_wider_than_the_screen() {
+    for width in 72..=200 {
+        for line in table(Screen { width, ..PLAIN }).lines() {
+            // Code is not broken: it is there to be copied.
+            if !line.contains("wrote::") {
+                assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_matters_most_is_there_on_any_screen_and_all_of_it_on_a_wide_one() {
+    let narrow = table(PLAIN);
+    for title in ["WAY", "THROUGHPUT", "±95%", "P99", "SURVIVES"] {
+        assert_eq!(
+            narrow.matches(title).count(),
+            if title == "SURVIVES" { 3 } else { 2 },
+            "{title}"
+        );
+    }
+    assert!(narrow.contains('█'));
+    let wide = table(Screen { width: 140, ..PLAIN });
+    for title in ["P50", "P99.9", "MAX", "CPU s/GB"] {
+        assert_eq!(wide.matches(title).count(), 2, "{title}");
+    }
+    assert_eq!(wide.matches("WRITES/s").count(), 1);
+}
+
+#[test]
+fn without_utf8_there_is_nothing_but_ascii() {
+    let text = table(Screen { unicode: false, ..PLAIN });
+    assert!(text.is_ascii(), "{text}");
+    assert!(text.contains("####"), "{text}");
+}
+
+#[test]
+fn without_colour_there_is_no_escape_sequence() {
+    for format in [Format::Table, Format::Json, Format::Csv, Format::Markdown] {
+        assert!(!exported(&sample::document(), format, PLAIN).contains('\u{1b}'));
+    }
+}
+
+#[test]
+fn a_path_cannot_give_the_terminal_orders() {
+    let mut document = sample::document();
+    document.target.path = "/mnt/\u{1b}[2Jdata\n".into();
+    document.findings[0].text = "\u{1b}]0;title\u{7}".into();
+    let text = exported(&document, Format::Table, PLAIN);
+    assert!(!text.contains(['\u{1b}', '\u{7}']), "{text}");
+}
+
+#[test]
+fn a_single_run_claims_no_interval() {
+    let mut document = sample::document();
+    for row in &mut document.scenarios[0].rows {
+        row.runs.truncate(1);
+    }
+    let text = exported(&document, Format::Table, PLAIN);
+    assert!(!text.replace("±95%", "").contains('±'), "{text}");
+    assert!(text.contains("1 run"), "{text}");
+}
+
+#[test]
+fn a_result_without_device_findings_or_advice_is_still_a_table() {
+    let mut document = sample::document();
+    document.target.device = None;
+    document.target.no_device_because = Some("tmpfs lies in memory".into());
+    document.findings.clear();
+    document.advice.clear();
+    let text = exported(&document, Format::Table, PLAIN);
+    assert!(text.contains("no block device: tmpfs lies in memory"), "{text}");
+    assert!(!text.contains("Findings") && !text.contains("Advice"), "{text}");
+}
+
+#[test]
+fn a_csv_has_a_line_for_each_run_and_as_many_fields_in_each() {
+    let text = exported(&sample::document(), Format::Csv, PLAIN);
+    let mut lines = csv::Reader::from_reader(text.as_bytes());
+    let lines: Result<Vec<_>, _> = lines.records().collect();
+    assert_eq!(lines.expect("every line has all the fields").len(), 33);
+}

@@ -1,0 +1,246 @@
+//! Bad input gets one clear line and exit code 2; what is asked about the program is answered on
+//! standard output.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wrote"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn wrote(arguments: &[&str]) -> Output {
+    command(arguments).output().expect("the program is there")
+}
+
+/// What the program says on standard output when all is well.
+fn answer(arguments: &[&str]) -> String {
+    let output = wrote(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {errors}");
+    assert_eq!(errors, "", "{arguments:?}");
+    String::from_utf8(output.stdout).expect("answers are UTF-8")
+}
+
+/// The one line that the program says when it refuses its arguments.
+fn refusal(arguments: &[&str]) -> String {
+    let output = wrote(arguments);
+    let errors = String::from_utf8(output.stderr).expect("errors are UTF-8");
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
+    assert!(output.stdout.is_empty(), "{arguments:?} has an answer");
+    assert_eq!(errors.lines().count(), 1, "{arguments:?}: {errors}");
+    assert!(errors.starts_with("wrote: ") && errors.ends_with('\n'), "{arguments:?}: {errors}");
+    errors.trim_end().to_owned()
+}
+
+/// Asserts that the refusal of `wrote bench` with these arguments names the argument and the value.
+fn assert_bench_refuses(argument: &str, value: &str) {
+    let line = refusal(&["bench", argument, value]);
+    assert!(line.contains(argument) && line.contains(value), "{line}");
+}
+
+#[test]
+fn sizes_that_make_no_sense_are_refused() {
+    for size in ["0", "10Q", "-5", "1.5.2G", "many", "99999999T"] {
+        assert_bench_refuses("--size", size);
+        assert_bench_refuses("--bs", size);
+    }
+    refusal(&["bench", "--size", ""]);
+    refusal(&["bench", "--bs", "4K,4K,4K"]);
+}
+
+#[test]
+fn times_that_make_no_sense_are_refused() {
+    for time in ["0", "0s", "-1s", "soon", "3 parsecs"] {
+        assert_bench_refuses("--time", time);
+    }
+}
+
+#[test]
+fn counts_that_make_no_sense_are_refused() {
+    for argument in ["--runs", "--iodepth", "--numjobs"] {
+        for count in ["0", "-1", "1.5", "many", "99999999999"] {
+            assert_bench_refuses(argument, count);
+        }
+    }
+}
+
+#[test]
+fn an_unknown_flag_is_answered_with_the_near_one() {
+    let line = refusal(&["bench", "--iodeth", "4"]);
+    assert!(line.contains("'--iodeth'") && line.contains("'--iodepth'"), "{line}");
+}
+
+#[test]
+fn an_unknown_subcommand_is_answered_with_the_near_one() {
+    let line = refusal(&["bnech"]);
+    assert!(line.contains("'bnech'") && line.contains("'bench'"), "{line}");
+}
+
+#[test]
+fn nothing_to_do_is_answered_with_what_there_is_to_do() {
+    let line = refusal(&[]);
+    for subcommand in ["bench", "clean", "completions", "man"] {
+        assert!(line.contains(subcommand), "{line}");
+    }
+}
+
+#[test]
+fn a_value_that_is_missing_or_unknown_is_refused() {
+    assert!(refusal(&["bench", "--size"]).contains("--size"));
+    assert!(refusal(&["bench", "--format", "yaml"]).contains("markdown"));
+    assert!(refusal(&["completions"]).contains("<SHELL>"));
+    assert!(refusal(&["completions", "tcsh"]).contains("fish"));
+    assert!(refusal(&["bench", "one", "two"]).contains("'two'"));
+}
+
+#[test]
+fn an_unknown_row_is_refused_before_anything_is_measured() {
+    let line = refusal(&["bench", "--only", "no-such-thing-at-all"]);
+    assert!(line.contains("--only \"no-such-thing-at-all\""), "{line}");
+}
+
+#[test]
+fn an_output_file_that_is_there_is_refused_and_left_as_it_was() {
+    // W7
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("result.json");
+    fs::write(&path, "precious").expect("a file");
+    let path = path.to_str().expect("a path in UTF-8");
+    let line = refusal(&["bench", "-o", path]);
+    assert!(line.contains(path) && line.contains("--force"), "{line}");
+    assert_eq!(fs::read_to_string(path).expect("still there"), "precious");
+}
+
+#[test]
+fn an_output_file_that_cannot_be_made_is_refused_before_anything_is_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("no-such-folder/result.json");
+    let line = refusal(&["bench", "-o", path.to_str().expect("a path in UTF-8")]);
+    assert!(line.contains("No such file or directory"), "{line}");
+    assert!(refusal(&["bench", "-o", "/dev/null", "--force"]).contains("not an ordinary file"));
+    assert!(refusal(&["bench", "-o", "/"]).contains("not an ordinary file"));
+}
+
+#[test]
+fn force_without_output_is_refused() {
+    assert!(refusal(&["bench", "--force"]).contains("--output"));
+}
+
+#[test]
+fn cleaning_what_is_no_folder_is_refused() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    refusal(&["clean", file.path().to_str().expect("a path in UTF-8")]);
+    refusal(&["clean", "/no/such/folder"]);
+}
+
+#[test]
+fn a_clean_folder_has_nothing_to_clean() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("a path in UTF-8");
+    assert_eq!(answer(&["clean", path]), "nothing to clean\n");
+}
+
+#[test]
+fn what_a_killed_run_left_is_listed_and_removed_and_nothing_else() {
+    // W7
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    // Killed before it had made its first file.
+    fs::create_dir(path(".wrote-abc123")).expect("a folder");
+    fs::create_dir(path(".wrote-not-a-run")).expect("a folder");
+    fs::write(path("precious"), "data").expect("a file");
+    let said = answer(&["clean", folder.path().to_str().expect("a path in UTF-8")]);
+    assert_eq!(said, format!("removed {} (0 B)\n", path(".wrote-abc123").display()));
+    assert!(!path(".wrote-abc123").exists());
+    assert!(path(".wrote-not-a-run").exists() && path("precious").exists());
+}
+
+#[test]
+fn help_is_an_answer_with_examples() {
+    assert!(answer(&["--help"]).contains("Examples:"));
+    let help = answer(&["bench", "--help"]);
+    for said in ["Examples:", "--iodepth", "[default: table]", "or to a file with --output"] {
+        assert!(help.contains(said), "{said:?} is not in\n{help}");
+    }
+    assert!(answer(&["--version"]).starts_with(concat!("wrote ", env!("CARGO_PKG_VERSION"))));
+}
+
+#[test]
+fn the_schema_is_json_and_names_its_format() {
+    let schema: serde_json::Value =
+        serde_json::from_str(&answer(&["bench", "--schema"])).expect("it is JSON");
+    assert_eq!(schema["properties"]["schema"]["const"], "wrote.result/1");
+}
+
+#[test]
+fn completions_know_every_flag_and_bash_takes_its_own() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = answer(&["completions", shell]);
+        for flag in long_flags() {
+            assert!(script.contains(&flag), "{flag} is not in the completions of {shell}");
+        }
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert_parses(shell, &answer(&["completions", shell]));
+    }
+}
+
+/// Asserts that a shell, where it is installed, takes a script without running it.
+fn assert_parses(shell: &str, script: &str) {
+    let flag = if shell == "fish" { "--no-execute" } else { "-n" };
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(script.as_bytes()).expect("a script");
+    let Ok(output) = Command::new(shell).arg(flag).arg(file.path()).output() else {
+        return; // This shell is not installed.
+    };
+    assert!(output.status.success(), "{shell}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn the_manual_page_has_every_flag_and_subcommand() {
+    // In roff a hyphen that is one is written `\-`.
+    let page = answer(&["man"]).replace("\\-", "-");
+    assert!(page.starts_with(".TH wrote 1 "), "{page}");
+    for flag in long_flags() {
+        assert!(page.contains(&format!("--{flag}")), "{flag} is not in\n{page}");
+    }
+    for section in ["WROTE BENCH", "WROTE CLEAN", "WROTE COMPLETIONS", "EXIT STATUS", "EXAMPLES"] {
+        let is_there = |line: &str| line.starts_with(".SH ") && line.contains(section);
+        assert!(page.lines().any(is_there), "{section} is not in\n{page}");
+    }
+}
+
+/// The long flags of all subcommands, without their hyphens.
+fn long_flags() -> Vec<String> {
+    let definition = wrote_cli::args::definition();
+    let of = |subcommand: &clap::Command| {
+        subcommand.get_arguments().filter_map(|flag| flag.get_long().map(str::to_owned)).collect()
+    };
+    let flags: Vec<String> =
+        definition.get_subcommands().flat_map(|sub| -> Vec<String> { of(sub) }).collect();
+    assert!(flags.len() > 10, "{flags:?}");
+    flags
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = command(&["completions", "bash"]).stdout(writer).output();
+    let output = output.expect("the program is there");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn a_standard_output_that_is_full_is_an_error() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    let output =
+        command(&["bench", "--schema"]).stdout(full).output().expect("the program is there");
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(errors, "wrote: standard output: No space left on device (os error 28)\n");
+}
