@@ -1,2 +1,51 @@
-//! .
-fn main() {}
+//! What people who work on wrote run: `cargo xtask <verb>`.
+
+mod failure;
+mod lab;
+mod packages;
+mod peers;
+mod report;
+mod repository;
+mod run;
+mod test;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use std::process::ExitCode;
+
+/// What people who work on wrote run.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Check and test everything, with whatever that needs installed first.
+    Test(test::Arguments),
+    /// See wrote cope on machines that refuse or fail things.
+    Lab(lab::Arguments),
+    /// Measure wrote against fio and dd, in turn, on one folder.
+    Peers(peers::Arguments),
+}
+
+fn main() -> ExitCode {
+    let verb = Arguments::parse().verb;
+    let done = run::heed_signals().and_then(|()| match verb {
+        Verb::Test(arguments) => test::test(&arguments),
+        Verb::Lab(arguments) => lab::lab(&arguments),
+        Verb::Peers(arguments) => peers::peers(&arguments),
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // The report's last line stays the last.
+            if !matches!(failure, Failure::Reported) {
+                eprintln!("xtask: {failure}");
+            }
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Folders and files in memory, bounded.
+
+use fuser::Errno;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::time::SystemTime;
+
+/// The root folder's number.
+pub const ROOT: u64 = 1;
+
+/// What a node is.
+#[derive(Debug)]
+pub enum Kind {
+    /// A folder: the names in it.
+    Folder(BTreeMap<OsString, u64>),
+    /// A file: its bytes.
+    File(Vec<u8>),
+}
+
+/// A folder or a file.
+#[derive(Debug)]
+pub struct Node {
+    /// What it is.
+    pub kind: Kind,
+    /// Permission bits.
+    pub mode: u16,
+    /// The owner.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// When it was last changed.
+    pub modified: SystemTime,
+    /// How many times the file is open now.
+    open: u32,
+    /// Whether a folder names it.
+    linked: bool,
+}
+
+impl Node {
+    /// Bytes of a file; 0 of a folder.
+    pub fn size_bytes(&self) -> u64 {
+        match &self.kind {
+            Kind::File(bytes) => bytes.len() as u64,
+            Kind::Folder(_) => 0,
+        }
+    }
+}
+
+/// Who makes a node, and with which permissions.
+#[derive(Clone, Copy, Debug)]
+pub struct Maker {
+    /// Permission bits.
+    pub mode: u16,
+    /// The owner.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+}
+
+/// All folders and files.
+#[derive(Debug)]
+pub struct Tree {
+    nodes: BTreeMap<u64, Node>,
+    next: u64,
+    used_bytes: u64,
+    capacity_bytes: u64,
+}
+
+impl Tree {
+    /// An empty root folder, and room for `capacity_bytes` of file bytes.
+    pub fn new(capacity_bytes: u64, root: Maker) -> Tree {
+        let root = node(Kind::Folder(BTreeMap::new()), root);
+        Tree {
+            nodes: BTreeMap::from([(ROOT, root)]),
+            next: ROOT + 1,
+            used_bytes: 0,
+            capacity_bytes,
+        }
+    }
+
+    /// File bytes that there is room for in all, and that are still free.
+    pub fn room_bytes(&self) -> (u64, u64) {
+        (self.capacity_bytes, self.capacity_bytes - self.used_bytes)
+    }
+
+    /// The node of that number.
+    pub fn get(&self, number: u64) -> Result<&Node, Errno> {
+        self.nodes.get(&number).ok_or(Errno::ENOENT)
+    }
+
+    /// The node of that number, to be changed.
+    pub fn get_mut(&mut self, number: u64) -> Result<&mut Node, Errno> {
+        self.nodes.get_mut(&number).ok_or(Errno::ENOENT)
+    }
+
+    /// The number of `name` in `folder`.
+    pub fn lookup(&self, folder: u64, name: &OsStr) -> Result<u64, Errno> {
+        self.names(folder)?.get(name).copied().ok_or(Errno::ENOENT)
+    }
+
+    /// The names in `folder`, in order.
+    pub fn names(&self, folder: u64) -> Result<&BTreeMap<OsString, u64>, Errno> {
+        match &self.get(folder)?.kind {
+            Kind::Folder(names) => Ok(names),
+            Kind::File(_) => Err(Errno::ENOTDIR),
+        }
+    }
+
+    /// Makes a node called `name` in `folder` and gives its number.
+    pub fn make(
+        &mut self,
+        folder: u64,
+        name: &OsStr,
+        kind: Kind,
+        maker: Maker,
+    ) -> Result<u64, Errno> {
+        let number = self.next;
+        let names = self.names_mut(folder)?;
+        if names.contains_key(name) {
+            return Err(Errno::EEXIST);
+        }
+        names.insert(name.to_owned(), number);
+        self.next += 1;
+        self.nodes.insert(number, node(kind, maker));
+        Ok(number)
+    }
+
+    /// Takes the name of a file away; its bytes go when it is open no more.
+    pub fn unlink(&mut self, folder: u64, name: &OsStr) -> Result<(), Errno> {
+        let number = self.lookup(folder, name)?;
+        let node = self.get_mut(number)?;
+        if matches!(node.kind, Kind::Folder(_)) {
+            return Err(Errno::EISDIR);
+        }
+        node.linked = false;
+        self.names_mut(folder)?.remove(name);
+        self.drop_unused(number);
+        Ok(())
+    }
+
+    /// Removes an empty folder.
+    pub fn rmdir(&mut self, folder: u64, name: &OsStr) -> Result<(), Errno> {
+        let number = self.lookup(folder, name)?;
+        if !self.names(number)?.is_empty() {
+            return Err(Errno::ENOTEMPTY);
+        }
+        self.names_mut(folder)?.remove(name);
+        self.nodes.remove(&number);
+        Ok(())
+    }
+
+    /// Moves a file over another name; a file that had it goes. Folders are not moved.
+    pub fn rename(
+        &mut self,
+        (from, name): (u64, &OsStr),
+        (to, new_name): (u64, &OsStr),
+    ) -> Result<(), Errno> {
+        let number = self.lookup(from, name)?;
+        if matches!(self.get(number)?.kind, Kind::Folder(_)) {
+            return Err(Errno::ENOSYS);
+        }
+        if self.lookup(to, new_name).is_ok_and(|there| there == number) {
+            return Ok(());
+        }
+        if self.lookup(to, new_name).is_ok() {
+            self.unlink(to, new_name)?;
+        }
+        self.names_mut(to)?.insert(new_name.to_owned(), number);
+        self.names_mut(from)?.remove(name);
+        Ok(())
+    }
+
+    /// Counts one more opening of a file.
+    pub fn open(&mut self, number: u64) -> Result<(), Errno> {
+        self.get_mut(number)?.open += 1;
+        Ok(())
+    }
+
+    /// Counts one opening less.
+    pub fn release(&mut self, number: u64) {
+        if let Some(node) = self.nodes.get_mut(&number) {
+            node.open = node.open.saturating_sub(1);
+        }
+        self.drop_unused(number);
+    }
+
+    /// Up to `length` bytes of a file from `offset`.
+    pub fn read(&self, number: u64, offset: u64, length: usize) -> Result<&[u8], Errno> {
+        let Kind::File(bytes) = &self.get(number)?.kind else { return Err(Errno::EISDIR) };
+        let start = usize::try_from(offset).map_or(bytes.len(), |offset| offset.min(bytes.len()));
+        Ok(&bytes[start..bytes.len().min(start.saturating_add(length))])
+    }
+
+    /// Writes `data` at `offset`, with zeros between the file's end and there.
+    pub fn write(&mut self, number: u64, offset: u64, data: &[u8]) -> Result<(), Errno> {
+        let end = offset.checked_add(data.len() as u64).ok_or(Errno::EFBIG)?;
+        if end > self.get(number)?.size_bytes() {
+            self.resize(number, end)?;
+        }
+        let node = self.get_mut(number)?;
+        let Kind::File(bytes) = &mut node.kind else { return Err(Errno::EISDIR) };
+        bytes[offset as usize..end as usize].copy_from_slice(data);
+        node.modified = SystemTime::now();
+        Ok(())
+    }
+
+    /// Makes a file `size_bytes` long; ENOSPC where there is no room.
+    pub fn resize(&mut self, number: u64, size_bytes: u64) -> Result<(), Errno> {
+        let (_, free) = self.room_bytes();
+        let before = self.get(number)?.size_bytes();
+        if size_bytes.saturating_sub(before) > free {
+            return Err(Errno::ENOSPC);
+        }
+        let node = self.get_mut(number)?;
+        let Kind::File(bytes) = &mut node.kind else { return Err(Errno::EISDIR) };
+        bytes.resize(size_bytes as usize, 0);
+        node.modified = SystemTime::now();
+        self.used_bytes = self.used_bytes - before + size_bytes;
+        Ok(())
+    }
+
+    fn names_mut(&mut self, folder: u64) -> Result<&mut BTreeMap<OsString, u64>, Errno> {
+        match &mut self.get_mut(folder)?.kind {
+            Kind::Folder(names) => Ok(names),
+            Kind::File(_) => Err(Errno::ENOTDIR),
+        }
+    }
+
+    fn drop_unused(&mut self, number: u64) {
+        if self.nodes.get(&number).is_some_and(|node| !node.linked && node.open == 0)
+            && let Some(node) = self.nodes.remove(&number)
+        {
+            self.used_bytes -= node.size_bytes();
+        }
+    }
+}
+
+fn node(kind: Kind, maker: Maker) -> Node {
+    let Maker { mode, uid, gid } = maker;
+    Node { kind, mode, uid, gid, modified: SystemTime::now(), open: 0, linked: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAKER: Maker = Maker { mode: 0o644, uid: 0, gid: 0 };
+
+    fn tree() -> Tree {
+        Tree::new(10_000, MAKER)
+    }
+
+    fn file(tree: &mut Tree, name: &str) -> u64 {
+        tree.make(ROOT, OsStr::new(name), Kind::File(Vec::new()), MAKER).expect("a new name")
+    }
+
+    fn number_of(error: Errno) -> i32 {
+        error.into()
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_with_zeros_in_the_gap() {
+        let mut tree = tree();
+        let file = file(&mut tree, "a");
+        tree.write(file, 3, b"xyz").expect("room");
+        assert_eq!(tree.read(file, 0, 100).expect("a file"), b"\0\0\0xyz");
+        assert_eq!(tree.read(file, 100, 5).expect("a file"), b"");
+    }
+
+    #[test]
+    fn a_write_without_room_is_refused_and_changes_nothing() {
+        let mut tree = tree();
+        let file = file(&mut tree, "a");
+        tree.write(file, 0, &[1; 9_999]).expect("room");
+        let refused = tree.write(file, 9_999, &[1; 2]).expect_err("no room");
+        assert_eq!(number_of(refused), libc::ENOSPC);
+        assert_eq!(tree.room_bytes(), (10_000, 1));
+    }
+
+    #[test]
+    fn an_open_file_keeps_its_bytes_until_it_is_closed() {
+        let mut tree = tree();
+        let file = file(&mut tree, "a");
+        tree.open(file).expect("there");
+        tree.write(file, 0, b"data").expect("room");
+        tree.unlink(ROOT, OsStr::new("a")).expect("there");
+        assert_eq!(tree.read(file, 0, 4).expect("still open"), b"data");
+        tree.release(file);
+        assert!(tree.read(file, 0, 4).is_err());
+        assert_eq!(tree.room_bytes(), (10_000, 10_000));
+    }
+
+    #[test]
+    fn a_folder_that_is_not_empty_stays() {
+        let mut tree = tree();
+        let name = OsStr::new("folder");
+        let folder = tree.make(ROOT, name, Kind::Folder(BTreeMap::new()), MAKER).expect("new");
+        tree.make(folder, OsStr::new("a"), Kind::File(Vec::new()), MAKER).expect("new");
+        assert_eq!(number_of(tree.rmdir(ROOT, name).expect_err("not empty")), libc::ENOTEMPTY);
+        tree.unlink(folder, OsStr::new("a")).expect("there");
+        tree.rmdir(ROOT, name).expect("empty");
+        assert!(tree.names(ROOT).expect("the root").is_empty());
+    }
+
+    #[test]
+    fn a_rename_replaces_the_file_that_had_the_name() {
+        let mut tree = tree();
+        let (old, new) = (file(&mut tree, "old"), file(&mut tree, "new"));
+        tree.write(new, 0, b"12345").expect("room");
+        tree.rename((ROOT, OsStr::new("old")), (ROOT, OsStr::new("new"))).expect("files");
+        assert_eq!(tree.lookup(ROOT, OsStr::new("new")).expect("there"), old);
+        assert!(tree.lookup(ROOT, OsStr::new("old")).is_err());
+        assert_eq!(tree.room_bytes(), (10_000, 10_000));
+    }
+}

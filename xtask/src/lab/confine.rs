@@ -1,0 +1,195 @@
+//! The engine's tests and `wrote bench` where io_uring is refused or little memory may be locked.
+
+use super::bench::{lost, reduced, rows};
+use super::sysctl::Sysctl;
+use crate::failure::{Failure, Tried};
+use crate::report::{Counts, Outcome, Report};
+use crate::repository::{CARGO_LIMIT, cargo, release_wrote, root, target};
+use crate::run::{Finished, Show, run};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// How long the engine's tests, or one benchmark, may take in one condition.
+const LIMIT: Duration = Duration::from_secs(5 * 60);
+const IO_URING_DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";
+
+/// A way of being confined, and what a benchmark then has to say.
+struct Condition {
+    name: &'static str,
+    /// Arguments of `confine`.
+    arguments: &'static [&'static str],
+    /// The kernel's reason, in the rows that asked for io_uring.
+    reason: &'static str,
+    /// Whether io_uring is gone altogether, not only its registered buffers.
+    no_ring: bool,
+}
+
+const CONDITIONS: &[Condition] = &[
+    Condition {
+        name: "io_uring refused by a container (EPERM)",
+        arguments: &["--io-uring", "eperm"],
+        reason: "Operation not permitted",
+        no_ring: true,
+    },
+    Condition {
+        name: "a kernel without io_uring (ENOSYS)",
+        arguments: &["--io-uring", "enosys"],
+        reason: "Function not implemented",
+        no_ring: true,
+    },
+    Condition {
+        name: "no memory may be locked",
+        arguments: &["--memlock-bytes", "0"],
+        reason: "Cannot allocate memory",
+        no_ring: false,
+    },
+    Condition {
+        name: "64 KiB of memory may be locked",
+        arguments: &["--memlock-bytes", "65536"],
+        reason: "Cannot allocate memory",
+        no_ring: false,
+    },
+];
+
+/// Forbidden by the administrator: nothing is confined, the kernel's own setting does it.
+const DISABLED: Condition = Condition {
+    name: "kernel.io_uring_disabled=2",
+    arguments: &[],
+    reason: "Operation not permitted",
+    no_ring: true,
+};
+
+/// What is built outside and run inside.
+struct Programs {
+    confine: PathBuf,
+    wrote: PathBuf,
+    tests: Vec<PathBuf>,
+}
+
+/// Runs every condition.
+pub fn lab(report: &mut Report) -> Result<(), Failure> {
+    let mut programs = None;
+    report.step("lab confine: build", || {
+        programs = Some(build()?);
+        Ok(Outcome::Passed)
+    })?;
+    let Some(programs) = programs else { return Ok(()) };
+    for condition in CONDITIONS {
+        check(report, &programs, condition)?;
+    }
+    let disabled = Sysctl::set(Path::new(IO_URING_DISABLED), "2");
+    match disabled {
+        Ok(_until_the_end) => check(report, &programs, &DISABLED),
+        Err(error) => {
+            let because = format!("{IO_URING_DISABLED}: {error}");
+            report
+                .step(&format!("lab confine: {}", DISABLED.name), || Ok(Outcome::Skipped(because)))
+        }
+    }
+}
+
+fn build() -> Result<Programs, Failure> {
+    let what = "cargo build -p confine";
+    run(&mut cargo(&["build", "-p", "confine"]), CARGO_LIMIT, Show::Live)?.success(what)?;
+    let mut tests = cargo(&["test", "-p", "wrote", "--no-run", "--message-format", "json"]);
+    // Its messages are for us, and nobody reads colours in them.
+    let finished = run(tests.env("CARGO_TERM_COLOR", "never"), CARGO_LIMIT, Show::Quiet)?;
+    let finished = finished.success("cargo test -p wrote --no-run")?;
+    Ok(Programs {
+        confine: target().join("debug/confine"),
+        wrote: release_wrote()?,
+        tests: test_programs(&finished.stdout),
+    })
+}
+
+/// The test programs that cargo's JSON messages name.
+fn test_programs(messages: &str) -> Vec<PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let tests = messages.filter(|message| message["profile"]["test"] == true);
+    tests.filter_map(|test| test["executable"].as_str().map(PathBuf::from)).collect()
+}
+
+fn check(report: &mut Report, programs: &Programs, condition: &Condition) -> Result<(), Failure> {
+    let name = condition.name;
+    report.step(&format!("lab confine: the engine's tests: {name}"), || {
+        engine_tests(programs, condition)
+    })?;
+    report.step(&format!("lab confine: wrote bench: {name}"), || {
+        bench(programs, condition).map(|()| Outcome::Passed)
+    })
+}
+
+fn confined(programs: &Programs, condition: &Condition, program: &Path) -> Command {
+    let mut command = Command::new(&programs.confine);
+    command.args(condition.arguments).arg("--").arg(program);
+    command
+}
+
+/// Counts as one step: the tests themselves are counted where nothing is refused.
+fn engine_tests(programs: &Programs, condition: &Condition) -> Result<Outcome, Failure> {
+    let package = root().join("crates/wrote");
+    let (mut passed, mut failures, mut skipped) = (0, Vec::new(), Vec::new());
+    for test in &programs.tests {
+        let mut command = confined(programs, condition, test);
+        // Tests of what is refused here skip themselves; that is no gap.
+        command.env_remove("WROTE_REQUIRE_ALL").env_remove("WROTE_SKIPS_FILE");
+        command.env("CARGO_MANIFEST_DIR", &package).current_dir(&package);
+        let finished = run(&mut command, LIMIT, Show::Quiet)?;
+        let counts = Counts::read(&finished, "");
+        passed += counts.passed;
+        skipped.extend(counts.skipped);
+        if let Some(trouble) = &finished.trouble {
+            show(&finished);
+            failures.push(format!("{} ({trouble})", counts.failures.join(", ")));
+        }
+    }
+    if passed == 0 {
+        failures.push("no test ran".to_owned());
+    }
+    eprintln!("{passed} tests passed, {} of them by skipping themselves", skipped.len());
+    for skip in skipped {
+        eprintln!("  {skip}");
+    }
+    if failures.is_empty() {
+        Ok(Outcome::Passed)
+    } else {
+        Err(Failure::Failed(failures.join("; ")))
+    }
+}
+
+fn bench(programs: &Programs, condition: &Condition) -> Result<(), Failure> {
+    // In the target folder: it is on a disk, where /tmp may not be.
+    let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
+    let mut command = confined(programs, condition, &programs.wrote);
+    command.arg("bench").arg(folder.path());
+    command.args(["--size", "16M", "--runs", "1", "--only", "ladder", "--format", "json"]);
+    let finished = run(&mut command, LIMIT, Show::Quiet)?.success("wrote bench")?;
+    let rows = rows(&finished.stdout)?;
+    let asked = ("ioengine", &Value::from("io_uring"));
+    if condition.no_ring {
+        lost(&rows, asked, condition.reason)
+    } else {
+        reduced(&rows, asked, condition.reason)
+    }
+}
+
+fn show(finished: &Finished) {
+    eprint!("{}{}", finished.stdout, finished.stderr);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_test_programs_are_taken_from_cargos_messages() {
+        let messages = r#"{"reason":"compiler-artifact","profile":{"test":false},"executable":"/t/wrote"}
+{"reason":"compiler-artifact","profile":{"test":true},"executable":"/t/deps/wrote-1"}
+{"reason":"compiler-artifact","profile":{"test":true},"executable":null}
+{"reason":"build-finished","success":true}
+not a message"#;
+        assert_eq!(test_programs(messages), [PathBuf::from("/t/deps/wrote-1")]);
+    }
+}

@@ -1,0 +1,110 @@
+//! A strange file system that is mounted until this is dropped.
+
+use crate::failure::{Failure, Tried};
+use crate::run::{Group, check_interrupted, clean_up, start};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// A mounted strange file system.
+#[derive(Debug)]
+pub struct Mount {
+    point: PathBuf,
+    daemon: Group,
+}
+
+impl Mount {
+    /// Mounts it on the empty folder `point`, with `daemon` misbehaving as `arguments` say.
+    pub fn new(daemon: &Path, point: &Path, arguments: &[&str]) -> Result<Mount, Failure> {
+        let said = tempfile::tempfile().tried("a temporary file")?;
+        let said_too = said.try_clone().tried("a temporary file")?;
+        let mut command = Command::new(daemon);
+        command.arg(point).args(arguments).stdout(Stdio::null()).stderr(said_too);
+        let mut mount = Mount { point: point.to_owned(), daemon: start(&mut command)? };
+        mount.wait(said)?;
+        Ok(mount)
+    }
+
+    /// The folder that it is mounted on.
+    pub fn point(&self) -> &Path {
+        &self.point
+    }
+
+    fn wait(&mut self, said: File) -> Result<(), Failure> {
+        let end = Instant::now() + LIMIT;
+        while !is_mounted(&self.point) {
+            check_interrupted()?;
+            if matches!(self.daemon.child.try_wait(), Ok(Some(_))) {
+                return Err(Failure::Failed(read_again(said)));
+            }
+            if Instant::now() > end {
+                return Err(Failure::Failed("strange-fs did not mount within 10 s".into()));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        // It unmounts itself at SIGTERM. Killed, it leaves a dead mount behind, which is taken
+        // away here: lazily, since someone may still be waiting in it.
+        self.daemon.end();
+        if is_mounted(&self.point) {
+            clean_up(Command::new("fusermount3").args(["-u", "-z", "--"]).arg(&self.point));
+        }
+        if is_mounted(&self.point) {
+            clean_up(Command::new("umount").args(["-l", "--"]).arg(&self.point));
+        }
+        if is_mounted(&self.point) {
+            eprintln!("xtask: {} could not be unmounted", self.point.display());
+        }
+    }
+}
+
+/// What the daemon wrote into `said`.
+fn read_again(mut said: File) -> String {
+    let mut text = String::new();
+    // The daemon and we share one position in the file.
+    let read = std::io::Seek::rewind(&mut said).and_then(|()| said.read_to_string(&mut text));
+    match (read, text.trim()) {
+        (Err(error), _) => format!("strange-fs ended; what it said cannot be read: {error}"),
+        (Ok(_), "") => "strange-fs ended and said nothing".to_owned(),
+        (Ok(_), said) => said.to_owned(),
+    }
+}
+
+/// Whether something is mounted on `point`. Asks the kernel's list: looking at the folder itself
+/// would wait for the daemon.
+fn is_mounted(point: &Path) -> bool {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    is_in(&mounts, point)
+}
+
+/// Whether `point` is a mount point in this `/proc/self/mountinfo` (`proc(5)`: the fifth field,
+/// with spaces and such as octal escapes).
+fn is_in(mounts: &str, point: &Path) -> bool {
+    let escaped = point.to_string_lossy().replace('\\', "\\134").replace(' ', "\\040");
+    mounts.lines().any(|line| line.split(' ').nth(4) == Some(escaped.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_point_is_found_by_its_whole_name() {
+        let mounts =
+            "26 1 0:24 / / rw - ext4 /dev/a rw\n90 26 0:50 / /tmp/a\\040b rw - fuse s rw\n";
+        assert!(is_in(mounts, Path::new("/tmp/a b")));
+        assert!(is_in(mounts, Path::new("/")));
+        assert!(!is_in(mounts, Path::new("/tmp/a")));
+        assert!(!is_in(mounts, Path::new("/dev/a")));
+    }
+}

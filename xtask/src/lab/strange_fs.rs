@@ -1,0 +1,159 @@
+//! `wrote bench` on a file system that refuses direct I/O, takes short writes, or fails a flush.
+
+use super::bench::{lost, rows};
+use super::mount::Mount;
+use crate::failure::{Failure, Tried};
+use crate::report::{Outcome, Report};
+use crate::repository::{CARGO_LIMIT, cargo, release_wrote, root};
+use crate::run::{Finished, Show, run};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(2 * 60);
+const MANIFEST: &str = "lab/strange-fs/Cargo.toml";
+
+/// What a benchmark has to do on a strange file system.
+enum Expected {
+    /// End well.
+    Result,
+    /// End well without direct I/O, and say why.
+    NotDirect,
+    /// End with exit code 1 and these words of the kernel's.
+    Error(&'static str),
+}
+
+/// A way of misbehaving.
+struct Mode {
+    name: &'static str,
+    /// Arguments of `strange-fs`.
+    arguments: &'static [&'static str],
+    expected: Expected,
+}
+
+const MODES: &[Mode] = &[
+    Mode { name: "nothing strange", arguments: &[], expected: Expected::Result },
+    Mode {
+        name: "O_DIRECT refused at open",
+        arguments: &["--refuse-direct", "open"],
+        expected: Expected::NotDirect,
+    },
+    Mode {
+        name: "O_DIRECT refused at the first transfer",
+        arguments: &["--refuse-direct", "transfer"],
+        expected: Expected::NotDirect,
+    },
+    Mode {
+        name: "at most 12 KiB taken of each write",
+        arguments: &["--short-writes", "12288"],
+        expected: Expected::Result,
+    },
+    Mode {
+        name: "the first flush fails",
+        arguments: &["--fail-fsync"],
+        expected: Expected::Error("Input/output error"),
+    },
+];
+
+/// Runs every mode.
+pub fn lab(report: &mut Report) -> Result<(), Failure> {
+    if let Err(error) = std::fs::File::options().read(true).write(true).open("/dev/fuse") {
+        return report
+            .step("lab strange-fs", || Ok(Outcome::Skipped(format!("/dev/fuse: {error}"))));
+    }
+    let mut programs = None;
+    report.step("lab strange-fs: build", || {
+        programs = Some((build()?, release_wrote()?));
+        Ok(Outcome::Passed)
+    })?;
+    let Some((daemon, wrote)) = programs else { return Ok(()) };
+    for mode in MODES {
+        let name = format!("lab strange-fs: wrote bench: {}", mode.name);
+        report.step(&name, || check(&daemon, &wrote, mode))?;
+    }
+    Ok(())
+}
+
+fn build() -> Result<PathBuf, Failure> {
+    let what = "cargo build of strange-fs";
+    // Its own target folder, also where ours is elsewhere.
+    let target = root().join("lab/strange-fs/target");
+    let mut command = cargo(&["build", "--manifest-path", MANIFEST]);
+    run(command.env("CARGO_TARGET_DIR", &target), CARGO_LIMIT, Show::Live)?.success(what)?;
+    Ok(target.join("debug/strange-fs"))
+}
+
+fn check(daemon: &Path, wrote: &Path, mode: &Mode) -> Result<Outcome, Failure> {
+    let folder = tempfile::tempdir().tried("a temporary folder")?;
+    let mount = match Mount::new(daemon, folder.path(), mode.arguments) {
+        // A container may have /dev/fuse and yet forbid mounting.
+        Err(Failure::Failed(because)) if because.contains("Operation not permitted") => {
+            return Ok(Outcome::Skipped(because));
+        }
+        mounted => mounted?,
+    };
+    let mut bench = Command::new(wrote);
+    bench.arg("bench").arg(mount.point());
+    bench.args(["--size", "8M", "--runs", "1", "--format", "json"]);
+    judge(run(&mut bench, LIMIT, Show::Quiet)?, &mode.expected)?;
+    nothing_left(mount.point())?;
+    Ok(Outcome::Passed)
+}
+
+/// Fails unless the benchmark ended as `expected`.
+fn judge(finished: Finished, expected: &Expected) -> Result<(), Failure> {
+    match expected {
+        Expected::Result => rows(&finished.success("wrote bench")?.stdout).map(|_| ()),
+        Expected::NotDirect => {
+            let rows = rows(&finished.success("wrote bench")?.stdout)?;
+            lost(&rows, ("direct", &Value::from(true)), "Invalid argument")
+        }
+        Expected::Error(words) => {
+            if finished.exit_code == Some(1) && finished.stderr.contains(words) {
+                return Ok(());
+            }
+            let Finished { trouble, stderr, .. } = finished;
+            let ended = trouble.unwrap_or_else(|| "exit code 0".into());
+            let said = stderr.trim();
+            Err(Failure::Failed(format!("wrote bench: {ended}, not 1 with {words:?}: {said}")))
+        }
+    }
+}
+
+fn nothing_left(point: &Path) -> Result<(), Failure> {
+    // By another process, within a limit: the daemon might not answer.
+    let list = run(Command::new("ls").arg("-A").arg(point), LIMIT, Show::Quiet)?.success("ls")?;
+    match list.stdout.trim() {
+        "" => Ok(()),
+        left => Err(Failure::Failed(format!("wrote bench left {left}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(exit_code: i32, stderr: &str) -> Finished {
+        Finished {
+            trouble: Some(format!("exit code {exit_code}")),
+            exit_code: Some(exit_code),
+            stdout: String::new(),
+            stderr: stderr.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_failed_flush_must_end_the_benchmark_with_the_kernels_words() {
+        let expected = Expected::Error("Input/output error");
+        assert!(judge(failed(1, "wrote: f: fdatasync: Input/output error"), &expected).is_ok());
+        assert!(judge(failed(1, "wrote: something else"), &expected).is_err());
+        assert!(judge(failed(101, "panicked: Input/output error"), &expected).is_err());
+    }
+
+    #[test]
+    fn a_benchmark_that_should_end_well_and_does_not_is_a_failure() {
+        let message = judge(failed(1, "wrote: no"), &Expected::Result).expect_err("exit code 1");
+        assert_eq!(message.to_string(), "wrote bench: exit code 1: wrote: no");
+    }
+}

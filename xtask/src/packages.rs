@@ -1,0 +1,130 @@
+//! The programs that tests and measurements call, and the Debian packages that bring them.
+
+use crate::failure::Failure;
+use crate::run::{Show, check_interrupted, run};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// A program and the Debian package that brings it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Package {
+    /// The program that is looked for.
+    pub program: &'static str,
+    /// The package.
+    pub name: &'static str,
+}
+
+const fn package(program: &'static str, name: &'static str) -> Package {
+    Package { program, name }
+}
+
+/// What is measured against. `dd` is in coreutils, which every Debian has.
+pub const PEERS: &[Package] = &[package("fio", "fio")];
+
+/// What the labs call: an ordinary user mounts a FUSE file system by it.
+pub const LABS: &[Package] = &[package("fusermount3", "fuse3")];
+
+/// What the tests call, the labs among them.
+pub const TESTS: &[Package] = &[
+    package("fio", "fio"),
+    package("mkfs.xfs", "xfsprogs"),
+    package("mkfs.btrfs", "btrfs-progs"),
+    package("mkfs.ext4", "e2fsprogs"),
+    package("sfdisk", "fdisk"),
+    package("fusermount3", "fuse3"),
+    package("losetup", "mount"),
+    package("unshare", "util-linux"),
+    package("python3", "python3"),
+];
+
+const APT_LIMIT: Duration = Duration::from_secs(5 * 60);
+/// Where programs are: `PATH`, and where Debian keeps those of the administrator.
+const ADMINISTRATOR_FOLDERS: &str = ":/usr/local/sbin:/usr/sbin:/sbin";
+
+/// Installs those of `packages` whose program is missing; the failure names each that still is.
+pub fn install(packages: &[Package]) -> Result<(), Failure> {
+    let wanted = missing(packages);
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = wanted.iter().map(|package| package.name).collect();
+    eprintln!("xtask: installing {}", names.join(" "));
+    // A registry may be busy for a moment: once more, then it is an error.
+    let result = apt(&names).or_else(|failure| {
+        check_interrupted()?;
+        eprintln!("xtask: {failure}; once more");
+        apt(&names)
+    });
+    check_interrupted()?;
+    let still = missing(&wanted);
+    if still.is_empty() {
+        return Ok(());
+    }
+    let because = match result {
+        Ok(()) => "apt-get installed them, and they are not found".to_owned(),
+        Err(failure) => failure.to_string(),
+    };
+    Err(Failure::Failed(format!("{}: {because}", describe(&still))))
+}
+
+/// Those of `packages` whose program is not to be found.
+pub fn missing(packages: &[Package]) -> Vec<Package> {
+    let mut folders = std::env::var_os("PATH").unwrap_or_default();
+    folders.push(ADMINISTRATOR_FOLDERS);
+    let is_in = |folder: &Path, program: &str| folder.join(program).is_file();
+    let found = |program| std::env::split_paths(&folders).any(|folder| is_in(&folder, program));
+    packages.iter().copied().filter(|package| !found(package.program)).collect()
+}
+
+/// "missing: mkfs.xfs (Debian package xfsprogs), …".
+pub fn describe(packages: &[Package]) -> String {
+    let each = packages
+        .iter()
+        .map(|Package { program, name }| format!("{program} (Debian package {name})"));
+    format!("missing: {}", each.collect::<Vec<_>>().join(", "))
+}
+
+fn apt(names: &[&str]) -> Result<(), Failure> {
+    apt_get(&["update"])?;
+    apt_get(&[&["install", "-y", "--no-install-recommends"], names].concat())
+}
+
+/// `apt-get` as root, by sudo where we are not and it asks for no password.
+fn apt_get(arguments: &[&str]) -> Result<(), Failure> {
+    let root = rustix::process::geteuid().is_root();
+    let mut command = Command::new(if root { "env" } else { "sudo" });
+    if !root {
+        command.args(["-n", "env"]);
+    }
+    command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]);
+    // Someone else may be installing something just now.
+    command.args(["-o", "DPkg::Lock::Timeout=120"]).args(arguments);
+    let what = format!("apt-get {}", arguments.join(" "));
+    run(&mut command, APT_LIMIT, Show::Live)?.success(&what).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_programs_that_are_not_there_are_missing() {
+        let nowhere = package("no-such-program", "no-such-package");
+        assert_eq!(missing(&[package("sh", "dash"), nowhere]), [nowhere]);
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_package() {
+        let packages = [package("mkfs.xfs", "xfsprogs"), package("fio", "fio")];
+        assert_eq!(
+            describe(&packages),
+            "missing: mkfs.xfs (Debian package xfsprogs), fio (Debian package fio)"
+        );
+    }
+
+    #[test]
+    fn nothing_is_installed_where_nothing_is_missing() {
+        assert!(install(&[package("sh", "no-such-package")]).is_ok());
+    }
+}

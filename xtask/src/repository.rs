@@ -1,0 +1,42 @@
+//! Where the repository is, and cargo run in it.
+
+use crate::failure::Failure;
+use crate::run::{Show, run};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// How long one cargo command may take.
+pub const CARGO_LIMIT: Duration = Duration::from_secs(20 * 60);
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    // Cargo says where the package is now; it may have been moved since it was built.
+    let package = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    package.parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
+}
+
+/// Where cargo puts what it builds.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// The cargo that runs us, in the repository's root, with `arguments`.
+pub fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root()).args(arguments);
+    if std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    command
+}
+
+/// Builds the command `wrote` in release and gives its path.
+pub fn release_wrote() -> Result<PathBuf, Failure> {
+    let what = "cargo build --release -p wrote-cli";
+    run(&mut cargo(&["build", "--release", "-p", "wrote-cli"]), CARGO_LIMIT, Show::Live)?
+        .success(what)?;
+    Ok(target().join("release/wrote"))
+}

@@ -1,0 +1,109 @@
+//! `cargo xtask test`: every check and test, one after the other, all of them also when one fails.
+
+mod links;
+
+use crate::failure::{Failure, Tried};
+use crate::packages::{self, TESTS};
+use crate::report::{Counts, Outcome, Report};
+use crate::repository::{CARGO_LIMIT, cargo, root};
+use crate::run::{Show, run};
+use crate::{lab, repository};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// What everything together may take. A step that begins late has what is left of it.
+const LIMIT: Duration = Duration::from_secs(75 * 60);
+const STRANGE_FS: &str = "lab/strange-fs/Cargo.toml";
+
+/// Check and test everything.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Install nothing: what is missing is skipped, and said.
+    #[arg(long)]
+    no_install: bool,
+}
+
+/// Runs every check and test.
+pub fn test(arguments: &Arguments) -> Result<(), Failure> {
+    let end = Instant::now() + LIMIT;
+    let mut report = Report::default();
+    report.step("Debian packages", || install(arguments))?;
+    for (name, words, environment) in checks() {
+        report.step(&name, || {
+            let mut command = cargo(&words);
+            command.envs(environment);
+            finish(&mut command, end, &name)
+        })?;
+    }
+    report.step("no dependency twice", || no_duplicates(end))?;
+    report.step("links between documents", links::check)?;
+    report.step("build of the release", || repository::release_wrote().map(|_| Outcome::Passed))?;
+    report.step("tests", || tests(&["test", "--workspace", "--no-fail-fast"], end))?;
+    report.step("tests of strange-fs", || {
+        tests(&["test", "--no-fail-fast", "--manifest-path", STRANGE_FS], end)
+    })?;
+    lab::all(&mut report)?;
+    report.finish()
+}
+
+type Check = (String, Vec<&'static str>, Option<(&'static str, &'static str)>);
+
+/// The checks that are one cargo command each: name, arguments, environment.
+fn checks() -> Vec<Check> {
+    let strange = ["--manifest-path", STRANGE_FS];
+    let fmt = ["fmt", "--all", "--check"];
+    let clippy = ["clippy", "--workspace", "--all-targets"];
+    let strict = ["--", "-D", "warnings"];
+    let doc = ["doc", "--workspace", "--no-deps"];
+    vec![
+        ("fmt".into(), fmt.to_vec(), None),
+        ("fmt of strange-fs".into(), [&fmt[..], &strange].concat(), None),
+        ("clippy".into(), [&clippy[..], &strict].concat(), None),
+        ("clippy of strange-fs".into(), [&clippy[..], &strange, &strict].concat(), None),
+        ("doc".into(), doc.to_vec(), Some(("RUSTDOCFLAGS", "-D warnings"))),
+    ]
+}
+
+fn install(arguments: &Arguments) -> Result<Outcome, Failure> {
+    if !arguments.no_install {
+        return packages::install(TESTS).map(|()| Outcome::Passed);
+    }
+    let missing = packages::missing(TESTS);
+    if missing.is_empty() {
+        return Ok(Outcome::Passed);
+    }
+    Ok(Outcome::Skipped(packages::describe(&missing)))
+}
+
+fn left(end: Instant) -> Duration {
+    CARGO_LIMIT.min(end.saturating_duration_since(Instant::now()))
+}
+
+fn finish(command: &mut Command, end: Instant, name: &str) -> Result<Outcome, Failure> {
+    let finished = run(command, left(end), Show::Live)?;
+    match finished.trouble {
+        None => Ok(Outcome::Passed),
+        Some(trouble) => Err(Failure::Failed(format!("{name}: {trouble}"))),
+    }
+}
+
+/// A dependency in two versions is compiled twice and cannot be passed from the one to the other.
+fn no_duplicates(end: Instant) -> Result<Outcome, Failure> {
+    let name = "cargo tree -d --workspace";
+    let finished = run(&mut cargo(&["tree", "-d", "--workspace"]), left(end), Show::Live)?;
+    let finished = finished.success(name)?;
+    if finished.stdout.trim().is_empty() {
+        return Ok(Outcome::Passed);
+    }
+    Err(Failure::Failed(format!("{name}: some dependency has two versions")))
+}
+
+/// Runs tests; those that skip themselves say so in a file.
+fn tests(words: &[&str], end: Instant) -> Result<Outcome, Failure> {
+    let skips = tempfile::NamedTempFile::new().tried("a temporary file")?;
+    let mut command = cargo(words);
+    command.env("WROTE_SKIPS_FILE", skips.path()).current_dir(root());
+    let finished = run(&mut command, left(end), Show::Live)?;
+    let skipped = std::fs::read_to_string(skips.path()).tried(skips.path().display())?;
+    Ok(Outcome::Tests(Counts::read(&finished, &skipped), finished.trouble))
+}
