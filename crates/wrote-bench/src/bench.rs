@@ -12,9 +12,6 @@ use std::time::{Duration, Instant};
 use wrote::Engine;
 use wrote::device::{self, BlockDevice};
 
-/// What a run takes with making ready and clearing up, for the estimate that is said before.
-const RUN_ESTIMATE: Duration = Duration::from_millis(550);
-
 /// What was asked of a benchmark. Values left `None` are chosen from what lies under the path.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -22,9 +19,10 @@ pub struct Request {
     pub path: PathBuf,
     /// Names of scenarios, workloads or rows to measure; all where empty.
     pub only: Vec<String>,
-    /// File bytes of one streaming run.
+    /// File bytes of one run, over all its threads.
     pub size_bytes: Option<u64>,
-    /// How long one run may take.
+    /// Where a run is cut off. By default half a second; a stream of a size that was asked for is
+    /// written whole.
     pub time: Option<Duration>,
     /// How many runs of each row.
     pub runs: Option<u32>,
@@ -45,6 +43,13 @@ pub struct Request {
 }
 
 impl Request {
+    /// The most runs of each row.
+    pub const RUNS_MAX: u32 = 1000;
+    /// The most writes in flight at once.
+    pub const IODEPTH_MAX: u32 = wrote::Options::IODEPTH_MAX;
+    /// The most threads.
+    pub const NUMJOBS_MAX: u32 = 256;
+
     /// The default benchmark of `path`.
     pub fn new(path: PathBuf) -> Request {
         Request {
@@ -132,7 +137,7 @@ pub fn bench(
         space_bytes_max: plan.space_bytes_max(),
         written_bytes_max: plan.written_bytes_max(),
         runs: plan.runs_total(),
-        estimated: plan.time.min(RUN_ESTIMATE) * plan.runs_total(),
+        estimated: plan.estimate() * plan.runs_total(),
     });
     let mut session = Session::new(&plan, &target, &scratch, stop);
     session.calibrate()?;

@@ -4,7 +4,6 @@ use crate::bench::Request;
 use crate::ladder::{Sizes, WAYS, Way, Workload};
 use crate::{Error, space};
 use std::time::Duration;
-use wrote::Options;
 use wrote::device::Target;
 
 /// Large enough that the cost of a call does not show, small enough for its latency to be told.
@@ -21,8 +20,10 @@ const IN_FLIGHT_S: f64 = 0.1;
 const RUNS: u32 = 5;
 /// How long a streaming run takes at the speed that the calibration found.
 const STREAM_RUN_S: f64 = 0.3;
-/// Where a run is cut off, a last flush not counted.
+/// Where a run is cut off, a last flush not counted, unless asked otherwise.
 const RUN_TIME: Duration = Duration::from_millis(500);
+/// Longer than any run: it is never cut off.
+pub(crate) const WHOLE: Duration = Duration::from_secs(24 * 3600);
 /// The most that a streaming run writes, so that its file is no burden.
 const STREAM_SIZE_BYTES_MAX: u64 = 1 << 30;
 /// The most that a run of small writes writes.
@@ -37,7 +38,7 @@ pub(crate) const CALIBRATION_TIME: Duration = Duration::from_millis(250);
 pub(crate) struct Plan {
     pub ways: Vec<&'static Way>,
     pub runs: u32,
-    pub time: Duration,
+    time: Option<Duration>,
     numjobs: u32,
     stream_bs_bytes: u64,
     small_bs_bytes: u64,
@@ -50,19 +51,18 @@ pub(crate) struct Plan {
 impl Plan {
     /// Checks what was asked, and whether there is space for it.
     pub(crate) fn new(request: &Request, target: &Target) -> Result<Plan, Error> {
-        let numjobs = positive("numjobs", request.numjobs.unwrap_or(1).into(), 256)? as u32;
-        let depth_max = Options::IODEPTH_MAX.into();
+        let numjobs =
+            positive("numjobs", request.numjobs.unwrap_or(1).into(), Request::NUMJOBS_MAX.into())?
+                as u32;
+        let depth_max = Request::IODEPTH_MAX.into();
         let iodepth = request.iodepth.map(|depth| positive("iodepth", depth.into(), depth_max));
-        let runs = positive("runs", request.runs.unwrap_or(RUNS).into(), 1000)? as u32;
+        let runs =
+            positive("runs", request.runs.unwrap_or(RUNS).into(), Request::RUNS_MAX.into())? as u32;
         let bs = |name, asked: Option<u64>, usual| positive(name, asked.unwrap_or(usual), 1 << 30);
         let mut plan = Plan {
             ways: ways(&request.only)?,
             runs,
-            time: request.time.unwrap_or(match request.size_bytes {
-                // A size that was asked for is written whole.
-                Some(_) => Duration::from_secs(24 * 3600),
-                None => RUN_TIME,
-            }),
+            time: request.time,
             numjobs,
             stream_bs_bytes: bs("bs", request.stream_bs_bytes, STREAM_BS_BYTES)?,
             small_bs_bytes: bs("bs", request.small_bs_bytes, SMALL_BS_BYTES)?,
@@ -99,14 +99,12 @@ impl Plan {
             free_bytes: target.free_bytes,
             ..Default::default()
         };
-        let size = |plan: &Plan, workload| plan.largest_bytes(workload);
         if self.size_bytes.is_none() && target.capacity_bytes > 0 {
             let budget = space::budget(target.capacity_bytes, target.free_bytes);
             let least = self.least_bytes(Workload::Stream).max(1 << 20);
             self.share_bytes = (budget / files).max(least);
         }
-        let wanted = self.space_bytes_max();
-        space::check(wanted, size(self, Workload::Stream), &shown)
+        space::check(self.space_bytes_max(), self.largest_bytes(Workload::Stream), &shown)
     }
 
     fn files_at_once(&self) -> u64 {
@@ -156,6 +154,21 @@ impl Plan {
         let runs: u64 = self.ways.iter().map(|way| self.largest_bytes(way.workload)).sum();
         let kept = self.space_bytes_max();
         runs * u64::from(self.runs) + kept + CALIBRATION_BYTES_MAX
+    }
+
+    /// Where a run is cut off. A stream of a size that was asked for is written whole; small writes
+    /// of it, flushed one by one, might take an hour.
+    pub(crate) fn time(&self, workload: Workload) -> Duration {
+        match (self.time, workload) {
+            (Some(time), _) => time,
+            (None, Workload::Stream) if self.size_bytes.is_some() => WHOLE,
+            (None, _) => RUN_TIME,
+        }
+    }
+
+    /// About how long a run takes, with making ready and clearing up.
+    pub(crate) fn estimate(&self) -> Duration {
+        self.time.unwrap_or(RUN_TIME) + Duration::from_millis(50)
     }
 
     /// How many runs there are.

@@ -11,12 +11,12 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wrote::device::{BlockDevice, Counters};
 use wrote::{Effective, Engine, FileOptions, Op, Options};
 
-/// A prefetch of data for each write that is in flight would double the memory; this much is always
-/// there, so that a single buffer does not repeat what the one before it held.
+/// The buffers are at least this much together: a large buffer keeps most of its bytes from one
+/// write to the next, and a single one would repeat itself within what a file system compresses.
 const POOL_BYTES_MIN: u64 = 1 << 20;
 
 /// What one run gave.
@@ -132,8 +132,7 @@ fn make_ready<'a>(job: &'a Job, path: &Path, place: &'a Place) -> Result<Ready<'
             Err(error) => return Err(error.into()),
         }
     }
-    let deadline = Instant::now() + place.time;
-    let worker = Worker::new(engine, file, job, seed(), deadline, place.stop)?;
+    let worker = Worker::new(engine, file, job, seed(), place.time, place.stop)?;
     Ok(Ready { worker, blocks, fallbacks })
 }
 

@@ -4,7 +4,7 @@ use crate::bench::{Observer, Progress};
 use crate::data::Data;
 use crate::job::{Blocks, Flush, Job};
 use crate::ladder::{Sizes, Way, Workload};
-use crate::plan::{CALIBRATION_TIME, Plan};
+use crate::plan::{CALIBRATION_TIME, Plan, WHOLE};
 use crate::result::{self, Fallback, Row, Run, Settings, SettingsPair};
 use crate::run::{self, Measured, Place};
 use crate::scratch::Scratch;
@@ -170,7 +170,7 @@ impl<'a> Session<'a> {
         if way.blocks == Blocks::Written && !files[0].exists() {
             self.settle(&job, &files)?;
         }
-        let measured = run::run(&job, &self.place(&files, self.plan.time))?;
+        let measured = run::run(&job, &self.place(&files, self.plan.time(way.workload)))?;
         if way.blocks != Blocks::Written {
             run::clear(&files, self.scratch.path())?;
         }
@@ -184,15 +184,12 @@ impl<'a> Session<'a> {
         let job = Job {
             ioengine: Ioengine::IoUring,
             direct: true,
-            // A multiple of the row's own writes, so that the file is as long.
-            bs_bytes: job.bs_bytes,
             iodepth: self.stream.iodepth,
             flush: Flush::FdatasyncAtEnd,
             blocks: Blocks::Allocated,
             ..*job
         };
-        let whole = Duration::from_secs(24 * 3600);
-        let measured = run::run(&job, &self.place(files, whole))?;
+        let measured = run::run(&job, &self.place(files, WHOLE))?;
         self.written_bytes += measured.run.bytes;
         Ok(())
     }

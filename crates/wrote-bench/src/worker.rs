@@ -4,7 +4,7 @@ use crate::data::Data;
 use crate::job::{Flush, Job};
 use crate::{Error, Stop};
 use hdrhistogram::Histogram;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wrote::{Completion, Engine, FileId, Op};
 
 /// The longest write that is told from longer ones: 10 minutes.
@@ -41,21 +41,22 @@ pub(crate) struct Worker<'a> {
     free: Vec<usize>,
     completions: Vec<Completion>,
     acknowledged_bytes: u64,
+    time: Duration,
     deadline: Instant,
     stop: &'a Stop,
-    /// The deadline is over, or someone asked to stop.
+    /// The time is over, or someone asked to stop.
     late: bool,
 }
 
 impl<'a> Worker<'a> {
-    /// Makes data for every buffer of the engine's pool. The writing will end at `deadline`, or
-    /// when someone asks for it, if the file is not whole before.
+    /// Makes data for every buffer of the engine's pool. The writing will end after `time`, or when
+    /// someone asks for it, if the file is not whole before.
     pub(crate) fn new(
         mut engine: Engine,
         file: FileId,
         job: &'a Job,
         seed: u64,
-        deadline: Instant,
+        time: Duration,
         stop: &'a Stop,
     ) -> Result<Self, Error> {
         let mut data = Data::new(0, seed);
@@ -77,15 +78,17 @@ impl<'a> Worker<'a> {
             free: (0..depth).collect(),
             completions: Vec::with_capacity(depth),
             acknowledged_bytes: 0,
-            deadline,
+            time,
+            deadline: Instant::now(),
             stop,
             late: false,
         })
     }
 
-    /// Writes until the file is whole, or the deadline is over, or someone asks to stop.
+    /// Writes until the file is whole, or its time is over, or someone asks to stop.
     pub(crate) fn write(&mut self) -> Result<Written, Error> {
         let began = Instant::now();
+        self.deadline = began + self.time;
         if self.job.flush == Flush::FdatasyncEach || self.submitted.len() == 1 {
             self.one_by_one()?;
         } else {
@@ -174,7 +177,6 @@ mod tests {
     use super::*;
     use crate::job::Blocks;
     use std::path::Path;
-    use std::time::Duration;
     use wrote::{Fault, FileOptions, Ioengine, Options, Sim};
 
     const BS_BYTES: u64 = 4096;
@@ -210,8 +212,7 @@ mod tests {
         let mut engine = Engine::simulated(sim, &options)?;
         let options = FileOptions { create_new: true, write: true, direct: job.direct };
         let file = engine.open_file(path(), &options)?;
-        let deadline = Instant::now() + Duration::from_secs(3600);
-        Worker::new(engine, file, job, 1, deadline, stop)?.write()
+        Worker::new(engine, file, job, 1, Duration::from_secs(3600), stop)?.write()
     }
 
     fn operations(job: &Job) -> u64 {
