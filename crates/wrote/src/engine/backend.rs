@@ -71,13 +71,15 @@ pub(super) trait Backend {
 /// A way to the kernel: moves bytes of files that [`Kernel`] has opened.
 pub(super) trait Transfer {
     /// A file was opened as `slot`.
-    fn opened(&mut self, slot: u32, file: RawFd, effective: &mut Effective);
+    fn opened(&mut self, _slot: u32, _file: RawFd, _effective: &mut Effective) {}
     /// The file `slot` is about to be closed.
-    fn closing(&mut self, slot: u32);
+    fn closing(&mut self, _slot: u32) {}
     /// As [`Backend::push`], with the open file.
     fn push(&mut self, request: Request, file: RawFd);
-    /// As [`Backend::submit`].
-    fn submit(&mut self) -> io::Result<()>;
+    /// As [`Backend::submit`]; nothing to do where [`Transfer::push`] does it.
+    fn submit(&mut self) -> io::Result<()> {
+        Ok(())
+    }
     /// As [`Backend::wait`].
     fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()>;
 }

@@ -1,6 +1,5 @@
 //! One operation at a time, on the caller's own thread.
 
-use super::Effective;
 use super::backend::{Done, Request, Transfer};
 use super::perform::perform;
 use std::io;
@@ -13,18 +12,10 @@ pub(super) struct Psync {
 }
 
 impl Transfer for Psync {
-    fn opened(&mut self, _slot: u32, _file: RawFd, _effective: &mut Effective) {}
-
-    fn closing(&mut self, _slot: u32) {}
-
     fn push(&mut self, request: Request, file: RawFd) {
         // SAFETY: the engine holds the request's buffer and file until the request is done, and
         // `perform` is over when it returns.
         self.done.push(unsafe { perform(&request, file) });
-    }
-
-    fn submit(&mut self) -> io::Result<()> {
-        Ok(())
     }
 
     fn wait(&mut self, _min: usize, done: &mut Vec<Done>) -> io::Result<()> {

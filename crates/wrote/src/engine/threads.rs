@@ -1,6 +1,5 @@
 //! A small pool of threads: several operations at once where io_uring may not be used.
 
-use super::Effective;
 use super::backend::{Done, Request, Transfer};
 use super::perform::perform;
 use std::io;
@@ -58,17 +57,9 @@ fn work(waiting: &Mutex<Receiver<Job>>, finished: &Sender<Done>) {
 }
 
 impl Transfer for Threads {
-    fn opened(&mut self, _slot: u32, _file: RawFd, _effective: &mut Effective) {}
-
-    fn closing(&mut self, _slot: u32) {}
-
     fn push(&mut self, request: Request, file: RawFd) {
         let jobs = self.jobs.as_ref().expect("there until dropped");
         jobs.send(Job { request, file }).expect("the threads wait for jobs until dropped");
-    }
-
-    fn submit(&mut self) -> io::Result<()> {
-        Ok(())
     }
 
     fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()> {
