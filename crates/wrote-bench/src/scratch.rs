@@ -137,15 +137,6 @@ mod tests {
     use std::fs;
     use tempfile::TempDir;
 
-    /// Says that a test could not be made here; an error where everything is required.
-    fn skipped(test: &str, because: &str) {
-        assert!(
-            std::env::var_os("WROTE_REQUIRE_ALL").is_none_or(|v| v != "1"),
-            "{test}: {because}"
-        );
-        eprintln!("SKIPPED: {test}: {because}");
-    }
-
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
         entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
@@ -258,7 +249,8 @@ mod tests {
         let is_block =
             |path: &PathBuf| fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device());
         let Some(device) = devices.into_iter().find(is_block) else {
-            return skipped("a_block_device_is_refused", "there is none in /dev");
+            let test = "a_block_device_is_refused_and_a_folder_on_it_is_asked_for";
+            return skip::skip(test, "there is none in /dev");
         };
         let error = refused(&device);
         assert!(matches!(error, Error::Usage(_)));
