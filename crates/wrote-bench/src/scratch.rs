@@ -7,7 +7,6 @@ mod remove;
 pub use leftover::{Cleaned, Leftover, clean, leftovers};
 
 use crate::Error;
-use rustix::io::Errno;
 use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -121,11 +120,12 @@ pub(crate) fn check_folder(parent: &Path) -> Result<(), Error> {
 
 /// Why no folder could be made in `parent`.
 fn not_made(parent: &Path, error: &io::Error) -> Error {
-    let because = match Errno::from_io_error(error) {
-        Some(Errno::ACCESS | Errno::PERM) => "is not writable for this user".into(),
-        Some(Errno::ROFS) => "is on a read-only file system".into(),
-        Some(Errno::NOSPC) => "is on a full disk: there is no space for a folder".into(),
-        Some(Errno::DQUOT) => "is full: the user's quota is used up".into(),
+    // By its kind: tempfile's errors hide their number behind the path.
+    let because = match error.kind() {
+        io::ErrorKind::PermissionDenied => "is not writable for this user".into(),
+        io::ErrorKind::ReadOnlyFilesystem => "is on a read-only file system".into(),
+        io::ErrorKind::StorageFull => "is on a full disk: there is no space for a folder".into(),
+        io::ErrorKind::QuotaExceeded => "is full: the user's quota is used up".into(),
         _ => format!("no folder can be made in it: {error}"),
     };
     Error::Failed(format!("{}: {because}", parent.display()))
@@ -134,6 +134,7 @@ fn not_made(parent: &Path, error: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::io::Errno;
     use std::fs;
     use tempfile::TempDir;
 
