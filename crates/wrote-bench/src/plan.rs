@@ -38,6 +38,8 @@ pub(crate) struct Plan {
     pub ways: Vec<&'static Way>,
     pub runs: u32,
     pub time: Duration,
+    /// Whether the test files stay where they are.
+    pub keep: bool,
     numjobs: u32,
     stream_bs_bytes: u64,
     small_bs_bytes: u64,
@@ -63,6 +65,7 @@ impl Plan {
                 Some(_) => Duration::from_secs(24 * 3600),
                 None => RUN_TIME,
             }),
+            keep: request.keep,
             numjobs,
             stream_bs_bytes: bs("bs", request.stream_bs_bytes, STREAM_BS_BYTES)?,
             small_bs_bytes: bs("bs", request.small_bs_bytes, SMALL_BS_BYTES)?,
@@ -156,6 +159,16 @@ impl Plan {
         let runs: u64 = self.ways.iter().map(|way| self.largest_bytes(way.workload)).sum();
         let kept = self.space_bytes_max();
         runs * u64::from(self.runs) + kept + CALIBRATION_BYTES_MAX
+    }
+
+    /// The rows' indices in the order of their runs: every second round is backwards, so that no way
+    /// always follows the same one, and what drifts, drifts for all (M8).
+    pub(crate) fn order(&self) -> Vec<usize> {
+        let round = |round| {
+            let rows = 0..self.ways.len();
+            if round % 2 == 0 { rows.collect() } else { rows.rev().collect::<Vec<usize>>() }
+        };
+        (0..self.runs).flat_map(round).collect()
     }
 
     /// How many runs there are.
@@ -255,6 +268,14 @@ mod tests {
         let plan = plan(&request()).unwrap();
         assert_eq!(plan.ways.len(), WAYS.len());
         assert_eq!(plan.runs_total(), 5 * WAYS.len() as u32);
+    }
+
+    #[test]
+    fn every_second_round_is_backwards() {
+        // M8
+        let only = vec!["small/cached".into(), "small/direct-psync".into()];
+        let plan = plan(&Request { only, runs: Some(3), ..request() }).unwrap();
+        assert_eq!(plan.order(), [0, 1, 1, 0, 0, 1]);
     }
 
     #[test]
