@@ -36,6 +36,8 @@ pub const TESTS: &[Package] = &[
     package("losetup", "mount"),
     package("unshare", "util-linux"),
     package("python3", "python3"),
+    package("zsh", "zsh"),
+    package("fish", "fish"),
 ];
 
 const APT_LIMIT: Duration = Duration::from_secs(5 * 60);

@@ -39,6 +39,8 @@ pub(crate) struct Plan {
     pub ways: Vec<&'static Way>,
     pub runs: u32,
     time: Option<Duration>,
+    /// Whether the test files stay where they are.
+    pub keep: bool,
     numjobs: u32,
     stream_bs_bytes: u64,
     small_bs_bytes: u64,
@@ -63,6 +65,7 @@ impl Plan {
             ways: ways(&request.only)?,
             runs,
             time: request.time,
+            keep: request.keep,
             numjobs,
             stream_bs_bytes: bs("bs", request.stream_bs_bytes, STREAM_BS_BYTES)?,
             small_bs_bytes: bs("bs", request.small_bs_bytes, SMALL_BS_BYTES)?,
@@ -171,6 +174,16 @@ impl Plan {
         self.time.unwrap_or(RUN_TIME) + Duration::from_millis(50)
     }
 
+    /// The rows' indices in the order of their runs: every second round is backwards, so that no way
+    /// always follows the same one, and what drifts, drifts for all (M8).
+    pub(crate) fn order(&self) -> Vec<usize> {
+        let round = |round| {
+            let rows = 0..self.ways.len();
+            if round % 2 == 0 { rows.collect() } else { rows.rev().collect::<Vec<usize>>() }
+        };
+        (0..self.runs).flat_map(round).collect()
+    }
+
     /// How many runs there are.
     pub(crate) fn runs_total(&self) -> u32 {
         self.runs * self.ways.len() as u32
@@ -268,6 +281,14 @@ mod tests {
         let plan = plan(&request()).unwrap();
         assert_eq!(plan.ways.len(), WAYS.len());
         assert_eq!(plan.runs_total(), 5 * WAYS.len() as u32);
+    }
+
+    #[test]
+    fn every_second_round_is_backwards() {
+        // M8
+        let only = vec!["small/cached".into(), "small/direct-psync".into()];
+        let plan = plan(&Request { only, runs: Some(3), ..request() }).unwrap();
+        assert_eq!(plan.order(), [0, 1, 1, 0, 0, 1]);
     }
 
     #[test]

@@ -135,29 +135,25 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Runs every row in turn, every second round backwards: no way always follows the same one,
-    /// and what drifts, drifts for all (M8).
+    /// Runs every row in turn (M8).
     pub(crate) fn rounds(&mut self, observer: &mut dyn Observer) -> Result<(), Error> {
         let began = Instant::now();
         let runs = self.plan.runs_total();
-        let mut runs_done = 0;
-        for round in 0..self.plan.runs {
-            let mut order: Vec<usize> = (0..self.plan.ways.len()).collect();
-            if round % 2 == 1 {
-                order.reverse();
-            }
-            for index in order {
-                let row = self.plan.ways[index].name;
-                observer.progress(&progress(row, runs_done, runs, began));
-                self.run(index)?;
-                runs_done += 1;
-            }
+        let order = self.plan.order();
+        let writes_new = |index: &usize| self.plan.ways[*index].blocks != Blocks::Written;
+        let last_new = order.iter().rposition(writes_new);
+        for (run, index) in order.into_iter().enumerate() {
+            let way = self.plan.ways[index];
+            observer.progress(&progress(way.name, run as u32, runs, began));
+            let stays = way.blocks == Blocks::Written || self.plan.keep && last_new == Some(run);
+            self.run(index, stays)?;
         }
-        observer.progress(&progress("", runs_done, runs, began));
+        observer.progress(&progress("", runs, runs, began));
         Ok(())
     }
 
-    fn run(&mut self, index: usize) -> Result<(), Error> {
+    /// Runs a row once; its files stay, or go.
+    fn run(&mut self, index: usize, stays: bool) -> Result<(), Error> {
         let way = self.plan.ways[index];
         let job = way.job(self.sizes(way));
         let first = match (way.blocks, way.workload) {
@@ -171,7 +167,7 @@ impl<'a> Session<'a> {
             self.settle(&job, &files)?;
         }
         let measured = run::run(&job, &self.place(&files, self.plan.time(way.workload)))?;
-        if way.blocks != Blocks::Written {
+        if !stays {
             run::clear(&files, self.scratch.path())?;
         }
         self.written_bytes += measured.run.bytes;

@@ -108,10 +108,7 @@ fn judge(test: &str, documents: &[Value]) -> Option<Vec<bool>> {
         .status()
         .is_ok_and(|status| status.success());
     if !has_judge {
-        let because = "python3 has no module jsonschema";
-        let required = std::env::var_os("WROTE_REQUIRE_ALL").is_some_and(|value| value == "1");
-        assert!(!required, "{test}: {because}");
-        eprintln!("SKIPPED: {test}: {because}");
+        skip::skip(test, "python3 has no module jsonschema");
         return None;
     }
     let mut child = Command::new("python3")

@@ -71,7 +71,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", value_parser = count::<1024>, allow_hyphen_values = true)]
     pub numjobs: Option<u32>,
 
-    /// Leave the test files where they are
+    /// Leave the last test files where they are
     #[arg(long)]
     pub keep: bool,
 

@@ -5,22 +5,15 @@
 
 #![allow(dead_code, reason = "each file of tests uses a part of this")]
 
+pub use skip::skip;
+
 use std::any::Any;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-
-/// Says on stderr that a test could not run here; panics where `WROTE_REQUIRE_ALL=1` forbids that.
-pub fn skip(test: &str, reason: &str) {
-    let required = std::env::var_os("WROTE_REQUIRE_ALL").is_some_and(|value| value == "1");
-    assert!(!required, "{test} was to run, but: {reason}");
-    // Not `eprintln!`, whose text the test harness keeps to itself when a test passes.
-    let line = format!("SKIPPED: {test}: {}\n", reason.trim().replace('\n', " "));
-    std::io::stderr().write_all(line.as_bytes()).expect("stderr");
-}
 
 /// A mounted file system, unmounted when dropped.
 #[derive(Debug)]

@@ -1,0 +1,436 @@
+//! `wrote bench` and `wrote clean` as a person has them: the result on standard output, everything
+//! else on standard error, and nothing left behind.
+
+mod support;
+
+use rustix::process::Signal;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use skip::skip;
+use std::fs::{self, File, Permissions};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use support::{
+    Finished, Running, bench, findings, finish, folder, job_files, names, row, run_folders,
+    strength, wrote,
+};
+use wrote_bench::catalogue;
+use wrote_bench::result::{Document, Row, Settings};
+
+const MIB: u64 = 1 << 20;
+
+/// A run that is over at once.
+const SHORT: &str = "--only small/cached --size 64KiB --runs 1 --iodepth 1";
+/// A run that is not over before a test ends it: a flush for each of 50 times 50 000 writes.
+const LONG: &str = "--only small/fdatasync-each --size 200M --runs 50 --time 30s --iodepth 1";
+
+#[test]
+fn the_ladder_is_a_document_on_stdout_alone_and_leaves_nothing() {
+    let folder = folder();
+    let finished = finish(&mut bench(folder.path(), "--size 2MiB --runs 2 --format json"));
+    let document = finished.document();
+    let said: Vec<&str> = finished.stderr.lines().collect();
+    assert!(matches!(said[..], [line] if line.starts_with("writes at most ")), "{said:?}");
+    assert!(said[0].contains(&format!("{}/.wrote-", folder.path().display())), "{said:?}");
+    assert_eq!(names(folder.path()), [""; 0]);
+
+    assert_eq!(document.schema, "wrote.result/1");
+    assert_eq!(document.target.path, folder.path().display().to_string());
+    let rows = &document.scenarios[0].rows;
+    assert_eq!((document.scenarios.len(), document.scenarios[0].name.as_str()), (1, "ladder"));
+    let listed: Vec<&str> = catalogue().iter().map(|listed| listed.row).collect();
+    let measured: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(measured, listed);
+    for row in rows {
+        assert_measured_as_asked(row);
+    }
+    for workload in ["stream", "small"] {
+        let of_workload = rows.iter().filter(|row| row.workload == workload);
+        assert!(of_workload.map(|row| strength(&row.survives)).is_sorted(), "{workload}");
+    }
+    device_saw_what_was_written_directly(&document);
+}
+
+/// 2 runs of 2 MiB each, whole, and with the settings in effect (M6).
+fn assert_measured_as_asked(row: &Row) {
+    let listed = catalogue().into_iter().find(|listed| listed.row == row.name).expect("listed");
+    assert!(strength(&row.survives) <= strength(listed.survives.as_str()), "{row:?}");
+    assert_eq!((row.runs.len(), row.bytes_per_run), (2, 2 * MIB), "{row:?}");
+    let (asked, effective) = (&row.settings.asked, &row.settings.effective);
+    assert_eq!(row.latency_ns.count, 2 * 2 * MIB / effective.bs_bytes, "{row:?}");
+    for run in &row.runs {
+        assert_eq!(run.bytes, 2 * MIB, "{row:?}");
+        assert!(run.elapsed_s > 0.0 && run.throughput_bytes_per_s > 0.0, "{row:?}");
+        assert!((1..=asked.iodepth).contains(&run.iodepth_reached), "{row:?}");
+    }
+    let deepest = row.runs.iter().map(|run| run.iodepth_reached).max();
+    assert_eq!(Some(effective.iodepth), deepest, "{row:?}");
+    let latency = &row.latency_ns;
+    let percentiles =
+        [latency.min, latency.p50, latency.p90, latency.p95, latency.p99, latency.p99_9];
+    assert!(percentiles.is_sorted() && latency.p99_9 <= latency.max, "{row:?}");
+    // What is not as it was asked has a reason; what is, has none.
+    let as_reached = Settings { iodepth: asked.iodepth, ring_flags: None, ..effective.clone() };
+    assert_eq!(as_reached == *asked, row.settings.fallbacks.is_empty(), "{row:?}");
+}
+
+/// Others may write at the same time, so there is no upper bound (M7).
+fn device_saw_what_was_written_directly(document: &Document) {
+    let rows = document.scenarios[0].rows.iter().filter(|row| row.settings.effective.direct);
+    for row in rows {
+        for run in &row.runs {
+            let Some(device_bytes) = run.device_written_bytes else {
+                let test = "the_ladder_is_a_document_on_stdout_alone_and_leaves_nothing";
+                return skip(test, "the build is on no device that counts");
+            };
+            assert!(device_bytes as f64 >= 0.98 * run.bytes as f64, "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn csv_has_a_line_for_each_run() {
+    let folder = folder();
+    let more = "--only small/cached,stream/cached --size 1MiB --runs 2 --iodepth 1 --format csv";
+    let finished = finish(&mut bench(folder.path(), more));
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    let mut lines = csv::Reader::from_reader(finished.stdout.as_bytes());
+    let header = lines.headers().unwrap().clone();
+    let named = |name: &str| header.iter().position(|known| known == name);
+    let columns =
+        ["row", "run", "bytes", "throughput_bytes_per_s"].map(|name| named(name).unwrap());
+    let records: Vec<csv::StringRecord> = lines.records().map(Result::unwrap).collect();
+    let told: Vec<[&str; 3]> =
+        records.iter().map(|record| [0, 1, 2].map(|index| &record[columns[index]])).collect();
+    let bytes = &MIB.to_string();
+    let (stream, small) = ("stream/cached", "small/cached");
+    let runs =
+        [[stream, "1", bytes], [stream, "2", bytes], [small, "1", bytes], [small, "2", bytes]];
+    assert_eq!(told, runs);
+    assert!(records.iter().all(|record| record[columns[3]].parse::<f64>().unwrap() > 0.0));
+}
+
+#[test]
+fn markdown_and_the_table_show_every_way() {
+    let folder = folder();
+    let ladder = |format: &str| {
+        let more = format!("--size 1MiB --runs 1 --iodepth 4 --format {format}");
+        let finished = finish(bench(folder.path(), &more).env("COLUMNS", "140"));
+        assert_eq!(finished.code(), Some(0), "{finished:?}");
+        assert!(!finished.stdout.contains('\x1b'), "{}", finished.stdout);
+        finished.stdout
+    };
+    let (markdown, table) = (ladder("markdown"), ladder("table"));
+    let is_row = |line: &&str| line.starts_with('|') && line.ends_with('|');
+    let rows: Vec<&str> = markdown.lines().filter(is_row).collect();
+    for listed in catalogue() {
+        assert!(rows.iter().any(|row| row.contains(listed.way)), "{}: {markdown}", listed.way);
+        let shows = |line: &str| line.starts_with(listed.way) && line.contains("B/s");
+        assert!(table.lines().any(shows), "{}: {table}", listed.way);
+    }
+    assert!(table.contains("Advice") && table.contains("For streaming"), "{table}");
+}
+
+#[test]
+fn an_output_file_holds_the_result_and_is_replaced_only_by_force() {
+    // W7
+    let (folder, results) = (folder(), folder());
+    let file = results.path().join("result.json");
+    let write = |more: &str| {
+        let mut command = bench(folder.path(), &format!("{SHORT} --format json {more}"));
+        finish(command.arg("--output").arg(&file))
+    };
+    let read = || serde_json::from_slice::<Document>(&fs::read(&file).unwrap()).unwrap();
+    let finished = write("");
+    assert_eq!((finished.code(), finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
+    let document = read();
+    assert_eq!(document.command.last().unwrap(), file.to_str().unwrap());
+    assert_eq!(row(&document, "small/cached").bytes_per_run, 64 << 10);
+
+    let before = (fs::read(&file).unwrap(), fs::metadata(&file).unwrap().ino());
+    let refused = write("");
+    assert_eq!(refused.code(), Some(2));
+    assert!(refused.complaint().contains("--force"), "{refused:?}");
+    assert_eq!((fs::read(&file).unwrap(), fs::metadata(&file).unwrap().ino()), before);
+
+    assert_eq!(write("--force").code(), Some(0));
+    assert!(read().command.contains(&"--force".to_owned()));
+    assert_eq!(names(results.path()), ["result.json"]);
+    assert_eq!(names(folder.path()), [""; 0]);
+}
+
+#[test]
+fn colour_is_for_a_terminal_where_nobody_said_no() {
+    let folder = folder();
+    let shown = |no_color: Option<&str>| {
+        let mut command = bench(folder.path(), SHORT);
+        command.env("TERM", "xterm").envs(no_color.map(|value| ("NO_COLOR", value)));
+        on_a_terminal(command)
+    };
+    let coloured = match shown(None) {
+        Ok(text) => text,
+        Err(reason) => {
+            return skip("colour_is_for_a_terminal_where_nobody_said_no", &reason.to_string());
+        }
+    };
+    assert!(coloured.contains('\x1b') && coloured.contains("THROUGHPUT"), "{coloured}");
+    let plain = shown(Some("1")).unwrap();
+    assert!(!plain.contains('\x1b') && plain.contains("THROUGHPUT"), "{plain}");
+    let piped = finish(bench(folder.path(), SHORT).env("TERM", "xterm"));
+    assert_eq!(piped.code(), Some(0), "{piped:?}");
+    assert!(!piped.stdout.contains('\x1b') && !piped.stderr.contains('\x1b'), "{piped:?}");
+}
+
+/// What a command that ends well shows on a terminal.
+fn on_a_terminal(mut command: Command) -> rustix::io::Result<String> {
+    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+    grantpt(&screen)?;
+    unlockpt(&screen)?;
+    let name = ptsname(&screen, Vec::new())?;
+    let name = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
+    let end = File::options().read(true).write(true).open(name).expect("the terminal's other end");
+    let run = Running::start(command.stdout(end));
+    // With it goes our hold on the other end: the screen is at its end when the run is.
+    drop(command);
+    let reader = std::thread::spawn(move || {
+        let (mut text, mut screen) = (Vec::new(), File::from(screen));
+        // Where the other end has no user left, reading is an error (EIO).
+        let _ = screen.read_to_end(&mut text);
+        String::from_utf8(text).expect("the screen shows text")
+    });
+    let finished = run.finish();
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    Ok(reader.join().expect("the screen was read"))
+}
+
+#[test]
+fn a_signal_ends_a_run_with_one_line_and_nothing_left() {
+    let test = "a_signal_ends_a_run_with_one_line_and_nothing_left";
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        if is_ignored(signal) {
+            skip(test, &format!("{signal:?} is ignored by whoever started the tests"));
+            continue;
+        }
+        let folder = folder();
+        let mut run = Running::start(&mut bench(folder.path(), LONG));
+        run.until_it_writes(folder.path());
+        run.send(signal);
+        let finished = run.finish();
+        assert_eq!((finished.code(), finished.stdout.as_str()), (Some(code), ""), "{finished:?}");
+        let said: Vec<&str> = finished.stderr.lines().collect();
+        let is_told = matches!(said[..], [announced, "wrote: interrupted"]
+            if announced.starts_with("writes at most "));
+        assert!(is_told, "{said:?}");
+        assert_eq!(names(folder.path()), [""; 0]);
+    }
+}
+
+/// Whether a child of this process would ignore the signal, as under `nohup`.
+fn is_ignored(signal: Signal) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal.as_raw() - 1) & 1 == 1
+}
+
+#[test]
+fn a_signal_at_any_moment_leaves_nothing() {
+    for moment_ms in [0, 1, 2, 4, 8, 16, 32, 64, 128] {
+        let folder = folder();
+        let mut run = Running::start(&mut bench(folder.path(), "--only ladder --size 8MiB"));
+        std::thread::sleep(Duration::from_millis(moment_ms));
+        run.send(Signal::TERM);
+        let finished = run.finish();
+        // Before the program listens, the signal itself ends it.
+        let is_ended = finished.code() == Some(143) || finished.signal() == Some(15);
+        assert!(is_ended && finished.stdout.is_empty(), "{finished:?}");
+        assert_eq!(names(folder.path()), [""; 0], "after {moment_ms} ms");
+    }
+}
+
+#[test]
+fn a_killed_run_leaves_one_folder_at_most_of_which_the_next_run_tells_and_which_clean_removes() {
+    for moment_ms in [0, 2, 5, 10, 20, 50, 100, 200, 400] {
+        let folder = folder();
+        let precious = folder.path().join("precious");
+        fs::write(&precious, "data").unwrap();
+        let mut run = Running::start(&mut bench(folder.path(), "--only ladder --size 8MiB"));
+        std::thread::sleep(Duration::from_millis(moment_ms));
+        run.send(Signal::KILL);
+        assert_eq!(run.finish().signal(), Some(9));
+        let left = run_folders(folder.path());
+        assert!(left.len() <= 1, "after {moment_ms} ms: {left:?}");
+        next_run_tells(folder.path(), &left);
+        let cleaned = finish(wrote(&["clean"]).arg(folder.path()));
+        let told: Vec<&str> = cleaned.stdout.lines().collect();
+        match left.first() {
+            Some(left) => {
+                let removed = format!("removed {} (", left.display());
+                assert!(matches!(told[..], [line] if line.starts_with(&removed)), "{cleaned:?}");
+            }
+            None => assert_eq!(told, ["nothing to clean"]),
+        }
+        assert_eq!((cleaned.code(), cleaned.stderr.as_str()), (Some(0), ""));
+        assert_eq!(names(folder.path()), ["precious"]);
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "data");
+    }
+}
+
+/// Asserts that a run measures, and names what a killed one left and what removes it.
+fn next_run_tells(parent: &Path, left: &[PathBuf]) {
+    let next = finish(&mut bench(parent, &format!("{SHORT} --format json")));
+    let document = next.document();
+    assert_eq!(findings(&document).contains(&"leftovers"), !left.is_empty(), "{document:?}");
+    let notes: Vec<&str> =
+        next.stderr.lines().filter(|line| line.starts_with("wrote: note: ")).collect();
+    assert_eq!(notes.len(), left.len(), "{next:?}");
+    for (note, left) in notes.iter().zip(left) {
+        assert!(note.contains(left.to_str().unwrap()), "{note}");
+        assert!(note.contains(&format!("`wrote clean {}`", parent.display())), "{note}");
+    }
+    assert_eq!(run_folders(parent), left);
+}
+
+#[test]
+fn the_folder_of_a_living_run_is_neither_cleaned_nor_called_a_leftover() {
+    let folder = folder();
+    let mut run = Running::start(&mut bench(folder.path(), LONG));
+    let its = run.until_it_writes(folder.path());
+    let cleaned = finish(wrote(&["clean"]).arg(folder.path()));
+    assert_eq!(cleaned.stdout, format!("kept {}: its run still lives\n", its.display()));
+    assert_eq!((cleaned.code(), cleaned.stderr.as_str()), (Some(0), ""));
+    next_run_tells_of_nothing(folder.path());
+    assert!(!run.is_over() && its.join("lock").exists());
+    run.send(Signal::TERM);
+    assert_eq!(run.finish().code(), Some(143));
+    assert_eq!(names(folder.path()), [""; 0]);
+}
+
+fn next_run_tells_of_nothing(parent: &Path) {
+    let next = finish(&mut bench(parent, &format!("{SHORT} --format json")));
+    assert!(!findings(&next.document()).contains(&"leftovers"), "{next:?}");
+    assert!(!next.stderr.contains("note"), "{next:?}");
+}
+
+#[test]
+fn what_is_kept_is_whole_and_its_place_is_told() {
+    for (rows, files) in [
+        ("small/cached", vec!["job-0.data"]),
+        ("small/cached,small/direct-io_uring-overwrite", vec!["job-0.data", "job-2000.data"]),
+    ] {
+        let folder = folder();
+        let more = format!("--only {rows} --size 1MiB --runs 2 --keep --format json");
+        let finished = finish(&mut bench(folder.path(), &more));
+        finished.document();
+        let kept = run_folders(folder.path());
+        assert_eq!(kept.len(), 1, "{kept:?}");
+        let note = format!("wrote: note: the test files are in {}", kept[0].display());
+        assert!(finished.stderr.lines().any(|line| line == note), "{finished:?}");
+        assert_eq!(names(&kept[0]), files, "{rows}");
+        for file in job_files(&kept[0]) {
+            assert_eq!(fs::metadata(&file).unwrap().len(), MIB, "{}", file.display());
+        }
+        // It is the user's now.
+        next_run_tells_of_nothing(folder.path());
+        assert_eq!(finish(wrote(&["clean"]).arg(folder.path())).stdout, "nothing to clean\n");
+        assert_eq!(job_files(&kept[0]).len(), files.len());
+    }
+}
+
+#[test]
+fn a_path_that_is_no_folder_is_refused() {
+    let folder = folder();
+    let file = folder.path().join("file");
+    fs::write(&file, "theirs").unwrap();
+    let missing = folder.path().join("missing");
+    for (path, because) in [
+        (&missing, "does not exist"),
+        (&file, "is a file; give the folder to write in"),
+        (&file.join("below"), "a part of it is a file"),
+        (&PathBuf::from("/dev/null"), "is not a folder; give the folder to write in"),
+    ] {
+        let refused = finish(&mut bench(path, SHORT));
+        assert_eq!(refused.code(), Some(2), "{refused:?}");
+        assert_eq!(refused.complaint(), format!("wrote: {}: {because}", path.display()));
+    }
+    assert_eq!(names(folder.path()), ["file"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "theirs");
+}
+
+#[test]
+fn a_block_device_is_refused_and_a_folder_on_it_is_asked_for() {
+    let is_block =
+        |path: &PathBuf| fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device());
+    let Some(device) =
+        names(Path::new("/dev")).iter().map(|n| Path::new("/dev").join(n)).find(is_block)
+    else {
+        let test = "a_block_device_is_refused_and_a_folder_on_it_is_asked_for";
+        return skip(test, "there is none in /dev");
+    };
+    let refused = finish(&mut bench(&device, SHORT));
+    assert_eq!(refused.code(), Some(2), "{refused:?}");
+    assert!(refused.complaint().contains("is a block device"), "{refused:?}");
+    assert!(refused.complaint().ends_with("give a folder on it"), "{refused:?}");
+}
+
+#[test]
+fn a_folder_that_is_not_writable_is_refused() {
+    const NOBODY: u32 = 65534;
+    let folder = folder();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o555)).unwrap();
+    let as_who_may_not = |command: &mut Command| {
+        // Root may write everywhere.
+        if rustix::process::geteuid().is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+    };
+    let mut version = wrote(&["--version"]);
+    as_who_may_not(&mut version);
+    if let Err(error) = version.output() {
+        let test = "a_folder_that_is_not_writable_is_refused";
+        return skip(test, &format!("another user cannot run the program: {error}"));
+    }
+    let mut command = bench(folder.path(), SHORT);
+    as_who_may_not(&mut command);
+    let refused = finish(&mut command);
+    assert_eq!(refused.code(), Some(1), "{refused:?}");
+    let line = format!("wrote: {}: is not writable for this user", folder.path().display());
+    assert_eq!(refused.complaint(), line);
+    assert_eq!(names(folder.path()), [""; 0]);
+}
+
+#[test]
+fn an_unknown_row_is_answered_with_the_near_one() {
+    let line = refusal("--only small/cahced", 2);
+    assert!(line.contains("\"small/cahced\"") && line.ends_with("did you mean 'small/cached'?"));
+    let line = refusal("--only laddre,small", 2);
+    assert!(line.ends_with("did you mean 'ladder'?"), "{line}");
+}
+
+#[test]
+fn sizes_that_cannot_be_measured_are_refused() {
+    for (size, because) in [
+        ("0", "must be more than 0"),
+        ("10Q", "unknown unit \"Q\""),
+        ("-5", "can't be negative"),
+        ("1000", "less than one write"),
+    ] {
+        let line = refusal(&format!("--size {size}"), 2);
+        assert!(line.contains(size) && line.contains(because), "{line}");
+    }
+    let line = refusal("--size 1000T", 1);
+    assert!(line.contains("stays free"), "{line}");
+}
+
+/// The one line about arguments with which nothing is measured, and nothing made.
+fn refusal(more: &str, code: i32) -> String {
+    let folder = folder();
+    let refused: Finished = finish(&mut bench(folder.path(), more));
+    assert_eq!(refused.code(), Some(code), "{more}: {refused:?}");
+    assert_eq!(names(folder.path()), [""; 0]);
+    refused.complaint().to_owned()
+}
