@@ -31,7 +31,7 @@ const LONG: &str = "--only small/fdatasync-each --size 200M --runs 50 --time 30s
 #[test]
 fn the_ladder_is_a_document_on_stdout_alone_and_leaves_nothing() {
     let folder = folder();
-    let finished = finish(&mut bench(folder.path(), "--size 2MiB --runs 2 --format json"));
+    let finished = finish(&mut bench(folder.path(), "--size 2MiB --time 60s --runs 2 --format json"));
     let document = finished.document();
     let said: Vec<&str> = finished.stderr.lines().collect();
     assert!(matches!(said[..], [line] if line.starts_with("writes at most ")), "{said:?}");
@@ -323,7 +323,7 @@ fn what_is_kept_is_whole_and_its_place_is_told() {
         ("small/cached,small/direct-io_uring-overwrite", vec!["job-0.data", "job-2000.data"]),
     ] {
         let folder = folder();
-        let more = format!("--only {rows} --size 1MiB --runs 2 --keep --format json");
+        let more = format!("--only {rows} --size 1MiB --time 60s --runs 2 --keep --format json");
         let finished = finish(&mut bench(folder.path(), &more));
         finished.document();
         let kept = run_folders(folder.path());
