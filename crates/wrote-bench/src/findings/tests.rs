@@ -162,6 +162,9 @@ fn rows_whose_runs_differ_much_are_listed() {
     let rows = [wild, direct()];
     let finding = found(&evidence(&target, &rows), "noisy").unwrap();
     assert_eq!(finding.evidence["rows"], json!(["stream/cached"]));
+    let two = [direct(), row("stream/cached", "process-crash", &[1.0e9, 4.0e9])];
+    let finding = found(&evidence(&target, &two), "noisy").unwrap();
+    assert!(finding.text.contains("(up to \u{b1}>999 %)"), "{}", finding.text);
     let calm = [direct(), row("stream/cached", "process-crash", &[5.0e8])];
     assert!(found(&evidence(&target, &calm), "noisy").is_none());
 }

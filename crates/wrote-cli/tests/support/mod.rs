@@ -113,6 +113,15 @@ impl Running {
         self.until("a job's file", || run_folders(parent).into_iter().find(is_written))
     }
 
+    /// Does something again and again until the run is over.
+    pub fn while_it_runs(&mut self, mut again: impl FnMut()) {
+        while !self.is_over() {
+            assert!(Instant::now() < self.deadline, "the program does not end");
+            again();
+            std::thread::sleep(TICK);
+        }
+    }
+
     /// Sends a signal, unless it is over.
     pub fn send(&mut self, signal: Signal) {
         // Not waited for, so the number is still its own, even where it has ended meanwhile.

@@ -1,0 +1,190 @@
+//! `wrote bench` on file systems that are full, read-only, in memory, stacked, or not ext4. All need
+//! root.
+
+#[path = "../../wrote/tests/support/mod.rs"]
+mod filesystems;
+mod support;
+
+use filesystems::{Mounted, skip};
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use rustix::io::Errno;
+use std::fs::File;
+use std::path::Path;
+use support::{Running, bench, findings, finish, names, row, strength};
+use wrote_bench::result::Document;
+use wrote_bench::units::parse_size;
+
+const MIB: u64 = 1 << 20;
+
+/// The rows of which this is about: unflushed, in place, and flushed.
+const SOME: &str = "--only stream/cached,stream/direct-io_uring-overwrite,small/o_dsync-each,\
+                    small/direct-o_dsync-each-overwrite --size 4MiB --runs 1 --format json";
+
+/// What `mount` made, or a line about why the test could not run.
+fn or_skip(test: &str, mounted: Result<Mounted, String>) -> Option<Mounted> {
+    mounted.map_err(|reason| skip(test, &reason)).ok()
+}
+
+/// Measures some rows on a file system on which every one of them works.
+fn measured(mounted: &Mounted) -> Document {
+    let before = names(mounted.path());
+    let document = finish(&mut bench(mounted.path(), SOME)).document();
+    assert_eq!(names(mounted.path()), before);
+    let rows = &document.scenarios[0].rows;
+    assert_eq!(rows.len(), 4);
+    assert!(rows.iter().all(|row| row.bytes_per_run == 4 * MIB), "{rows:?}");
+    document
+}
+
+fn survives<'a>(document: &'a Document, name: &str) -> &'a str {
+    &row(document, name).survives
+}
+
+/// Gives blocks to a file of the test's own until the file system has none left but `free_bytes`.
+fn fill(folder: &Path, free_bytes: u64) {
+    let mut options = File::options();
+    let file = options.append(true).create(true).open(folder.join("filler")).unwrap();
+    let mut piece = 16 * MIB;
+    while piece >= 4096 {
+        let stat = statvfs(folder).unwrap();
+        // Root may also use what is reserved for it.
+        if stat.f_bfree * stat.f_frsize < free_bytes + piece {
+            piece /= 2;
+            continue;
+        }
+        let end = file.metadata().unwrap().len();
+        match fallocate(&file, FallocateFlags::empty(), end, piece) {
+            Ok(()) | Err(Errno::INTR) => {}
+            Err(Errno::NOSPC) => piece /= 2,
+            Err(errno) => panic!("fallocate: {errno}"),
+        }
+    }
+}
+
+#[test]
+fn a_nearly_full_disk_is_refused_and_what_stays_free_is_told() {
+    let test = "a_nearly_full_disk_is_refused_and_what_stays_free_is_told";
+    let Some(mounted) = or_skip(test, Mounted::image("ext4", 64 * MIB)) else { return };
+    fill(mounted.path(), 6 * MIB);
+    let before = names(mounted.path());
+    let refused = finish(&mut bench(mounted.path(), ""));
+    assert_eq!(refused.code(), Some(1), "{refused:?}");
+    let line = refused.complaint();
+    assert!(line.contains("stays free") && line.ends_with("Free some space first"), "{line}");
+    assert_eq!(names(mounted.path()), before);
+}
+
+#[test]
+fn a_disk_too_small_for_the_size_is_refused_with_one_that_works() {
+    let test = "a_disk_too_small_for_the_size_is_refused_with_one_that_works";
+    let Some(mounted) = or_skip(test, Mounted::image("ext4", 64 * MIB)) else { return };
+    let before = names(mounted.path());
+    let refused = finish(&mut bench(mounted.path(), "--only stream --runs 1 --size 200M"));
+    assert_eq!(refused.code(), Some(1), "{refused:?}");
+    let line = refused.complaint();
+    assert!(line.contains("would leave nothing free"), "{line}");
+    let (_, rest) = line.split_once("Use --size ").expect("a size is recommended");
+    let size = rest.split(' ').next().unwrap();
+    assert!(parse_size(size).unwrap() < 64 * MIB, "{line}");
+    let more = format!("--only stream --runs 1 --size {size} --format json");
+    finish(&mut bench(mounted.path(), &more)).document();
+    assert_eq!(names(mounted.path()), before);
+}
+
+#[test]
+fn a_read_only_file_system_is_refused() {
+    let test = "a_read_only_file_system_is_refused";
+    let Some(mounted) = or_skip(test, Mounted::image("ext4", 64 * MIB)) else { return };
+    if let Err(reason) = mounted.make_read_only() {
+        return skip(test, &reason);
+    }
+    let refused = finish(&mut bench(mounted.path(), "--size 4M"));
+    assert_eq!(refused.code(), Some(1), "{refused:?}");
+    let line = format!("wrote: {}: is on a read-only file system", mounted.path().display());
+    assert_eq!(refused.complaint(), line);
+}
+
+#[test]
+fn a_file_system_in_memory_works_and_survives_no_more_than_the_process() {
+    let test = "a_file_system_in_memory_works_and_survives_no_more_than_the_process";
+    let Some(mounted) = or_skip(test, Mounted::tmpfs(64 * MIB)) else { return };
+    let document = measured(&mounted);
+    let found = findings(&document);
+    assert!(found.contains(&"no-block-device"), "{found:?}");
+    assert!(document.target.device.is_none() && document.target.no_device_because.is_some());
+    for row in &document.scenarios[0].rows {
+        assert_eq!(row.survives, "process-crash", "{row:?}");
+        assert!(row.runs.iter().all(|run| run.device_written_bytes.is_none()), "{row:?}");
+    }
+}
+
+#[test]
+fn an_overlay_is_measured_on_the_device_below() {
+    let test = "an_overlay_is_measured_on_the_device_below";
+    let overlay = Mounted::image("ext4", 64 * MIB).and_then(Mounted::overlay);
+    let Some(mounted) = or_skip(test, overlay) else { return };
+    let document = measured(&mounted);
+    assert_eq!(document.target.filesystem, "overlay");
+    let device = document.target.device.as_ref().expect("a device");
+    assert!(device.name.starts_with("loop"), "{device:?}");
+    assert!(!findings(&document).contains(&"no-block-device"));
+    assert_eq!(survives(&document, "small/o_dsync-each"), "power-loss");
+}
+
+#[test]
+fn xfs_writes_in_place() {
+    let Some(mounted) = or_skip("xfs_writes_in_place", Mounted::image("xfs", 320 * MIB)) else {
+        return;
+    };
+    let document = measured(&mounted);
+    assert_eq!(document.target.filesystem, "xfs");
+    assert_eq!(survives(&document, "stream/cached"), "process-crash");
+    assert_eq!(survives(&document, "stream/direct-io_uring-overwrite"), "os-crash");
+    assert_eq!(survives(&document, "small/o_dsync-each"), "power-loss");
+}
+
+#[test]
+fn btrfs_writes_elsewhere_so_that_only_a_flush_survives_the_kernel() {
+    let test = "btrfs_writes_elsewhere_so_that_only_a_flush_survives_the_kernel";
+    let Some(mounted) = or_skip(test, Mounted::image("btrfs", 256 * MIB)) else { return };
+    let document = measured(&mounted);
+    assert_eq!(document.target.filesystem, "btrfs");
+    assert_eq!(survives(&document, "stream/direct-io_uring-overwrite"), "process-crash");
+    assert_eq!(survives(&document, "small/o_dsync-each"), "power-loss");
+}
+
+#[test]
+fn no_flush_survives_a_power_loss_where_barriers_are_off() {
+    let test = "no_flush_survives_a_power_loss_where_barriers_are_off";
+    let mounted = Mounted::image_with("ext4", 64 * MIB, "barrier=0");
+    let Some(mounted) = or_skip(test, mounted) else { return };
+    let document = measured(&mounted);
+    for row in &document.scenarios[0].rows {
+        assert!(strength(&row.survives) <= strength("os-crash"), "{row:?}");
+    }
+    assert_eq!(survives(&document, "small/o_dsync-each"), "os-crash");
+    assert_eq!(survives(&document, "small/direct-o_dsync-each-overwrite"), "os-crash");
+}
+
+#[test]
+fn a_disk_that_others_fill_meanwhile_ends_the_run_and_leaves_nothing() {
+    let test = "a_disk_that_others_fill_meanwhile_ends_the_run_and_leaves_nothing";
+    // Blocks are taken by each write, or by fallocate before the first.
+    for row in ["small/fdatasync-each", "small/direct-psync"] {
+        let Some(mounted) = or_skip(test, Mounted::image("ext4", 256 * MIB)) else { return };
+        let before = names(mounted.path());
+        let more = format!("--only {row} --size 100M --runs 1000 --time 5s --iodepth 1");
+        let mut run = Running::start(&mut bench(mounted.path(), &more));
+        run.until_it_writes(mounted.path());
+        // Again, because a run whose file was whole gives its blocks back, and the next takes them.
+        run.while_it_runs(|| fill(mounted.path(), 0));
+        let finished = run.finish();
+        assert_eq!((finished.code(), finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
+        let said: Vec<&str> = finished.stderr.lines().collect();
+        assert_eq!(said.len(), 2, "{said:?}");
+        let line = said[1];
+        assert!(line.starts_with("wrote: ") && line.contains("No space left on device"), "{line}");
+        std::fs::remove_file(mounted.path().join("filler")).unwrap();
+        assert_eq!(names(mounted.path()), before);
+    }
+}
