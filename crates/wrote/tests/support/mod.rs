@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// A mounted file system, unmounted when dropped.
@@ -118,7 +119,7 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         // Lazily as the last resort: then the mount goes with its last user.
         let point = self.point.as_os_str();
-        if run("umount", &[point]).is_err()
+        if persistently("umount", &[point]).is_err()
             && let Err(reason) = run("umount", &[OsStr::new("-l"), point])
         {
             // What is still mounted must not be emptied along with the folder.
@@ -167,6 +168,9 @@ impl Loop {
         let node = self.node.as_os_str();
         let (start, sectors) = ((start_bytes / 512).to_string(), (size_bytes / 512).to_string());
         let place = [OsStr::new("1"), OsStr::new(&start), OsStr::new(&sectors)];
+        // The device was free when it was attached: a partition that it has was left by a test that
+        // was killed, and is in the way. Mostly there is none.
+        let _ = run("delpart", &[node, OsStr::new("1")]);
         run("addpart", &[&[node], &place[..]].concat())?;
         self.partitioned = true;
         let partition = PathBuf::from(format!("{}p1", self.node.display()));
@@ -181,7 +185,7 @@ impl Drop for Loop {
     fn drop(&mut self) {
         let node = self.node.as_os_str();
         if self.partitioned
-            && let Err(reason) = run("delpart", &[node, OsStr::new("1")])
+            && let Err(reason) = persistently("delpart", &[node, OsStr::new("1")])
         {
             eprintln!("{reason}");
         }
@@ -207,6 +211,18 @@ pub fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> Result<String, St
         }
         Err(error) => Err(format!("{program}: {error}")),
     }
+}
+
+/// Runs a command until it succeeds, for some two seconds. A process that another test is just
+/// starting may hold copies of our open files for a moment, and what they lie on is busy meanwhile.
+fn persistently(program: &str, arguments: &[&OsStr]) -> Result<String, String> {
+    for _ in 0..40 {
+        if let Ok(said) = run(program, arguments) {
+            return Ok(said);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    run(program, arguments)
 }
 
 /// Makes a file system over what the nodes held: they are the test's own.
