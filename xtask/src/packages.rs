@@ -36,6 +36,7 @@ pub const TESTS: &[Package] = &[
     package("losetup", "mount"),
     package("unshare", "util-linux"),
     package("python3", "python3"),
+    package("jsonschema", "python3-jsonschema"),
     package("zsh", "zsh"),
     package("fish", "fish"),
 ];

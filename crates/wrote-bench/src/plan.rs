@@ -29,7 +29,7 @@ const STREAM_SIZE_BYTES_MAX: u64 = 1 << 30;
 /// The most that a run of small writes writes.
 const SMALL_SIZE_BYTES_MAX: u64 = 128 << 20;
 /// The most that the calibration writes.
-pub(crate) const CALIBRATION_BYTES_MAX: u64 = 256 << 20;
+const CALIBRATION_BYTES_MAX: u64 = 256 << 20;
 /// How long the calibration takes at most.
 pub(crate) const CALIBRATION_TIME: Duration = Duration::from_millis(250);
 
@@ -146,17 +146,22 @@ impl Plan {
 
     /// The most that lies in the folder at any time.
     pub(crate) fn space_bytes_max(&self) -> u64 {
-        let kinds = [Workload::Stream, Workload::Small];
-        let kept = kinds.iter().filter(|w| self.overwrites(**w)).map(|w| self.largest_bytes(*w));
         let one = self.ways.iter().map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
-        kept.sum::<u64>() + one
+        self.settled_bytes_max() + one
+    }
+
+    /// The files that are written over by every round.
+    fn settled_bytes_max(&self) -> u64 {
+        let kinds = [Workload::Stream, Workload::Small];
+        kinds.iter().filter(|w| self.overwrites(**w)).map(|w| self.largest_bytes(*w)).sum()
     }
 
     /// The most that is written in all.
     pub(crate) fn written_bytes_max(&self) -> u64 {
         let runs: u64 = self.ways.iter().map(|way| self.largest_bytes(way.workload)).sum();
-        let kept = self.space_bytes_max();
-        runs * u64::from(self.runs) + kept + CALIBRATION_BYTES_MAX
+        let settled = self.settled_bytes_max();
+        let calibration = if self.needs_calibration() { self.calibration().size_bytes } else { 0 };
+        runs * u64::from(self.runs) + settled + calibration
     }
 
     /// Where a run is cut off. A stream of a size that was asked for is written whole; small writes

@@ -92,10 +92,13 @@ struct Ready<'a> {
 }
 
 fn work(job: &Job, path: &Path, place: &Place, barrier: &Barrier) -> Result<Part, Error> {
-    let ready = make_ready(job, path, place);
+    let ready = or_panicked(|| make_ready(job, path, place));
     barrier.wait();
     barrier.wait();
-    let written = ready.and_then(|mut ready| Ok((ready.worker.write()?, ready)));
+    let written = or_panicked(|| {
+        let mut ready = ready?;
+        Ok((ready.worker.write()?, ready))
+    });
     barrier.wait();
     barrier.wait();
     let (written, Ready { worker, blocks, mut fallbacks }) = written?;
@@ -107,6 +110,12 @@ fn work(job: &Job, path: &Path, place: &Place, barrier: &Barrier) -> Result<Part
     }));
     let direct = engine.is_direct(worker.file);
     Ok(Part { written, effective: engine.effective().clone(), direct, blocks, fallbacks })
+}
+
+/// A thread that panicked would leave the others waiting for it at the barrier.
+fn or_panicked<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(Error::Failed("a thread of the run panicked: see above".into())))
 }
 
 fn make_ready<'a>(job: &'a Job, path: &Path, place: &'a Place) -> Result<Ready<'a>, Error> {
@@ -209,4 +218,87 @@ pub(crate) fn clear(files: &[PathBuf], folder: &Path) -> Result<(), Error> {
     // A folder that can't be flushed (some FUSE) has nothing to let go of.
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Flush;
+    use wrote::Ioengine;
+
+    fn job(numjobs: u32, blocks: Blocks) -> Job {
+        Job {
+            ioengine: Ioengine::IoUring,
+            direct: true,
+            bs_bytes: 4096,
+            size_bytes: 64 * 4096 * u64::from(numjobs),
+            iodepth: 4,
+            numjobs,
+            flush: Flush::FdatasyncAtEnd,
+            blocks,
+        }
+    }
+
+    fn in_folder(job: &Job, folder: &Path, stop: &Stop) -> Result<Measured, Error> {
+        let files: Vec<PathBuf> =
+            (0..job.numjobs).map(|number| folder.join(format!("job-{number}.data"))).collect();
+        run(job, &Place { files: &files, device: None, time: Duration::from_secs(3600), stop })
+    }
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
+    }
+
+    #[test]
+    fn every_thread_writes_a_file_of_its_own_and_all_of_them_are_counted() {
+        for blocks in [Blocks::New, Blocks::Allocated] {
+            let folder = folder();
+            let job = job(3, blocks);
+            let measured = in_folder(&job, folder.path(), &Stop::new()).unwrap();
+            assert_eq!(measured.run.bytes, job.size_bytes);
+            assert_eq!(measured.latencies.len(), 3 * 64);
+            assert!((1..=4).contains(&measured.effective.iodepth));
+            for number in 0..3 {
+                let file = folder.path().join(format!("job-{number}.data"));
+                assert_eq!(file.metadata().unwrap().len(), job.file_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_that_were_written_are_written_over_in_a_file_of_the_same_length() {
+        let folder = folder();
+        in_folder(&job(1, Blocks::Allocated), folder.path(), &Stop::new()).unwrap();
+        let file = folder.path().join("job-0.data");
+        let before = std::fs::read(&file).unwrap();
+        in_folder(&job(1, Blocks::Written), folder.path(), &Stop::new()).unwrap();
+        let after = std::fs::read(&file).unwrap();
+        assert_eq!(before.len(), after.len());
+        // M2: no sector is what it was.
+        assert!(before.chunks(512).zip(after.chunks(512)).all(|(old, new)| old != new));
+    }
+
+    #[test]
+    fn one_thread_that_fails_fails_the_run_and_the_others_are_waited_for() {
+        let folder = folder();
+        // W7: the second thread's file is there already.
+        std::fs::write(folder.path().join("job-1.data"), "precious").unwrap();
+        let error = in_folder(&job(3, Blocks::New), folder.path(), &Stop::new()).err().unwrap();
+        assert!(error.to_string().contains("job-1.data: open: File exists"), "{error}");
+        assert_eq!(std::fs::read(folder.path().join("job-1.data")).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_has_no_result() {
+        let (folder, stop) = (folder(), Stop::new());
+        stop.request();
+        let error = in_folder(&job(2, Blocks::New), folder.path(), &stop).err().unwrap();
+        assert!(matches!(error, Error::Interrupted));
+    }
+
+    #[test]
+    fn a_panic_is_an_error_and_keeps_nobody_waiting() {
+        let error = or_panicked(|| -> Result<(), Error> { panic!("on purpose") }).unwrap_err();
+        assert!(error.to_string().contains("panicked"));
+    }
 }

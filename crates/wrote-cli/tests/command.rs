@@ -31,7 +31,8 @@ const LONG: &str = "--only small/fdatasync-each --size 200M --runs 50 --time 30s
 #[test]
 fn the_ladder_is_a_document_on_stdout_alone_and_leaves_nothing() {
     let folder = folder();
-    let finished = finish(&mut bench(folder.path(), "--size 2MiB --time 60s --runs 2 --format json"));
+    let finished =
+        finish(&mut bench(folder.path(), "--size 2MiB --time 60s --runs 2 --format json"));
     let document = finished.document();
     let said: Vec<&str> = finished.stderr.lines().collect();
     assert!(matches!(said[..], [line] if line.starts_with("writes at most ")), "{said:?}");

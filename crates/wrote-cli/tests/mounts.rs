@@ -18,7 +18,8 @@ const MIB: u64 = 1 << 20;
 
 /// The rows of which this is about: unflushed, in place, and flushed.
 const SOME: &str = "--only stream/cached,stream/direct-io_uring-overwrite,small/o_dsync-each,\
-                    small/direct-o_dsync-each-overwrite --size 4MiB --runs 1 --format json";
+                    small/direct-o_dsync-each-overwrite --size 4MiB --time 60s --runs 1 \
+                    --format json";
 
 /// What `mount` made, or a line about why the test could not run.
 fn or_skip(test: &str, mounted: Result<Mounted, String>) -> Option<Mounted> {
