@@ -157,15 +157,19 @@ fn ram_not_disk(evidence: &Evidence) -> Option<Finding> {
 
 fn no_block_device(evidence: &Evidence) -> Option<Finding> {
     let target = evidence.target;
-    if target.device.is_some() {
+    if target.device.is_some() && !evidence.in_memory {
         return None;
     }
     let because = target.no_device_because.as_deref().unwrap_or("the kernel names none");
     let (severity, text) = if evidence.in_memory {
-        let text = format!(
-            "{} lives in memory: no number here is a disk's, and nothing here survives a power loss",
-            target.filesystem
-        );
+        let lies = match &target.device {
+            Some(device) => {
+                format!("{} lies on {}, which is made of memory", target.filesystem, device.name)
+            }
+            None => format!("{} lives in memory", target.filesystem),
+        };
+        let text =
+            format!("{lies}: no number here is a disk's, and nothing here survives a power loss");
         (Severity::Warning, text)
     } else {
         let text = format!(

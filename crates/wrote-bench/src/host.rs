@@ -4,6 +4,15 @@ use crate::result::Host;
 use std::fs;
 use std::path::Path;
 
+/// Main memory, in bytes.
+pub(crate) fn memory_bytes() -> u64 {
+    let memory = rustix::system::sysinfo();
+    // `c_ulong` is 32 bits wide on 32-bit machines.
+    #[allow(clippy::useless_conversion)]
+    let bytes = u64::from(memory.totalram) * u64::from(memory.mem_unit);
+    bytes
+}
+
 /// The machine that this process runs on.
 ///
 /// `io_uring` is passed through: whether it may be used is the engine's to say. A figure that cannot
@@ -11,16 +20,13 @@ use std::path::Path;
 pub fn host(io_uring: String) -> Host {
     let root = Path::new("/");
     let uname = rustix::system::uname();
-    let memory = rustix::system::sysinfo();
     let cpus = std::thread::available_parallelism().map_or(0, |cpus| cpus.get());
     Host {
         hostname: uname.nodename().to_string_lossy().into_owned(),
         kernel: uname.release().to_string_lossy().into_owned(),
         cpu_model: cpu_model(root),
         cpus: cpus as u32,
-        // `c_ulong` is 32 bits wide on 32-bit machines.
-        #[allow(clippy::useless_conversion)]
-        memory_bytes: u64::from(memory.totalram) * u64::from(memory.mem_unit),
+        memory_bytes: memory_bytes(),
         virtualization: virtualization(root),
         io_uring,
     }

@@ -2,7 +2,7 @@
 
 use crate::bench::Request;
 use crate::ladder::{Sizes, WAYS, Way, Workload};
-use crate::{Error, space};
+use crate::{Error, host, space, units};
 use std::time::Duration;
 use wrote::device::Target;
 
@@ -26,6 +26,8 @@ const RUN_TIME: Duration = Duration::from_millis(500);
 pub(crate) const WHOLE: Duration = Duration::from_secs(24 * 3600);
 /// The most that a streaming run writes, so that its file is no burden.
 const STREAM_SIZE_BYTES_MAX: u64 = 1 << 30;
+/// The least that a run of small writes may write, unless the disk has no room for it.
+const SMALL_SIZE_BYTES_MIN: u64 = 8 << 20;
 /// The most that a run of small writes writes.
 const SMALL_SIZE_BYTES_MAX: u64 = 128 << 20;
 /// The most that the calibration writes.
@@ -74,21 +76,38 @@ impl Plan {
             share_bytes: u64::MAX,
         };
         plan.check_size()?;
+        plan.check_memory(host::memory_bytes())?;
         plan.fit(target)?;
         Ok(plan)
     }
 
     fn check_size(&self) -> Result<(), Error> {
         if self.size_bytes == Some(0) {
-            return Err(Error::Usage("size: 0 bytes can't be measured; 1M is the least".into()));
+            return Err(Error::Usage("--size: 0 bytes can't be measured; 1M is the least".into()));
         }
         let least = self.ways.iter().map(|way| self.least_bytes(way.workload)).max().unwrap_or(0);
         match self.size_bytes {
             Some(size) if size < least => Err(Error::Usage(format!(
-                "size: {size} bytes are less than one write of each job: at least {least} bytes"
+                "--size: {size} bytes are less than one write of each job: at least {least} bytes"
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// The buffers must not take the machine's memory: half of it is more than enough.
+    fn check_memory(&self, memory_bytes: u64) -> Result<(), Error> {
+        let bs = self.ways.iter().map(|way| self.bs_bytes(way.workload)).max().unwrap_or(0);
+        let depth = self.iodepth.unwrap_or(IODEPTH);
+        let buffers = bs.saturating_mul(depth.into()).saturating_mul(self.numjobs.into());
+        if buffers <= memory_bytes / 2 {
+            return Ok(());
+        }
+        Err(Error::Usage(format!(
+            "--bs x --iodepth x --numjobs: {} of buffers are more than half of the machine's {} of \
+             memory",
+            units::bytes(buffers),
+            units::bytes(memory_bytes)
+        )))
     }
 
     /// Chooses sizes that leave enough of the disk free, or says that there are none.
@@ -219,7 +238,12 @@ impl Plan {
                     ((bytes_per_s * STREAM_RUN_S) as u64).clamp(least * 4, largest.max(least * 4));
                 (wanted / least * least).min(largest)
             }
-            _ => largest,
+            // No small write is faster than a stream: this is a second's worth at the most.
+            (None, Workload::Small) => {
+                let wanted = (bytes_per_s as u64).max(SMALL_SIZE_BYTES_MIN);
+                (wanted / least).max(1).saturating_mul(least).min(largest)
+            }
+            (Some(_), _) => largest,
         };
         let depth = (bytes_per_s * IN_FLIGHT_S / least as f64) as u32;
         let iodepth = self.iodepth.unwrap_or(depth.clamp(IODEPTH_MIN, IODEPTH));
@@ -229,8 +253,10 @@ impl Plan {
 
 fn positive(name: &str, value: u64, most: u64) -> Result<u64, Error> {
     match value {
-        0 => Err(Error::Usage(format!("{name}: 0 makes no sense; at least 1"))),
-        value if value > most => Err(Error::Usage(format!("{name}: {value} is more than {most}"))),
+        0 => Err(Error::Usage(format!("--{name}: 0 makes no sense; at least 1"))),
+        value if value > most => {
+            Err(Error::Usage(format!("--{name}: {value} is more than {most}")))
+        }
         value => Ok(value),
     }
 }
@@ -338,6 +364,20 @@ mod tests {
         );
         let slow = asked.unwrap().sizes(Workload::Stream, 20e6);
         assert_eq!((slow.size_bytes, slow.iodepth), (1 << 28, 64));
+    }
+
+    #[test]
+    fn buffers_that_would_take_the_memory_are_refused() {
+        // W8
+        let deep = Request { iodepth: Some(64), stream_bs_bytes: Some(1 << 30), ..request() };
+        match plan(&deep) {
+            Err(Error::Usage(text)) => assert!(text.contains("68.7 GB of buffers"), "{text}"),
+            // 64 GiB are no more than half of a very large machine.
+            other => assert!(other.is_ok() && host::memory_bytes() >= 128 << 30),
+        }
+        let usual = plan(&request()).unwrap();
+        assert!(usual.check_memory(1 << 30).is_ok());
+        assert!(usual.check_memory(32 << 20).is_err());
     }
 
     #[test]

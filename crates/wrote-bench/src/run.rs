@@ -10,7 +10,7 @@ use rand::TryRng;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Barrier;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use wrote::device::{BlockDevice, Counters};
 use wrote::{Effective, Engine, FileOptions, Op, Options};
@@ -41,34 +41,63 @@ pub(crate) struct Place<'a> {
 
 /// Makes one run. The files are left as they are afterwards.
 pub(crate) fn run(job: &Job, place: &Place) -> Result<Measured, Error> {
-    let threads = job.numjobs as usize;
-    // Main and workers meet when all are ready, when the clock starts, when all are done, and when
-    // everything is counted: making ready and clearing up cost nobody's CPU time.
-    let barrier = Barrier::new(threads + 1);
+    let (told, news) = channel();
     let (parts, usage, counters) = std::thread::scope(|scope| {
-        let workers: Vec<_> = place.files[..threads]
-            .iter()
-            .map(|path| scope.spawn(|| work(job, path, place, &barrier)))
-            .collect();
-        barrier.wait();
+        let mut threads = Vec::new();
+        let mut not_started = None;
+        for path in &place.files[..job.numjobs as usize] {
+            let (orders, ordered) = channel();
+            let gate = Gate { told: told.clone(), ordered };
+            let work = move || work(job, path, place, &gate);
+            match std::thread::Builder::new().spawn_scoped(scope, work) {
+                Ok(thread) => threads.push((orders, thread)),
+                Err(error) => {
+                    not_started = Some(Error::Failed(format!("starting a thread: {error}")));
+                    break;
+                }
+            }
+        }
+        // Making ready and clearing up cost nobody's CPU time: all are ready before the clock of
+        // the first starts, and nobody clears up before all is counted.
+        let all = |threads: &[_]| threads.iter().for_each(|_| news.recv().expect("told holds it"));
+        let order = |threads: &[(Sender<()>, _)]| {
+            threads.iter().for_each(|(orders, _)| orders.send(()).unwrap_or_default());
+        };
+        all(&threads);
         let counters_before = counters(place.device);
         let usage_before = Usage::now();
-        barrier.wait();
-        barrier.wait();
+        if not_started.is_none() {
+            order(&threads);
+            all(&threads);
+        }
         let usage = Usage::now().since(&usage_before);
         let counters =
             counters(place.device).zip(counters_before).map(|(after, before)| after.since(&before));
-        barrier.wait();
-        let join = |worker: std::thread::ScopedJoinHandle<Result<Part, Error>>| {
-            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
         // All are waited for before the first error is told.
-        let parts: Vec<Result<Part, Error>> = workers.into_iter().map(join).collect();
+        let parts = threads.into_iter().map(|(orders, thread)| {
+            drop(orders);
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        let mut parts: Vec<Result<Part, Error>> = parts.collect();
+        parts.splice(..0, not_started.map(Err));
         (parts, usage, counters)
     });
     let parts = parts.into_iter().collect::<Result<Vec<Part>, Error>>()?;
     place.stop.check()?;
     Ok(measured(job, parts, usage, counters))
+}
+
+/// Where a thread tells how far it is, and waits for what comes next.
+struct Gate {
+    told: Sender<()>,
+    ordered: Receiver<()>,
+}
+
+impl Gate {
+    /// Tells that this far all is done, and waits for the next order; `false` where none will come.
+    fn pass(&self) -> bool {
+        self.told.send(()).is_ok() && self.ordered.recv().is_ok()
+    }
 }
 
 fn counters(device: Option<&BlockDevice>) -> Option<Counters> {
@@ -91,17 +120,22 @@ struct Ready<'a> {
     fallbacks: Vec<Fallback>,
 }
 
-fn work(job: &Job, path: &Path, place: &Place, barrier: &Barrier) -> Result<Part, Error> {
+fn work(job: &Job, path: &Path, place: &Place, gate: &Gate) -> Result<Part, Error> {
     let ready = or_panicked(|| make_ready(job, path, place));
-    barrier.wait();
-    barrier.wait();
+    if !gate.pass() {
+        return Err(Error::Interrupted);
+    }
     let written = or_panicked(|| {
         let mut ready = ready?;
         Ok((ready.worker.write()?, ready))
     });
-    barrier.wait();
-    barrier.wait();
-    let (written, Ready { worker, blocks, mut fallbacks }) = written?;
+    gate.pass();
+    let (written, Ready { mut worker, blocks, mut fallbacks }) = written?;
+    if job.blocks == Blocks::Written {
+        // The file stays. Where O_DIRECT fell back, the kernel would write it back at the cost of
+        // later runs.
+        worker.engine.flush(worker.file)?;
+    }
     let engine = &worker.engine;
     fallbacks.extend(engine.effective().fallbacks.iter().map(|step| Fallback {
         wanted: step.wanted.into(),
@@ -112,7 +146,7 @@ fn work(job: &Job, path: &Path, place: &Place, barrier: &Barrier) -> Result<Part
     Ok(Part { written, effective: engine.effective().clone(), direct, blocks, fallbacks })
 }
 
-/// A thread that panicked would leave the others waiting for it at the barrier.
+/// A thread that panicked would leave the others waiting for its news.
 fn or_panicked<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(Error::Failed("a thread of the run panicked: see above".into())))

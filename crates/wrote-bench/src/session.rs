@@ -67,9 +67,14 @@ impl RowSoFar {
         self.latencies.add(&measured.latencies).expect("all histograms have the same bounds");
         self.fallbacks.extend(measured.fallbacks);
         match &mut self.effective {
-            // The depth that was reached at most; the rest is the same in every run.
+            // The deepest, and the weakest of the rest: a fallback may come in any run.
             Some(effective) => {
-                effective.iodepth = effective.iodepth.max(measured.effective.iodepth)
+                let now = measured.effective;
+                effective.iodepth = effective.iodepth.max(now.iodepth);
+                effective.direct &= now.direct;
+                effective.registered_buffers =
+                    effective.registered_buffers.min(now.registered_buffers);
+                effective.registered_files = effective.registered_files.min(now.registered_files);
             }
             None => self.effective = Some(measured.effective),
         }
@@ -144,11 +149,11 @@ impl<'a> Session<'a> {
         let last_new = order.iter().rposition(writes_new);
         for (run, index) in order.into_iter().enumerate() {
             let way = self.plan.ways[index];
-            observer.progress(&progress(way.name, run as u32, runs, began));
+            observer.progress(&self.progress(way.name, run as u32, began));
             let stays = way.blocks == Blocks::Written || self.plan.keep && last_new == Some(run);
             self.run(index, stays)?;
         }
-        observer.progress(&progress("", runs, runs, began));
+        observer.progress(&self.progress("", runs, began));
         Ok(())
     }
 
@@ -177,9 +182,14 @@ impl<'a> Session<'a> {
 
     /// Writes and flushes the files that are then written over.
     fn settle(&mut self, job: &Job, files: &[PathBuf]) -> Result<(), Error> {
+        // In large writes, where the file is a multiple of them: small ones might take minutes.
+        let large = Some(self.stream.bs_bytes)
+            .filter(|large| job.file_bytes().is_multiple_of(*large))
+            .unwrap_or(job.bs_bytes);
         let job = Job {
             ioengine: Ioengine::IoUring,
             direct: true,
+            bs_bytes: large.max(job.bs_bytes),
             iodepth: self.stream.iodepth,
             flush: Flush::FdatasyncAtEnd,
             blocks: Blocks::Allocated,
@@ -199,6 +209,15 @@ impl<'a> Session<'a> {
 
     fn place<'b>(&'b self, files: &'b [PathBuf], time: Duration) -> Place<'b> {
         Place { files, device: device_of(self.target), time, stop: self.stop }
+    }
+
+    fn progress(&self, row: &str, runs_done: u32, began: Instant) -> Progress {
+        let runs = self.plan.runs_total();
+        let a_run = match runs_done {
+            0 => self.plan.estimate(),
+            _ => began.elapsed() / runs_done,
+        };
+        Progress { row: row.into(), runs_done, runs, left: a_run * (runs - runs_done) }
     }
 
     /// Adds up what the rounds gave. The folder must still be there.
@@ -273,12 +292,4 @@ fn shown(device: &BlockDevice) -> result::Device {
         io_poll: device.io_poll,
         nr_requests: device.nr_requests,
     }
-}
-
-fn progress(row: &str, runs_done: u32, runs: u32, began: Instant) -> Progress {
-    let left = match runs_done {
-        0 => Duration::ZERO,
-        _ => began.elapsed() * (runs - runs_done) / runs_done,
-    };
-    Progress { row: row.into(), runs_done, runs, left }
 }

@@ -10,6 +10,9 @@ use wrote::{Completion, Engine, FileId, Op};
 /// The longest write that is told from longer ones: 10 minutes.
 const LATENCY_MAX_NS: u64 = 600_000_000_000;
 
+/// Writes that are handed on together while the queue is filled.
+const SUBMIT_BATCH: usize = 16;
+
 /// What one thread wrote.
 pub(crate) struct Written {
     /// File bytes that were acknowledged.
@@ -152,13 +155,14 @@ impl<'a> Worker<'a> {
     fn many_at_once(&mut self) -> Result<(), Error> {
         let mut writes = 0..self.writes();
         while !self.late {
-            while let Some(place) = self.free.pop() {
-                match writes.next() {
-                    Some(write) => self.queue(write, place)?,
-                    None => {
-                        self.free.push(place);
-                        break;
-                    }
+            while !self.free.is_empty()
+                && let Some(write) = writes.next()
+            {
+                let place = self.free.pop().expect("not empty");
+                self.queue(write, place)?;
+                // The device has work while the rest of the queue is filled.
+                if self.free.len().is_multiple_of(SUBMIT_BATCH) {
+                    self.engine.submit()?;
                 }
             }
             if self.engine.outstanding() == 0 {

@@ -3,14 +3,12 @@
 use crate::Error;
 use crate::error::errno_of;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::param::page_size;
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::rc::Rc;
-
-/// The unit in which the kernel maps memory; every buffer starts on it.
-const PAGE_BYTES: usize = 4096;
 
 /// A region of memory, aligned to pages, that is leased in buffers of one size.
 ///
@@ -36,7 +34,7 @@ impl Pool {
     pub fn new(count: u32, buffer_bytes: usize) -> Result<Pool, Error> {
         let count = count.max(1);
         let buffer_bytes = buffer_bytes.max(1);
-        let stride_bytes = buffer_bytes.next_multiple_of(PAGE_BYTES);
+        let stride_bytes = buffer_bytes.next_multiple_of(page_size());
         let refused = |errno| Error::Engine { what: "mapping the engine's buffers", errno };
         let length_bytes = stride_bytes.checked_mul(count as usize).ok_or(refused(libc::ENOMEM))?;
         // SAFETY: a new private mapping at a place of the kernel's choice touches no memory that
@@ -196,7 +194,7 @@ mod tests {
         let mut buffers: Vec<Buffer> = std::iter::from_fn(|| pool.lease()).collect();
         assert_eq!(buffers.len(), 4);
         for (value, buffer) in buffers.iter_mut().enumerate() {
-            assert_eq!(buffer.as_ptr() as usize % PAGE_BYTES, 0);
+            assert_eq!(buffer.as_ptr() as usize % page_size(), 0);
             buffer.fill(value as u8);
         }
         for (value, buffer) in buffers.iter().enumerate() {

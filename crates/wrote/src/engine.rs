@@ -80,6 +80,8 @@ pub struct Engine {
     backend: Box<dyn Backend>,
     pool: Pool,
     files: Vec<Option<OpenFile>>,
+    /// How many files were opened.
+    opened: u64,
     slots: Vec<Option<InFlight>>,
     free_slots: Vec<u32>,
     /// Completions that came while something else was waited for.
@@ -100,6 +102,8 @@ struct OpenFile {
     /// The error number of the flush that failed (W2).
     poison: Option<i32>,
     in_flight: u32,
+    /// Which file this is of all that were opened at its place.
+    generation: u64,
 }
 
 /// An operation between `queue` and its completion.
@@ -125,6 +129,9 @@ impl InFlight {
     }
 }
 
+/// The most that the kernel moves in one call (`read(2)`, `write(2)`), less than 2 GiB.
+const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
+
 /// What to do after a try.
 enum Next {
     Again,
@@ -140,7 +147,8 @@ impl Engine {
     /// When there is no memory for the buffers, or no threads where io_uring is refused. A refused
     /// io_uring alone is a fallback, not an error.
     pub fn open(options: &Options) -> Result<Engine, Error> {
-        let mut effective = Effective::new(options.ioengine, iodepth(options));
+        let depth = iodepth(options.ioengine, options.iodepth);
+        let mut effective = Effective::new(options.ioengine, depth);
         let pool = Pool::new(options.buffers, options.buffer_bytes)?;
         let backend: Box<dyn Backend> = match options.ioengine {
             Ioengine::Psync => Box::new(Kernel::new(psync::Psync::default())),
@@ -150,6 +158,7 @@ impl Engine {
                 Err(uring::Refused(because)) => {
                     effective.fell_back("io_uring", "threads", because);
                     effective.ioengine = Ioengine::Threads;
+                    effective.iodepth = iodepth(Ioengine::Threads, options.iodepth);
                     threads(effective.iodepth)?
                 }
             },
@@ -164,7 +173,8 @@ impl Engine {
     /// When there is no memory for the buffers.
     pub fn simulated(sim: &Sim, options: &Options) -> Result<Engine, Error> {
         let pool = Pool::new(options.buffers, options.buffer_bytes)?;
-        let effective = Effective::new(options.ioengine, iodepth(options));
+        let depth = iodepth(options.ioengine, options.iodepth);
+        let effective = Effective::new(options.ioengine, depth);
         Ok(Engine::with(sim.backend(), pool, effective))
     }
 
@@ -174,6 +184,7 @@ impl Engine {
             backend,
             pool,
             files: Vec::new(),
+            opened: 0,
             slots: (0..depth).map(|_| None).collect(),
             free_slots: (0..depth).rev().collect(),
             completed: VecDeque::new(),
@@ -196,7 +207,7 @@ impl Engine {
         }
     }
 
-    /// Opens a file.
+    /// Opens a file. A block device is opened for reading only (W7).
     ///
     /// # Errors
     ///
@@ -217,6 +228,7 @@ impl Engine {
             .backend
             .open(slot, path, options, &mut self.effective)
             .map_err(|error| failed(errno_of(&error)))?;
+        self.opened += 1;
         if let Some(errno) = opened.refused {
             self.refused_direct("open", errno);
         }
@@ -227,12 +239,13 @@ impl Engine {
             align_bytes: opened.align_bytes,
             poison: None,
             in_flight: 0,
+            generation: self.opened,
         };
         if slot as usize == self.files.len() {
             self.files.push(None);
         }
         self.files[slot as usize] = Some(file);
-        Ok(FileId(slot))
+        Ok(FileId { slot, generation: self.opened })
     }
 
     fn refused_direct(&mut self, action: &str, errno: i32) {
@@ -246,23 +259,23 @@ impl Engine {
     ///
     /// When the engine itself fails while it waits.
     pub fn close_file(&mut self, file: FileId) -> Result<(), Error> {
-        while self.file(file.0).in_flight > 0 {
+        while self.known(file).in_flight > 0 {
             self.advance(1)?;
         }
-        self.files[file.0 as usize] = None;
-        self.backend.close(file.0);
+        self.files[file.slot as usize] = None;
+        self.backend.close(file.slot);
         Ok(())
     }
 
     /// Whether the file's transfers bypass the page cache, as far as is known: a file system that
     /// takes `O_DIRECT` when the file is opened may still refuse the first transfer.
     pub fn is_direct(&self, file: FileId) -> bool {
-        self.file(file.0).direct
+        self.known(file).direct
     }
 
     /// What offset and length of a transfer must be multiples of: 1 unless the file is direct.
     pub fn align_bytes(&self, file: FileId) -> u32 {
-        let file = self.file(file.0);
+        let file = self.known(file);
         if file.direct { file.align_bytes } else { 1 }
     }
 
@@ -272,8 +285,10 @@ impl Engine {
     ///
     /// With the kernel's words.
     pub fn file_len(&self, file: FileId) -> Result<u64, Error> {
-        let path = &self.file(file.0).path;
-        self.backend.len(file.0).map_err(|error| Error::file(path, Action::Examine, None, &error))
+        let path = &self.known(file).path;
+        self.backend
+            .len(file.slot)
+            .map_err(|error| Error::file(path, Action::Examine, None, &error))
     }
 
     /// Leases a buffer of the engine's pool; waits for a completion where all are in flight.
@@ -348,7 +363,8 @@ impl Engine {
     }
 
     fn prepare(&self, user_data: u64, op: Op) -> InFlight {
-        let file = op.file().0;
+        self.known(op.file());
+        let file = op.file().slot;
         let (kind, offset, len, buffer) = match op {
             Op::Write { offset, buffer, durable, .. } => {
                 let kind = if durable { Kind::DurableWrite } else { Kind::Write };
@@ -424,13 +440,14 @@ impl Engine {
             },
             None => (std::ptr::NonNull::dangling().as_ptr(), false),
         };
+        let left = op.len - op.moved;
         self.backend.push(Request {
             token,
             kind: op.kind,
             slot: op.file,
             offset: op.offset + op.moved,
             address,
-            len: op.len - op.moved,
+            len: if op.kind.transfers() { left.min(TRANSFER_BYTES_MAX) } else { left },
             in_pool,
         });
     }
@@ -526,7 +543,7 @@ impl Engine {
             return Next::Whole(0);
         }
         file.direct_proven |= op.direct;
-        let tried = op.len - op.moved;
+        let tried = (op.len - op.moved).min(TRANSFER_BYTES_MAX);
         let mut moved = (done.result as u64).min(tried);
         let whole = moved == tried;
         if op.direct && !whole {
@@ -539,7 +556,7 @@ impl Engine {
             Kind::Read if !whole && (done.result == 0 || done.result as u64 != moved) => {
                 Next::Whole(op.moved - moved + done.result as u64)
             }
-            _ if whole => Next::Whole(op.len),
+            _ if op.moved == op.len => Next::Whole(op.len),
             _ if moved > 0 => {
                 op.fruitless = 0;
                 Next::Again
@@ -593,6 +610,14 @@ impl Engine {
         self.completed.push_back(op.into_completion(result));
     }
 
+    /// The file that was given out as `id`: one that was closed since is a mistake of the caller's,
+    /// and must not mean the file that was opened in its place.
+    fn known(&self, id: FileId) -> &OpenFile {
+        let file = self.files.get(id.slot as usize).and_then(Option::as_ref);
+        let same = file.filter(|file| file.generation == id.generation);
+        same.expect("the file was not closed, and is this engine's")
+    }
+
     fn file(&self, slot: u32) -> &OpenFile {
         self.files[slot as usize].as_ref().expect("the file is open")
     }
@@ -602,11 +627,13 @@ impl Engine {
     }
 }
 
-fn iodepth(options: &Options) -> u32 {
-    match options.ioengine {
+fn iodepth(ioengine: Ioengine, asked: u32) -> u32 {
+    let most = match ioengine {
         Ioengine::Psync => 1,
-        _ => options.iodepth.clamp(1, Options::IODEPTH_MAX),
-    }
+        Ioengine::Threads => threads::THREADS_MAX,
+        Ioengine::IoUring => Options::IODEPTH_MAX,
+    };
+    asked.clamp(1, most)
 }
 
 fn threads(iodepth: u32) -> Result<Box<dyn Backend>, Error> {
@@ -626,7 +653,7 @@ fn again(op: &mut InFlight, errno: i32) -> Next {
 }
 
 impl Drop for Engine {
-    /// Waits for what is in flight: the kernel still uses its buffers (W5).
+    /// Waits for what is in flight: the kernel still uses its buffers (W5). Then closes every file.
     fn drop(&mut self) {
         while self.in_flight() > 0 {
             if self.advance(1).is_err() {
@@ -634,6 +661,13 @@ impl Drop for Engine {
                 self.pool.leak();
                 std::mem::take(&mut self.slots).into_iter().for_each(std::mem::forget);
                 return;
+            }
+        }
+        // The kernel takes a ring apart some time after it was closed, and its table would hold
+        // the files, and the blocks of those that were removed, until then.
+        for slot in 0..self.files.len() {
+            if self.files[slot].take().is_some() {
+                self.backend.close(slot as u32);
             }
         }
     }

@@ -281,3 +281,36 @@ fn many_small_writes_through_a_shallow_queue_keep_their_places() {
         assert_eq!(u64::from_le_bytes(bytes), number);
     }
 }
+
+#[test]
+fn dropping_an_engine_lets_go_of_its_files_at_once() {
+    // The blocks of a removed file are free as soon as nobody holds it; a ring's table would.
+    let name = "dropping_an_engine_lets_go_of_its_files_at_once";
+    let mounted = match support::Mounted::tmpfs(4 << 20) {
+        Ok(mounted) => mounted,
+        Err(reason) => return skip::skip(name, &reason),
+    };
+    let free = || rustix::fs::statvfs(mounted.path()).unwrap().f_bfree;
+    let before = free();
+    for rung in RUNGS {
+        let path = mounted.path().join("file");
+        let mut engine = engine(rung);
+        let file = engine.open_file(&path, &NEW).unwrap();
+        write_blocks(&mut engine, file, 100, false);
+        std::fs::remove_file(&path).unwrap();
+        assert!(free() < before);
+        drop(engine);
+        assert_eq!(free(), before, "{rung:?}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "the file was not closed")]
+fn a_file_that_was_closed_never_means_the_one_opened_in_its_place() {
+    let (_folder, path) = folder();
+    let mut engine = engine(Ioengine::Psync);
+    let closed = engine.open_file(&path, &NEW).unwrap();
+    engine.close_file(closed).unwrap();
+    engine.open_file(&path.with_extension("2"), &NEW).unwrap();
+    engine.queue(0, Op::Fdatasync { file: closed });
+}

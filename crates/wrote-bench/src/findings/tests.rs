@@ -83,6 +83,11 @@ fn a_file_system_without_a_block_device_is_told_and_one_in_memory_is_a_warning()
     let warning = found(&in_memory, "no-block-device").unwrap();
     assert_eq!(warning.severity, Severity::Warning);
     assert!(warning.text.starts_with("tmpfs lives in memory"), "{}", warning.text);
+    // A disk that is made of memory is no disk either.
+    target.device = Some(Device { name: "zram0".into(), ..Device::default() });
+    let in_memory = Evidence { in_memory: true, ..evidence(&target, &[]) };
+    let warning = found(&in_memory, "no-block-device").unwrap();
+    assert!(warning.text.contains("lies on zram0, which is made of memory"), "{}", warning.text);
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub struct BenchArgs {
     pub time: Option<Duration>,
 
     /// How many runs of each row, from 1 to 1000
-    #[arg(long, value_name = "N", value_parser = count::<1000>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = count::<{ Request::RUNS_MAX }>, allow_hyphen_values = true)]
     pub runs: Option<u32>,
 
     /// Bytes of one write: STREAM, or STREAM,SMALL for both workloads (256K,4K)
@@ -63,12 +63,12 @@ pub struct BenchArgs {
     #[arg(long, value_name = "SIZE[,SIZE]", value_parser = block_sizes, allow_hyphen_values = true)]
     pub bs: Option<BlockSizes>,
 
-    /// Writes in flight at once, of the io_uring rows, from 1 to 32768
-    #[arg(long, value_name = "N", value_parser = count::<32768>, allow_hyphen_values = true)]
+    /// Writes in flight at once, of the io_uring rows, from 1 to 4096
+    #[arg(long, value_name = "N", value_parser = count::<{ Request::IODEPTH_MAX }>, allow_hyphen_values = true)]
     pub iodepth: Option<u32>,
 
-    /// Threads, each with a file of its own, from 1 to 1024
-    #[arg(long, value_name = "N", value_parser = count::<1024>, allow_hyphen_values = true)]
+    /// Threads, each with a file of its own, from 1 to 256
+    #[arg(long, value_name = "N", value_parser = count::<{ Request::NUMJOBS_MAX }>, allow_hyphen_values = true)]
     pub numjobs: Option<u32>,
 
     /// Leave the last test files where they are

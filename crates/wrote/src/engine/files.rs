@@ -7,7 +7,7 @@ use crate::error::errno_of;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Opens `path`.
@@ -16,6 +16,7 @@ use std::path::Path;
 /// I/O may refuse only after it made the file (`open(2)`, EINVAL), and then nobody could tell whose
 /// file it is.
 pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, Opened)> {
+    refuse_block_device(path, options)?;
     let cached = |flags: &mut OpenOptions| flags.read(true).write(options.write).clone();
     let file = cached(&mut OpenOptions::new()).create_new(options.create_new).open(path)?;
     if !options.direct {
@@ -31,13 +32,27 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, Open
         Ok(direct) => direct,
         Err(error) => return Ok(refused(file, errno_of(&error))),
     };
-    match device::alignment(&direct, &device::examine(path).map_err(io::Error::from)?) {
+    let target = match device::examine(path) {
+        Ok(target) => target,
+        // Without /proc nobody knows in what units the file takes direct transfers.
+        Err(error) => return Ok(refused(file, error.errno())),
+    };
+    match device::alignment(&direct, &target) {
         Some(alignment) => {
             let align_bytes = alignment.offset_bytes.max(1);
             Ok((direct, Opened { direct: true, refused: None, align_bytes }))
         }
         None => Ok(refused(file, libc::EINVAL)),
     }
+}
+
+/// W7: what lies on a block device is not ours to overwrite.
+fn refuse_block_device(path: &Path, options: &FileOptions) -> io::Result<()> {
+    let is_device = || std::fs::metadata(path).is_ok_and(|is| is.file_type().is_block_device());
+    if options.write && is_device() {
+        return Err(io::Error::from_raw_os_error(libc::EPERM));
+    }
+    Ok(())
 }
 
 /// The name may have been given to another file between two calls: that one is not ours.
@@ -70,6 +85,21 @@ mod tests {
         let options = FileOptions { create_new: true, write: true, direct: true };
         assert_eq!(open(&path, &options).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn a_block_device_is_not_opened_for_writing() {
+        // W7
+        let is_device = |path: &std::path::PathBuf| {
+            std::fs::metadata(path).is_ok_and(|is| is.file_type().is_block_device())
+        };
+        let mut devices = std::fs::read_dir("/dev").unwrap().flatten().map(|entry| entry.path());
+        let Some(device) = devices.find(is_device) else {
+            return skip::skip("a_block_device_is_not_opened_for_writing", "there is none in /dev");
+        };
+        let options = FileOptions { write: true, ..FileOptions::default() };
+        let error = open(&device, &options).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EPERM));
     }
 
     #[test]

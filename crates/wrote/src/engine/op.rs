@@ -5,10 +5,12 @@ use crate::{Action, Error};
 
 /// A file that an engine has open.
 ///
-/// It belongs to the engine that gave it out; another engine's is refused with a panic or means
-/// another file.
+/// It belongs to the engine that gave it out, until the file is closed; using it then is a panic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FileId(pub(super) u32);
+pub struct FileId {
+    pub(super) slot: u32,
+    pub(super) generation: u64,
+}
 
 /// An operation. A buffer in it belongs to the engine until the [`Completion`] gives it back (W5).
 #[derive(Debug)]

@@ -29,7 +29,8 @@ impl Ioengine {
 pub struct Options {
     /// How operations reach the kernel.
     pub ioengine: Ioengine,
-    /// The most operations in flight at once. [`Ioengine::Psync`] has one, whatever is asked.
+    /// The most operations in flight at once. [`Ioengine::Psync`] has one and [`Ioengine::Threads`]
+    /// at most 64, whatever is asked.
     pub iodepth: u32,
     /// Bytes of one buffer of the engine's pool.
     pub buffer_bytes: usize,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// More threads than this bring no more from one disk, only more switching.
-const THREADS_MAX: u32 = 64;
+pub(super) const THREADS_MAX: u32 = 64;
 
 /// A request on its way to a thread.
 struct Job {
@@ -34,7 +34,7 @@ impl Threads {
         let (finished, results) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
         let mut threads = Vec::new();
-        for number in 0..iodepth.clamp(1, THREADS_MAX) {
+        for number in 0..iodepth {
             let (waiting, finished) = (Arc::clone(&waiting), finished.clone());
             let builder = std::thread::Builder::new().name(format!("wrote-io-{number}"));
             threads.push(builder.spawn(move || work(&waiting, &finished))?);

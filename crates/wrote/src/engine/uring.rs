@@ -59,8 +59,8 @@ impl Uring {
         pool: &Pool,
         effective: &mut Effective,
     ) -> Result<Uring, Refused> {
-        let (ring, flags) =
-            set_up(options.iodepth).map_err(|error| Refused(format!("io_uring_setup: {error}")))?;
+        let (ring, flags) = set_up(effective.iodepth)
+            .map_err(|error| Refused(format!("io_uring_setup: {error}")))?;
         check_operations(&ring)?;
         effective.ring_flags = flags;
         let mut uring = Uring { ring, registered_files: false, registered_buffers: false };
