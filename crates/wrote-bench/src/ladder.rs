@@ -35,7 +35,7 @@ impl Workload {
 pub(crate) struct Way {
     pub name: &'static str,
     pub workload: Workload,
-    /// In words, at most 27 columns: the table shows it on one line.
+    /// In words, at most 25 columns: the table shows it on one line.
     pub words: &'static str,
     ioengine: Ioengine,
     direct: bool,
@@ -73,7 +73,7 @@ pub(crate) const WAYS: &[Way] = &[
     way!("stream/direct-io_uring",                    Stream, "direct io_uring",             IoUring, true,  Flush::None,    Allocated),
     way!("stream/direct-io_uring-overwrite",          Stream, "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
     way!("stream/cached-fdatasync-at-end",            Stream, "write, fdatasync at end",      Psync,   false, FdatasyncAtEnd, New),
-    way!("stream/direct-io_uring-fdatasync-at-end",   Stream, "direct io_uring, fdatasync", IoUring, true, FdatasyncAtEnd, Allocated),
+    way!("stream/direct-io_uring-fdatasync-at-end",   Stream, "direct io_uring+fdatasync", IoUring, true, FdatasyncAtEnd, Allocated),
     way!("stream/o_dsync-each",                       Stream, "O_DSYNC each write",           Psync,   false, DsyncEach,      New),
     way!("stream/fdatasync-each",                     Stream, "fdatasync each write",         Psync,   false, FdatasyncEach,  New),
     way!("small/cached",                              Small,  "write",                        Psync,   false, Flush::None,    New),
@@ -81,7 +81,7 @@ pub(crate) const WAYS: &[Way] = &[
     way!("small/direct-io_uring",                     Small,  "direct io_uring",             IoUring, true,  Flush::None,    Allocated),
     way!("small/direct-io_uring-overwrite",           Small,  "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
     way!("small/cached-fdatasync-at-end",             Small,  "write, fdatasync at end",      Psync,   false, FdatasyncAtEnd, New),
-    way!("small/direct-io_uring-fdatasync-at-end",    Small,  "direct io_uring, fdatasync", IoUring, true, FdatasyncAtEnd, Allocated),
+    way!("small/direct-io_uring-fdatasync-at-end",    Small,  "direct io_uring+fdatasync", IoUring, true, FdatasyncAtEnd, Allocated),
     way!("small/o_dsync-each",                        Small,  "O_DSYNC each write",           Psync,   false, DsyncEach,      New),
     way!("small/fdatasync-each",                      Small,  "fdatasync each write",         Psync,   false, FdatasyncEach,  New),
     way!("small/direct-o_dsync-each-overwrite",       Small,  "direct O_DSYNC, in place",  Psync,   true,  DsyncEach,      Written),
