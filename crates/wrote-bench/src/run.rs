@@ -157,8 +157,8 @@ fn make_ready<'a>(job: &'a Job, path: &Path, place: &'a Place) -> Result<Ready<'
     options.buffers = options.buffers.max((POOL_BYTES_MIN / job.bs_bytes) as u32);
     let mut engine = Engine::open(&options)?;
     let create_new = job.blocks != Blocks::Written;
-    let file =
-        engine.open_file(path, &FileOptions { create_new, write: true, direct: job.direct })?;
+    let options = FileOptions { create_new, write: true, direct: job.direct, ..Default::default() };
+    let file = engine.open_file(path, &options)?;
     let (mut blocks, mut fallbacks) = (job.blocks, Vec::new());
     if job.blocks == Blocks::Allocated {
         engine.queue(0, Op::Fallocate { file, offset: 0, len: job.file_bytes() });

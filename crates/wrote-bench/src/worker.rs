@@ -214,7 +214,12 @@ mod tests {
     fn write(sim: &Sim, job: &Job, stop: &Stop) -> Result<Written, Error> {
         let options = Options::new(job.ioengine, job.iodepth, job.bs_bytes as usize);
         let mut engine = Engine::simulated(sim, &options)?;
-        let options = FileOptions { create_new: true, write: true, direct: job.direct };
+        let options = FileOptions {
+            create_new: true,
+            write: true,
+            direct: job.direct,
+            ..FileOptions::default()
+        };
         let file = engine.open_file(path(), &options)?;
         Worker::new(engine, file, job, 1, Duration::from_secs(3600), stop)?.write()
     }

@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // 64 writes in flight through io_uring; through a pool of threads where it may not be used.
     let mut engine = Engine::open(&Options::new(Ioengine::IoUring, 64, WRITE_BYTES as usize))?;
-    let options = FileOptions { create_new: true, write: true, direct: true };
+    let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
     let file = engine.open_file(&path, &options)?;
     engine.queue(0, Op::Fallocate { file, offset: 0, len: WRITES * WRITE_BYTES });
     engine.drain()?;

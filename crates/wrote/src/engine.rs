@@ -19,11 +19,13 @@
 mod backend;
 mod effective;
 mod files;
+mod mmap;
 mod op;
 mod options;
 mod perform;
 mod psync;
 mod sim;
+mod sqpoll;
 mod threads;
 mod uring;
 
@@ -31,6 +33,7 @@ pub use effective::{Effective, Fallback};
 pub use op::{Completion, FileId, Op};
 pub use options::{FileOptions, Ioengine, Options};
 pub use sim::{Fault, Sim};
+pub use sqpoll::Sqpoll;
 
 use crate::buffer::{Buffer, Pool};
 use crate::error::errno_of;
@@ -55,7 +58,7 @@ const FRUITLESS_TRIES_MAX: u32 = 1000;
 /// # std::fs::create_dir_all(&folder).unwrap();
 /// # let path = folder.join("data");
 /// let mut engine = Engine::open(&Options::new(Ioengine::IoUring, 8, 64 * 1024))?;
-/// let options = FileOptions { create_new: true, write: true, direct: true };
+/// let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
 /// let file = engine.open_file(&path, &options)?;
 ///
 /// for number in 0..32 {
@@ -152,6 +155,7 @@ impl Engine {
         let pool = Pool::new(options.buffers, options.buffer_bytes)?;
         let backend: Box<dyn Backend> = match options.ioengine {
             Ioengine::Psync => Box::new(Kernel::new(psync::Psync::default())),
+            Ioengine::Mmap => Box::new(Kernel::new(mmap::Mmap::default())),
             Ioengine::Threads => threads(effective.iodepth)?,
             Ioengine::IoUring => match uring::Uring::start(options, &pool, &mut effective) {
                 Ok(ring) => Box::new(Kernel::new(ring)),
@@ -629,7 +633,7 @@ impl Engine {
 
 fn iodepth(ioengine: Ioengine, asked: u32) -> u32 {
     let most = match ioengine {
-        Ioengine::Psync => 1,
+        Ioengine::Psync | Ioengine::Mmap => 1,
         Ioengine::Threads => threads::THREADS_MAX,
         Ioengine::IoUring => Options::IODEPTH_MAX,
     };

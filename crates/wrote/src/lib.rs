@@ -26,7 +26,8 @@ pub mod error;
 pub mod sync;
 
 pub use engine::{
-    Completion, Effective, Engine, Fallback, Fault, FileId, FileOptions, Ioengine, Op, Options, Sim,
+    Completion, Effective, Engine, Fallback, Fault, FileId, FileOptions, Ioengine, Op, Options,
+    Sim, Sqpoll,
 };
 pub use error::{Action, Error};
 pub use sync::{Acknowledged, Survives};

@@ -8,7 +8,14 @@ use wrote::{Completion, Engine, Error, FileId, FileOptions, Ioengine, Op, Option
 
 const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];
 const BUFFER_BYTES: usize = 16 * 1024;
-const NEW: FileOptions = FileOptions { create_new: true, write: true, direct: false };
+const NEW: FileOptions = FileOptions {
+    create_new: true,
+    write: true,
+    direct: false,
+    sync_metadata: false,
+    atomic: false,
+    dontcache: false,
+};
 const NEW_DIRECT: FileOptions = FileOptions { direct: true, ..NEW };
 
 fn engine(ioengine: Ioengine) -> Engine {

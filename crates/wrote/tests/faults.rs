@@ -22,7 +22,7 @@ fn engine(sim: &Sim) -> Engine {
 }
 
 fn open(engine: &mut Engine, direct: bool) -> FileId {
-    let options = FileOptions { create_new: true, write: true, direct };
+    let options = FileOptions { create_new: true, write: true, direct, ..FileOptions::default() };
     engine.open_file(path(), &options).unwrap()
 }
 

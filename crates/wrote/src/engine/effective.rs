@@ -30,6 +30,12 @@ pub struct Effective {
     pub registered_buffers: bool,
     /// Whether open files are registered with the ring.
     pub registered_files: bool,
+    /// Whether a thread of the kernel's takes operations from the ring.
+    pub sqpoll: bool,
+    /// Whether transfers of some file's complete by polling the device.
+    pub iopoll: bool,
+    /// Whether the pool lies in huge pages that were set aside for it (`MAP_HUGETLB`, `mmap(2)`).
+    pub huge_pages: bool,
     /// Each step down, in the order in which they were taken.
     pub fallbacks: Vec<Fallback>,
 }
@@ -43,6 +49,9 @@ impl Effective {
             ring_flags: Vec::new(),
             registered_buffers: false,
             registered_files: false,
+            sqpoll: false,
+            iopoll: false,
+            huge_pages: false,
             fallbacks: Vec::new(),
         }
     }

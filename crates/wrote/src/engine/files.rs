@@ -82,7 +82,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, b"precious").unwrap();
-        let options = FileOptions { create_new: true, write: true, direct: true };
+        let options =
+            FileOptions { create_new: true, write: true, direct: true, ..FileOptions::default() };
         assert_eq!(open(&path, &options).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
     }

@@ -1,5 +1,7 @@
 //! What is asked of an engine, and of a file that it opens.
 
+use super::Sqpoll;
+
 /// How operations reach the kernel, in fio's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
@@ -11,21 +13,25 @@ pub enum Ioengine {
     /// `io_uring(7)`, with the newest set-up flags that the kernel takes.
     #[default]
     IoUring,
+    /// Copies between the buffers and a mapping of the file (`mmap(2)`), on the caller's own thread,
+    /// one at a time: what the page cache costs without a system call. Flushes are `msync(2)`.
+    Mmap,
 }
 
 impl Ioengine {
-    /// The name in results: `psync`, `threads`, `io_uring`.
+    /// The name in results: `psync`, `threads`, `io_uring`, `mmap`.
     pub fn as_str(self) -> &'static str {
         match self {
             Ioengine::Psync => "psync",
             Ioengine::Threads => "threads",
             Ioengine::IoUring => "io_uring",
+            Ioengine::Mmap => "mmap",
         }
     }
 }
 
 /// What is asked of an engine. What is got is in [`super::Effective`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// How operations reach the kernel.
     pub ioengine: Ioengine,
@@ -42,6 +48,12 @@ pub struct Options {
     /// Register open files with the ring, so that the kernel does not look them up for each
     /// operation.
     pub registered_files: bool,
+    /// Have a thread of the kernel's take operations from the ring, so that handing them on needs no
+    /// system call. It spends a CPU.
+    pub sqpoll: Option<Sqpoll>,
+    /// Find completions by asking the device instead of by its interrupts, for reads and writes of
+    /// direct files on a device that has poll queues.
+    pub iopoll: bool,
 }
 
 impl Options {
@@ -59,6 +71,8 @@ impl Options {
             buffers: iodepth,
             registered_buffers: true,
             registered_files: true,
+            sqpoll: None,
+            iopoll: false,
         }
     }
 }
@@ -72,4 +86,14 @@ pub struct FileOptions {
     pub write: bool,
     /// Bypass the page cache (`O_DIRECT`, `open(2)`), where the file system can.
     pub direct: bool,
+    /// Durable writes bring all of the file's metadata to stable storage too: `RWF_SYNC` in place of
+    /// `RWF_DSYNC` (`pwritev2(2)`), which is what `O_SYNC` does for a whole file.
+    pub sync_metadata: bool,
+    /// Each write is there whole or not at all after a power loss: `RWF_ATOMIC` (`pwritev2(2)`,
+    /// Linux 6.11, for files 6.13). A file system or device without it is an error of the write, as
+    /// nothing slower gives the same.
+    pub atomic: bool,
+    /// Drop what was transferred from the page cache as soon as it is on the device:
+    /// `RWF_DONTCACHE` (`pwritev2(2)`, Linux 6.14). Falls back to the page cache as it is.
+    pub dontcache: bool,
 }

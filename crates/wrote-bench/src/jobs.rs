@@ -1,0 +1,118 @@
+//! Runs jobs: one group after the other, the jobs of a group at once.
+
+use crate::spec::JobSpec;
+use crate::{Error, Stop};
+use hdrhistogram::Histogram;
+use std::time::Duration;
+
+/// What a run of jobs is asked, beside the jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Permissions {
+    /// Files that exist may be written over (W7).
+    pub overwrite: bool,
+    /// Blocks that were never written may be read.
+    pub read_unwritten: bool,
+    /// Jobs may write to the same bytes at once.
+    pub overlap: bool,
+}
+
+/// What one job did.
+#[derive(Clone, Debug)]
+pub struct JobReport {
+    /// What it was asked.
+    pub spec: JobSpec,
+    /// What the engine really did, with each fallback.
+    pub effective: wrote::Effective,
+    /// Each further step from what was asked to what was done (`fallocate` not supported, ..).
+    pub fallbacks: Vec<crate::result::Fallback>,
+    /// Whether all of its files bypassed the page cache.
+    pub direct: bool,
+    /// When its clock started, after `ramp_time`.
+    pub started_at: jiff::Timestamp,
+    /// From then to the last acknowledgement, flushes included (M1).
+    pub elapsed: Duration,
+    /// What was read.
+    pub read: DirectionReport,
+    /// What was written.
+    pub write: DirectionReport,
+    /// Nanoseconds of each `fsync(2)` and `fdatasync(2)`.
+    pub flush_ns: Histogram<u64>,
+    /// What `do_verify` read and checked, after the clock stopped.
+    pub verified_bytes: u64,
+    /// CPU seconds of the job's thread in user space.
+    pub cpu_user_s: f64,
+    /// CPU seconds in the kernel.
+    pub cpu_system_s: f64,
+    /// Voluntary and involuntary context switches.
+    pub context_switches: u64,
+    /// Page faults that needed the disk.
+    pub major_faults: u64,
+    /// Page faults that did not.
+    pub minor_faults: u64,
+    /// How many operations were in flight when another was queued: how often each depth was seen.
+    pub depths: Histogram<u64>,
+    /// How many operations were handed on together.
+    pub submitted_together: Histogram<u64>,
+    /// How many completed together.
+    pub completed_together: Histogram<u64>,
+}
+
+/// What one job did in one direction.
+#[derive(Clone, Debug)]
+pub struct DirectionReport {
+    /// Bytes transferred.
+    pub bytes: u64,
+    /// Operations.
+    pub operations: u64,
+    /// Nanoseconds from when an operation was queued, or should have been under a rate (M5), to when
+    /// its completion was seen.
+    pub latency_ns: Histogram<u64>,
+    /// Bytes per second, a sample for each half second.
+    pub bandwidth_samples_bytes_per_s: Vec<f64>,
+    /// Operations per second, a sample for each half second.
+    pub iops_samples: Vec<f64>,
+}
+
+/// What a group did to the device below its first job's files, by the block layer's counters (M7).
+#[derive(Clone, Debug, Default)]
+pub struct GroupReport {
+    /// The jobs, in the order of the job file.
+    pub jobs: Vec<JobReport>,
+    /// From the first job's start to the last one's end.
+    pub elapsed: Duration,
+    /// Bytes that the device was written meanwhile, by anyone.
+    pub device_written_bytes: Option<u64>,
+    /// Bytes that were read from the device meanwhile, by anyone.
+    pub device_read_bytes: Option<u64>,
+    /// The process's peak resident memory, in bytes.
+    pub max_rss_bytes: u64,
+}
+
+/// Is told how far the jobs are.
+pub trait Watcher {
+    /// Called before a group's files are made ready: `laid_out_bytes` will be written first.
+    fn group(&mut self, _group: u32, _jobs: &[JobSpec], _laid_out_bytes: u64) {}
+    /// Called a few times a second while a group runs: bytes read and written so far, over all its
+    /// jobs, and how far it is, from 0 to 1, as far as anyone can tell.
+    fn progress(&mut self, _read_bytes: u64, _written_bytes: u64, _fraction: f64) {}
+    /// Something to be said that is no part of the result.
+    fn note(&mut self, _text: &str) {}
+}
+
+/// A watcher that says nothing.
+impl Watcher for () {}
+
+/// Runs all jobs. Files that the run made stay; when it is interrupted or fails they are removed.
+///
+/// # Errors
+///
+/// [`Error::Usage`] when the jobs make no sense together, [`Error::Interrupted`] when `stop` was
+/// raised, else [`Error::Failed`].
+pub fn run(
+    _specs: &[JobSpec],
+    _permissions: Permissions,
+    _stop: &Stop,
+    _watcher: &mut dyn Watcher,
+) -> Result<Vec<GroupReport>, Error> {
+    Err(Error::Failed("not built yet".into()))
+}
