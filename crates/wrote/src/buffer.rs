@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::error::errno_of;
+use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use rustix::param::page_size;
 use std::cell::RefCell;
@@ -10,6 +11,9 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::rc::Rc;
 
+/// The usual huge page: 2 MiB on x86-64 and on most of arm64.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
 /// A region of memory, aligned to pages, that is leased in buffers of one size.
 ///
 /// It is mapped once, so that it can be registered with a ring once. Clones share the region.
@@ -17,7 +21,7 @@ use std::rc::Rc;
 pub struct Pool(Rc<Region>);
 
 struct Region {
-    start: NonNull<u8>,
+    mapping: Mapping,
     /// Distance from one buffer's start to the next: the buffer's size rounded up to pages.
     stride_bytes: usize,
     buffer_bytes: usize,
@@ -37,23 +41,9 @@ impl Pool {
         let stride_bytes = buffer_bytes.next_multiple_of(page_size());
         let refused = |errno| Error::Engine { what: "mapping the engine's buffers", errno };
         let length_bytes = stride_bytes.checked_mul(count as usize).ok_or(refused(libc::ENOMEM))?;
-        // SAFETY: a new private mapping at a place of the kernel's choice touches no memory that
-        // anyone else uses.
-        let start = unsafe {
-            mmap_anonymous(
-                std::ptr::null_mut(),
-                length_bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE,
-            )
-        }
-        .map_err(|errno| refused(errno_of(&errno.into())))?;
-        // Huge pages save page-table walks and, when registered, page pins; a kernel without them
-        // refuses, which costs nothing but speed.
-        // SAFETY: the range is the mapping made above, and the advice changes no contents.
-        let _ = unsafe { madvise(start, length_bytes, Advice::LinuxHugepage) };
+        let mapping = map(length_bytes).map_err(|errno| refused(errno_of(&errno.into())))?;
         Ok(Pool(Rc::new(Region {
-            start: NonNull::new(start.cast()).expect("mmap does not return null"),
+            mapping,
             stride_bytes,
             buffer_bytes,
             count,
@@ -82,9 +72,14 @@ impl Pool {
         self.0.free.borrow().len()
     }
 
+    /// Whether the region lies in huge pages that were set aside (`MAP_HUGETLB`, `mmap(2)`).
+    pub fn is_huge(&self) -> bool {
+        self.0.mapping.huge
+    }
+
     /// The whole region, for registration with a ring.
     pub(crate) fn region(&self) -> (*mut u8, usize) {
-        (self.0.start.as_ptr(), self.0.length_bytes())
+        (self.0.mapping.start.as_ptr(), self.0.length_bytes())
     }
 
     /// Keeps the memory mapped for good: what the kernel may still write to must not be reused.
@@ -107,6 +102,38 @@ impl fmt::Debug for Pool {
     }
 }
 
+/// Memory of the kernel's, zeroed.
+struct Mapping {
+    start: NonNull<u8>,
+    length_bytes: usize,
+    /// In pages that the administrator set aside (`vm.nr_hugepages`).
+    huge: bool,
+}
+
+/// Huge pages save page-table walks and, where the memory is registered, page pins: those that are
+/// set aside where there are enough, else those that the kernel finds (`madvise(2)`).
+fn map(length_bytes: usize) -> Result<Mapping, Errno> {
+    let anonymous = |length_bytes, flags| {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new private mapping at a place of the kernel's choice touches no memory that
+        // anyone else uses.
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), length_bytes, access, flags)? };
+        Ok(NonNull::new(start.cast()).expect("mmap does not return null"))
+    };
+    if length_bytes >= HUGE_PAGE_BYTES {
+        let length_bytes = length_bytes.next_multiple_of(HUGE_PAGE_BYTES);
+        let flags = MapFlags::PRIVATE | MapFlags::HUGETLB | MapFlags::HUGE_2MB;
+        if let Ok(start) = anonymous(length_bytes, flags) {
+            return Ok(Mapping { start, length_bytes, huge: true });
+        }
+    }
+    let start: NonNull<u8> = anonymous(length_bytes, MapFlags::PRIVATE)?;
+    // A kernel without them refuses, which costs nothing but speed.
+    // SAFETY: the range is the mapping made above, and the advice changes no contents.
+    let _ = unsafe { madvise(start.as_ptr().cast(), length_bytes, Advice::LinuxHugepage) };
+    Ok(Mapping { start, length_bytes, huge: false })
+}
+
 impl Region {
     fn length_bytes(&self) -> usize {
         self.stride_bytes * self.count as usize
@@ -115,7 +142,7 @@ impl Region {
     fn address(&self, index: u32) -> *mut u8 {
         debug_assert!(index < self.count);
         // SAFETY: `index` is below `count`, so the result is inside the mapping.
-        unsafe { self.start.as_ptr().add(index as usize * self.stride_bytes) }
+        unsafe { self.mapping.start.as_ptr().add(index as usize * self.stride_bytes) }
     }
 }
 
@@ -123,7 +150,7 @@ impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: the mapping is this region's own; every buffer holds the region, so none is left,
         // and the engine keeps the buffers of operations in flight (W5).
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length_bytes()) };
+        let _ = unsafe { munmap(self.mapping.start.as_ptr().cast(), self.mapping.length_bytes) };
     }
 }
 

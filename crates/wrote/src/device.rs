@@ -19,6 +19,7 @@ use crate::error::{Action, Error};
 use mounts::Mount;
 use rustix::fs::{AtFlags, CWD, StatVfsMountFlags, StatxFlags};
 use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// What lies under a path.
@@ -118,6 +119,9 @@ pub struct BlockDevice {
     pub io_poll: bool,
     /// The depth of its request queue; 0 where it has none (zram, most of dm and md).
     pub nr_requests: u32,
+    /// The longest transfer that it takes as one command (`queue/max_sectors_kb`), in bytes; 0 where
+    /// `/sys` does not say.
+    pub transfer_bytes_max: u64,
 }
 
 impl BlockDevice {
@@ -163,6 +167,21 @@ pub fn examine(path: &Path) -> Result<Target, Error> {
         in_memory,
         backing,
     })
+}
+
+/// The block device that `path` itself is, or that the file at `path` lies on; `None` where there is
+/// none, or more than one.
+pub fn device_at(path: &Path) -> Option<BlockDevice> {
+    let metadata = std::fs::metadata(path).ok()?;
+    if metadata.file_type().is_block_device() {
+        let number = metadata.rdev();
+        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+        return Some(block::describe(Path::new(SYS), major, minor));
+    }
+    match examine(path).ok()?.backing {
+        Backing::Block(device) => Some(device),
+        Backing::None { .. } => None,
+    }
 }
 
 /// A path and what `statx(2)` says about where it is.

@@ -5,9 +5,12 @@
 //!
 //! | rung | what it is | when |
 //! |---|---|---|
+//! | polled pair | a ring that asks the device for completions, for transfers, and a plain ring for the rest | asked for, and the device has poll queues |
+//! | sqpoll | a thread of the kernel's takes operations from the rings of all engines that share it | asked for: it spends a CPU |
 //! | io_uring | `SINGLE_ISSUER`, `DEFER_TASKRUN`, registered files and buffers, each where the kernel has it | asked for, and allowed |
 //! | threads | `pwritev2(2)` and `preadv2(2)` on a small pool | io_uring is absent or forbidden |
 //! | psync | the same calls on the caller's thread, one at a time | asked for |
+//! | mmap | copies to and from a mapping of the file, one at a time | asked for |
 //!
 //! Whatever the rung, above this door an operation is whole or an error: short transfers, `EINTR`
 //! and `EAGAIN` end here (W4). A flush that fails poisons its file for good (W2). A buffer in flight
@@ -19,11 +22,14 @@
 mod backend;
 mod effective;
 mod files;
+mod judge;
 mod mmap;
 mod op;
 mod options;
 mod perform;
+mod polled;
 mod psync;
+mod ring;
 mod sim;
 mod sqpoll;
 mod threads;
@@ -43,10 +49,6 @@ use op::Kind;
 use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Path, PathBuf};
-
-/// Tries of one operation that may bring nothing before it becomes an error: a disk that answers
-/// EINTR or EAGAIN, or takes no bytes, for ever must not hold its caller for ever.
-const FRUITLESS_TRIES_MAX: u32 = 1000;
 
 /// Carries out operations on files, up to `iodepth` at once.
 ///
@@ -102,6 +104,11 @@ struct OpenFile {
     /// A direct transfer succeeded: the file system means it, and EINVAL means something else.
     direct_proven: bool,
     align_bytes: u32,
+    /// The `RWF_` flags of its reads, and those that its writes have besides.
+    read_flags: i32,
+    write_flags: i32,
+    /// What makes a write durable: `RWF_DSYNC` or `RWF_SYNC`.
+    durable_flag: i32,
     /// The error number of the flush that failed (W2).
     poison: Option<i32>,
     in_flight: u32,
@@ -123,6 +130,8 @@ struct InFlight {
     fruitless: u32,
     /// The last try was made while the file was open directly.
     direct: bool,
+    /// The flags of the last try.
+    rw_flags: i32,
 }
 
 impl InFlight {
@@ -135,12 +144,11 @@ impl InFlight {
 /// The most that the kernel moves in one call (`read(2)`, `write(2)`), less than 2 GiB.
 const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
 
-/// What to do after a try.
-enum Next {
-    Again,
-    Whole(u64),
-    Failed(i32),
-}
+/// Flags of one transfer (`pwritev2(2)`, and `linux/fs.h` for the last two, which the page lacks).
+const RWF_DSYNC: i32 = 0x02;
+const RWF_SYNC: i32 = 0x04;
+const RWF_ATOMIC: i32 = 0x40;
+const RWF_DONTCACHE: i32 = 0x80;
 
 impl Engine {
     /// Makes an engine, on the best rung that works.
@@ -153,13 +161,14 @@ impl Engine {
         let depth = iodepth(options.ioengine, options.iodepth);
         let mut effective = Effective::new(options.ioengine, depth);
         let pool = Pool::new(options.buffers, options.buffer_bytes)?;
+        effective.huge_pages = pool.is_huge();
         let backend: Box<dyn Backend> = match options.ioengine {
             Ioengine::Psync => Box::new(Kernel::new(psync::Psync::default())),
             Ioengine::Mmap => Box::new(Kernel::new(mmap::Mmap::default())),
             Ioengine::Threads => threads(effective.iodepth)?,
             Ioengine::IoUring => match uring::Uring::start(options, &pool, &mut effective) {
                 Ok(ring) => Box::new(Kernel::new(ring)),
-                Err(uring::Refused(because)) => {
+                Err(ring::Refused(because)) => {
                     effective.fell_back("io_uring", "threads", because);
                     effective.ioengine = Ioengine::Threads;
                     effective.iodepth = iodepth(Ioengine::Threads, options.iodepth);
@@ -228,9 +237,10 @@ impl Engine {
         if slot >= Options::FILES_MAX {
             return Err(failed(libc::EMFILE));
         }
+        let options = self.possible(options);
         let opened = self
             .backend
-            .open(slot, path, options, &mut self.effective)
+            .open(slot, path, &options, &mut self.effective)
             .map_err(|error| failed(errno_of(&error)))?;
         self.opened += 1;
         if let Some(errno) = opened.refused {
@@ -241,6 +251,9 @@ impl Engine {
             direct: opened.direct,
             direct_proven: false,
             align_bytes: opened.align_bytes,
+            read_flags: flag(options.dontcache, RWF_DONTCACHE),
+            write_flags: flag(options.dontcache, RWF_DONTCACHE) | flag(options.atomic, RWF_ATOMIC),
+            durable_flag: if options.sync_metadata { RWF_SYNC } else { RWF_DSYNC },
             poison: None,
             in_flight: 0,
             generation: self.opened,
@@ -250,6 +263,17 @@ impl Engine {
         }
         self.files[slot as usize] = Some(file);
         Ok(FileId { slot, generation: self.opened })
+    }
+
+    /// What of the options this engine can do; the rest is a fallback.
+    fn possible(&mut self, options: &FileOptions) -> FileOptions {
+        let mut options = *options;
+        if options.direct && self.effective.ioengine == Ioengine::Mmap {
+            let because = "mmap: a mapping is of the page cache".to_owned();
+            self.effective.fell_back("O_DIRECT", "page cache", because);
+            options.direct = false;
+        }
+        options
     }
 
     fn refused_direct(&mut self, action: &str, errno: i32) {
@@ -391,6 +415,7 @@ impl Engine {
             moved: 0,
             fruitless: 0,
             direct: false,
+            rw_flags: 0,
         }
     }
 
@@ -436,7 +461,14 @@ impl Engine {
     /// Hands an operation, or what is left of it, to the backend.
     fn push(&mut self, token: u32) {
         let op = self.slots[token as usize].as_mut().expect("pushed while in flight");
-        op.direct = self.files[op.file as usize].as_ref().expect("open while in flight").direct;
+        let file = self.files[op.file as usize].as_ref().expect("open while in flight");
+        op.direct = file.direct;
+        op.rw_flags = match op.kind {
+            Kind::Read => file.read_flags,
+            Kind::Write => file.write_flags,
+            Kind::DurableWrite => file.write_flags | file.durable_flag,
+            Kind::Fdatasync | Kind::Fsync | Kind::Fallocate => 0,
+        };
         let (address, in_pool) = match &op.buffer {
             // SAFETY: `moved` is at most the buffer's length.
             Some(buffer) => unsafe {
@@ -453,6 +485,7 @@ impl Engine {
             address,
             len: if op.kind.transfers() { left.min(TRANSFER_BYTES_MAX) } else { left },
             in_pool,
+            rw_flags: op.rw_flags,
         });
     }
 
@@ -520,100 +553,6 @@ impl Engine {
         waited.map_err(|error| failed("waiting for the kernel", &error))
     }
 
-    fn settle(&mut self, done: Done) {
-        match self.judge(done) {
-            Next::Again => self.push(done.token),
-            Next::Whole(moved) => self.complete(done.token, Ok(moved as usize)),
-            Next::Failed(errno) => self.fail(done.token, errno),
-        }
-    }
-
-    /// W4: decides what a try means for its operation.
-    fn judge(&mut self, done: Done) -> Next {
-        let op = self.slots[done.token as usize].as_mut().expect("done while in flight");
-        let file = self.files[op.file as usize].as_mut().expect("open while in flight");
-        if done.result < 0 {
-            let errno = i32::try_from(-done.result).unwrap_or(libc::EIO);
-            return match errno {
-                libc::EINTR | libc::EAGAIN => again(op, errno),
-                // O_DIRECT taken at open but not at a transfer: this one, or others beside it.
-                libc::EINVAL if op.kind.transfers() && op.direct && !file.direct_proven => {
-                    self.leave_direct(done.token, errno)
-                }
-                _ => Next::Failed(errno),
-            };
-        }
-        if !op.kind.transfers() {
-            return Next::Whole(0);
-        }
-        file.direct_proven |= op.direct;
-        let tried = (op.len - op.moved).min(TRANSFER_BYTES_MAX);
-        let mut moved = (done.result as u64).min(tried);
-        let whole = moved == tried;
-        if op.direct && !whole {
-            // A direct transfer goes on at a whole block; a part of one is moved again.
-            moved -= moved % u64::from(file.align_bytes);
-        }
-        op.moved += moved;
-        match op.kind {
-            // A read is short at the file's end: nothing came, or a part of the last block.
-            Kind::Read if !whole && (done.result == 0 || done.result as u64 != moved) => {
-                Next::Whole(op.moved - moved + done.result as u64)
-            }
-            _ if op.moved == op.len => Next::Whole(op.len),
-            _ if moved > 0 => {
-                op.fruitless = 0;
-                Next::Again
-            }
-            _ => again(op, libc::EIO),
-        }
-    }
-
-    /// Goes on through the page cache, unless that cannot be done either.
-    fn leave_direct(&mut self, token: u32, errno: i32) -> Next {
-        let op = self.slots[token as usize].as_ref().expect("done while in flight");
-        let (slot, action) = (op.file, op.kind.action());
-        if self.file(slot).direct {
-            if self.backend.clear_direct(slot).is_err() {
-                return Next::Failed(errno);
-            }
-            self.file_mut(slot).direct = false;
-            let action = if action == Action::Read { "read" } else { "write" };
-            self.refused_direct(action, errno);
-        }
-        Next::Again
-    }
-
-    fn fail(&mut self, token: u32, errno: i32) {
-        let op = self.slots[token as usize].as_ref().expect("done while in flight");
-        let (slot, action) = (op.file, op.kind.action());
-        let offset = op.kind.transfers().then_some(op.offset + op.moved);
-        let flushes = op.kind.flushes();
-        let file = self.file_mut(slot);
-        let error = Error::File { path: file.path.clone(), action, offset, errno };
-        if flushes {
-            // W2: the kernel has marked the pages clean; a second flush would succeed and mean
-            // nothing (Rebello et al., ATC'20).
-            file.poison.get_or_insert(errno);
-        }
-        self.complete(token, Err(error));
-    }
-
-    fn complete(&mut self, token: u32, result: Result<usize, Error>) {
-        let op = self.slots[token as usize].take().expect("completed once");
-        self.free_slots.push(token);
-        let file = self.file_mut(op.file);
-        file.in_flight -= 1;
-        let result = match (result, file.poison) {
-            // W2: a flush beside the one that failed may have been told of success.
-            (Ok(_), Some(errno)) if op.kind.flushes() => {
-                Err(Error::Poisoned { path: file.path.clone(), errno })
-            }
-            (result, _) => result,
-        };
-        self.completed.push_back(op.into_completion(result));
-    }
-
     /// The file that was given out as `id`: one that was closed since is a mistake of the caller's,
     /// and must not mean the file that was opened in its place.
     fn known(&self, id: FileId) -> &OpenFile {
@@ -640,6 +579,10 @@ fn iodepth(ioengine: Ioengine, asked: u32) -> u32 {
     asked.clamp(1, most)
 }
 
+fn flag(wanted: bool, flag: i32) -> i32 {
+    if wanted { flag } else { 0 }
+}
+
 fn threads(iodepth: u32) -> Result<Box<dyn Backend>, Error> {
     let threads = threads::Threads::start(iodepth)
         .map_err(|error| failed("starting the engine's threads", &error))?;
@@ -648,12 +591,6 @@ fn threads(iodepth: u32) -> Result<Box<dyn Backend>, Error> {
 
 fn failed(what: &'static str, error: &std::io::Error) -> Error {
     Error::Engine { what, errno: errno_of(error) }
-}
-
-/// Another try, unless too many brought nothing.
-fn again(op: &mut InFlight, errno: i32) -> Next {
-    op.fruitless += 1;
-    if op.fruitless > FRUITLESS_TRIES_MAX { Next::Failed(errno) } else { Next::Again }
 }
 
 impl Drop for Engine {

@@ -4,9 +4,33 @@ mod support;
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use wrote::{Completion, Engine, Error, FileId, FileOptions, Ioengine, Op, Options};
+use wrote::{Completion, Engine, Error, FileId, FileOptions, Ioengine, Op, Options, Sqpoll};
 
-const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];
+/// Every way to the kernel. Where one is refused, its fallback is tried in its place.
+#[derive(Clone, Copy, Debug)]
+enum Rung {
+    Psync,
+    Threads,
+    Mmap,
+    IoUring,
+    /// Nothing registered.
+    PlainUring,
+    Sqpoll,
+    Polled,
+    PolledSqpoll,
+}
+use Rung::{IoUring, Psync};
+
+const RUNGS: [Rung; 8] = [
+    Psync,
+    Rung::Threads,
+    Rung::Mmap,
+    IoUring,
+    Rung::PlainUring,
+    Rung::Sqpoll,
+    Rung::Polled,
+    Rung::PolledSqpoll,
+];
 const BUFFER_BYTES: usize = 16 * 1024;
 const NEW: FileOptions = FileOptions {
     create_new: true,
@@ -18,8 +42,25 @@ const NEW: FileOptions = FileOptions {
 };
 const NEW_DIRECT: FileOptions = FileOptions { direct: true, ..NEW };
 
-fn engine(ioengine: Ioengine) -> Engine {
-    Engine::open(&Options::new(ioengine, 8, BUFFER_BYTES)).unwrap()
+fn options(rung: Rung) -> Options {
+    let ioengine = match rung {
+        Psync => Ioengine::Psync,
+        Rung::Threads => Ioengine::Threads,
+        Rung::Mmap => Ioengine::Mmap,
+        _ => Ioengine::IoUring,
+    };
+    let registered = !matches!(rung, Rung::PlainUring);
+    Options {
+        registered_buffers: registered,
+        registered_files: registered,
+        sqpoll: matches!(rung, Rung::Sqpoll | Rung::PolledSqpoll).then(|| Sqpoll::new(100, None)),
+        iopoll: matches!(rung, Rung::Polled | Rung::PolledSqpoll),
+        ..Options::new(ioengine, 8, BUFFER_BYTES)
+    }
+}
+
+fn engine(rung: Rung) -> Engine {
+    Engine::open(&options(rung)).unwrap()
 }
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -120,7 +161,7 @@ fn a_file_that_exists_is_never_made_again() {
 #[test]
 fn an_unaligned_direct_write_names_the_alignment_that_is_needed() {
     let (_folder, path) = folder();
-    let mut engine = engine(Ioengine::IoUring);
+    let mut engine = engine(IoUring);
     let file = engine.open_file(&path, &NEW_DIRECT).unwrap();
     let align_bytes = engine.align_bytes(file);
     if align_bytes == 1 {
@@ -140,7 +181,7 @@ fn an_unaligned_direct_write_names_the_alignment_that_is_needed() {
 #[test]
 fn an_offset_beyond_the_kernels_is_an_error_and_no_panic() {
     let (_folder, path) = folder();
-    let mut engine = engine(Ioengine::Psync);
+    let mut engine = engine(Psync);
     let file = engine.open_file(&path, &NEW).unwrap();
     for offset in [u64::MAX, u64::MAX - 100, i64::MAX as u64] {
         let buffer = engine.lease().unwrap();
@@ -180,7 +221,7 @@ fn a_closed_file_frees_its_place_and_its_blocks_for_another() {
 #[test]
 fn too_many_open_files_are_an_error() {
     let (_folder, path) = folder();
-    let mut engine = engine(Ioengine::IoUring);
+    let mut engine = engine(IoUring);
     let mut open = |number: u32| engine.open_file(&path.with_extension(number.to_string()), &NEW);
     for number in 0..Options::FILES_MAX {
         open(number).unwrap();
@@ -210,7 +251,7 @@ fn dropping_an_engine_waits_for_what_is_in_flight() {
 #[test]
 fn memory_is_bounded_by_the_pool() {
     // W8
-    let mut engine = engine(Ioengine::IoUring);
+    let mut engine = engine(IoUring);
     let held: Vec<_> = (0..8).map(|_| engine.lease().unwrap()).collect();
     assert!(matches!(engine.lease(), Err(Error::Engine { .. })));
     drop(held);
@@ -221,11 +262,11 @@ fn memory_is_bounded_by_the_pool() {
 fn the_depth_that_was_reached_is_told() {
     // M6
     let (_folder, path) = folder();
-    let mut deep = engine(Ioengine::IoUring);
+    let mut deep = engine(IoUring);
     let file = deep.open_file(&path, &NEW).unwrap();
     write_blocks(&mut deep, file, 3, false);
     assert!((1..=3).contains(&deep.effective().iodepth_reached));
-    let mut one_at_a_time = engine(Ioengine::Psync);
+    let mut one_at_a_time = engine(Psync);
     let file = one_at_a_time.open_file(&path.with_extension("2"), &NEW).unwrap();
     write_blocks(&mut one_at_a_time, file, 20, false);
     assert_eq!(one_at_a_time.effective().iodepth_reached, 1);
@@ -254,7 +295,7 @@ fn a_full_file_system_is_an_error_that_names_it() {
         Err(reason) => return support::skip(name, &reason),
     };
     for rung in RUNGS {
-        let path = mounted.path().join(rung.as_str());
+        let path = mounted.path().join(format!("{rung:?}"));
         let mut engine = engine(rung);
         let file = engine.open_file(&path, &NEW_DIRECT).unwrap();
         for block in 0..100 {
@@ -307,6 +348,12 @@ fn dropping_an_engine_lets_go_of_its_files_at_once() {
         std::fs::remove_file(&path).unwrap();
         assert!(free() < before);
         drop(engine);
+        if matches!(rung, Rung::Sqpoll | Rung::PolledSqpoll) {
+            // The kernel's thread lets go of what it did last when it next looks.
+            while free() < before {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        }
         assert_eq!(free(), before, "{rung:?}");
     }
 }
@@ -315,9 +362,68 @@ fn dropping_an_engine_lets_go_of_its_files_at_once() {
 #[should_panic(expected = "the file was not closed")]
 fn a_file_that_was_closed_never_means_the_one_opened_in_its_place() {
     let (_folder, path) = folder();
-    let mut engine = engine(Ioengine::Psync);
+    let mut engine = engine(Psync);
     let closed = engine.open_file(&path, &NEW).unwrap();
     engine.close_file(closed).unwrap();
     engine.open_file(&path.with_extension("2"), &NEW).unwrap();
     engine.queue(0, Op::Fdatasync { file: closed });
+}
+
+#[test]
+fn polling_is_taken_or_its_absence_is_told() {
+    // W6
+    let (_folder, path) = folder();
+    let mut engine = engine(Rung::Polled);
+    let file = engine.open_file(&path, &NEW_DIRECT).unwrap();
+    write_blocks(&mut engine, file, 4, false);
+    let effective = engine.effective();
+    let told = effective.fallbacks.iter().any(|step| {
+        (step.wanted == "polled completions" || step.wanted == "io_uring")
+            && !step.because.is_empty()
+    });
+    assert!(effective.iopoll != told, "{effective:?}");
+}
+
+#[test]
+fn a_mapping_is_never_direct_and_says_so() {
+    // W6
+    let (_folder, path) = folder();
+    let mut engine = engine(Rung::Mmap);
+    let file = engine.open_file(&path, &NEW_DIRECT).unwrap();
+    assert!(!engine.is_direct(file));
+    assert_eq!(engine.effective().fallbacks[0].wanted, "O_DIRECT");
+}
+
+#[test]
+fn uncached_transfers_and_metadata_flushes_write_the_same_bytes() {
+    // W6: RWF_DONTCACHE is used or told of.
+    for rung in [Psync, Rung::Threads, IoUring] {
+        let (_folder, path) = folder();
+        let mut engine = engine(rung);
+        let options = FileOptions { dontcache: true, sync_metadata: true, ..NEW };
+        let file = engine.open_file(&path, &options).unwrap();
+        write_blocks(&mut engine, file, 12, true);
+        assert_blocks(&path, 12);
+        let buffer = engine.lease().unwrap();
+        let read = one(&mut engine, Op::Read { file, offset: 0, buffer });
+        assert_eq!(read.result.unwrap(), BUFFER_BYTES);
+    }
+}
+
+#[test]
+fn an_atomic_write_is_whole_or_an_error() {
+    let (_folder, path) = folder();
+    let mut engine = engine(IoUring);
+    let options = FileOptions { atomic: true, ..NEW_DIRECT };
+    let file = engine.open_file(&path, &options).unwrap();
+    let mut buffer = engine.lease().unwrap();
+    buffer.iter_mut().enumerate().for_each(|(place, byte)| *byte = pattern(0, place));
+    let completion = one(&mut engine, Op::Write { file, offset: 0, buffer, durable: false });
+    match completion.result {
+        Ok(bytes) => {
+            assert_eq!(bytes, BUFFER_BYTES);
+            assert_blocks(&path, 1);
+        }
+        Err(error) => assert_eq!(std::fs::read(&path).unwrap(), [0; 0], "{error}"),
+    }
 }

@@ -37,6 +37,7 @@ pub(super) fn describe(sys: &Path, major: u32, minor: u32) -> BlockDevice {
         fua: flag(&queue, "fua"),
         io_poll: flag(&queue, "io_poll"),
         nr_requests: value(&queue, "nr_requests").unwrap_or(0),
+        transfer_bytes_max: value(&queue, "max_sectors_kb").unwrap_or(0u64).saturating_mul(1024),
     }
 }
 
@@ -179,6 +180,7 @@ mod tests {
             ("fua", "1\n"),
             ("io_poll", "1\n"),
             ("nr_requests", "1023\n"),
+            ("max_sectors_kb", "1280\n"),
             ("rotational", "0\n"),
         ] {
             sys.file(&format!("devices/nvme0n1/queue/{file}"), content);
@@ -198,6 +200,7 @@ mod tests {
             fua: true,
             io_poll: true,
             nr_requests: 1023,
+            transfer_bytes_max: 1280 * 1024,
         };
         assert_eq!(describe(sys.path(), 259, 0), expected);
     }

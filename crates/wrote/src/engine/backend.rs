@@ -23,6 +23,8 @@ pub(super) struct Request {
     pub len: u64,
     /// Whether `address` lies in the registered pool.
     pub in_pool: bool,
+    /// The `RWF_` flags of a transfer (`pwritev2(2)`).
+    pub rw_flags: i32,
 }
 
 /// The result of a request: bytes moved, or a negative error number, as the kernel gives it.
@@ -71,7 +73,17 @@ pub(super) trait Backend {
 /// A way to the kernel: moves bytes of files that [`Kernel`] has opened.
 pub(super) trait Transfer {
     /// A file was opened as `slot`.
-    fn opened(&mut self, _slot: u32, _file: RawFd, _effective: &mut Effective) {}
+    fn opened(
+        &mut self,
+        _slot: u32,
+        _file: RawFd,
+        _path: &Path,
+        _opened: &Opened,
+        _effective: &mut Effective,
+    ) {
+    }
+    /// The file's transfers go through the page cache from now on.
+    fn left_direct(&mut self, _slot: u32) {}
     /// The file `slot` is about to be closed.
     fn closing(&mut self, _slot: u32) {}
     /// As [`Backend::push`], with the open file.
@@ -109,7 +121,7 @@ impl<T: Transfer> Backend for Kernel<T> {
         effective: &mut Effective,
     ) -> io::Result<Opened> {
         let (file, opened) = super::files::open(path, options)?;
-        self.transfer.opened(slot, file.as_raw_fd(), effective);
+        self.transfer.opened(slot, file.as_raw_fd(), path, &opened, effective);
         let slot = slot as usize;
         if self.files.len() <= slot {
             self.files.resize_with(slot + 1, || None);
@@ -119,7 +131,9 @@ impl<T: Transfer> Backend for Kernel<T> {
     }
 
     fn clear_direct(&mut self, slot: u32) -> io::Result<()> {
-        super::files::clear_direct(self.file(slot))
+        super::files::clear_direct(self.file(slot))?;
+        self.transfer.left_direct(slot);
+        Ok(())
     }
 
     fn close(&mut self, slot: u32) {

@@ -1,18 +1,147 @@
 //! One operation at a time as a copy between a buffer and a mapping of the file.
 
-use super::backend::{Done, Request, Transfer};
+use super::backend::{Done, Opened, Request, Transfer};
+use super::op::Kind;
+use super::perform::perform;
+use super::{Effective, Options};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl, fstat};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
+use rustix::param::page_size;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::path::Path;
+
+/// The least that is mapped of a file: a file that grows is not mapped again for each write.
+const MAPPED_BYTES_MIN: u64 = 64 << 20;
 
 /// Carries each request out when it is pushed.
-#[derive(Default)]
+///
+/// A file that is made shorter by someone else while it is mapped ends the process with SIGBUS, as
+/// `mmap(2)` says. A full disk does not: what is written is allocated first.
 pub(super) struct Mmap {
+    mappings: Vec<Option<Mapping>>,
     done: Vec<Done>,
 }
 
+impl Default for Mmap {
+    fn default() -> Mmap {
+        let mappings = (0..Options::FILES_MAX).map(|_| None).collect();
+        Mmap { mappings, done: Vec::new() }
+    }
+}
+
+/// A file as memory. The part beyond the file's end must not be touched.
+struct Mapping {
+    start: *mut u8,
+    mapped_bytes: u64,
+    /// From the file's start, blocks that are there for certain.
+    allocated_bytes: u64,
+    writable: bool,
+}
+
+impl Mapping {
+    fn new(file: BorrowedFd, mapped_bytes: u64) -> Result<Mapping, Errno> {
+        let writable = fcntl_getfl(file)?.contains(OFlags::RDWR);
+        let mut protection = ProtFlags::READ;
+        protection.set(ProtFlags::WRITE, writable);
+        let len = usize::try_from(mapped_bytes).map_err(|_| Errno::NOMEM)?;
+        // SAFETY: a new mapping at a place of the kernel's choice touches no memory that anyone else
+        // uses.
+        let start =
+            unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0)? };
+        Ok(Mapping { start: start.cast(), mapped_bytes, allocated_bytes: 0, writable })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this one's own, and nothing else keeps a pointer into it.
+        let _ = unsafe { munmap(self.start.cast(), self.mapped_bytes as usize) };
+    }
+}
+
+impl Mmap {
+    /// The mapping of a file, long enough for `end_bytes`.
+    fn mapping(
+        &mut self,
+        slot: u32,
+        file: BorrowedFd,
+        end_bytes: u64,
+    ) -> Result<&mut Mapping, Errno> {
+        let place = &mut self.mappings[slot as usize];
+        if place.as_ref().is_none_or(|mapping| mapping.mapped_bytes < end_bytes) {
+            let grown = end_bytes.checked_mul(2).ok_or(Errno::FBIG)?.max(MAPPED_BYTES_MIN);
+            *place = Some(Mapping::new(file, grown)?);
+        }
+        Ok(place.as_mut().expect("mapped above"))
+    }
+
+    fn read(&mut self, request: &Request, file: BorrowedFd) -> Result<usize, Errno> {
+        let file_bytes = fstat(file)?.st_size as u64;
+        let len = file_bytes.saturating_sub(request.offset).min(request.len);
+        let mapping = self.mapping(request.slot, file, request.offset + len)?;
+        // SAFETY: the source is mapped and inside the file; the target is the request's (W5).
+        unsafe {
+            let source = mapping.start.add(request.offset as usize);
+            std::ptr::copy_nonoverlapping(source, request.address, len as usize);
+        }
+        Ok(len as usize)
+    }
+
+    fn write(&mut self, request: &Request, file: BorrowedFd) -> Result<usize, Errno> {
+        let end = request.offset + request.len;
+        let mapping = self.mapping(request.slot, file, end)?;
+        if !mapping.writable {
+            return Err(Errno::BADF);
+        }
+        if mapping.allocated_bytes < end {
+            // A write to a page that the disk has no room for would end the process (SIGBUS).
+            let end = end.max(fstat(file)?.st_size as u64);
+            fallocate(file, FallocateFlags::empty(), 0, end)?;
+            mapping.allocated_bytes = end;
+        }
+        // SAFETY: the target is mapped, and inside the file since that was allocated; the source is
+        // the request's (W5).
+        unsafe {
+            let target = mapping.start.add(request.offset as usize);
+            std::ptr::copy_nonoverlapping(request.address, target, request.len as usize);
+            if request.kind == Kind::DurableWrite {
+                let before = request.offset as usize % page_size();
+                let len = request.len as usize + before;
+                msync(target.sub(before).cast(), len, MsyncFlags::SYNC)?;
+            }
+        }
+        Ok(request.len as usize)
+    }
+}
+
 impl Transfer for Mmap {
-    fn push(&mut self, request: Request, _file: RawFd) {
-        self.done.push(Done { token: request.token, result: -i64::from(libc::ENOSYS) });
+    fn opened(&mut self, slot: u32, _: RawFd, _: &Path, _: &Opened, _: &mut Effective) {
+        self.mappings[slot as usize] = None;
+    }
+
+    fn closing(&mut self, slot: u32) {
+        self.mappings[slot as usize] = None;
+    }
+
+    fn push(&mut self, request: Request, file: RawFd) {
+        // SAFETY: the engine keeps the file open until the request is done.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(file) };
+        let moved = match request.kind {
+            Kind::Read => self.read(&request, borrowed),
+            Kind::Write | Kind::DurableWrite => self.write(&request, borrowed),
+            // These flush what was written through a mapping too (`msync(2)`, NOTES).
+            Kind::Fdatasync | Kind::Fsync | Kind::Fallocate => {
+                // SAFETY: as in `Psync`; none of these has an address.
+                return self.done.push(unsafe { perform(&request, file) });
+            }
+        };
+        let result = match moved {
+            Ok(bytes) => bytes as i64,
+            Err(errno) => -i64::from(errno.raw_os_error()),
+        };
+        self.done.push(Done { token: request.token, result });
     }
 
     fn wait(&mut self, _min: usize, done: &mut Vec<Done>) -> io::Result<()> {

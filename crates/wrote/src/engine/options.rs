@@ -14,7 +14,8 @@ pub enum Ioengine {
     #[default]
     IoUring,
     /// Copies between the buffers and a mapping of the file (`mmap(2)`), on the caller's own thread,
-    /// one at a time: what the page cache costs without a system call. Flushes are `msync(2)`.
+    /// one at a time: what the page cache costs without a system call. A file that someone else makes
+    /// shorter meanwhile ends the process with SIGBUS.
     Mmap,
 }
 

@@ -16,19 +16,19 @@ use std::os::fd::{BorrowedFd, RawFd};
 pub(super) unsafe fn perform(request: &Request, file: RawFd) -> Done {
     // SAFETY: the caller keeps `file` open until this returns.
     let file = unsafe { BorrowedFd::borrow_raw(file) };
-    let Request { token, kind, offset, address, len, .. } = *request;
-    let write = |flags| {
+    let Request { token, kind, offset, address, len, rw_flags, .. } = *request;
+    let flags = ReadWriteFlags::from_bits_retain(rw_flags.cast_unsigned());
+    let write = || {
         // SAFETY: the caller's promise about `address` and `len`.
         let bytes = unsafe { std::slice::from_raw_parts(address, len as usize) };
         pwritev2(file, &[IoSlice::new(bytes)], offset, flags)
     };
     let moved: Result<usize, Errno> = match kind {
-        Kind::Write => write(ReadWriteFlags::empty()),
-        Kind::DurableWrite => write(ReadWriteFlags::DSYNC),
+        Kind::Write | Kind::DurableWrite => write(),
         Kind::Read => {
             // SAFETY: the caller's promise about `address` and `len`.
             let bytes = unsafe { std::slice::from_raw_parts_mut(address, len as usize) };
-            preadv2(file, &mut [IoSliceMut::new(bytes)], offset, ReadWriteFlags::empty())
+            preadv2(file, &mut [IoSliceMut::new(bytes)], offset, flags)
         }
         Kind::Fdatasync => fdatasync(file).map(|()| 0),
         Kind::Fsync => fsync(file).map(|()| 0),

@@ -1,26 +1,38 @@
 //! A thread of the kernel's that takes operations from rings, shared by all that ask for the same.
 
-use std::sync::Arc;
+use io_uring::{Builder, IoUring};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Asks for a kernel thread that takes operations from the ring (`IORING_SETUP_SQPOLL`,
 /// `io_uring_setup(2)`; for ordinary users since Linux 5.13).
 ///
 /// Engines opened with clones of one `Sqpoll` share one thread (`IORING_SETUP_ATTACH_WQ`, Linux
-/// 5.6).
+/// 5.6): it spends one CPU however many they are. A thread that serves several rings takes at most
+/// 8 operations of each in turn (`io_uring/sqpoll.c`), which large transfers do not notice and
+/// small ones do.
 #[derive(Clone, Debug)]
-pub struct Sqpoll(Arc<Settings>);
+pub struct Sqpoll(Arc<Shared>);
 
 #[derive(Debug)]
-struct Settings {
+struct Shared {
     idle_ms: u32,
     cpu: Option<u32>,
+    /// The rings that the thread serves, to attach others to.
+    rings: Mutex<Vec<Weak<OwnedFd>>>,
+}
+
+/// Keeps a ring where others can be attached to it; the ring holds it as long as it lives.
+pub(super) struct Member {
+    _ring: Arc<OwnedFd>,
 }
 
 impl Sqpoll {
-    /// The thread goes to sleep after `idle_ms` without work, and is bound to `cpu` where one is
-    /// given.
+    /// The thread goes to sleep after `idle_ms` without work (0 is the kernel's own default of a
+    /// second), and is bound to `cpu` where one is given.
     pub fn new(idle_ms: u32, cpu: Option<u32>) -> Sqpoll {
-        Sqpoll(Arc::new(Settings { idle_ms, cpu }))
+        Sqpoll(Arc::new(Shared { idle_ms, cpu, rings: Mutex::new(Vec::new()) }))
     }
 
     /// After how many milliseconds without work the thread goes to sleep.
@@ -31,5 +43,31 @@ impl Sqpoll {
     /// The CPU that the thread is bound to.
     pub fn cpu(&self) -> Option<u32> {
         self.0.cpu
+    }
+
+    /// Makes a ring that the thread serves. `set_up` is given what to ask the builder for besides
+    /// its own; the lock is held meanwhile, so that of two engines made at once one attaches to the
+    /// other.
+    pub(super) fn ring<T>(
+        &self,
+        set_up: impl FnOnce(&dyn Fn(&mut Builder)) -> io::Result<(IoUring, T)>,
+    ) -> io::Result<(IoUring, T, Member)> {
+        let mut rings = self.0.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        rings.retain(|ring| ring.strong_count() > 0);
+        let other = rings.iter().find_map(Weak::upgrade);
+        let (ring, told) = set_up(&|builder| {
+            builder.setup_sqpoll(self.0.idle_ms);
+            if let Some(cpu) = self.0.cpu {
+                builder.setup_sqpoll_cpu(cpu);
+            }
+            if let Some(other) = &other {
+                builder.setup_attach_wq(other.as_raw_fd());
+            }
+        })?;
+        // SAFETY: the ring is open until it is dropped, after this.
+        let own =
+            Arc::new(unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) }.try_clone_to_owned()?);
+        rings.push(Arc::downgrade(&own));
+        Ok((ring, told, Member { _ring: own }))
     }
 }

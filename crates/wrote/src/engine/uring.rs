@@ -1,257 +1,165 @@
-//! A plain io_uring: the kernel's own queue of operations.
-//!
-//! Set-up flags, registered files and registered buffers are each taken where the kernel has them
-//! and dropped alone where it has not.
+//! io_uring as a way to the kernel: a plain ring, and a polled one beside it where that is asked for
+//! and works.
 
-use super::backend::{Done, Request, Transfer};
-use super::op::Kind;
+use super::backend::{Done, Opened, Request, Transfer};
+use super::polled::{self, Polled};
+use super::ring::{Refused, Ring, Service};
+use super::sqpoll::Sqpoll;
 use super::{Effective, Options};
 use crate::buffer::Pool;
-use crate::error::errno_of;
-use io_uring::types::{Fd, FsyncFlags};
-use io_uring::{Builder, IoUring, Probe, opcode, squeue};
 use std::io;
 use std::os::fd::RawFd;
+use std::path::Path;
 
-/// The most that the kernel takes as one registered buffer (`io_uring_register(2)`): 1 GiB.
-const REGISTERED_BYTES_MAX: usize = 1 << 30;
-
-/// `RWF_DSYNC` as a ring's request carries it (`pwritev2(2)`, Linux 4.7).
-const RWF_DSYNC: i32 = 2;
-
-/// A set-up flag: its name in `io_uring_setup(2)`, and how the builder asks for it.
-type Flag = (&'static str, fn(&mut Builder) -> &mut Builder);
-
-/// Sets of flags from the newest kernel's to the oldest's; the first that the kernel takes is used.
-/// NO_SQARRAY came with Linux 6.6, DEFER_TASKRUN with 6.1, SINGLE_ISSUER with 6.0, COOP_TASKRUN
-/// and TASKRUN_FLAG with 5.19, SUBMIT_ALL with 5.18.
-const FLAGS: &[&[Flag]] = {
-    const NO_SQARRAY: Flag = ("NO_SQARRAY", |b| b.setup_no_sqarray());
-    const DEFER: Flag = ("DEFER_TASKRUN", |b| b.setup_defer_taskrun());
-    const SINGLE: Flag = ("SINGLE_ISSUER", |b| b.setup_single_issuer());
-    const COOP: Flag = ("COOP_TASKRUN", |b| b.setup_coop_taskrun());
-    const TASKRUN: Flag = ("TASKRUN_FLAG", |b| b.setup_taskrun_flag());
-    const ALL: Flag = ("SUBMIT_ALL", |b| b.setup_submit_all());
-    &[
-        &[SINGLE, DEFER, TASKRUN, ALL, NO_SQARRAY],
-        &[SINGLE, DEFER, TASKRUN, ALL],
-        &[SINGLE, COOP, TASKRUN, ALL],
-        &[COOP, TASKRUN, ALL],
-        &[ALL],
-        &[],
-    ]
-};
-
-/// A ring.
+/// The pair of rings, of which the second is made for the first file that it suits.
 pub(super) struct Uring {
-    ring: IoUring,
-    registered_files: bool,
-    registered_buffers: bool,
+    plain: Ring,
+    polled: Option<Polled>,
+    /// As asked; without what was refused.
+    options: Options,
+    pool: Pool,
 }
 
-/// Why there is no ring: what was tried, and the kernel's words.
-pub(super) struct Refused(pub(super) String);
-
 impl Uring {
-    /// Sets a ring up, or says why not.
+    /// Sets the plain ring up, or says why not.
     pub(super) fn start(
         options: &Options,
         pool: &Pool,
         effective: &mut Effective,
     ) -> Result<Uring, Refused> {
-        let (ring, flags) = set_up(effective.iodepth)
-            .map_err(|error| Refused(format!("io_uring_setup: {error}")))?;
-        check_operations(&ring)?;
+        let mut options = options.clone();
+        let (mut plain, flags) = start_plain(&mut options, effective)?;
         effective.ring_flags = flags;
-        let mut uring = Uring { ring, registered_files: false, registered_buffers: false };
-        if options.registered_files {
-            uring.register_files(effective);
-        }
-        if options.registered_buffers {
-            uring.register_buffers(pool, effective);
-        }
-        Ok(uring)
+        effective.sqpoll = options.sqpoll.is_some();
+        plain.register(&options, pool, effective);
+        Ok(Uring { plain, polled: None, options, pool: pool.clone() })
     }
 
-    fn register_files(&mut self, effective: &mut Effective) {
-        match self.ring.submitter().register_files_sparse(Options::FILES_MAX) {
-            Ok(()) => self.registered_files = true,
-            Err(error) => effective.fell_back(
-                "registered files",
-                "unregistered files",
-                format!("IORING_REGISTER_FILES2: {error}"),
-            ),
+    /// Polls the file's transfers from now on, or says why not.
+    fn poll(
+        &mut self,
+        slot: u32,
+        file: RawFd,
+        path: &Path,
+        opened: &Opened,
+        effective: &mut Effective,
+    ) -> Result<(), String> {
+        let device = polled::device_for(path, opened)?;
+        if self.polled.is_none() {
+            let sqpoll: Option<&Sqpoll> = self.options.sqpoll.as_ref();
+            let polled =
+                Polled::start(&self.options, sqpoll, effective.iodepth, &self.pool, effective);
+            self.polled = Some(polled.map_err(|Refused(because)| because)?);
         }
-        effective.registered_files = self.registered_files;
+        let polled = self.polled.as_mut().expect("made above");
+        polled.ring.opened(slot, file, effective);
+        polled.take(slot, file, opened, &device, &self.pool)
     }
 
-    fn register_buffers(&mut self, pool: &Pool, effective: &mut Effective) {
-        let (start, length_bytes) = pool.region();
-        let registered = if length_bytes > REGISTERED_BYTES_MAX {
-            Err("larger than the 1 GiB that the kernel takes".to_owned())
-        } else {
-            let region = libc::iovec { iov_base: start.cast(), iov_len: length_bytes };
-            // SAFETY: the pool's mapping outlives the ring: the engine drops its backend first, and
-            // leaks the pool where requests are still in flight.
-            unsafe { self.ring.submitter().register_buffers(&[region]) }
-                .map_err(|error| format!("IORING_REGISTER_BUFFERS: {error}"))
-        };
-        match registered {
-            Ok(()) => self.registered_buffers = true,
-            Err(because) => {
-                effective.fell_back("registered buffers", "unregistered buffers", because);
+    /// Waits for `missing` more while both rings have requests in flight: no call waits for both, so
+    /// the polled ring, which has to be asked anyway, is asked until enough came of either.
+    fn wait_for_both(&mut self, missing: usize, done: &mut Vec<Done>) -> io::Result<()> {
+        let wanted = done.len() + missing;
+        loop {
+            if self.plain.wants_call() {
+                self.plain.enter(0, done)?;
+            } else {
+                self.plain.collect(done);
             }
+            let polled = self.polled.as_mut().filter(|polled| polled.ring.in_flight() > 0);
+            let Some(polled) = polled else { break };
+            if done.len() >= wanted {
+                return polled.ring.enter(0, done);
+            }
+            polled.ring.enter(usize::from(self.plain.in_flight() == 0), done)?;
         }
-        effective.registered_buffers = self.registered_buffers;
-    }
-
-    fn entry(&self, request: &Request, file: RawFd) -> squeue::Entry {
-        let Request { token, kind, slot, offset, address, len, in_pool } = *request;
-        // A registered file is named by its place in the table.
-        let (file, flags) = if self.registered_files {
-            (Fd(slot.cast_signed()), squeue::Flags::FIXED_FILE)
-        } else {
-            (Fd(file), squeue::Flags::empty())
-        };
-        let fixed = self.registered_buffers && in_pool;
-        let bytes = len as u32;
-        let rw_flags = if kind == Kind::DurableWrite { RWF_DSYNC } else { 0 };
-        let entry = match kind {
-            Kind::Read if fixed => {
-                opcode::ReadFixed::new(file, address, bytes, 0).offset(offset).build()
-            }
-            Kind::Read => opcode::Read::new(file, address, bytes).offset(offset).build(),
-            Kind::Write | Kind::DurableWrite if fixed => {
-                let write = opcode::WriteFixed::new(file, address, bytes, 0);
-                write.offset(offset).rw_flags(rw_flags).build()
-            }
-            Kind::Write | Kind::DurableWrite => {
-                let write = opcode::Write::new(file, address, bytes);
-                write.offset(offset).rw_flags(rw_flags).build()
-            }
-            Kind::Fdatasync => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
-            Kind::Fsync => opcode::Fsync::new(file).build(),
-            Kind::Fallocate => opcode::Fallocate::new(file, len).offset(offset).build(),
-        };
-        entry.flags(flags).user_data(token.into())
-    }
-
-    fn collect(&mut self, done: &mut Vec<Done>) {
-        done.extend(
-            self.ring.completion().map(|entry| Done {
-                token: entry.user_data() as u32,
-                result: entry.result().into(),
-            }),
-        );
+        wait_for(&mut self.plain, wanted.saturating_sub(done.len()), done)
     }
 }
 
-/// Makes the ring with the newest flags that the kernel takes, and tells which those were.
-fn set_up(iodepth: u32) -> io::Result<(IoUring, Vec<&'static str>)> {
-    let mut refused = None;
-    for flags in FLAGS {
-        let mut builder = IoUring::builder();
-        builder.setup_clamp().dontfork();
-        for (_, ask) in *flags {
-            ask(&mut builder);
+/// The plain ring; without the kernel's thread where that is refused.
+fn start_plain(
+    options: &mut Options,
+    effective: &mut Effective,
+) -> Result<(Ring, Vec<&'static str>), Refused> {
+    let without = Service { sqpoll: None, iopoll: false };
+    let Some(sqpoll) = &options.sqpoll else { return Ring::start(effective.iodepth, without) };
+    match Ring::start(effective.iodepth, Service { sqpoll: Some(sqpoll), ..without }) {
+        Ok(started) => Ok(started),
+        Err(Refused(because)) => {
+            let started = Ring::start(effective.iodepth, without)?;
+            effective.fell_back("sqpoll", "a plain ring", because);
+            options.sqpoll = None;
+            Ok(started)
         }
-        match builder.build(iodepth) {
-            Ok(ring) => return Ok((ring, flags.iter().map(|(name, _)| *name).collect())),
-            // A flag that the kernel does not know; anything else no flag would mend.
-            Err(error) if errno_of(&error) == libc::EINVAL => refused = Some(error),
-            Err(error) => return Err(error),
-        }
-    }
-    Err(refused.expect("there is a set of flags"))
-}
-
-/// An old kernel has io_uring but not all operations (`io_uring_enter(2)`: those came with 5.6).
-fn check_operations(ring: &IoUring) -> Result<(), Refused> {
-    let mut probe = Probe::new();
-    ring.submitter()
-        .register_probe(&mut probe)
-        .map_err(|error| Refused(format!("IORING_REGISTER_PROBE: {error}")))?;
-    let needed = [
-        ("IORING_OP_READ", opcode::Read::CODE),
-        ("IORING_OP_WRITE", opcode::Write::CODE),
-        ("IORING_OP_READ_FIXED", opcode::ReadFixed::CODE),
-        ("IORING_OP_WRITE_FIXED", opcode::WriteFixed::CODE),
-        ("IORING_OP_FSYNC", opcode::Fsync::CODE),
-        ("IORING_OP_FALLOCATE", opcode::Fallocate::CODE),
-    ];
-    match needed.iter().find(|(_, code)| !probe.is_supported(*code)) {
-        Some((name, _)) => Err(Refused(format!("{name}: the kernel does not have it"))),
-        None => Ok(()),
     }
 }
 
-/// The kernel asks to be called again: a signal came, or it must get rid of completions first.
-fn is_passing(error: &io::Error) -> bool {
-    matches!(errno_of(error), libc::EINTR | libc::EAGAIN | libc::EBUSY)
+/// Hands on what is queued, waits for `missing` more, and collects all that are done.
+fn wait_for(ring: &mut Ring, missing: usize, done: &mut Vec<Done>) -> io::Result<()> {
+    let wanted = done.len() + missing;
+    ring.collect(done);
+    loop {
+        let missing = wanted.saturating_sub(done.len());
+        if missing > 0 || ring.wants_call() {
+            ring.enter(missing, done)?;
+        }
+        if done.len() >= wanted {
+            return Ok(());
+        }
+    }
 }
 
 impl Transfer for Uring {
-    fn opened(&mut self, slot: u32, file: RawFd, effective: &mut Effective) {
-        if !self.registered_files {
-            return;
+    fn opened(
+        &mut self,
+        slot: u32,
+        file: RawFd,
+        path: &Path,
+        opened: &Opened,
+        effective: &mut Effective,
+    ) {
+        self.plain.opened(slot, file, effective);
+        if self.options.iopoll {
+            match self.poll(slot, file, path, opened, effective) {
+                Ok(()) => effective.iopoll = true,
+                Err(because) => effective.fell_back("polled completions", "interrupts", because),
+            }
         }
-        if let Err(error) = self.ring.submitter().register_files_update(slot, &[file]) {
-            // From here on every file is named by its descriptor; the table's entries do no harm.
-            self.registered_files = false;
-            effective.registered_files = false;
-            effective.fell_back(
-                "registered files",
-                "unregistered files",
-                format!("IORING_REGISTER_FILES_UPDATE: {error}"),
-            );
+    }
+
+    fn left_direct(&mut self, slot: u32) {
+        if let Some(polled) = &mut self.polled {
+            polled.leave(slot);
         }
     }
 
     fn closing(&mut self, slot: u32) {
-        if self.registered_files {
-            // The ring's table holds the file open; without this its blocks would be freed only
-            // with the ring. Should it fail, they are freed then.
-            let _ = self.ring.submitter().register_files_update(slot, &[-1]);
+        self.plain.closing(slot);
+        if let Some(polled) = &mut self.polled {
+            polled.leave(slot);
+            polled.ring.closing(slot);
         }
     }
 
     fn push(&mut self, request: Request, file: RawFd) {
-        let entry = self.entry(&request, file);
-        // SAFETY: the engine holds the request's buffer and file until the request is done (W5).
-        while unsafe { self.ring.submission().push(&entry) }.is_err() {
-            // The queue is as long as the engine's depth; it can be full only of what has not been
-            // handed on yet.
-            self.submit().expect("io_uring_enter takes what io_uring_setup allowed");
+        match &mut self.polled {
+            Some(polled) if polled.takes(&request) => polled.ring.push(&request, file),
+            _ => self.plain.push(&request, file),
         }
     }
 
     fn submit(&mut self) -> io::Result<()> {
-        match self.ring.submit() {
-            Err(error) if !is_passing(&error) => Err(error),
-            _ => Ok(()),
+        if let Some(polled) = &mut self.polled {
+            polled.ring.submit()?;
         }
+        self.plain.submit()
     }
 
     fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()> {
-        let wanted = done.len() + min;
-        self.collect(done);
-        loop {
-            let missing = wanted.saturating_sub(done.len());
-            let queue = self.ring.submission();
-            // Completions of a ring with DEFER_TASKRUN come only inside a call; TASKRUN_FLAG tells
-            // when there are any.
-            let call = missing > 0 || !queue.is_empty() || queue.taskrun();
-            drop(queue);
-            if call {
-                match self.ring.submit_and_wait(missing) {
-                    Err(error) if !is_passing(&error) => return Err(error),
-                    _ => {}
-                }
-                self.collect(done);
-            }
-            if done.len() >= wanted {
-                return Ok(());
-            }
+        match &self.polled {
+            Some(polled) if polled.ring.in_flight() > 0 => self.wait_for_both(min, done),
+            _ => wait_for(&mut self.plain, min, done),
         }
     }
 }

@@ -1,0 +1,103 @@
+//! The polled half of a pair of rings: which transfers go to it, and whether it works at all.
+//!
+//! A ring with `IORING_SETUP_IOPOLL` finds its completions by asking the device, which saves the
+//! interrupt. It takes reads and writes of direct files only, and only where the device has poll
+//! queues (`io_uring_setup(2)`): everything else goes to the plain ring beside it.
+
+use super::backend::{Done, Opened, Request};
+use super::op::Kind;
+use super::ring::{Refused, Ring, Service};
+use super::sqpoll::Sqpoll;
+use super::{Effective, Options};
+use crate::buffer::Pool;
+use crate::device::{self, BlockDevice};
+use std::os::fd::RawFd;
+use std::path::Path;
+
+/// The polled ring, once there is a file for it.
+pub(super) struct Polled {
+    pub ring: Ring,
+    /// For each file's place the longest transfer that is polled; 0 where none is.
+    bytes_max: Vec<u64>,
+}
+
+impl Polled {
+    /// Makes the ring.
+    pub(super) fn start(
+        options: &Options,
+        sqpoll: Option<&Sqpoll>,
+        iodepth: u32,
+        pool: &Pool,
+        effective: &mut Effective,
+    ) -> Result<Polled, Refused> {
+        let (mut ring, flags) = Ring::start(iodepth, Service { sqpoll, iopoll: true })?;
+        ring.register(options, pool, effective);
+        effective.ring_flags = flags;
+        Ok(Polled { ring, bytes_max: vec![0; Options::FILES_MAX as usize] })
+    }
+
+    /// Tries one read of the file, and takes the file's transfers from now on if it works.
+    pub(super) fn take(
+        &mut self,
+        slot: u32,
+        file: RawFd,
+        opened: &Opened,
+        device: &BlockDevice,
+        pool: &Pool,
+    ) -> Result<(), String> {
+        let buffer = pool.lease().ok_or("no buffer to try it with")?;
+        let len = u64::from(opened.align_bytes).min(buffer.len() as u64);
+        let request = Request {
+            token: 0,
+            kind: Kind::Read,
+            slot,
+            offset: 0,
+            address: buffer.address(),
+            len,
+            in_pool: true,
+            rw_flags: 0,
+        };
+        self.ring.push(&request, file);
+        let mut done: Vec<Done> = Vec::new();
+        while done.is_empty() {
+            if let Err(error) = self.ring.enter(1, &mut done) {
+                // The kernel may still fill the buffer.
+                pool.leak();
+                std::mem::forget(buffer);
+                return Err(format!("a polled read: {error}"));
+            }
+        }
+        match i32::try_from(-done[0].result) {
+            Ok(errno) if errno > 0 => {
+                Err(format!("a polled read: {}", std::io::Error::from_raw_os_error(errno)))
+            }
+            _ => {
+                self.bytes_max[slot as usize] = device.transfer_bytes_max;
+                Ok(())
+            }
+        }
+    }
+
+    /// From now on nothing of the file's is polled.
+    pub(super) fn leave(&mut self, slot: u32) {
+        self.bytes_max[slot as usize] = 0;
+    }
+
+    /// Whether the request is to be polled. A transfer of more than one command is not: on Linux
+    /// 6.1 its completion is never found.
+    pub(super) fn takes(&self, request: &Request) -> bool {
+        request.kind.transfers() && request.len <= self.bytes_max[request.slot as usize]
+    }
+}
+
+/// The device that a file's transfers would be polled on, or why they can't be.
+pub(super) fn device_for(path: &Path, opened: &Opened) -> Result<BlockDevice, String> {
+    if !opened.direct {
+        return Err("polling needs direct transfers".into());
+    }
+    match device::device_at(path) {
+        Some(device) if device.io_poll => Ok(device),
+        Some(device) => Err(format!("{}: the device has no poll queues", device.name)),
+        None => Err("there is no block device that could be polled".into()),
+    }
+}

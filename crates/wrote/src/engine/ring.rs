@@ -1,0 +1,326 @@
+//! One io_uring: its set-up, what is registered with it, and requests as its entries.
+//!
+//! Set-up flags, registered files and registered buffers are each taken where the kernel has them
+//! and dropped alone where it has not.
+
+use super::backend::{Done, Request};
+use super::op::Kind;
+use super::sqpoll::{Member, Sqpoll};
+use super::{Effective, Options};
+use crate::buffer::Pool;
+use crate::error::errno_of;
+use io_uring::types::{Fd, FsyncFlags};
+use io_uring::{Builder, IoUring, Probe, opcode, squeue};
+use std::io;
+use std::os::fd::RawFd;
+
+/// The most that the kernel takes as one registered buffer (`io_uring_register(2)`): 1 GiB.
+const REGISTERED_BYTES_MAX: usize = 1 << 30;
+
+/// A set-up flag: its name in `io_uring_setup(2)`, and how the builder asks for it.
+type Flag = (&'static str, fn(&mut Builder) -> &mut Builder);
+
+/// NO_SQARRAY came with Linux 6.6, DEFER_TASKRUN with 6.1, SINGLE_ISSUER with 6.0, COOP_TASKRUN
+/// and TASKRUN_FLAG with 5.19, SUBMIT_ALL with 5.18.
+const NO_SQARRAY: Flag = ("NO_SQARRAY", |b| b.setup_no_sqarray());
+const DEFER: Flag = ("DEFER_TASKRUN", |b| b.setup_defer_taskrun());
+const SINGLE: Flag = ("SINGLE_ISSUER", |b| b.setup_single_issuer());
+const COOP: Flag = ("COOP_TASKRUN", |b| b.setup_coop_taskrun());
+const TASKRUN: Flag = ("TASKRUN_FLAG", |b| b.setup_taskrun_flag());
+const ALL: Flag = ("SUBMIT_ALL", |b| b.setup_submit_all());
+
+/// Sets of flags from the newest kernel's to the oldest's; the first that the kernel takes is used.
+const FLAGS: &[&[Flag]] = &[
+    &[SINGLE, DEFER, TASKRUN, ALL, NO_SQARRAY],
+    &[SINGLE, DEFER, TASKRUN, ALL],
+    &[SINGLE, COOP, TASKRUN, ALL],
+    &[COOP, TASKRUN, ALL],
+    &[ALL],
+    &[],
+];
+
+/// The same for a ring whose operations a kernel thread takes: it has no task work to defer.
+const SQPOLL_FLAGS: &[&[Flag]] = &[&[SINGLE, ALL, NO_SQARRAY], &[SINGLE, ALL], &[ALL], &[]];
+
+/// How a ring is served.
+#[derive(Clone, Copy)]
+pub(super) struct Service<'a> {
+    /// By a thread of the kernel's.
+    pub sqpoll: Option<&'a Sqpoll>,
+    /// By polling the device for completions.
+    pub iopoll: bool,
+}
+
+/// A ring.
+pub(super) struct Ring {
+    ring: IoUring,
+    /// What others attach to; given up with the ring.
+    _member: Option<Member>,
+    sqpoll: bool,
+    registered_files: bool,
+    registered_buffers: bool,
+    in_flight: usize,
+}
+
+/// Why there is no ring: what was tried, and the kernel's words.
+pub(super) struct Refused(pub(super) String);
+
+impl Ring {
+    /// Sets a ring up and tells its flags, or says why not.
+    pub(super) fn start(
+        iodepth: u32,
+        service: Service,
+    ) -> Result<(Ring, Vec<&'static str>), Refused> {
+        let (ring, flags, member) = set_up(iodepth, service)
+            .map_err(|error| Refused(format!("io_uring_setup: {error}")))?;
+        check_operations(&ring)?;
+        let ring = Ring {
+            ring,
+            sqpoll: member.is_some(),
+            _member: member,
+            registered_files: false,
+            registered_buffers: false,
+            in_flight: 0,
+        };
+        Ok((ring, flags))
+    }
+
+    /// Registers what the options ask for, and says what could not be.
+    pub(super) fn register(&mut self, options: &Options, pool: &Pool, effective: &mut Effective) {
+        if options.registered_files {
+            self.register_files(effective);
+        }
+        if options.registered_buffers {
+            self.register_buffers(pool, effective);
+        }
+    }
+
+    fn register_files(&mut self, effective: &mut Effective) {
+        match self.ring.submitter().register_files_sparse(Options::FILES_MAX) {
+            Ok(()) => self.registered_files = true,
+            Err(error) => effective.fell_back(
+                "registered files",
+                "unregistered files",
+                format!("IORING_REGISTER_FILES2: {error}"),
+            ),
+        }
+        effective.registered_files = self.registered_files;
+    }
+
+    fn register_buffers(&mut self, pool: &Pool, effective: &mut Effective) {
+        let (start, length_bytes) = pool.region();
+        let registered = if length_bytes > REGISTERED_BYTES_MAX {
+            Err("larger than the 1 GiB that the kernel takes".to_owned())
+        } else {
+            let region = libc::iovec { iov_base: start.cast(), iov_len: length_bytes };
+            // SAFETY: the pool's mapping outlives the ring: the engine drops its backend first, and
+            // leaks the pool where requests are still in flight.
+            unsafe { self.ring.submitter().register_buffers(&[region]) }
+                .map_err(|error| format!("IORING_REGISTER_BUFFERS: {error}"))
+        };
+        match registered {
+            Ok(()) => self.registered_buffers = true,
+            Err(because) => {
+                effective.fell_back("registered buffers", "unregistered buffers", because);
+            }
+        }
+        effective.registered_buffers = self.registered_buffers;
+    }
+
+    /// A file was opened as `slot`.
+    pub(super) fn opened(&mut self, slot: u32, file: RawFd, effective: &mut Effective) {
+        if !self.registered_files {
+            return;
+        }
+        if let Err(error) = self.ring.submitter().register_files_update(slot, &[file]) {
+            // From here on every file is named by its descriptor; the table's entries do no harm.
+            self.registered_files = false;
+            effective.registered_files = false;
+            effective.fell_back(
+                "registered files",
+                "unregistered files",
+                format!("IORING_REGISTER_FILES_UPDATE: {error}"),
+            );
+        }
+    }
+
+    /// The file `slot` is about to be closed.
+    pub(super) fn closing(&mut self, slot: u32) {
+        if self.registered_files {
+            // The ring's table holds the file open; without this its blocks would be freed only
+            // with the ring. Should it fail, they are freed then.
+            let _ = self.ring.submitter().register_files_update(slot, &[-1]);
+        }
+    }
+
+    fn entry(&self, request: &Request, file: RawFd) -> squeue::Entry {
+        let Request { token, kind, slot, offset, address, len, in_pool, rw_flags } = *request;
+        // A registered file is named by its place in the table.
+        let (file, flags) = if self.registered_files {
+            (Fd(slot.cast_signed()), squeue::Flags::FIXED_FILE)
+        } else {
+            (Fd(file), squeue::Flags::empty())
+        };
+        let fixed = self.registered_buffers && in_pool;
+        let bytes = len as u32;
+        let entry = match kind {
+            Kind::Read if fixed => {
+                let read = opcode::ReadFixed::new(file, address, bytes, 0);
+                read.offset(offset).rw_flags(rw_flags).build()
+            }
+            Kind::Read => {
+                let read = opcode::Read::new(file, address, bytes);
+                read.offset(offset).rw_flags(rw_flags).build()
+            }
+            Kind::Write | Kind::DurableWrite if fixed => {
+                let write = opcode::WriteFixed::new(file, address, bytes, 0);
+                write.offset(offset).rw_flags(rw_flags).build()
+            }
+            Kind::Write | Kind::DurableWrite => {
+                let write = opcode::Write::new(file, address, bytes);
+                write.offset(offset).rw_flags(rw_flags).build()
+            }
+            Kind::Fdatasync => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
+            Kind::Fsync => opcode::Fsync::new(file).build(),
+            Kind::Fallocate => opcode::Fallocate::new(file, len).offset(offset).build(),
+        };
+        entry.flags(flags).user_data(token.into())
+    }
+
+    /// Requests pushed and not yet collected.
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Queues a request.
+    pub(super) fn push(&mut self, request: &Request, file: RawFd) {
+        let entry = self.entry(request, file);
+        // SAFETY: the engine holds the request's buffer and file until the request is done (W5).
+        while unsafe { self.ring.submission().push(&entry) }.is_err() {
+            // The queue is as long as the engine's depth; it can be full only of what has not been
+            // handed on yet, or what the kernel's thread has not taken yet.
+            self.submit().expect("io_uring_enter takes what io_uring_setup allowed");
+            if self.sqpoll {
+                // An error is EINTR; the push is tried again in any case.
+                let _ = self.ring.submitter().squeue_wait();
+            }
+        }
+        self.in_flight += 1;
+    }
+
+    /// Hands what is queued on, without waiting.
+    pub(super) fn submit(&mut self) -> io::Result<()> {
+        match self.ring.submit() {
+            Err(error) if !is_passing(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Hands what is queued on, waits until `min` more are done or something else came between, and
+    /// collects all that are done.
+    ///
+    /// On a polled ring every call looks at the device once, also for a `min` of 0.
+    pub(super) fn enter(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()> {
+        match self.ring.submit_and_wait(min) {
+            Err(error) if !is_passing(&error) => return Err(error),
+            _ => {}
+        }
+        self.collect(done);
+        Ok(())
+    }
+
+    /// Whether a call would bring something on: requests to hand on, or completions that come only
+    /// inside a call (DEFER_TASKRUN; TASKRUN_FLAG tells when there are any).
+    pub(super) fn wants_call(&mut self) -> bool {
+        let queue = self.ring.submission();
+        !queue.is_empty() || queue.taskrun()
+    }
+
+    /// Collects what is done, without a call.
+    pub(super) fn collect(&mut self, done: &mut Vec<Done>) {
+        let before = done.len();
+        done.extend(
+            self.ring.completion().map(|entry| Done {
+                token: entry.user_data() as u32,
+                result: entry.result().into(),
+            }),
+        );
+        self.in_flight -= done.len() - before;
+    }
+}
+
+type SetUp = (IoUring, Vec<&'static str>, Option<Member>);
+
+fn set_up(iodepth: u32, service: Service) -> io::Result<SetUp> {
+    match service.sqpoll {
+        None => {
+            let (ring, flags) = first_taken(iodepth, FLAGS, service.iopoll, &|_| {})?;
+            Ok((ring, flags, None))
+        }
+        Some(sqpoll) => {
+            let set_up = |ask: &dyn Fn(&mut Builder)| {
+                first_taken(iodepth, SQPOLL_FLAGS, service.iopoll, ask)
+            };
+            let (ring, mut flags, member) = sqpoll.ring(set_up)?;
+            flags.push("SQPOLL");
+            Ok((ring, flags, Some(member)))
+        }
+    }
+}
+
+/// Makes the ring with the newest flags that the kernel takes, and tells which those were.
+fn first_taken(
+    iodepth: u32,
+    sets: &[&[Flag]],
+    iopoll: bool,
+    ask_besides: &dyn Fn(&mut Builder),
+) -> io::Result<(IoUring, Vec<&'static str>)> {
+    let mut refused = None;
+    for flags in sets {
+        let mut builder = IoUring::builder();
+        builder.setup_clamp().dontfork();
+        ask_besides(&mut builder);
+        if iopoll {
+            builder.setup_iopoll();
+        }
+        for (_, ask) in *flags {
+            ask(&mut builder);
+        }
+        match builder.build(iodepth) {
+            Ok(ring) => {
+                let mut names: Vec<_> = flags.iter().map(|(name, _)| *name).collect();
+                names.extend(iopoll.then_some("IOPOLL"));
+                return Ok((ring, names));
+            }
+            // A flag that the kernel does not know; anything else no flag would mend.
+            Err(error) if errno_of(&error) == libc::EINVAL => refused = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(refused.expect("there is a set of flags"))
+}
+
+/// An old kernel has io_uring but not all operations (`io_uring_enter(2)`: those came with 5.6).
+fn check_operations(ring: &IoUring) -> Result<(), Refused> {
+    let mut probe = Probe::new();
+    ring.submitter()
+        .register_probe(&mut probe)
+        .map_err(|error| Refused(format!("IORING_REGISTER_PROBE: {error}")))?;
+    let needed = [
+        ("IORING_OP_READ", opcode::Read::CODE),
+        ("IORING_OP_WRITE", opcode::Write::CODE),
+        ("IORING_OP_READ_FIXED", opcode::ReadFixed::CODE),
+        ("IORING_OP_WRITE_FIXED", opcode::WriteFixed::CODE),
+        ("IORING_OP_FSYNC", opcode::Fsync::CODE),
+        ("IORING_OP_FALLOCATE", opcode::Fallocate::CODE),
+    ];
+    match needed.iter().find(|(_, code)| !probe.is_supported(*code)) {
+        Some((name, _)) => Err(Refused(format!("{name}: the kernel does not have it"))),
+        None => Ok(()),
+    }
+}
+
+/// The kernel asks to be called again: a signal came, or it must get rid of completions first.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(errno_of(error), libc::EINTR | libc::EAGAIN | libc::EBUSY)
+}

@@ -1,0 +1,63 @@
+//! Engines that share one thread of the kernel's. One test alone, as it counts the process's threads.
+
+use std::path::Path;
+use wrote::{Engine, FileOptions, Ioengine, Op, Options, Sqpoll};
+
+const BUFFER_BYTES: usize = 4096;
+
+/// The kernel's threads that take operations from this process's rings, by their name.
+fn kernel_threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| name.starts_with("iou-sqp")).count()
+}
+
+fn write_and_check(engine: &mut Engine, path: &Path) {
+    let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+    let file = engine.open_file(path, &options).unwrap();
+    for block in 0..200_u8 {
+        let mut buffer = engine.lease().unwrap();
+        buffer.fill(block);
+        let offset = u64::from(block) * BUFFER_BYTES as u64;
+        engine.queue(0, Op::Write { file, offset, buffer, durable: false });
+    }
+    engine.flush(file).unwrap();
+    let found = std::fs::read(path).unwrap();
+    assert_eq!(found.len(), 200 * BUFFER_BYTES);
+    for (block, bytes) in found.chunks(BUFFER_BYTES).enumerate() {
+        assert!(bytes.iter().all(|&byte| byte == block as u8));
+    }
+}
+
+#[test]
+fn engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other() {
+    let name = "engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other";
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = |number: usize| folder.path().join(number.to_string());
+    let mut options = Options::new(Ioengine::IoUring, 8, BUFFER_BYTES);
+    options.sqpoll = Some(Sqpoll::new(1000, None));
+    let mut engines: Vec<Engine> = (0..3).map(|_| Engine::open(&options).unwrap()).collect();
+    if !engines[0].effective().sqpoll {
+        return skip::skip(name, &engines[0].effective().fallbacks[0].because);
+    }
+    assert_eq!(kernel_threads(), 1);
+    assert!(engines.iter().all(|engine| engine.effective().ring_flags.contains(&"SQPOLL")));
+    for (number, engine) in engines.iter_mut().enumerate() {
+        write_and_check(engine, &path(number));
+    }
+    // The one that the others were attached to goes first.
+    drop(engines.remove(0));
+    for (number, engine) in engines.iter_mut().enumerate() {
+        write_and_check(engine, &path(10 + number));
+    }
+    // A late one finds one that is still there.
+    let mut late = Engine::open(&options).unwrap();
+    assert!(late.effective().sqpoll);
+    write_and_check(&mut late, &path(20));
+    assert_eq!(kernel_threads(), 1);
+    // One that asks for itself has a thread of its own.
+    options.sqpoll = Some(Sqpoll::new(1000, Some(0)));
+    let mut other = Engine::open(&options).unwrap();
+    write_and_check(&mut other, &path(30));
+    assert_eq!(kernel_threads(), 2);
+}
