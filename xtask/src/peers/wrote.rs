@@ -51,7 +51,15 @@ pub struct Place {
     pub device: String,
 }
 
+/// What is run where only the place is of interest: it is over at once.
+const SMALL: Job = Job { only: "stream/cached", settings: &["--size", "16M"] };
+
 impl Wrote {
+    /// Where `folder` is.
+    pub fn place(&self, folder: &Path) -> Result<Place, Failure> {
+        self.run(&SMALL, folder).map(|run| run.place)
+    }
+
     /// Runs `job` once below `folder`.
     pub fn run(&self, job: &Job, folder: &Path) -> Result<WroteRun, Failure> {
         let mut command = Command::new(&self.program);
