@@ -46,7 +46,8 @@ pub struct Arguments {
     /// How many pairs of runs of each comparison.
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
-    /// How long the file of the streaming job files is, as fio writes it.
+    /// How long the file of the streaming job files is, as fio writes it; of less than a gigabyte
+    /// the CPU time drowns in that of the programs' start.
     #[arg(long, value_name = "SIZE", default_value = "2g")]
     size: Size,
     /// Measure only these.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(10 * 60);
 /// How often the start-up is measured.
-const START_UPS: usize = 3;
+const START_UPS: usize = 5;
 
 /// Who runs a job file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
