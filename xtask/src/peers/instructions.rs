@@ -60,6 +60,7 @@ pub fn count(
     let _file = (place == Place::File).then(|| File::new(folder)).transpose()?;
     let under = under(counter)?;
     let setting = Setting { folder, under: &under };
+    programs.check_fallbacks(&job(place), RANDOM_BYTES, setting)?;
     let mut counted = Counted {
         what: place.what(),
         by: counter.name(),

@@ -71,6 +71,8 @@ impl Peak {
             Direction::Read => Ok(()),
             Direction::Write => file.remove(),
         };
+        prepare()?;
+        programs.check_fallbacks(&self.job, PEAK_BYTES, setting)?;
         let start_up =
             |side| programs.start_up_cpu_s(side, &self.job, PEAK_BYTES, setting, prepare);
         let (our_start_up_s, their_start_up_s) = (start_up(Side::Wrote)?, start_up(Side::Fio)?);

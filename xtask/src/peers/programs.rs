@@ -5,6 +5,7 @@ use super::fio_json::{self, Output};
 use super::job::Job;
 use super::measured::Measured;
 use super::ratio::Figures;
+use super::wrote::check_fallbacks;
 use crate::failure::{Failure, Tried};
 use crate::run::{Show, run as run_command};
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ impl Side {
     /// The arguments with which the program runs the job file `file` and prints fio's JSON.
     fn arguments(self, file: &str) -> Vec<&str> {
         match self {
-            Side::Wrote => vec!["run", file, "--format", "fio-json", "--overwrite"],
+            Side::Wrote => wrote_arguments(file, "fio-json"),
             Side::Fio => vec!["--output-format=json", "--eta=never", file],
         }
     }
@@ -80,31 +81,44 @@ impl Side {
     }
 }
 
+/// The one place that knows how `wrote` runs a job file. `--overwrite` is for what the other side
+/// left behind.
+fn wrote_arguments<'a>(file: &'a str, format: &'a str) -> Vec<&'a str> {
+    vec!["run", file, "--format", format, "--overwrite"]
+}
+
 impl Programs {
     /// Runs `job` once.
     pub fn run(&self, side: Side, job: &Job, setting: Setting) -> Result<Ran, Failure> {
-        let file = job.file_name();
-        let path = setting.folder.join(&file);
-        std::fs::write(&path, job.text()).tried(path.display())?;
+        let file = write(job, setting.folder)?;
         let program = match side {
             Side::Wrote => &self.wrote,
             Side::Fio => &self.fio,
         };
-        let mut command = match setting.under {
-            [] => Command::new(program),
-            [first, rest @ ..] => {
-                let mut command = Command::new(first);
-                command.args(rest).arg(program);
-                command
-            }
-        };
-        command.args(side.arguments(&file)).current_dir(setting.folder);
+        let mut command = setting.command(program);
+        command.args(side.arguments(&file));
         let cpu_before_s = children_cpu_s()?;
         let finished = run_command(&mut command, LIMIT, Show::Quiet)?;
         let cpu_s = children_cpu_s()? - cpu_before_s;
         let finished = finished.success(&format!("{} {file}", side.name()))?;
         let output = fio_json::parse(&finished.stdout, side.name())?;
         Ok(Ran { output, cpu_s, stderr: finished.stderr })
+    }
+
+    /// Fails where wrote falls back from what `job` says: then it would do something else than fio.
+    /// A single operation shows it, in wrote's own result: fio's layout has no place for it.
+    pub fn check_fallbacks(
+        &self,
+        job: &Job,
+        operation_bytes: u64,
+        setting: Setting,
+    ) -> Result<(), Failure> {
+        let file = write(&job.for_bytes(operation_bytes), setting.folder)?;
+        let mut command = setting.command(&self.wrote);
+        command.args(wrote_arguments(&file, "json"));
+        let finished = run_command(&mut command, LIMIT, Show::Quiet)?;
+        let finished = finished.success(&format!("wrote {file}"))?;
+        check_fallbacks(&finished.stdout, &file)
     }
 
     /// CPU seconds of the same job with a single operation of `operation_bytes`: what the program
@@ -124,6 +138,29 @@ impl Programs {
             cpu_s.push(self.run(side, &job, setting)?.cpu_s);
         }
         Ok(Figures::new(cpu_s).median())
+    }
+}
+
+/// Writes the job file into `folder` and gives its name.
+fn write(job: &Job, folder: &Path) -> Result<String, Failure> {
+    let file = job.file_name();
+    let path = folder.join(&file);
+    std::fs::write(&path, job.text()).tried(path.display())?;
+    Ok(file)
+}
+
+impl Setting<'_> {
+    fn command(&self, program: &Path) -> Command {
+        let mut command = match self.under {
+            [] => Command::new(program),
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(program);
+                command
+            }
+        };
+        command.current_dir(self.folder);
+        command
     }
 }
 
@@ -156,13 +193,17 @@ pub mod fake {
     use std::path::Path;
 
     /// Two scripts in `folder`: each adds its arguments to the file `calls` in the current folder
-    /// and prints a job of so many operations of so many bytes, wrote in half of fio's second.
+    /// and prints a job of so many operations of so many bytes, wrote in half of fio's second. In
+    /// wrote's own format the job did all that it was told to do.
     pub fn programs(folder: &Path, operations: u64, operation_bytes: u64) -> Programs {
         let script = |name: &str, runtime_ms: u32| {
             let path = folder.join(name);
             let bytes = operations * operation_bytes;
             let text = format!(
-                "#!/bin/sh\necho \"{name} $*\" >> calls\ncat <<END\n\
+                "#!/bin/sh\necho \"{name} $*\" >> calls\n\
+                 case \"$*\" in *'--format json'*)\n\
+                 echo '{{\"scenarios\": [{{\"rows\": [{{\"settings\": {{\"fallbacks\": []}}}}]}}]}}'\n\
+                 exit;; esac\ncat <<END\n\
                  {{\"jobs\": [{{\"error\": 0, \"job_runtime\": {runtime_ms}, \"usr_cpu\": 1.0, \
                  \"sys_cpu\": 1.0, \"write\": {{\"io_bytes\": {bytes}, \"runtime\": {runtime_ms}, \
                  \"total_ios\": {operations}}}}}]}}\nEND\n"
@@ -219,6 +260,18 @@ mod tests {
             Side::Fio.describe(&job, &under),
             "env -u HOME fio --output-format=json --eta=never random-read.fio"
         );
+    }
+
+    #[test]
+    fn wrotes_own_result_says_whether_it_did_what_the_job_says() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let programs = fake::programs(folder.path(), 1, 4096);
+        let job = random_read("random-read", "testfile", "1m").for_seconds(3);
+        programs.check_fallbacks(&job, 4096, setting(folder.path())).expect("no fallback");
+        let calls = std::fs::read_to_string(folder.path().join("calls")).expect("called");
+        assert_eq!(calls, "wrote run random-read.fio --format json --overwrite\n");
+        let written = std::fs::read_to_string(folder.path().join("random-read.fio"));
+        assert_eq!(written.expect("the job file"), job.for_bytes(4096).text());
     }
 
     #[test]

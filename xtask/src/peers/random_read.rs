@@ -40,6 +40,7 @@ fn measure_job(
     job: &Job,
     pairs: u32,
 ) -> Result<Line, Failure> {
+    programs.check_fallbacks(job, RANDOM_BYTES, setting)?;
     let start_up = |side| programs.start_up_cpu_s(side, job, RANDOM_BYTES, setting, || Ok(()));
     let (our_start_up_s, their_start_up_s) = (start_up(Side::Wrote)?, start_up(Side::Fio)?);
     let run = |side, start_up_s| {
