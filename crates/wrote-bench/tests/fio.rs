@@ -43,13 +43,29 @@ fn fio(folder: &Path, arguments: &[&str]) -> Option<String> {
     status.success().then(|| std::fs::read_to_string(&output).expect("text"))
 }
 
-/// Says that `test` is skipped where there is no fio.
-fn there_is_fio(test: &str) -> bool {
-    let there = Command::new("fio").arg("--version").stdout(Stdio::null()).status().is_ok();
-    if !there {
-        skip::skip(test, "fio is not installed");
+/// The version of fio; where there is none, says that `test` is skipped.
+fn version(test: &str) -> Option<String> {
+    match Command::new("fio").arg("--version").output() {
+        Ok(output) => Some(String::from_utf8_lossy(&output.stdout).trim().to_string()),
+        Err(_) => {
+            skip::skip(test, "fio is not installed");
+            None
+        }
     }
-    there
+}
+
+fn there_is_fio(test: &str) -> bool {
+    version(test).is_some()
+}
+
+/// The keys are those of one version: others have more, and fewer.
+fn there_is_the_fio_that_was_read(test: &str) -> bool {
+    let version = version(test);
+    let same = version.as_deref() == Some("fio-3.33");
+    if let Some(version) = version.filter(|_| !same) {
+        skip::skip(test, &format!("the keys are those of fio-3.33, and this is {version}"));
+    }
+    same
 }
 
 /// The numbers that fio reads from the values of a job with these lines, in their order.
@@ -113,7 +129,7 @@ fn times_are_as_long_as_in_fio() {
 
 #[test]
 fn every_key_of_fio_is_taken_or_known() {
-    if !there_is_fio("every_key_of_fio_is_taken_or_known") {
+    if !there_is_the_fio_that_was_read("every_key_of_fio_is_taken_or_known") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -187,5 +203,69 @@ fn files_have_the_names_and_sizes_that_fio_gives_them() {
         }
         let ours: Vec<(String, u64)> = ours.into_iter().collect();
         assert_eq!(ours, files_of_fio(folder.path(), &text), "{text}");
+    }
+}
+
+#[test]
+fn fio_takes_the_example_of_every_key_that_is_taken() {
+    if !there_is_the_fio_that_was_read("fio_takes_the_example_of_every_key_that_is_taken") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut text = String::new();
+    for (number, example) in include_str!("../src/fio/tests/examples.txt").lines().enumerate() {
+        let libaio = example.starts_with("userspace_reap");
+        let engine = if libaio { "libaio" } else { "io_uring" };
+        text += &format!("[job{number}]\nioengine={engine}\nsize=1m\n{example}\n");
+    }
+    std::fs::write(folder.path().join("job.fio"), text).expect("a job file");
+    assert!(fio(folder.path(), &["--parse-only", "job.fio"]).is_some());
+}
+
+#[test]
+fn jobs_are_in_the_groups_that_fio_puts_them_in() {
+    if !there_is_fio("jobs_are_in_the_groups_that_fio_puts_them_in") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let lines = "[global]\nioengine=null\nsize=4k\n[a]\nstonewall\nnumjobs=2\n[b]\n[c]\n\
+                 wait_for_previous=1\n[d]\nstonewall=0\n[global]\nstonewall\n[e]\n[f]\n";
+    std::fs::write(folder.path().join("job.fio"), lines).expect("a job file");
+    let told = fio(folder.path(), &["--output-format=json", "job.fio"]).expect("fio's result");
+    let theirs: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    let theirs = theirs["jobs"].as_array().expect("jobs").iter().map(|job| {
+        let name = job["jobname"].as_str().expect("a name").to_string();
+        (name, job["groupid"].as_u64().expect("a number"))
+    });
+    let ours = read(&lines.replace("null", "psync")).expect("jobs").jobs;
+    let ours: Vec<_> = ours.into_iter().map(|job| (job.name, u64::from(job.group))).collect();
+    assert_eq!(ours, theirs.collect::<Vec<_>>());
+}
+
+#[test]
+fn splits_and_files_transfer_as_many_bytes_as_in_fio() {
+    if !there_is_fio("splits_and_files_transfer_as_many_bytes_as_in_fio") {
+        return;
+    }
+    for lines in [
+        "size=10000",
+        "size=20k\nnrfiles=3",
+        "size=1m\nio_size=10000",
+        "size=16k\nio_size=50%",
+        "size=64k\nbs=8k,4k",
+        "filesize=64k\nsize=16k\noffset=8k",
+        "filesize=64k\noffset=8k",
+        "size=64k\nbs=4k\nbssplit=2k/100",
+        "size=16k\nnrfiles=2\nfilename=x",
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = format!("[a]\nrw=write\nfallocate=none\n{lines}\n");
+        std::fs::write(folder.path().join("job.fio"), &text).expect("a job file");
+        let told = fio(folder.path(), &["--output-format=json", "job.fio"]).expect("fio's result");
+        let theirs: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+        let job = read(&text).unwrap_or_else(|error| panic!("{text}{error}")).jobs.remove(0);
+        let file_bytes = job.file_bytes.expect("a size");
+        let ours = job.io_bytes.unwrap_or(file_bytes * job.files.len() as u64);
+        assert_eq!(theirs["jobs"][0]["write"]["io_bytes"].as_u64(), Some(ours), "{text}");
     }
 }

@@ -31,7 +31,8 @@ pub(super) fn add(
     notes: &mut Notes,
 ) -> Result<(), ParseError> {
     check_room(draft, jobs)?;
-    check_engine(draft, notes)?;
+    check_engine(draft)?;
+    note_engine(draft, notes);
     check_times_and_rates(draft)?;
     check_data(draft)?;
     let blocks = blocks(draft, notes)?;
@@ -70,7 +71,7 @@ fn check_room(draft: &Draft, jobs: &[JobSpec]) -> Result<(), ParseError> {
     Ok(())
 }
 
-fn check_engine(draft: &Draft, notes: &mut Notes) -> Result<(), ParseError> {
+fn check_engine(draft: &Draft) -> Result<(), ParseError> {
     let engine = draft.engine;
     if engine.synchronous && draft.iodepth > 1 {
         let default = if draft.said("ioengine") { "" } else { ", the default," };
@@ -89,33 +90,39 @@ fn check_engine(draft: &Draft, notes: &mut Notes) -> Result<(), ParseError> {
             "ioengine=mmap goes through the page cache; use psync or io_uring to bypass it",
         ));
     }
-    let only_of_io_uring = [
-        ("hipri", draft.hipri),
-        ("fixedbufs", draft.fixedbufs),
-        ("registerfiles", draft.registerfiles),
-        ("sqthread_poll", draft.sqthread_poll),
-        ("sqthread_poll_cpu", draft.sqthread_poll_cpu.is_some()),
-    ];
-    for (key, on) in only_of_io_uring {
-        if on && engine.ioengine != Ioengine::IoUring {
-            let name = engine.name;
-            draft.note(key, format!("changes nothing: it is not of ioengine={name}"), notes);
-        }
-    }
-    if draft.hipri && !draft.direct && engine.ioengine == Ioengine::IoUring {
-        draft.note("hipri", "changes nothing: polling needs direct=1", notes);
-    }
-    if draft.sqthread_poll_cpu.is_some() && !draft.sqthread_poll {
-        draft.note("sqthread_poll_cpu", "changes nothing without sqthread_poll=1", notes);
-    }
-    if draft.sqthread_poll && !draft.registerfiles && draft.said("registerfiles") {
-        draft.note("registerfiles", "sqthread_poll registers files all the same, as in fio", notes);
-    }
+    Ok(())
+}
+
+/// Keys that are taken and come to nothing, or to something else.
+fn note_engine(draft: &Draft, notes: &mut Notes) {
+    let mut note = |key, text: &str| draft.note(key, text, notes);
     if draft.iodepth_batch_complete_min == 0 {
         let text = "one is waited for where no more can be in flight; fio would poll";
-        draft.note("iodepth_batch_complete_min", text, notes);
+        note("iodepth_batch_complete_min", text);
     }
-    Ok(())
+    if draft.engine.ioengine != Ioengine::IoUring {
+        let text = format!("changes nothing: it is not of ioengine={}", draft.engine.name);
+        let only_of_io_uring = [
+            ("hipri", draft.hipri),
+            ("fixedbufs", draft.fixedbufs),
+            ("registerfiles", draft.registerfiles),
+            ("sqthread_poll", draft.sqthread_poll),
+            ("sqthread_poll_cpu", draft.sqthread_poll_cpu.is_some()),
+        ];
+        for (key, _) in only_of_io_uring.iter().filter(|(_, on)| *on) {
+            note(key, &text);
+        }
+        return;
+    }
+    if draft.hipri && !draft.direct {
+        note("hipri", "changes nothing: polling needs direct=1");
+    }
+    if draft.sqthread_poll_cpu.is_some() && !draft.sqthread_poll {
+        note("sqthread_poll_cpu", "changes nothing without sqthread_poll=1");
+    }
+    if draft.sqthread_poll && !draft.registerfiles && draft.said("registerfiles") {
+        note("registerfiles", "sqthread_poll registers files all the same, as in fio");
+    }
 }
 
 fn check_times_and_rates(draft: &Draft) -> Result<(), ParseError> {

@@ -96,6 +96,7 @@ const NOT_TAKEN_EITHER: &[&str] = &[
     "write_barrier",
     "sync_file_range",
     "verify_interval",
+    "verify_offset",
     "verify_backlog_batch",
     "verify_state_load",
     "verify_pattern_interval",
