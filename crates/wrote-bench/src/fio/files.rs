@@ -1,0 +1,105 @@
+//! The files of a job: those that are named, or else fio's own names.
+
+use super::draft::Draft;
+use super::value::Value;
+use std::path::PathBuf;
+
+/// The most files of one job: each is held open.
+pub(super) const NRFILES_MAX: u32 = 4096;
+
+/// fio's name of a file (fio(1), `filename_format`).
+const FORMAT: &str = "$jobname.$jobnum.$filenum";
+
+/// `filename` and `directory`: a list with `:` between; `\:` is a `:` of the name.
+pub(super) fn list(value: &Value<'_>) -> Result<Vec<String>, String> {
+    let mut names = vec![String::new()];
+    let mut rest = value.text()?.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' if rest.next_if_eq(&':').is_some() => {
+                names.last_mut().expect("there is one").push(':');
+            }
+            ':' => names.push(String::new()),
+            c => names.last_mut().expect("there is one").push(c),
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    if names.is_empty() {
+        return Err("names nothing".into());
+    }
+    Ok(names)
+}
+
+/// `filename`: only what can be opened anew, and read and written at any offset.
+pub(super) fn filenames(value: &Value<'_>) -> Result<Vec<String>, String> {
+    const STREAMS: [&str; 4] = ["-", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
+    const DESCRIPTORS: [&str; 2] = ["/dev/fd/", "/proc/self/fd/"];
+    let names = list(value)?;
+    let stream = |name: &&String| {
+        STREAMS.contains(&name.as_str()) || DESCRIPTORS.iter().any(|start| name.starts_with(start))
+    };
+    if let Some(name) = names.iter().find(stream) {
+        return Err(format!("{name} is a stream, which has no offsets; name a file"));
+    }
+    if names.len() > NRFILES_MAX as usize {
+        return Err(format!("are more than {NRFILES_MAX} files"));
+    }
+    Ok(names)
+}
+
+/// `filename_format`.
+pub(super) fn format(value: &Value<'_>) -> Result<String, String> {
+    let format = value.text()?;
+    if format.contains("$clientuid") {
+        return Err("$clientuid is of fio's clients and servers, which are not taken".into());
+    }
+    Ok(format.to_string())
+}
+
+/// How many files one of the job's clones has. `nrfiles` counts only where fio makes up the names.
+pub(super) fn count(draft: &Draft) -> usize {
+    match draft.filenames.len() {
+        0 => draft.nrfiles as usize,
+        named => named,
+    }
+}
+
+/// The files of the job's clone number `clone`, in their order. As in fio, clones with files of
+/// their own are spread over the directories in turn, named files are all in the first, and a name
+/// that begins with `/` is in the directory all the same.
+pub(super) fn paths(draft: &Draft, clone: u32) -> Vec<PathBuf> {
+    if !draft.filenames.is_empty() {
+        let directory = draft.directories.first();
+        return draft.filenames.iter().map(|name| within(directory, name)).collect();
+    }
+    let turn = clone as usize % draft.directories.len().max(1);
+    let directory = draft.directories.get(turn);
+    let format = draft.filename_format.as_deref().unwrap_or(FORMAT);
+    let path = |number| within(directory, &named(format, &draft.section, clone, number));
+    (0..draft.nrfiles).map(path).collect()
+}
+
+fn within(directory: Option<&String>, name: &str) -> PathBuf {
+    match directory {
+        None => PathBuf::from(name),
+        // Not `join`, by which a name that begins with / would leave the directory.
+        Some(directory) => PathBuf::from(format!("{}/{}", directory.trim_end_matches('/'), name)),
+    }
+}
+
+/// One pass, so that a job that is called `$filenum` keeps its name.
+fn named(format: &str, job: &str, clone: u32, number: u32) -> String {
+    let (clone, number) = (clone.to_string(), number.to_string());
+    let words = [("$jobname", job), ("$jobnum", clone.as_str()), ("$filenum", number.as_str())];
+    let mut name = String::new();
+    let mut rest = format;
+    while let Some(start) = rest.find('$') {
+        name.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let word = words.iter().find(|(word, _)| rest.starts_with(word));
+        let (taken, meant) = word.copied().unwrap_or(("$", "$"));
+        name.push_str(meant);
+        rest = &rest[taken.len()..];
+    }
+    name + rest
+}

@@ -1,0 +1,117 @@
+//! Lines into sections: names, keys and values with their lines, and no key understood yet.
+
+use super::note::quoted;
+use super::{Notes, ParseError, Surroundings, variable};
+
+/// A section and what it says.
+#[derive(Debug)]
+pub(super) struct Section {
+    pub line: usize,
+    pub name: String,
+    pub entries: Vec<Entry>,
+}
+
+/// One line of a section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// `None` of an override.
+    pub line: Option<usize>,
+    pub key: String,
+    /// `None` of a bare key.
+    pub value: Option<String>,
+}
+
+impl Section {
+    pub fn is_global(&self) -> bool {
+        self.name == GLOBAL
+    }
+}
+
+const GLOBAL: &str = "global";
+
+/// The sections of a job file. A `;` or a `#` begins a comment wherever it stands, as in fio; lines
+/// end in LF or CR LF; a byte order mark is passed over.
+pub(super) fn sections(
+    text: &str,
+    surroundings: &Surroundings<'_>,
+    notes: &mut Notes,
+) -> Result<Vec<Section>, ParseError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut sections: Vec<Section> = Vec::new();
+    for (index, raw) in text.lines().enumerate() {
+        let number = index + 1;
+        let wrong = |problem: String| ParseError::new(Some(number), problem);
+        if raw.contains('\0') {
+            return Err(wrong("there is a zero byte: this is no job file".into()));
+        }
+        let line = without_comment(raw, number, notes).trim();
+        if line.is_empty() {
+            continue;
+        }
+        if line.starts_with('[') {
+            let name = name(line).map_err(wrong)?;
+            sections.push(Section { line: number, name, entries: Vec::new() });
+            continue;
+        }
+        if line == "include" || line.starts_with("include ") {
+            return Err(wrong(format!(
+                "{}: job files within job files are not taken; put its lines here",
+                quoted(line, None)
+            )));
+        }
+        let Some(section) = sections.last_mut() else {
+            return Err(wrong(format!(
+                "{}: stands before the first section; a job begins with its name: [job]",
+                quoted(line, None)
+            )));
+        };
+        section.entries.push(entry(line, number, surroundings)?);
+    }
+    Ok(sections)
+}
+
+/// The line up to its comment. Where that begins in the middle of a word, as in `filename=a#b`, it
+/// is said.
+fn without_comment<'a>(line: &'a str, number: usize, notes: &mut Notes) -> &'a str {
+    let Some(start) = line.find([';', '#']) else { return line };
+    let kept = &line[..start];
+    if kept.ends_with(|c: char| !c.is_whitespace()) && !kept.ends_with(']') {
+        let comment = &line[start..];
+        notes.add(Some(number), format!("{}: is a comment, as in fio", quoted(comment, None)));
+    }
+    kept
+}
+
+fn name(line: &str) -> Result<String, String> {
+    let told = quoted(line, None);
+    let Some(name) = line[1..].strip_suffix(']') else {
+        return Err(format!("{told}: a section's line ends in ], and nothing stands after it"));
+    };
+    if name.trim().is_empty() {
+        return Err(format!("{told}: the section has no name"));
+    }
+    // To fio every name that begins so is [global], and [Global] is a job.
+    let begins = name.get(..GLOBAL.len()).is_some_and(|start| start.eq_ignore_ascii_case(GLOBAL));
+    if name != GLOBAL && begins {
+        return Err(format!("{told}: write [global], or give the job a name that is unlike it"));
+    }
+    Ok(name.to_string())
+}
+
+fn entry(line: &str, number: usize, surroundings: &Surroundings<'_>) -> Result<Entry, ParseError> {
+    let (key, value) = match line.split_once('=') {
+        Some((key, value)) => (key.trim(), Some(value.trim())),
+        None => (line, None),
+    };
+    let wrong = |problem: String| {
+        ParseError::new(Some(number), format!("{}: {problem}", quoted(key, value)))
+    };
+    if key.is_empty() {
+        return Err(wrong("there is no key before the =".into()));
+    }
+    let value = match value {
+        Some(value) => Some(variable::substitute(value, surroundings).map_err(wrong)?),
+        None => None,
+    };
+    Ok(Entry { line: Some(number), key: key.to_string(), value })
+}

@@ -1,0 +1,371 @@
+//! The keys that are taken: their names, and what each does to the job.
+
+use super::draft::Draft;
+use super::value::{KbBase, Size, Value};
+use super::{block, engine, files, names};
+use crate::spec::{Fallocate, Rw, SyncEach};
+
+/// A key of a job file.
+pub(super) struct Key {
+    /// The name that reports use, as fio does.
+    pub name: &'static str,
+    /// Other names of the same.
+    pub aliases: &'static [&'static str],
+    effect: Effect,
+}
+
+/// What a key does.
+enum Effect {
+    /// It says something about the job.
+    Set(fn(&mut Draft, &mut Value<'_>) -> Result<(), String>),
+    /// Only these values are taken, since they say what is done anyway; the text is about the
+    /// others.
+    Only(&'static [&'static str], &'static str),
+    /// It can't matter here, for this reason.
+    Note(&'static str),
+}
+
+use Effect::{Note, Only, Set};
+
+/// The most clones of one section: each is a thread.
+const NUMJOBS_MAX: u32 = 256;
+
+/// The most percentiles, as in fio.
+const PERCENTILES_MAX: usize = 20;
+
+const LOGS: &str = "no log files are written; results have percentiles and samples";
+const CLOCK: &str = "every latency is taken, and costs no more than a clock read for a batch";
+const SPECIAL: &str = "no such request is made here; leave it out";
+const ALWAYS_PERCENTILES: &str = "changes nothing: percentiles are always reported";
+const VERIFY: &str = "only whole blocks are checked, after all writes; leave it out";
+
+impl Key {
+    /// Takes the key's value.
+    pub fn take(&self, draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
+        match self.effect {
+            Set(set) => set(draft, value),
+            Note(reason) => {
+                let quoted = super::note::quoted(self.name, value.text);
+                value.note(format!("{quoted}: {reason}"));
+                Ok(())
+            }
+            Only(taken, problem) => match value.text.unwrap_or("1") {
+                "" => Err("has no value".into()),
+                text if taken.contains(&text) => Ok(()),
+                _ => Err(format!("{problem} (taken: {})", taken.join(", "))),
+            },
+        }
+    }
+
+    fn is(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+}
+
+/// The key of that name. The error says whether fio knows it, or which one is near.
+pub(super) fn find(name: &str) -> Result<&'static Key, String> {
+    KEYS.iter().find(|key| key.is(name)).ok_or_else(|| names::unknown(name, all_names()))
+}
+
+/// Every name of every key that is taken.
+pub(super) fn all_names() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().flat_map(|key| std::iter::once(key.name).chain(key.aliases.iter().copied()))
+}
+
+const fn key(name: &'static str, aliases: &'static [&'static str], effect: Effect) -> Key {
+    Key { name, aliases, effect }
+}
+
+/// Stores a value, and is done.
+macro_rules! set {
+    ($draft:ident, $value:ident => $($field:ident).+ = $new:expr) => {
+        Set(|$draft, $value| {
+            $draft.$($field).+ = $new;
+            Ok(())
+        })
+    };
+}
+
+#[rustfmt::skip]
+static KEYS: &[Key] = &[
+    // What is done.
+    key("name", &[], set!(d, v => name = Some(v.text()?.to_string()))),
+    key("description", &[], Set(|_, _| Ok(()))),
+    key("rw", &["readwrite"], set!(d, v => rw = rw(v)?)),
+    key("rwmixread", &[], set!(d, v => rwmixread_percent = v.within(0..=100)?)),
+    key("rwmixwrite", &[], set!(d, v => rwmixread_percent = 100 - v.within(0..=100)?)),
+    key("bs", &["blocksize"], Set(|d, v| merge(&mut d.bs, v.directions(block::one)?))),
+    key("bsrange", &["blocksize_range"], Set(|d, v| merge(&mut d.bsrange, v.directions(block::range)?))),
+    key("bssplit", &[], Set(|d, v| merge(&mut d.bssplit, v.directions(block::split)?))),
+    key("ba", &["blockalign"], set!(d, v => blockalign = Some(v.number()?))),
+    key("norandommap", &[], set!(d, v => norandommap = v.flag()?)),
+    key("randrepeat", &[], set!(d, v => randrepeat = v.flag()?)),
+    key("allrandrepeat", &[], set!(d, v => allrandrepeat = v.flag()?)),
+    key("randseed", &[], set!(d, v => randseed = Some(v.number()?))),
+    key("size", &[], set!(d, v => size = size(v)?)),
+    key("io_size", &["io_limit"], set!(d, v => io_size = unless_zero(v.size()?))),
+    key("loops", &[], set!(d, v => loops = v.within(1..=u32::MAX)?)),
+    key("runtime", &["timeout"], set!(d, v => runtime = Some(v.time()?).filter(|time| !time.is_zero()))),
+    key("time_based", &[], set!(d, v => time_based = v.flag()?)),
+    key("ramp_time", &[], set!(d, v => ramp_time = v.time()?)),
+    key("startdelay", &[], set!(d, v => startdelay = v.time()?)),
+    key("rate", &[], Set(|d, v| merge(&mut d.rate, v.numbers()?))),
+    key("rate_iops", &[], Set(|d, v| merge(&mut d.rate_iops, v.numbers()?))),
+    // The files.
+    key("filename", &[], Set(filename)),
+    key("directory", &[], set!(d, v => directories = files::list(v)?)),
+    key("filename_format", &[], set!(d, v => filename_format = Some(files::format(v)?))),
+    key("nrfiles", &["nr_files"], set!(d, v => nrfiles = v.within(1..=files::NRFILES_MAX)?)),
+    key("filesize", &[], set!(d, v => filesize = Some(v.number()?).filter(|&bytes| bytes > 0))),
+    key("offset", &["fileoffset"], set!(d, v => offset = bytes(v)?)),
+    key("offset_increment", &[], set!(d, v => offset_increment = bytes(v)?)),
+    key("fallocate", &[], set!(d, v => fallocate = fallocate(v)?)),
+    key("invalidate", &[], set!(d, v => invalidate = v.flag()?)),
+    // How it is done.
+    key("ioengine", &[], set!(d, v => engine = engine::engine(v)?)),
+    key("iodepth", &[], set!(d, v => iodepth = v.within(1..=wrote::Options::IODEPTH_MAX)?)),
+    key("iodepth_batch", &["iodepth_batch_submit"], set!(d, v => iodepth_batch = v.within(0..=u32::MAX)?)),
+    key("iodepth_batch_complete_min", &["iodepth_batch_complete"],
+        set!(d, v => iodepth_batch_complete_min = v.within(0..=u32::MAX)?)),
+    key("direct", &[], set!(d, v => direct = v.flag()?)),
+    key("buffered", &[], set!(d, v => direct = !v.flag()?)),
+    key("hipri", &[], set!(d, v => hipri = v.flag()?)),
+    key("fixedbufs", &[], set!(d, v => fixedbufs = v.flag()?)),
+    key("registerfiles", &[], set!(d, v => registerfiles = v.flag()?)),
+    key("sqthread_poll", &[], set!(d, v => sqthread_poll = v.flag()?)),
+    key("sqthread_poll_cpu", &[], set!(d, v => sqthread_poll_cpu = Some(v.within(0..=u32::MAX)?))),
+    // What is safe, and checked.
+    key("sync", &[], set!(d, v => sync = sync(v)?)),
+    key("fsync", &[], set!(d, v => fsync = every(v)?)),
+    key("fdatasync", &[], set!(d, v => fdatasync = every(v)?)),
+    key("end_fsync", &[], set!(d, v => end_fsync = v.flag()?)),
+    key("verify", &[], set!(d, v => verify = verify(v)?)),
+    key("do_verify", &[], set!(d, v => do_verify = v.flag()?)),
+    // What is written.
+    key("zero_buffers", &[], set!(d, v => zero_buffers = v.flag()?)),
+    key("buffer_compress_percentage", &[], set!(d, v => compress_percent = Some(v.within(0..=100)?))),
+    // Jobs, groups and reports.
+    key("numjobs", &[], set!(d, v => numjobs = v.within(1..=NUMJOBS_MAX)?)),
+    key("stonewall", &["wait_for_previous"], set!(d, v => stonewall = v.flag()?)),
+    key("new_group", &[], set!(d, v => new_group = v.flag()?)),
+    key("group_reporting", &[], set!(d, v => group_reporting = v.flag()?)),
+    key("percentile_list", &[], set!(d, v => percentiles = percentiles(v)?)),
+    key("kb_base", &[], set!(d, v => kb_base = kb_base(v)?)),
+    // What can't matter here.
+    key("thread", &[], Note("every job is a thread of one process")),
+    key("refill_buffers", &[], Note("changes nothing: no two sectors that are written are the same")),
+    key("scramble_buffers", &[], Note("changes nothing: no two sectors that are written are the same")),
+    key("random_generator", &[], Set(random_generator)),
+    key("softrandommap", &[], Note("changes nothing: the map of random offsets always fits")),
+    key("nonvectored", &[], Note("changes nothing: no request is vectored")),
+    key("userspace_reap", &[], Note("changes nothing: completions are always taken in user space")),
+    key("iodepth_batch_complete_max", &[], Note("changes nothing: all that have completed are taken")),
+    key("gtod_reduce", &[], Note(CLOCK)),
+    key("disable_lat", &[], Note(CLOCK)),
+    key("disable_clat", &[], Note(CLOCK)),
+    key("disable_slat", &[], Note(CLOCK)),
+    key("disable_bw_measurement", &["disable_bw"], Note("samples of the rates are always taken")),
+    key("clocksource", &[], Note("the clock is clock_gettime(2), CLOCK_MONOTONIC")),
+    key("mem", &["iomem"], Note("buffers are one mapped region, in huge pages where there are any")),
+    key("hugepage-size", &[], Note("the system's own size of huge pages is used")),
+    key("create_serialize", &[], Note("files are made before the clock starts")),
+    key("create_fsync", &[], Note("files are made before the clock starts")),
+    key("unique_filename", &[], Note("only clients of fio's server have such names")),
+    key("write_bw_log", &[], Note(LOGS)),
+    key("write_lat_log", &[], Note(LOGS)),
+    key("write_iops_log", &[], Note(LOGS)),
+    key("write_hist_log", &[], Note(LOGS)),
+    key("per_job_logs", &[], Note(LOGS)),
+    key("log_avg_msec", &[], Note(LOGS)),
+    key("log_hist_msec", &[], Note(LOGS)),
+    key("log_hist_coarseness", &[], Note(LOGS)),
+    key("log_max_value", &[], Note(LOGS)),
+    key("log_offset", &[], Note(LOGS)),
+    key("log_entries", &[], Note(LOGS)),
+    key("log_unix_epoch", &[], Note(LOGS)),
+    key("bwavgtime", &[], Note("samples of the rates are of half a second")),
+    key("iopsavgtime", &[], Note("samples of the rates are of half a second")),
+    key("disk_util", &[], Note("the device's own counters are always read")),
+    key("clat_percentiles", &[], Note(ALWAYS_PERCENTILES)),
+    key("lat_percentiles", &[], Note(ALWAYS_PERCENTILES)),
+    key("slat_percentiles", &[], Note("the time of handing an operation on is not told apart")),
+    key("significant_figures", &[], Note("results have their own number of digits")),
+    key("unit_base", &[], Note("results are in bytes")),
+    key("block_error_percentiles", &[], Note("there are no trims")),
+    key("error_dump", &[], Note("every error is told")),
+    // What is done anyway, and can't be done otherwise.
+    key("file_service_type", &[], Only(&["roundrobin"], "files are served in turn")),
+    key("random_distribution", &[], Only(&["random"], "random offsets are uniform")),
+    key("percentage_random", &[], Only(&["100"], "a random job is random all over")),
+    key("bs_unaligned", &["blocksize_unaligned"], Only(&["0"], "sizes are those that bssplit names")),
+    key("bs_is_seq_rand", &[], Only(&["0"], "sizes are of reads and of writes")),
+    key("io_submit_mode", &[], Only(&["inline"], "each job hands its own operations on")),
+    key("serialize_overlap", &[], Only(&["0"], "operations in flight are not held against each other")),
+    key("rate_process", &[], Only(&["linear"], "operations are due at even distances")),
+    key("rate_min", &[], Only(&["0"], "no job is ended for being slow")),
+    key("rate_iops_min", &[], Only(&["0"], "no job is ended for being slow")),
+    key("max_latency", &[], Only(&["0"], "no job is ended for being slow")),
+    key("latency_target", &[], Only(&["0"], "the depth is the one that iodepth says")),
+    key("thinktime", &[], Only(&["0"], "no job pauses between operations; see rate and rate_iops")),
+    key("zonemode", &[], Only(&["none"], "zones are not taken")),
+    key("create_on_open", &[], Only(&["0"], "files are made before the clock starts")),
+    key("create_only", &[], Only(&["0"], "jobs are always run")),
+    key("allow_file_create", &[], Only(&["1"], "files that are not there are made")),
+    key("allow_mounted_write", &[], Only(&["0"], "what is mounted is never written to")),
+    key("overwrite", &[], Only(&["0"], "to overwrite a file, write it by a job of its own before, and add stonewall")),
+    key("unlink", &[], Only(&["0"], "the files of a job stay; remove them yourself")),
+    key("unlink_each_loop", &[], Only(&["0"], "the files of a job stay; remove them yourself")),
+    key("pre_read", &[], Only(&["0"], "files are not read before; a read job before this one does that, with invalidate=0 here")),
+    key("fill_device", &["fill_fs"], Only(&["0"], "disks are not filled; give a size")),
+    key("file_append", &[], Only(&["0"], "jobs begin at offset")),
+    key("fsync_on_close", &[], Only(&["0"], "its flush would be outside of the clock; use end_fsync")),
+    key("atomic", &[], Only(&["0"], "no atomic writes are asked for")),
+    key("fadvise_hint", &[], Only(&["0"], "the kernel is given no hint")),
+    key("write_hint", &[], Only(&["none"], "the kernel is given no hint")),
+    key("lockfile", &[], Only(&["none"], "files are not locked")),
+    key("dedupe_percentage", &[], Only(&["0"], "no two sectors that are written are the same")),
+    key("uncached", &[], Only(&["0"], SPECIAL)),
+    key("nowait", &[], Only(&["0"], SPECIAL)),
+    key("force_async", &[], Only(&["0"], SPECIAL)),
+    key("cmdprio_percentage", &[], Only(&["0"], SPECIAL)),
+    key("verify_only", &[], Only(&["0"], "a read job with verify=crc32c checks what was written before")),
+    key("verify_fatal", &[], Only(&["1"], "a block that is not as it was written ends the job")),
+    key("verify_async", &[], Only(&["0"], VERIFY)),
+    key("verify_backlog", &[], Only(&["0"], VERIFY)),
+    key("verify_dump", &[], Only(&["0"], VERIFY)),
+    key("verify_state_save", &[], Only(&["0"], VERIFY)),
+    key("experimental_verify", &[], Only(&["0"], VERIFY)),
+    key("trim_percentage", &[], Only(&["0"], "there are no trims")),
+    key("continue_on_error", &[], Only(&["none"], "the first error ends the run")),
+    key("exitall", &[], Only(&["0"], "each job ends when it is done")),
+    key("stats", &[], Only(&["1"], "every job is measured")),
+    key("unified_rw_reporting", &[], Only(&["none", "0"], "reads and writes are reported apart")),
+];
+
+fn merge<T>(kept: &mut [Option<T>; 2], said: [Option<T>; 2]) -> Result<(), String> {
+    for (kept, said) in kept.iter_mut().zip(said) {
+        *kept = said.or(kept.take());
+    }
+    Ok(())
+}
+
+fn rw(value: &mut Value<'_>) -> Result<Rw, String> {
+    let text = value.text()?;
+    let (read, write, random) = match text {
+        "read" => (true, false, false),
+        "write" => (false, true, false),
+        "rw" | "readwrite" => (true, true, false),
+        "randread" => (true, false, true),
+        "randwrite" => (false, true, true),
+        "randrw" => (true, true, true),
+        "trim" | "randtrim" | "trimwrite" | "randtrimwrite" => {
+            return Err("trims are not taken: they would discard what is there".into());
+        }
+        _ if text.contains(':') => {
+            return Err("a number after the : is not taken; leave it out".into());
+        }
+        _ => return Err("must be read, write, rw, randread, randwrite or randrw".into()),
+    };
+    Ok(Rw { read, write, random })
+}
+
+/// `size`. 0 is no size, and so is 100%: all there is.
+fn size(value: &mut Value<'_>) -> Result<Option<u64>, String> {
+    match value.size()? {
+        Size::Bytes(0) | Size::Percent(100) => Ok(None),
+        Size::Bytes(bytes) => Ok(Some(bytes)),
+        Size::Percent(_) => Err("a share of a file that is not looked at; write bytes".into()),
+    }
+}
+
+fn bytes(value: &mut Value<'_>) -> Result<u64, String> {
+    match value.size()? {
+        Size::Bytes(bytes) => Ok(bytes),
+        Size::Percent(_) => Err("a share of a file that is not looked at; write bytes".into()),
+    }
+}
+
+fn unless_zero(size: Size) -> Option<Size> {
+    Some(size).filter(|&size| size != Size::Bytes(0))
+}
+
+/// A second line of the same section adds files, as in fio; the job's own are instead of those of
+/// `[global]`.
+fn filename(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
+    let mut named = files::filenames(value)?;
+    if draft.said_here("filename") {
+        named.splice(0..0, std::mem::take(&mut draft.filenames));
+    }
+    draft.filenames = named;
+    Ok(())
+}
+
+fn fallocate(value: &mut Value<'_>) -> Result<Fallocate, String> {
+    match value.text()? {
+        "none" | "0" => Ok(Fallocate::None),
+        "native" => Ok(Fallocate::Native),
+        "keep" => Ok(Fallocate::Keep),
+        "truncate" => Ok(Fallocate::Truncate),
+        text @ ("posix" | "1") => {
+            let note = format!("fallocate={text}: fallocate(2) is used, as native does");
+            value.note(note);
+            Ok(Fallocate::Native)
+        }
+        _ => Err("must be none, native, posix, keep or truncate".into()),
+    }
+}
+
+fn sync(value: &mut Value<'_>) -> Result<SyncEach, String> {
+    match value.text()? {
+        "none" | "0" => Ok(SyncEach::No),
+        "sync" | "1" => Ok(SyncEach::Sync),
+        "dsync" => Ok(SyncEach::Dsync),
+        _ => Err("must be none, sync or dsync".into()),
+    }
+}
+
+/// `fsync` and `fdatasync`: after so many writes; 0 is never.
+fn every(value: &mut Value<'_>) -> Result<Option<u32>, String> {
+    Ok(Some(value.within(0..=u32::MAX)?).filter(|&writes| writes > 0))
+}
+
+fn verify(value: &mut Value<'_>) -> Result<bool, String> {
+    match value.text()? {
+        "0" | "none" => Ok(false),
+        "crc32c" | "crc32c-intel" => Ok(true),
+        _ => Err("the one checksum that is taken is crc32c".into()),
+    }
+}
+
+fn random_generator(_: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
+    let text = value.text()?;
+    if !["tausworthe", "lfsr", "tausworthe64"].contains(&text) {
+        return Err("must be tausworthe, tausworthe64 or lfsr".into());
+    }
+    let note = format!("random_generator={text}: offsets are made by wrote's own generator");
+    value.note(note);
+    Ok(())
+}
+
+fn percentiles(value: &mut Value<'_>) -> Result<Vec<f64>, String> {
+    let percentile = |text: &str| {
+        let number = text.trim().parse().ok().filter(|number| *number > 0.0 && *number <= 100.0);
+        number
+            .ok_or_else(|| format!("{text} is no number above 0 and up to 100; : is between them"))
+    };
+    let mut list: Vec<f64> = value.text()?.split(':').map(percentile).collect::<Result<_, _>>()?;
+    if list.len() > PERCENTILES_MAX {
+        return Err(format!("there are at most {PERCENTILES_MAX} percentiles"));
+    }
+    list.sort_by(f64::total_cmp);
+    list.dedup();
+    Ok(list)
+}
+
+fn kb_base(value: &mut Value<'_>) -> Result<KbBase, String> {
+    match value.text()? {
+        "1024" => Ok(KbBase::Reversed),
+        "1000" => Ok(KbBase::Si),
+        _ => Err("must be 1024 or 1000".into()),
+    }
+}

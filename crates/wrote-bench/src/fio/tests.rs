@@ -1,0 +1,379 @@
+//! What a job file means, and what is said of it.
+
+mod any_text;
+mod listed;
+mod wrong;
+
+use super::*;
+use crate::spec::{BlockShare, BlockSizes, Data, Fallocate, Rw, SyncEach, Verify};
+use std::path::PathBuf;
+use std::time::Duration;
+use wrote::Ioengine;
+
+/// The job file of an article on fast file I/O (Ozgur Akkurt, 2025), as it was printed.
+const ARTICLE: &str = "\
+[global]
+direct=1
+bs=512K
+rw=write
+ioengine=io_uring
+iodepth=64
+size=16g
+hipri=1
+fixedbufs=1
+registerfiles=0
+sqthread_poll=1
+numjobs=1
+
+[job0]
+filename=testfile
+";
+
+fn environment(name: &str) -> Option<String> {
+    (name == "SIZE").then(|| "8k".to_string())
+}
+
+fn surroundings(overrides: &[(String, Option<String>)]) -> Surroundings<'_> {
+    Surroundings {
+        environment: &environment,
+        cpus: 3,
+        page_bytes: 4096,
+        memory_mib: 1000,
+        seed: 7,
+        overrides,
+    }
+}
+
+fn read(text: &str) -> Result<Parsed, ParseError> {
+    parse(text, &surroundings(&[]))
+}
+
+/// The only job of a section `[a]` with these lines, which is 1 MiB where they say nothing else.
+fn job(lines: &str) -> JobSpec {
+    let text = format!("[a]\nsize=1m\n{lines}\n");
+    let mut jobs = read(&text).unwrap_or_else(|error| panic!("{text}{error}")).jobs;
+    assert_eq!(jobs.len(), 1, "{text}");
+    jobs.remove(0)
+}
+
+fn problem(text: &str) -> String {
+    read(text).map(|parsed| parsed.jobs).expect_err(text).to_string()
+}
+
+fn notes(text: &str) -> Vec<String> {
+    let parsed = read(text).unwrap_or_else(|error| panic!("{text}{error}"));
+    parsed.notes.iter().map(ToString::to_string).collect()
+}
+
+fn paths(job: &JobSpec) -> Vec<&str> {
+    job.files.iter().map(|path| path.to_str().expect("text")).collect()
+}
+
+#[test]
+fn the_job_file_of_the_article_is_what_it_says() {
+    let parsed = read(ARTICLE).expect("a job file");
+    let job = &parsed.jobs[0];
+    assert_eq!(parsed.jobs.len(), 1);
+    assert_eq!(job.name, "job0");
+    assert_eq!(job.rw, Rw { read: false, write: true, random: false });
+    assert_eq!((job.ioengine, job.iodepth, job.direct), (Ioengine::IoUring, 64, true));
+    assert_eq!(job.write_bs, BlockSizes::one(512 << 10));
+    assert_eq!((job.file_bytes, job.io_bytes), (Some(16 << 30), None));
+    assert!(job.hipri && job.fixedbufs && job.sqthread_poll);
+    // As in fio: the kernel's thread is given registered files whatever the file says.
+    assert!(job.registerfiles);
+    assert_eq!(job.files, [PathBuf::from("testfile")]);
+    assert_eq!(parsed.notes.len(), 1);
+    assert_eq!(
+        parsed.notes[0].to_string(),
+        "line 10: registerfiles=0: sqthread_poll registers files all the same, as in fio"
+    );
+    assert_eq!(parsed.global.len(), 11);
+    let option =
+        |key: &str| job.options.iter().find(|(name, _)| name == key).map(|(_, v)| v.as_str());
+    assert_eq!(option("bs"), Some("512K"));
+    assert_eq!(option("filename"), Some("testfile"));
+}
+
+#[test]
+fn what_is_not_said_is_as_in_fio() {
+    let job = job("");
+    assert_eq!(job.rw, Rw { read: true, write: false, random: false });
+    assert_eq!((job.ioengine, job.iodepth, job.clone, job.group), (Ioengine::Psync, 1, 0, 0));
+    assert_eq!(job.read_bs, BlockSizes::one(4096));
+    assert_eq!(
+        (job.fallocate, job.sync, job.data),
+        (Fallocate::Native, SyncEach::No, Data::Random)
+    );
+    assert_eq!((job.file_bytes, job.io_bytes, job.offset_bytes), (Some(1 << 20), None, 0));
+    assert!(job.invalidate && !job.direct && !job.norandommap && !job.time_based);
+    assert_eq!((job.loops, job.rwmixread_percent, job.verify), (1, 50, None));
+    assert_eq!(job.percentiles.len(), 17);
+    assert_eq!(paths(&job), ["a.0.0"]);
+    let words = |pair: &(String, String)| format!("{}={}", pair.0, pair.1);
+    let options: Vec<String> = job.options.iter().map(words).collect();
+    assert_eq!(options, ["size=1m", "rw=read", "bs=4k", "iodepth=1", "numjobs=1"]);
+}
+
+#[test]
+fn global_sections_are_for_the_jobs_below_them_and_jobs_have_the_last_word() {
+    let parsed = read(
+        "[global]\nsize=1m\nbs=8k\n[a]\n[global]\nbs=16k\n[b]\nreadwrite=write\nbs=32k\n[b]\nstonewall\n",
+    )
+    .expect("jobs");
+    let bytes: Vec<u64> = parsed.jobs.iter().map(|job| job.read_bs.least_bytes()).collect();
+    assert_eq!(bytes, [8192, 32768, 16384]);
+    let groups: Vec<u32> = parsed.jobs.iter().map(|job| job.group).collect();
+    assert_eq!(groups, [0, 0, 1]);
+    assert_eq!(parsed.global, [("size".into(), "1m".into()), ("bs".into(), "16k".into())]);
+    let options = &parsed.jobs[1].options;
+    assert_eq!(options[1], ("bs".into(), "32k".into()));
+    assert_eq!(options[2], ("rw".into(), "write".into()));
+}
+
+#[test]
+fn comments_blanks_line_ends_and_variables_are_read_as_fio_reads_them() {
+    let text = "\u{feff}; first\r\n  # second\r\n [a] ; third\r\n  size = ${SIZE} # fourth\r\n\
+                bs=$pagesize;fifth\r\ndirect\r\nnumjobs=$ncpus\r\nfilename= a b \r\n";
+    let parsed = read(text).expect("jobs");
+    assert_eq!(parsed.jobs.len(), 3);
+    let job = &parsed.jobs[0];
+    assert_eq!((job.file_bytes, job.read_bs.least_bytes(), job.direct), (Some(8192), 4096, true));
+    assert_eq!(paths(job), ["a b"]);
+    assert_eq!(notes(text), ["line 5: ;fifth: is a comment, as in fio"]);
+}
+
+#[test]
+fn files_are_named_as_fio_names_them() {
+    let text = "[a]\nsize=64k\nnumjobs=3\nnrfiles=2\ndirectory=d1/:d2";
+    let parsed = read(text).expect("jobs");
+    assert_eq!(paths(&parsed.jobs[0]), ["d1/a.0.0", "d1/a.0.1"]);
+    assert_eq!(paths(&parsed.jobs[1]), ["d2/a.1.0", "d2/a.1.1"]);
+    assert_eq!(paths(&parsed.jobs[2]), ["d1/a.2.0", "d1/a.2.1"]);
+    assert_eq!(parsed.jobs[0].file_bytes, Some(32 << 10));
+
+    let shared =
+        read("[a]\nsize=64k\nnumjobs=2\ndirectory=d1:d2\nfilename=/x:y\\:z").expect("jobs");
+    for job in &shared.jobs {
+        assert_eq!(paths(job), ["d1//x", "d1/y:z"]);
+        assert_eq!(job.file_bytes, Some(32 << 10));
+    }
+    assert_eq!(
+        paths(&job("filename_format=$filenum/$jobname-$jobnum.$x\nnrfiles=2")),
+        ["0/a-0.$x", "1/a-0.$x"]
+    );
+    // The section names the files, whatever `name` says.
+    let named = job("name=other");
+    assert_eq!((named.name.as_str(), paths(&named)), ("other", vec!["a.0.0"]));
+    assert_eq!(paths(&job("filename=x\nfilename=y")), ["x", "y"]);
+    let replaced = read("[global]\nsize=8k\nfilename=g\n[a]\nfilename=x").expect("jobs");
+    assert_eq!(paths(&replaced.jobs[0]), ["x"]);
+}
+
+#[test]
+fn sizes_of_files_and_of_transfers_are_those_of_fio() {
+    let region = |lines: &str| {
+        let job = job(lines);
+        (job.offset_bytes, job.file_bytes, job.io_bytes)
+    };
+    assert_eq!(region("size=20k\nnrfiles=3"), (0, Some(4096), None));
+    assert_eq!(region("size=10000"), (0, Some(8192), None));
+    assert_eq!(region("size=16k\noffset=8k"), (8192, Some(16384), None));
+    assert_eq!(region("filesize=64k\nsize=16k\noffset=8k"), (8192, Some(57344), Some(16384)));
+    assert_eq!(region("size=16k\nio_size=40k"), (0, Some(16384), Some(40960)));
+    assert_eq!(region("size=16k\nio_size=50%"), (0, Some(16384), Some(8192)));
+    assert_eq!(region("io_limit=10000"), (0, Some(1 << 20), Some(12288)));
+    assert_eq!(region("size=100%"), (0, None, None));
+    assert_eq!(region("size=0"), (0, None, None));
+    let clones = read("[a]\nsize=16k\nfilename=f\noffset=8k\noffset_increment=16k\nnumjobs=3");
+    let offsets: Vec<u64> = clones.expect("jobs").jobs.iter().map(|job| job.offset_bytes).collect();
+    assert_eq!(offsets, [8192, 24576, 40960]);
+}
+
+#[test]
+fn block_sizes_are_of_reads_and_of_writes() {
+    let sizes = |lines: &str| {
+        let job = job(lines);
+        let told = |sizes: &BlockSizes| {
+            let share = |share: &BlockShare| format!("{}/{}", share.bytes, share.percent);
+            sizes.0.iter().map(share).collect::<Vec<_>>().join(":")
+        };
+        format!("{},{}", told(&job.read_bs), told(&job.write_bs))
+    };
+    for (lines, told) in [
+        ("bs=8k", "8192/100,8192/100"),
+        ("blocksize=8k,16k", "8192/100,16384/100"),
+        ("bs=8k,16k,4k", "8192/100,16384/100"),
+        ("bs=8k,", "8192/100,4096/100"),
+        ("bs=,8k", "4096/100,8192/100"),
+        ("bs=1k\nbs=,8k", "1024/100,8192/100"),
+        ("bssplit=4k/10:64k/50:32k/40", "4096/10:65536/50:32768/40,4096/10:65536/50:32768/40"),
+        ("bssplit=4k/50:1k/:32k/", "4096/50:1024/25:32768/25,4096/50:1024/25:32768/25"),
+        ("bssplit=2k/50:4k/50,4k/90:8k/10", "2048/50:4096/50,4096/90:8192/10"),
+        ("bssplit=1k/:2k:4k/", "1024/33:2048/33:4096/34,1024/33:2048/33:4096/34"),
+        ("bssplit=4k/0:8k/100", "8192/100,8192/100"),
+        ("bsrange=4k-16k", "4096/25:8192/25:12288/25:16384/25,4096/25:8192/25:12288/25:16384/25"),
+        ("bsrange=8k-4k,2k-2k", "4096/50:8192/50,2048/100"),
+        ("bssplit=2k/100\nbs=4k", "2048/100,2048/100"),
+        ("bsrange=2k-2k\nbs=4k", "2048/100,2048/100"),
+    ] {
+        assert_eq!(sizes(lines), told, "{lines}");
+    }
+}
+
+#[test]
+fn the_last_word_on_the_mix_counts() {
+    let reads = |lines: &str| job(lines).rwmixread_percent;
+    assert_eq!(reads("rw=randrw\nrwmixread=70"), 70);
+    assert_eq!(reads("rw=randrw\nrwmixread=70\nrwmixwrite=70"), 30);
+    assert_eq!(reads("rw=randrw\nrwmixwrite=70\nrwmixread=60"), 60);
+}
+
+#[test]
+fn rates_are_of_reads_and_of_writes() {
+    let both = job("rate=1m,500k");
+    assert_eq!(both.read_rate_bytes_per_s, Some(1 << 20));
+    assert_eq!(both.write_rate_bytes_per_s, Some(500 << 10));
+    let writes = job("rate=,500k");
+    assert_eq!(writes.read_rate_bytes_per_s, None);
+    assert_eq!(writes.write_rate_bytes_per_s, Some(500 << 10));
+    let operations = job("rate=0\nrate_iops=10k");
+    assert_eq!(operations.read_rate_bytes_per_s, None);
+    assert_eq!((operations.read_rate_iops, operations.write_rate_iops), (Some(10240), Some(10240)));
+}
+
+#[test]
+fn times_are_in_seconds_unless_they_say_otherwise() {
+    let runtime = |text: &str| job(&format!("runtime={text}")).runtime;
+    for (text, elapsed_us) in [
+        ("10", 10_000_000),
+        ("10s", 10_000_000),
+        ("10sec", 10_000_000),
+        ("10 s", 10_000_000),
+        ("500ms", 500_000),
+        ("500msec", 500_000),
+        ("7us", 7),
+        ("2m", 120_000_000),
+        ("2M", 120_000_000),
+        ("1h", 3_600_000_000),
+        ("1d", 86_400_000_000),
+    ] {
+        assert_eq!(runtime(text), Some(Duration::from_micros(elapsed_us)), "{text}");
+    }
+    assert_eq!(runtime("0"), None);
+    let job = job("timeout=10\ntime_based\nramp_time=500ms\nstartdelay=2");
+    assert!(job.time_based);
+    assert_eq!(job.ramp_time, Duration::from_millis(500));
+    assert_eq!(job.startdelay, Duration::from_secs(2));
+}
+
+#[test]
+fn what_keeps_data_safe_is_as_it_says() {
+    let safe = job("rw=write\nsync=dsync\nfsync=32\nfdatasync=0\nend_fsync=1\nfallocate=keep");
+    assert_eq!((safe.sync, safe.fsync, safe.fdatasync), (SyncEach::Dsync, Some(32), None));
+    assert!(safe.end_fsync);
+    assert_eq!(safe.fallocate, Fallocate::Keep);
+    assert_eq!(job("sync=1").sync, SyncEach::Sync);
+    assert_eq!(job("sync=none").sync, SyncEach::No);
+    let verify = |lines: &str| job(lines).verify;
+    assert_eq!(verify("rw=write\nverify=crc32c"), Some(Verify { after_writes: true }));
+    assert_eq!(
+        verify("rw=write\nverify=crc32c\ndo_verify=0"),
+        Some(Verify { after_writes: false })
+    );
+    assert_eq!(verify("rw=read\nverify=crc32c-intel"), Some(Verify { after_writes: false }));
+    assert_eq!(verify("rw=write\nverify=0"), None);
+    assert_eq!(job("zero_buffers").data, Data::Zeros);
+    assert_eq!(job("buffer_compress_percentage=40").data, Data::Compressible(40));
+}
+
+#[test]
+fn every_job_has_a_seed_of_its_own_and_the_same_one_each_time_unless_told_otherwise() {
+    let seeds = |lines: &str, seed: u64| -> Vec<u64> {
+        let text = format!("[a]\nsize=1m\nnumjobs=2\n{lines}\n[b]\nsize=1m\n");
+        let given = Surroundings { seed, ..surroundings(&[]) };
+        parse(&text, &given).expect("jobs").jobs.iter().map(|job| job.seed).collect()
+    };
+    let same = seeds("", 1);
+    assert_eq!(same, seeds("randrepeat=1", 2));
+    assert!(same[0] != same[1] && same[1] != same[2]);
+    assert_ne!(seeds("randrepeat=0", 1)[0], seeds("randrepeat=0", 2)[0]);
+    assert_eq!(seeds("randseed=5\nrandrepeat=0", 1)[0], seeds("randseed=5", 2)[0]);
+    assert_ne!(seeds("randseed=5", 1)[0], same[0]);
+}
+
+#[test]
+fn overrides_have_the_very_last_word() {
+    let overrides = [("size".to_string(), Some("8k".to_string())), ("direct".to_string(), None)];
+    let parsed = parse("[a]\nsize=1m\n[b]\n", &surroundings(&overrides)).expect("jobs");
+    assert!(parsed.jobs.iter().all(|job| job.file_bytes == Some(8192) && job.direct));
+    let overrides = [("sise".to_string(), Some("8k".to_string()))];
+    let error = parse("[a]\n", &surroundings(&overrides)).expect_err("no such key");
+    assert_eq!(error.to_string(), "sise=8k: there is no such key; did you mean size?");
+    let overrides = [("filename".to_string(), Some("y".to_string()))];
+    let parsed = parse("[a]\nfilename=x", &surroundings(&overrides)).expect("jobs");
+    assert_eq!(paths(&parsed.jobs[0]), ["y"]);
+}
+
+#[test]
+fn groups_of_several_files_follow_one_another() {
+    let file = |text: &str| read(text).expect("jobs");
+    let mut files =
+        [file("[a]\n[b]\nstonewall"), file("[c]\nstonewall\nnumjobs=2"), file("[d]\n[e]")];
+    renumber(&mut files);
+    let groups = files.iter().flat_map(|file| file.jobs.iter().map(|job| job.group));
+    assert_eq!(groups.collect::<Vec<_>>(), [0, 1, 2, 2, 3, 3]);
+}
+
+#[test]
+fn engines_have_fios_names_and_what_they_become_is_said() {
+    for (name, ioengine, note) in [
+        ("psync", Ioengine::Psync, ""),
+        ("io_uring", Ioengine::IoUring, ""),
+        ("mmap", Ioengine::Mmap, ""),
+        ("sync", Ioengine::Psync, "psync is used: pread(2) and pwrite(2)"),
+        ("pvsync2", Ioengine::Psync, "psync is used: pread(2) and pwrite(2)"),
+        ("libaio", Ioengine::IoUring, "io_uring is used"),
+        ("posixaio", Ioengine::Threads, "threads are used, as the C library's own is made"),
+    ] {
+        assert_eq!(job(&format!("ioengine={name}")).ioengine, ioengine, "{name}");
+        let told: Vec<String> = match note {
+            "" => vec![],
+            note => vec![format!("line 2: ioengine={name}: {note}")],
+        };
+        assert_eq!(notes(&format!("[a]\nioengine={name}")), told, "{name}");
+    }
+}
+
+#[test]
+fn what_is_done_otherwise_is_said_once_with_its_line() {
+    for (text, note) in [
+        ("[global]\nthread\n[a]\n[b]", "line 2: thread: every job is a thread of one process"),
+        (
+            "[a]\nsize=8KiB",
+            "line 2: 8KiB: is 8000 bytes, as in fio: with kb_base=1024, its default, \
+          the units are reversed: k is 1024 and KiB 1000",
+        ),
+        ("[a]\nhipri\nioengine=io_uring", "line 2: hipri: changes nothing: polling needs direct=1"),
+        ("[a]\nhipri=1", "line 2: hipri=1: changes nothing: it is not of ioengine=psync"),
+        (
+            "[a]\n[b]\nnew_group",
+            "line 3: new_group: changes nothing, since each job is reported alone",
+        ),
+        ("[a]\nsize=10000", "line 2: size=10000: 10000 B is no multiple of 4 KiB; 8 KiB is used"),
+        ("[a]\nbssplit=4k/100\nbs=8k", "line 3: bs=8k: changes nothing: bssplit says the sizes"),
+        (
+            "[a]\nwrite_bw_log=x",
+            "line 2: write_bw_log=x: no log files are written; results have \
+          percentiles and samples",
+        ),
+    ] {
+        let told = notes(text);
+        assert!(told.iter().any(|told| told == note), "{text}: {told:?}");
+        assert_eq!(told.iter().filter(|told| *told == note).count(), 1);
+    }
+    assert_eq!(
+        notes("[a]\nsize=1m\nkb_base=1000\nbs=4KiB"),
+        ["line 2: size=1m: 1000000 B is no multiple of 4 KiB; 976 KiB is used"]
+    );
+}

@@ -1,0 +1,119 @@
+//! What no text may do: break the parser, or get more than one line for an answer.
+
+use super::{ARTICLE, ParseError, Parsed, job, read};
+use crate::fio::keys;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+const MIXED: &str = "\
+; a comment
+[global]
+ioengine=libaio
+size=1m
+io_size=${SIZE}
+bssplit=4k/60:64k/,8k
+directory=/tmp/a:/tmp/b
+percentile_list=50:99.9
+runtime=10s
+time_based
+
+[readers]
+rw=randrw
+rwmixread=70
+rate_iops=100,200
+numjobs=4
+nrfiles=2
+filename_format=f.$jobname.$filenum
+offset_increment=1m
+
+[writers]
+stonewall
+new_group=0
+verify=crc32c
+filename=x\\:y:z
+fallocate=posix
+";
+
+/// Whatever came of it is fit to be shown, and what was understood can be run.
+fn is_sound(text: &str, result: Result<Parsed, ParseError>) -> Result<(), TestCaseError> {
+    match result {
+        Err(error) => prop_assert_eq!(error.to_string().lines().count(), 1, "{:?}", text),
+        Ok(parsed) => {
+            prop_assert!(!parsed.jobs.is_empty());
+            for note in &parsed.notes {
+                prop_assert_eq!(note.to_string().lines().count(), 1);
+            }
+            for job in &parsed.jobs {
+                prop_assert!(!job.files.is_empty() && job.iodepth > 0 && job.loops > 0);
+                for sizes in [&job.read_bs, &job.write_bs] {
+                    prop_assert_eq!(sizes.0.iter().map(|share| share.percent).sum::<u32>(), 100);
+                    prop_assert!(sizes.least_bytes() > 0);
+                }
+                let file_bytes = job.file_bytes.unwrap_or(0);
+                prop_assert!(job.offset_bytes.checked_add(file_bytes).is_some());
+            }
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn no_text_breaks_the_parser(text in any::<String>()) {
+        is_sound(&text, read(&text))?;
+        is_sound(&text, read(&format!("[a]\n{text}")))?;
+    }
+
+    #[test]
+    fn no_value_of_any_key_breaks_the_parser(
+        key in select(keys::all_names().collect::<Vec<_>>()),
+        value in prop_oneof!["\\PC*", "[0-9]{1,20}[kmgtpibz%smuhd]{0,3}", "[0-9:,/.k-]{0,12}"],
+    ) {
+        let text = format!("[a]\n{key}={value}\n");
+        is_sound(&text, read(&text))?;
+    }
+
+    #[test]
+    fn no_change_to_a_job_file_breaks_the_parser(
+        file in select(vec![ARTICLE, MIXED]),
+        changes in proptest::collection::vec((any::<Index>(), 0..4_u8, any::<char>()), 1..8),
+    ) {
+        let mut text: Vec<char> = file.chars().collect();
+        for (index, change, with) in changes {
+            if text.is_empty() {
+                break;
+            }
+            let at = index.index(text.len());
+            match change {
+                0 => { text.remove(at); }
+                1 => text.insert(at, with),
+                2 => text[at] = with,
+                _ => text.truncate(at),
+            }
+        }
+        let text: String = text.into_iter().collect();
+        is_sound(&text, read(&text))?;
+    }
+
+    #[test]
+    fn a_size_in_any_unit_is_read_back(number in 1..=1_u64 << 20, power in 0..5_u32, base in 0..2) {
+        let letter = ["", "k", "m", "g", "t"][power as usize];
+        let (kb_base, k) = [(1024, 1024_u64), (1000, 1000)][base as usize];
+        let reversed = if k == 1024 { 1000_u64 } else { 1024 };
+        let bytes = |suffix: &str| {
+            job(&format!("bs=1\nkb_base={kb_base}\nsize={number}{letter}{suffix}")).file_bytes
+        };
+        prop_assert_eq!(bytes(""), Some(number * k.pow(power)));
+        prop_assert_eq!(bytes("B"), Some(number * k.pow(power)));
+        if power > 0 {
+            prop_assert_eq!(bytes("iB"), Some(number * reversed.pow(power)));
+        }
+    }
+}
+
+#[test]
+fn the_mixed_job_file_is_one() {
+    assert_eq!(read(MIXED).expect("jobs").jobs.len(), 5);
+}

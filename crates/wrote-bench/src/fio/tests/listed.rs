@@ -1,0 +1,44 @@
+//! The keys that are taken are those that `docs/fio.md` lists.
+
+use super::read;
+use crate::fio::{keys, names};
+use std::collections::BTreeSet;
+
+const PAGE: &str = include_str!("../../../../../docs/fio.md");
+
+/// A line for every key, with a value that is taken. A key with a value is an example that `fio`
+/// itself takes too, but for engines that it was built without.
+const EXAMPLES: &str = include_str!("examples.txt");
+
+/// What the first column of the page's tables of keys says between backquotes.
+fn listed() -> BTreeSet<&'static str> {
+    let (keys, _) = PAGE.split_once("## What differs").expect("the last table is of other things");
+    let rows = keys.lines().filter(|line| line.starts_with("| `"));
+    let cells = rows.filter_map(|row| row.split('|').nth(1));
+    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect()
+}
+
+#[test]
+fn every_key_that_is_listed_is_taken_and_every_key_that_is_taken_is_listed() {
+    assert_eq!(listed(), keys::all_names().collect());
+}
+
+#[test]
+fn every_key_takes_its_example() {
+    let mut seen = BTreeSet::new();
+    for line in EXAMPLES.lines() {
+        let context = "[a]\nsize=1m\nruntime=1\nioengine=io_uring\ndirect=1\n";
+        let parsed = read(&format!("{context}{line}\n"));
+        assert!(parsed.is_ok(), "{line}: {parsed:?}");
+        seen.insert(line.split('=').next().expect("a key"));
+    }
+    assert_eq!(seen, keys::all_names().collect());
+}
+
+#[test]
+fn no_key_is_taken_and_not_taken_or_there_twice() {
+    let mut seen = BTreeSet::new();
+    for name in keys::all_names().chain(names::not_taken()) {
+        assert!(seen.insert(name), "{name}");
+    }
+}

@@ -1,0 +1,169 @@
+//! What is refused, and in which words.
+
+use super::problem;
+
+#[rustfmt::skip]
+#[test]
+fn what_is_wrong_is_told_in_one_line_with_its_number() {
+    for (text, told) in [
+        ("", "there is no job in it; a job begins with its name: [job]"),
+        ("[global]\nsize=1m", "there is no job in it; a job begins with its name: [job]"),
+        (
+            "size=1m\n[a]",
+            "line 1: size=1m: stands before the first section; a job begins with its name: [job]",
+        ),
+        ("[a", "line 1: [a: a section's line ends in ], and nothing stands after it"),
+        ("[a] b", "line 1: [a] b: a section's line ends in ], and nothing stands after it"),
+        ("[ ]", "line 1: [ ]: the section has no name"),
+        (
+            "[global2]",
+            "line 1: [global2]: write [global], or give the job a name that is unlike it",
+        ),
+        ("[Global]", "line 1: [Global]: write [global], or give the job a name that is unlike it"),
+        ("a\0b", "line 1: there is a zero byte: this is no job file"),
+        (
+            "[a]\ninclude other.fio",
+            "line 2: include other.fio: job files within job files are not taken; put its lines here",
+        ),
+        ("[a]\n=4", "line 2: =4: there is no key before the ="),
+        ("[a]\n\niodepht=64", "line 3: iodepht=64: there is no such key; did you mean iodepth?"),
+        ("[a]\nSIZE=1m", "line 2: SIZE=1m: there is no such key; did you mean size?"),
+        ("[a]\ngibberish", "line 2: gibberish: there is no such key"),
+        (
+            "[a]\niodepth_low=8",
+            "line 2: iodepth_low=8: fio knows this key, but it is not taken here",
+        ),
+        (
+            "[a]\nexec_prerun=ls",
+            "line 2: exec_prerun=ls: fio knows this key, but it is not taken here: commands are not run",
+        ),
+        ("[a]\nsize=${NOPE}", "line 2: size=${NOPE}: the environment variable NOPE is not set"),
+        ("[a]\nsize=${SIZE", "line 2: size=${SIZE: the } of ${ is missing"),
+        ("[a]\nsize", "line 2: size: has no value"),
+        ("[a]\nsize=", "line 2: size=: has no value"),
+        ("[a]\ndirect=", "line 2: direct=: has no value"),
+        ("[a]\ndirect=yes", "line 2: direct=yes: must be 0 or 1"),
+        ("[a]\nsize=big", "line 2: size=big: does not begin with a number"),
+        (
+            "[a]\nsize=1x",
+            "line 2: size=1x: x is no unit; there are k, m, g, t and p, each also with b or iB",
+        ),
+        (
+            "[a]\nsize=1.5g",
+            "line 2: size=1.5g: has a fraction, which fio would drop; write a whole number",
+        ),
+        ("[a]\nsize=-1", "line 2: size=-1: can't be negative"),
+        ("[a]\nsize=4z", "line 2: size=4z: zones of zoned devices are not taken; write bytes"),
+        ("[a]\nsize=50%", "line 2: size=50%: a share of a file that is not looked at; write bytes"),
+        ("[a]\nsize=(4*1024)", "line 2: size=(4*1024): arithmetic is not taken; write the number"),
+        ("[a]\nsize=9999999p", "line 2: size=9999999p: is more than 2^63 - 1"),
+        (
+            "[a]\nkb_base=1000\nsize=4ki",
+            "line 3: size=4ki: ki is 1024 in fio's manual and 1000 in fio with kb_base=1000; write k or kiB",
+        ),
+        ("[a]\nbs=0", "line 2: bs=0: a block is at least 1 byte"),
+        ("[a]\nbs=2g", "line 2: bs=2g: a block is at most 1 GiB"),
+        (
+            "[a]\nbs=4k-16k",
+            "line 2: bs=4k-16k: is a range; that is said with bsrange, shares with bssplit",
+        ),
+        ("[a]\nbs=4k/50", "line 2: bs=4k/50: is a split; that is said with bssplit"),
+        (
+            "[a]\nbs=1,2,3,4",
+            "line 2: bs=1,2,3,4: there are at most three values: of reads, writes and trims",
+        ),
+        (
+            "[a]\nbsrange=4k-64k,4k-12k",
+            "line 2: bsrange=4k-64k,4k-12k: 16 sizes up to 64 KiB can't have equal shares of whole percents; say with bssplit which sizes there are",
+        ),
+        (
+            "[a]\nbssplit=4k/60:8k/50",
+            "line 2: bssplit=4k/60:8k/50: the percents add up to 110, not 100",
+        ),
+        (
+            "[a]\nbssplit=4k/40:8k/50",
+            "line 2: bssplit=4k/40:8k/50: the percents add up to 90, not 100",
+        ),
+        ("[a]\nsize=1m\nbs=2m", "line 2: size=1m: 1 MiB is less than a block of 2 MiB"),
+        (
+            "[a]\nsize=16k\nnrfiles=2\nbs=16k",
+            "line 2: size=16k: its share of 2 files, 8 KiB, is less than a block of 16 KiB",
+        ),
+        ("[a]\nfilesize=4k\noffset=4k", "line 2: filesize=4k: the job begins beyond it"),
+        ("[a]\nio_size=50%", "line 2: io_size=50%: is a share of size, and there is no size"),
+        ("[a]\nba=512", "line 2: ba=512: offsets are multiples of the block size, 4 KiB"),
+        ("[a]\nrw=trim", "line 2: rw=trim: trims are not taken: they would discard what is there"),
+        ("[a]\nrw=write:8", "line 2: rw=write:8: a number after the : is not taken; leave it out"),
+        (
+            "[a]\nrw=WRITE",
+            "line 2: rw=WRITE: must be read, write, rw, randread, randwrite or randrw",
+        ),
+        ("[a]\nrwmixread=101", "line 2: rwmixread=101: must be a whole number from 0 to 100"),
+        ("[a]\niodepth=0", "line 2: iodepth=0: must be a whole number from 1 to 4096"),
+        ("[a]\niodepth=5000", "line 2: iodepth=5000: must be a whole number from 1 to 4096"),
+        ("[a]\nnumjobs=300", "line 2: numjobs=300: must be a whole number from 1 to 256"),
+        (
+            "[a]\niodepth=64",
+            "line 2: iodepth=64: ioengine=psync, the default, does one operation at a time, and fio would use 1 without a word; use ioengine=io_uring, or leave iodepth out",
+        ),
+        (
+            "[a]\niodepth=64\nioengine=sync",
+            "line 2: iodepth=64: ioengine=sync does one operation at a time, and fio would use 1 without a word; use ioengine=io_uring, or leave iodepth out",
+        ),
+        (
+            "[a]\nioengine=rdma",
+            "line 2: ioengine=rdma: there is no such engine here; there are psync, io_uring, mmap, sync, vsync, pvsync, pvsync2, libaio, posixaio",
+        ),
+        (
+            "[a]\nioengine=mmap\ndirect=1",
+            "line 3: direct=1: ioengine=mmap goes through the page cache; use psync or io_uring to bypass it",
+        ),
+        ("[a]\nverify=md5", "line 2: verify=md5: the one checksum that is taken is crc32c"),
+        ("[a]\ntime_based", "line 2: time_based: for how long? There is no runtime"),
+        (
+            "[a]\nruntime=5min",
+            "line 2: runtime=5min: min is no unit of time; there are us, ms, s, m, h and d",
+        ),
+        (
+            "[a]\nruntime=1.5s",
+            "line 2: runtime=1.5s: has a fraction, which fio would drop; write a whole number",
+        ),
+        ("[a]\nstartdelay=1-5", "line 2: startdelay=1-5: one value is wanted, and this is several"),
+        (
+            "[a]\nrate=1m\nrate_iops=10",
+            "line 3: rate_iops=10: there is a rate too; only one can hold the job",
+        ),
+        ("[a]\nfilename=-", "line 2: filename=-: - is a stream, which has no offsets; name a file"),
+        (
+            "[a]\nfilename=x:/dev/stdin",
+            "line 2: filename=x:/dev/stdin: /dev/stdin is a stream, which has no offsets; name a file",
+        ),
+        ("[a]\nfilename=:", "line 2: filename=:: names nothing"),
+        (
+            "[a]\nunlink=1",
+            "line 2: unlink=1: the files of a job stay; remove them yourself (taken: 0)",
+        ),
+        (
+            "[a]\nfile_service_type=random",
+            "line 2: file_service_type=random: files are served in turn (taken: roundrobin)",
+        ),
+        (
+            "[a]\npercentile_list=50,90",
+            "line 2: percentile_list=50,90: 50,90 is no number above 0 and up to 100; : is between them",
+        ),
+        (
+            "[a]\nzero_buffers\nbuffer_compress_percentage=50",
+            "line 3: buffer_compress_percentage=50: zero_buffers=1 too: zeros compress by more than any percentage",
+        ),
+        (
+            "[global]\ngroup_reporting\n[a]\n[b]\nnew_group",
+            "line 5: new_group: jobs that run at once are reported as one by group_reporting; leave that out, or write stonewall to run them one after the other",
+        ),
+        (
+            "[a]\nnumjobs=256\nnrfiles=4096",
+            "line 3: nrfiles=4096: makes more than 65536 files in all",
+        ),
+    ] {
+        assert_eq!(problem(text), told, "{text}");
+    }
+}

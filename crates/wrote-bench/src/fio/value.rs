@@ -1,0 +1,203 @@
+//! Values: numbers with fio's units, times, switches and lists of one for each direction.
+
+use super::Notes;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// What the letters of a size stand for (`kb_base`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum KbBase {
+    /// `k` is 1024 and `KiB` 1000: fio's default, the reverse of what the words mean elsewhere.
+    #[default]
+    Reversed,
+    /// `k` is 1000 and `KiB` 1024.
+    Si,
+}
+
+/// A value as it was written, and where to say something about it.
+pub(super) struct Value<'a> {
+    /// `None` of a bare key.
+    pub text: Option<&'a str>,
+    pub line: Option<usize>,
+    pub kb_base: KbBase,
+    pub notes: &'a mut Notes,
+}
+
+/// Bytes, or a share of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Size {
+    Bytes(u64),
+    Percent(u32),
+}
+
+/// A file's offsets are signed to the kernel (`off_t`).
+pub(super) const BYTES_MAX: u64 = i64::MAX as u64;
+
+/// The longest time: ten years.
+const SECONDS_MAX: u64 = 3650 * 86_400;
+
+impl Value<'_> {
+    pub fn note(&mut self, text: impl Into<String>) {
+        self.notes.add(self.line, text);
+    }
+
+    /// The text, which must be there.
+    pub fn text(&self) -> Result<&str, String> {
+        self.text.filter(|text| !text.is_empty()).ok_or_else(|| "has no value".into())
+    }
+
+    /// `0`, `1`, or nothing at all, which is 1.
+    pub fn flag(&self) -> Result<bool, String> {
+        match self.text {
+            None | Some("1") => Ok(true),
+            Some("0") => Ok(false),
+            Some("") => Err("has no value".into()),
+            Some(_) => Err("must be 0 or 1".into()),
+        }
+    }
+
+    /// A whole number, with a unit where there is one.
+    pub fn number(&mut self) -> Result<u64, String> {
+        let text = self.text()?.to_string();
+        self.number_of(&text)
+    }
+
+    /// A whole number within `range`.
+    pub fn within(&mut self, range: RangeInclusive<u32>) -> Result<u32, String> {
+        let number = self.number()?;
+        let (least, most) = (range.start(), range.end());
+        let inside = u32::try_from(number).ok().filter(|number| range.contains(number));
+        inside.ok_or_else(|| format!("must be a whole number from {least} to {most}"))
+    }
+
+    /// Bytes, or so many percent.
+    pub fn size(&mut self) -> Result<Size, String> {
+        let text = self.text()?.to_string();
+        let Some(percent) = text.strip_suffix('%') else {
+            return Ok(Size::Bytes(self.number_of(&text)?));
+        };
+        let percent = percent.parse().ok().filter(|percent| (1..=100).contains(percent));
+        percent.map(Size::Percent).ok_or_else(|| "percents are from 1% to 100%".into())
+    }
+
+    /// A whole number, one for each direction: see [`Value::directions`].
+    pub fn numbers(&mut self) -> Result<[Option<u64>; 2], String> {
+        self.directions(|value, part| value.number_of(part))
+    }
+
+    /// What is said of reads and of writes: `one`, `reads,writes`, `reads,` or `,writes`. A part that
+    /// is empty is `None`, a single one is for both; a third, of trims, is passed over.
+    pub fn directions<T: Clone>(
+        &mut self,
+        mut part: impl FnMut(&mut Self, &str) -> Result<T, String>,
+    ) -> Result<[Option<T>; 2], String> {
+        let text = self.text()?.to_string();
+        let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+        if parts.len() > 3 {
+            return Err("there are at most three values: of reads, writes and trims".into());
+        }
+        let mut values = Vec::new();
+        for text in &parts {
+            values.push(if text.is_empty() { None } else { Some(part(self, text)?) });
+        }
+        match values.as_slice() {
+            [both] => Ok([both.clone(), both.clone()]),
+            all if all.iter().all(Option::is_none) => Err("has no value".into()),
+            [reads, writes, ..] => Ok([reads.clone(), writes.clone()]),
+            [] => Err("has no value".into()),
+        }
+    }
+
+    /// A whole number in `text`, which is the value or a part of it.
+    pub fn number_of(&mut self, text: &str) -> Result<u64, String> {
+        let (number, unit) = split(text)?;
+        let unit = unit.to_ascii_lowercase();
+        let (multiple, reversed) = multiple(&unit, self.kb_base)?;
+        let product = number.checked_mul(multiple).filter(|&bytes| bytes <= BYTES_MAX);
+        let product = product.ok_or("is more than 2^63 - 1")?;
+        if reversed {
+            self.note(format!(
+                "{text}: is {product} bytes, as in fio: with kb_base=1024, its default, the \
+                 units are reversed: k is 1024 and KiB 1000"
+            ));
+        }
+        Ok(product)
+    }
+
+    /// A time; without a unit it is in seconds.
+    pub fn time(&self) -> Result<Duration, String> {
+        let text = self.text()?;
+        let (number, unit) = split(text)?;
+        let unit_us: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+            "us" | "usec" => 1,
+            "ms" | "msec" => 1000,
+            "" | "s" | "sec" => 1_000_000,
+            "m" => 60_000_000,
+            "h" => 3_600_000_000,
+            "d" => 86_400_000_000,
+            other => {
+                return Err(format!("{other} is no unit of time; there are us, ms, s, m, h and d"));
+            }
+        };
+        let time = number.checked_mul(unit_us).map(Duration::from_micros);
+        time.filter(|time| time.as_secs() <= SECONDS_MAX).ok_or("is more than ten years".into())
+    }
+}
+
+/// What a unit stands for, and whether that is fio's reversed reading of it.
+fn multiple(unit: &str, kb_base: KbBase) -> Result<(u64, bool), String> {
+    let letter = unit.chars().next().unwrap_or('b');
+    let power = match letter {
+        'b' => 0,
+        'k' => 1,
+        'm' => 2,
+        'g' => 3,
+        't' => 4,
+        'p' => 5,
+        'z' => return Err("zones of zoned devices are not taken; write bytes".into()),
+        _ => return Err(unknown(unit)),
+    };
+    let rest = unit.get(1..).unwrap_or("");
+    match (rest, kb_base) {
+        ("", _) if power == 0 => Ok((1, false)),
+        // fio 3.33 reads 4ki as 4k, though its manual says otherwise.
+        ("" | "b" | "i", KbBase::Reversed) if power > 0 => Ok((1024_u64.pow(power), false)),
+        ("ib", KbBase::Reversed) if power > 0 => Ok((1000_u64.pow(power), true)),
+        ("" | "b", KbBase::Si) if power > 0 => Ok((1000_u64.pow(power), false)),
+        ("ib", KbBase::Si) if power > 0 => Ok((1024_u64.pow(power), false)),
+        ("i", KbBase::Si) if power > 0 => Err(format!(
+            "{unit} is 1024 in fio's manual and 1000 in fio with kb_base=1000; write {letter} or \
+             {letter}iB"
+        )),
+        _ => Err(unknown(unit)),
+    }
+}
+
+fn unknown(unit: &str) -> String {
+    format!("{unit} is no unit; there are k, m, g, t and p, each also with b or iB")
+}
+
+/// The number at the front of `text`, and what stands after it.
+fn split(text: &str) -> Result<(u64, &str), String> {
+    if text.starts_with('(') {
+        return Err("arithmetic is not taken; write the number".into());
+    }
+    if text.starts_with('-') {
+        return Err("can't be negative".into());
+    }
+    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let (digits, radix) = hex.map_or((text, 10), |digits| (digits, 16));
+    let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
+    let (number, unit) = digits.split_at(end);
+    if number.is_empty() {
+        return Err("does not begin with a number".into());
+    }
+    if unit.starts_with('.') {
+        return Err("has a fraction, which fio would drop; write a whole number".into());
+    }
+    if unit.starts_with(['-', ':', '/']) {
+        return Err("one value is wanted, and this is several".into());
+    }
+    let number = u64::from_str_radix(number, radix).map_err(|_| "is more than 2^63 - 1")?;
+    Ok((number, unit))
+}
