@@ -108,6 +108,7 @@ impl Run<'_> {
             has_poll_queues: self.has_poll_queues,
             fio_version: fio::version()?,
             pairs: self.arguments.pairs,
+            size: self.arguments.size.clone(),
         })
     }
 

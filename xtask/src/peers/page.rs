@@ -1,6 +1,7 @@
 //! The tables' place in `docs/performance.md`.
 
 use super::job::Job;
+use super::size::Size;
 use super::table::{COUNTED_HEAD, Counted, Line, Unit};
 use super::wrote::Place;
 use crate::failure::{Failure, Tried};
@@ -33,6 +34,8 @@ pub struct Circumstances {
     pub fio_version: String,
     /// How many pairs of runs.
     pub pairs: u32,
+    /// How long the file of the streaming job files is.
+    pub size: Size,
 }
 
 impl Results {
@@ -78,11 +81,11 @@ impl Results {
 /// The tables with where, when and how it was measured, in Markdown.
 pub fn text(circumstances: &Circumstances, results: &Results) -> String {
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
-    let Circumstances { place, has_poll_queues, fio_version, pairs } = circumstances;
+    let Circumstances { place, has_poll_queues, fio_version, pairs, size } = circumstances;
     let Place { kernel, cpus, filesystem, device } = place;
     let queues = if *has_poll_queues { "with" } else { "without" };
     format!(
-        "Measured on {date} with `cargo xtask peers --pairs {pairs}`: Linux {kernel}, {cpus}, \
+        "Measured on {date} with `cargo xtask peers --pairs {pairs} --size {size}`: Linux {kernel}, {cpus}, \
 {filesystem} on {device} ({queues} poll queues), {fio_version}. Medians of {pairs} pairs, run in turn, the \
 order swapped in every second pair.\n\n{}\n\n\
 The peer's file has the blocks that wrote's own has when the clock starts: new, allocated, or \
@@ -146,7 +149,13 @@ mod tests {
             device: "vda1".into(),
         };
         let fio_version = "fio-3.33".into();
-        Circumstances { place, has_poll_queues: false, fio_version, pairs: 7 }
+        Circumstances {
+            place,
+            has_poll_queues: false,
+            fio_version,
+            pairs: 7,
+            size: "2g".parse().expect("a size"),
+        }
     }
 
     fn subject() -> Subject {
