@@ -19,8 +19,9 @@ const fn package(program: &'static str, name: &'static str) -> Package {
     Package { program, name }
 }
 
-/// What is measured against. `dd` is in coreutils, which every Debian has.
-pub const PEERS: &[Package] = &[package("fio", "fio")];
+/// What is measured against, and what counts. `dd` is in coreutils, which every Debian has.
+pub const PEERS: &[Package] =
+    &[package("fio", "fio"), package("valgrind", "valgrind"), package("taskset", "util-linux")];
 
 /// What the labs call: an ordinary user mounts a FUSE file system by it.
 pub const LABS: &[Package] = &[package("fusermount3", "fuse3")];

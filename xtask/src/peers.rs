@@ -1,27 +1,41 @@
 //! `cargo xtask peers`: wrote against fio and dd, in turn, on one folder.
 
+mod bench;
+mod cpu;
 mod dd;
 mod file;
 mod fio;
+mod fio_json;
+mod instructions;
+mod job;
 mod measured;
 mod page;
+mod peak;
+mod poll;
+mod programs;
+mod random_read;
+mod ratio;
+mod rows;
+mod size;
 mod table;
+mod turn;
 mod wrote;
+mod zram;
 
 use crate::failure::{Failure, Tried};
 use crate::packages::{self, PEERS};
 use crate::repository::{release_wrote, root};
-use crate::run::check_interrupted;
-use file::PeerFile;
-use measured::Measured;
+use bench::{Bench, COMPARISONS};
+use clap::ValueEnum;
+use instructions::Place;
+use page::{Circumstances, Results};
+use peak::peak_of;
+use programs::{Programs, Setting, Side};
+use rows::Row;
+use size::Size;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
 use table::Line;
-use wrote::{Job, Wrote};
-
-/// What a device gets to finish what it was given, before each run.
-const SETTLE: Duration = Duration::from_millis(300);
+use wrote::Wrote;
 
 /// Measure wrote against fio and dd, in turn, on one folder.
 #[derive(clap::Args)]
@@ -32,178 +46,131 @@ pub struct Arguments {
     /// How many pairs of runs of each comparison.
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
-    /// Put the table into docs/performance.md.
-    #[arg(long)]
+    /// How long the file of the streaming job files is, as fio writes it; of less than a gigabyte
+    /// the CPU time drowns in that of the programs' start.
+    #[arg(long, value_name = "SIZE", default_value = "2g")]
+    size: Size,
+    /// Measure only these.
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    only: Vec<Row>,
+    /// Put the tables into docs/performance.md.
+    #[arg(long, conflicts_with = "only")]
     write: bool,
 }
 
-/// Who does the same as wrote.
-enum Peer {
-    /// fio, with these arguments besides those that every job has.
-    Fio(&'static [&'static str]),
-    /// dd, with these operands, and whether the last piece is flushed.
-    Dd { operands: &'static [&'static str], fdatasync: bool },
-}
-
-/// One job and who else does it.
-struct Comparison {
-    what: &'static str,
-    job: Job,
-    peers: &'static [Peer],
-}
-
-const GIB: &str = "1G";
-
-const COMPARISONS: &[Comparison] = &[
-    Comparison {
-        what: "stream, direct, 512 KiB x 64 in flight",
-        job: Job {
-            only: "stream/direct-io_uring",
-            settings: &["--bs", "512K", "--iodepth", "64", "--size", GIB],
-        },
-        peers: &[Peer::Fio(&["--ioengine=io_uring", "--direct=1", "--bs=512k", "--iodepth=64"])],
-    },
-    Comparison {
-        what: "stream, direct, 8 MiB, one at a time",
-        job: Job { only: "stream/direct-psync", settings: &["--bs", "8M", "--size", GIB] },
-        peers: &[Peer::Dd { operands: &["bs=8M", "oflag=direct"], fdatasync: false }],
-    },
-    Comparison {
-        what: "4 KiB, O_DSYNC each",
-        job: Job { only: "small/o_dsync-each", settings: &[] },
-        peers: &[Peer::Fio(&["--ioengine=psync", "--sync=dsync", "--bs=4k"])],
-    },
-    Comparison {
-        what: "stream, cached, 1 MiB, one fdatasync at the end",
-        job: Job {
-            only: "stream/cached-fdatasync-at-end",
-            settings: &["--bs", "1M", "--size", GIB],
-        },
-        peers: &[
-            Peer::Dd { operands: &["bs=1M"], fdatasync: true },
-            Peer::Fio(&["--ioengine=psync", "--bs=1m", "--end_fsync=1"]),
-        ],
-    },
-];
-
-/// Measures, prints the table, and writes it where asked.
+/// Measures, prints the tables, and writes them where asked.
 pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     let document = root().join("docs/performance.md");
     if arguments.write {
         page::check(&document)?;
     }
     packages::install(PEERS)?;
-    let wrote = Wrote { program: release_wrote()? };
+    let program = release_wrote()?;
+    let program = std::path::absolute(&program).tried(program.display())?;
     let folder = tempfile::Builder::new()
         .prefix(".wrote-peers-")
         .tempdir_in(&arguments.path)
         .tried(arguments.path.display())?;
-    let source = dd::Source::new()?;
-    let mut lines = Vec::new();
-    let mut commands = Vec::new();
-    let mut place = None;
-    for comparison in COMPARISONS {
-        let bench = Bench { wrote: &wrote, folder: folder.path(), source: &source };
-        for peer in comparison.peers {
-            let result = bench.compare(comparison, peer, arguments.pairs)?;
-            eprintln!("{}", result.line.row());
-            lines.push(result.line);
-            for command in result.commands {
-                if !commands.contains(&command) {
-                    commands.push(command);
-                }
-            }
-            place = Some(result.place);
-        }
-    }
-    let place = place.ok_or_else(|| Failure::Failed("nothing to compare".into()))?;
-    let text = page::text(&place, &fio::version()?, &lines, &commands, arguments.pairs);
+    let run = Run {
+        arguments,
+        wrote: Wrote { program: program.clone() },
+        programs: Programs { wrote: program, fio: "fio".into() },
+        folder: folder.path(),
+        has_poll_queues: poll::has_poll_queues(folder.path()),
+    };
+    let circumstances = run.circumstances()?;
+    let mut results = Results::default();
+    run.bench(&mut results)?;
+    run.peak(&mut results)?;
+    run.small_reads(&mut results)?;
+    let text = page::text(&circumstances, &results);
     println!("{text}");
     if arguments.write { page::write(&document, &text) } else { Ok(()) }
 }
 
 /// What all comparisons use.
-struct Bench<'a> {
-    wrote: &'a Wrote,
+struct Run<'a> {
+    arguments: &'a Arguments,
+    wrote: Wrote,
+    programs: Programs,
     folder: &'a Path,
-    source: &'a dd::Source,
+    has_poll_queues: bool,
 }
 
-/// What one comparison gave.
-struct Compared {
-    line: Line,
-    commands: Vec<String>,
-    place: wrote::Place,
+impl Run<'_> {
+    fn wants(&self, row: Row) -> bool {
+        self.arguments.only.is_empty() || self.arguments.only.contains(&row)
+    }
+
+    fn circumstances(&self) -> Result<Circumstances, Failure> {
+        Ok(Circumstances {
+            place: self.wrote.place(self.folder)?,
+            has_poll_queues: self.has_poll_queues,
+            fio_version: fio::version()?,
+            pairs: self.arguments.pairs,
+            size: self.arguments.size.clone(),
+        })
+    }
+
+    /// The rows of `wrote bench`.
+    fn bench(&self, results: &mut Results) -> Result<(), Failure> {
+        let mut wanted = COMPARISONS.iter().filter(|comparison| self.wants(comparison.row));
+        let Some(first) = wanted.next() else { return Ok(()) };
+        let source = dd::Source::new()?;
+        let bench = Bench { wrote: &self.wrote, folder: self.folder, source };
+        for comparison in std::iter::once(first).chain(wanted) {
+            for compared in bench.measure(comparison, self.arguments.pairs)? {
+                add(results, compared.line);
+                results.add_commands(compared.commands);
+            }
+        }
+        Ok(())
+    }
+
+    /// Streams by job files.
+    fn peak(&self, results: &mut Results) -> Result<(), Failure> {
+        let Arguments { size, pairs, .. } = self.arguments;
+        let setting = Setting { folder: self.folder, under: &[] };
+        for &row in Row::value_variants().iter().filter(|&&row| self.wants(row)) {
+            let Some(peak) = peak_of(row, self.has_poll_queues, size) else { continue };
+            add(results, peak.measure(&self.programs, setting, size, *pairs)?);
+            results.add_commands([Side::Wrote, Side::Fio].map(|s| s.describe(&peak.job, &[])));
+            results.jobs.push(peak.job);
+        }
+        Ok(())
+    }
+
+    /// Small reads by job files, of the device in memory.
+    fn small_reads(&self, results: &mut Results) -> Result<(), Failure> {
+        if !self.wants(Row::RandomRead) && !self.wants(Row::Instructions) {
+            return Ok(());
+        }
+        let pairs = self.arguments.pairs;
+        let zram = zram::take()?;
+        if self.wants(Row::RandomRead) {
+            match &zram {
+                Err(because) => add(results, random_read::missing(because.clone())),
+                Ok(_) => {
+                    add(results, random_read::measure(&self.programs, self.folder, pairs)?);
+                    let (job, pin) = (random_read::job(), random_read::pin()?);
+                    results.add_commands([Side::Wrote, Side::Fio].map(|s| s.describe(&job, &pin)));
+                    results.jobs.push(job);
+                }
+            }
+        }
+        if self.wants(Row::Instructions) {
+            let place = if zram.is_ok() { Place::Zram } else { Place::File };
+            let counted = instructions::count(&self.programs, place, self.folder, pairs)?;
+            eprintln!("{}", counted.row());
+            results.counted.push(counted);
+            results.add_commands(instructions::describe(place)?);
+            results.jobs.push(instructions::describe_job(place));
+        }
+        Ok(())
+    }
 }
 
-impl Bench<'_> {
-    fn compare(
-        &self,
-        comparison: &Comparison,
-        peer: &Peer,
-        pairs: u32,
-    ) -> Result<Compared, Failure> {
-        // Not counted: it says how many bytes, and on what blocks.
-        let first = self.wrote.run(&comparison.job, self.folder)?;
-        let file = PeerFile::new(self.folder.join("peer"), first.blocks, first.measured.bytes);
-        let run_peer = || self.run_peer(peer, &file);
-        if file.is_overwritten() {
-            run_peer()?;
-        }
-        let mut line = Line::new(comparison.what, first.blocks.word(), peer.name());
-        for pair in 0..pairs {
-            let wrote = || self.wrote.run(&comparison.job, self.folder).map(|run| run.measured);
-            // The order is swapped in every second pair: what comes second finds another device.
-            let (ours, theirs) = if pair % 2 == 0 {
-                let ours = settled(wrote)?;
-                (ours, settled(run_peer)?)
-            } else {
-                let theirs = settled(run_peer)?;
-                (settled(wrote)?, theirs)
-            };
-            eprintln!(
-                "{}: wrote {:.0} MB/s, {} {:.0} MB/s",
-                comparison.what,
-                ours.throughput_bytes_per_s() / 1e6,
-                peer.name(),
-                theirs.throughput_bytes_per_s() / 1e6
-            );
-            line.add(ours, theirs);
-        }
-        file.remove();
-        let commands = vec![wrote::describe(&comparison.job), self.describe(peer, &file)];
-        Ok(Compared { line, commands, place: first.place })
-    }
-
-    fn run_peer(&self, peer: &Peer, file: &PeerFile) -> Result<Measured, Failure> {
-        file.prepare()?;
-        match peer {
-            Peer::Fio(arguments) => fio::run(arguments, file),
-            Peer::Dd { operands, fdatasync } => self.source.run(operands, *fdatasync, file),
-        }
-    }
-
-    fn describe(&self, peer: &Peer, file: &PeerFile) -> String {
-        match peer {
-            Peer::Fio(arguments) => fio::describe(arguments, file),
-            Peer::Dd { operands, fdatasync } => dd::describe(operands, *fdatasync, file),
-        }
-    }
-}
-
-impl Peer {
-    fn name(&self) -> &'static str {
-        match self {
-            Peer::Fio(_) => "fio",
-            Peer::Dd { .. } => "dd",
-        }
-    }
-}
-
-/// Measures once all that was written before is on the device.
-fn settled(measure: impl FnOnce() -> Result<Measured, Failure>) -> Result<Measured, Failure> {
-    rustix::fs::sync();
-    thread::sleep(SETTLE);
-    check_interrupted()?;
-    measure()
+fn add(results: &mut Results, line: Line) {
+    eprintln!("{}", line.row());
+    results.lines.push(line);
 }

@@ -1,5 +1,6 @@
 //! Runs dd and reads what it says.
 
+use super::cpu::children_cpu_s;
 use super::file::PeerFile;
 use super::measured::Measured;
 use crate::failure::{Failure, Tried};
@@ -91,23 +92,6 @@ fn parse(stderr: &str) -> Result<(u64, f64), Failure> {
     read().ok_or_else(|| Failure::Failed(format!("dd: cannot be read: {}", stderr.trim())))
 }
 
-/// CPU seconds, user and kernel, of all our children that have ended (`proc_pid_stat(5)`, fields
-/// 16 and 17, in clock ticks).
-fn children_cpu_s() -> Result<f64, Failure> {
-    let stat = std::fs::read_to_string("/proc/self/stat").tried("/proc/self/stat")?;
-    let ticks = children_ticks(&stat)
-        .ok_or_else(|| Failure::Failed("/proc/self/stat: cannot be read".into()))?;
-    Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
-}
-
-fn children_ticks(stat: &str) -> Option<u64> {
-    // The second field, the name, may hold spaces and brackets; the third comes after the last one.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(13);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let kernel: u64 = fields.next()?.parse().ok()?;
-    Some(user + kernel)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::file::Blocks;
@@ -138,11 +122,5 @@ mod tests {
     fn something_else_is_an_error_that_shows_it() {
         let message = parse("dd: error writing\n").expect_err("no figures").to_string();
         assert_eq!(message, "dd: cannot be read: dd: error writing");
-    }
-
-    #[test]
-    fn the_cpu_time_of_children_is_found_behind_any_name() {
-        let stat = "1 (a ) b) R 2 3 4 5 6 7 8 9 10 11 100 200 30 12 20 0 1 0";
-        assert_eq!(children_ticks(stat), Some(42));
     }
 }

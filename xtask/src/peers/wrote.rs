@@ -51,7 +51,15 @@ pub struct Place {
     pub device: String,
 }
 
+/// What is run where only the place is of interest: it is over at once.
+const SMALL: Job = Job { only: "stream/cached", settings: &["--size", "16M"] };
+
 impl Wrote {
+    /// Where `folder` is.
+    pub fn place(&self, folder: &Path) -> Result<Place, Failure> {
+        self.run(&SMALL, folder).map(|run| run.place)
+    }
+
     /// Runs `job` once below `folder`.
     pub fn run(&self, job: &Job, folder: &Path) -> Result<WroteRun, Failure> {
         let mut command = Command::new(&self.program);
@@ -74,15 +82,9 @@ fn arguments(job: &Job) -> Vec<&'static str> {
 /// failure.
 fn parse(stdout: &str, name: &str) -> Result<WroteRun, Failure> {
     let document: Value = serde_json::from_str(stdout).tried("the result of wrote bench")?;
-    let rows = document["scenarios"].as_array().into_iter().flatten();
-    let mut rows = rows.filter_map(|scenario| scenario["rows"].as_array()).flatten();
     let lacks = |what: &str| Failure::Failed(format!("{name}: the result has no {what}"));
-    let row = rows.find(|row| row["name"] == name).ok_or_else(|| lacks("such row"))?;
-    let fallbacks = row["settings"]["fallbacks"].as_array().ok_or_else(|| lacks("fallbacks"))?;
-    if let Some(fallback) = fallbacks.first() {
-        let (wanted, because) = (&fallback["wanted"], &fallback["because"]);
-        return Err(Failure::Failed(format!("{name}: {wanted} was not to be had: {because}")));
-    }
+    let row = rows(&document).find(|row| row["name"] == name).ok_or_else(|| lacks("such row"))?;
+    check_effective(row, name)?;
     let run = &row["runs"][0];
     let number = |key: &str| run[key].as_f64().ok_or_else(|| lacks(key));
     let measured = Measured {
@@ -93,6 +95,30 @@ fn parse(stdout: &str, name: &str) -> Result<WroteRun, Failure> {
     let blocks = row["settings"]["effective"]["blocks"].as_str().and_then(Blocks::parse);
     let blocks = blocks.ok_or_else(|| lacks("settings.effective.blocks"))?;
     Ok(WroteRun { measured, blocks, place: place(&document) })
+}
+
+/// Fails where any row of a result, of whichever command, fell back from what it was told to do.
+pub fn check_fallbacks(stdout: &str, name: &str) -> Result<(), Failure> {
+    let document: Value = serde_json::from_str(stdout).tried(format!("the result of {name}"))?;
+    let mut rows = rows(&document).peekable();
+    if rows.peek().is_none() {
+        return Err(Failure::Failed(format!("{name}: the result has no rows")));
+    }
+    rows.try_for_each(|row| check_effective(row, name))
+}
+
+fn check_effective(row: &Value, name: &str) -> Result<(), Failure> {
+    let lacks = || Failure::Failed(format!("{name}: the result has no fallbacks"));
+    let fallbacks = row["settings"]["fallbacks"].as_array().ok_or_else(lacks)?;
+    fallbacks.first().map_or(Ok(()), |fallback| {
+        let (wanted, because) = (&fallback["wanted"], &fallback["because"]);
+        Err(Failure::Failed(format!("{name}: {wanted} was not to be had: {because}")))
+    })
+}
+
+fn rows(document: &Value) -> impl Iterator<Item = &Value> {
+    let scenarios = document["scenarios"].as_array().into_iter().flatten();
+    scenarios.filter_map(|scenario| scenario["rows"].as_array()).flatten()
 }
 
 fn place(document: &Value) -> Place {
@@ -143,6 +169,18 @@ mod tests {
         );
         let message = parse(&fell, "stream/direct-io_uring").expect_err("fell back").to_string();
         assert_eq!(message, "stream/direct-io_uring: \"io_uring\" was not to be had: \"no\"");
+    }
+
+    #[test]
+    fn a_result_without_fallbacks_is_known_from_one_that_has_some_or_says_nothing() {
+        check_fallbacks(RESULT, "job.fio").expect("none");
+        let fell = RESULT.replace(
+            r#""fallbacks": []"#,
+            r#""fallbacks": [{"wanted": "polling", "got": "interrupts", "because": "no queues"}]"#,
+        );
+        let message = |text: &str| check_fallbacks(text, "job.fio").expect_err("no").to_string();
+        assert_eq!(message(&fell), "job.fio: \"polling\" was not to be had: \"no queues\"");
+        assert_eq!(message("{}"), "job.fio: the result has no rows");
     }
 
     #[test]

@@ -1,0 +1,26 @@
+//! The names of what can be measured.
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Row {
+    /// wrote bench against fio: stream, direct, 512 KiB x 64.
+    Stream,
+    /// wrote bench against dd: stream, direct, one at a time.
+    StreamOne,
+    /// wrote bench against fio: 4 KiB, O_DSYNC each.
+    Dsync,
+    /// wrote bench against dd and fio: stream, cached.
+    Cached,
+    /// One job file by both: streams into a new file.
+    PeakWrite,
+    /// One job file by both: streams from a file.
+    PeakRead,
+    /// The same as peak-write with sqthread_poll.
+    PeakWriteSqpoll,
+    /// The same as peak-read with sqthread_poll.
+    PeakReadSqpoll,
+    /// One job file by both: 4 KiB random reads of /dev/zram0 on one core.
+    RandomRead,
+    /// Instructions in user space that each such read takes.
+    Instructions,
+}

@@ -1,0 +1,229 @@
+//! `/dev/zram0` as a device of random data in memory, taken only where nobody uses it, and given
+//! back when dropped (`Documentation/admin-guide/blockdev/zram.rst`).
+
+use crate::failure::{Failure, Tried};
+use crate::run::check_interrupted;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The device.
+pub const DEVICE: &str = "/dev/zram0";
+/// How long we make it.
+pub const SIZE_BYTES: u64 = 1 << 30;
+/// Memory that must be to be had: random data does not shrink, and is in the page cache for a while.
+const MEMORY_BYTES: u64 = 4 * SIZE_BYTES;
+
+const SYS: &str = "/sys/block/zram0";
+const PIECE_BYTES: usize = 1 << 20;
+/// How long something may look at the device after we are done with it: udev does.
+const RESET_LIMIT: Duration = Duration::from_secs(10);
+
+/// The device, sized and filled by us; reset when dropped.
+#[derive(Debug)]
+pub struct Zram(());
+
+/// What is known of the device before it is taken.
+#[derive(Clone, Debug)]
+struct State {
+    is_root: bool,
+    /// `disksize` in bytes; `None` without such a device.
+    size_bytes: Option<u64>,
+    /// Its number, `MAJOR:MINOR`, as `/sys` has it.
+    number: String,
+    /// The number of what is at [`DEVICE`], where that is a block device.
+    node: Option<String>,
+    holders: usize,
+    /// `/proc/self/mountinfo`.
+    mounts: String,
+    /// `/proc/swaps`.
+    swaps: String,
+    /// `/proc/meminfo`.
+    memory: String,
+}
+
+/// Takes the device, or says why it is not to be had.
+pub fn take() -> Result<Result<Zram, String>, Failure> {
+    if let Some(because) = unusable(&State::read()) {
+        return Ok(Err(because));
+    }
+    // The kernel takes a size only from the first who gives one.
+    let size = Path::new(SYS).join("disksize");
+    if let Err(error) = std::fs::write(&size, SIZE_BYTES.to_string()) {
+        return Ok(Err(format!("{DEVICE} cannot be sized: {error}")));
+    }
+    let zram = Zram(());
+    fill()?;
+    Ok(Ok(zram))
+}
+
+/// Writes random data all over the device, which nobody else may use meanwhile.
+fn fill() -> Result<(), Failure> {
+    let exclusive = i32::try_from(rustix::fs::OFlags::EXCL.bits()).tried(DEVICE)?;
+    let mut device =
+        OpenOptions::new().write(true).custom_flags(exclusive).open(DEVICE).tried(DEVICE)?;
+    let mut random = File::open("/dev/urandom").tried("/dev/urandom")?;
+    let mut piece = vec![0; PIECE_BYTES];
+    for _ in 0..SIZE_BYTES / PIECE_BYTES as u64 {
+        check_interrupted()?;
+        random.read_exact(&mut piece).tried("/dev/urandom")?;
+        device.write_all(&piece).tried(DEVICE)?;
+    }
+    device.sync_all().tried(DEVICE)
+}
+
+impl Drop for Zram {
+    fn drop(&mut self) {
+        let reset = Path::new(SYS).join("reset");
+        let end = Instant::now() + RESET_LIMIT;
+        while let Err(error) = std::fs::write(&reset, "1") {
+            if Instant::now() > end {
+                eprintln!("xtask: {DEVICE} could not be reset ({error}): echo 1 > {SYS}/reset");
+                return;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl State {
+    fn read() -> State {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let sys = |name: &str| read(&format!("{SYS}/{name}"));
+        let node = std::fs::metadata(DEVICE).ok();
+        let node = node.filter(|node| node.file_type().is_block_device()).map(|node| {
+            let device = node.rdev();
+            format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
+        });
+        State {
+            is_root: rustix::process::geteuid().is_root(),
+            size_bytes: sys("disksize").trim().parse().ok(),
+            number: sys("dev").trim().to_owned(),
+            node,
+            holders: std::fs::read_dir(format!("{SYS}/holders")).map_or(0, Iterator::count),
+            mounts: read("/proc/self/mountinfo"),
+            swaps: read("/proc/swaps"),
+            memory: read("/proc/meminfo"),
+        }
+    }
+}
+
+/// Why the device may not be taken; `None` where it may.
+fn unusable(state: &State) -> Option<String> {
+    if !state.is_root {
+        return Some(format!("sizing {DEVICE} needs root"));
+    }
+    let Some(size_bytes) = state.size_bytes else {
+        return Some(format!("there is no {DEVICE} (modprobe zram)"));
+    };
+    if state.node.as_ref() != Some(&state.number) {
+        return Some(format!("{DEVICE} is not the device of {SYS}"));
+    }
+    if size_bytes != 0 {
+        return Some(format!("{DEVICE} is in use: it has a size, {size_bytes} bytes"));
+    }
+    if state.holders > 0 {
+        return Some(format!("{DEVICE} is in use: another device holds it"));
+    }
+    if is_mounted(&state.mounts, &state.number) {
+        return Some(format!("{DEVICE} is in use: it is mounted"));
+    }
+    if is_swap(&state.swaps) {
+        return Some(format!("{DEVICE} is in use: it is swap"));
+    }
+    match available_bytes(&state.memory) {
+        Some(bytes) if bytes >= MEMORY_BYTES => None,
+        _ => Some(format!("less than {} GiB of memory are available", MEMORY_BYTES >> 30)),
+    }
+}
+
+/// Whether `/proc/self/mountinfo` has it, by its number or its name (`proc(5)`: the third field,
+/// and the second after the dash).
+fn is_mounted(mounts: &str, number: &str) -> bool {
+    mounts.lines().any(|line| {
+        let source = line.split_once(" - ").and_then(|(_, rest)| rest.split(' ').nth(1));
+        line.split(' ').nth(2) == Some(number) || source == Some(DEVICE)
+    })
+}
+
+/// Whether `/proc/swaps` has it: the first field.
+fn is_swap(swaps: &str) -> bool {
+    swaps.lines().any(|line| line.split_whitespace().next() == Some(DEVICE))
+}
+
+/// `MemAvailable` of `/proc/meminfo`, in bytes.
+fn available_bytes(memory: &str) -> Option<u64> {
+    let line = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n\
+                          30 22 0:26 / /tmp rw - tmpfs tmpfs rw\n";
+    const SWAPS: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
+    const MEMORY: &str = "MemTotal:       24684000 kB\nMemAvailable:   23113740 kB\n";
+
+    fn unused() -> State {
+        State {
+            is_root: true,
+            size_bytes: Some(0),
+            number: "253:0".into(),
+            node: Some("253:0".into()),
+            holders: 0,
+            mounts: MOUNTS.into(),
+            swaps: SWAPS.into(),
+            memory: MEMORY.into(),
+        }
+    }
+
+    #[test]
+    fn a_device_that_nobody_uses_may_be_taken() {
+        assert_eq!(unusable(&unused()), None);
+    }
+
+    #[test]
+    fn a_device_that_is_used_in_any_way_is_left_alone() {
+        let mounted = format!("{MOUNTS}40 22 253:0 / /mnt rw - ext4 /dev/other rw\n");
+        let named = format!("{MOUNTS}40 22 0:50 / /mnt rw - btrfs /dev/zram0 rw\n");
+        let swap = format!("{SWAPS}/dev/zram0 partition 1048572 0 100\n");
+        for (state, because) in [
+            (State { size_bytes: Some(4096), ..unused() }, "it has a size, 4096 bytes"),
+            (State { holders: 1, ..unused() }, "another device holds it"),
+            (State { mounts: mounted, ..unused() }, "it is mounted"),
+            (State { mounts: named, ..unused() }, "it is mounted"),
+            (State { swaps: swap, ..unused() }, "it is swap"),
+        ] {
+            assert_eq!(unusable(&state), Some(format!("/dev/zram0 is in use: {because}")));
+        }
+    }
+
+    #[test]
+    fn other_devices_that_are_used_are_no_obstacle() {
+        let swaps = format!("{SWAPS}/dev/zram01 partition 1048572 0 100\n");
+        let mounts = format!("{MOUNTS}40 22 253:01 / /mnt rw - ext4 /dev/zram00 rw\n");
+        assert_eq!(unusable(&State { swaps, mounts, ..unused() }), None);
+    }
+
+    #[test]
+    fn what_lacks_is_said() {
+        let because = |state| unusable(&state).expect("not to be had");
+        let ordinary = State { is_root: false, ..unused() };
+        assert_eq!(because(ordinary), "sizing /dev/zram0 needs root");
+        let none = State { size_bytes: None, ..unused() };
+        assert_eq!(because(none), "there is no /dev/zram0 (modprobe zram)");
+        for node in [None, Some("8:0".to_owned())] {
+            let other = State { node, ..unused() };
+            assert_eq!(because(other), "/dev/zram0 is not the device of /sys/block/zram0");
+        }
+        for memory in ["", "MemAvailable:   4194303 kB\n"] {
+            let small = State { memory: memory.into(), ..unused() };
+            assert_eq!(because(small), "less than 4 GiB of memory are available");
+        }
+    }
+}
