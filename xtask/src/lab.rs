@@ -3,11 +3,12 @@
 mod bench;
 mod confine;
 mod mount;
+mod nvme;
 mod strange_fs;
 mod sysctl;
 
 use crate::failure::Failure;
-use crate::packages::{self, LABS};
+use crate::packages::{self, GUEST, LABS};
 use crate::report::{Outcome, Report};
 
 /// See wrote cope on machines that refuse or fail things.
@@ -24,6 +25,8 @@ enum Which {
     Confine,
     /// A file system that refuses direct I/O, takes short writes, fails a flush.
     StrangeFs,
+    /// A guest whose disks can be polled.
+    Nvme,
     /// All of them.
     All,
 }
@@ -31,17 +34,21 @@ enum Which {
 /// Runs the labs asked for.
 pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
     let mut report = Report::default();
-    report.step("Debian packages", || packages::install(LABS).map(|()| Outcome::Passed))?;
+    let needed = [LABS, GUEST].concat();
+    report.step("Debian packages", || packages::install(&needed).map(|()| Outcome::Passed))?;
     match arguments.which {
         Which::Confine => confine::lab(&mut report)?,
         Which::StrangeFs => strange_fs::lab(&mut report)?,
-        Which::All => all(&mut report)?,
+        Which::Nvme => nvme::lab(&mut report, true)?,
+        Which::All => all(&mut report, true)?,
     }
     report.finish()
 }
 
-/// Runs every lab, for a report that may hold more.
-pub fn all(report: &mut Report) -> Result<(), Failure> {
+/// Runs every lab, for a report that may hold more. What a lab lacks is a failure where it may be
+/// installed (`install`), else the lab is skipped.
+pub fn all(report: &mut Report, install: bool) -> Result<(), Failure> {
     confine::lab(report)?;
-    strange_fs::lab(report)
+    strange_fs::lab(report)?;
+    nvme::lab(report, install)
 }

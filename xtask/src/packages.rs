@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::run::{Show, check_interrupted, run};
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -23,10 +24,21 @@ const fn package(program: &'static str, name: &'static str) -> Package {
 pub const PEERS: &[Package] =
     &[package("fio", "fio"), package("valgrind", "valgrind"), package("taskset", "util-linux")];
 
-/// What the labs call: an ordinary user mounts a FUSE file system by it.
+/// What the labs call: an ordinary user mounts a FUSE file system by it. The guest's are in
+/// [`GUEST`].
 pub const LABS: &[Package] = &[package("fusermount3", "fuse3")];
 
-/// What the tests call, the labs among them.
+/// What makes and runs the guest of `cargo xtask lab nvme`.
+pub const GUEST: &[Package] = &[
+    package("qemu-system-x86_64", "qemu-system-x86"),
+    package("depmod", "kmod"),
+    package("cpio", "cpio"),
+    package("xz", "xz-utils"),
+    package("mkfs.ext4", "e2fsprogs"),
+    package("mkfs.xfs", "xfsprogs"),
+];
+
+/// What the tests call, the labs among them; the guest's are in [`GUEST`].
 pub const TESTS: &[Package] = &[
     package("fio", "fio"),
     package("mkfs.xfs", "xfsprogs"),
@@ -72,13 +84,27 @@ pub fn install(packages: &[Package]) -> Result<(), Failure> {
     Err(Failure::Failed(format!("{}: {because}", describe(&still))))
 }
 
+/// A failure that names those of `packages` whose program is missing.
+pub fn require(packages: &[Package]) -> Result<(), Failure> {
+    match missing(packages).as_slice() {
+        [] => Ok(()),
+        missing => Err(Failure::Failed(describe(missing))),
+    }
+}
+
 /// Those of `packages` whose program is not to be found.
 pub fn missing(packages: &[Package]) -> Vec<Package> {
-    let mut folders = std::env::var_os("PATH").unwrap_or_default();
-    folders.push(ADMINISTRATOR_FOLDERS);
+    let folders = folders();
     let is_in = |folder: &Path, program: &str| folder.join(program).is_file();
     let found = |program| std::env::split_paths(&folders).any(|folder| is_in(&folder, program));
     packages.iter().copied().filter(|package| !found(package.program)).collect()
+}
+
+/// A `PATH` that leads to the administrator's programs too, for commands that are such.
+pub fn folders() -> OsString {
+    let mut folders = std::env::var_os("PATH").unwrap_or_default();
+    folders.push(ADMINISTRATOR_FOLDERS);
+    folders
 }
 
 /// "missing: mkfs.xfs (Debian package xfsprogs), …".
@@ -89,8 +115,13 @@ pub fn describe(packages: &[Package]) -> String {
     format!("missing: {}", each.collect::<Vec<_>>().join(", "))
 }
 
+/// Has apt ask what packages there are.
+pub fn update() -> Result<(), Failure> {
+    apt_get(&["update"])
+}
+
 fn apt(names: &[&str]) -> Result<(), Failure> {
-    apt_get(&["update"])?;
+    update()?;
     apt_get(&[&["install", "-y", "--no-install-recommends"], names].concat())
 }
 

@@ -3,7 +3,7 @@
 mod links;
 
 use crate::failure::{Failure, Tried};
-use crate::packages::{self, TESTS};
+use crate::packages::{self, GUEST, TESTS};
 use crate::report::{Counts, Outcome, Report};
 use crate::repository::{CARGO_LIMIT, cargo, root};
 use crate::run::{Show, run};
@@ -42,7 +42,7 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
     report.step("tests of strange-fs", || {
         tests(&["test", "--no-fail-fast", "--manifest-path", STRANGE_FS], end)
     })?;
-    lab::all(&mut report)?;
+    lab::all(&mut report, !arguments.no_install)?;
     report.finish()
 }
 
@@ -65,10 +65,11 @@ fn checks() -> Vec<Check> {
 }
 
 fn install(arguments: &Arguments) -> Result<Outcome, Failure> {
+    let needed = [TESTS, GUEST].concat();
     if !arguments.no_install {
-        return packages::install(TESTS).map(|()| Outcome::Passed);
+        return packages::install(&needed).map(|()| Outcome::Passed);
     }
-    let missing = packages::missing(TESTS);
+    let missing = packages::missing(&needed);
     if missing.is_empty() {
         return Ok(Outcome::Passed);
     }

@@ -1,0 +1,165 @@
+//! The Debian packages that the guest is made of, downloaded once and kept outside the repository.
+
+use crate::failure::{Failure, Tried};
+use crate::packages;
+use crate::run::{Show, check_interrupted, run};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(5 * 60);
+/// Depends on the newest kernel of the release; that package's name has the version in it.
+const META_PACKAGE: &str = "linux-image-amd64";
+const KERNEL: &str = "linux-image-";
+const BUSYBOX: &str = "busybox-static";
+
+/// Where the packages are.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Cached {
+    /// A kernel with its modules.
+    pub kernel: PathBuf,
+    /// One static program that is a shell and all that a shell needs.
+    pub busybox: PathBuf,
+}
+
+/// The packages, where the cache has them.
+pub fn find() -> Result<Option<Cached>, Failure> {
+    cached(&own_folder()?)
+}
+
+/// The packages, from the cache or else from Debian.
+pub fn fetch() -> Result<Cached, Failure> {
+    let folder = own_folder()?;
+    if let Some(cached) = cached(&folder)? {
+        return Ok(cached);
+    }
+    let failure = |failure: Failure| match failure {
+        Failure::Failed(why) => Failure::Failed(format!(
+            "nothing in {}, and the packages cannot be downloaded: {why}",
+            folder.display()
+        )),
+        other => other,
+    };
+    download(&folder)
+        .or_else(|_| {
+            // What apt knows may be old: the kernel that it names may be gone from the archive.
+            check_interrupted()?;
+            packages::update()?;
+            download(&folder)
+        })
+        .map_err(failure)?;
+    let missing = || Failure::Failed(format!("{}: not what was downloaded", folder.display()));
+    cached(&folder)?.ok_or_else(missing)
+}
+
+/// The cache; made where it is not there.
+fn own_folder() -> Result<PathBuf, Failure> {
+    let folder = folder(|name| std::env::var_os(name))?;
+    std::fs::create_dir_all(&folder).tried(folder.display())?;
+    Ok(folder)
+}
+
+/// `WROTE_LAB_CACHE`, or else the folder `wrote-lab` where the user's caches are (XDG Base Directory
+/// Specification), by what `environment` says.
+fn folder(environment: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Failure> {
+    if let Some(own) = environment("WROTE_LAB_CACHE") {
+        return std::path::absolute(own).tried("WROTE_LAB_CACHE");
+    }
+    // A relative path in these is to be ignored, by the specification.
+    let path = |name| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let caches = path("XDG_CACHE_HOME").or_else(|| Some(path("HOME")?.join(".cache")));
+    let unknown = "no folder for the guest's packages: set WROTE_LAB_CACHE to one";
+    caches.map(|caches| caches.join("wrote-lab")).ok_or_else(|| Failure::Failed(unknown.into()))
+}
+
+/// What is in the cache, where both packages are.
+fn cached(folder: &Path) -> Result<Option<Cached>, Failure> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).tried(folder.display())? {
+        names.push(entry.tried(folder.display())?.file_name().to_string_lossy().into_owned());
+    }
+    // The newest name, should several be there.
+    names.sort();
+    let find = |prefix: &str| {
+        let fits = |name: &&String| name.starts_with(prefix) && name.ends_with(".deb");
+        names.iter().rev().find(fits).map(|name| folder.join(name))
+    };
+    let both = find(KERNEL).zip(find(BUSYBOX));
+    Ok(both.map(|(kernel, busybox)| Cached { kernel, busybox }))
+}
+
+/// Downloads both into `folder`. What is there under its name is there as a whole.
+fn download(folder: &Path) -> Result<(), Failure> {
+    let kernel = kernel_package()?;
+    let unfinished = tempfile::tempdir_in(folder).tried(folder.display())?;
+    let mut command = Command::new("apt-get");
+    // As root apt hands the work to a user who cannot write here, and complains.
+    command.args(["-q", "-o", "APT::Sandbox::User=root", "download", &kernel, BUSYBOX]);
+    command.current_dir(unfinished.path());
+    run(&mut command, LIMIT, Show::Live)?
+        .success(&format!("apt-get download {kernel} {BUSYBOX}"))?;
+    for entry in std::fs::read_dir(unfinished.path()).tried(unfinished.path().display())? {
+        let entry = entry.tried(unfinished.path().display())?;
+        let whole = folder.join(entry.file_name());
+        std::fs::rename(entry.path(), &whole).tried(whole.display())?;
+    }
+    Ok(())
+}
+
+fn kernel_package() -> Result<String, Failure> {
+    let what = format!("apt-cache depends {META_PACKAGE}");
+    let mut command = Command::new("apt-cache");
+    let finished = run(command.args(["depends", META_PACKAGE]), LIMIT, Show::Quiet)?;
+    depends_on(&finished.success(&what)?.stdout)
+        .ok_or_else(|| Failure::Failed(format!("{what}: names no kernel")))
+}
+
+/// The kernel package in what `apt-cache depends` says.
+fn depends_on(said: &str) -> Option<String> {
+    let mut dependencies = said.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    dependencies.find(|name| name.starts_with(KERNEL)).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder_of(set: &[(&str, &str)]) -> Option<PathBuf> {
+        let get = |name: &str| {
+            let found = set.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| OsString::from(value))
+        };
+        folder(get).ok()
+    }
+
+    #[test]
+    fn the_cache_is_where_the_user_says_or_where_caches_are() {
+        let (home, caches) = (("HOME", "/home/a"), ("XDG_CACHE_HOME", "/caches"));
+        let own = ("WROTE_LAB_CACHE", "/lab");
+        assert_eq!(folder_of(&[home]), Some("/home/a/.cache/wrote-lab".into()));
+        assert_eq!(folder_of(&[home, caches]), Some("/caches/wrote-lab".into()));
+        assert_eq!(folder_of(&[home, caches, own]), Some("/lab".into()));
+        assert_eq!(folder_of(&[("XDG_CACHE_HOME", "not/absolute")]), None);
+    }
+
+    #[test]
+    fn packages_count_only_when_both_are_there_as_a_whole() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let add = |name: &str| std::fs::write(folder.path().join(name), "").expect("written");
+        add("linux-image-6.1.0-9-amd64_6.1.27-1_amd64.deb");
+        add("busybox-static_1%3a1.35.0-4_amd64.deb.partial");
+        assert_eq!(cached(folder.path()).expect("readable"), None);
+        add("busybox-static_1%3a1.35.0-4_amd64.deb");
+        let both = cached(folder.path()).expect("readable").expect("both");
+        assert!(both.kernel.ends_with("linux-image-6.1.0-9-amd64_6.1.27-1_amd64.deb"));
+        assert!(both.busybox.ends_with("busybox-static_1%3a1.35.0-4_amd64.deb"));
+    }
+
+    #[test]
+    fn the_kernels_package_is_what_the_meta_package_depends_on() {
+        let said = "linux-image-amd64\n  Depends: linux-image-6.1.0-56-amd64\n";
+        assert_eq!(depends_on(said).as_deref(), Some("linux-image-6.1.0-56-amd64"));
+        assert_eq!(depends_on("linux-image-amd64\n"), None);
+    }
+}

@@ -1,0 +1,165 @@
+//! The machine itself: qemu with two NVMe disks, until it switches itself off or its time is over.
+
+use super::results::Results;
+use crate::failure::{Failure, Tried};
+use crate::packages;
+use crate::run::{Group, Show, check_interrupted, run, start};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Seconds are usual; a busy machine takes longer.
+const BOOT_LIMIT: Duration = Duration::from_secs(3 * 60);
+const LIMIT: Duration = Duration::from_secs(12 * 60);
+const MKFS_LIMIT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(100);
+
+/// The file systems, each on a controller of its own, and the size of their disks: XFS wants 300 MiB.
+const DISKS: &[(&str, u64, &[&str])] = &[
+    // Nothing is left for the kernel to initialise later: its transfers would be counted.
+    ("ext4", 320 << 20, &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"]),
+    ("xfs", 320 << 20, &["-q", "-f"]),
+];
+
+/// Emulated: a kernel of another's choice cannot be relied upon to boot on this machine's own CPU
+/// (KVM), which may be missing besides.
+const MACHINE: &str = "-nodefaults -no-reboot -display none -monitor none \
+    -accel tcg,thread=multi -cpu max -smp 2 -m 1G";
+/// A panic ends the machine, as nothing is started again (`-no-reboot`).
+const COMMAND_LINE: &str = "console=ttyS0 panic=-1 nvme.poll_queues=2 null_blk.poll_queues=2";
+
+/// What is booted.
+#[derive(Debug)]
+pub struct Guest<'a> {
+    /// The kernel.
+    pub kernel: &'a Path,
+    /// What it starts from.
+    pub initramfs: &'a Path,
+    /// Where its disks are made.
+    pub folder: &'a Path,
+    /// Where its consoles are kept: `console.log`, `results.log`.
+    pub logs: &'a Path,
+}
+
+impl Guest<'_> {
+    /// Boots the guest and hands `said` what it has said so far, again and again until it ends.
+    ///
+    /// It is a failure if it does not boot; the tests may end in any way.
+    pub fn run(&self, mut said: impl FnMut(&Results)) -> Result<Results, Failure> {
+        let mut group = self.start()?;
+        let begin = Instant::now();
+        loop {
+            let ended = matches!(group.child.try_wait(), Ok(Some(_)));
+            let results = Results::read(&text(&self.logs.join("results.log"))?);
+            said(&results);
+            let limit = if results.booted.is_some() { LIMIT } else { BOOT_LIMIT };
+            let late = begin.elapsed() > limit;
+            if ended || late {
+                group.end();
+                return self.judge(results, late);
+            }
+            check_interrupted()?;
+            thread::sleep(POLL);
+        }
+    }
+
+    fn start(&self) -> Result<Group, Failure> {
+        let mut command = Command::new("qemu-system-x86_64");
+        // With relative names: qemu takes a comma in a name for the name's end.
+        command.current_dir(self.folder).args(MACHINE.split_whitespace());
+        command.arg("-kernel").arg(self.kernel).arg("-initrd").arg(self.initramfs);
+        command.args(["-append", COMMAND_LINE]);
+        for log in ["console.log", "results.log"] {
+            let path = self.logs.join(log);
+            File::create(&path).tried(path.display())?;
+            let link = self.folder.join(log);
+            std::os::unix::fs::symlink(&path, &link).tried(link.display())?;
+            command.args(["-serial", &format!("file:{log}")]);
+        }
+        for (fs, size_bytes, options) in DISKS {
+            self.disk(fs, *size_bytes, options)?;
+            command.args(["-drive", &format!("if=none,id={fs},format=raw,file={fs}.image")]);
+            command.args(["-device", &format!("nvme,serial={fs},drive={fs}")]);
+        }
+        let errors = self.logs.join("qemu.log");
+        let errors = File::create(&errors).tried(errors.display())?;
+        start(command.stdout(Stdio::null()).stderr(errors))
+    }
+
+    fn disk(&self, fs: &str, size_bytes: u64, options: &[&str]) -> Result<(), Failure> {
+        let image = self.folder.join(format!("{fs}.image"));
+        File::create_new(&image)
+            .and_then(|file| file.set_len(size_bytes))
+            .tried(image.display())?;
+        let mkfs = format!("mkfs.{fs}");
+        let mut command = Command::new(&mkfs);
+        command.env("PATH", packages::folders()).args(options).arg(&image);
+        run(&mut command, MKFS_LIMIT, Show::Quiet)?.success(&mkfs)?;
+        Ok(())
+    }
+
+    fn judge(&self, results: Results, late: bool) -> Result<Results, Failure> {
+        if results.booted.is_some() {
+            return Ok(results);
+        }
+        let how = if late {
+            format!("did not boot within {} s", BOOT_LIMIT.as_secs())
+        } else {
+            "ended before it had booted".to_owned()
+        };
+        let errors = text(&self.logs.join("qemu.log"))?;
+        let console = text(&self.logs.join("console.log"))?;
+        let last = last_lines(&(console + &errors), 8);
+        let logs = self.logs.display();
+        Err(Failure::Failed(format!("the guest {how}; all it said is in {logs}; last:\n{last}")))
+    }
+}
+
+fn text(path: &PathBuf) -> Result<String, Failure> {
+    let bytes = std::fs::read(path).tried(path.display())?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The last lines, up to a panic of the kernel where there was one: what it says after is only where
+/// it was.
+fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> =
+        text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let panic = lines.iter().position(|line| line.contains("Kernel panic"));
+    let end = panic.map_or(lines.len(), |line| line + 1);
+    lines[end.saturating_sub(count)..end].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_told_without_empty_ones() {
+        assert_eq!(last_lines("a\r\n\nb\nc\n\n", 2), "b\nc");
+        assert_eq!(last_lines("a", 2), "a");
+        assert_eq!(
+            last_lines("a\nb\nKernel panic: no init\nCall Trace:\n", 2),
+            "b\nKernel panic: no init"
+        );
+    }
+
+    #[test]
+    fn a_guest_that_did_not_boot_is_told_with_its_last_words() {
+        let logs = tempfile::tempdir().expect("a temporary folder");
+        for (log, text) in
+            [("console.log", "BIOS\nmount: no such device\n"), ("qemu.log", "qemu: bye\n")]
+        {
+            std::fs::write(logs.path().join(log), text).expect("written");
+        }
+        let path = Path::new("");
+        let guest = Guest { kernel: path, initramfs: path, folder: path, logs: logs.path() };
+        let failure = guest.judge(Results::default(), false).expect_err("not booted");
+        let message = failure.to_string();
+        assert!(message.starts_with("the guest ended before it had booted"), "{message}");
+        assert!(message.ends_with("last:\nBIOS\nmount: no such device\nqemu: bye"), "{message}");
+        assert!(message.contains(&logs.path().display().to_string()), "{message}");
+    }
+}

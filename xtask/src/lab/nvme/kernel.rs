@@ -1,0 +1,200 @@
+//! A kernel out of its Debian package, and the modules that the guest loads.
+
+use crate::failure::{Failure, Tried};
+use crate::packages;
+use crate::run::{Show, run};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(2 * 60);
+
+/// The parts of the package that are unpacked: the kernel and the modules that may be needed, which
+/// are a sixth of it.
+const PARTS: &[&str] = &[
+    "*/vmlinuz-*",
+    "*/modules.builtin*",
+    "*/modules.order",
+    "*/kernel/arch/*",
+    "*/kernel/block/*",
+    "*/kernel/crypto/*",
+    "*/kernel/drivers/block/*",
+    "*/kernel/drivers/nvme/*",
+    "*/kernel/fs/*",
+    "*/kernel/lib/*",
+];
+
+/// A module that the guest needs.
+#[derive(Debug)]
+pub struct Module {
+    /// Its name, as `modinfo` has it, with `_` for `-`.
+    pub name: &'static str,
+    /// What `insmod` is told beside it.
+    pub parameters: &'static str,
+    /// Whether the kernel may lack it: checksums that modules ask for by an algorithm's name, which
+    /// newer kernels have built in.
+    pub optional: bool,
+}
+
+const fn module(name: &'static str, parameters: &'static str) -> Module {
+    Module { name, parameters, optional: false }
+}
+
+const fn checksum(name: &'static str) -> Module {
+    Module { name, parameters: "", optional: true }
+}
+
+/// What the guest loads, in this order.
+pub const MODULES: &[Module] = &[
+    checksum("crc32c_generic"),
+    checksum("crct10dif_generic"),
+    checksum("crc64_rocksoft_generic"),
+    module("ext4", ""),
+    module("xfs", ""),
+    module("nvme", "poll_queues=2"),
+    // Its blocks are in memory, so that what was written can be read.
+    module("null_blk", "poll_queues=2 nr_devices=1 gb=1 memory_backed=1"),
+];
+
+/// An unpacked kernel.
+#[derive(Debug)]
+pub struct Kernel {
+    /// What is booted.
+    pub image: PathBuf,
+    /// The folder of its modules, which is named by the release.
+    modules: PathBuf,
+}
+
+/// A module's file and what `insmod` is told beside it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// The file, below [`Kernel::modules`]; it may be compressed.
+    pub file: PathBuf,
+    /// Parameters.
+    pub parameters: String,
+}
+
+impl Kernel {
+    /// Unpacks the Debian `package` into `folder`.
+    pub fn unpack(package: &Path, folder: &Path) -> Result<Kernel, Failure> {
+        unpack(package, folder, PARTS)?;
+        let image = only(&folder.join("boot"), "vmlinuz-")?;
+        // Newer releases have everything below /usr.
+        let places = ["lib/modules", "usr/lib/modules"].map(|place| folder.join(place));
+        let place = places.iter().find(|place| place.is_dir()).unwrap_or(&places[0]);
+        let modules = only(place, "")?;
+        // Debian runs it when the package is installed: it finds out what needs what.
+        let base = place.ancestors().nth(2).unwrap_or(folder);
+        let release = modules.file_name().unwrap_or_default();
+        let mut depmod = Command::new("depmod");
+        depmod.env("PATH", packages::folders()).arg("--basedir").arg(base).arg(release);
+        run(&mut depmod, LIMIT, Show::Quiet)?.success("depmod")?;
+        Ok(Kernel { image, modules })
+    }
+
+    /// The files of [`MODULES`] and of all that they need, each after what it needs.
+    pub fn load_order(&self) -> Result<Vec<Loaded>, Failure> {
+        let read = |name: &str| {
+            let path = self.modules.join(name);
+            std::fs::read_to_string(&path).tried(path.display())
+        };
+        let order = load_order(MODULES, &read("modules.dep")?, &read("modules.builtin")?)?;
+        let below = |loaded: Loaded| Loaded { file: self.modules.join(loaded.file), ..loaded };
+        Ok(order.into_iter().map(below).collect())
+    }
+}
+
+/// Unpacks those members of a Debian package that fit one of `patterns`, of which each fits some.
+pub fn unpack(package: &Path, folder: &Path, patterns: &[&str]) -> Result<(), Failure> {
+    let script = r#"package=$1 folder=$2; shift 2
+        dpkg-deb --fsys-tarfile "$package" | tar -x -C "$folder" --wildcards -- "$@""#;
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh"]).arg(package).arg(folder).args(patterns);
+    run(&mut command, LIMIT, Show::Quiet)?.success(&package.display().to_string())?;
+    Ok(())
+}
+
+/// The only thing in `folder` whose name begins with `prefix`.
+fn only(folder: &Path, prefix: &str) -> Result<PathBuf, Failure> {
+    let entries = std::fs::read_dir(folder).tried(folder.display())?;
+    let names = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let fits = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix))
+    };
+    let found: Vec<PathBuf> = names.filter(fits).collect();
+    match found.as_slice() {
+        [one] => Ok(one.clone()),
+        many => {
+            let (folder, count) = (folder.display(), many.len());
+            Err(Failure::Failed(format!("{folder}: {count} of {prefix}*, not one")))
+        }
+    }
+}
+
+/// The order by a `modules.dep`: lines `file: needed files`, all that are needed, the one to load
+/// first last (`modules.dep(5)`).
+fn load_order(wanted: &[Module], dep: &str, builtin: &str) -> Result<Vec<Loaded>, Failure> {
+    let lines: Vec<(&str, &str)> = dep.lines().filter_map(|line| line.split_once(':')).collect();
+    let mut order: Vec<Loaded> = Vec::new();
+    for Module { name, parameters, optional } in wanted {
+        let Some((file, needs)) = lines.iter().find(|(file, _)| module_name(file) == *name) else {
+            if *optional || builtin.lines().any(|file| module_name(file) == *name) {
+                continue;
+            }
+            return Err(Failure::Failed(format!("the kernel has no module {name}")));
+        };
+        let needed = needs.split_whitespace().rev().map(|file| (file, ""));
+        for (file, parameters) in needed.chain([(*file, *parameters)]) {
+            if !order.iter().any(|loaded| loaded.file == Path::new(file)) {
+                order.push(Loaded { file: file.into(), parameters: parameters.into() });
+            }
+        }
+    }
+    Ok(order)
+}
+
+/// `kernel/crypto/crc32c-intel.ko.xz` is `crc32c_intel`.
+fn module_name(file: &str) -> String {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    name.split('.').next().unwrap_or(name).replace('-', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEP: &str = "kernel/fs/ext4/ext4.ko: kernel/lib/crc16.ko kernel/fs/jbd2/jbd2.ko
+kernel/fs/jbd2/jbd2.ko:
+kernel/lib/crc16.ko:
+kernel/drivers/nvme/host/nvme.ko.xz: kernel/drivers/nvme/host/nvme-core.ko.xz kernel/lib/crc16.ko
+";
+
+    fn order(wanted: &[Module], builtin: &str) -> Result<Vec<(String, String)>, String> {
+        let order = load_order(wanted, DEP, builtin).map_err(|failure| failure.to_string())?;
+        let text =
+            |loaded: Loaded| (module_name(&loaded.file.to_string_lossy()), loaded.parameters);
+        Ok(order.into_iter().map(text).collect())
+    }
+
+    #[test]
+    fn a_module_is_loaded_once_and_after_all_that_it_needs() {
+        let wanted = [module("ext4", ""), module("nvme", "poll_queues=2")];
+        let expected = [
+            ("jbd2", ""),
+            ("crc16", ""),
+            ("ext4", ""),
+            ("nvme_core", ""),
+            ("nvme", "poll_queues=2"),
+        ];
+        let expected = expected.map(|(name, parameters)| (name.to_owned(), parameters.to_owned()));
+        assert_eq!(order(&wanted, ""), Ok(expected.to_vec()));
+    }
+
+    #[test]
+    fn a_module_that_is_built_in_or_optional_is_not_missed_and_another_is_named() {
+        assert_eq!(order(&[module("xfs", "")], "kernel/fs/xfs/xfs.ko\n"), Ok(Vec::new()));
+        assert_eq!(order(&[checksum("crc32c_generic")], ""), Ok(Vec::new()));
+        let missing = order(&[module("xfs", "")], "kernel/fs/xfs_other.ko\n");
+        assert_eq!(missing, Err("the kernel has no module xfs".into()));
+    }
+}

@@ -1,0 +1,187 @@
+//! What the guest says on its second serial port: how each test ended.
+
+use crate::report::Counts;
+use crate::run::Finished;
+
+/// How a test ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With this exit code.
+    Code(i32),
+    /// It was ended when its time was over.
+    TimedOut,
+    /// The guest ended before it did.
+    Unknown,
+}
+
+/// One test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Test {
+    /// Program and test: `engine: a_test`.
+    pub name: String,
+    /// How it ended.
+    pub end: End,
+    /// What it said.
+    pub said: String,
+}
+
+impl Test {
+    /// Whether it passed; a test that skipped itself did.
+    pub fn passed(&self) -> bool {
+        self.end == End::Code(0)
+    }
+
+    /// `ok`, or why not.
+    pub fn word(&self) -> String {
+        match self.end {
+            End::Code(0) => "ok".to_owned(),
+            End::Code(code) => format!("FAILED (exit code {code})"),
+            End::TimedOut => "FAILED (its time was over)".to_owned(),
+            End::Unknown => "FAILED (the guest ended before it)".to_owned(),
+        }
+    }
+
+    /// What it found out: its lines that begin with `FACT: `.
+    pub fn facts(&self) -> impl Iterator<Item = &str> {
+        self.said.lines().filter_map(|line| line.strip_prefix("FACT: "))
+    }
+}
+
+/// All that the guest said.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Results {
+    /// The kernel's release, once the guest is ready.
+    pub booted: Option<String>,
+    /// The tests in the order in which they began.
+    pub tests: Vec<Test>,
+    /// Whether all of them were run.
+    pub done: bool,
+}
+
+impl Results {
+    /// Reads the lines that `lab/nvme/init.sh` describes. A line that is not ended yet is left for
+    /// the next time.
+    pub fn read(text: &str) -> Results {
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let mut results = Results::default();
+        for line in whole.lines() {
+            results.line(line.trim_end_matches('\r'));
+        }
+        results
+    }
+
+    fn line(&mut self, line: &str) {
+        let words: Vec<&str> = line.split(' ').collect();
+        match (words.as_slice(), self.tests.last_mut()) {
+            (["BOOTED", release], _) => self.booted = Some((*release).to_owned()),
+            (["BEGIN", program, name], _) => self.tests.push(Test {
+                name: format!("{program}: {name}"),
+                end: End::Unknown,
+                said: String::new(),
+            }),
+            (["END", _, _, "timeout"], Some(test)) => test.end = End::TimedOut,
+            (["END", _, _, code], Some(test)) => {
+                test.end = code.parse().map_or(End::Unknown, End::Code);
+            }
+            (["DONE"], _) => self.done = true,
+            (_, Some(test)) => {
+                if let Some(said) = line.strip_prefix("  ") {
+                    test.said += said;
+                    test.said.push('\n');
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The tests that have ended.
+    pub fn ended(&self) -> &[Test] {
+        let unknown = self.tests.iter().position(|test| test.end == End::Unknown);
+        &self.tests[..unknown.unwrap_or(self.tests.len())]
+    }
+
+    /// What they came to, out of `planned` tests.
+    pub fn counts(&self, planned: usize) -> Counts {
+        let mut counts = Counts::default();
+        for test in &self.tests {
+            if test.passed() {
+                counts.passed += 1;
+            } else {
+                counts.failed += 1;
+                counts.failures.push(format!("{}: {}", test.name, test.word()));
+            }
+            // The harness tells the same way where it runs here.
+            let finished = Finished {
+                trouble: None,
+                exit_code: None,
+                stdout: String::new(),
+                stderr: test.said.clone(),
+            };
+            counts.skipped.extend(Counts::read(&finished, "").skipped);
+        }
+        let missing = planned.saturating_sub(self.tests.len());
+        if missing > 0 {
+            counts.failed += u32::try_from(missing).unwrap_or(u32::MAX);
+            counts.failures.push(format!("{missing} of {planned} tests were not begun"));
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "BOOTED 6.1.0-56-amd64
+BEGIN engine a_test
+  running 1 test
+  SKIPPED: a_test: no disk
+  END engine a_test 1
+
+END engine a_test 0
+BEGIN polled b
+  FACT: ext4: 3 interrupts
+END polled b timeout
+BEGIN polled c
+  thread panicked
+END polled c 101
+BEGIN polled d
+  begun";
+
+    #[test]
+    fn each_test_ends_as_the_guest_said() {
+        let results = Results::read(SAID);
+        assert_eq!(results.booted.as_deref(), Some("6.1.0-56-amd64"));
+        assert!(!results.done);
+        let ends: Vec<_> = results.tests.iter().map(|test| (&*test.name, &test.end)).collect();
+        let expected = [
+            ("engine: a_test", &End::Code(0)),
+            ("polled: b", &End::TimedOut),
+            ("polled: c", &End::Code(101)),
+            ("polled: d", &End::Unknown),
+        ];
+        assert_eq!(ends, expected);
+        assert_eq!(results.ended().len(), 3);
+        assert_eq!(results.tests[1].facts().collect::<Vec<_>>(), ["ext4: 3 interrupts"]);
+    }
+
+    #[test]
+    fn what_did_not_pass_is_counted_and_named() {
+        let counts = Results::read(SAID).counts(6);
+        assert_eq!((counts.passed, counts.failed), (1, 5));
+        let expected = [
+            "polled: b: FAILED (its time was over)",
+            "polled: c: FAILED (exit code 101)",
+            "polled: d: FAILED (the guest ended before it)",
+            "2 of 6 tests were not begun",
+        ];
+        assert_eq!(counts.failures, expected);
+        assert_eq!(counts.skipped, ["a_test: no disk"]);
+    }
+
+    #[test]
+    fn nothing_is_known_of_a_guest_that_said_nothing() {
+        assert_eq!(Results::read(""), Results::default());
+        assert_eq!(Results::read("BOOTED 6.1").booted, None, "the line is not whole");
+    }
+}
