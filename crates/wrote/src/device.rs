@@ -119,8 +119,9 @@ pub struct BlockDevice {
     pub io_poll: bool,
     /// The depth of its request queue; 0 where it has none (zram, most of dm and md).
     pub nr_requests: u32,
-    /// The longest transfer that it takes as one command (`queue/max_sectors_kb`), in bytes; 0 where
-    /// `/sys` does not say.
+    /// The longest transfer that it takes as one command wherever the bytes lie, by `max_sectors_kb`,
+    /// `max_segments` and `chunk_sectors` of its queue, in bytes; 0 where there is none or `/sys` does
+    /// not say.
     pub transfer_bytes_max: u64,
 }
 

@@ -604,13 +604,6 @@ impl Drop for Engine {
                 return;
             }
         }
-        // The kernel takes a ring apart some time after it was closed, and its table would hold
-        // the files, and the blocks of those that were removed, until then.
-        for slot in 0..self.files.len() {
-            if self.files[slot].take().is_some() {
-                self.backend.close(slot as u32);
-            }
-        }
     }
 }
 

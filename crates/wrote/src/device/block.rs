@@ -37,8 +37,21 @@ pub(super) fn describe(sys: &Path, major: u32, minor: u32) -> BlockDevice {
         fua: flag(&queue, "fua"),
         io_poll: flag(&queue, "io_poll"),
         nr_requests: value(&queue, "nr_requests").unwrap_or(0),
-        transfer_bytes_max: value(&queue, "max_sectors_kb").unwrap_or(0u64).saturating_mul(1024),
+        transfer_bytes_max: transfer_bytes_max(&queue),
     }
+}
+
+/// What is one command wherever it lies in memory: each page may be a segment of its own, and there
+/// is one more where the first does not begin at its beginning. A device that takes no command
+/// across certain boundaries (`chunk_sectors`) promises nothing.
+fn transfer_bytes_max(queue: &Path) -> u64 {
+    let value = |file| value(queue, file).unwrap_or(0u64);
+    if value("chunk_sectors") > 0 {
+        return 0;
+    }
+    let segments = value("max_segments").saturating_sub(1);
+    let scattered = segments.saturating_mul(rustix::param::page_size() as u64);
+    value("max_sectors_kb").saturating_mul(1024).min(scattered)
 }
 
 /// The device's folder in `/sys`, without symbolic links where it exists.
@@ -181,6 +194,7 @@ mod tests {
             ("io_poll", "1\n"),
             ("nr_requests", "1023\n"),
             ("max_sectors_kb", "1280\n"),
+            ("max_segments", "127\n"),
             ("rotational", "0\n"),
         ] {
             sys.file(&format!("devices/nvme0n1/queue/{file}"), content);
@@ -200,7 +214,7 @@ mod tests {
             fua: true,
             io_poll: true,
             nr_requests: 1023,
-            transfer_bytes_max: 1280 * 1024,
+            transfer_bytes_max: 126 * rustix::param::page_size() as u64,
         };
         assert_eq!(describe(sys.path(), 259, 0), expected);
     }

@@ -84,7 +84,7 @@ impl Polled {
     }
 
     /// Whether the request is to be polled. A transfer of more than one command is not: on Linux
-    /// 6.1 its completion is never found.
+    /// 6.1 it never ends, and a worker of the ring's stays busy with it.
     pub(super) fn takes(&self, request: &Request) -> bool {
         request.kind.transfers() && request.len <= self.bytes_max[request.slot as usize]
     }
@@ -96,6 +96,9 @@ pub(super) fn device_for(path: &Path, opened: &Opened) -> Result<BlockDevice, St
         return Err("polling needs direct transfers".into());
     }
     match device::device_at(path) {
+        Some(device) if device.io_poll && device.transfer_bytes_max == 0 => {
+            Err(format!("{}: no length is known to be one command", device.name))
+        }
         Some(device) if device.io_poll => Ok(device),
         Some(device) => Err(format!("{}: the device has no poll queues", device.name)),
         None => Err("there is no block device that could be polled".into()),

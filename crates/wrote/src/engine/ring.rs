@@ -324,3 +324,15 @@ fn check_operations(ring: &IoUring) -> Result<(), Refused> {
 fn is_passing(error: &io::Error) -> bool {
     matches!(errno_of(error), libc::EINTR | libc::EAGAIN | libc::EBUSY)
 }
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // This would wait for what is in flight, and that may never end.
+        if self.registered_files && self.in_flight() == 0 {
+            // What the ring's table held is let go before this returns. Linux 6.1 leaves the places
+            // that were emptied one by one, and a ring that is closed, to a worker that may be a
+            // second late.
+            let _ = self.ring.submitter().unregister_files();
+        }
+    }
+}

@@ -35,7 +35,7 @@ impl Uring {
         Ok(Uring { plain, polled: None, options, pool: pool.clone() })
     }
 
-    /// Polls the file's transfers from now on, or says why not.
+    /// Polls the file's transfers from now on, or says why not, or why not all of them.
     fn poll(
         &mut self,
         slot: u32,
@@ -53,7 +53,15 @@ impl Uring {
         }
         let polled = self.polled.as_mut().expect("made above");
         polled.ring.opened(slot, file, effective);
-        polled.take(slot, file, opened, &device, &self.pool)
+        polled.take(slot, file, opened, &device, &self.pool)?;
+        effective.iopoll = true;
+        if self.options.buffer_bytes as u64 > device.transfer_bytes_max {
+            return Err(format!(
+                "{}: transfers of more than {} bytes may be several commands",
+                device.name, device.transfer_bytes_max
+            ));
+        }
+        Ok(())
     }
 
     /// Waits for `missing` more while both rings have requests in flight: no call waits for both, so
@@ -121,9 +129,8 @@ impl Transfer for Uring {
     ) {
         self.plain.opened(slot, file, effective);
         if self.options.iopoll {
-            match self.poll(slot, file, path, opened, effective) {
-                Ok(()) => effective.iopoll = true,
-                Err(because) => effective.fell_back("polled completions", "interrupts", because),
+            if let Err(because) = self.poll(slot, file, path, opened, effective) {
+                effective.fell_back("polled completions", "interrupts", because);
             }
         }
     }
