@@ -128,10 +128,10 @@ impl Transfer for Uring {
         effective: &mut Effective,
     ) {
         self.plain.opened(slot, file, effective);
-        if self.options.iopoll {
-            if let Err(because) = self.poll(slot, file, path, opened, effective) {
-                effective.fell_back("polled completions", "interrupts", because);
-            }
+        if self.options.iopoll
+            && let Err(because) = self.poll(slot, file, path, opened, effective)
+        {
+            effective.fell_back("polled completions", "interrupts", because);
         }
     }
 
