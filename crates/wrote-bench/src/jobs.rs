@@ -1,5 +1,10 @@
 //! Runs jobs: one group after the other, the jobs of a group at once.
 
+pub(crate) mod header;
+pub(crate) mod pace;
+mod permutation;
+pub(crate) mod sequence;
+
 use crate::spec::JobSpec;
 use crate::{Error, Stop};
 use hdrhistogram::Histogram;
