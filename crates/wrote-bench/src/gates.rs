@@ -68,15 +68,16 @@ pub(crate) fn together<C: Crew, T>(
         // All are waited for before the first error is told. Without an order nobody begins.
         let (orders, threads): (Vec<_>, Vec<_>) = threads.into_iter().unzip();
         drop(orders);
-        let parts = threads.into_iter().map(|thread| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
+        let parts = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         let mut parts: Vec<Result<C::Part, Error>> = parts.collect();
         parts.splice(..0, not_started.map(Err));
         (parts, counted)
     });
     // Who was not let begin is interrupted; the reason is with another one.
-    let reason = |part: &Result<C::Part, Error>| matches!(part, Err(e) if !matches!(e, Error::Interrupted));
+    let reason =
+        |part: &Result<C::Part, Error>| matches!(part, Err(e) if !matches!(e, Error::Interrupted));
     if let Some(first) = parts.iter().position(reason) {
         return Err(parts.into_iter().nth(first).and_then(Result::err).expect("it is an error"));
     }

@@ -1,9 +1,9 @@
 //! One run of one way: files are made ready, the clock runs, what it cost is counted, all is cleared.
 
+use crate::gates::{self, Crew};
 use crate::job::{Blocks, Job};
 use crate::result::{Fallback, Run, Settings};
 use crate::usage::Usage;
-use crate::gates::{self, Crew};
 use crate::worker::{Done, Progress, Shared, Worker, histogram};
 use crate::{Error, Stop};
 use hdrhistogram::Histogram;
@@ -18,7 +18,7 @@ use wrote::{Effective, Engine, FileOptions, Op, Options};
 
 /// The buffers are at least this much together: a large buffer keeps most of its bytes from one
 /// write to the next, and a single one would repeat itself within what a file system compresses.
-const POOL_BYTES_MIN: u64 = 1 << 20;
+pub(crate) const POOL_BYTES_MIN: u64 = 1 << 20;
 
 /// What one run gave.
 pub(crate) struct Measured {

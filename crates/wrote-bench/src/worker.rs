@@ -84,7 +84,8 @@ pub(crate) struct Worker<'a> {
     task: Task,
     sequence: Sequence,
     shared: Shared<'a>,
-    data: Data,
+    /// Makes what is written; `None` where nothing is.
+    data: Option<Data>,
     tally: Tally,
     in_flight: Vec<InFlight>,
     /// Places in `in_flight` that no operation uses.
@@ -123,16 +124,20 @@ impl<'a> Worker<'a> {
         task: Task,
         shared: Shared<'a>,
     ) -> Result<Self, Error> {
-        let mut data = Data::new(0, task.data_seed);
+        let rw = task.sequence.outline().rw;
+        let mut data = rw.write.then(|| Data::new(0, task.data_seed));
         let mut buffers = Vec::new();
         while engine.pool().free() > 0 {
             let mut buffer = engine.lease()?;
-            data.fill(&mut buffer);
+            match &mut data {
+                Some(data) => data.fill(&mut buffer),
+                // Its pages are there before the clock starts.
+                None => buffer.fill(0),
+            }
             buffers.push(buffer);
         }
         drop(buffers);
-        let rw = task.sequence.outline().rw;
-        if rw.read && rw.write {
+        if let Some(data) = data.as_mut().filter(|_| rw.read) {
             data.refill_always();
         }
         let depth = engine.effective().iodepth as usize;
@@ -216,9 +221,10 @@ impl<'a> Worker<'a> {
     fn begin(&mut self) {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.counts_from_ns = nanoseconds(self.task.ramp);
-        self.deadline_ns = self.task.time.map_or(u64::MAX, |time| {
-            self.counts_from_ns.saturating_add(nanoseconds(time))
-        });
+        self.deadline_ns = self
+            .task
+            .time
+            .map_or(u64::MAX, |time| self.counts_from_ns.saturating_add(nanoseconds(time)));
         self.counting = self.task.ramp.is_zero();
         self.usage = (Usage::of_thread(), Usage::now());
         self.start = Instant::now();
@@ -244,7 +250,8 @@ impl<'a> Worker<'a> {
             let Some(next) = self.held.take().or_else(|| self.sequence.next()) else {
                 return Ok(Pause::End);
             };
-            let due_ns = if self.paced { self.task.pace[usize::from(next.write)].due_ns() } else { 0 };
+            let due_ns =
+                if self.paced { self.task.pace[usize::from(next.write)].due_ns() } else { 0 };
             if due_ns > self.now_ns && self.paced {
                 self.held = Some(next);
                 return Ok(Pause::Due(due_ns));
@@ -299,7 +306,8 @@ impl<'a> Worker<'a> {
     }
 
     fn make_data(&mut self, next: &Next, buffer: &mut Buffer) {
-        self.data.make(buffer, self.task.data);
+        let data = self.data.as_mut().expect("a job that writes has data");
+        data.make(buffer, self.task.data);
         if self.task.verify {
             debug_assert!(next.len >= HEADER_BYTES);
             let (seed, len) = (self.task.sequence.outline().seed, next.len as u32);

@@ -117,10 +117,7 @@ mod tests {
     #[test]
     fn a_block_of_another_place_job_time_or_length_is_told_apart() {
         let words = |expected: Header| expected.check(&block()).unwrap_err();
-        assert_eq!(
-            words(Header { offset: 0, ..HEADER }),
-            "the block was written at byte 8192"
-        );
+        assert_eq!(words(Header { offset: 0, ..HEADER }), "the block was written at byte 8192");
         assert_eq!(words(Header { seed: 8, ..HEADER }), "the block is of another job");
         assert_eq!(
             words(Header { sequence: 9, ..HEADER }),

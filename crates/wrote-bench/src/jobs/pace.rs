@@ -39,7 +39,8 @@ impl Pace {
         let due = |done: u64, rate: Option<u64>| {
             rate.map_or(0, |rate| (u128::from(done) * NS_PER_S).div_ceil(rate.into()))
         };
-        let due = due(self.bytes, self.bytes_per_s).max(due(self.operations, self.operations_per_s));
+        let due =
+            due(self.bytes, self.bytes_per_s).max(due(self.operations, self.operations_per_s));
         u64::try_from(due).unwrap_or(u64::MAX)
     }
 

@@ -195,9 +195,8 @@ impl Sequence {
             place.positions = [0; 2];
             place.taken = 0;
             let mut key = self.outline.seed ^ (self.passes << 20) ^ number as u64;
-            place.order = one.map(|bytes| {
-                Permutation::new(place.len_bytes / bytes, splitmix(&mut key))
-            });
+            place.order =
+                one.map(|bytes| Permutation::new(place.len_bytes / bytes, splitmix(&mut key)));
         }
         self.passes += 1;
     }
@@ -209,8 +208,7 @@ impl Sequence {
             Some(left) => *left -= 1,
             None => {}
         }
-        self.loop_left_bytes =
-            self.outline.io_bytes.unwrap_or_else(|| self.outline.pass_bytes());
+        self.loop_left_bytes = self.outline.io_bytes.unwrap_or_else(|| self.outline.pass_bytes());
         self.begin_pass();
         true
     }

@@ -161,9 +161,8 @@ impl Tally {
 
     /// Bytes read and written so far, what was not counted included.
     pub(super) fn moved_bytes(&self) -> [u64; 2] {
-        [0, 1].map(|direction: usize| {
-            self.before_bytes[direction] + self.directions[direction].bytes
-        })
+        [0, 1]
+            .map(|direction: usize| self.before_bytes[direction] + self.directions[direction].bytes)
     }
 
     /// How often each depth was seen.

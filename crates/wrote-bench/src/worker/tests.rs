@@ -38,12 +38,8 @@ fn path() -> &'static Path {
 fn write(sim: &Sim, job: &Job, stop: &Stop) -> Result<Done, Error> {
     let options = Options::new(job.ioengine, job.iodepth, job.bs_bytes as usize);
     let mut engine = Engine::simulated(sim, &options)?;
-    let options = FileOptions {
-        create_new: true,
-        write: true,
-        direct: job.direct,
-        ..FileOptions::default()
-    };
+    let options =
+        FileOptions { create_new: true, write: true, direct: job.direct, ..FileOptions::default() };
     let file = engine.open_file(path(), &options)?;
     let task = job.task(Duration::from_secs(3600), 1)?;
     let (failed, progress) = (AtomicBool::new(false), Progress::default());
