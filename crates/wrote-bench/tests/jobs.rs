@@ -353,14 +353,17 @@ fn what_was_never_written_is_not_read_unless_it_is_permitted() {
     file.write_all_at(&vec![1; (FILE / 2) as usize], 0).unwrap();
     file.set_len(FILE).unwrap();
     let spec = job(folder.path(), "file", READ);
-    let sparse = go_with(&[spec.clone()], Permissions::default());
+    let sparse = go_with(std::slice::from_ref(&spec), Permissions::default());
     let Err(error) = sparse else {
         return skip::skip("what_was_never_written_is_not_read", "no holes on this file system");
     };
     let expected = format!("{}: was never written from byte {}", path.display(), FILE / 2);
     assert!(error.to_string().starts_with(&expected), "{error}");
     let permissions = Permissions { read_unwritten: true, ..Permissions::default() };
-    assert_eq!(go_with(&[spec.clone()], permissions).unwrap()[0].jobs[0].read.bytes, FILE);
+    assert_eq!(
+        go_with(std::slice::from_ref(&spec), permissions).unwrap()[0].jobs[0].read.bytes,
+        FILE
+    );
     let half = JobSpec { file_bytes: Some(FILE / 2), ..spec.clone() };
     assert_eq!(one(half).read.bytes, FILE / 2);
     let error = refusal_with(&[JobSpec { file_bytes: Some(2 * FILE), ..spec }], permissions);

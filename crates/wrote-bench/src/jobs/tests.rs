@@ -97,10 +97,8 @@ fn run(sim: &Sim, spec: &JobSpec, stop: &Stop) -> Result<Done, Error> {
         ..FileOptions::default()
     };
     let file = engine.open_file(path(), &options)?;
-    let ready = Ready {
-        regions: vec![spec.offset_bytes..spec.offset_bytes + spec.file_bytes.unwrap()],
-        fallbacks: Vec::new(),
-    };
+    let mut ready = Ready::default();
+    ready.regions.push(spec.offset_bytes..spec.offset_bytes + spec.file_bytes.unwrap());
     let task = task(spec, sequence(spec, &ready)?);
     let (failed, progress) = (AtomicBool::new(false), Progress::default());
     let shared = Shared { stop, failed: &failed, progress: &progress };
@@ -165,7 +163,7 @@ fn a_disk_that_moves_less_than_asked_or_is_interrupted_moves_every_byte_all_the_
 fn a_disk_that_fails_is_an_error_that_names_the_file_and_no_result() {
     for fault in [Fault::Once(5), Fault::Forever(5), Fault::PowerLoss] {
         at_every_operation(fault, |job, done| {
-            let error = done.err().unwrap_or_else(|| panic!("{job:?}")).to_string();
+            let error = done.expect_err(&job.name).to_string();
             assert!(error.starts_with("/sim/job: "), "{error}");
             assert!(error.contains("Input/output error"), "{error}");
         });

@@ -83,7 +83,7 @@ fn a_disk_that_fails_once_or_for_ever_or_is_full_is_an_error_and_no_result() {
     for (errno, words) in [(5, "Input/output error"), (28, "No space left on device")] {
         for fault in [Fault::Once(errno), Fault::Forever(errno)] {
             at_every_operation(fault, |_, _, written| {
-                let error = written.err().expect("an error").to_string();
+                let error = written.expect_err("an error").to_string();
                 assert!(error.contains(words), "{error}");
             });
         }

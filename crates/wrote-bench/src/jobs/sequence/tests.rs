@@ -1,5 +1,7 @@
 //! What the operations of a job add up to.
 
+#![allow(clippy::single_range_in_vec_init, reason = "the regions of one file")]
+
 use super::*;
 use crate::spec::BlockShare;
 use proptest::prelude::*;
