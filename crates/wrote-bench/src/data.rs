@@ -1,5 +1,6 @@
 //! The data that is written: random, never the same twice, and cheap enough for the timed path.
 
+use crate::spec;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::{Duration, Instant};
@@ -36,6 +37,8 @@ pub struct Data {
     pool: Vec<u8>,
     pool_offset: usize,
     counter: u64,
+    /// Buffers of this size and more keep their bytes from one write to the next.
+    kept_bytes: usize,
 }
 
 impl Data {
@@ -48,7 +51,26 @@ impl Data {
         random.fill_bytes(&mut pool);
         // Where the numbers begin is random, so that two seeds do not give the same ones in turn.
         let counter = random.next_u64();
-        Data { random, pool, pool_offset: 0, counter }
+        Data { random, pool, pool_offset: 0, counter, kept_bytes: RECORD_BYTES }
+    }
+
+    /// From now on large buffers are refilled too: something else uses them between two writes.
+    pub(crate) fn refill_always(&mut self) {
+        self.kept_bytes = usize::MAX;
+    }
+
+    /// Makes the buffer ready for its next write.
+    pub(crate) fn make(&mut self, buffer: &mut [u8], kind: spec::Data) {
+        match kind {
+            spec::Data::Random => self.stamp(buffer),
+            spec::Data::Zeros => buffer.fill(0),
+            spec::Data::Compressible(percent) => {
+                let zeros = buffer.len() as u64 * u64::from(percent.min(100)) / 100;
+                let (random, zeros) = buffer.split_at_mut(buffer.len() - zeros as usize);
+                self.stamp(random);
+                zeros.fill(0);
+            }
+        }
     }
 
     /// Fills `buffer` with random bytes that were not given before. Not for the timed path.
@@ -62,7 +84,7 @@ impl Data {
     /// the pool first. A piece shorter than 8 bytes at the end is stamped as far as it goes, and may
     /// come again.
     pub fn stamp(&mut self, buffer: &mut [u8]) {
-        if buffer.len() < RECORD_BYTES {
+        if buffer.len() < self.kept_bytes {
             self.refill(buffer);
         }
         for sector in buffer.chunks_mut(SECTOR_BYTES) {
@@ -193,6 +215,34 @@ mod tests {
         let disk = written(5, 3000, count);
         let mut seen = HashSet::new();
         assert!(disk.chunks_exact(8).all(|piece| seen.insert(piece)));
+    }
+
+    #[test]
+    fn zeros_and_compressible_data_are_made_where_they_are_asked_for() {
+        let mut data = Data::new(0, 8);
+        let mut buffer = vec![7; 4096];
+        data.make(&mut buffer, spec::Data::Zeros);
+        assert_eq!(buffer, [0; 4096]);
+        for (percent, share) in [(0, 1.0), (30, 0.7), (100, 0.0)] {
+            let mut disk = Vec::new();
+            for _ in 0..64 {
+                data.make(&mut buffer, spec::Data::Compressible(percent));
+                disk.extend_from_slice(&buffer);
+            }
+            let packed = miniz_oxide::deflate::compress_to_vec(&disk, 6).len() as f64;
+            let packed = packed / disk.len() as f64;
+            assert!((packed - share).abs() < 0.03, "{percent}: {packed}");
+        }
+    }
+
+    #[test]
+    fn a_large_buffer_that_was_read_into_is_refilled_where_that_is_asked_for() {
+        let mut data = Data::new(0, 9);
+        data.refill_always();
+        let mut buffer = vec![0; 2 * RECORD_BYTES];
+        data.make(&mut buffer, spec::Data::Random);
+        let packed = miniz_oxide::deflate::compress_to_vec(&buffer, 6);
+        assert!(packed.len() >= buffer.len());
     }
 
     #[test]

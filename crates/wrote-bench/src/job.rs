@@ -1,6 +1,11 @@
 //! One way of writing: what is asked of a run, in fio's words.
 
+use crate::Error;
+use crate::jobs::sequence::{Outline, Sequence};
 use crate::result::Settings;
+use crate::spec::{BlockSizes, Data, Rw};
+use crate::worker::Task;
+use std::time::Duration;
 use wrote::Ioengine;
 
 /// When a run flushes.
@@ -92,5 +97,42 @@ impl Job {
             registered_files: ring(true),
             ring_flags: None,
         }
+    }
+    /// What one thread does: its file from start to end. It is cut off after `time`, a last flush
+    /// not counted.
+    pub(crate) fn task(&self, time: Duration, data_seed: u64) -> Result<Task, Error> {
+        let sequence = Sequence::new(Outline {
+            rw: Rw { read: false, write: true, random: false },
+            rwmixread_percent: 0,
+            read_bs: BlockSizes::one(self.bs_bytes),
+            write_bs: BlockSizes::one(self.bs_bytes),
+            regions: std::iter::once(0..self.file_bytes()).collect(),
+            io_bytes: None,
+            loops: Some(1),
+            norandommap: false,
+            seed: 0,
+        });
+        let too_small = || Error::Failed("a file has no room for a single write".into());
+        let each = self.flush == Flush::FdatasyncEach;
+        Ok(Task {
+            sequence: sequence.ok_or_else(too_small)?,
+            comes_again: false,
+            data: Data::Random,
+            data_seed,
+            verify: false,
+            check_reads: false,
+            durable: self.flush == Flush::DsyncEach,
+            fsync_after: None,
+            fdatasync_after: each.then_some(1),
+            latency_with_flush: each,
+            end_fsync: false,
+            end_fdatasync: self.flush == Flush::FdatasyncAtEnd,
+            submit_together: None,
+            wait_for: Some(1),
+            pace: Default::default(),
+            startdelay: Duration::ZERO,
+            ramp: Duration::ZERO,
+            time: Some(time),
+        })
     }
 }

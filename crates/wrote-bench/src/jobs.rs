@@ -1,5 +1,21 @@
 //! Runs jobs: one group after the other, the jobs of a group at once.
 
+mod check;
+mod crew;
+mod files;
+mod group;
+pub(crate) mod header;
+mod layout;
+mod made;
+pub(crate) mod pace;
+mod permutation;
+mod place;
+pub(crate) mod sequence;
+#[cfg(test)]
+mod tests;
+mod unwritten;
+mod verify;
+
 use crate::spec::JobSpec;
 use crate::{Error, Stop};
 use hdrhistogram::Histogram;
@@ -109,10 +125,18 @@ impl Watcher for () {}
 /// [`Error::Usage`] when the jobs make no sense together, [`Error::Interrupted`] when `stop` was
 /// raised, else [`Error::Failed`].
 pub fn run(
-    _specs: &[JobSpec],
-    _permissions: Permissions,
-    _stop: &Stop,
-    _watcher: &mut dyn Watcher,
+    specs: &[JobSpec],
+    permissions: Permissions,
+    stop: &Stop,
+    watcher: &mut dyn Watcher,
 ) -> Result<Vec<GroupReport>, Error> {
-    Err(Error::Failed("not built yet".into()))
+    check::check(specs, permissions, &mut |text| watcher.note(text))?;
+    // Removes what was made, unless all goes well.
+    let mut made = made::Made::default();
+    let mut reports = Vec::new();
+    for group in check::groups(specs) {
+        reports.push(group::run_group(&group, &mut made, permissions, stop, watcher)?);
+    }
+    made.keep();
+    Ok(reports)
 }

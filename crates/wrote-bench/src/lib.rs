@@ -6,6 +6,7 @@ pub mod data;
 mod error;
 pub mod findings;
 pub mod fio;
+mod gates;
 pub mod host;
 mod job;
 pub mod jobs;

@@ -99,15 +99,7 @@ impl Plan {
         let bs = self.ways.iter().map(|way| self.bs_bytes(way.workload)).max().unwrap_or(0);
         let depth = self.iodepth.unwrap_or(IODEPTH);
         let buffers = bs.saturating_mul(depth.into()).saturating_mul(self.numjobs.into());
-        if buffers <= memory_bytes / 2 {
-            return Ok(());
-        }
-        Err(Error::Usage(format!(
-            "--bs x --iodepth x --numjobs: {} of buffers are more than half of the machine's {} of \
-             memory",
-            units::bytes(buffers),
-            units::bytes(memory_bytes)
-        )))
+        check_buffers("--bs x --iodepth x --numjobs", buffers, memory_bytes)
     }
 
     /// Chooses sizes that leave enough of the disk free, or says that there are none.
@@ -249,6 +241,19 @@ impl Plan {
         let iodepth = self.iodepth.unwrap_or(depth.clamp(IODEPTH_MIN, IODEPTH));
         Sizes { bs_bytes, size_bytes, iodepth, numjobs: self.numjobs }
     }
+}
+
+/// Refuses buffers of more than half of the machine's memory; `what` names the settings that they
+/// follow from.
+pub(crate) fn check_buffers(what: &str, buffers: u64, memory_bytes: u64) -> Result<(), Error> {
+    if buffers <= memory_bytes / 2 {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "{what}: {} of buffers are more than half of the machine's {} of memory",
+        units::bytes(buffers),
+        units::bytes(memory_bytes)
+    )))
 }
 
 fn positive(name: &str, value: u64, most: u64) -> Result<u64, Error> {

@@ -1,23 +1,24 @@
 //! One run of one way: files are made ready, the clock runs, what it cost is counted, all is cleared.
 
+use crate::gates::{self, Crew};
 use crate::job::{Blocks, Job};
 use crate::result::{Fallback, Run, Settings};
 use crate::usage::Usage;
-use crate::worker::{Worker, Written, histogram};
+use crate::worker::{Done, Progress, Shared, Worker, histogram};
 use crate::{Error, Stop};
 use hdrhistogram::Histogram;
 use rand::TryRng;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use wrote::device::{BlockDevice, Counters};
 use wrote::{Effective, Engine, FileOptions, Op, Options};
 
 /// The buffers are at least this much together: a large buffer keeps most of its bytes from one
 /// write to the next, and a single one would repeat itself within what a file system compresses.
-const POOL_BYTES_MIN: u64 = 1 << 20;
+pub(crate) const POOL_BYTES_MIN: u64 = 1 << 20;
 
 /// What one run gave.
 pub(crate) struct Measured {
@@ -41,72 +42,38 @@ pub(crate) struct Place<'a> {
 
 /// Makes one run. The files are left as they are afterwards.
 pub(crate) fn run(job: &Job, place: &Place) -> Result<Measured, Error> {
-    let (told, news) = channel();
-    let (parts, usage, counters) = std::thread::scope(|scope| {
-        let mut threads = Vec::new();
-        let mut not_started = None;
-        for path in &place.files[..job.numjobs as usize] {
-            let (orders, ordered) = channel();
-            let gate = Gate { told: told.clone(), ordered };
-            let work = move || work(job, path, place, &gate);
-            match std::thread::Builder::new().spawn_scoped(scope, work) {
-                Ok(thread) => threads.push((orders, thread)),
-                Err(error) => {
-                    not_started = Some(Error::Failed(format!("starting a thread: {error}")));
-                    break;
-                }
-            }
-        }
-        // Making ready and clearing up cost nobody's CPU time: all are ready before the clock of
-        // the first starts, and nobody clears up before all is counted.
-        let all = |threads: &[_]| threads.iter().for_each(|_| news.recv().expect("told holds it"));
-        let order = |threads: &[(Sender<()>, _)]| {
-            threads.iter().for_each(|(orders, _)| orders.send(()).unwrap_or_default());
-        };
-        all(&threads);
-        let counters_before = counters(place.device);
-        let usage_before = Usage::now();
-        if not_started.is_none() {
-            order(&threads);
-            all(&threads);
-        }
-        let usage = Usage::now().since(&usage_before);
-        let counters =
-            counters(place.device).zip(counters_before).map(|(after, before)| after.since(&before));
-        // All are waited for before the first error is told.
-        let parts = threads.into_iter().map(|(orders, thread)| {
-            drop(orders);
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
-        let mut parts: Vec<Result<Part, Error>> = parts.collect();
-        parts.splice(..0, not_started.map(Err));
-        (parts, usage, counters)
-    });
-    let parts = parts.into_iter().collect::<Result<Vec<Part>, Error>>()?;
+    let (failed, progress) = (AtomicBool::new(false), Progress::default());
+    let shared = Shared { stop: place.stop, failed: &failed, progress: &progress };
+    let writers = Writers { job, place, shared };
+    let (parts, (usage, counters)) =
+        gates::together(&writers, job.numjobs as usize, &mut || {}, |go| {
+            // Making ready and clearing up cost nobody's CPU time.
+            let counters_before = counters(place.device);
+            let usage_before = Usage::now();
+            go();
+            let usage = Usage::now().since(&usage_before);
+            let counters = counters(place.device).zip(counters_before);
+            (usage, counters.map(|(after, before)| after.since(&before)))
+        })?;
     place.stop.check()?;
     Ok(measured(job, parts, usage, counters))
 }
 
-/// Where a thread tells how far it is, and waits for what comes next.
-struct Gate {
-    told: Sender<()>,
-    ordered: Receiver<()>,
-}
-
-impl Gate {
-    /// Tells that this far all is done, and waits for the next order; `false` where none will come.
-    fn pass(&self) -> bool {
-        self.told.send(()).is_ok() && self.ordered.recv().is_ok()
-    }
-}
-
-fn counters(device: Option<&BlockDevice>) -> Option<Counters> {
+/// What the block layer counted for the device until now, where it counts.
+pub(crate) fn counters(device: Option<&BlockDevice>) -> Option<Counters> {
     device.filter(|device| device.counts())?.counters().ok()
+}
+
+/// The threads of a run, each with a file of its own.
+struct Writers<'a> {
+    job: &'a Job,
+    place: &'a Place<'a>,
+    shared: Shared<'a>,
 }
 
 /// What one thread gave.
 struct Part {
-    written: Written,
+    written: Done,
     effective: Effective,
     direct: bool,
     blocks: Blocks,
@@ -120,39 +87,49 @@ struct Ready<'a> {
     fallbacks: Vec<Fallback>,
 }
 
-fn work(job: &Job, path: &Path, place: &Place, gate: &Gate) -> Result<Part, Error> {
-    let ready = or_panicked(|| make_ready(job, path, place));
-    if !gate.pass() {
-        return Err(Error::Interrupted);
+impl<'a> Crew for Writers<'a> {
+    type Ready = Ready<'a>;
+    type Done = Done;
+    type Part = Part;
+
+    fn make_ready(&self, number: usize) -> Result<Ready<'a>, Error> {
+        make_ready(self.job, &self.place.files[number], self.place.time, self.shared)
     }
-    let written = or_panicked(|| {
-        let mut ready = ready?;
-        Ok((ready.worker.write()?, ready))
-    });
-    gate.pass();
-    let (written, Ready { mut worker, blocks, mut fallbacks }) = written?;
-    if job.blocks == Blocks::Written {
-        // The file stays. Where O_DIRECT fell back, the kernel would write it back at the cost of
-        // later runs.
-        worker.engine.flush(worker.file)?;
+
+    fn work(&self, ready: &mut Ready<'a>) -> Result<Done, Error> {
+        ready.worker.run()
     }
-    let engine = &worker.engine;
-    fallbacks.extend(engine.effective().fallbacks.iter().map(|step| Fallback {
-        wanted: step.wanted.into(),
-        got: step.got.into(),
-        because: step.because.clone(),
-    }));
-    let direct = engine.is_direct(worker.file);
-    Ok(Part { written, effective: engine.effective().clone(), direct, blocks, fallbacks })
+
+    fn clear_up(&self, ready: Ready<'a>, written: Done) -> Result<Part, Error> {
+        let Ready { mut worker, blocks, mut fallbacks } = ready;
+        let file = worker.files[0].1;
+        if self.job.blocks == Blocks::Written {
+            // The file stays. Where O_DIRECT fell back, the kernel would write it back at the cost
+            // of later runs.
+            worker.engine.flush(file)?;
+        }
+        let effective = worker.engine.effective().clone();
+        fallbacks.extend(effective.fallbacks.iter().map(fallback));
+        let direct = worker.engine.is_direct(file);
+        Ok(Part { written, effective, direct, blocks, fallbacks })
+    }
+
+    fn failed(&self) -> &AtomicBool {
+        self.shared.failed
+    }
 }
 
-/// A thread that panicked would leave the others waiting for its news.
-fn or_panicked<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err(Error::Failed("a thread of the run panicked: see above".into())))
+/// A step down of the engine's, for the result.
+pub(crate) fn fallback(step: &wrote::Fallback) -> Fallback {
+    Fallback { wanted: step.wanted.into(), got: step.got.into(), because: step.because.clone() }
 }
 
-fn make_ready<'a>(job: &'a Job, path: &Path, place: &'a Place) -> Result<Ready<'a>, Error> {
+fn make_ready<'a>(
+    job: &Job,
+    path: &Path,
+    time: Duration,
+    shared: Shared<'a>,
+) -> Result<Ready<'a>, Error> {
     let mut options = Options::new(job.ioengine, job.iodepth, job.bs_bytes as usize);
     options.buffers = options.buffers.max((POOL_BYTES_MIN / job.bs_bytes) as u32);
     let mut engine = Engine::open(&options)?;
@@ -175,18 +152,19 @@ fn make_ready<'a>(job: &'a Job, path: &Path, place: &'a Place) -> Result<Ready<'
             Err(error) => return Err(error.into()),
         }
     }
-    let worker = Worker::new(engine, file, job, seed(), place.time, place.stop)?;
+    let files = vec![(path.to_owned(), file)];
+    let worker = Worker::new(engine, files, job.task(time, seed())?, shared)?;
     Ok(Ready { worker, blocks, fallbacks })
 }
 
 /// The file system has no `fallocate(2)`.
-fn cannot_allocate(errno: i32) -> bool {
+pub(crate) fn cannot_allocate(errno: i32) -> bool {
     use rustix::io::Errno;
     [Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|known| known.raw_os_error() == errno)
 }
 
 /// Another run's data is never the same (M2).
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     rand::rngs::SysRng.try_next_u64().unwrap_or_else(|_| {
         // No getrandom(2): the clock tells two runs apart too.
         std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos() as u64)
@@ -198,10 +176,11 @@ fn measured(job: &Job, parts: Vec<Part>, usage: Usage, counters: Option<Counters
     let ended = parts.iter().map(|part| part.written.ended).max();
     let elapsed = ended.zip(began).map_or(Duration::ZERO, |(end, begin)| end - begin);
     let elapsed_s = elapsed.as_secs_f64().max(1e-9);
-    let bytes: u64 = parts.iter().map(|part| part.written.bytes).sum();
+    let bytes: u64 = parts.iter().map(|part| part.written.writes().bytes).sum();
     let mut latencies = histogram();
     for part in &parts {
-        latencies.add(&part.written.latencies).expect("all histograms have the same bounds");
+        let latency_ns = &part.written.writes().latency_ns;
+        latencies.add(latency_ns).expect("all histograms have the same bounds");
     }
     let first = &parts[0];
     let mut fallbacks: Vec<Fallback> =
@@ -328,11 +307,5 @@ mod tests {
         stop.request();
         let error = in_folder(&job(2, Blocks::New), folder.path(), &stop).err().unwrap();
         assert!(matches!(error, Error::Interrupted));
-    }
-
-    #[test]
-    fn a_panic_is_an_error_and_keeps_nobody_waiting() {
-        let error = or_panicked(|| -> Result<(), Error> { panic!("on purpose") }).unwrap_err();
-        assert!(error.to_string().contains("panicked"));
     }
 }

@@ -19,13 +19,27 @@ pub struct Usage {
     pub context_switches: u64,
     /// The peak of resident memory, in bytes.
     pub max_rss_bytes: u64,
+    /// Page faults that needed the disk.
+    pub major_faults: u64,
+    /// Page faults that did not.
+    pub minor_faults: u64,
 }
 
 impl Usage {
     /// What the process has used until now; all 0 where the kernel does not say.
     pub fn now() -> Usage {
+        Usage::of(UsageWho::RUSAGE_SELF)
+    }
+
+    /// What the calling thread alone has used until now (`RUSAGE_THREAD`), without the kernel's
+    /// threads that work for it. The peak of memory is that of the process.
+    pub fn of_thread() -> Usage {
+        Usage::of(UsageWho::RUSAGE_THREAD)
+    }
+
+    fn of(who: UsageWho) -> Usage {
         // The call can fail only for a `who` that does not exist.
-        let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
+        let Ok(usage) = getrusage(who) else {
             return Usage::default();
         };
         let switches = usage.voluntary_context_switches() + usage.involuntary_context_switches();
@@ -35,6 +49,8 @@ impl Usage {
             context_switches: u64::try_from(switches).unwrap_or(0),
             // In units of 1024 bytes on Linux.
             max_rss_bytes: u64::try_from(usage.max_rss()).unwrap_or(0) * 1024,
+            major_faults: u64::try_from(usage.major_page_faults()).unwrap_or(0),
+            minor_faults: u64::try_from(usage.minor_page_faults()).unwrap_or(0),
         }
     }
 
@@ -46,6 +62,8 @@ impl Usage {
             cpu_system_s: (self.cpu_system_s - earlier.cpu_system_s).max(0.0),
             context_switches: self.context_switches.saturating_sub(earlier.context_switches),
             max_rss_bytes: self.max_rss_bytes,
+            major_faults: self.major_faults.saturating_sub(earlier.major_faults),
+            minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
         }
     }
 }
@@ -76,6 +94,23 @@ mod tests {
     }
 
     #[test]
+    fn a_threads_own_use_is_not_that_of_another() {
+        let page_bytes = rustix::param::page_size();
+        let before = Usage::of_thread();
+        std::thread::spawn(move || {
+            let before = Usage::of_thread();
+            // A mapping of its own: what the allocator kept from others has its pages already.
+            let memory = std::hint::black_box(vec![1_u8; 64 << 20]);
+            let used = Usage::of_thread().since(&before);
+            assert!(used.minor_faults > 0, "{used:?}, {} pages", memory.len() / page_bytes);
+        })
+        .join()
+        .unwrap();
+        let used = Usage::of_thread().since(&before);
+        assert!(used.minor_faults < 1000, "{used:?}");
+    }
+
+    #[test]
     fn threads_that_wait_for_each_other_switch_contexts() {
         let before = Usage::now();
         let (question, asked) = mpsc::sync_channel::<()>(0);
@@ -103,12 +138,26 @@ mod tests {
     #[test]
     fn a_difference_is_never_negative() {
         let (small, large) = (
-            Usage { cpu_user_s: 1.0, cpu_system_s: 1.0, context_switches: 1, max_rss_bytes: 1 },
-            Usage { cpu_user_s: 2.0, cpu_system_s: 3.0, context_switches: 9, max_rss_bytes: 5 },
+            Usage {
+                cpu_user_s: 1.0,
+                cpu_system_s: 1.0,
+                context_switches: 1,
+                max_rss_bytes: 1,
+                major_faults: 1,
+                minor_faults: 4,
+            },
+            Usage {
+                cpu_user_s: 2.0,
+                cpu_system_s: 3.0,
+                context_switches: 9,
+                max_rss_bytes: 5,
+                major_faults: 3,
+                minor_faults: 9,
+            },
         );
         let used = large.since(&small);
         assert_eq!((used.cpu_user_s, used.cpu_system_s, used.context_switches), (1.0, 2.0, 8));
-        assert_eq!(used.max_rss_bytes, 5);
+        assert_eq!((used.max_rss_bytes, used.major_faults, used.minor_faults), (5, 2, 5));
         assert_eq!(small.since(&large), Usage { max_rss_bytes: 1, ..Usage::default() });
     }
 }

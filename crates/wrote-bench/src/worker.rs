@@ -1,308 +1,461 @@
-//! One thread's part of a run: it writes a file from start to end, and times each write.
+//! One thread's part of a run: its operations one after another as fast as they may come, timed.
 
+mod tally;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use tally::{Direction, Tally, histogram};
+pub(crate) use task::{Progress, Shared, Task};
+
+use crate::Error;
 use crate::data::Data;
-use crate::job::{Flush, Job};
-use crate::{Error, Stop};
-use hdrhistogram::Histogram;
+use crate::jobs::header::{HEADER_BYTES, Header};
+use crate::jobs::pace::nap;
+use crate::jobs::sequence::{Next, Sequence};
+use crate::usage::Usage;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use wrote::buffer::Buffer;
 use wrote::{Completion, Engine, FileId, Op};
 
-/// The longest write that is told from longer ones: 10 minutes.
-const LATENCY_MAX_NS: u64 = 600_000_000_000;
+/// The most operations that are handed on, or waited for, together where nobody asked for a number:
+/// more saves no system calls worth mentioning.
+const TOGETHER_MAX: usize = 16;
+/// Where nobody asked for a number, as many completions are waited for as come in this time: it is
+/// the most by which one is seen late so that the others cost no call of their own.
+const PATIENCE_NS: u64 = 100_000;
+/// The number of a flush among completions; operations are numbered by their places.
+const FLUSH: u64 = u64::MAX;
 
-/// Writes that are handed on together while the queue is filled.
-const SUBMIT_BATCH: usize = 16;
-
-/// What one thread wrote.
-pub(crate) struct Written {
-    /// File bytes that were acknowledged.
-    pub bytes: u64,
-    /// Just before the first write.
+/// What one thread did.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// What was counted since the clock began.
+    pub tally: Tally,
+    /// When the clock began: just before the first operation, or when the ramp was over.
     pub began: Instant,
-    /// Just after the last acknowledgement, that of the flush included (M1).
+    /// Just after the last acknowledgement, that of a flush included (M1).
     pub ended: Instant,
-    /// From the submission of each write to its acknowledgement, with its own flush where each has
-    /// one.
-    pub latencies: Histogram<u64>,
+    /// What the thread used in between.
+    pub thread: Usage,
+    /// What the process used in between, with every thread of the kernel's that works for it.
+    pub process: Usage,
+    /// How many operations were begun, those of the ramp included.
+    pub issued: u64,
+    /// The job was over before its ramp was.
+    pub all_ramp: bool,
 }
 
-/// A histogram of latencies: three significant digits up to 10 minutes.
-pub(crate) fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3).expect("the bounds are sound")
+impl Done {
+    /// What was written.
+    pub(crate) fn writes(&self) -> &Direction {
+        &self.tally.directions[1]
+    }
 }
 
-/// A file to be written, and everything that is ready before the clock starts (M2, M10).
+/// An operation in flight, by its place.
+#[derive(Clone, Copy)]
+struct InFlight {
+    next: Next,
+    /// From when its time counts, in nanoseconds from the start.
+    since_ns: u64,
+    writing: bool,
+}
+
+/// Why no more operations are made ready at once.
+enum Pause {
+    /// So many are handed on together; there is room for more.
+    Batch,
+    /// Something must complete first.
+    Wait,
+    /// The next one is due at this time, in nanoseconds from the start.
+    Due(u64),
+    /// A flush is due.
+    Flush,
+    /// There are no more.
+    End,
+}
+
+/// The files of a job, and everything that is ready before the clock starts (M2, M10).
 pub(crate) struct Worker<'a> {
     pub engine: Engine,
-    pub file: FileId,
-    job: &'a Job,
-    data: Data,
-    latencies: Histogram<u64>,
-    /// When each write in flight was submitted.
-    submitted: Vec<Instant>,
-    /// Places in `submitted` that no write in flight uses.
+    pub files: Vec<(PathBuf, FileId)>,
+    task: Task,
+    sequence: Sequence,
+    shared: Shared<'a>,
+    /// Makes what is written; `None` where nothing is.
+    data: Option<Data>,
+    tally: Tally,
+    in_flight: Vec<InFlight>,
+    /// Places in `in_flight` that no operation uses.
     free: Vec<usize>,
+    /// Made ready and not yet queued.
+    ready: Vec<(usize, Op)>,
     completions: Vec<Completion>,
-    acknowledged_bytes: u64,
-    time: Duration,
-    deadline: Instant,
-    stop: &'a Stop,
+    /// Drawn from the sequence and not yet due, or in the way of another.
+    held: Option<Next>,
+    issued: u64,
+    /// Files that were written since their last flush, and at all.
+    dirty: Vec<bool>,
+    written: Vec<bool>,
+    since_fsync: u32,
+    since_fdatasync: u32,
+    paced: bool,
+    submit_together: Option<usize>,
+    wait_for: usize,
+    wait_for_max: usize,
+    /// All times are counted from here.
+    start: Instant,
+    now_ns: u64,
+    counts_from_ns: u64,
+    counting: bool,
+    deadline_ns: u64,
+    usage: (Usage, Usage),
     /// The time is over, or someone asked to stop.
-    late: bool,
+    over: bool,
 }
 
 impl<'a> Worker<'a> {
-    /// Makes data for every buffer of the engine's pool. The writing will end after `time`, or when
-    /// someone asks for it, if the file is not whole before.
+    /// Fills every buffer of the engine's pool.
     pub(crate) fn new(
         mut engine: Engine,
-        file: FileId,
-        job: &'a Job,
-        seed: u64,
-        time: Duration,
-        stop: &'a Stop,
+        files: Vec<(PathBuf, FileId)>,
+        task: Task,
+        shared: Shared<'a>,
     ) -> Result<Self, Error> {
-        let mut data = Data::new(0, seed);
+        let rw = task.sequence.outline().rw;
+        let mut data = rw.write.then(|| Data::new(0, task.data_seed));
         let mut buffers = Vec::new();
         while engine.pool().free() > 0 {
             let mut buffer = engine.lease()?;
-            data.fill(&mut buffer);
+            match &mut data {
+                Some(data) => data.fill(&mut buffer),
+                // Its pages are there before the clock starts.
+                None => buffer.fill(0),
+            }
             buffers.push(buffer);
         }
         drop(buffers);
+        if let Some(data) = data.as_mut().filter(|_| rw.read) {
+            data.refill_always();
+        }
         let depth = engine.effective().iodepth as usize;
+        let paced = task.pace.iter().any(|pace| pace.holds());
+        let adaptive_max = if paced { 1 } else { (depth / 4).clamp(1, TOGETHER_MAX) };
+        let nothing = Next { write: false, file: 0, offset: 0, len: 0 };
         Ok(Worker {
-            engine,
-            file,
-            job,
+            sequence: task.sequence.clone(),
             data,
-            latencies: histogram(),
-            submitted: vec![Instant::now(); depth],
-            free: (0..depth).collect(),
+            tally: Tally::new(depth),
+            in_flight: vec![InFlight { next: nothing, since_ns: 0, writing: false }; depth],
+            free: (0..depth).rev().collect(),
+            ready: Vec::with_capacity(depth),
             completions: Vec::with_capacity(depth),
-            acknowledged_bytes: 0,
-            time,
-            deadline: Instant::now(),
-            stop,
-            late: false,
+            held: None,
+            issued: 0,
+            dirty: vec![false; files.len()],
+            written: vec![false; files.len()],
+            since_fsync: 0,
+            since_fdatasync: 0,
+            paced,
+            submit_together: task.submit_together.map(|together| together.clamp(1, depth)),
+            wait_for: task.wait_for.map_or(1, |min| min.clamp(1, depth)),
+            wait_for_max: task.wait_for.map_or(adaptive_max, |min| min.clamp(1, depth)),
+            start: Instant::now(),
+            now_ns: 0,
+            counts_from_ns: 0,
+            counting: false,
+            deadline_ns: u64::MAX,
+            usage: Default::default(),
+            over: false,
+            engine,
+            files,
+            task,
+            shared,
         })
     }
 
-    /// Writes until the file is whole, or its time is over, or someone asks to stop.
-    pub(crate) fn write(&mut self) -> Result<Written, Error> {
-        let began = Instant::now();
-        self.deadline = began + self.time;
-        if self.job.flush == Flush::FdatasyncEach || self.submitted.len() == 1 {
-            self.one_by_one()?;
-        } else {
-            self.many_at_once()?;
+    /// Does the task until it is done, its time is over, or someone asks to stop.
+    pub(crate) fn run(&mut self) -> Result<Done, Error> {
+        self.delay();
+        self.begin();
+        while !self.over {
+            let pause = self.make_ready()?;
+            self.queue();
+            match pause {
+                Pause::Batch => self.engine.submit()?,
+                Pause::Wait => self.reap(self.wait_for)?,
+                Pause::Due(due_ns) => self.wait_until(due_ns)?,
+                Pause::Flush => self.flush()?,
+                Pause::End if self.engine.outstanding() == 0 => break,
+                Pause::End => self.reap(self.wait_for)?,
+            }
         }
-        if self.job.flush == Flush::FdatasyncAtEnd {
-            self.engine.flush(self.file)?;
+        self.reap(usize::MAX)?;
+        if self.task.end_fsync {
+            self.dirty.clone_from(&self.written);
+            self.flush_dirty(true)?;
+        } else if self.task.end_fdatasync {
+            self.dirty.clone_from(&self.written);
+            self.flush_dirty(false)?;
         }
-        let ended = Instant::now();
-        let latencies = std::mem::replace(&mut self.latencies, histogram());
-        Ok(Written { bytes: self.acknowledged_bytes, began, ended, latencies })
+        Ok(self.done())
     }
 
-    fn writes(&self) -> u64 {
-        self.job.file_bytes() / self.job.bs_bytes
+    fn read_clock(&mut self) {
+        self.now_ns = self.start.elapsed().as_nanos() as u64;
     }
 
-    /// Queues a write; it is numbered by its place in `submitted`.
-    fn queue(&mut self, write: u64, place: usize) -> Result<(), Error> {
+    /// Waits for the job's turn within its group.
+    fn delay(&mut self) {
+        let begin = Instant::now();
+        while let Some(left) = self.task.startdelay.checked_sub(begin.elapsed())
+            && !left.is_zero()
+            && !self.shared.must_stop()
+        {
+            std::thread::sleep(nap(left, false));
+        }
+    }
+
+    fn begin(&mut self) {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.counts_from_ns = nanoseconds(self.task.ramp);
+        self.deadline_ns = self
+            .task
+            .time
+            .map_or(u64::MAX, |time| self.counts_from_ns.saturating_add(nanoseconds(time)));
+        self.counting = self.task.ramp.is_zero();
+        self.usage = (Usage::of_thread(), Usage::now());
+        self.start = Instant::now();
+        self.now_ns = 0;
+    }
+
+    /// Makes as many operations ready as may be handed on together, and tells why no more.
+    fn make_ready(&mut self) -> Result<Pause, Error> {
+        if self.paced {
+            self.read_clock();
+        }
+        let free = self.free.len();
+        let room = match self.submit_together {
+            Some(together) => free.min(together),
+            // The device has work while the rest of a long queue is filled.
+            None if free >= 2 * TOGETHER_MAX => TOGETHER_MAX,
+            None => free,
+        };
+        for _ in 0..room {
+            if self.flush_is_due() {
+                return Ok(Pause::Flush);
+            }
+            let Some(next) = self.held.take().or_else(|| self.sequence.next()) else {
+                return Ok(Pause::End);
+            };
+            let due_ns =
+                if self.paced { self.task.pace[usize::from(next.write)].due_ns() } else { 0 };
+            if due_ns > self.now_ns && self.paced {
+                self.held = Some(next);
+                return Ok(Pause::Due(due_ns));
+            }
+            if next.write && self.task.comes_again && self.is_in_the_way(&next) {
+                self.held = Some(next);
+                return Ok(Pause::Wait);
+            }
+            // Under a rate the time counts from when the operation was due (M5).
+            self.add(next, if self.paced { due_ns } else { u64::MAX })?;
+        }
+        if self.flush_is_due() {
+            return Ok(Pause::Flush);
+        }
+        Ok(if self.free.is_empty() { Pause::Wait } else { Pause::Batch })
+    }
+
+    /// W3: whether a write in flight is of some of the same bytes.
+    fn is_in_the_way(&self, next: &Next) -> bool {
+        let end = next.offset + next.len as u64;
+        self.in_flight.iter().any(|other| {
+            let other_end = other.next.offset + other.next.len as u64;
+            other.writing
+                && other.next.file == next.file
+                && other.next.offset < end
+                && next.offset < other_end
+        })
+    }
+
+    fn add(&mut self, next: Next, since_ns: u64) -> Result<(), Error> {
         let mut buffer = self.engine.lease()?;
-        self.data.stamp(&mut buffer);
-        let offset = write * self.job.bs_bytes;
-        let durable = self.job.flush == Flush::DsyncEach;
-        self.submitted[place] = Instant::now();
-        self.engine.queue(place as u64, Op::Write { file: self.file, offset, buffer, durable });
+        buffer.set_len(next.len);
+        let (file, offset) = (self.files[next.file].1, next.offset);
+        let op = if next.write {
+            self.make_data(&next, &mut buffer);
+            self.dirty[next.file] = true;
+            self.written[next.file] = true;
+            self.since_fsync += 1;
+            self.since_fdatasync += 1;
+            Op::Write { file, offset, buffer, durable: self.task.durable }
+        } else {
+            Op::Read { file, offset, buffer }
+        };
+        if self.paced {
+            self.task.pace[usize::from(next.write)].count(next.len);
+        }
+        self.issued += 1;
+        let place = self.free.pop().expect("there is room");
+        self.in_flight[place] = InFlight { next, since_ns, writing: next.write };
+        self.ready.push((place, op));
         Ok(())
     }
 
-    /// Counts what was reaped, and makes its places free again.
-    fn acknowledge(&mut self) -> Result<(), Error> {
-        let now = Instant::now();
-        for completion in self.completions.drain(..) {
-            let place = completion.user_data as usize;
-            self.acknowledged_bytes += completion.result? as u64;
-            let latency = now.duration_since(self.submitted[place]).as_nanos() as u64;
-            self.latencies.saturating_record(latency);
-            self.free.push(place);
+    fn make_data(&mut self, next: &Next, buffer: &mut Buffer) {
+        let data = self.data.as_mut().expect("a job that writes has data");
+        data.make(buffer, self.task.data);
+        if self.task.verify {
+            debug_assert!(next.len >= HEADER_BYTES);
+            let (seed, len) = (self.task.sequence.outline().seed, next.len as u32);
+            Header { offset: next.offset, seed, sequence: self.issued, len }.stamp(buffer);
         }
-        self.late = now >= self.deadline || self.stop.is_requested();
-        Ok(())
     }
 
-    /// Each write ends, with its own flush, before the next begins.
-    fn one_by_one(&mut self) -> Result<(), Error> {
-        for write in 0..self.writes() {
-            let place = self.free.pop().expect("nothing is in flight");
-            self.queue(write, place)?;
-            self.engine.reap(1, &mut self.completions)?;
-            if self.job.flush == Flush::FdatasyncEach {
-                self.engine.flush(self.file)?;
-            }
-            self.acknowledge()?;
-            if self.late {
-                break;
-            }
+    /// Queues what was made ready, with one look at the clock.
+    fn queue(&mut self) {
+        if self.ready.is_empty() {
+            return;
         }
-        Ok(())
+        self.read_clock();
+        let before = self.in_flight.len() - self.free.len() - self.ready.len();
+        self.tally.submitted(before, self.ready.len());
+        for (place, op) in self.ready.drain(..) {
+            let since_ns = &mut self.in_flight[place].since_ns;
+            *since_ns = self.now_ns.min(*since_ns);
+            self.engine.queue(place as u64, op);
+        }
     }
 
-    /// Keeps `iodepth` writes in flight.
-    fn many_at_once(&mut self) -> Result<(), Error> {
-        let mut writes = 0..self.writes();
-        while !self.late {
-            while !self.free.is_empty()
-                && let Some(write) = writes.next()
-            {
-                let place = self.free.pop().expect("not empty");
-                self.queue(write, place)?;
-                // The device has work while the rest of the queue is filled.
-                if self.free.len().is_multiple_of(SUBMIT_BATCH) {
-                    self.engine.submit()?;
-                }
-            }
-            if self.engine.outstanding() == 0 {
-                return Ok(());
-            }
-            self.engine.reap(1, &mut self.completions)?;
-            self.acknowledge()?;
-        }
-        self.engine.reap(usize::MAX, &mut self.completions)?;
+    fn reap(&mut self, min: usize) -> Result<(), Error> {
+        self.engine.reap(min, &mut self.completions)?;
         self.acknowledge()
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::job::Blocks;
-    use std::path::Path;
-    use wrote::{Fault, FileOptions, Ioengine, Options, Sim};
-
-    const BS_BYTES: u64 = 4096;
-    const WRITES: u64 = 10;
-
-    fn job(iodepth: u32, direct: bool, flush: Flush) -> Job {
-        Job {
-            ioengine: if iodepth == 1 { Ioengine::Psync } else { Ioengine::IoUring },
-            direct,
-            bs_bytes: BS_BYTES,
-            size_bytes: BS_BYTES * WRITES,
-            iodepth,
-            numjobs: 1,
-            flush,
-            blocks: Blocks::New,
-        }
-    }
-
-    fn jobs() -> Vec<Job> {
-        let flushes = [Flush::None, Flush::FdatasyncAtEnd, Flush::FdatasyncEach, Flush::DsyncEach];
-        let depths = [1, 4];
-        let ways = depths.iter().flat_map(|&depth| [(depth, false), (depth, true)]);
-        ways.flat_map(|(depth, direct)| flushes.map(|flush| job(depth, direct, flush))).collect()
-    }
-
-    fn path() -> &'static Path {
-        Path::new("/sim/job-0.data")
-    }
-
-    /// The sequential workload on a simulated disk.
-    fn write(sim: &Sim, job: &Job, stop: &Stop) -> Result<Written, Error> {
-        let options = Options::new(job.ioengine, job.iodepth, job.bs_bytes as usize);
-        let mut engine = Engine::simulated(sim, &options)?;
-        let options = FileOptions {
-            create_new: true,
-            write: true,
-            direct: job.direct,
-            ..FileOptions::default()
-        };
-        let file = engine.open_file(path(), &options)?;
-        Worker::new(engine, file, job, 1, Duration::from_secs(3600), stop)?.write()
-    }
-
-    fn operations(job: &Job) -> u64 {
-        let sim = Sim::new(0);
-        write(&sim, job, &Stop::new()).unwrap();
-        sim.operations()
-    }
-
-    /// Runs every job with the fault at every operation.
-    fn at_every_operation(fault: Fault, check: impl Fn(&Sim, &Job, Result<Written, Error>)) {
-        for job in jobs() {
-            for operation in 0..operations(&job) {
-                let sim = Sim::new(operation);
-                sim.fault(operation, fault);
-                check(&sim, &job, write(&sim, &job, &Stop::new()));
+    /// Counts what was reaped, with one look at the clock, and makes its places free again.
+    fn acknowledge(&mut self) -> Result<(), Error> {
+        let before_ns = self.now_ns;
+        self.read_clock();
+        let completed = self.completions.len();
+        let mut completions = std::mem::take(&mut self.completions);
+        for completion in completions.drain(..) {
+            let place = completion.user_data as usize;
+            let InFlight { next, since_ns, .. } = self.in_flight[place];
+            let bytes = completion.result?;
+            if bytes != next.len {
+                let what = format!("the file ends after {bytes} of {} bytes", next.len);
+                return Err(self.failed("read", &next, &what));
             }
-        }
-    }
-
-    #[test]
-    fn a_disk_that_takes_less_than_asked_or_is_interrupted_gets_every_byte_all_the_same() {
-        // W4
-        const EINTR: i32 = 4;
-        for fault in [Fault::Short(0), Fault::Short(513), Fault::Short(4095), Fault::Once(EINTR)] {
-            at_every_operation(fault, |sim, job, written| {
-                let written = written.unwrap();
-                assert_eq!(written.bytes, job.size_bytes);
-                assert_eq!(written.latencies.len(), WRITES);
-                assert_eq!(sim.contents(path()).unwrap().len() as u64, job.size_bytes);
-            });
-        }
-    }
-
-    #[test]
-    fn a_disk_that_fails_once_or_for_ever_or_is_full_is_an_error_and_no_result() {
-        for (errno, words) in [(5, "Input/output error"), (28, "No space left on device")] {
-            for fault in [Fault::Once(errno), Fault::Forever(errno)] {
-                at_every_operation(fault, |_, _, written| {
-                    let error = written.err().expect("an error").to_string();
-                    assert!(error.contains(words), "{error}");
-                });
+            if self.task.check_reads
+                && let Some(buffer) = &completion.buffer
+            {
+                let checked = Header::found(buffer, next.offset);
+                checked.map_err(|what| self.failed("verify", &next, &what))?;
             }
+            self.tally.record(next.write, self.now_ns.saturating_sub(since_ns), bytes);
+            self.in_flight[place].writing = false;
+            self.free.push(place);
+        }
+        self.completions = completions;
+        self.tally.completed(completed);
+        if self.task.wait_for.is_none() && completed > 0 {
+            let came_in_ns = (self.now_ns - before_ns).max(1);
+            self.wait_for = (completed as u64 * PATIENCE_NS / came_in_ns)
+                .clamp(1, self.wait_for_max as u64) as usize;
+        }
+        self.look_around();
+        Ok(())
+    }
+
+    fn failed(&self, action: &str, next: &Next, what: &str) -> Error {
+        let path = self.files[next.file].0.display();
+        Error::Failed(format!("{path}: {action} at byte {}: {what}", next.offset))
+    }
+
+    /// What is to be done now and then: tell how far it is, take a sample, end the ramp, stop.
+    fn look_around(&mut self) {
+        self.shared.progress.publish(&self.tally);
+        self.over |= self.now_ns >= self.deadline_ns || self.shared.must_stop();
+        if self.counting {
+            self.tally.sample(self.now_ns);
+        } else if self.now_ns >= self.counts_from_ns {
+            self.counting = true;
+            self.counts_from_ns = self.now_ns;
+            self.tally.begin_again(self.now_ns);
+            self.usage = (Usage::of_thread(), Usage::now());
         }
     }
 
-    #[test]
-    fn a_disk_that_loses_its_power_is_an_error_and_no_result() {
-        at_every_operation(Fault::PowerLoss, |_, _, written| assert!(written.is_err()));
-    }
-
-    #[test]
-    fn a_run_that_flushed_left_every_byte_on_stable_storage() {
-        // M1
-        for job in jobs().iter().filter(|job| job.flush != Flush::None) {
-            let sim = Sim::new(3);
-            write(&sim, job, &Stop::new()).unwrap();
-            let written = sim.contents(path()).unwrap();
-            assert_eq!(sim.after_power_loss(path()).unwrap(), written);
+    /// Sleeps until the next operation is due, and looks after those in flight meanwhile.
+    fn wait_until(&mut self, due_ns: u64) -> Result<(), Error> {
+        self.reap(0)?;
+        let left = Duration::from_nanos(due_ns.min(self.deadline_ns).saturating_sub(self.now_ns));
+        if !self.over && !left.is_zero() {
+            std::thread::sleep(nap(left, self.engine.outstanding() > 0));
         }
+        Ok(())
     }
 
-    #[test]
-    fn no_two_sectors_that_are_written_are_equal() {
-        // M2
-        for job in jobs() {
-            let sim = Sim::new(3);
-            write(&sim, &job, &Stop::new()).unwrap();
-            let contents = sim.contents(path()).unwrap();
-            let sectors: std::collections::HashSet<&[u8]> = contents.chunks(512).collect();
-            assert_eq!(sectors.len(), contents.len() / 512);
+    fn flush_is_due(&self) -> bool {
+        self.task.fsync_after == Some(self.since_fsync)
+            || self.task.fdatasync_after == Some(self.since_fdatasync)
+    }
+
+    /// Waits for what is in flight, and flushes every file that was written since its last flush.
+    fn flush(&mut self) -> Result<(), Error> {
+        self.engine.reap(usize::MAX, &mut self.completions)?;
+        if !self.task.latency_with_flush {
+            self.acknowledge()?;
         }
+        let with_metadata = self.task.fsync_after == Some(self.since_fsync);
+        self.flush_dirty(with_metadata)?;
+        if with_metadata {
+            self.since_fsync = 0;
+        }
+        if with_metadata || self.task.fdatasync_after == Some(self.since_fdatasync) {
+            self.since_fdatasync = 0;
+        }
+        if self.task.latency_with_flush { self.acknowledge() } else { Ok(()) }
     }
 
-    #[test]
-    fn a_run_that_is_stopped_or_late_ends_early_with_what_it_wrote() {
-        for job in jobs() {
-            let stop = Stop::new();
-            stop.request();
-            let written = write(&Sim::new(1), &job, &stop).unwrap();
-            assert!(written.bytes < job.size_bytes, "{job:?}");
-            assert_eq!(written.bytes, written.latencies.len() * BS_BYTES);
+    fn flush_dirty(&mut self, with_metadata: bool) -> Result<(), Error> {
+        for index in 0..self.files.len() {
+            if !std::mem::take(&mut self.dirty[index]) {
+                continue;
+            }
+            let file = self.files[index].1;
+            let op = if with_metadata { Op::Fsync { file } } else { Op::Fdatasync { file } };
+            let begin = Instant::now();
+            self.engine.queue(FLUSH, op);
+            let mut flushed = Vec::with_capacity(1);
+            self.engine.reap(1, &mut flushed)?;
+            flushed.into_iter().try_for_each(|completion| completion.result.map(drop))?;
+            self.tally.flushed(begin.elapsed().as_nanos() as u64);
+        }
+        Ok(())
+    }
+
+    fn done(&mut self) -> Done {
+        let ended = Instant::now();
+        let end_ns = (ended - self.start).as_nanos() as u64;
+        let all_ramp = !self.counting;
+        if all_ramp {
+            self.counts_from_ns = end_ns;
+            self.tally.begin_again(end_ns);
+        }
+        self.tally.finish(end_ns);
+        let depth = self.in_flight.len();
+        Done {
+            tally: std::mem::replace(&mut self.tally, Tally::new(depth)),
+            began: self.start + Duration::from_nanos(self.counts_from_ns),
+            ended,
+            thread: Usage::of_thread().since(&self.usage.0),
+            process: Usage::now().since(&self.usage.1),
+            issued: self.issued,
+            all_ramp,
         }
     }
 }

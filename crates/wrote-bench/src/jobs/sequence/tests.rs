@@ -1,0 +1,212 @@
+//! What the operations of a job add up to.
+
+#![allow(clippy::single_range_in_vec_init, reason = "the regions of one file")]
+
+use super::*;
+use crate::spec::BlockShare;
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+const READ: Rw = Rw { read: true, write: false, random: false };
+const WRITE: Rw = Rw { read: false, write: true, random: false };
+const MIX: Rw = Rw { read: true, write: true, random: false };
+
+fn outline(rw: Rw, regions: &[Range<u64>]) -> Outline {
+    Outline {
+        rw,
+        rwmixread_percent: 50,
+        read_bs: BlockSizes::one(4096),
+        write_bs: BlockSizes::one(4096),
+        regions: regions.to_vec(),
+        io_bytes: None,
+        loops: Some(1),
+        norandommap: false,
+        seed: 1,
+    }
+}
+
+fn operations(outline: Outline) -> Vec<Next> {
+    Sequence::new(outline).unwrap().collect()
+}
+
+fn random(rw: Rw) -> Rw {
+    Rw { random: true, ..rw }
+}
+
+fn split(sizes: &[(u64, u32)]) -> BlockSizes {
+    BlockSizes(sizes.iter().map(|&(bytes, percent)| BlockShare { bytes, percent }).collect())
+}
+
+fn bytes(operations: &[Next]) -> u64 {
+    operations.iter().map(|next| next.len as u64).sum()
+}
+
+#[test]
+fn a_sequential_job_goes_from_start_to_end_of_each_file_one_operation_to_each_in_turn() {
+    let all = operations(outline(WRITE, &[0..12288, 8192..16384]));
+    let places: Vec<(usize, u64)> = all.iter().map(|next| (next.file, next.offset)).collect();
+    assert_eq!(places, [(0, 0), (1, 8192), (0, 4096), (1, 12288), (0, 8192)]);
+    assert!(all.iter().all(|next| next.write && next.len == 4096));
+}
+
+#[test]
+fn a_random_job_takes_each_block_once_and_in_another_order_in_each_loop() {
+    for rw in [READ, WRITE, MIX].map(random) {
+        let regions = [4096..4096 * 101, 0..4096 * 50];
+        let all = operations(Outline { loops: Some(2), ..outline(rw, &regions) });
+        assert_eq!(all.len(), 300);
+        let (first, second) = all.split_at(150);
+        for pass in [first, second] {
+            let mut places: Vec<_> = pass.iter().map(|next| (next.file, next.offset)).collect();
+            places.sort_unstable();
+            let blocks = |file: usize, region: &Range<u64>| {
+                region.clone().step_by(4096).map(move |offset| (file, offset)).collect::<Vec<_>>()
+            };
+            let expected = [blocks(0, &regions[0]), blocks(1, &regions[1])].concat();
+            assert_eq!(places, expected);
+        }
+        let offsets = |pass: &[Next]| pass.iter().map(|next| next.offset).collect::<Vec<_>>();
+        assert_ne!(offsets(first), offsets(second));
+    }
+}
+
+#[test]
+fn without_the_map_blocks_may_come_again_and_as_many_bytes_are_moved() {
+    let all = operations(Outline { norandommap: true, ..outline(random(READ), &[0..4096 * 500]) });
+    assert_eq!(all.len(), 500);
+    let distinct: std::collections::HashSet<u64> = all.iter().map(|next| next.offset).collect();
+    // 1 - 1/e of them, on average.
+    assert!((250..400).contains(&distinct.len()), "{}", distinct.len());
+}
+
+#[test]
+fn each_direction_of_a_sequential_mix_goes_on_from_its_own_last_operation() {
+    let mix = Outline { rwmixread_percent: 70, ..outline(MIX, &[0..4096 * 1000]) };
+    let all = operations(mix);
+    assert_eq!(all.len(), 1000, "reads and writes together are the size");
+    for write in [false, true] {
+        let offsets = all.iter().filter(|next| next.write == write).map(|next| next.offset);
+        assert!(offsets.enumerate().all(|(index, offset)| offset == 4096 * index as u64));
+    }
+    let reads = all.iter().filter(|next| !next.write).count();
+    assert!((650..750).contains(&reads), "{reads}");
+}
+
+#[test]
+fn the_sizes_of_a_split_have_their_shares() {
+    let sizes = split(&[(4096, 10), (65536, 40), (16384, 50)]);
+    for rw in [WRITE, random(WRITE)] {
+        let outline = Outline {
+            write_bs: sizes.clone(),
+            io_bytes: Some(1 << 30),
+            ..outline(rw, &[0..1 << 30])
+        };
+        let all = operations(outline);
+        let mut counts: HashMap<usize, f64> = HashMap::new();
+        all.iter().for_each(|next| *counts.entry(next.len).or_default() += 1.0);
+        for share in &sizes.0 {
+            let part = counts[&(share.bytes as usize)] / all.len() as f64 * 100.0;
+            assert!((part - f64::from(share.percent)).abs() < 3.0, "{share:?}: {part}");
+        }
+        assert_eq!(bytes(&all), 1 << 30);
+    }
+}
+
+#[test]
+fn bytes_are_exact_for_loops_and_for_less_and_more_than_the_files() {
+    for rw in [READ, WRITE, random(READ), random(WRITE), MIX, random(MIX)] {
+        for norandommap in [false, true] {
+            for (io_bytes, loops, expected) in [
+                (None, 1, 40960),
+                (None, 3, 3 * 40960),
+                (Some(8192), 1, 8192),
+                (Some(8192), 3, 3 * 8192),
+                (Some(100 * 4096), 2, 200 * 4096),
+            ] {
+                let base = outline(rw, &[0..20480, 0..20480]);
+                let outline = Outline { io_bytes, loops: Some(loops), norandommap, ..base };
+                assert_eq!(outline.total_bytes(), Some(expected));
+                assert_eq!(bytes(&operations(outline)), expected, "{rw:?} {io_bytes:?} {loops}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rest_that_is_less_than_a_block_is_left_out() {
+    for rw in [READ, random(READ)] {
+        let all = operations(outline(rw, &[100..100 + 10_000]));
+        assert_eq!(bytes(&all), 8192, "{rw:?}");
+        assert!(all.iter().all(|next| next.offset + 4096 <= 10_100));
+    }
+}
+
+#[test]
+fn an_endless_job_begins_again() {
+    let endless = Outline { loops: None, ..outline(WRITE, &[0..8192]) };
+    assert_eq!(endless.total_bytes(), None);
+    let offsets: Vec<u64> =
+        Sequence::new(endless).unwrap().take(5).map(|next| next.offset).collect();
+    assert_eq!(offsets, [0, 4096, 0, 4096, 0]);
+}
+
+#[test]
+fn what_would_never_end_is_none() {
+    for regions in [vec![], vec![0..0], vec![0..4095, 8192..9000]] {
+        assert!(Sequence::new(outline(READ, &regions)).is_none());
+    }
+    let uneven = Outline { write_bs: BlockSizes::one(8192), ..outline(MIX, &[0..4096]) };
+    assert!(Sequence::new(uneven).is_none(), "reads have room, writes have not");
+    assert!(Sequence::new(Outline { loops: Some(0), ..outline(READ, &[0..8192]) }).is_none());
+}
+
+#[test]
+fn the_same_seed_gives_the_same_operations_and_another_seed_others() {
+    let seeded = |seed| operations(Outline { seed, ..outline(random(MIX), &[0..1 << 20]) });
+    assert_eq!(seeded(3), seeded(3));
+    assert_ne!(seeded(3), seeded(4));
+}
+
+proptest! {
+    #[test]
+    fn no_operation_leaves_its_file_and_random_offsets_are_multiples_of_the_least_block(
+        kind in 0..6_usize,
+        sizes in prop::collection::vec(1..20_000_u64, 1..4),
+        regions in prop::collection::vec((0..100_000_u64, 0..200_000_u64), 1..4),
+        io_bytes in prop::option::of(1..1_000_000_u64),
+        loops in 1..3_u32,
+        norandommap: bool,
+        seed: u64,
+    ) {
+        let percent = 100 / sizes.len() as u32;
+        let sizes = BlockSizes(
+            sizes.iter().map(|&bytes| BlockShare { bytes, percent }).collect(),
+        );
+        let rw = [READ, WRITE, MIX, random(READ), random(WRITE), random(MIX)][kind];
+        let regions: Vec<Range<u64>> =
+            regions.iter().map(|&(start, len)| start..start + len).collect();
+        let outline = Outline {
+            read_bs: sizes.clone(),
+            write_bs: sizes.clone(),
+            io_bytes,
+            loops: Some(loops),
+            norandommap,
+            seed,
+            ..outline(rw, &regions)
+        };
+        let total = outline.total_bytes().unwrap();
+        let Some(sequence) = Sequence::new(outline) else { return Ok(()) };
+        let mut moved = 0;
+        for next in sequence.take(20_000) {
+            let region = &regions[next.file];
+            prop_assert!(region.contains(&next.offset));
+            prop_assert!(next.offset + next.len as u64 <= region.end);
+            prop_assert!(sizes.0.iter().any(|share| share.bytes == next.len as u64));
+            if rw.random {
+                prop_assert!((next.offset - region.start).is_multiple_of(sizes.least_bytes()));
+            }
+            moved += next.len as u64;
+        }
+        prop_assert!(moved <= total);
+    }
+}
