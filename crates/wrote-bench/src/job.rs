@@ -90,7 +90,7 @@ impl Job {
             blocks: self.blocks.as_str().into(),
             registered_buffers: ring(true),
             registered_files: ring(true),
-            ring_flags: None,
+            ..Settings::default()
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::data::Data;
 use crate::job::{Blocks, Flush, Job};
 use crate::ladder::{Sizes, Way, Workload};
 use crate::plan::{CALIBRATION_TIME, Plan, WHOLE};
-use crate::result::{self, Fallback, Row, Run, Settings, SettingsPair};
+use crate::result::{self, Direction, Fallback, Row, Run, Settings, SettingsPair};
 use crate::run::{self, Measured, Place};
 use crate::scratch::Scratch;
 use crate::worker::histogram;
@@ -241,7 +241,8 @@ impl<'a> Session<'a> {
             name: way.name.into(),
             workload: way.workload.as_str().into(),
             way: way.words.into(),
-            survives: way.survives(&effective, self.target).as_str().into(),
+            direction: Direction::Write,
+            survives: Some(way.survives(&effective, self.target).as_str().into()),
             bytes_per_run: stats::median(&values(|run| run.bytes as f64)) as u64,
             settings: SettingsPair {
                 asked: way.job(self.sizes(way)).asked(),
