@@ -81,9 +81,14 @@ pub fn find(evidence: &Evidence) -> Vec<Finding> {
     ];
     let mut findings: Vec<Finding> = single.into_iter().flatten().collect();
     findings.extend(fallbacks(evidence));
+    sort(&mut findings);
+    findings
+}
+
+/// Warnings first, then in the order of [`IDS`].
+pub(crate) fn sort(findings: &mut [Finding]) {
     let place = |finding: &Finding| IDS.iter().position(|id| *id == finding.id);
     findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), place(finding)));
-    findings
 }
 
 /// Whether most of what a row wrote or read never passed the device while the row's clock ran; `None`
@@ -135,9 +140,8 @@ impl Moved {
 }
 
 fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<Finding> {
-    let in_memory = |row: &&Row| {
-        row.direction == direction && stayed_in_memory(evidence, row) == Some(true)
-    };
+    let in_memory =
+        |row: &&Row| row.direction == direction && stayed_in_memory(evidence, row) == Some(true);
     let rows: Vec<&Row> = evidence.rows.iter().filter(in_memory).collect();
     let moved: Vec<Moved> = rows.iter().filter_map(|row| Moved::of(row)).collect();
     if moved.is_empty() {

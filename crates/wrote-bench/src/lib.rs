@@ -5,11 +5,13 @@ mod bench;
 pub mod data;
 mod error;
 pub mod findings;
+pub mod fio_json;
 pub mod host;
 mod job;
 pub mod jobs;
 mod ladder;
 mod plan;
+pub mod report;
 pub mod result;
 mod run;
 #[cfg(test)]

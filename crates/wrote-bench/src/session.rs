@@ -11,6 +11,7 @@ use crate::scratch::Scratch;
 use crate::worker::histogram;
 use crate::{Error, Stop, stats};
 use hdrhistogram::Histogram;
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote::Ioengine;
@@ -257,24 +258,26 @@ impl<'a> Session<'a> {
 
     /// What lies under the path, for the result. The alignments are a file's.
     fn target(&self) -> result::Target {
-        let target = self.target;
-        let alignment = std::fs::File::open(self.scratch.lock_file())
-            .ok()
-            .and_then(|file| wrote::device::alignment(&file, target));
-        result::Target {
-            path: target.path.display().to_string(),
-            filesystem: target.filesystem.clone(),
-            mount_options: target.mount_options.clone(),
-            capacity_bytes: target.capacity_bytes,
-            free_bytes: target.free_bytes,
-            dio_offset_align_bytes: alignment.map(|alignment| alignment.offset_bytes),
-            dio_memory_align_bytes: alignment.map(|alignment| alignment.memory_bytes),
-            device: device_of(target).map(shown),
-            no_device_because: match &target.backing {
-                Backing::None { because } => Some(because.clone()),
-                Backing::Block(_) => None,
-            },
-        }
+        shown_target(self.target, File::open(self.scratch.lock_file()).ok().as_ref())
+    }
+}
+
+/// What lies under a path, for the result; the alignments are those of `file`, which lies there.
+pub(crate) fn shown_target(target: &Target, file: Option<&File>) -> result::Target {
+    let alignment = file.and_then(|file| wrote::device::alignment(file, target));
+    result::Target {
+        path: target.path.display().to_string(),
+        filesystem: target.filesystem.clone(),
+        mount_options: target.mount_options.clone(),
+        capacity_bytes: target.capacity_bytes,
+        free_bytes: target.free_bytes,
+        dio_offset_align_bytes: alignment.map(|alignment| alignment.offset_bytes),
+        dio_memory_align_bytes: alignment.map(|alignment| alignment.memory_bytes),
+        device: device_of(target).map(shown),
+        no_device_because: match &target.backing {
+            Backing::None { because } => Some(because.clone()),
+            Backing::Block(_) => None,
+        },
     }
 }
 
