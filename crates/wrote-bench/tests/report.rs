@@ -4,7 +4,7 @@ mod sample;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use wrote_bench::jobs::GroupReport;
+use wrote_bench::jobs::{GroupReport, Permissions};
 use wrote_bench::report::{Before, JobFile, document};
 use wrote_bench::result::{Direction, Document, Fallback, Row};
 use wrote_bench::spec::{BlockShare, BlockSizes, SyncEach};
@@ -108,16 +108,20 @@ fn a_direct_write_is_in_the_device_only_over_blocks_that_were_written_before() {
 fn blocks_are_settled_where_the_file_was_written_to_its_end_and_has_no_hole() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let path = folder.path().join("job.0");
-    let blocks = || {
+    let blocks_with = |overwrite| {
         let mut groups = sample::groups();
         groups[0].jobs[0].spec.files = vec![path.clone()];
         groups[0].jobs[0].spec.file_bytes = Some(1 << 20);
-        let before = Before::examine(&[groups[0].jobs[0].spec.clone()]).expect("a folder is there");
+        let permissions = Permissions { overwrite, ..Permissions::default() };
+        let specs = [groups[0].jobs[0].spec.clone()];
+        let before = Before::examine(&specs, permissions).expect("a folder is there");
         row(&documented(&groups, &before), "seq-write").settings.asked.blocks.clone()
     };
+    let blocks = || blocks_with(true);
     assert_eq!(blocks(), "allocated", "no file");
     std::fs::write(&path, vec![7; 1 << 20]).expect("a file");
     assert_eq!(blocks(), "written");
+    assert_eq!(blocks_with(false), "allocated", "it will not be written over");
     std::fs::write(&path, vec![7; 1 << 19]).expect("a file");
     assert_eq!(blocks(), "allocated", "too short");
     let file = std::fs::OpenOptions::new().write(true).open(&path).expect("a file");

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Stdio};
-use wrote_bench::result::{Document, SCHEMA, schema};
+use wrote_bench::result::{Direction, Document, SCHEMA, schema};
 
 /// Reads `[schema, document, ..]` from its input and prints for each document whether it is valid.
 const JUDGE: &str = "
@@ -191,4 +191,16 @@ fn every_object_of_the_schema_says_what_its_keys_mean() {
             assert!(property["description"].is_string(), "{key}");
         }
     }
+}
+
+#[test]
+fn a_document_of_before_there_were_reads_has_writes_alone() {
+    let mut document = sample();
+    let row = document.pointer_mut("/scenarios/0/rows/0").unwrap().as_object_mut().unwrap();
+    row.remove("direction").unwrap();
+    let read: Document = serde_json::from_value(document.clone()).unwrap();
+    assert_eq!(read.scenarios[0].rows[0].direction, Direction::Write);
+    let name = "a_document_of_before_there_were_reads_has_writes_alone";
+    let Some(verdicts) = judge(name, &[document]) else { return };
+    assert_eq!(verdicts, [true]);
 }

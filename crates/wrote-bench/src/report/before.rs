@@ -1,6 +1,7 @@
 //! What lay under the jobs' files before they ran, and which of them held settled blocks.
 
 use crate::Error;
+use crate::jobs::Permissions;
 use crate::result;
 use crate::session::{device_of, shown_target};
 use crate::spec::JobSpec;
@@ -29,14 +30,14 @@ pub struct Before {
 }
 
 impl Before {
-    /// Looks under the files of all jobs, and flushes those that exist and will be written over, so
+    /// Looks under the files of all jobs, and flushes those that exist and may be written over, so
     /// that their blocks are settled. Writes nothing.
     ///
     /// # Errors
     ///
     /// [`Error::Usage`] where there is no job or no file, [`Error::Failed`] in the kernel's words
     /// where a path cannot be examined.
-    pub fn examine(jobs: &[JobSpec]) -> Result<Before, Error> {
+    pub fn examine(jobs: &[JobSpec], permissions: Permissions) -> Result<Before, Error> {
         let no_file = || Error::Usage("there is no job with a file".into());
         let first = jobs.iter().find_map(|job| job.files.first()).ok_or_else(no_file)?;
         let target = target_of(first)?;
@@ -50,7 +51,7 @@ impl Before {
                     before.others.insert(file.clone(), target);
                 }
                 // Another job may have asked less of it.
-                if job.rw.write && !unsettled.contains(file) {
+                if permissions.overwrite && job.rw.write && !unsettled.contains(file) {
                     let set = if is_settled(file, job) { &mut settled } else { &mut unsettled };
                     set.insert(file.clone());
                 }

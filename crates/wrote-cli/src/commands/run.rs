@@ -55,7 +55,7 @@ fn measure(
     command: Vec<String>,
 ) -> Result<Done, Error> {
     let (started_at, began) = (jiff::Timestamp::now(), Instant::now());
-    let before = Before::examine(specs)?;
+    let before = Before::examine(specs, arguments.permissions())?;
     let mut reporter = JobReporter::new(specs);
     tell_notes(files, &mut reporter);
     reporter.announce(&plan::announced(specs));
