@@ -2,6 +2,7 @@
 
 mod before;
 mod evidence;
+mod known;
 mod row;
 mod settings;
 
@@ -43,12 +44,12 @@ pub struct JobFile<'a> {
 /// The `numjobs` of a job are one row; what reads and writes has two, `NAME/read` and `NAME/write`.
 /// There is no advice: jobs are what somebody chose, not ways that are compared.
 pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
-    let mut names = row::Names::default();
+    let mut known = known::Known::new(before, about.read_unwritten);
     let mut evidence = evidence::Rows::default();
     let scenarios = files.iter().map(|file| {
         let mut rows = Vec::new();
         for group in file.groups {
-            let of_group = row::rows(group, before, about.read_unwritten, &mut names);
+            let of_group = row::rows(group, &mut known);
             evidence.add(group, &of_group);
             rows.extend(of_group);
         }

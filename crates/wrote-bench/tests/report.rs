@@ -94,7 +94,9 @@ fn a_direct_write_is_in_the_device_only_over_blocks_that_were_written_before() {
     let told = documented(&sample::groups(), &settled);
     assert_eq!(survives(&told), "os-crash");
     assert_eq!(row(&told, "seq-write").settings.asked.blocks, "written");
-    assert_eq!(row(&told, "mix/write").survives.as_deref(), Some("process-crash"));
+    // What is read is written and flushed before.
+    assert_eq!(row(&told, "mix/write").survives.as_deref(), Some("os-crash"));
+    assert_eq!(row(&told, "mix/write").settings.asked.blocks, "written");
     let mut groups = sample::groups();
     groups[0].jobs[0].direct = false;
     assert_eq!(survives(&documented(&groups, &settled)), "process-crash");
@@ -178,4 +180,15 @@ fn two_jobs_of_one_name_have_names_of_their_own() {
     let document = documented(&groups, &sample::before());
     let names: Vec<_> = document.scenarios[0].rows.iter().map(|row| &*row.name).collect();
     assert_eq!(names, ["seq-write", "reader", "reader#2"]);
+}
+
+#[test]
+fn the_blocks_of_a_file_that_an_earlier_group_used_are_not_known() {
+    let mut groups = sample::groups();
+    let mut again = groups[0].clone();
+    again.jobs[0].spec.group = 2;
+    groups.push(again);
+    let document = documented(&groups, &sample::before());
+    let blocks = |name| &row(&document, name).settings.asked.blocks;
+    assert_eq!((&**blocks("seq-write"), &**blocks("seq-write#2")), ("allocated", "unknown"));
 }

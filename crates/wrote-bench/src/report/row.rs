@@ -1,34 +1,15 @@
 //! The rows of a group: one for each job and direction, its `numjobs` together.
 
-use super::before::Before;
+use super::known::Known;
 use super::settings;
 use crate::fio_json::{merged, span};
 use crate::jobs::{GroupReport, JobReport};
 use crate::result::{Direction, Row, Run, Settings};
 use crate::spec::SyncEach;
 use crate::stats;
-use std::collections::HashSet;
 
-/// Names that rows have already: each has one of its own.
-#[derive(Debug, Default)]
-pub(super) struct Names(HashSet<String>);
-
-impl Names {
-    /// The name, with a number where it is taken.
-    fn take(&mut self, wanted: &str) -> String {
-        let numbered = (2..).map(|number| format!("{wanted}#{number}"));
-        let mut names = std::iter::once(wanted.to_owned()).chain(numbered);
-        names.find(|name| self.0.insert(name.clone())).expect("there is no end of numbers")
-    }
-}
-
-/// The group's rows, in the order of its jobs.
-pub(super) fn rows(
-    group: &GroupReport,
-    before: &Before,
-    read_unwritten: bool,
-    names: &mut Names,
-) -> Vec<Row> {
+/// The group's rows, in the order of its jobs. Groups are told in the order in which they ran.
+pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {
     let mut rows = Vec::new();
     for jobs in batches(group) {
         let rw = jobs[0].spec.rw;
@@ -37,10 +18,11 @@ pub(super) fn rows(
             [(rw.read, Direction::Read, "read"), (rw.write, Direction::Write, "write")];
         for (_, direction, word) in directions.into_iter().filter(|(is_there, _, _)| *is_there) {
             let wanted = if rw.read && rw.write { format!("{name}/{word}") } else { name.clone() };
-            let name = names.take(&wanted);
-            rows.push(row(name, group, &jobs, direction, before, read_unwritten));
+            let name = known.take(&wanted);
+            rows.push(row(name, group, &jobs, direction, known));
         }
     }
+    known.is_over(group);
     rows
 }
 
@@ -65,14 +47,13 @@ fn row(
     group: &GroupReport,
     jobs: &[&JobReport],
     direction: Direction,
-    before: &Before,
-    read_unwritten: bool,
+    known: &Known,
 ) -> Row {
-    let settings = settings::pair(jobs, direction, before, read_unwritten);
+    let settings = settings::pair(jobs, direction, known);
     let run = run(group, jobs, direction);
     let latencies = merged(jobs.iter().map(|job| &job.direction(direction).latency_ns));
     let survives = (direction == Direction::Write)
-        .then(|| settings::survives(jobs, before).as_str().to_owned());
+        .then(|| settings::survives(jobs, known).as_str().to_owned());
     Row {
         name,
         workload: format!("group {}", jobs[0].spec.group),

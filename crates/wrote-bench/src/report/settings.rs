@@ -1,6 +1,6 @@
 //! What was asked of a job and what was in effect, in the words of the result.
 
-use super::before::Before;
+use super::known::Known;
 use crate::jobs::JobReport;
 use crate::result::{BlockShare, Direction, Fallback, Settings, SettingsPair};
 use crate::spec::{BlockSizes, Data, Fallocate, JobSpec, SyncEach};
@@ -8,13 +8,8 @@ use std::time::Duration;
 use wrote::{Acknowledged, Ioengine, Survives};
 
 /// The settings of the jobs of one row, which differ in nothing but their files.
-pub(super) fn pair(
-    jobs: &[&JobReport],
-    direction: Direction,
-    before: &Before,
-    read_unwritten: bool,
-) -> SettingsPair {
-    let asked = asked(jobs, direction, before, read_unwritten);
+pub(super) fn pair(jobs: &[&JobReport], direction: Direction, known: &Known) -> SettingsPair {
+    let asked = asked(jobs, direction, known);
     let mut fallbacks: Vec<Fallback> = jobs.iter().flat_map(|job| steps(job)).collect();
     fallbacks.sort();
     fallbacks.dedup();
@@ -31,12 +26,7 @@ fn steps(job: &JobReport) -> Vec<Fallback> {
     of_engine.chain(job.fallbacks.iter().cloned()).collect()
 }
 
-fn asked(
-    jobs: &[&JobReport],
-    direction: Direction,
-    before: &Before,
-    read_unwritten: bool,
-) -> Settings {
+fn asked(jobs: &[&JobReport], direction: Direction, known: &Known) -> Settings {
     let spec = &jobs[0].spec;
     let is_write = direction == Direction::Write;
     let sizes = if is_write { &spec.write_bs } else { &spec.read_bs };
@@ -53,8 +43,8 @@ fn asked(
         direct: spec.direct,
         sync: if is_write { sync(spec) } else { "none".into() },
         blocks: match direction {
-            Direction::Write => blocks(jobs, before).into(),
-            Direction::Read if read_unwritten => "unknown".into(),
+            Direction::Write => blocks(jobs, known).into(),
+            Direction::Read if known.read_unwritten => "unknown".into(),
             Direction::Read => "written".into(),
         },
         registered_buffers: ring(spec.fixedbufs),
@@ -111,21 +101,21 @@ pub(super) fn iodepth_reached(jobs: &[&JobReport]) -> u32 {
 ///
 /// A flush after every so many writes leaves the last ones without: only one that covers all of
 /// them counts.
-pub(super) fn survives(jobs: &[&JobReport], before: &Before) -> Survives {
+pub(super) fn survives(jobs: &[&JobReport], known: &Known) -> Survives {
     let of_job = |job: &&JobReport| {
         let spec = &job.spec;
         let each = |after: Option<u32>| after == Some(1);
         let flushed =
             spec.sync != SyncEach::No || spec.end_fsync || each(spec.fsync) || each(spec.fdatasync);
         let of_file = |file: &std::path::PathBuf| {
-            let target = before.target(file);
+            let target = known.before.target(file);
             // A block device has no file system that could put a block elsewhere.
             let in_place = target.writes_in_place() || target.filesystem == "none";
             Acknowledged {
                 flushed,
                 flush_reaches_device: target.flushes_reach_device(),
                 direct: job.direct,
-                settled_blocks: before.is_settled(file) && in_place,
+                settled_blocks: known.is_settled(file, spec) && in_place,
                 in_memory: target.in_memory,
             }
             .survives()
@@ -165,15 +155,19 @@ fn sync(spec: &JobSpec) -> String {
     }
 }
 
-fn blocks(jobs: &[&JobReport], before: &Before) -> &'static str {
-    let mut files = jobs.iter().flat_map(|job| &job.spec.files);
-    if files.all(|file| before.is_settled(file)) {
-        return "written";
-    }
-    let gave_way = jobs.iter().any(|job| job.fallbacks.iter().any(|step| step.got == "new blocks"));
-    match jobs[0].spec.fallocate {
-        Fallocate::Native | Fallocate::Keep if !gave_way => "allocated",
-        _ => "new",
+/// What the blocks were when the clock started.
+fn blocks(jobs: &[&JobReport], known: &Known) -> &'static str {
+    let files = || jobs.iter().flat_map(|job| &job.spec.files);
+    let gave_way = |job: &&JobReport| job.fallbacks.iter().any(|step| step.wanted == "fallocate");
+    if files().all(|file| known.is_settled(file, &jobs[0].spec)) {
+        "written"
+    } else if files().any(|file| known.is_changed(file)) {
+        "unknown"
+    } else {
+        match jobs[0].spec.fallocate {
+            Fallocate::Native | Fallocate::Keep if !jobs.iter().any(gave_way) => "allocated",
+            _ => "new",
+        }
     }
 }
 
