@@ -9,7 +9,7 @@ mod shares;
 
 pub(crate) use direction::merged;
 
-use crate::jobs::{GroupReport, JobReport};
+use crate::jobs::{DirectionReport, GroupReport, JobReport};
 use crate::result::Direction;
 use job::{Job, Numbers};
 use serde::{Serialize, Serializer};
@@ -124,6 +124,16 @@ fn bytes_per_s(entry: &[&JobReport], direction: Direction) -> f64 {
     let bytes: u64 = entry.iter().map(|job| job.direction(direction).bytes).sum();
     let elapsed_s = span(entry.iter().copied()).as_secs_f64();
     if elapsed_s > 0.0 { bytes as f64 / elapsed_s } else { 0.0 }
+}
+
+impl JobReport {
+    /// What it did in this direction.
+    pub(crate) fn direction(&self, direction: Direction) -> &DirectionReport {
+        match direction {
+            Direction::Read => &self.read,
+            Direction::Write => &self.write,
+        }
+    }
 }
 
 /// From the first start of these jobs to the last end. Zero of none.

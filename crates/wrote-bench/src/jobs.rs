@@ -1,6 +1,5 @@
 //! Runs jobs: one group after the other, the jobs of a group at once.
 
-use crate::result::Direction;
 use crate::spec::JobSpec;
 use crate::{Error, Stop};
 use hdrhistogram::Histogram;
@@ -56,16 +55,6 @@ pub struct JobReport {
     pub submitted_together: Histogram<u64>,
     /// How many completed together.
     pub completed_together: Histogram<u64>,
-}
-
-impl JobReport {
-    /// What it did in this direction.
-    pub fn direction(&self, direction: Direction) -> &DirectionReport {
-        match direction {
-            Direction::Read => &self.read,
-            Direction::Write => &self.write,
-        }
-    }
 }
 
 /// What one job did in one direction.
