@@ -58,7 +58,7 @@ fn measure(
     let before = Before::examine(specs, arguments.permissions())?;
     let mut reporter = JobReporter::new(specs);
     tell_notes(files, &mut reporter);
-    reporter.announce(&plan::announced(specs));
+    reporter.announce(plan::announced(specs));
     let groups = jobs::run(specs, arguments.permissions(), stop, &mut reporter)?;
     let about = About {
         command,

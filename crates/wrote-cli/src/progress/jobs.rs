@@ -21,6 +21,8 @@ pub struct JobReporter {
     /// What is under way: `group 1 of 3: reader, mix`.
     group: String,
     groups_begun: usize,
+    /// What is to be said when the first begins.
+    announcement: Option<String>,
     began: Instant,
     last: Seen,
 }
@@ -45,14 +47,15 @@ impl JobReporter {
             groups: groups.len(),
             group: String::new(),
             groups_begun: 0,
+            announcement: None,
             began: now,
             last: Seen { at: now, read_bytes: 0, written_bytes: 0 },
         }
     }
 
-    /// Says what is about to be done.
-    pub fn announce(&self, line: &str) {
-        self.bar.say(line);
+    /// Says what is about to be done, once it is: jobs that are refused have nothing to announce.
+    pub fn announce(&mut self, line: String) {
+        self.announcement = Some(line);
     }
 
     /// Says something that is no part of the result.
@@ -63,6 +66,9 @@ impl JobReporter {
 
 impl Watcher for JobReporter {
     fn group(&mut self, _group: u32, jobs: &[JobSpec], laid_out_bytes: u64) {
+        if let Some(line) = self.announcement.take() {
+            self.bar.say(&line);
+        }
         self.groups_begun += 1;
         self.group = group(self.groups_begun, self.groups, jobs);
         self.began = Instant::now();

@@ -21,7 +21,7 @@ pub(super) fn announced(jobs: &[JobSpec]) -> String {
         let most = writes.map(bytes_max).sum::<Option<u64>>();
         let most = match most {
             Some(bytes) => format!("at most {}", units::bytes(bytes)),
-            None => "as much as its time allows".into(),
+            None => "as much as the time allows".into(),
         };
         parts.push(format!("writes {most} into {}", named(&written)));
     }
@@ -198,7 +198,7 @@ mod tests {
             (job.time_based, job.runtime) = (true, Some(Duration::from_secs(30)));
         }
         let line = announced(&jobs);
-        assert!(line.starts_with("writes as much as its time allows into"), "{line}");
+        assert!(line.starts_with("writes as much as the time allows into"), "{line}");
         assert!(line.ends_with("2 jobs, 2 groups, at most 1 min 00 s"), "{line}");
     }
 
