@@ -44,7 +44,7 @@ impl Bar {
         let end = Arc::new(Mutex::new(None));
         let draws = stderr().is_terminal() && !terminal::is_dumb();
         let bar =
-            draws.then(|| ProgressBar::new(0).with_style(style(end.clone(), terminal::is_utf8())));
+            draws.then(|| ProgressBar::new(1).with_style(style(end.clone(), terminal::is_utf8())));
         Bar { bar, end }
     }
 
