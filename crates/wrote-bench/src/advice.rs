@@ -165,7 +165,7 @@ fn settings(row: &Row) -> &Settings {
 }
 
 fn is_durable(row: &Row) -> bool {
-    row.survives == wrote::Survives::PowerLoss.as_str()
+    row.survives.as_deref() == Some(wrote::Survives::PowerLoss.as_str())
 }
 
 fn throughput(row: &Row) -> f64 {

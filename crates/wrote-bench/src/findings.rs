@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::result::{Fallback, Finding, Row, Run, Severity, Target};
+use crate::result::{Direction, Fallback, Finding, Row, Run, Severity, Target};
 use crate::stats::relative_width;
 use crate::units::{bytes, rate};
 use serde_json::{Value, json};
@@ -66,7 +66,8 @@ pub struct Evidence<'a> {
 /// All findings of a run: warnings first, then in the order of [`IDS`].
 pub fn find(evidence: &Evidence) -> Vec<Finding> {
     let single = [
-        ram_not_disk(evidence),
+        ram_not_disk(evidence, Direction::Write),
+        ram_not_disk(evidence, Direction::Read),
         no_block_device(evidence),
         counters_off(evidence),
         nearly_full(evidence),
@@ -80,27 +81,34 @@ pub fn find(evidence: &Evidence) -> Vec<Finding> {
     ];
     let mut findings: Vec<Finding> = single.into_iter().flatten().collect();
     findings.extend(fallbacks(evidence));
-    let place = |finding: &Finding| IDS.iter().position(|id| *id == finding.id);
-    findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), place(finding)));
+    sort(&mut findings);
     findings
 }
 
-/// Whether most of what a row wrote never reached the device while the row's clock ran; `None` where
-/// the device's counters do not say.
+/// Warnings first, then in the order of [`IDS`].
+pub(crate) fn sort(findings: &mut [Finding]) {
+    let place = |finding: &Finding| IDS.iter().position(|id| *id == finding.id);
+    findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), place(finding)));
+}
+
+/// Whether most of what a row wrote or read never passed the device while the row's clock ran; `None`
+/// where the device's counters do not say.
 pub(crate) fn stayed_in_memory(evidence: &Evidence, row: &Row) -> Option<bool> {
     let moved = Moved::of(row).filter(|_| counts(evidence))?;
-    Some((moved.written_bytes as f64) < REACHED_SHARE_MIN * moved.file_bytes as f64)
+    Some((moved.device_bytes as f64) < REACHED_SHARE_MIN * moved.file_bytes as f64)
 }
 
 fn counts(evidence: &Evidence) -> bool {
     evidence.device_counts && evidence.target.device.is_some() && !evidence.in_memory
 }
 
-/// What a row's runs wrote, and what the device moved meanwhile.
+/// What a row's runs wrote or read, and what the device moved meanwhile.
 struct Moved {
     file_bytes: u64,
-    written_bytes: u64,
-    read_bytes: u64,
+    /// In the row's own direction.
+    device_bytes: u64,
+    /// In the other.
+    contrary_bytes: u64,
     elapsed_s: f64,
 }
 
@@ -110,10 +118,16 @@ impl Moved {
         let counted: Vec<&Run> =
             row.runs.iter().filter(|run| run.device_written_bytes.is_some()).collect();
         let sum = |figure: fn(&Run) -> u64| counted.iter().map(|run| figure(run)).sum::<u64>();
+        let written_bytes = sum(|run| run.device_written_bytes.unwrap_or(0));
+        let read_bytes = sum(|run| run.device_read_bytes.unwrap_or(0));
+        let (device_bytes, contrary_bytes) = match row.direction {
+            Direction::Write => (written_bytes, read_bytes),
+            Direction::Read => (read_bytes, written_bytes),
+        };
         let moved = Moved {
             file_bytes: sum(|run| run.bytes),
-            written_bytes: sum(|run| run.device_written_bytes.unwrap_or(0)),
-            read_bytes: sum(|run| run.device_read_bytes.unwrap_or(0)),
+            device_bytes,
+            contrary_bytes,
             elapsed_s: counted.iter().map(|run| run.elapsed_s).sum(),
         };
         (moved.file_bytes > 0).then_some(moved)
@@ -121,23 +135,27 @@ impl Moved {
 
     /// What the device moved beyond the file's bytes.
     fn foreign_bytes(&self) -> u64 {
-        self.written_bytes.saturating_sub(self.file_bytes) + self.read_bytes
+        self.device_bytes.saturating_sub(self.file_bytes) + self.contrary_bytes
     }
 }
 
-fn ram_not_disk(evidence: &Evidence) -> Option<Finding> {
-    let in_memory = |row: &&Row| stayed_in_memory(evidence, row) == Some(true);
+fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<Finding> {
+    let in_memory =
+        |row: &&Row| row.direction == direction && stayed_in_memory(evidence, row) == Some(true);
     let rows: Vec<&Row> = evidence.rows.iter().filter(in_memory).collect();
     let moved: Vec<Moved> = rows.iter().filter_map(|row| Moved::of(row)).collect();
     if moved.is_empty() {
         return None;
     }
     let file_bytes: u64 = moved.iter().map(|moved| moved.file_bytes).sum();
-    let unseen = |moved: &Moved| moved.file_bytes.saturating_sub(moved.written_bytes);
+    let unseen = |moved: &Moved| moved.file_bytes.saturating_sub(moved.device_bytes);
     let unseen_bytes: u64 = moved.iter().map(unseen).sum();
+    let (happened, device_bytes) = match direction {
+        Direction::Write => ("never reached the device within the run", "device_written_bytes"),
+        Direction::Read => ("were never read from the device", "device_read_bytes"),
+    };
     let text = format!(
-        "{}: {} of {} never reached the device within the run: this is the speed of memory, not of \
-         the disk",
+        "{}: {} of {} {happened}: this is the speed of memory, not of the disk",
         names(&rows),
         bytes(unseen_bytes),
         bytes(file_bytes),
@@ -149,7 +167,7 @@ fn ram_not_disk(evidence: &Evidence) -> Option<Finding> {
         [
             ("rows", listed(&rows)),
             ("file_bytes", json!(file_bytes)),
-            ("device_written_bytes", json!(file_bytes - unseen_bytes)),
+            (device_bytes, json!(file_bytes - unseen_bytes)),
             ("memory_bytes", json!(evidence.memory_bytes)),
         ],
     ))
@@ -275,7 +293,8 @@ fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
 /// written, and no flush a write, each of which may commit a journal.
 fn moves_its_own_bytes_alone(row: &Row) -> bool {
     let settings = &row.settings.effective;
-    settings.direct && matches!(settings.sync.as_str(), "none" | "fdatasync-at-end")
+    let seldom = ["none", "fdatasync-at-end", "fsync-at-end"];
+    settings.direct && seldom.contains(&settings.sync.as_str())
 }
 
 fn is_shared(moved: &Moved) -> bool {
@@ -343,7 +362,7 @@ fn depth_not_reached(evidence: &Evidence) -> Option<Finding> {
         shown.push(format!("{} (asked {asked}, reached {reached})", row.name));
         figures.insert(row.name.clone(), json!({ "asked": asked, "reached": reached }));
     }
-    let text = format!("fewer writes were in flight than were asked for: {}", shown.join(", "));
+    let text = format!("fewer operations were in flight than were asked for: {}", shown.join(", "));
     let severity = Severity::Warning;
     Some(finding("depth-not-reached", severity, text, [("iodepth", Value::Object(figures))]))
 }

@@ -95,7 +95,7 @@ impl Job {
             blocks: self.blocks.as_str().into(),
             registered_buffers: ring(true),
             registered_files: ring(true),
-            ring_flags: None,
+            ..Settings::default()
         }
     }
     /// What one thread does: its file from start to end. It is cut off after `time`, a last flush

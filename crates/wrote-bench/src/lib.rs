@@ -6,12 +6,14 @@ pub mod data;
 mod error;
 pub mod findings;
 pub mod fio;
+pub mod fio_json;
 mod gates;
 pub mod host;
 mod job;
 pub mod jobs;
 mod ladder;
 mod plan;
+pub mod report;
 pub mod result;
 mod run;
 #[cfg(test)]

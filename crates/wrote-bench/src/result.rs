@@ -147,14 +147,20 @@ pub struct Scenario {
 pub struct Row {
     /// Its name, unique in the result: `stream/direct-io_uring`.
     pub name: String,
-    /// The group in which it is compared: `stream` or `small`.
+    /// The group in which it is compared: `stream` or `small`; of jobs, those that ran at once:
+    /// `group 0`.
     pub workload: String,
-    /// The way of writing, in words.
+    /// The way of writing or reading, in words.
     pub way: String,
+    /// Whether the row's figures are of writes or of reads. Documents of before there were reads
+    /// have writes alone, and no such key.
+    #[serde(default)]
+    pub direction: Direction,
     /// What a write survives once it is acknowledged: `nothing`, `process-crash`, `os-crash`,
-    /// `power-loss`.
-    pub survives: String,
-    /// File bytes written by each run (the median, where runs are bounded by time).
+    /// `power-loss`. Reads have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survives: Option<String>,
+    /// File bytes transferred by each run (the median, where runs are bounded by time).
     pub bytes_per_run: u64,
     /// What was asked, what was in effect, and why they differ.
     pub settings: SettingsPair,
@@ -162,8 +168,19 @@ pub struct Row {
     pub runs: Vec<Run>,
     /// File bytes per second, over the runs.
     pub throughput_bytes_per_s: Interval,
-    /// The latency of one write, over all runs.
+    /// The latency of one write or read, over all runs.
     pub latency_ns: Latency,
+}
+
+/// Which way bytes went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// From the file.
+    Read,
+    /// To the file.
+    #[default]
+    Write,
 }
 
 /// What was asked, what was in effect, and why they differ.
@@ -182,24 +199,27 @@ pub struct SettingsPair {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// `write`: sequential writes.
+    /// `read`, `write` or `rw` (both) in the order of the file; `randread`, `randwrite` or `randrw`
+    /// in none.
     pub rw: String,
-    /// `psync`, `io_uring`, or `threads` (a pool, where io_uring may not be used).
+    /// `psync`, `io_uring`, `mmap`, or `threads` (a pool, where io_uring may not be used).
     pub ioengine: String,
-    /// Bytes of one write.
+    /// Bytes of one operation; the largest where there are several sizes.
     pub bs_bytes: u64,
     /// File bytes of one run, over all jobs.
     pub size_bytes: u64,
-    /// Writes in flight at once, of one job. In `effective`: the most that were reached.
+    /// Operations in flight at once, of one job. In `effective`: the most that were reached.
     pub iodepth: u32,
-    /// Threads, each with a file of its own.
+    /// Threads, each with a file of its own, unless its job names one for all.
     pub numjobs: u32,
     /// Whether the page cache is bypassed.
     pub direct: bool,
-    /// When a flush happens: `none`, `fdatasync-at-end`, `fdatasync-each`, `o_dsync-each`.
+    /// When a flush happens: `none`, `fdatasync-at-end`, `fsync-at-end`, `fdatasync-each`,
+    /// `fsync-each`, `o_dsync-each`, `o_sync-each`, or `fdatasync-every-N`, `fsync-every-N` of N
+    /// writes. Reads have `none`.
     pub sync: String,
-    /// What the file's blocks are when the clock starts: `new`, `allocated`, or `written` (the same
-    /// file overwritten).
+    /// What the file's blocks are when the clock starts: `new`, `allocated`, `written` (the same
+    /// file overwritten, or read), or `unknown` (reads that may be of blocks never written).
     pub blocks: String,
     /// Whether the buffers are registered with the ring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,6 +230,56 @@ pub struct Settings {
     /// The ring's set-up flags that the kernel took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ring_flags: Option<Vec<String>>,
+    /// Whether a thread of the kernel's takes operations from the ring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sqpoll: Option<bool>,
+    /// Whether completions are found by asking the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iopoll: Option<bool>,
+    /// Of 100 operations of a mix, how many are reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rwmixread_percent: Option<u32>,
+    /// The sizes of operations, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bssplit: Option<Vec<BlockShare>>,
+    /// The time after which the job ends, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_s: Option<f64>,
+    /// Whether the job begins again until its time is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_based: Option<bool>,
+    /// The time at the start that is not counted, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ramp_time_s: Option<f64>,
+    /// Bytes per second that each job is held to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bytes_per_s: Option<u64>,
+    /// Operations per second that each job is held to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_iops: Option<u32>,
+    /// Files of one job, where it has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nrfiles: Option<u32>,
+    /// How often the whole is done, where more than once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loops: Option<u32>,
+    /// What is written, where it is not random: `zeros`, or `compressible` with the percentage of
+    /// each block that is zeros.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// The checksum that blocks carry: `crc32c`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<String>,
+}
+
+/// A size of operations, and how many of them have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BlockShare {
+    /// Bytes of one operation.
+    pub bytes: u64,
+    /// Of 100 operations, how many have this size.
+    pub percent: u32,
 }
 
 /// A step from what was asked to what worked.
@@ -228,17 +298,18 @@ pub struct Fallback {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// File bytes written.
+    /// File bytes written or read.
     pub bytes: u64,
-    /// From the first write to the last acknowledgement, in seconds.
+    /// From the first operation to the last acknowledgement, in seconds.
     pub elapsed_s: f64,
     /// `bytes / elapsed_s`.
     pub throughput_bytes_per_s: f64,
-    /// Writes per second.
+    /// Operations per second.
     pub iops: f64,
-    /// CPU seconds in user space, of the whole process.
+    /// CPU seconds in user space: of the whole process, or of a job's threads. What a job that both
+    /// reads and writes has used is divided between its two rows by their operations.
     pub cpu_user_s: f64,
-    /// CPU seconds in the kernel for the process.
+    /// CPU seconds in the kernel, of the same.
     pub cpu_system_s: f64,
     /// Voluntary and involuntary context switches.
     pub context_switches: u64,
@@ -250,7 +321,7 @@ pub struct Run {
     pub device_read_bytes: Option<u64>,
     /// The process's peak resident memory, in bytes.
     pub max_rss_bytes: u64,
-    /// The largest number of writes in flight that was seen.
+    /// The largest number of operations in flight that was seen.
     pub iodepth_reached: u32,
 }
 
@@ -340,6 +411,17 @@ impl Row {
             .iter()
             .filter(|run| run.bytes > 0)
             .map(|run| (run.cpu_user_s + run.cpu_system_s) / (run.bytes as f64 / 1e9))
+            .collect();
+        crate::stats::median(&costs)
+    }
+
+    /// CPU seconds, user and kernel, that an operation costs: the median over the runs.
+    pub fn cpu_s_per_operation(&self) -> f64 {
+        let costs: Vec<f64> = self
+            .runs
+            .iter()
+            .filter(|run| run.iops > 0.0)
+            .map(|run| (run.cpu_user_s + run.cpu_system_s) / (run.iops * run.elapsed_s))
             .collect();
         crate::stats::median(&costs)
     }

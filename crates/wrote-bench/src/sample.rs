@@ -1,7 +1,7 @@
 //! Rows and evidence for tests: a plain run on a plain disk, about which there is nothing to say.
 
 use crate::findings::Evidence;
-use crate::result::{Device, Latency, Row, Run, Settings, SettingsPair, Target};
+use crate::result::{Device, Direction, Latency, Row, Run, Settings, SettingsPair, Target};
 
 /// A disk of 1 TB that is half full.
 pub(crate) fn target() -> Target {
@@ -56,7 +56,8 @@ pub(crate) fn row(name: &str, survives: &str, throughputs_bytes_per_s: &[f64]) -
         name: name.into(),
         workload: workload.into(),
         way: way.into(),
-        survives: survives.into(),
+        direction: Direction::Write,
+        survives: Some(survives.into()),
         bytes_per_run: settings.size_bytes,
         settings: SettingsPair {
             asked: settings.clone(),

@@ -5,12 +5,13 @@ use crate::data::Data;
 use crate::job::{Blocks, Flush, Job};
 use crate::ladder::{Sizes, Way, Workload};
 use crate::plan::{CALIBRATION_TIME, Plan, WHOLE};
-use crate::result::{self, Fallback, Row, Run, Settings, SettingsPair};
+use crate::result::{self, Direction, Fallback, Row, Run, Settings, SettingsPair};
 use crate::run::{self, Measured, Place};
 use crate::scratch::Scratch;
 use crate::worker::histogram;
 use crate::{Error, Stop, stats};
 use hdrhistogram::Histogram;
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote::Ioengine;
@@ -241,7 +242,8 @@ impl<'a> Session<'a> {
             name: way.name.into(),
             workload: way.workload.as_str().into(),
             way: way.words.into(),
-            survives: way.survives(&effective, self.target).as_str().into(),
+            direction: Direction::Write,
+            survives: Some(way.survives(&effective, self.target).as_str().into()),
             bytes_per_run: stats::median(&values(|run| run.bytes as f64)) as u64,
             settings: SettingsPair {
                 asked: way.job(self.sizes(way)).asked(),
@@ -256,24 +258,26 @@ impl<'a> Session<'a> {
 
     /// What lies under the path, for the result. The alignments are a file's.
     fn target(&self) -> result::Target {
-        let target = self.target;
-        let alignment = std::fs::File::open(self.scratch.lock_file())
-            .ok()
-            .and_then(|file| wrote::device::alignment(&file, target));
-        result::Target {
-            path: target.path.display().to_string(),
-            filesystem: target.filesystem.clone(),
-            mount_options: target.mount_options.clone(),
-            capacity_bytes: target.capacity_bytes,
-            free_bytes: target.free_bytes,
-            dio_offset_align_bytes: alignment.map(|alignment| alignment.offset_bytes),
-            dio_memory_align_bytes: alignment.map(|alignment| alignment.memory_bytes),
-            device: device_of(target).map(shown),
-            no_device_because: match &target.backing {
-                Backing::None { because } => Some(because.clone()),
-                Backing::Block(_) => None,
-            },
-        }
+        shown_target(self.target, File::open(self.scratch.lock_file()).ok().as_ref())
+    }
+}
+
+/// What lies under a path, for the result; the alignments are those of `file`, which lies there.
+pub(crate) fn shown_target(target: &Target, file: Option<&File>) -> result::Target {
+    let alignment = file.and_then(|file| wrote::device::alignment(file, target));
+    result::Target {
+        path: target.path.display().to_string(),
+        filesystem: target.filesystem.clone(),
+        mount_options: target.mount_options.clone(),
+        capacity_bytes: target.capacity_bytes,
+        free_bytes: target.free_bytes,
+        dio_offset_align_bytes: alignment.map(|alignment| alignment.offset_bytes),
+        dio_memory_align_bytes: alignment.map(|alignment| alignment.memory_bytes),
+        device: device_of(target).map(shown),
+        no_device_because: match &target.backing {
+            Backing::None { because } => Some(because.clone()),
+            Backing::Block(_) => None,
+        },
     }
 }
 

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Stdio};
-use wrote_bench::result::{Document, SCHEMA, schema};
+use wrote_bench::result::{Direction, Document, SCHEMA, schema};
 
 /// Reads `[schema, document, ..]` from its input and prints for each document whether it is valid.
 const JUDGE: &str = "
@@ -22,6 +22,10 @@ fn sample() -> Value {
         "rw": "write", "ioengine": "io_uring", "bs_bytes": 524288, "size_bytes": 1000000000,
         "iodepth": 64, "numjobs": 1, "direct": true, "sync": "fdatasync-at-end", "blocks": "new",
         "registered_buffers": true, "registered_files": false, "ring_flags": ["SINGLE_ISSUER"],
+        "sqpoll": false, "iopoll": true, "rwmixread_percent": 70,
+        "bssplit": [{ "bytes": 4096, "percent": 60 }, { "bytes": 524288, "percent": 40 }],
+        "runtime_s": 30.0, "time_based": true, "ramp_time_s": 2.5, "rate_bytes_per_s": 1000000,
+        "rate_iops": 100, "nrfiles": 4, "loops": 2, "data": "zeros", "verify": "crc32c",
     });
     json!({
         "schema": SCHEMA,
@@ -49,6 +53,7 @@ fn sample() -> Value {
             "name": "ladder", "question": "?",
             "rows": [{
                 "name": "stream/direct-io_uring", "workload": "stream", "way": "direct",
+                "direction": "write",
                 "survives": "process-crash", "bytes_per_run": 1000000000,
                 "settings": {
                     "asked": settings, "effective": settings,
@@ -86,9 +91,27 @@ fn least() -> Value {
         ["device", "dio_offset_align_bytes", "dio_memory_align_bytes", "no_device_because"];
     remove("/target", &target);
     let row = "/scenarios/0/rows/0";
-    let optional = ["registered_buffers", "registered_files", "ring_flags"];
+    let optional = [
+        "registered_buffers",
+        "registered_files",
+        "ring_flags",
+        "sqpoll",
+        "iopoll",
+        "rwmixread_percent",
+        "bssplit",
+        "runtime_s",
+        "time_based",
+        "ramp_time_s",
+        "rate_bytes_per_s",
+        "rate_iops",
+        "nrfiles",
+        "loops",
+        "data",
+        "verify",
+    ];
     remove(&format!("{row}/settings/asked"), &optional);
     remove(&format!("{row}/settings/effective"), &optional);
+    remove(row, &["survives"]);
     remove(&format!("{row}/runs/0"), &["device_written_bytes", "device_read_bytes"]);
     document
 }
@@ -168,4 +191,16 @@ fn every_object_of_the_schema_says_what_its_keys_mean() {
             assert!(property["description"].is_string(), "{key}");
         }
     }
+}
+
+#[test]
+fn a_document_of_before_there_were_reads_has_writes_alone() {
+    let mut document = sample();
+    let row = document.pointer_mut("/scenarios/0/rows/0").unwrap().as_object_mut().unwrap();
+    row.remove("direction").unwrap();
+    let read: Document = serde_json::from_value(document.clone()).unwrap();
+    assert_eq!(read.scenarios[0].rows[0].direction, Direction::Write);
+    let name = "a_document_of_before_there_were_reads_has_writes_alone";
+    let Some(verdicts) = judge(name, &[document]) else { return };
+    assert_eq!(verdicts, [true]);
 }

@@ -1,9 +1,11 @@
 //! What may be said on the command line, and what of it makes no sense.
 
 mod bench;
+mod run;
 mod values;
 
 pub use bench::{BenchArgs, Format};
+pub use run::{RunArgs, RunFormat};
 pub use values::BlockSizes;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -23,6 +25,7 @@ use std::path::PathBuf;
     after_help = "Examples:\n  \
         wrote bench              measure the disk that the current folder is on\n  \
         wrote bench /mnt/data    measure another\n  \
+        wrote run seed.fio       run a job file of fio's\n  \
         wrote clean /mnt/data    remove what a killed run left there",
     disable_help_subcommand = true,
     arg_required_else_help = false
@@ -39,6 +42,9 @@ pub enum Command {
     /// Measure how fast the disk under PATH takes data, and what each number survives
     #[command(long_about = bench::LONG_ABOUT, after_help = bench::EXAMPLES)]
     Bench(BenchArgs),
+    /// Run fio job files, and say what each write survives
+    #[command(long_about = run::LONG_ABOUT, after_help = run::EXAMPLES)]
+    Run(RunArgs),
     /// List and remove what killed runs left under PATH
     #[command(long_about = CLEAN_LONG_ABOUT, after_help = CLEAN_EXAMPLES)]
     Clean(CleanArgs),

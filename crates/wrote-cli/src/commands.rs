@@ -3,6 +3,7 @@
 mod bench;
 mod clean;
 mod manual;
+mod run;
 
 use crate::args::{Cli, Command};
 use crate::output;
@@ -10,7 +11,7 @@ use crate::signals::Signals;
 use std::io::Write as _;
 use wrote_bench::{Error, Stop};
 
-/// Runs the subcommand. `stop` ends a benchmark early; `command` is the command line as it was
+/// Runs the subcommand. `stop` ends a measurement early; `command` is the command line as it was
 /// given, for the result.
 ///
 /// # Errors
@@ -19,6 +20,7 @@ use wrote_bench::{Error, Stop};
 pub fn run(cli: Cli, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     match cli.command {
         Command::Bench(arguments) => bench::run(&arguments, stop, command),
+        Command::Run(arguments) => run::run(&arguments, stop, command),
         Command::Clean(arguments) => clean::run(&arguments),
         Command::Completions(arguments) => {
             let mut script = Vec::new();

@@ -13,8 +13,11 @@ pub use table::Table;
 use crate::args::Format;
 use crate::terminal::Screen;
 use std::io::{self, Write};
-use wrote_bench::result::{Document, Row, Scenario};
+use wrote_bench::result::{Direction, Document, Row, Scenario};
 use wrote_bench::{stats, units};
+
+/// Operations up to this size are counted: what matters of them is how many there are a second.
+const COUNTED_BYTES_MAX: u64 = 64 << 10;
 
 /// A way of writing a result.
 pub trait Export {
@@ -34,6 +37,19 @@ pub fn exporter(format: Format, screen: Screen) -> Box<dyn Export> {
         Format::Csv => Box::new(Csv),
         Format::Markdown => Box::new(Markdown),
     }
+}
+
+/// Writes fio's own document, pretty-printed as fio does.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_fio_json(
+    document: &wrote_bench::fio_json::Document,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, document)?;
+    writeln!(out)
 }
 
 /// The rows of one scenario that are compared with each other.
@@ -57,9 +73,48 @@ impl<'a> Group<'a> {
         groups
     }
 
-    /// Whether the writes are so small that one counts them: `small`, not `stream`.
+    /// Whether the operations are so small or so scattered that one counts them.
     fn is_counted(&self) -> bool {
-        self.workload != "stream"
+        self.rows.iter().any(|row| is_random(row) || bs_bytes(row) <= COUNTED_BYTES_MAX)
+    }
+
+    /// Whether what an operation costs says more than what a gigabyte costs.
+    fn costs_by_operation(&self) -> bool {
+        self.is_counted()
+            && self.rows.iter().any(|row| is_random(row) || row.direction == Direction::Read)
+    }
+
+    /// Whether the rows are known by their names, as jobs are; else the way says what they are.
+    fn has_names(&self) -> bool {
+        let is_of_workload = |row: &Row| {
+            row.name.split_once('/').is_some_and(|(workload, _)| workload == self.workload)
+        };
+        !self.rows.iter().all(|row| is_of_workload(row))
+    }
+
+    /// What tells the rows apart: the title over it, and the text of each row.
+    fn label(&self) -> (&'static str, fn(&Row) -> &str) {
+        if self.has_names() { ("JOB", |row| &row.name) } else { ("WAY", |row| &row.way) }
+    }
+
+    /// What is counted, as a title.
+    fn counted(&self) -> &'static str {
+        match self.direction() {
+            Some(Direction::Write) => "WRITES/s",
+            Some(Direction::Read) => "READS/s",
+            None => "IOPS",
+        }
+    }
+
+    /// The direction of all rows, where they have the same.
+    fn direction(&self) -> Option<Direction> {
+        self.common(|row| row.direction)
+    }
+
+    /// What all rows have, where it is the same.
+    fn common<T: PartialEq>(&self, of: impl Fn(&Row) -> T) -> Option<T> {
+        let first = of(self.rows[0]);
+        self.rows.iter().all(|row| of(row) == first).then_some(first)
     }
 
     /// The throughput of the fastest row, in bytes per second.
@@ -67,22 +122,36 @@ impl<'a> Group<'a> {
         self.rows.iter().map(|row| row.throughput_bytes_per_s.median).fold(0.0, f64::max)
     }
 
-    /// What was written, and how often: `512 KiB writes, 1.07 GB a run, 3 runs`. Says what the
-    /// first row did; all rows of a group are asked for the same.
+    /// What was done, and how often: `512 KiB writes, 1.07 GB a run, 3 runs`. Says what all rows
+    /// have in common.
     fn summary(&self) -> String {
         let row = self.rows[0];
         let runs = self.rows.iter().map(|row| row.runs.len()).max().unwrap_or(0);
-        let mut parts =
-            vec![format!("{} writes", units::block_size(row.settings.effective.bs_bytes))];
-        if !self.is_counted() {
+        let mut parts = vec![self.operations()];
+        if !self.is_counted() && self.common(|row| row.settings.asked.size_bytes).is_some() {
             parts.push(format!("{} a run", units::bytes(row.bytes_per_run)));
         }
         parts.push(if runs == 1 { "1 run".into() } else { format!("{runs} runs of each") });
-        let jobs = row.settings.effective.numjobs;
-        if jobs > 1 {
+        let jobs = self.common(|row| row.settings.effective.numjobs);
+        if let Some(jobs) = jobs.filter(|jobs| *jobs > 1) {
             parts.push(format!("{jobs} jobs"));
         }
         parts.join(", ")
+    }
+
+    /// `4 KiB random reads`.
+    fn operations(&self) -> String {
+        let size = match self.common(bs_bytes) {
+            Some(bs_bytes) => units::block_size(bs_bytes) + " ",
+            None => String::new(),
+        };
+        let random = if self.rows.iter().all(|row| is_random(row)) { "random " } else { "" };
+        let operations = match self.direction() {
+            Some(Direction::Write) => "writes",
+            Some(Direction::Read) => "reads",
+            None => "reads and writes",
+        };
+        format!("{size}{random}{operations}")
     }
 }
 
@@ -101,8 +170,37 @@ fn plus_minus(row: &Row) -> String {
     }
 }
 
-/// Writes per second: the median over the runs, with three significant digits and thousands apart.
-fn writes_per_s(row: &Row) -> String {
+fn bs_bytes(row: &Row) -> u64 {
+    row.settings.effective.bs_bytes
+}
+
+fn is_random(row: &Row) -> bool {
+    row.settings.effective.rw.starts_with("rand")
+}
+
+/// The block size, or the sizes: `4 KiB`, `4 KiB..64 KiB`.
+fn block_sizes(row: &Row) -> String {
+    let split = row.settings.effective.bssplit.iter().flatten();
+    match split.map(|share| share.bytes).min().filter(|least| *least < bs_bytes(row)) {
+        Some(least) => {
+            format!("{}..{}", units::block_size(least), units::block_size(bs_bytes(row)))
+        }
+        None => units::block_size(bs_bytes(row)),
+    }
+}
+
+/// What a write survives; empty of reads.
+fn survives(row: &Row) -> &str {
+    row.survives.as_deref().unwrap_or_default()
+}
+
+/// CPU time of one operation: `1.85 us`.
+fn cpu_per_operation(row: &Row) -> String {
+    units::nanoseconds((row.cpu_s_per_operation() * 1e9).round() as u64)
+}
+
+/// Operations per second: the median over the runs, with three significant digits and thousands apart.
+fn operations_per_s(row: &Row) -> String {
     let iops: Vec<f64> = row.runs.iter().map(|run| run.iops).collect();
     let iops = stats::median(&iops);
     match iops {

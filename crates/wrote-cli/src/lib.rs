@@ -6,7 +6,7 @@
 //! | [`commands`] | what each subcommand does |
 //! | [`export`] | a result as text: table, JSON, CSV, Markdown |
 //! | [`output`] | where text goes: standard output, or a file that is whole or not there |
-//! | [`progress`] | what is said while a benchmark runs |
+//! | [`progress`] | what is said while something runs |
 //! | [`signals`] | SIGINT, SIGTERM and SIGHUP end a run early and cleanly |
 //! | [`terminal`] | what the screen can show: its width, colour, characters |
 
@@ -17,6 +17,9 @@ pub mod commands;
 pub mod export;
 pub mod output;
 pub mod progress;
+#[cfg(test)]
+#[path = "../../wrote-bench/tests/sample/mod.rs"]
+mod sample;
 pub mod signals;
 pub mod terminal;
 

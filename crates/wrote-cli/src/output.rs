@@ -1,5 +1,6 @@
 //! Where text goes: standard output, or a file that is whole or not there.
 
+use crate::terminal::Screen;
 use rustix::fs::{Access, access};
 use std::fs::Permissions;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -23,6 +24,22 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
         }
         Err(error) => Err(Error::Failed(format!("standard output: {error}"))),
         Ok(()) => Ok(()),
+    }
+}
+
+/// Writes a result to the file, or to standard output where there is none. `write` is told where the
+/// text will be read.
+///
+/// # Errors
+///
+/// Those of [`ResultFile::write`] and [`to_stdout`].
+pub fn deliver(
+    file: Option<ResultFile>,
+    write: impl FnOnce(Screen, &mut dyn Write) -> io::Result<()>,
+) -> Result<(), Error> {
+    match file {
+        Some(file) => file.write(|out| write(Screen::of_file(), out)),
+        None => to_stdout(|out| write(Screen::of_stdout(), out)),
     }
 }
 

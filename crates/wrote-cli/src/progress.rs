@@ -1,4 +1,8 @@
-//! What is said while a benchmark runs: one line before, a bar on a terminal, and notes.
+//! What is said while something runs: one line before, a bar on a terminal, and notes.
+
+mod jobs;
+
+pub use jobs::JobReporter;
 
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
@@ -17,19 +21,43 @@ const TICK: Duration = Duration::from_secs(1);
 /// draw one.
 #[derive(Debug)]
 pub struct Reporter {
-    bar: Option<ProgressBar>,
-    /// When the run is expected to end.
-    end: Arc<Mutex<Option<Instant>>>,
+    bar: Bar,
 }
 
 impl Reporter {
     /// A reporter that draws on standard error if that is a terminal and `TERM` is not `dumb`.
     pub fn new() -> Reporter {
+        Reporter { bar: Bar::new() }
+    }
+}
+
+/// A bar on standard error, where that is a terminal that can draw one, and lines above it.
+#[derive(Debug)]
+struct Bar {
+    bar: Option<ProgressBar>,
+    /// When what is under way is expected to end.
+    end: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Bar {
+    fn new() -> Bar {
         let end = Arc::new(Mutex::new(None));
         let draws = stderr().is_terminal() && !terminal::is_dumb();
         let bar =
-            draws.then(|| ProgressBar::new(0).with_style(style(end.clone(), terminal::is_utf8())));
-        Reporter { bar, end }
+            draws.then(|| ProgressBar::new(1).with_style(style(end.clone(), terminal::is_utf8())));
+        Bar { bar, end }
+    }
+
+    /// Shows how far it is, and how long the rest will take where that is known.
+    fn show(&self, position: u64, length: u64, left: Option<Duration>, message: &str) {
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) =
+            left.and_then(|left| Instant::now().checked_add(left));
+        if let Some(bar) = &self.bar {
+            bar.set_length(length);
+            bar.set_position(position);
+            bar.set_message(message.to_owned());
+            bar.enable_steady_tick(TICK);
+        }
     }
 
     /// Says one line, above the bar where there is one.
@@ -49,7 +77,7 @@ impl Default for Reporter {
     }
 }
 
-impl Drop for Reporter {
+impl Drop for Bar {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -61,22 +89,16 @@ impl Drop for Reporter {
 
 impl Observer for Reporter {
     fn announce(&mut self, announcement: &Announcement) {
-        self.say(&announced(announcement));
+        self.bar.say(&announced(announcement));
     }
 
     fn progress(&mut self, progress: &Progress) {
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) =
-            Instant::now().checked_add(progress.left);
-        if let Some(bar) = &self.bar {
-            bar.set_length(progress.runs.into());
-            bar.set_position(progress.runs_done.into());
-            bar.set_message(measuring(progress));
-            bar.enable_steady_tick(TICK);
-        }
+        let (done, runs) = (progress.runs_done.into(), progress.runs.into());
+        self.bar.show(done, runs, Some(progress.left), &measuring(progress));
     }
 
     fn note(&mut self, text: &str) {
-        self.say(&format!("wrote: note: {text}"));
+        self.bar.say(&format!("wrote: note: {text}"));
     }
 }
 

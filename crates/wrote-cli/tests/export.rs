@@ -3,13 +3,17 @@
 //! `WROTE_UPDATE_GOLDEN=1 cargo test -p wrote-cli --test export` writes those texts anew: read the
 //! difference before you commit it.
 
+#[path = "../../wrote-bench/tests/sample/mod.rs"]
+mod reports;
 mod sample;
 
 use std::path::Path;
 use unicode_width::UnicodeWidthStr;
-use wrote_bench::result::Document;
+use wrote_bench::fio_json;
+use wrote_bench::report::JobFile;
+use wrote_bench::result::{Direction, Document, Row};
 use wrote_cli::args::Format;
-use wrote_cli::export::exporter;
+use wrote_cli::export::{exporter, write_fio_json};
 use wrote_cli::terminal::Screen;
 
 const PLAIN: Screen = Screen { width: 80, colour: false, unicode: true };
@@ -22,6 +26,17 @@ fn exported(document: &Document, format: Format, screen: Screen) -> String {
 
 fn table(screen: Screen) -> String {
     exported(&sample::document(), Format::Table, screen)
+}
+
+/// What three made-up jobs did, on the sample's machine.
+fn jobs() -> Document {
+    let groups = reports::groups();
+    let file = JobFile { name: "demo.fio", groups: &groups };
+    let mut document =
+        wrote_bench::report::document(&[file], &reports::before(), &reports::about());
+    document.host = sample::document().host;
+    document.findings.retain(|finding| finding.id != "debug-build");
+    document
 }
 
 fn assert_golden(name: &str, text: &str) {
@@ -56,6 +71,51 @@ fn markdown_is_the_golden_one() {
 #[test]
 fn csv_is_the_golden_one() {
     assert_golden("result.csv", &exported(&sample::document(), Format::Csv, PLAIN));
+}
+
+#[test]
+fn tables_of_jobs_are_the_golden_ones() {
+    let table = |width| exported(&jobs(), Format::Table, Screen { width, ..PLAIN });
+    assert_golden("jobs-80.txt", &table(80));
+    assert_golden("jobs-140.txt", &table(140));
+}
+
+#[test]
+fn markdown_and_csv_of_jobs_are_the_golden_ones() {
+    assert_golden("jobs.md", &exported(&jobs(), Format::Markdown, PLAIN));
+    assert_golden("jobs.csv", &exported(&jobs(), Format::Csv, PLAIN));
+}
+
+#[test]
+fn fios_json_of_jobs_is_the_golden_one() {
+    let ended_at = "2026-03-21T09:30:02Z".parse().expect("a time");
+    let before = reports::before();
+    let about = fio_json::About { ended_at, global: &[], device: before.device() };
+    let mut text = Vec::new();
+    let document = fio_json::document(&reports::groups(), &about);
+    write_fio_json(&document, &mut text).expect("memory takes everything");
+    let text = String::from_utf8(text).expect("JSON is UTF-8");
+    // The version is that of the build.
+    assert_golden("jobs-fio.json", &text.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
+}
+
+#[test]
+fn no_line_of_jobs_is_wider_than_the_screen() {
+    for width in 72..=200 {
+        for line in exported(&jobs(), Format::Table, Screen { width, ..PLAIN }).lines() {
+            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+        }
+    }
+}
+
+#[test]
+fn a_table_of_reads_alone_says_nothing_of_surviving() {
+    let mut document = jobs();
+    let is_read = |row: &Row| row.direction == Direction::Read;
+    document.scenarios[0].rows.retain(is_read);
+    let text = exported(&document, Format::Table, Screen { width: 140, ..PLAIN });
+    assert!(!text.contains("SURVIVES"), "{text}");
+    assert!(text.contains("random reads") && text.contains("READS/s"), "{text}");
 }
 
 #[test]

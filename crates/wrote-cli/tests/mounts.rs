@@ -10,7 +10,7 @@ use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
 use std::fs::File;
 use std::path::Path;
-use support::{Running, bench, findings, finish, names, row, strength};
+use support::{Running, bench, findings, finish, names, row, strength, survived};
 use wrote_bench::result::Document;
 use wrote_bench::units::parse_size;
 
@@ -38,7 +38,7 @@ fn measured(mounted: &Mounted) -> Document {
 }
 
 fn survives<'a>(document: &'a Document, name: &str) -> &'a str {
-    &row(document, name).survives
+    survived(row(document, name))
 }
 
 /// Gives blocks to a file of the test's own until the file system has none left but `free_bytes`.
@@ -114,7 +114,7 @@ fn a_file_system_in_memory_works_and_survives_no_more_than_the_process() {
     assert!(found.contains(&"no-block-device"), "{found:?}");
     assert!(document.target.device.is_none() && document.target.no_device_because.is_some());
     for row in &document.scenarios[0].rows {
-        assert_eq!(row.survives, "process-crash", "{row:?}");
+        assert_eq!(survived(row), "process-crash", "{row:?}");
         assert!(row.runs.iter().all(|run| run.device_written_bytes.is_none()), "{row:?}");
     }
 }
@@ -161,7 +161,7 @@ fn no_flush_survives_a_power_loss_where_barriers_are_off() {
     let Some(mounted) = or_skip(test, mounted) else { return };
     let document = measured(&mounted);
     for row in &document.scenarios[0].rows {
-        assert!(strength(&row.survives) <= strength("os-crash"), "{row:?}");
+        assert!(strength(survived(row)) <= strength("os-crash"), "{row:?}");
     }
     assert_eq!(survives(&document, "small/o_dsync-each"), "os-crash");
     assert_eq!(survives(&document, "small/direct-o_dsync-each-overwrite"), "os-crash");

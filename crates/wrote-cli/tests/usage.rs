@@ -82,7 +82,7 @@ fn an_unknown_subcommand_is_answered_with_the_near_one() {
 #[test]
 fn nothing_to_do_is_answered_with_what_there_is_to_do() {
     let line = refusal(&[]);
-    for subcommand in ["bench", "clean", "completions", "man"] {
+    for subcommand in ["bench", "run", "clean", "completions", "man"] {
         assert!(line.contains(subcommand), "{line}");
     }
 }
@@ -91,6 +91,7 @@ fn nothing_to_do_is_answered_with_what_there_is_to_do() {
 fn a_value_that_is_missing_or_unknown_is_refused() {
     assert!(refusal(&["bench", "--size"]).contains("--size"));
     assert!(refusal(&["bench", "--format", "yaml"]).contains("markdown"));
+    assert!(refusal(&["run", "a.fio", "--format", "yaml"]).contains("fio-json"));
     assert!(refusal(&["completions"]).contains("<SHELL>"));
     assert!(refusal(&["completions", "tcsh"]).contains("fish"));
     assert!(refusal(&["bench", "one", "two"]).contains("'two'"));
@@ -130,6 +131,28 @@ fn force_without_output_is_refused() {
 }
 
 #[test]
+fn a_job_file_that_is_missing_or_no_text_is_refused_and_named() {
+    assert!(refusal(&["run"]).contains("<JOB>"));
+    let line = refusal(&["run", "/no/such/folder/seed.fio"]);
+    assert_eq!(line, "wrote: seed.fio: No such file or directory (os error 2)");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(file.path(), [0xff, 0xfe]).expect("a file");
+    let line = refusal(&["run", file.path().to_str().expect("a path in UTF-8")]);
+    assert!(line.ends_with("is not text: it has bytes that are not UTF-8"), "{line}");
+}
+
+#[test]
+fn the_result_of_jobs_is_refused_a_file_that_is_there() {
+    // W7
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let path = file.path().to_str().expect("a path in UTF-8");
+    let line = refusal(&["run", "seed.fio", "-o", path]);
+    assert!(line.contains(path) && line.contains("--force"), "{line}");
+    assert!(refusal(&["run", "seed.fio", "--check", "-o", path]).contains("--check"));
+    assert!(refusal(&["run", "seed.fio", "--force"]).contains("--output"));
+}
+
+#[test]
 fn cleaning_what_is_no_folder_is_refused() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     refusal(&["clean", file.path().to_str().expect("a path in UTF-8")]);
@@ -163,6 +186,10 @@ fn help_is_an_answer_with_examples() {
     assert!(answer(&["--help"]).contains("Examples:"));
     let help = answer(&["bench", "--help"]);
     for said in ["Examples:", "--iodepth", "[default: table]", "or to a file with --output"] {
+        assert!(help.contains(said), "{said:?} is not in\n{help}");
+    }
+    let help = answer(&["run", "--help"]);
+    for said in ["Examples:", "--read-unwritten", "fio-plot", "wrote run -"] {
         assert!(help.contains(said), "{said:?} is not in\n{help}");
     }
     assert!(answer(&["--version"]).starts_with(concat!("wrote ", env!("CARGO_PKG_VERSION"))));
@@ -208,7 +235,9 @@ fn the_manual_page_has_every_flag_and_subcommand() {
     for flag in long_flags() {
         assert!(page.contains(&format!("--{flag}")), "{flag} is not in\n{page}");
     }
-    for section in ["WROTE BENCH", "WROTE CLEAN", "WROTE COMPLETIONS", "EXIT STATUS", "EXAMPLES"] {
+    for section in
+        ["WROTE BENCH", "WROTE RUN", "WROTE CLEAN", "WROTE COMPLETIONS", "EXIT STATUS", "EXAMPLES"]
+    {
         let is_there = |line: &str| line.starts_with(".SH ") && line.contains(section);
         assert!(page.lines().any(is_there), "{section} is not in\n{page}");
     }

@@ -30,7 +30,8 @@ pub struct Target {
     /// Where the file system that holds the path is mounted.
     pub mount_point: PathBuf,
     /// The file system's type, as the kernel names it: `ext4`, `xfs`, `btrfs`, `tmpfs`, `overlay`,
-    /// `fuse.NAME`; `unknown` where the mount cannot be seen from here (a chroot).
+    /// `fuse.NAME`; `unknown` where the mount cannot be seen from here (a chroot); `none` of a block
+    /// device itself.
     pub filesystem: String,
     /// The options of the mount and of the file system, each once. `rw` is left out where either of
     /// the two is read-only.
@@ -51,13 +52,14 @@ pub struct Target {
 
 impl Target {
     /// Whether the file system is known to write a block that was written before in its old place,
-    /// by a direct write that changes nothing but data: ext2, ext3, ext4 and XFS.
+    /// by a direct write that changes nothing but data: ext2, ext3, ext4 and XFS, and a block
+    /// device without one.
     ///
     /// Not ext4 with `data=journal`, which passes every write through its journal, and not what
     /// copies on write (Btrfs, ZFS, bcachefs). A file of XFS that shares blocks (a reflink) is
     /// copied on write too; this speaks of files that share none.
     pub fn writes_in_place(&self) -> bool {
-        matches!(self.filesystem.as_str(), "ext2" | "ext3" | "ext4" | "xfs")
+        matches!(self.filesystem.as_str(), "ext2" | "ext3" | "ext4" | "xfs" | "none")
             && !self.mounted_with("data=journal")
     }
 
@@ -145,13 +147,19 @@ impl BlockDevice {
 const PROC: &str = "/proc";
 const SYS: &str = "/sys";
 
-/// Finds out what lies under `path`, an existing folder or file.
+/// Finds out what lies under `path`, an existing folder or file. A block device is described by
+/// itself, with the file system `none`.
 ///
 /// Fails with the kernel's words where the path cannot be resolved, and where
 /// `/proc/self/mountinfo` cannot be read.
 pub fn examine(path: &Path) -> Result<Target, Error> {
     let error = |error: &io::Error| Error::file(path, Action::Examine, None, error);
     let path = std::fs::canonicalize(path).map_err(|e| error(&e))?;
+    let metadata = path.metadata().map_err(|e| error(&e))?;
+    if metadata.file_type().is_block_device() {
+        let number = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
+        return Ok(bare(path, number, Path::new(SYS)));
+    }
     let place = Place::of(&path).map_err(|e| error(&e))?;
     let space = rustix::fs::statvfs(&path).map_err(|e| error(&e.into()))?;
     let mounts = mounts::read(Path::new(PROC))?;
@@ -173,15 +181,25 @@ pub fn examine(path: &Path) -> Result<Target, Error> {
 /// The block device that `path` itself is, or that the file at `path` lies on; `None` where there is
 /// none, or more than one.
 pub fn device_at(path: &Path) -> Option<BlockDevice> {
-    let metadata = std::fs::metadata(path).ok()?;
-    if metadata.file_type().is_block_device() {
-        let number = metadata.rdev();
-        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-        return Some(block::describe(Path::new(SYS), major, minor));
-    }
     match examine(path).ok()?.backing {
         Backing::Block(device) => Some(device),
         Backing::None { .. } => None,
+    }
+}
+
+/// A block device by itself: no file system, every block in its own place, and nothing free.
+fn bare(path: PathBuf, (major, minor): (u32, u32), sys: &Path) -> Target {
+    let device = block::describe(sys, major, minor);
+    Target {
+        mount_point: path.clone(),
+        path,
+        filesystem: "none".into(),
+        mount_options: Vec::new(),
+        capacity_bytes: device.capacity_bytes,
+        free_bytes: 0,
+        read_only: false,
+        in_memory: block::is_memory(sys, &device),
+        backing: Backing::Block(device),
     }
 }
 

@@ -57,6 +57,26 @@ fn bytes_that_the_device_never_saw_are_called_ram() {
 }
 
 #[test]
+fn reads_that_the_device_never_saw_are_called_ram_and_those_that_it_saw_are_not() {
+    // M7
+    let target = target();
+    let read = |device_bytes| Row {
+        direction: Direction::Read,
+        survives: None,
+        ..with_device_bytes(cached(), 0, device_bytes)
+    };
+    let rows = [read(100_000_000)];
+    let finding = found(&evidence(&target, &rows), "ram-not-disk").unwrap();
+    assert!(
+        finding.text.starts_with("stream/cached: 2.70 GB of 3.00 GB were never read from the"),
+        "{}",
+        finding.text
+    );
+    assert_eq!(finding.evidence["device_read_bytes"], json!(300_000_000));
+    assert!(found(&evidence(&target, &[read(1_000_000_000)]), "ram-not-disk").is_none());
+}
+
+#[test]
 fn without_counters_nothing_is_called_ram() {
     let mut target = target();
     let rows = [with_device_bytes(cached(), 0, 0)];

@@ -8,11 +8,8 @@ use crate::spec::JobSpec;
 use crate::usage::Usage;
 use crate::worker::Progress;
 use crate::{Error, Stop, gates, run};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-use wrote::device::{Backing, BlockDevice};
 
 /// Runs the jobs of a group.
 pub(crate) fn run_group(
@@ -27,7 +24,7 @@ pub(crate) fn run_group(
     let jobs: Vec<JobSpec> = specs.iter().map(|spec| (*spec).clone()).collect();
     watcher.group(specs[0].group, &jobs, files.laid_out_bytes()?);
     let ready = files.make_ready(made, stop)?;
-    let device = specs[0].files.first().and_then(|path| device_below(path));
+    let device = specs[0].files.first().and_then(|path| wrote::device::device_at(path));
     // What each is to move: how far it is follows from that.
     let totals = specs
         .iter()
@@ -76,36 +73,6 @@ fn fraction(spec: &JobSpec, total: Option<u64>, moved: [u64; 2], elapsed: Durati
     });
     let by_bytes = total.map_or(0.0, |total| (moved[0] + moved[1]) as f64 / total.max(1) as f64);
     by_time.max(by_bytes).min(1.0)
-}
-
-/// The block device that a file lies on, or that it is.
-fn device_below(path: &Path) -> Option<BlockDevice> {
-    let metadata = std::fs::metadata(path).ok()?;
-    let target = wrote::device::examine(path).ok()?;
-    if metadata.file_type().is_block_device() {
-        let number = metadata.rdev();
-        // Only its number is asked for; the rest is that of a device of which nothing is known.
-        return Some(BlockDevice {
-            name: path.display().to_string(),
-            major: rustix::fs::major(number),
-            minor: rustix::fs::minor(number),
-            disks: Vec::new(),
-            model: None,
-            capacity_bytes: 0,
-            rotational: false,
-            scheduler: String::new(),
-            logical_block_bytes: 512,
-            physical_block_bytes: 512,
-            write_cache: String::new(),
-            fua: false,
-            io_poll: false,
-            nr_requests: 0,
-        });
-    }
-    match target.backing {
-        Backing::Block(device) => Some(device),
-        Backing::None { .. } => None,
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use crate::args::BenchArgs;
 use crate::export::exporter;
 use crate::output::{self, ResultFile};
 use crate::progress::Reporter;
-use crate::terminal::Screen;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use wrote_bench::result::Document;
@@ -27,16 +26,7 @@ pub(super) fn run(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> R
     let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
     let document = measure(arguments, stop, command)?;
     stop.check()?;
-    match file {
-        Some(file) => {
-            let exporter = exporter(arguments.format, Screen::of_file());
-            file.write(|out| exporter.export(&document, out))
-        }
-        None => {
-            let exporter = exporter(arguments.format, Screen::of_stdout());
-            output::to_stdout(|out| exporter.export(&document, out))
-        }
-    }
+    output::deliver(file, |screen, out| exporter(arguments.format, screen).export(&document, out))
 }
 
 /// The bar is gone from the screen when this returns.

@@ -2,7 +2,7 @@
 
 use super::Export;
 use std::io::{self, Write};
-use wrote_bench::result::{Document, Row, Run, Scenario};
+use wrote_bench::result::{Direction, Document, Row, Run, Scenario};
 
 /// Comma-separated values as in RFC 4180, but with line feeds alone: a line of names, then a line
 /// for each run. What does not apply is empty. The names that begin with `row_` are figures of the
@@ -42,7 +42,7 @@ fn fields(scenario: &Scenario, row: &Row, number: usize, run: &Run) -> Vec<Field
         ("row", row.name.clone()),
         ("workload", row.workload.clone()),
         ("way", row.way.clone()),
-        ("survives", row.survives.clone()),
+        ("survives", row.survives.clone().unwrap_or_default()),
         ("run", number.to_string()),
     ];
     head.into_iter()
@@ -69,9 +69,15 @@ fn run_fields(run: &Run) -> [Field; 11] {
     ]
 }
 
-fn settings_fields(row: &Row) -> [Field; 6] {
+fn settings_fields(row: &Row) -> [Field; 8] {
     let settings = &row.settings.effective;
+    let direction = match row.direction {
+        Direction::Read => "read",
+        Direction::Write => "write",
+    };
     [
+        ("row_direction", direction.into()),
+        ("row_rw", settings.rw.clone()),
         ("row_ioengine", settings.ioengine.clone()),
         ("row_bs_bytes", settings.bs_bytes.to_string()),
         ("row_numjobs", settings.numjobs.to_string()),

@@ -1,6 +1,9 @@
 //! Tables and lists, to paste in an issue.
 
-use super::{Export, Group, cpu_s_per_gb, plus_minus, writes_per_s};
+use super::{
+    Export, Group, block_sizes, cpu_per_operation, cpu_s_per_gb, operations_per_s, plus_minus,
+    survives,
+};
 use std::io::{self, Write};
 use wrote_bench::result::{Advice, Document, Finding, Row, Severity};
 use wrote_bench::units;
@@ -11,7 +14,7 @@ pub struct Markdown;
 
 impl Export for Markdown {
     fn export(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "## wrote bench {}", inline(&document.target.path))?;
+        writeln!(out, "## {}", inline(&title(document)))?;
         writeln!(out)?;
         for (name, facts) in super::table::facts(document) {
             writeln!(out, "- **{name}**: {}", inline(&facts.join(", ")))?;
@@ -30,33 +33,66 @@ impl Export for Markdown {
     }
 }
 
-fn write_group(group: &Group, out: &mut dyn Write) -> io::Result<()> {
-    let mut names = vec!["way", "throughput", "±95 %"];
-    if group.is_counted() {
-        names.push("writes/s");
+/// `wrote bench /mnt/data`, `wrote run seed.fio`.
+fn title(document: &Document) -> String {
+    if document.command.get(1).is_some_and(|verb| verb == "run") {
+        let files = document.scenarios.iter().map(|scenario| scenario.name.as_str());
+        return format!("wrote run {}", files.collect::<Vec<_>>().join(" "));
     }
-    names.extend(["P50", "P99", "P99.9", "max", "CPU s/GB", "survives"]);
+    format!("wrote bench {}", document.target.path)
+}
+
+/// The columns of a group: a name, and what each row has under it.
+type Column = (String, fn(&Row) -> String);
+
+/// These hold words, the rest figures.
+const WORDS: [&str; 4] = ["job", "way", "rw", "survives"];
+
+fn write_group(group: &Group, out: &mut dyn Write) -> io::Result<()> {
+    let mut columns = columns(group);
+    columns.retain(|(_, cell)| group.rows.iter().any(|row| !cell(row).is_empty()));
+    let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
     writeln!(out, "| {} |", names.join(" | "))?;
-    // The way and what it survives are words, the rest figures.
-    let rules =
-        names.iter().map(|name| if ["way", "survives"].contains(name) { "---" } else { "---:" });
+    let rules = names.iter().map(|name| if WORDS.contains(name) { "---" } else { "---:" });
     writeln!(out, "| {} |", rules.collect::<Vec<_>>().join(" | "))?;
     for row in &group.rows {
-        writeln!(out, "| {} |", cells(group, row).join(" | "))?;
+        let cells: Vec<String> = columns.iter().map(|(_, cell)| cell(row)).collect();
+        writeln!(out, "| {} |", cells.join(" | "))?;
     }
     Ok(())
 }
 
-fn cells(group: &Group, row: &Row) -> Vec<String> {
-    let mut cells =
-        vec![inline(&row.way), units::rate(row.throughput_bytes_per_s.median), plus_minus(row)];
-    if group.is_counted() {
-        cells.push(writes_per_s(row));
+fn columns(group: &Group) -> Vec<Column> {
+    let mut columns: Vec<Column> = Vec::new();
+    let mut add = |name: &str, cell: fn(&Row) -> String| columns.push((name.into(), cell));
+    if group.has_names() {
+        add("job", |row| inline(&row.name));
     }
-    let latency = &row.latency_ns;
-    cells.extend([latency.p50, latency.p99, latency.p99_9, latency.max].map(units::nanoseconds));
-    cells.extend([cpu_s_per_gb(row), inline(&row.survives)]);
-    cells
+    add("way", |row| inline(&row.way));
+    if group.common(|row| row.settings.effective.rw.clone()).is_none() {
+        add("rw", |row| inline(&row.settings.effective.rw));
+    }
+    if group.common(block_sizes).is_none() {
+        add("bs", block_sizes);
+    }
+    add("throughput", |row| units::rate(row.throughput_bytes_per_s.median));
+    add("±95 %", plus_minus);
+    if group.is_counted() {
+        let counted = group.counted();
+        let lower = counted.to_ascii_lowercase();
+        add(if counted == "IOPS" { counted } else { &lower }, operations_per_s);
+    }
+    add("P50", |row| units::nanoseconds(row.latency_ns.p50));
+    add("P99", |row| units::nanoseconds(row.latency_ns.p99));
+    add("P99.9", |row| units::nanoseconds(row.latency_ns.p99_9));
+    add("max", |row| units::nanoseconds(row.latency_ns.max));
+    if group.costs_by_operation() {
+        add("CPU/op", cpu_per_operation);
+    } else {
+        add("CPU s/GB", cpu_s_per_gb);
+    }
+    add("survives", |row| inline(survives(row)));
+    columns
 }
 
 fn write_findings(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {

@@ -106,8 +106,10 @@ impl Table {
             text::plain(&document.wrote.version),
             commit.unwrap_or_default(),
         );
+        let mut rows = document.scenarios.iter().flat_map(|scenario| &scenario.rows);
+        let legend = rows.any(|row| row.survives.is_some()).then_some(legend);
         writeln!(out)?;
-        for paragraph in [legend, &made] {
+        for paragraph in legend.into_iter().chain([made.as_str()]) {
             for line in self.text().wrapped(paragraph, 0).lines() {
                 writeln!(out, "{}", self.paint.paint(Tone::Faint, line))?;
             }

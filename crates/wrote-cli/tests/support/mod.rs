@@ -198,6 +198,11 @@ pub fn findings(document: &Document) -> Vec<&str> {
     document.findings.iter().map(|finding| finding.id.as_str()).collect()
 }
 
+/// What a row of writes survives.
+pub fn survived(row: &Row) -> &str {
+    row.survives.as_deref().unwrap_or_else(|| panic!("{row:?}"))
+}
+
 /// How much a word of `survives` promises: 0 for `nothing`, 3 for `power-loss`.
 pub fn strength(survives: &str) -> usize {
     let words = ["nothing", "process-crash", "os-crash", "power-loss"];

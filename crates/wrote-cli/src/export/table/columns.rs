@@ -2,7 +2,10 @@
 
 use super::paint::{Paint, Tone};
 use super::text::plain;
-use crate::export::{Group, cpu_s_per_gb, fell_back, plus_minus, writes_per_s};
+use crate::export::{
+    Group, block_sizes, cpu_per_operation, cpu_s_per_gb, fell_back, operations_per_s, plus_minus,
+    survives,
+};
 use crate::terminal::Screen;
 use std::io::{self, Write};
 use textwrap::{Options, WordSplitter};
@@ -61,6 +64,8 @@ impl Column {
 /// A workload's table, laid out for a screen.
 pub(super) struct Columns<'a> {
     group: &'a Group<'a>,
+    /// Over the ways: `WAY`, or `JOB` where jobs are named instead.
+    title: &'static str,
     /// The ways, broken into lines.
     ways: Vec<Vec<String>>,
     way_width: usize,
@@ -71,8 +76,10 @@ pub(super) struct Columns<'a> {
 impl<'a> Columns<'a> {
     /// Chooses the columns that `screen` has room for.
     pub(super) fn of(group: &'a Group<'a>, screen: Screen) -> Columns<'a> {
-        let ways: Vec<String> = group.rows.iter().map(|row| way(row)).collect();
-        let way_width_whole = ways.iter().map(|way| way.width()).max().unwrap_or(0);
+        let (title, label) = group.label();
+        let ways: Vec<String> = group.rows.iter().map(|row| marked(label(row), row)).collect();
+        let way_width_whole =
+            ways.iter().map(|way| way.width()).max().unwrap_or(0).max(title.width());
         let mut columns = columns(group);
         if !screen.unicode {
             columns.iter_mut().for_each(to_ascii);
@@ -84,7 +91,7 @@ impl<'a> Columns<'a> {
         let bar_width = left.saturating_sub(way_width).clamp(BAR_WIDTH_MIN, BAR_WIDTH_MAX);
         let options = Options::new(way_width).word_splitter(WordSplitter::NoHyphenation);
         let ways = ways.iter().map(|way| broken(way, &options)).collect();
-        Columns { group, ways, way_width, columns, bar_width }
+        Columns { group, title, ways, way_width, columns, bar_width }
     }
 
     /// Writes the titles and a line for each row, and a line about fallbacks where there are any.
@@ -96,7 +103,7 @@ impl<'a> Columns<'a> {
     ) -> io::Result<()> {
         let titles = self.columns.iter().map(|column| column.cell(column.title, column.width()));
         let titles = titles
-            .fold(format!("{:<1$}", "WAY", self.way_width), |line, title| line + GAP + &title);
+            .fold(format!("{:<1$}", self.title, self.way_width), |line, title| line + GAP + &title);
         writeln!(out, "{}", paint.paint(Tone::Faint, titles.trim_end()))?;
         for index in 0..self.group.rows.len() {
             writeln!(out, "{}", self.line(index, paint, screen).trim_end())?;
@@ -117,7 +124,7 @@ impl<'a> Columns<'a> {
         for column in &self.columns {
             let cell = column.cell(&column.cells[index], column.width());
             let tone = match column.title {
-                "SURVIVES" => Tone::of_survives(&row.survives),
+                "SURVIVES" => Tone::of_survives(survives(row)),
                 _ => Tone::Plain,
             };
             line = line + GAP + &paint.paint(tone, &cell);
@@ -135,26 +142,38 @@ fn columns(group: &Group) -> Vec<Column> {
         keep,
         cells: group.rows.iter().map(|row| cell(row)).collect(),
     };
-    let mut columns = vec![
-        figures("THROUGHPUT", Keep::Always, &|row| units::rate(row.throughput_bytes_per_s.median)),
-        figures("±95%", Keep::Always, &plus_minus),
-    ];
-    if group.is_counted() {
-        columns.push(figures("WRITES/s", Keep::If(1), &writes_per_s));
+    let words = |title, keep, cell: &dyn Fn(&Row) -> String| Column {
+        align: Align::Left,
+        ..figures(title, keep, cell)
+    };
+    let mut columns = Vec::new();
+    if group.common(|row| row.settings.effective.rw.clone()).is_none() {
+        columns.push(words("RW", Keep::If(2), &|row| plain(&row.settings.effective.rw)));
+    }
+    if group.common(block_sizes).is_none() {
+        columns.push(figures("BS", Keep::If(3), &block_sizes));
     }
     columns.extend([
-        figures("P50", Keep::If(2), &|row| units::nanoseconds(row.latency_ns.p50)),
-        figures("P99", Keep::Always, &|row| units::nanoseconds(row.latency_ns.p99)),
-        figures("P99.9", Keep::If(5), &|row| units::nanoseconds(row.latency_ns.p99_9)),
-        figures("MAX", Keep::If(4), &|row| units::nanoseconds(row.latency_ns.max)),
-        figures("CPU s/GB", Keep::If(3), &cpu_s_per_gb),
-        Column {
-            title: "SURVIVES",
-            align: Align::Left,
-            keep: Keep::Always,
-            cells: group.rows.iter().map(|row| plain(&row.survives)).collect(),
-        },
+        figures("THROUGHPUT", Keep::Always, &|row| units::rate(row.throughput_bytes_per_s.median)),
+        figures("±95%", Keep::Always, &plus_minus),
     ]);
+    if group.is_counted() {
+        columns.push(figures(group.counted(), Keep::If(1), &operations_per_s));
+    }
+    let (per_operation, per_gb) = if group.costs_by_operation() { (5, 8) } else { (8, 5) };
+    columns.extend([
+        figures("P50", Keep::If(4), &|row| units::nanoseconds(row.latency_ns.p50)),
+        figures("P99", Keep::Always, &|row| units::nanoseconds(row.latency_ns.p99)),
+        figures("P99.9", Keep::If(7), &|row| units::nanoseconds(row.latency_ns.p99_9)),
+        figures("MAX", Keep::If(6), &|row| units::nanoseconds(row.latency_ns.max)),
+        figures("CPU s/GB", Keep::If(per_gb), &cpu_s_per_gb),
+    ]);
+    if group.is_counted() {
+        columns.push(figures("CPU/op", Keep::If(per_operation), &cpu_per_operation));
+    }
+    columns.push(words("SURVIVES", Keep::Always, &|row| plain(survives(row))));
+    // The interval of single runs, and what reads survive.
+    columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
     columns
 }
 
@@ -174,9 +193,9 @@ fn taken(columns: &[Column]) -> usize {
     columns.iter().map(|column| column.width() + GAP.len()).sum::<usize>() + GAP.len()
 }
 
-/// The way, marked where it was not as asked.
-fn way(row: &Row) -> String {
-    format!("{}{}", plain(&row.way), if fell_back(row) { " *" } else { "" })
+/// The way or name, marked where it was not as asked.
+fn marked(label: &str, row: &Row) -> String {
+    format!("{}{}", plain(label), if fell_back(row) { " *" } else { "" })
 }
 
 fn broken(way: &str, options: &Options) -> Vec<String> {

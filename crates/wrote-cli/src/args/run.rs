@@ -1,0 +1,154 @@
+//! The arguments of `wrote run`.
+
+use super::Format;
+use clap::{Args, ValueEnum, ValueHint};
+use std::path::PathBuf;
+use wrote_bench::jobs::Permissions;
+
+/// The help at length.
+pub(super) const LONG_ABOUT: &str = "Run fio job files, and say what each write survives.\n\nThe keys in common use are \
+        understood; one that is not is an error that names its line. Groups of jobs (stonewall) run \
+        one after the other, and so do the files. What will be written and where is said before.\
+        \n\nFiles that exist are not written over without --overwrite. Files that the run made stay, \
+        as fio's do; when it is interrupted or fails they are removed.\n\n\
+        The result goes to standard output, or to a file with --output; progress and notes go to \
+        standard error.";
+
+/// The help's end.
+pub(super) const EXAMPLES: &str = "Examples:\n  \
+        wrote run seed.fio                              the file's jobs, as a table\n  \
+        wrote run seed.fio --check                      what would be done, and touch nothing\n  \
+        wrote run seed.fio --format fio-json -o o.json  what fio-plot and scripts for fio read\n  \
+        wrote run seed.fio --section randread           one job of the file\n  \
+        wrote run seed.fio --directory /mnt/data        its files on another disk\n  \
+        sed s/512k/1m/ seed.fio | wrote run -           a job file from standard input";
+
+/// The arguments of `wrote run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// fio job files, in turn; - is standard input
+    #[arg(value_name = "JOB", required = true, value_hint = ValueHint::FilePath)]
+    pub jobs: Vec<PathBuf>,
+
+    /// How the result is written
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = RunFormat::Table)]
+    pub format: RunFormat,
+
+    /// Write the result to FILE instead of standard output; FILE must not exist
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Replace the FILE of --output if it exists
+    #[arg(long, requires = "output")]
+    pub force: bool,
+
+    /// Write over files that exist
+    #[arg(long)]
+    pub overwrite: bool,
+
+    /// Read blocks that were never written, which no disk has to look for
+    #[arg(long)]
+    pub read_unwritten: bool,
+
+    /// Let jobs write to the same bytes at once
+    #[arg(long)]
+    pub allow_overlap: bool,
+
+    /// Run only the job of this name; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub section: Vec<String>,
+
+    /// The folder where relative file names lie [default: the current one]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub directory: Option<PathBuf>,
+
+    /// Say what would be done, and touch nothing
+    #[arg(long, conflicts_with = "output")]
+    pub check: bool,
+}
+
+/// How the result of jobs is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RunFormat {
+    /// For people: tables with bars, and findings
+    Table,
+    /// The whole result, `wrote.result/1`
+    Json,
+    /// One line for each job
+    Csv,
+    /// To paste in an issue
+    Markdown,
+    /// fio's own JSON, for scripts and plots that read it
+    FioJson,
+}
+
+impl RunFormat {
+    /// The format of our own result; `None` of fio's.
+    pub fn own(self) -> Option<Format> {
+        match self {
+            RunFormat::Table => Some(Format::Table),
+            RunFormat::Json => Some(Format::Json),
+            RunFormat::Csv => Some(Format::Csv),
+            RunFormat::Markdown => Some(Format::Markdown),
+            RunFormat::FioJson => None,
+        }
+    }
+}
+
+impl RunArgs {
+    /// What the jobs may do.
+    pub fn permissions(&self) -> Permissions {
+        Permissions {
+            overwrite: self.overwrite,
+            read_unwritten: self.read_unwritten,
+            overlap: self.allow_overlap,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cli, Command};
+    use super::*;
+    use clap::Parser;
+
+    fn arguments(line: &str) -> RunArgs {
+        let cli = Cli::try_parse_from(line.split(' ')).expect("a good command line");
+        let Command::Run(arguments) = cli.command else { panic!("not a run: {line}") };
+        arguments
+    }
+
+    #[test]
+    fn nothing_is_permitted_that_was_not_said() {
+        // W7
+        let arguments = arguments("wrote run a.fio b.fio");
+        assert_eq!(arguments.jobs, [PathBuf::from("a.fio"), PathBuf::from("b.fio")]);
+        assert_eq!(arguments.permissions(), Permissions::default());
+        assert_eq!(arguments.format, RunFormat::Table);
+    }
+
+    #[test]
+    fn each_permission_is_an_argument_of_its_own() {
+        let permissions = |line| arguments(line).permissions();
+        let none = Permissions::default();
+        assert_eq!(
+            permissions("wrote run a.fio --overwrite"),
+            Permissions { overwrite: true, ..none }
+        );
+        assert_eq!(
+            permissions("wrote run a.fio --read-unwritten"),
+            Permissions { read_unwritten: true, ..none }
+        );
+        assert_eq!(
+            permissions("wrote run a.fio --allow-overlap"),
+            Permissions { overlap: true, ..none }
+        );
+    }
+
+    #[test]
+    fn only_fios_format_is_not_our_own() {
+        for format in RunFormat::value_variants() {
+            assert_eq!(format.own().is_none(), *format == RunFormat::FioJson);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `wrote run`: fio's job files, run, and what they did written.
+
+mod load;
+mod plan;
+
+use crate::args::RunArgs;
+use crate::export::{exporter, write_fio_json};
+use crate::output::{self, ResultFile};
+use crate::progress::JobReporter;
+use load::JobFile;
+use std::time::Instant;
+use wrote_bench::jobs::{self, GroupReport};
+use wrote_bench::report::{self, About, Before};
+use wrote_bench::spec::JobSpec;
+use wrote_bench::{Error, Stop, fio_json};
+
+pub(super) fn run(arguments: &RunArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
+    // Before anything is measured: a minute's work must not end in "exists already".
+    let file = arguments.output.as_deref();
+    let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
+    let files = load::files(arguments)?;
+    let specs: Vec<JobSpec> = files.iter().flat_map(|file| file.jobs.clone()).collect();
+    if arguments.check {
+        tell_notes(&files, &mut JobReporter::new(&specs));
+        return output::to_stdout(|out| plan::write(&specs, out));
+    }
+    let done = measure(arguments, &files, &specs, stop, command)?;
+    stop.check()?;
+    match arguments.format.own() {
+        Some(format) => {
+            let document = done.own(&files);
+            output::deliver(file, |screen, out| exporter(format, screen).export(&document, out))
+        }
+        None => {
+            let document = done.fios(&files);
+            output::deliver(file, |_, out| write_fio_json(&document, out))
+        }
+    }
+}
+
+/// What was done, and what must be known to tell of it.
+struct Done {
+    groups: Vec<GroupReport>,
+    before: Before,
+    about: About,
+    ended_at: jiff::Timestamp,
+}
+
+/// The bar is gone from the screen when this returns.
+fn measure(
+    arguments: &RunArgs,
+    files: &[JobFile],
+    specs: &[JobSpec],
+    stop: &Stop,
+    command: Vec<String>,
+) -> Result<Done, Error> {
+    let (started_at, began) = (jiff::Timestamp::now(), Instant::now());
+    let before = Before::examine(specs, arguments.permissions())?;
+    let mut reporter = JobReporter::new(specs);
+    tell_notes(files, &mut reporter);
+    reporter.announce(plan::announced(specs));
+    let groups = jobs::run(specs, arguments.permissions(), stop, &mut reporter)?;
+    let about = About {
+        command,
+        commit: crate::commit(),
+        started_at,
+        elapsed: began.elapsed(),
+        read_unwritten: arguments.read_unwritten,
+    };
+    Ok(Done { groups, before, about, ended_at: jiff::Timestamp::now() })
+}
+
+fn tell_notes(files: &[JobFile], reporter: &mut JobReporter) {
+    for file in files {
+        file.notes.iter().for_each(|note| reporter.tell(&format!("{}: {note}", file.name)));
+    }
+}
+
+impl Done {
+    /// Our own result: a scenario for each file.
+    fn own(&self, files: &[JobFile]) -> wrote_bench::result::Document {
+        let mut left = &self.groups[..];
+        let scenarios = files.iter().map(|file| {
+            let (of_file, others) = left.split_at(file.groups().min(left.len()));
+            left = others;
+            report::JobFile { name: &file.name, groups: of_file }
+        });
+        let scenarios: Vec<report::JobFile> = scenarios.collect();
+        report::document(&scenarios, &self.before, &self.about)
+    }
+
+    /// fio's.
+    fn fios(&self, files: &[JobFile]) -> fio_json::Document {
+        let global: Vec<_> = files.iter().flat_map(|file| file.global.iter().cloned()).collect();
+        let about = fio_json::About {
+            ended_at: self.ended_at,
+            global: &global,
+            device: self.before.device(),
+        };
+        fio_json::document(&self.groups, &about)
+    }
+}
+
+/// A list of names, of which the first few are said.
+fn some_of<'a>(names: impl ExactSizeIterator<Item = &'a str>, most: usize) -> String {
+    let more = names.len().saturating_sub(most);
+    let mut told = names.take(most).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        told += &format!(" and {more} more");
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_names_the_first_are_said_and_the_rest_counted() {
+        let names = ["a", "b", "c", "d"];
+        assert_eq!(some_of(names.into_iter(), 4), "a, b, c, d");
+        assert_eq!(some_of(names.into_iter(), 2), "a, b and 2 more");
+    }
+}

@@ -1,0 +1,161 @@
+//! From the job files that were named to the jobs that are to run.
+
+use super::some_of;
+use crate::args::RunArgs;
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::Path;
+use wrote_bench::Error;
+use wrote_bench::spec::JobSpec;
+
+/// A job file that was understood.
+#[derive(Debug, Default)]
+pub(super) struct JobFile {
+    /// Its name, without its folder.
+    pub name: String,
+    /// The jobs that are to run. Their groups follow those of the file before.
+    pub jobs: Vec<JobSpec>,
+    /// What is done otherwise than the file says, each with its line: `line 7: ..`.
+    pub notes: Vec<String>,
+    /// The keys of `[global]`.
+    pub global: Vec<(String, String)>,
+}
+
+impl JobFile {
+    /// How many groups its jobs are in.
+    pub(super) fn groups(&self) -> usize {
+        self.jobs.iter().map(|job| job.group).collect::<BTreeSet<_>>().len()
+    }
+}
+
+/// Reads and parses all files, and keeps the jobs that were asked for.
+pub(super) fn files(arguments: &RunArgs) -> Result<Vec<JobFile>, Error> {
+    let read = |path: &std::path::PathBuf| {
+        let name = shown_name(path);
+        let text = text(path).map_err(|error| Error::Usage(format!("{name}: {error}")))?;
+        let file = parse(&text).map_err(|error| Error::Usage(format!("{name}: {error}")))?;
+        Ok(JobFile { name, ..file })
+    };
+    let mut files: Vec<JobFile> = arguments.jobs.iter().map(read).collect::<Result<_, Error>>()?;
+    keep_sections(&mut files, &arguments.section)?;
+    number_groups(&mut files);
+    if let Some(directory) = &arguments.directory {
+        files.iter_mut().for_each(|file| put_into(directory, &mut file.jobs));
+    }
+    Ok(files)
+}
+
+/// The jobs of a job file, or one line that says what is wrong: `line 7: ..`.
+fn parse(_text: &str) -> Result<JobFile, String> {
+    Err("not built yet".into())
+}
+
+fn shown_name(path: &Path) -> String {
+    match path.file_name() {
+        _ if is_stdin(path) => "standard input".into(),
+        Some(name) => name.to_string_lossy().into_owned(),
+        None => path.display().to_string(),
+    }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    let bytes = if is_stdin(path) {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        std::fs::read(path)
+    };
+    let bytes = bytes.map_err(|error| error.to_string())?;
+    String::from_utf8(bytes).map_err(|_| "is not text: it has bytes that are not UTF-8".into())
+}
+
+/// Drops the jobs that were not asked for; all stay where none was named.
+fn keep_sections(files: &mut [JobFile], sections: &[String]) -> Result<(), Error> {
+    let names: Vec<&str> =
+        files.iter().flat_map(|file| &file.jobs).map(|job| job.name.as_str()).collect();
+    if let Some(unknown) = sections.iter().find(|name| !names.contains(&name.as_str())) {
+        let known: BTreeSet<&str> = names.into_iter().collect();
+        return Err(Error::Usage(format!(
+            "--section {unknown:?}: there is no such job; there is {}",
+            some_of(known.into_iter(), 10)
+        )));
+    }
+    for file in files {
+        file.jobs.retain(|job| sections.is_empty() || sections.contains(&job.name));
+    }
+    Ok(())
+}
+
+/// Numbers the groups from 0 through all files, without gaps: the jobs of a file begin when those of
+/// the file before have ended.
+fn number_groups(files: &mut [JobFile]) {
+    let mut next = 0;
+    for file in files {
+        let mut last = None;
+        for job in &mut file.jobs {
+            if last.is_some_and(|last| last != job.group) {
+                next += 1;
+            }
+            last = Some(job.group);
+            job.group = next;
+        }
+        next += u32::from(last.is_some());
+    }
+}
+
+fn put_into(directory: &Path, jobs: &mut [JobSpec]) {
+    for file in jobs.iter_mut().flat_map(|job| &mut job.files) {
+        // An absolute path stays as it is.
+        *file = directory.join(&file);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::spec;
+    use std::path::PathBuf;
+
+    fn file(jobs: &[(&str, u32)]) -> JobFile {
+        let job = |(name, group): &(&str, u32)| JobSpec {
+            group: *group,
+            ..spec(name, "write", 4096, 1 << 20)
+        };
+        JobFile { jobs: jobs.iter().map(job).collect(), ..JobFile::default() }
+    }
+
+    fn groups(files: &[JobFile]) -> Vec<u32> {
+        files.iter().flat_map(|file| &file.jobs).map(|job| job.group).collect()
+    }
+
+    #[test]
+    fn the_groups_of_a_file_follow_those_of_the_file_before() {
+        let mut files =
+            [file(&[("a", 0), ("b", 1), ("c", 1)]), file(&[]), file(&[("d", 0), ("e", 1)])];
+        number_groups(&mut files);
+        assert_eq!(groups(&files), [0, 1, 1, 2, 3]);
+        assert_eq!(files.each_ref().map(JobFile::groups), [2, 0, 2]);
+    }
+
+    #[test]
+    fn only_the_jobs_that_were_named_are_kept_and_leave_no_gap() {
+        let mut files = [file(&[("a", 0), ("b", 1), ("c", 2)]), file(&[("c", 0)])];
+        keep_sections(&mut files, &["c".into(), "a".into()]).expect("there are such jobs");
+        number_groups(&mut files);
+        assert_eq!(groups(&files), [0, 1, 2]);
+        let refused = keep_sections(&mut files, &["z".into()]).expect_err("there is none");
+        assert_eq!(refused.to_string(), "--section \"z\": there is no such job; there is a, c");
+    }
+
+    #[test]
+    fn relative_files_lie_where_it_was_said_and_absolute_ones_where_they_are() {
+        let mut jobs = file(&[("a", 0)]).jobs;
+        jobs[0].files = vec!["job.0".into(), "/mnt/x".into()];
+        put_into(Path::new("/data"), &mut jobs);
+        assert_eq!(jobs[0].files, [PathBuf::from("/data/job.0"), PathBuf::from("/mnt/x")]);
+    }
+}

@@ -1,0 +1,231 @@
+//! What jobs are about to do, in words: before they do it, and for `--check`.
+
+use super::some_of;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wrote_bench::spec::{BlockSizes, JobSpec, SyncEach};
+use wrote_bench::units;
+
+/// How many files are named in one line.
+const FILES_NAMED_MAX: usize = 3;
+
+/// What will be written and where, in one line.
+pub(super) fn announced(jobs: &[JobSpec]) -> String {
+    let writes = jobs.iter().filter(|job| job.rw.write);
+    let written: Vec<PathBuf> = files(writes.clone());
+    let read: Vec<PathBuf> = files(jobs.iter().filter(|job| job.rw.read));
+    let mut parts = Vec::new();
+    if !written.is_empty() {
+        let most = writes.map(bytes_max).sum::<Option<u64>>();
+        let most = match most {
+            Some(bytes) => format!("at most {}", units::bytes(bytes)),
+            None => "as much as the time allows".into(),
+        };
+        parts.push(format!("writes {most} into {}", named(&written)));
+    }
+    if !read.is_empty() {
+        let laid_out: Vec<PathBuf> = read.iter().filter(|file| !file.exists()).cloned().collect();
+        parts.push(format!("reads {}", named(&read)));
+        if !laid_out.is_empty() {
+            parts.push(format!("first makes {} to read from", named(&laid_out)));
+        }
+    }
+    let groups: BTreeSet<u32> = jobs.iter().map(|job| job.group).collect();
+    parts.push(counted(jobs.len(), "job"));
+    parts.push(counted(groups.len(), "group"));
+    if let Some(time) = time_max(jobs) {
+        parts.push(format!("at most {}", units::seconds(time.as_secs_f64())));
+    }
+    parts.join(", ")
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+/// The files of these jobs, each once, in their order.
+fn files<'a>(jobs: impl Iterator<Item = &'a JobSpec>) -> Vec<PathBuf> {
+    let mut known = BTreeSet::new();
+    let all = jobs.flat_map(|job| &job.files);
+    all.filter(|file| known.insert((*file).clone())).cloned().collect()
+}
+
+fn named(files: &[PathBuf]) -> String {
+    let names: Vec<String> = files.iter().map(|file| absolute(file)).collect();
+    some_of(names.iter().map(String::as_str), FILES_NAMED_MAX)
+}
+
+fn absolute(file: &Path) -> String {
+    std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string()
+}
+
+/// Bytes that a job transfers, where anyone can tell.
+fn bytes_max(job: &JobSpec) -> Option<u64> {
+    if job.time_based {
+        return None;
+    }
+    let of_file = |file: &PathBuf| match job.file_bytes {
+        Some(bytes) => Some(bytes),
+        None => Some(file.metadata().ok()?.len().saturating_sub(job.offset_bytes)),
+    };
+    let once = match job.io_bytes {
+        Some(bytes) => bytes,
+        None => job.files.iter().map(of_file).sum::<Option<u64>>()?,
+    };
+    once.checked_mul(job.loops.into())
+}
+
+/// The longest that all groups take, where each of their jobs has an end.
+fn time_max(jobs: &[JobSpec]) -> Option<Duration> {
+    let groups: BTreeSet<u32> = jobs.iter().map(|job| job.group).collect();
+    let of_job = |job: &JobSpec| Some(job.runtime? + job.ramp_time + job.startdelay);
+    let of_group = |group: u32| {
+        let times = jobs.iter().filter(|job| job.group == group).map(of_job);
+        times.collect::<Option<Vec<Duration>>>()?.into_iter().max()
+    };
+    groups.into_iter().map(of_group).sum()
+}
+
+/// What would be done: a line for each job, under its group's.
+pub(super) fn write(jobs: &[JobSpec], out: &mut dyn Write) -> io::Result<()> {
+    let mut group = None;
+    let mut left = jobs;
+    while let Some((job, others)) = left.split_first() {
+        let is_clone = |other: &&JobSpec| other.name == job.name && other.clone > job.clone;
+        let clones = others.iter().take_while(is_clone).count();
+        if group != Some(job.group) {
+            writeln!(out, "group {}:", job.group)?;
+            group = Some(job.group);
+        }
+        let times = if clones > 0 { format!(" ({} times)", clones + 1) } else { String::new() };
+        writeln!(out, "  {}{times}: {}", job.name, told(job))?;
+        for file in files(left[..=clones].iter()) {
+            writeln!(out, "    {}", whereabouts(&file, job))?;
+        }
+        left = &others[clones..];
+    }
+    Ok(())
+}
+
+/// `randread of 4 KiB, io_uring, iodepth 64, direct, 1.07 GB, for 30 s`.
+fn told(job: &JobSpec) -> String {
+    let mut parts = vec![format!("{} of {}", job.rw.as_str(), block_sizes(job))];
+    parts.push(job.ioengine.as_str().into());
+    if job.iodepth > 1 {
+        parts.push(format!("iodepth {}", job.iodepth));
+    }
+    parts.push(if job.direct { "direct" } else { "through the page cache" }.into());
+    parts.extend(flushes(job));
+    parts.extend(bytes_max(job).map(units::bytes));
+    if let Some(runtime) = job.runtime {
+        let bound = if job.time_based { "for" } else { "at most" };
+        parts.push(format!("{bound} {}", units::seconds(runtime.as_secs_f64())));
+    }
+    if job.ramp_time > Duration::ZERO {
+        parts.push(format!("after {} not counted", units::seconds(job.ramp_time.as_secs_f64())));
+    }
+    if job.verify.is_some() {
+        parts.push("verified by crc32c".into());
+    }
+    parts.join(", ")
+}
+
+fn block_sizes(job: &JobSpec) -> String {
+    let of = |sizes: &BlockSizes| match (sizes.least_bytes(), sizes.most_bytes()) {
+        (least, most) if least == most => units::block_size(most),
+        (least, most) => format!("{}..{}", units::block_size(least), units::block_size(most)),
+    };
+    match (job.rw.read, job.rw.write) {
+        (true, true) if job.read_bs != job.write_bs => {
+            format!("{} (writes {})", of(&job.read_bs), of(&job.write_bs))
+        }
+        (true, _) => of(&job.read_bs),
+        _ => of(&job.write_bs),
+    }
+}
+
+fn flushes(job: &JobSpec) -> Vec<String> {
+    let every = |name: &str, writes: u32| match writes {
+        1 => format!("{name} after each write"),
+        n => format!("{name} after every {n} writes"),
+    };
+    let each = match job.sync {
+        SyncEach::No => None,
+        SyncEach::Dsync => Some("O_DSYNC".into()),
+        SyncEach::Sync => Some("O_SYNC".into()),
+    };
+    let fsync = job.fsync.map(|writes| every("fsync", writes));
+    let fdatasync = job.fdatasync.map(|writes| every("fdatasync", writes));
+    let at_end = job.end_fsync.then(|| "fsync at the end".into());
+    [each, fsync, fdatasync, at_end].into_iter().flatten().collect()
+}
+
+/// A file, and what it means for the job that it is there or not.
+fn whereabouts(file: &Path, job: &JobSpec) -> String {
+    let what = match (file.exists(), job.rw.write) {
+        (true, true) => "exists: written over only with --overwrite",
+        (true, false) => "exists",
+        (false, true) => "is made",
+        (false, false) => "is made, and written before it is read",
+    };
+    format!("{} {what}", absolute(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::spec;
+
+    fn checked(jobs: &[JobSpec]) -> String {
+        let mut text = Vec::new();
+        write(jobs, &mut text).expect("memory takes everything");
+        String::from_utf8(text).expect("text")
+    }
+
+    #[test]
+    fn what_is_written_and_where_is_one_line() {
+        let mut jobs =
+            vec![spec("a", "write", 4096, 1 << 30), spec("b", "randread", 4096, 1 << 20)];
+        jobs[1].group = 1;
+        assert_eq!(
+            announced(&jobs),
+            "writes at most 1.07 GB into /mnt/data/a.0, reads /mnt/data/b.0, first makes \
+             /mnt/data/b.0 to read from, 2 jobs, 2 groups"
+        );
+        for job in &mut jobs {
+            (job.time_based, job.runtime) = (true, Some(Duration::from_secs(30)));
+        }
+        let line = announced(&jobs);
+        assert!(line.starts_with("writes as much as the time allows into"), "{line}");
+        assert!(line.ends_with("2 jobs, 2 groups, at most 1 min 00 s"), "{line}");
+    }
+
+    #[test]
+    fn a_check_tells_each_job_with_its_files() {
+        let mut jobs = vec![spec("a", "write", 512 << 10, 1 << 30)];
+        jobs[0].fdatasync = Some(8);
+        jobs.push(JobSpec { group: 1, ..spec("b", "randread", 4096, 1 << 20) });
+        jobs.push(JobSpec { clone: 1, ..jobs[1].clone() });
+        assert_eq!(
+            checked(&jobs),
+            "group 0:\n\
+             \x20 a: write of 512 KiB, io_uring, iodepth 64, direct, fdatasync after every 8 \
+             writes, 1.07 GB\n\
+             \x20   /mnt/data/a.0 is made\n\
+             group 1:\n\
+             \x20 b (2 times): randread of 4 KiB, io_uring, iodepth 64, direct, 1.05 MB\n\
+             \x20   /mnt/data/b.0 is made, and written before it is read\n"
+        );
+    }
+
+    #[test]
+    fn a_file_that_exists_is_named_as_such() {
+        // W7
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let mut job = spec("a", "write", 4096, 1 << 20);
+        job.files = vec![file.path().to_owned()];
+        assert!(checked(&[job]).contains("exists: written over only with --overwrite"));
+    }
+}

@@ -1,0 +1,152 @@
+//! What is said while jobs run: one line before, a bar for each group on a terminal, and notes.
+
+use super::Bar;
+use std::time::{Duration, Instant};
+use wrote_bench::jobs::Watcher;
+use wrote_bench::spec::JobSpec;
+use wrote_bench::units;
+
+/// A bar's length: the part of a group that is done, in thousandths.
+const PARTS: u64 = 1000;
+
+/// Tells a person on standard error what jobs do.
+///
+/// The announcement and the notes are always said; the bar is shown only on a terminal that can
+/// draw one.
+#[derive(Debug)]
+pub struct JobReporter {
+    bar: Bar,
+    /// How many groups there are.
+    groups: usize,
+    /// What is under way: `group 1 of 3: reader, mix`.
+    group: String,
+    groups_begun: usize,
+    /// What is to be said when the first begins.
+    announcement: Option<String>,
+    began: Instant,
+    last: Seen,
+}
+
+/// What had been read and written at some time.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    at: Instant,
+    read_bytes: u64,
+    written_bytes: u64,
+}
+
+impl JobReporter {
+    /// A reporter of these jobs that draws on standard error if that is a terminal and `TERM` is not
+    /// `dumb`.
+    pub fn new(jobs: &[JobSpec]) -> JobReporter {
+        let mut groups: Vec<u32> = jobs.iter().map(|job| job.group).collect();
+        groups.dedup();
+        let now = Instant::now();
+        JobReporter {
+            bar: Bar::new(),
+            groups: groups.len(),
+            group: String::new(),
+            groups_begun: 0,
+            announcement: None,
+            began: now,
+            last: Seen { at: now, read_bytes: 0, written_bytes: 0 },
+        }
+    }
+
+    /// Says what is about to be done, once it is: jobs that are refused have nothing to announce.
+    pub fn announce(&mut self, line: String) {
+        self.announcement = Some(line);
+    }
+
+    /// Says something that is no part of the result.
+    pub fn tell(&mut self, text: &str) {
+        self.bar.say(&format!("wrote: note: {text}"));
+    }
+}
+
+impl Watcher for JobReporter {
+    fn group(&mut self, _group: u32, jobs: &[JobSpec], laid_out_bytes: u64) {
+        if let Some(line) = self.announcement.take() {
+            self.bar.say(&line);
+        }
+        self.groups_begun += 1;
+        self.group = group(self.groups_begun, self.groups, jobs);
+        self.began = Instant::now();
+        self.last = Seen { at: self.began, read_bytes: 0, written_bytes: 0 };
+        let first = match laid_out_bytes {
+            0 => String::new(),
+            bytes => format!("  writes {} to read from", units::bytes(bytes)),
+        };
+        self.bar.show(0, PARTS, None, &format!("{}{first}", self.group));
+    }
+
+    fn progress(&mut self, read_bytes: u64, written_bytes: u64, fraction: f64) {
+        let now = Seen { at: Instant::now(), read_bytes, written_bytes };
+        let left = left(now.at - self.began, fraction);
+        let message = format!("{}  {}", self.group, rates(&self.last, &now));
+        self.last = now;
+        self.bar.show((fraction.clamp(0.0, 1.0) * PARTS as f64) as u64, PARTS, left, &message);
+    }
+
+    fn note(&mut self, text: &str) {
+        self.tell(text);
+    }
+}
+
+/// Which group of how many, and its jobs, each name once.
+fn group(number: usize, groups: usize, jobs: &[JobSpec]) -> String {
+    let mut names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
+    names.dedup();
+    let names = names.join(", ");
+    if groups == 1 { names } else { format!("group {number} of {groups}: {names}") }
+}
+
+/// `1.20 GB/s read, 300 MB/s written`, since the time before; what is not done is not said.
+fn rates(before: &Seen, now: &Seen) -> String {
+    let elapsed_s = (now.at - before.at).as_secs_f64().max(1e-9);
+    let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / elapsed_s;
+    let told = |bytes: u64, before: u64, what: &str| {
+        (bytes > 0).then(|| format!("{} {what}", units::rate(rate(bytes, before))))
+    };
+    let read = told(now.read_bytes, before.read_bytes, "read");
+    let written = told(now.written_bytes, before.written_bytes, "written");
+    [read, written].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// The time that is left, where so much of the whole took so long. Nobody can tell from nothing.
+fn left(elapsed: Duration, fraction: f64) -> Option<Duration> {
+    let whole_s = elapsed.as_secs_f64() / fraction.clamp(0.0, 1.0);
+    Duration::try_from_secs_f64(whole_s).ok().map(|whole| whole.saturating_sub(elapsed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::spec;
+
+    #[test]
+    fn the_time_left_follows_from_the_part_that_is_done() {
+        assert_eq!(left(Duration::from_secs(3), 0.25), Some(Duration::from_secs(9)));
+        assert_eq!(left(Duration::from_secs(3), 1.5), Some(Duration::ZERO));
+        assert_eq!(left(Duration::from_secs(3), 0.0), None);
+        assert_eq!(left(Duration::ZERO, 0.0), None);
+        assert_eq!(left(Duration::from_secs(3), f64::NAN), None);
+    }
+
+    #[test]
+    fn rates_are_those_since_the_time_before() {
+        let at = Instant::now();
+        let before = Seen { at, read_bytes: 1_000_000, written_bytes: 0 };
+        let now =
+            Seen { at: at + Duration::from_millis(500), read_bytes: 3_000_000, written_bytes: 0 };
+        assert_eq!(rates(&before, &now), "4.00 MB/s read");
+        assert_eq!(rates(&now, &Seen { written_bytes: 1, ..now }).matches(',').count(), 1);
+    }
+
+    #[test]
+    fn a_group_is_told_by_its_jobs_and_its_number_where_there_are_several() {
+        let jobs = ["a", "a", "b"].map(|name| spec(name, "write", 4096, 4096));
+        assert_eq!(group(1, 1, &jobs), "a, b");
+        assert_eq!(group(2, 3, &jobs), "group 2 of 3: a, b");
+    }
+}
