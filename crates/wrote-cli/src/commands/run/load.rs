@@ -5,8 +5,8 @@ use crate::args::RunArgs;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
-use wrote_bench::Error;
 use wrote_bench::spec::JobSpec;
+use wrote_bench::{Error, fio};
 
 /// A job file that was understood.
 #[derive(Debug, Default)]
@@ -46,8 +46,32 @@ pub(super) fn files(arguments: &RunArgs) -> Result<Vec<JobFile>, Error> {
 }
 
 /// The jobs of a job file, or one line that says what is wrong: `line 7: ..`.
-fn parse(_text: &str) -> Result<JobFile, String> {
-    Err("not built yet".into())
+fn parse(text: &str) -> Result<JobFile, String> {
+    let surroundings = fio::Surroundings {
+        environment: &|name| std::env::var(name).ok(),
+        cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
+        page_bytes: rustix::param::page_size() as u32,
+        memory_mib: memory_mib(),
+        // Another run is to be another: the clock tells two apart.
+        seed: std::time::UNIX_EPOCH.elapsed().map_or(1, |now| now.as_nanos() as u64),
+        overrides: &[],
+    };
+    let parsed = fio::parse(text, &surroundings).map_err(|error| error.to_string())?;
+    Ok(JobFile {
+        name: String::new(),
+        jobs: parsed.jobs,
+        notes: parsed.notes.iter().map(ToString::to_string).collect(),
+        global: parsed.global,
+    })
+}
+
+/// Main memory in units of 2^20 bytes.
+fn memory_mib() -> u64 {
+    let memory = rustix::system::sysinfo();
+    // `c_ulong` is 32 bits wide on 32-bit machines.
+    #[allow(clippy::useless_conversion)]
+    let bytes = u64::from(memory.totalram) * u64::from(memory.mem_unit);
+    bytes >> 20
 }
 
 fn shown_name(path: &Path) -> String {

@@ -1,0 +1,134 @@
+//! `wrote run` as a person has it: fio's job files in, the result out, and nothing touched that was
+//! not said.
+
+mod support;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use support::{Running, finish, folder, names, row, survived, wrote};
+use wrote_bench::result::Direction;
+
+const MIB: u64 = 1 << 20;
+
+/// Two groups: a write that is flushed, then a mix of two clones.
+const JOBS: &str = "[global]\nioengine=io_uring\niodepth=4\nsize=1m\n\
+                    [seq]\nrw=write\nbs=128k\nend_fsync=1\n\
+                    [mix]\nstonewall\nrw=randrw\nbs=4k\nnumjobs=2\ngroup_reporting\n";
+
+/// A job that is not over before a test ends it.
+const LONG: &str = "[long]\nioengine=psync\nrw=write\nbs=4k\nsize=4m\ntime_based\nruntime=60\n";
+
+/// The job file `jobs.fio` with this text, in the folder.
+fn job_file(folder: &Path, text: &str) -> PathBuf {
+    let path = folder.join("jobs.fio");
+    fs::write(&path, text).expect("a file");
+    path
+}
+
+/// `wrote run FOLDER/jobs.fio` with its files in the folder, and more arguments, a word each.
+fn run(folder: &Path, text: &str, more: &str) -> Command {
+    let mut command = wrote(&["run"]);
+    command.arg(job_file(folder, text)).arg("--directory").arg(folder);
+    command.args(more.split_whitespace());
+    command
+}
+
+#[test]
+fn jobs_are_rows_of_a_document_and_their_files_stay() {
+    let folder = folder();
+    let finished = finish(&mut run(folder.path(), JOBS, "--format json"));
+    let document = finished.document();
+    assert_eq!(document.scenarios[0].name, "jobs.fio");
+    let seq = row(&document, "seq");
+    assert_eq!((seq.runs[0].bytes, seq.latency_ns.count), (MIB, 8));
+    assert!(["power-loss", "process-crash"].contains(&survived(seq)), "{seq:?}");
+    let (read, write) = (row(&document, "mix/read"), row(&document, "mix/write"));
+    assert_eq!((read.direction, write.direction), (Direction::Read, Direction::Write));
+    assert_eq!(read.runs[0].bytes + write.runs[0].bytes, 2 * MIB);
+    assert_eq!(read.settings.asked.numjobs, 2);
+    assert_eq!(names(folder.path()), ["jobs.fio", "mix.0.0", "mix.1.0", "seq.0.0"]);
+    assert!(finished.stderr.contains("writes at most 3.15 MB into"), "{}", finished.stderr);
+}
+
+#[test]
+fn fios_format_is_an_entry_for_each_job_or_group() {
+    let folder = folder();
+    let finished = finish(&mut run(folder.path(), JOBS, "--format fio-json"));
+    let document: Value = serde_json::from_str(&finished.stdout).expect("it is JSON");
+    let jobs = document["jobs"].as_array().expect("a list");
+    assert_eq!((jobs.len(), &jobs[0]["jobname"]), (2, &"seq".into()));
+    assert_eq!(jobs[0]["write"]["io_bytes"], MIB);
+    assert_eq!(jobs[0]["sync"]["total_ios"], 1);
+    assert_eq!(jobs[1]["job options"]["numjobs"], "2");
+    assert_eq!(document["global options"]["iodepth"], "4");
+}
+
+#[test]
+fn a_check_says_what_would_be_done_and_touches_nothing() {
+    let folder = folder();
+    let finished = finish(&mut run(folder.path(), JOBS, "--check"));
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    assert!(finished.stdout.starts_with("group 0:\n  seq: write of 128 KiB"), "{finished:?}");
+    assert!(finished.stdout.contains("mix (2 times): randrw of 4 KiB"), "{finished:?}");
+    assert_eq!(names(folder.path()), ["jobs.fio"]);
+}
+
+#[test]
+fn a_file_that_is_there_is_written_over_only_where_that_was_said() {
+    // W7
+    let folder = folder();
+    let precious = folder.path().join("seq.0.0");
+    fs::write(&precious, "precious").expect("a file");
+    let refused = finish(&mut run(folder.path(), JOBS, ""));
+    assert_eq!(refused.code(), Some(2), "{refused:?}");
+    assert!(refused.complaint().contains("--overwrite"), "{refused:?}");
+    assert_eq!(fs::read(&precious).expect("still there"), b"precious");
+    let allowed = finish(&mut run(folder.path(), JOBS, "--overwrite --format csv"));
+    assert_eq!(allowed.code(), Some(0), "{allowed:?}");
+    assert_eq!(fs::metadata(&precious).expect("still there").len(), MIB);
+}
+
+#[test]
+fn what_is_wrong_with_a_job_file_is_told_in_one_line_with_its_number() {
+    let folder = folder();
+    let finished = finish(&mut run(folder.path(), "[a]\nrw=write\nsiez=1m\n", ""));
+    assert_eq!(finished.code(), Some(2), "{finished:?}");
+    let line = finished.complaint();
+    assert!(line.starts_with("wrote: jobs.fio: line 3: ") && line.contains("size"), "{line}");
+}
+
+#[test]
+fn a_job_can_be_chosen_by_its_name_and_one_that_is_not_there_is_answered_with_those_that_are() {
+    let folder = folder();
+    let chosen = finish(&mut run(folder.path(), JOBS, "--section seq --format json"));
+    assert_eq!(chosen.document().scenarios[0].rows.len(), 1);
+    assert_eq!(names(folder.path()), ["jobs.fio", "seq.0.0"]);
+    let unknown = finish(&mut run(folder.path(), JOBS, "--section sqe"));
+    assert_eq!(unknown.code(), Some(2), "{unknown:?}");
+    assert!(unknown.complaint().ends_with("there is mix, seq"), "{unknown:?}");
+}
+
+#[test]
+fn a_job_file_is_read_from_standard_input() {
+    let folder = folder();
+    let text = fs::File::open(job_file(folder.path(), JOBS)).expect("a file");
+    let mut command = wrote(&["run", "-", "--check"]);
+    let finished = finish(command.stdin(Stdio::from(text)).current_dir(folder.path()));
+    assert!(finished.stdout.contains("  seq: "), "{finished:?}");
+}
+
+#[test]
+fn jobs_that_are_interrupted_leave_nothing_and_end_with_130() {
+    let folder = folder();
+    let mut running = Running::start(&mut run(folder.path(), LONG, ""));
+    let file = folder.path().join("long.0.0");
+    running.until("the job's file", || file.exists().then_some(()));
+    running.send(Signal::INT);
+    let finished = running.finish();
+    assert_eq!((finished.code(), finished.stdout.as_str()), (Some(130), ""), "{finished:?}");
+    assert!(finished.stderr.ends_with("wrote: interrupted\n"), "{finished:?}");
+    assert_eq!(names(folder.path()), ["jobs.fio"]);
+}
