@@ -5,6 +5,7 @@ mod bench;
 pub mod data;
 mod error;
 pub mod findings;
+mod grid;
 pub mod host;
 mod job;
 pub mod jobs;
