@@ -1,9 +1,10 @@
 //! The main job: from what was asked to the result document.
 
 use crate::findings::Evidence;
+use crate::grid::{self, Grid};
 use crate::ladder::{self, WAYS, Way};
 use crate::plan::Plan;
-use crate::result::{Document, Program, SCHEMA, Scenario};
+use crate::result::{Document, Program, Row, SCHEMA, Scenario};
 use crate::scratch::{self, Scratch};
 use crate::session::{Outcome, Session, device_of};
 use crate::{Error, Stop, advice, findings, host, units};
@@ -130,20 +131,30 @@ pub fn bench(
     scratch::check_folder(&request.path)?;
     let target = device::examine(&request.path)?;
     let plan = Plan::new(request, &target)?;
+    let grids = grid::grids(request, &target)?;
     let leftovers = tell_leftovers(request, observer);
     let scratch = Scratch::make(&request.path)?;
-    observer.announce(&Announcement {
-        folder: scratch.path().to_owned(),
-        space_bytes_max: plan.space_bytes_max(),
-        written_bytes_max: plan.written_bytes_max(),
-        runs: plan.runs_total(),
-        estimated: plan.estimate() * plan.runs_total(),
-    });
+    let announcement = announcement(&scratch, &plan, &grids);
+    observer.announce(&announcement);
+    let mut ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
     let mut session = Session::new(&plan, &target, &scratch, stop);
     session.calibrate()?;
-    session.rounds(observer)?;
+    session.rounds(&mut ticker)?;
+    let Outcome { target: shown, rows, generator_bytes_per_s, mut written_bytes } =
+        session.finish();
+    let mut scenarios = Vec::new();
+    if !rows.is_empty() {
+        let (name, question) = (ladder::NAME.into(), ladder::QUESTION.into());
+        scenarios.push(Scenario { name, question, rows });
+    }
+    for grid in &grids {
+        let measured = grid::measure(grid, &target, &scratch, stop, &mut ticker)?;
+        scenarios.push(measured.scenario);
+        written_bytes += measured.written_bytes;
+    }
+    ticker.finish();
     let host = host::host(Engine::probe_io_uring().err().unwrap_or_else(|| "yes".into()));
-    let Outcome { target: shown, rows, generator_bytes_per_s, written_bytes } = session.finish();
+    let rows: Vec<Row> = scenarios.iter().flat_map(|scenario| scenario.rows.clone()).collect();
     if request.keep {
         let folder = scratch.keep();
         observer.note(&format!("the test files are in {}", folder.display()));
@@ -174,14 +185,62 @@ pub fn bench(
         command: request.command.clone(),
         host,
         target: shown,
-        scenarios: vec![Scenario {
-            name: ladder::NAME.into(),
-            question: ladder::QUESTION.into(),
-            rows,
-        }],
+        scenarios,
         findings,
         advice,
     })
+}
+
+fn announcement(scratch: &Scratch, plan: &Plan, grids: &[Grid]) -> Announcement {
+    let estimated = grids.iter().map(|grid| grid.estimate() * grid.runs_total());
+    Announcement {
+        folder: scratch.path().to_owned(),
+        space_bytes_max: plan.space_bytes_max() + grid::space_bytes(grids),
+        written_bytes_max: plan.written_bytes_max()
+            + grids.iter().map(Grid::written_bytes_max).sum::<u64>(),
+        runs: plan.runs_total() + grids.iter().map(Grid::runs_total).sum::<u32>(),
+        estimated: plan.estimate() * plan.runs_total() + estimated.sum(),
+    }
+}
+
+/// Counts the runs, and tells the observer before each and after the last.
+pub(crate) struct Ticker<'a> {
+    observer: &'a mut dyn Observer,
+    began: Instant,
+    runs: u32,
+    begun: u32,
+    estimated: Duration,
+}
+
+impl<'a> Ticker<'a> {
+    /// For `runs` runs that will take about `estimated`.
+    pub(crate) fn new(
+        observer: &'a mut dyn Observer,
+        runs: u32,
+        estimated: Duration,
+    ) -> Ticker<'a> {
+        Ticker { observer, began: Instant::now(), runs, begun: 0, estimated }
+    }
+
+    /// A run of the row begins.
+    pub(crate) fn tick(&mut self, row: &str) {
+        self.tell(row);
+        self.begun += 1;
+    }
+
+    /// All runs are over.
+    pub(crate) fn finish(mut self) {
+        self.tell("");
+    }
+
+    fn tell(&mut self, row: &str) {
+        let (runs, runs_done) = (self.runs, self.begun);
+        let left = match runs_done {
+            0 => self.estimated,
+            _ => self.began.elapsed() / runs_done * runs.saturating_sub(runs_done),
+        };
+        self.observer.progress(&Progress { row: row.into(), runs_done, runs, left });
+    }
 }
 
 /// Says what killed runs left, and how to remove it.
@@ -202,14 +261,14 @@ fn tell_leftovers(request: &Request, observer: &mut dyn Observer) -> Vec<String>
 /// A row that can be asked for by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// `ladder`.
+    /// `ladder`, `peak`, `rand`.
     pub scenario: &'static str,
-    /// `stream/direct-io_uring`.
+    /// `stream/direct-io_uring`; of a grid a whole workload, `peak/read`.
     pub row: &'static str,
     /// The way of writing, in words.
     pub way: &'static str,
-    /// What a write survives where nothing falls back.
-    pub survives: wrote::Survives,
+    /// What a write survives where nothing falls back; nothing of reads.
+    pub survives: Option<wrote::Survives>,
 }
 
 /// Everything that `Request::only` may name, in the order in which it is measured.
@@ -218,7 +277,13 @@ pub fn catalogue() -> Vec<Listed> {
         scenario: ladder::NAME,
         row: way.name,
         way: way.words,
-        survives: way.survives_at_best(),
+        survives: Some(way.survives_at_best()),
     };
-    WAYS.iter().map(listed).collect()
+    let of_grids = grid::NAMED.iter().map(|named| Listed {
+        scenario: named.scenario,
+        row: named.workload,
+        way: named.words,
+        survives: named.writes.then_some(wrote::Survives::OsCrash),
+    });
+    WAYS.iter().map(listed).chain(of_grids).collect()
 }

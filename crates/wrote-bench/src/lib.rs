@@ -8,6 +8,7 @@ pub mod findings;
 pub mod fio;
 pub mod fio_json;
 mod gates;
+mod grid;
 pub mod host;
 mod job;
 pub mod jobs;

@@ -2,7 +2,7 @@
 
 use crate::bench::Request;
 use crate::ladder::{Sizes, WAYS, Way, Workload};
-use crate::{Error, host, space, units};
+use crate::{Error, grid, host, space, units};
 use std::time::Duration;
 use wrote::device::Target;
 
@@ -207,7 +207,7 @@ impl Plan {
 
     /// Whether something is left to be found out before sizes are known.
     pub(crate) fn needs_calibration(&self) -> bool {
-        self.size_bytes.is_none() || self.iodepth.is_none()
+        !self.ways.is_empty() && (self.size_bytes.is_none() || self.iodepth.is_none())
     }
 
     /// The calibration's own sizes: a stream, never recorded.
@@ -268,7 +268,8 @@ fn positive(name: &str, value: u64, most: u64) -> Result<u64, Error> {
 
 /// The rows that are called for, in the ladder's order.
 fn ways(only: &[String]) -> Result<Vec<&'static Way>, Error> {
-    if let Some(unknown) = only.iter().find(|name| !WAYS.iter().any(|way| way.is_called(name))) {
+    let known = |name: &str| WAYS.iter().any(|way| way.is_called(name)) || grid::knows(name);
+    if let Some(unknown) = only.iter().find(|name| !known(name)) {
         return Err(Error::Usage(format!(
             "{unknown:?}: there is no such scenario, workload or row"
         )));

@@ -3,10 +3,12 @@
 mod before;
 mod evidence;
 mod known;
+mod repeated;
 mod row;
 mod settings;
 
 pub use before::Before;
+pub(crate) use repeated::repeated;
 
 use crate::host;
 use crate::jobs::GroupReport;

@@ -403,6 +403,23 @@ pub struct Advice {
     pub code: String,
 }
 
+impl Settings {
+    /// Takes over what a later run had less of: the deepest queue, and the weakest of the rest, since
+    /// a fallback may come in any run.
+    pub(crate) fn weaken(&mut self, later: &Settings) {
+        self.iodepth = self.iodepth.max(later.iodepth);
+        self.direct &= later.direct;
+        for (ours, theirs) in [
+            (&mut self.registered_buffers, later.registered_buffers),
+            (&mut self.registered_files, later.registered_files),
+            (&mut self.sqpoll, later.sqpoll),
+            (&mut self.iopoll, later.iopoll),
+        ] {
+            *ours = (*ours).min(theirs);
+        }
+    }
+}
+
 impl Row {
     /// CPU seconds, user and kernel, that a gigabyte (10^9 bytes) costs: the median over the runs.
     pub fn cpu_s_per_gb(&self) -> f64 {

@@ -1,6 +1,6 @@
 //! The rounds of a benchmark: every row in turn, and what they add up to.
 
-use crate::bench::{Observer, Progress};
+use crate::bench::Ticker;
 use crate::data::Data;
 use crate::job::{Blocks, Flush, Job};
 use crate::ladder::{Sizes, Way, Workload};
@@ -13,7 +13,7 @@ use crate::{Error, Stop, stats};
 use hdrhistogram::Histogram;
 use std::fs::File;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wrote::Ioengine;
 use wrote::device::{Backing, BlockDevice, Target};
 
@@ -68,15 +68,7 @@ impl RowSoFar {
         self.latencies.add(&measured.latencies).expect("all histograms have the same bounds");
         self.fallbacks.extend(measured.fallbacks);
         match &mut self.effective {
-            // The deepest, and the weakest of the rest: a fallback may come in any run.
-            Some(effective) => {
-                let now = measured.effective;
-                effective.iodepth = effective.iodepth.max(now.iodepth);
-                effective.direct &= now.direct;
-                effective.registered_buffers =
-                    effective.registered_buffers.min(now.registered_buffers);
-                effective.registered_files = effective.registered_files.min(now.registered_files);
-            }
+            Some(effective) => effective.weaken(&measured.effective),
             None => self.effective = Some(measured.effective),
         }
     }
@@ -142,19 +134,16 @@ impl<'a> Session<'a> {
     }
 
     /// Runs every row in turn (M8).
-    pub(crate) fn rounds(&mut self, observer: &mut dyn Observer) -> Result<(), Error> {
-        let began = Instant::now();
-        let runs = self.plan.runs_total();
+    pub(crate) fn rounds(&mut self, ticker: &mut Ticker) -> Result<(), Error> {
         let order = self.plan.order();
         let writes_new = |index: &usize| self.plan.ways[*index].blocks != Blocks::Written;
         let last_new = order.iter().rposition(writes_new);
         for (run, index) in order.into_iter().enumerate() {
             let way = self.plan.ways[index];
-            observer.progress(&self.progress(way.name, run as u32, began));
+            ticker.tick(way.name);
             let stays = way.blocks == Blocks::Written || self.plan.keep && last_new == Some(run);
             self.run(index, stays)?;
         }
-        observer.progress(&self.progress("", runs, began));
         Ok(())
     }
 
@@ -210,15 +199,6 @@ impl<'a> Session<'a> {
 
     fn place<'b>(&'b self, files: &'b [PathBuf], time: Duration) -> Place<'b> {
         Place { files, device: device_of(self.target), time, stop: self.stop }
-    }
-
-    fn progress(&self, row: &str, runs_done: u32, began: Instant) -> Progress {
-        let runs = self.plan.runs_total();
-        let a_run = match runs_done {
-            0 => self.plan.estimate(),
-            _ => began.elapsed() / runs_done,
-        };
-        Progress { row: row.into(), runs_done, runs, left: a_run * (runs - runs_done) }
     }
 
     /// Adds up what the rounds gave. The folder must still be there.

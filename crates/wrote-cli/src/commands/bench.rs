@@ -6,6 +6,7 @@ use crate::output::{self, ResultFile};
 use crate::progress::Reporter;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+use wrote::Survives;
 use wrote_bench::result::Document;
 use wrote_bench::{Error, Listed, Stop, catalogue};
 
@@ -39,7 +40,7 @@ fn measure(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> Result<D
 fn write_list(listed: &[Listed], out: &mut dyn Write) -> io::Result<()> {
     let width = |text: fn(&Listed) -> usize| listed.iter().map(text).max().unwrap_or(0);
     let name_width = width(|row| row.row.len()).max("NAME".len());
-    let survives_width = width(|row| row.survives.as_str().len()).max("SURVIVES".len());
+    let survives_width = width(|row| survives(row).len()).max("SURVIVES".len());
     let mut scenario = "";
     for row in listed {
         if row.scenario != scenario {
@@ -48,9 +49,14 @@ fn write_list(listed: &[Listed], out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "{gap}Scenario {scenario}")?;
             writeln!(out, "  {:name_width$}  {:survives_width$}  WAY", "NAME", "SURVIVES")?;
         }
-        writeln!(out, "  {:name_width$}  {:survives_width$}  {}", row.row, row.survives, row.way)?;
+        writeln!(out, "  {:name_width$}  {:survives_width$}  {}", row.row, survives(row), row.way)?;
     }
     Ok(())
+}
+
+/// Reads survive nothing, and need not.
+fn survives(row: &Listed) -> &'static str {
+    row.survives.map_or("-", Survives::as_str)
 }
 
 /// Refuses a name that nothing has, with the nearest that there is.
@@ -90,20 +96,19 @@ fn nearest<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wrote::Survives;
 
     const LISTED: [Listed; 2] = [
         Listed {
             scenario: "ladder",
             row: "stream/cached",
             way: "cached",
-            survives: Survives::ProcessCrash,
+            survives: Some(Survives::ProcessCrash),
         },
         Listed {
             scenario: "ladder",
             row: "small/dsync",
             way: "O_DSYNC each write",
-            survives: Survives::PowerLoss,
+            survives: Some(Survives::PowerLoss),
         },
     ];
 

@@ -1,0 +1,376 @@
+//! Scenarios that are a grid of jobs: what their cells are, and how large.
+
+mod peak;
+mod rand;
+mod rounds;
+
+pub(crate) use rounds::measure;
+
+use crate::bench::Request;
+use crate::spec::{BlockSizes, Data, Fallocate, JobSpec, Rw, SyncEach};
+use crate::{Error, space};
+use std::path::PathBuf;
+use std::time::Duration;
+use wrote::Ioengine;
+use wrote::device::{Backing, Target};
+
+/// The most bytes of the file that cells read and write.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+/// Runs of each cell.
+const RUNS: u32 = 5;
+
+/// A scenario whose rows are cells of a grid.
+#[derive(Clone, Debug)]
+pub(crate) struct Grid {
+    /// `peak`, `rand`.
+    pub name: &'static str,
+    /// What it answers.
+    pub question: &'static str,
+    pub cells: Vec<Cell>,
+    /// How often each cell is run.
+    pub runs: u32,
+    /// Where a run of a cell is cut off.
+    pub time: Duration,
+    /// Bytes of the file of each job.
+    pub file_bytes: u64,
+    /// Threads, each with a file of its own.
+    pub numjobs: u32,
+}
+
+/// One cell: a job that every thread of a run does.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    /// Unique in the result: `peak/write/512k-64-registered`.
+    pub name: String,
+    /// The group in which it is compared: `peak/write`.
+    pub workload: &'static str,
+    /// In words, at most 25 columns.
+    pub words: String,
+    /// The job; its files are decided when it is run.
+    pub spec: JobSpec,
+}
+
+/// What `Request::only` may name of the grids: a scenario, or a workload of one.
+pub(crate) struct Named {
+    pub scenario: &'static str,
+    pub workload: &'static str,
+    pub words: &'static str,
+    /// Whether it has writes.
+    pub writes: bool,
+}
+
+/// The workloads of all grids, in the order in which they are measured.
+pub(crate) const NAMED: &[Named] = &[peak::READ, peak::WRITE, rand::READ, rand::WRITE, rand::MIX];
+
+/// Whether `name` is a grid's or a workload's of one.
+pub(crate) fn knows(name: &str) -> bool {
+    NAMED.iter().any(|known| name == known.scenario || name == known.workload)
+}
+
+/// The grids that are called for by name. They are measured only when asked for: the ladder alone
+/// takes a minute.
+pub(crate) fn grids(request: &Request, target: &Target) -> Result<Vec<Grid>, Error> {
+    let called = |name: &str| request.only.iter().any(|only| only == name);
+    let mut grids = Vec::new();
+    for make in [peak::grid, rand::grid] {
+        let mut grid = make(request, target)?;
+        grid.cells.retain(|cell| called(grid.name) || called(cell.workload));
+        if !grid.cells.is_empty() {
+            grids.push(grid);
+        }
+    }
+    Ok(grids)
+}
+
+/// What the files of all grids take up at once.
+pub(crate) fn space_bytes(grids: &[Grid]) -> u64 {
+    grids.iter().map(Grid::space_bytes).max().unwrap_or(0)
+}
+
+impl Grid {
+    fn new(
+        name: &'static str,
+        question: &'static str,
+        time: Duration,
+        request: &Request,
+        target: &Target,
+    ) -> Result<Grid, Error> {
+        let numjobs = request.numjobs.unwrap_or(1).max(1);
+        let budget = match target.capacity_bytes {
+            0 => u64::MAX,
+            capacity => space::budget(capacity, target.free_bytes),
+        };
+        let share = budget / u64::from(numjobs);
+        let wanted = request.size_bytes.map_or(FILE_BYTES_MAX, |size| size / u64::from(numjobs));
+        let file_bytes = if request.size_bytes.is_some() { wanted } else { wanted.min(share) };
+        let grid = Grid {
+            name,
+            question,
+            cells: Vec::new(),
+            runs: request.runs.unwrap_or(RUNS),
+            time: request.time.unwrap_or(time),
+            file_bytes: file_bytes >> 20 << 20,
+            numjobs,
+        };
+        let shown = crate::result::Target {
+            path: target.path.display().to_string(),
+            capacity_bytes: target.capacity_bytes,
+            free_bytes: target.free_bytes,
+            ..Default::default()
+        };
+        if grid.file_bytes == 0 {
+            return Err(Error::Usage(format!("--size: {name} needs at least 1 MiB of each job")));
+        }
+        space::check(grid.space_bytes(), grid.space_bytes(), &shown)?;
+        Ok(grid)
+    }
+
+    /// Adds a cell. A block that is longer than the file makes no sense, and is left out.
+    fn add(&mut self, workload: &'static str, suffix: &str, words: String, spec: JobSpec) {
+        if spec.read_bs.most_bytes().max(spec.write_bs.most_bytes()) <= self.file_bytes {
+            let name = format!("{workload}/{suffix}");
+            self.cells.push(Cell { name, workload, words, spec });
+        }
+    }
+
+    /// The files' bytes.
+    pub fn space_bytes(&self) -> u64 {
+        self.file_bytes * u64::from(self.numjobs)
+    }
+
+    /// The most that is written: the files once, and what the cells write.
+    pub fn written_bytes_max(&self) -> u64 {
+        let writing = self.cells.iter().filter(|cell| cell.spec.rw.write);
+        let a_run = |cell: &Cell| match cell.spec.io_bytes {
+            Some(bytes) => bytes,
+            // No more than a fast device takes in the time.
+            None => (FAST_BYTES_PER_S * self.time.as_secs_f64()) as u64,
+        };
+        let cells: u64 = writing.map(a_run).sum();
+        self.space_bytes() + cells * u64::from(self.runs) * u64::from(self.numjobs)
+    }
+
+    /// How many runs there are.
+    pub fn runs_total(&self) -> u32 {
+        self.runs * self.cells.len() as u32
+    }
+
+    /// About how long a run takes, with making ready.
+    pub fn estimate(&self) -> Duration {
+        self.time + Duration::from_millis(60)
+    }
+
+    /// The jobs of a run of a cell, one for each file.
+    pub fn jobs(&self, cell: &Cell, files: &[PathBuf]) -> Vec<JobSpec> {
+        let job = |(clone, file): (usize, &PathBuf)| JobSpec {
+            name: cell.name.clone(),
+            clone: clone as u32,
+            files: vec![file.clone()],
+            seed: cell.spec.seed + clone as u64,
+            ..cell.spec.clone()
+        };
+        files.iter().enumerate().map(job).collect()
+    }
+
+    /// A job that has the files written before anything is measured: it reads one block of each.
+    pub fn layout(&self, files: &[PathBuf]) -> Vec<JobSpec> {
+        let cell = Cell {
+            name: String::new(),
+            workload: "",
+            words: String::new(),
+            spec: JobSpec { io_bytes: Some(4096), ..self.spec(READ, 4096, 1) },
+        };
+        self.jobs(&cell, files)
+    }
+
+    /// A job on blocks that were written before, directly, through io_uring with all registered.
+    fn spec(&self, rw: Rw, bs_bytes: u64, iodepth: u32) -> JobSpec {
+        JobSpec {
+            name: String::new(),
+            clone: 0,
+            group: 0,
+            group_reporting: true,
+            rw,
+            rwmixread_percent: 50,
+            ioengine: Ioengine::IoUring,
+            iodepth,
+            iodepth_batch: 0,
+            iodepth_batch_complete_min: 0,
+            read_bs: BlockSizes::one(bs_bytes),
+            write_bs: BlockSizes::one(bs_bytes),
+            files: Vec::new(),
+            offset_bytes: 0,
+            file_bytes: Some(self.file_bytes),
+            io_bytes: None,
+            loops: 1,
+            direct: true,
+            sync: SyncEach::No,
+            fsync: None,
+            fdatasync: None,
+            end_fsync: false,
+            runtime: Some(self.time),
+            time_based: false,
+            ramp_time: Duration::ZERO,
+            startdelay: Duration::ZERO,
+            read_rate_bytes_per_s: None,
+            write_rate_bytes_per_s: None,
+            read_rate_iops: None,
+            write_rate_iops: None,
+            norandommap: false,
+            seed: 1,
+            verify: None,
+            data: Data::Random,
+            fallocate: Fallocate::Native,
+            invalidate: true,
+            hipri: false,
+            fixedbufs: true,
+            registerfiles: true,
+            sqthread_poll: false,
+            sqthread_poll_cpu: None,
+            percentiles: Vec::new(),
+            options: Vec::new(),
+        }
+    }
+}
+
+/// Faster than any single disk that is sold: bounds what a run may write in its time.
+const FAST_BYTES_PER_S: f64 = 16e9;
+
+const READ: Rw = Rw { read: true, write: false, random: false };
+const WRITE: Rw = Rw { read: false, write: true, random: false };
+
+/// Whether the device below the target has poll queues.
+fn can_poll(target: &Target) -> bool {
+    matches!(&target.backing, Backing::Block(device) if device.io_poll)
+}
+
+/// A size as a part of a name: `512k`, `2m`.
+fn short(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes.is_multiple_of(1 << 20) => format!("{}m", bytes >> 20),
+        bytes if bytes.is_multiple_of(1 << 10) => format!("{}k", bytes >> 10),
+        bytes => bytes.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+    use wrote::device::BlockDevice;
+
+    fn target(io_poll: bool) -> Target {
+        let device = BlockDevice {
+            name: "nvme0n1".into(),
+            major: 259,
+            minor: 0,
+            disks: Vec::new(),
+            model: None,
+            capacity_bytes: 1 << 40,
+            rotational: false,
+            scheduler: "none".into(),
+            logical_block_bytes: 512,
+            physical_block_bytes: 4096,
+            write_cache: "write back".into(),
+            fua: true,
+            io_poll,
+            nr_requests: 1023,
+            transfer_bytes_max: 1 << 20,
+        };
+        Target {
+            path: "/data".into(),
+            mount_point: "/".into(),
+            filesystem: "ext4".into(),
+            mount_options: Vec::new(),
+            capacity_bytes: 1 << 40,
+            free_bytes: 1 << 39,
+            read_only: false,
+            in_memory: false,
+            backing: Backing::Block(device),
+        }
+    }
+
+    fn asked(only: &[&str]) -> Request {
+        let only = only.iter().map(|name| name.to_string()).collect();
+        Request { only, ..Request::new("/data".into()) }
+    }
+
+    fn names(request: &Request, io_poll: bool) -> Vec<String> {
+        let grids = grids(request, &target(io_poll)).unwrap();
+        grids.into_iter().flat_map(|grid| grid.cells).map(|cell| cell.name).collect()
+    }
+
+    #[test]
+    fn no_grid_is_measured_unless_it_is_asked_for() {
+        assert_eq!(names(&asked(&[]), true), [""; 0]);
+        assert_eq!(names(&asked(&["ladder", "stream"]), true), [""; 0]);
+    }
+
+    #[test]
+    fn a_scenario_is_all_of_its_workloads_and_every_cell_has_a_name_of_its_own() {
+        for (scenario, cells) in [("peak", 2 * 3 * 2 * 4), ("rand", 3 * 4)] {
+            let names = names(&asked(&[scenario]), true);
+            assert_eq!(names.len(), cells);
+            assert_eq!(names.iter().collect::<HashSet<_>>().len(), cells);
+            assert!(names.iter().all(|name| name.starts_with(&format!("{scenario}/"))));
+        }
+        let reads = names(&asked(&["peak/read"]), true);
+        assert!(reads.len() == 24 && reads.iter().all(|name| name.starts_with("peak/read/")));
+    }
+
+    #[test]
+    fn cells_are_polled_only_where_the_device_has_poll_queues() {
+        let polled = |name: &String| name.ends_with("-polled");
+        assert!(names(&asked(&["peak"]), true).iter().any(polled));
+        assert!(!names(&asked(&["peak"]), false).iter().any(polled));
+    }
+
+    #[test]
+    fn a_block_size_or_depth_that_is_asked_for_is_the_only_one() {
+        let request = Request {
+            stream_bs_bytes: Some(1 << 20),
+            small_bs_bytes: Some(8 << 10),
+            iodepth: Some(3),
+            ..asked(&["peak", "rand"])
+        };
+        let grids = grids(&request, &target(false)).unwrap();
+        for cell in grids.iter().flat_map(|grid| &grid.cells) {
+            let bs_bytes = if cell.name.starts_with("peak") { 1 << 20 } else { 8 << 10 };
+            assert_eq!((cell.spec.read_bs.most_bytes(), cell.spec.iodepth), (bs_bytes, 3));
+        }
+    }
+
+    #[test]
+    fn what_is_announced_bounds_what_the_cells_are_told_to_write() {
+        let request = Request { numjobs: Some(3), ..asked(&["peak", "rand"]) };
+        for grid in grids(&request, &target(true)).unwrap() {
+            let files = vec!["a".into(), "b".into(), "c".into()];
+            let told: u64 = grid
+                .cells
+                .iter()
+                .flat_map(|cell| grid.jobs(cell, &files))
+                .filter(|job| job.rw.write)
+                .map(|job| job.io_bytes.unwrap_or(0))
+                .sum();
+            assert!(told * u64::from(grid.runs) + grid.space_bytes() <= grid.written_bytes_max());
+            assert!(grid.space_bytes() <= 3 << 30);
+        }
+    }
+
+    #[test]
+    fn every_job_of_a_run_has_a_file_and_an_order_of_its_own() {
+        let grid = grids(&asked(&["rand"]), &target(false)).unwrap().remove(0);
+        let jobs = grid.jobs(&grid.cells[0], &["a".into(), "b".into()]);
+        assert_eq!(jobs.len(), 2);
+        assert_ne!(jobs[0].files, jobs[1].files);
+        assert_ne!(jobs[0].seed, jobs[1].seed);
+    }
+
+    #[test]
+    fn a_disk_without_room_is_refused_and_a_file_that_is_too_small_too() {
+        let full = Target { capacity_bytes: 10 << 30, free_bytes: 1 << 30, ..target(false) };
+        assert!(grids(&asked(&["rand"]), &full).is_err());
+        let tiny = Request { size_bytes: Some(1000), ..asked(&["rand"]) };
+        assert!(matches!(grids(&tiny, &target(false)), Err(Error::Usage(_))));
+    }
+}

@@ -1,0 +1,71 @@
+//! The rounds of a grid: every cell in turn, and what they add up to.
+
+use super::{Cell, Grid};
+use crate::bench::Ticker;
+use crate::jobs::{self, GroupReport, Permissions};
+use crate::report::{self, Before};
+use crate::result::{Direction, Row, Scenario};
+use crate::scratch::Scratch;
+use crate::session::device_of;
+use crate::{Error, Stop};
+use std::path::PathBuf;
+use wrote::device::{BlockDevice, Target};
+
+/// The grids' files have numbers from here on: no other scenario's.
+const FIRST_FILE: u32 = 3000;
+
+/// Runs every cell in turn, every second round backwards (M8), and tells what came out.
+///
+/// All cells use the same files, which are written before anything is measured and stay.
+pub(crate) fn measure(
+    grid: &Grid,
+    target: &Target,
+    scratch: &Scratch,
+    stop: &Stop,
+    ticker: &mut Ticker,
+) -> Result<Measured, Error> {
+    let files: Vec<PathBuf> =
+        (0..grid.numjobs).map(|number| scratch.job_file(FIRST_FILE + number)).collect();
+    // The run made them, below a folder of its own.
+    let permissions = Permissions { overwrite: true, ..Permissions::default() };
+    let run = |jobs: &[_]| jobs::run(jobs, permissions, stop, &mut ());
+    run(&grid.layout(&files))?;
+    let mut reports: Vec<Vec<GroupReport>> = grid.cells.iter().map(|_| Vec::new()).collect();
+    for round in 0..grid.runs {
+        for step in 0..grid.cells.len() {
+            let index = if round % 2 == 0 { step } else { grid.cells.len() - 1 - step };
+            let cell = &grid.cells[index];
+            ticker.tick(&cell.name);
+            reports[index].extend(run(&grid.jobs(cell, &files))?);
+        }
+    }
+    let written_bytes = reports.iter().flatten().flat_map(|group| &group.jobs);
+    let written_bytes = written_bytes.map(|job| job.write.bytes).sum::<u64>() + grid.space_bytes();
+    let cells = grid.cells.iter().zip(&reports);
+    let device_counts = device_of(target).is_some_and(BlockDevice::counts);
+    let settled = files.iter().cloned().collect();
+    let before = Before::new(files[0].clone(), target.clone(), settled, device_counts);
+    let rows = cells.flat_map(|(cell, reports)| rows(cell, reports, &before)).collect();
+    let scenario = Scenario { name: grid.name.into(), question: grid.question.into(), rows };
+    Ok(Measured { scenario, written_bytes })
+}
+
+/// What a grid gave.
+pub(crate) struct Measured {
+    pub scenario: Scenario,
+    /// File bytes written in all.
+    pub written_bytes: u64,
+}
+
+fn rows(cell: &Cell, reports: &[GroupReport], before: &Before) -> Vec<Row> {
+    let mut rows = report::repeated(reports, before);
+    for row in &mut rows {
+        row.workload = cell.workload.into();
+        row.way = match (cell.spec.rw.read && cell.spec.rw.write, row.direction) {
+            (false, _) => cell.words.clone(),
+            (true, Direction::Read) => format!("{}: reads", cell.words),
+            (true, Direction::Write) => format!("{}: writes", cell.words),
+        };
+    }
+    rows
+}
