@@ -55,7 +55,9 @@ pub struct JobReport {
     pub flush_ns: Histogram<u64>,
     /// What `do_verify` read and checked, after the clock stopped.
     pub verified_bytes: u64,
-    /// CPU seconds of the job's thread in user space.
+    /// CPU seconds in user space: of the job's thread, and where it is alone in its group of the whole
+    /// process, so that the kernel's threads that work for it (SQPOLL, io_uring's workers) count. So
+    /// for the others below.
     pub cpu_user_s: f64,
     /// CPU seconds in the kernel.
     pub cpu_system_s: f64,

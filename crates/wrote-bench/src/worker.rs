@@ -219,16 +219,20 @@ impl<'a> Worker<'a> {
     }
 
     fn begin(&mut self) {
-        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.counts_from_ns = nanoseconds(self.task.ramp);
-        self.deadline_ns = self
-            .task
-            .time
-            .map_or(u64::MAX, |time| self.counts_from_ns.saturating_add(nanoseconds(time)));
+        self.count_time();
         self.counting = self.task.ramp.is_zero();
         self.usage = (Usage::of_thread(), Usage::now());
         self.start = Instant::now();
         self.now_ns = 0;
+    }
+
+    /// The job is cut off when its time is over, counted from when its ramp was.
+    fn count_time(&mut self) {
+        self.deadline_ns = self
+            .task
+            .time
+            .map_or(u64::MAX, |time| self.counts_from_ns.saturating_add(nanoseconds(time)));
     }
 
     /// Makes as many operations ready as may be handed on together, and tells why no more.
@@ -378,15 +382,17 @@ impl<'a> Worker<'a> {
     /// What is to be done now and then: tell how far it is, take a sample, end the ramp, stop.
     fn look_around(&mut self) {
         self.shared.progress.publish(&self.tally);
-        self.over |= self.now_ns >= self.deadline_ns || self.shared.must_stop();
         if self.counting {
             self.tally.sample(self.now_ns);
         } else if self.now_ns >= self.counts_from_ns {
             self.counting = true;
+            // Later than planned by what the last batch took.
             self.counts_from_ns = self.now_ns;
+            self.count_time();
             self.tally.begin_again(self.now_ns);
             self.usage = (Usage::of_thread(), Usage::now());
         }
+        self.over |= self.now_ns >= self.deadline_ns || self.shared.must_stop();
     }
 
     /// Sleeps until the next operation is due, and looks after those in flight meanwhile.
@@ -458,4 +464,8 @@ impl<'a> Worker<'a> {
             all_ramp,
         }
     }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

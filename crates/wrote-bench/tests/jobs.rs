@@ -1,122 +1,15 @@
-//! Jobs on real files: what they leave behind, what they count, and what they refuse.
+//! Jobs on real files: what they leave behind and what they count.
+
+mod support;
 
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
+use support::*;
 use wrote::Ioengine;
-use wrote_bench::jobs::{GroupReport, JobReport, Permissions, Watcher, run};
-use wrote_bench::spec::{BlockShare, BlockSizes, Data, Fallocate, JobSpec, Rw, SyncEach, Verify};
-use wrote_bench::{Error, Stop};
-
-const READ: Rw = Rw { read: true, write: false, random: false };
-const WRITE: Rw = Rw { read: false, write: true, random: false };
-const MIX: Rw = Rw { read: true, write: true, random: false };
-const BLOCK: u64 = 4096;
-const FILE: u64 = 64 * BLOCK;
-const VERIFY: Option<Verify> = Some(Verify { after_writes: true });
-
-fn random(rw: Rw) -> Rw {
-    Rw { random: true, ..rw }
-}
-
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
-}
-
-/// A job of 64 blocks of 4 KiB in one file of its name.
-fn job(folder: &Path, name: &str, rw: Rw) -> JobSpec {
-    JobSpec {
-        name: name.into(),
-        clone: 0,
-        group: 0,
-        group_reporting: false,
-        rw,
-        rwmixread_percent: 50,
-        ioengine: Ioengine::IoUring,
-        iodepth: 8,
-        iodepth_batch: 0,
-        iodepth_batch_complete_min: 0,
-        read_bs: BlockSizes::one(BLOCK),
-        write_bs: BlockSizes::one(BLOCK),
-        files: vec![folder.join(name)],
-        offset_bytes: 0,
-        file_bytes: Some(FILE),
-        io_bytes: None,
-        loops: 1,
-        direct: true,
-        sync: SyncEach::No,
-        fsync: None,
-        fdatasync: None,
-        end_fsync: false,
-        runtime: None,
-        time_based: false,
-        ramp_time: Duration::ZERO,
-        startdelay: Duration::ZERO,
-        read_rate_bytes_per_s: None,
-        write_rate_bytes_per_s: None,
-        read_rate_iops: None,
-        write_rate_iops: None,
-        norandommap: false,
-        seed: 1,
-        verify: None,
-        data: Data::Random,
-        fallocate: Fallocate::Native,
-        invalidate: true,
-        hipri: false,
-        fixedbufs: true,
-        registerfiles: true,
-        sqthread_poll: false,
-        sqthread_poll_cpu: None,
-        percentiles: Vec::new(),
-        options: Vec::new(),
-    }
-}
-
-/// What a watcher is told of each group: its number, its jobs, and the bytes that are laid out.
-#[derive(Default)]
-struct Told(Vec<(u32, usize, u64)>);
-impl Watcher for Told {
-    fn group(&mut self, group: u32, jobs: &[JobSpec], laid_out_bytes: u64) {
-        self.0.push((group, jobs.len(), laid_out_bytes));
-    }
-}
-
-fn go_with(jobs: &[JobSpec], permissions: Permissions) -> Result<Vec<GroupReport>, Error> {
-    run(jobs, permissions, &Stop::new(), &mut ())
-}
-
-fn go(jobs: &[JobSpec]) -> Vec<GroupReport> {
-    go_with(jobs, Permissions::default()).unwrap()
-}
-
-fn one(job: JobSpec) -> JobReport {
-    go(&[job]).remove(0).jobs.remove(0)
-}
-
-fn refusal_with(jobs: &[JobSpec], permissions: Permissions) -> String {
-    let error = go_with(jobs, permissions).unwrap_err().to_string();
-    assert_eq!(error.lines().count(), 1, "{error}");
-    error
-}
-
-fn refusal(jobs: &[JobSpec]) -> String {
-    refusal_with(jobs, Permissions::default())
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
-
-/// No block of the file is empty, and no two are equal.
-fn all_blocks_differ(path: &Path) -> bool {
-    let bytes = std::fs::read(path).unwrap();
-    let blocks: std::collections::HashSet<&[u8]> = bytes.chunks(BLOCK as usize).collect();
-    blocks.len() == bytes.len() / BLOCK as usize && !blocks.contains([0; BLOCK as usize].as_slice())
-}
+use wrote_bench::Stop;
+use wrote_bench::jobs::{Permissions, run};
+use wrote_bench::spec::{BlockShare, BlockSizes, Data, Fallocate, JobSpec};
 
 #[test]
 fn every_engine_reads_and_writes_every_block_and_counts_it() {
@@ -236,47 +129,6 @@ fn a_mix_is_verified_by_what_it_wrote() {
 }
 
 #[test]
-fn a_file_that_exists_is_refused_and_untouched_unless_it_may_be_written_over() {
-    // W7
-    for rw in [WRITE, MIX] {
-        let folder = folder();
-        let path = folder.path().join("file");
-        std::fs::write(&path, vec![7; FILE as usize]).unwrap();
-        // A job before it does not begin either.
-        let before = job(folder.path(), "before", WRITE);
-        let spec = JobSpec { group: 1, ..job(folder.path(), "file", rw) };
-        let error = refusal(&[before, spec.clone()]);
-        let path_shown = path.display();
-        assert_eq!(
-            error,
-            format!("{path_shown}: exists and would be written over; --overwrite allows it")
-        );
-        assert_eq!(std::fs::read(&path).unwrap(), vec![7; FILE as usize]);
-        assert_eq!(names(folder.path()), ["file"]);
-        let permissions = Permissions { overwrite: true, ..Permissions::default() };
-        go_with(&[spec], permissions).unwrap();
-        assert_ne!(std::fs::read(&path).unwrap(), vec![7; FILE as usize]);
-    }
-}
-
-#[test]
-fn a_device_is_never_written() {
-    // W7
-    use std::os::unix::fs::FileTypeExt;
-    let is_device =
-        |path: &PathBuf| path.metadata().is_ok_and(|it| it.file_type().is_block_device());
-    let mut devices = std::fs::read_dir("/dev").unwrap().flatten().map(|entry| entry.path());
-    let Some(device) = devices.find(is_device) else {
-        return skip::skip("a_device_is_never_written", "there is none in /dev");
-    };
-    let spec = JobSpec { files: vec![device], ..job(Path::new("/"), "device", WRITE) };
-    let everything = Permissions { overwrite: true, read_unwritten: true, overlap: true };
-    let error = refusal_with(&[spec], everything);
-    // Who may not read the device is told that before.
-    assert!(error.contains("is a block device") || error.contains("ermission"), "{error}");
-}
-
-#[test]
 fn groups_run_one_after_the_other_and_later_ones_use_the_files_of_earlier_ones() {
     let folder = folder();
     let file = vec![folder.path().join("file")];
@@ -308,66 +160,6 @@ fn jobs_of_a_group_run_at_once_and_each_is_reported() {
     assert!(report.jobs.iter().zip(0..).all(|(job, clone)| job.spec.clone == clone));
     assert!(report.jobs.iter().all(|job| job.write.bytes == FILE && job.elapsed <= report.elapsed));
     assert!(report.max_rss_bytes > 0);
-}
-
-#[test]
-fn jobs_that_use_the_same_bytes_at_once_are_refused_unless_all_of_them_read() {
-    let folder = folder();
-    let file = vec![folder.path().join("file")];
-    let on_it = |name, rw, offset_bytes| JobSpec {
-        files: file.clone(),
-        offset_bytes,
-        ..job(folder.path(), name, rw)
-    };
-    for rw in [WRITE, READ] {
-        let error = refusal(&[on_it("a", WRITE, 0), on_it("b", rw, FILE - BLOCK)]);
-        assert!(error.contains("a and b use the same bytes of it at once"), "{error}");
-        assert!(error.starts_with(&file[0].display().to_string()), "{error}");
-    }
-    assert!(names(folder.path()).is_empty());
-    assert_eq!(go(&[on_it("a", READ, 0), on_it("b", READ, 0)])[0].jobs.len(), 2);
-    std::fs::remove_file(&file[0]).unwrap();
-    assert_eq!(go(&[on_it("a", WRITE, 0), on_it("b", WRITE, FILE)])[0].jobs.len(), 2);
-    std::fs::remove_file(&file[0]).unwrap();
-
-    #[derive(Default)]
-    struct Notes(Vec<String>);
-    impl Watcher for Notes {
-        fn note(&mut self, text: &str) {
-            self.0.push(text.into());
-        }
-    }
-    let mut notes = Notes::default();
-    let permissions = Permissions { overlap: true, ..Permissions::default() };
-    let jobs = [on_it("a", WRITE, 0), on_it("b", WRITE, 0)];
-    assert_eq!(run(&jobs, permissions, &Stop::new(), &mut notes).unwrap()[0].jobs.len(), 2);
-    assert!(notes.0.len() == 1 && notes.0[0].contains("the same bytes"), "{:?}", notes.0);
-}
-
-#[test]
-fn what_was_never_written_is_not_read_unless_it_is_permitted() {
-    // M9
-    let folder = folder();
-    let path = folder.path().join("file");
-    let file = std::fs::File::create(&path).unwrap();
-    file.write_all_at(&vec![1; (FILE / 2) as usize], 0).unwrap();
-    file.set_len(FILE).unwrap();
-    let spec = job(folder.path(), "file", READ);
-    let sparse = go_with(std::slice::from_ref(&spec), Permissions::default());
-    let Err(error) = sparse else {
-        return skip::skip("what_was_never_written_is_not_read", "no holes on this file system");
-    };
-    let expected = format!("{}: was never written from byte {}", path.display(), FILE / 2);
-    assert!(error.to_string().starts_with(&expected), "{error}");
-    let permissions = Permissions { read_unwritten: true, ..Permissions::default() };
-    assert_eq!(
-        go_with(std::slice::from_ref(&spec), permissions).unwrap()[0].jobs[0].read.bytes,
-        FILE
-    );
-    let half = JobSpec { file_bytes: Some(FILE / 2), ..spec.clone() };
-    assert_eq!(one(half).read.bytes, FILE / 2);
-    let error = refusal_with(&[JobSpec { file_bytes: Some(2 * FILE), ..spec }], permissions);
-    assert!(error.contains("bytes long"), "{error}");
 }
 
 #[test]
@@ -418,52 +210,6 @@ fn zeros_are_written_where_they_are_asked_for() {
 }
 
 #[test]
-fn an_interrupted_run_removes_its_own_files_and_no_others() {
-    struct StopIn(u32, Stop);
-    impl Watcher for StopIn {
-        fn group(&mut self, group: u32, _: &[JobSpec], _: u64) {
-            if group == self.0 {
-                self.1.request();
-            }
-        }
-    }
-    for stop_in in [0, 1] {
-        let folder = folder();
-        let precious = folder.path().join("precious");
-        std::fs::write(&precious, vec![7; FILE as usize]).unwrap();
-        let endless = |group, name, rw| JobSpec {
-            group,
-            time_based: group == 1,
-            runtime: (group == 1).then_some(Duration::from_secs(3600)),
-            ..job(folder.path(), name, rw)
-        };
-        let jobs =
-            [endless(0, "a", WRITE), endless(1, "b", random(READ)), endless(1, "precious", READ)];
-        let stop = Stop::new();
-        let result = run(&jobs, Permissions::default(), &stop, &mut StopIn(stop_in, stop.clone()));
-        assert!(matches!(result, Err(Error::Interrupted)));
-        assert_eq!(names(folder.path()), ["precious"]);
-        assert_eq!(std::fs::read(&precious).unwrap(), vec![7; FILE as usize]);
-    }
-}
-
-#[test]
-fn a_job_that_fails_ends_the_others_and_leaves_nothing() {
-    let folder = folder();
-    let endless = JobSpec {
-        time_based: true,
-        runtime: Some(Duration::from_secs(3600)),
-        ..job(folder.path(), "endless", random(WRITE))
-    };
-    // What it reads has no headers.
-    std::fs::write(folder.path().join("bare"), vec![7; FILE as usize]).unwrap();
-    let wrong = JobSpec { verify: VERIFY, ..job(folder.path(), "bare", READ) };
-    let error = refusal(&[endless, wrong]);
-    assert!(error.contains("bare: verify at byte 0: there is no header"), "{error}");
-    assert_eq!(names(folder.path()), ["bare"]);
-}
-
-#[test]
 fn a_rate_lets_no_more_through_than_its_time_allows() {
     let folder = folder();
     for iodepth in [1, 8] {
@@ -506,36 +252,6 @@ fn a_job_of_a_time_goes_on_until_then_and_its_ramp_is_not_counted() {
     let short = JobSpec { time_based: false, ramp_time: Duration::from_secs(3600), ..spec };
     let error = refusal_with(&[short], permissions);
     assert!(error.contains("over before its ramp_time"), "{error}");
-}
-
-#[test]
-fn what_makes_no_sense_is_refused_before_anything_is_made() {
-    let folder = folder();
-    let spec = job(folder.path(), "file", WRITE);
-    let huge = BlockSizes::one(2 << 30);
-    for (wrong, words) in [
-        (JobSpec { time_based: true, ..spec.clone() }, "runtime"),
-        (JobSpec { loops: 0, ..spec.clone() }, "loops"),
-        (JobSpec { iodepth: 0, ..spec.clone() }, "iodepth"),
-        (JobSpec { iodepth: 1 << 20, ..spec.clone() }, "iodepth"),
-        (JobSpec { write_bs: BlockSizes::one(0), ..spec.clone() }, "bs:"),
-        (JobSpec { write_bs: huge, ..spec.clone() }, "bs:"),
-        (JobSpec { write_bs: BlockSizes(Vec::new()), ..spec.clone() }, "bs"),
-        (JobSpec { file_bytes: None, ..spec.clone() }, "no size"),
-        (JobSpec { file_bytes: Some(100), ..spec.clone() }, "no room for one block"),
-        (JobSpec { file_bytes: Some(1 << 62), ..spec.clone() }, "do not fit"),
-        (JobSpec { files: Vec::new(), ..spec.clone() }, "files"),
-        (JobSpec { files: [&spec.files[..], &spec.files].concat(), ..spec.clone() }, "twice"),
-        (JobSpec { rw: Rw { write: false, ..WRITE }, ..spec.clone() }, "neither"),
-        (JobSpec { verify: VERIFY, write_bs: BlockSizes::one(8), ..spec.clone() }, "header"),
-        (JobSpec { verify: VERIFY, rw: READ, ..spec.clone() }, "nothing in it to verify"),
-        (JobSpec { files: vec!["/nowhere/file".into()], ..spec.clone() }, "no such folder"),
-    ] {
-        let error = refusal(&[wrong]);
-        assert!(error.contains(words), "{words}: {error}");
-        assert!(names(folder.path()).is_empty(), "{words}");
-    }
-    assert!(refusal(&[]).contains("no job"));
 }
 
 #[test]

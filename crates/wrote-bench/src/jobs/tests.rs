@@ -220,3 +220,14 @@ fn depths_and_batches_add_up_to_the_operations() {
         }
     }
 }
+
+#[test]
+fn as_many_completions_are_waited_for_and_operations_handed_on_as_was_asked() {
+    let write = Rw { read: false, write: true, random: true };
+    let asked = JobSpec { iodepth_batch: 2, iodepth_batch_complete_min: 3, ..spec("job", write) };
+    let done = run(&Sim::new(1), &asked, &Stop::new()).unwrap();
+    assert_eq!(done.tally.submitted_together().max(), 2);
+    // The disk brings no more than is waited for; at the end there is one left.
+    assert_eq!(done.tally.completed_together().count_at(3), 3);
+    assert_eq!(done.tally.completed_together().count_at(1), 1);
+}

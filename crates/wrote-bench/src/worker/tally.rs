@@ -181,8 +181,9 @@ impl Tally {
     }
 }
 
+/// All have the same bounds, so that those of several jobs can be added.
 fn counts(counts: &[u64]) -> Histogram<u64> {
-    let most = (counts.len() as u64).max(2);
+    let most = wrote::Options::IODEPTH_MAX.into();
     let mut histogram = Histogram::new_with_bounds(1, most, 3).expect("the bounds are sound");
     for (value, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         histogram.saturating_record_n(value as u64, *count);
