@@ -37,6 +37,8 @@ const FOREIGN_SHARE_MIN: f64 = 0.1;
 const FOREIGN_BYTES_MIN: u64 = 64_000_000;
 /// A row whose interval reaches farther from its median than this part of it is noisy.
 const WIDTH_MAX: f64 = 0.25;
+/// A text that names more rows than this is not read.
+const NAMES_MAX: usize = 6;
 /// A row that is faster than this part of what the generator reaches is limited by it.
 const GENERATOR_SHARE_MAX: f64 = 0.5;
 
@@ -115,8 +117,11 @@ struct Moved {
 impl Moved {
     /// Over the runs whose counters were read; `None` where there is no such run.
     fn of(row: &Row) -> Option<Moved> {
-        let counted: Vec<&Run> =
-            row.runs.iter().filter(|run| run.device_written_bytes.is_some()).collect();
+        let own = |run: &&Run| match row.direction {
+            Direction::Write => run.device_written_bytes.is_some(),
+            Direction::Read => run.device_read_bytes.is_some(),
+        };
+        let counted: Vec<&Run> = row.runs.iter().filter(own).collect();
         let sum = |figure: fn(&Run) -> u64| counted.iter().map(|run| figure(run)).sum::<u64>();
         let written_bytes = sum(|run| run.device_written_bytes.unwrap_or(0));
         let read_bytes = sum(|run| run.device_read_bytes.unwrap_or(0));
@@ -415,8 +420,13 @@ fn finding<const N: usize>(
     Finding { id: id.into(), severity, text, evidence }
 }
 
+/// The rows' names; of many the first few, since the evidence lists them all.
 fn names(rows: &[&Row]) -> String {
-    rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>().join(", ")
+    let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    match names.len().checked_sub(NAMES_MAX) {
+        Some(more @ 1..) => format!("{} and {more} more", names[..NAMES_MAX].join(", ")),
+        _ => names.join(", "),
+    }
 }
 
 fn listed(rows: &[&Row]) -> Value {

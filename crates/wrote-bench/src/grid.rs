@@ -141,11 +141,8 @@ impl Grid {
     /// The most that is written: the files once, and what the cells write.
     pub fn written_bytes_max(&self) -> u64 {
         let writing = self.cells.iter().filter(|cell| cell.spec.rw.write);
-        let a_run = |cell: &Cell| match cell.spec.io_bytes {
-            Some(bytes) => bytes,
-            // No more than a fast device takes in the time.
-            None => (FAST_BYTES_PER_S * self.time.as_secs_f64()) as u64,
-        };
+        // A mix may happen to be all writes.
+        let a_run = |cell: &Cell| cell.spec.io_bytes.unwrap_or(self.file_bytes);
         let cells: u64 = writing.map(a_run).sum();
         self.space_bytes() + cells * u64::from(self.runs) * u64::from(self.numjobs)
     }
@@ -232,9 +229,6 @@ impl Grid {
         }
     }
 }
-
-/// Faster than any single disk that is sold: bounds what a run may write in its time.
-const FAST_BYTES_PER_S: f64 = 16e9;
 
 const READ: Rw = Rw { read: true, write: false, random: false };
 const WRITE: Rw = Rw { read: false, write: true, random: false };

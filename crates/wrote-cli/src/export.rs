@@ -87,7 +87,7 @@ impl<'a> Group<'a> {
     /// Whether the rows are known by their names, as jobs are; else the way says what they are.
     fn has_names(&self) -> bool {
         let is_of_workload = |row: &Row| {
-            row.name.split_once('/').is_some_and(|(workload, _)| workload == self.workload)
+            row.name.strip_prefix(self.workload).is_some_and(|rest| rest.starts_with('/'))
         };
         !self.rows.iter().all(|row| is_of_workload(row))
     }

@@ -59,7 +59,10 @@ fn the_ladder_is_a_document_on_stdout_alone_and_leaves_nothing() {
 /// 2 runs of 2 MiB each, whole, and with the settings in effect (M6).
 fn assert_measured_as_asked(row: &Row) {
     let listed = catalogue().into_iter().find(|listed| listed.row == row.name).expect("listed");
-    assert!(strength(survived(row)) <= strength(listed.survives.expect("a write").as_str()), "{row:?}");
+    assert!(
+        strength(survived(row)) <= strength(listed.survives.expect("a write").as_str()),
+        "{row:?}"
+    );
     assert_eq!((row.runs.len(), row.bytes_per_run), (2, 2 * MIB), "{row:?}");
     let (asked, effective) = (&row.settings.asked, &row.settings.effective);
     assert_eq!(row.latency_ns.count, 2 * 2 * MIB / effective.bs_bytes, "{row:?}");

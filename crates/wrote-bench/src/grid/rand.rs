@@ -27,6 +27,8 @@ const BS_BYTES: u64 = 4 << 10;
 /// From one that waits for another to more than most devices serve at once.
 const IODEPTHS: [u32; 4] = [1, 4, 16, 64];
 const TIME: Duration = Duration::from_millis(400);
+/// The most that one run transfers: more than most devices can in its time.
+const RUN_BYTES_MAX: u64 = 512 << 20;
 const MIX_READ_PERCENT: u32 = 70;
 
 /// The cells.
@@ -38,7 +40,7 @@ pub(super) fn grid(request: &Request, target: &Target) -> Result<Grid, Error> {
         for &iodepth in &depths {
             let mut spec = grid.spec(Rw { read, write, random: true }, bs_bytes, iodepth);
             spec.rwmixread_percent = MIX_READ_PERCENT;
-            spec.time_based = true;
+            spec.io_bytes = Some(grid.file_bytes.min(RUN_BYTES_MAX) / bs_bytes * bs_bytes);
             let suffix = iodepth.to_string();
             grid.add(named.workload, &suffix, format!("iodepth {iodepth}"), spec);
         }

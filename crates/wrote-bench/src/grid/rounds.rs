@@ -61,11 +61,20 @@ fn rows(cell: &Cell, reports: &[GroupReport], before: &Before) -> Vec<Row> {
     let mut rows = report::repeated(reports, before);
     for row in &mut rows {
         row.workload = cell.workload.into();
-        row.way = match (cell.spec.rw.read && cell.spec.rw.write, row.direction) {
-            (false, _) => cell.words.clone(),
-            (true, Direction::Read) => format!("{}: reads", cell.words),
-            (true, Direction::Write) => format!("{}: writes", cell.words),
-        };
+        row.way = cell.words.clone();
+        if cell.spec.rw.read && cell.spec.rw.write {
+            half_of_mix(row);
+        }
     }
     rows
+}
+
+/// The device's counters are of both directions: what it did in the other one is not foreign to the
+/// run (M7).
+fn half_of_mix(row: &mut Row) {
+    let read = row.direction == Direction::Read;
+    row.way += if read { ": reads" } else { ": writes" };
+    for run in &mut row.runs {
+        *if read { &mut run.device_written_bytes } else { &mut run.device_read_bytes } = None;
+    }
 }

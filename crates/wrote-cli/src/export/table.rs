@@ -1,6 +1,7 @@
 //! What a person sees: what lies under the path, a table for each workload, findings, advice.
 
 mod columns;
+mod grid;
 mod paint;
 mod target;
 mod text;
@@ -10,6 +11,7 @@ pub(super) use target::facts;
 use super::{Export, Group};
 use crate::terminal::Screen;
 use columns::Columns;
+use grid::Grid;
 use paint::{Paint, Tone};
 use std::io::{self, Write};
 use text::Text;
@@ -52,7 +54,10 @@ impl Table {
     fn group(&self, group: &Group, out: &mut dyn Write) -> io::Result<()> {
         let workload = self.paint.paint(Tone::Strong, group.workload);
         writeln!(out, "\n{workload}: {}", group.summary())?;
-        Columns::of(group, self.screen).write(self.paint, self.screen, out)
+        match Grid::of(group) {
+            Some(grid) => grid.write(self.paint, self.screen, out),
+            None => Columns::of(group, self.screen).write(self.paint, self.screen, out),
+        }
     }
 
     fn findings(&self, findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
