@@ -19,6 +19,8 @@ pub enum Action {
     Fsync,
     /// `fallocate(2)`.
     Fallocate,
+    /// `ftruncate(2)`.
+    Truncate,
     /// Looking at the path: `statx(2)`, `statfs(2)`, `/proc`, `/sys`.
     Examine,
 }
@@ -32,6 +34,7 @@ impl Action {
             Action::Fdatasync => "fdatasync",
             Action::Fsync => "fsync",
             Action::Fallocate => "fallocate",
+            Action::Truncate => "truncate",
             Action::Examine => "examine",
         }
     }
