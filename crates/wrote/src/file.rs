@@ -206,13 +206,8 @@ impl DirectFile {
     }
 
     fn start_change(&self, offset: u64, len: u64, op: Op, then: Option<Op>) -> Operation<()> {
-        let touch = self.disk.with(|schedule| {
-            let file = schedule.file_mut(self.place);
-            let touch = Touch::change(offset, len, file.end);
-            file.end = file.end.max(offset.saturating_add(len));
-            touch
-        });
-        self.start(touch, Work::Steps { first: Some(op), then })
+        let end = self.disk.with(|schedule| schedule.file(self.place).end);
+        self.start(Touch::change(offset, len, end), Work::Steps { first: Some(op), then })
     }
 
     /// Brings everything that was started before to stable storage, with the metadata that is needed

@@ -21,7 +21,8 @@ pub(super) struct OpenFile {
     pub id: FileId,
     /// How many operations were started before it was opened: those are not its own.
     since: u64,
-    /// Where the file ends when all that was started is complete, or earlier.
+    /// Where the file ends, or earlier: it may have been made longer by what is under way, or
+    /// failed, or somebody else.
     pub end: u64,
     /// Operations started and not finished, and how many of them change the file.
     unfinished: usize,
@@ -258,8 +259,11 @@ impl Schedule {
             let open = &mut self.files[file];
             open.unfinished -= 1;
             open.changing -= usize::from(entry.touch.changes());
+            if let (None, Some(end)) = (&entry.error, entry.touch.change_end()) {
+                open.end = open.end.max(end);
+            }
             match entry.touch {
-                Touch::Write(_) if forgotten && open.untold.is_none() => {
+                Touch::Write { .. } if forgotten && open.untold.is_none() => {
                     open.untold = entry.error.take();
                 }
                 Touch::Sync if !forgotten && entry.error.is_none() => {
