@@ -372,3 +372,19 @@ fn a_truncation_that_fails_names_the_length_and_one_of_a_poisoned_file_is_refuse
     engine.flush(file).unwrap_err();
     assert!(matches!(engine.truncate(file, 512), Err(Error::Poisoned { errno: EIO, .. })));
 }
+
+#[test]
+fn the_disk_works_while_nobody_waits_for_it() {
+    for seed in 0..20 {
+        let sim = Sim::new(seed);
+        let mut engine = engine(&sim);
+        let file = open(&mut engine, true);
+        queue_block(&mut engine, file, 0, false);
+        let mut completions = Vec::new();
+        // Chance is fair: it is never away for a thousand looks.
+        for _ in 0..1000 {
+            engine.reap(0, &mut completions).unwrap();
+        }
+        assert_eq!(completions.len(), 1);
+    }
+}
