@@ -221,6 +221,10 @@ impl Disk {
         }
     }
 
+    pub(super) fn is_over(&self, key: usize) -> bool {
+        self.0.borrow().is_over(key)
+    }
+
     pub(super) fn forget(&self, key: usize) {
         let _waker = self.with(|schedule| schedule.forget(key));
     }

@@ -89,6 +89,15 @@ impl<T: Output> Operation<T> {
         Operation { state: State::Over(result), output: PhantomData }
     }
 
+    /// Whether the operation was seen to be over, whole or failed. Looks for nothing new: only what
+    /// waits or polls does.
+    pub fn is_over(&self) -> bool {
+        match &self.state {
+            State::Started { disk, key } => disk.is_over(*key),
+            State::Over(_) | State::Taken => true,
+        }
+    }
+
     /// Waits until the operation is whole. Other operations go on meanwhile, and those that await
     /// them are woken.
     ///
