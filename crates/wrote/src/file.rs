@@ -20,10 +20,12 @@
 //!
 //! Each of `read`, `write`, `write_durable`, `allocate`, `sync_data` and `sync_all` has a form that
 //! blocks and a form `start_..` that gives an [`Operation`] at once. What was started is under way,
-//! many at a time: wait for it, or await it in [`Disk::block_on`] or another executor.
+//! many at a time: wait for it, or await it in [`Disk::block_on`] or another executor. The rest
+//! (`len`, `truncate`, `close`) only blocks.
 //!
-//! Operations on the same bytes of a file happen in the order in which they were started, whatever
-//! of it is waited for (W3). A flush covers every change that was started before it (W1).
+//! Operations on the same bytes of a file happen in the order in which they were started through one
+//! handle, whatever of it is waited for (W3). A flush covers every change that was started before it
+//! (W1).
 //!
 //! ```
 //! use wrote::{Disk, FileOptions, Ioengine, Options};

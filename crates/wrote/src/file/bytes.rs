@@ -10,6 +10,24 @@ use std::ops::Range;
 ///
 /// A read of up to a buffer's length, less what alignment adds on both sides, lies in one buffer:
 /// then [`ReadBytes::as_bytes`] costs nothing.
+///
+/// ```
+/// # use wrote::{Disk, FileOptions, Ioengine, Options, Sim};
+/// # use std::path::Path;
+/// # fn main() -> Result<(), wrote::Error> {
+/// # let disk = Disk::simulated(&Sim::new(1), &Options::new(Ioengine::IoUring, 4, 4096))?;
+/// # let options = FileOptions { create_new: true, write: true, ..Default::default() };
+/// # let file = disk.open_file(Path::new("/data"), &options)?;
+/// # let mut buffer = disk.lease()?;
+/// # buffer.fill(1);
+/// # file.write(buffer, 0)?;
+/// let bytes = file.read(10, 100)?;
+/// assert_eq!(bytes.len(), 100);
+/// let sum: usize = bytes.as_bytes().iter().map(|&byte| usize::from(byte)).sum();
+/// # assert_eq!(sum, 100);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Default)]
 pub struct ReadBytes {
     pieces: Vec<Piece>,

@@ -38,6 +38,8 @@ impl fmt::Display for Durable {
 pub struct Calibration {
     /// Bytes of each write.
     pub write_bytes: usize,
+    /// Whether the writes bypassed the page cache: where the file system takes `O_DIRECT`.
+    pub direct: bool,
     /// Writes measured of each way.
     pub rounds: u32,
     /// Median of a write by [`Durable::Dsync`], in nanoseconds.
@@ -54,24 +56,31 @@ impl Calibration {
     /// # Panics
     ///
     /// When there are none.
-    fn of(write_bytes: usize, mut dsync_ns: Vec<u64>, mut fdatasync_ns: Vec<u64>) -> Calibration {
+    fn of(
+        write_bytes: usize,
+        direct: bool,
+        mut dsync_ns: Vec<u64>,
+        mut fdatasync_ns: Vec<u64>,
+    ) -> Calibration {
         let rounds = dsync_ns.len() as u32;
         let (dsync_ns, fdatasync_ns) = (median(&mut dsync_ns), median(&mut fdatasync_ns));
         let choice = if fdatasync_ns < dsync_ns { Durable::Fdatasync } else { Durable::Dsync };
-        Calibration { write_bytes, rounds, dsync_ns, fdatasync_ns, choice }
+        Calibration { write_bytes, direct, rounds, dsync_ns, fdatasync_ns, choice }
     }
 }
 
 impl fmt::Display for Calibration {
-    /// One line: `durable writes of 4096 bytes by RWF_DSYNC: 503 us, by write + fdatasync 1643 us
-    /// (medians of 32 in turn)`. The way that is chosen comes first.
+    /// One line: `durable direct writes of 4096 bytes by RWF_DSYNC: 503 us, by write + fdatasync
+    /// 1643 us (medians of 32 in turn)`. The way that is chosen comes first.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut ways = [(Durable::Dsync, self.dsync_ns), (Durable::Fdatasync, self.fdatasync_ns)];
         ways.sort_by_key(|(way, _)| *way != self.choice);
         let [(choice, chosen_ns), (other, other_ns)] = ways;
         write!(
             f,
-            "durable writes of {} bytes by {choice}: {} us, by {other} {} us (medians of {} in turn)",
+            "durable {} writes of {} bytes by {choice}: {} us, by {other} {} us \
+             (medians of {} in turn)",
+            if self.direct { "direct" } else { "cached" },
             self.write_bytes,
             chosen_ns / 1000,
             other_ns / 1000,
@@ -91,10 +100,10 @@ fn median(samples: &mut [u64]) -> u64 {
     }
 }
 
-/// Measures both ways of making a write of `write_bytes` durable in `folder`: `rounds` writes of
-/// each, in turn, over blocks of a new file that were written and flushed before, directly where
-/// the file system can. The file has no name any more before the first write, so that nothing of it
-/// stays, whatever happens.
+/// Measures both ways of making a write of `write_bytes` durable in `folder`, a real one: `rounds`
+/// writes of each (at least one), in turn, over blocks of a new file that were written and flushed
+/// before, directly where the file system can. The file has no name any more before the first write,
+/// so that nothing of it stays, whatever happens.
 ///
 /// The choice is for [`DirectFile::set_durable`]. Writes into blocks that were not written before
 /// cost more by either way.
@@ -104,12 +113,35 @@ fn median(samples: &mut [u64]) -> u64 {
 /// [`Error::File`] when the file cannot be made, removed, written or flushed;
 /// [`Error::Alignment`] when the file system takes no direct writes of that length;
 /// [`Error::TooLong`] when they are longer than a buffer of the disk's.
+///
+/// ```
+/// use wrote::{Disk, FileOptions, Ioengine, Options, file::calibrate};
+///
+/// # fn main() -> Result<(), wrote::Error> {
+/// # let folder = std::env::temp_dir().join(format!("wrote-doc-calibrate-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// let disk = Disk::open(&Options::new(Ioengine::IoUring, 8, 64 << 10))?;
+/// let calibration = calibrate(&disk, &folder, 4096, 16)?;
+/// println!("{calibration}");
+///
+/// let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+/// let file = disk.open_file(&folder.join("data"), &options)?;
+/// file.set_durable(calibration.choice);
+/// let mut buffer = disk.lease()?;
+/// buffer.set_len(4096);
+/// file.write_durable(buffer, 0)?;
+/// # drop((file, disk));
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok(())
+/// # }
+/// ```
 pub fn calibrate(
     disk: &Disk,
     folder: &Path,
     write_bytes: usize,
     rounds: u32,
 ) -> Result<Calibration, Error> {
+    let write_bytes = write_bytes.max(1);
     let path = folder.join(new_name());
     let file = nameless(disk, &path)?;
     let len_max = disk.pool().buffer_bytes();
@@ -130,9 +162,10 @@ pub fn calibrate(
             times_ns[way as usize].push(start.elapsed().as_nanos() as u64);
         }
     }
+    let direct = file.is_direct();
     file.close()?;
     let [dsync_ns, fdatasync_ns] = times_ns;
-    Ok(Calibration::of(write_bytes, dsync_ns, fdatasync_ns))
+    Ok(Calibration::of(write_bytes, direct, dsync_ns, fdatasync_ns))
 }
 
 /// A B, then B A: neither always follows the other.
@@ -190,7 +223,7 @@ mod tests {
     #[test]
     fn the_way_with_the_smaller_median_is_chosen_whatever_the_outliers() {
         let of = |dsync: &[u64], fdatasync: &[u64]| {
-            Calibration::of(4096, dsync.to_vec(), fdatasync.to_vec()).choice
+            Calibration::of(4096, true, dsync.to_vec(), fdatasync.to_vec()).choice
         };
         assert_eq!(of(&[10, 11, 9000], &[20, 21, 1]), Durable::Dsync);
         assert_eq!(of(&[20, 21, 1], &[10, 11, 9000]), Durable::Fdatasync);
@@ -213,10 +246,10 @@ mod tests {
 
     #[test]
     fn a_calibration_is_told_in_one_line_the_chosen_way_first() {
-        let calibration = Calibration::of(4096, vec![4_007_000; 3], vec![1_643_000; 3]);
+        let calibration = Calibration::of(4096, true, vec![4_007_000; 3], vec![1_643_000; 3]);
         assert_eq!(
             calibration.to_string(),
-            "durable writes of 4096 bytes by write + fdatasync: 1643 us, by RWF_DSYNC 4007 us \
+            "durable direct writes of 4096 bytes by write + fdatasync: 1643 us, by RWF_DSYNC 4007 us \
              (medians of 3 in turn)"
         );
     }

@@ -21,6 +21,37 @@ use std::thread::Thread;
 ///
 /// When the last handle goes, the last file of it and the last [`Operation`], everything that was
 /// started is carried out first (W5).
+///
+/// ```
+/// use wrote::{Disk, Error, FileOptions, Ioengine, Options};
+///
+/// # fn main() -> Result<(), Error> {
+/// # let folder = std::env::temp_dir().join(format!("wrote-doc-disk-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// let disk = Disk::open(&Options::new(Ioengine::IoUring, 8, 64 << 10))?;
+/// let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+/// let (left, right) = (folder.join("left"), folder.join("right"));
+/// let (left, right) = (disk.open_file(&left, &options)?, disk.open_file(&right, &options)?);
+///
+/// disk.block_on(async {
+///     let mut writes = Vec::new();
+///     for number in 0..32 {
+///         let mut buffer = disk.start_lease().await?; // waits while all are in flight
+///         buffer.fill(number);
+///         let file = if number % 2 == 0 { &left } else { &right };
+///         writes.push(file.start_write(buffer, u64::from(number / 2) << 16));
+///     }
+///     for write in writes {
+///         write.await?;
+///     }
+///     Ok::<(), Error>(())
+/// })?;
+/// assert_eq!(right.read(3 << 16, 1)?, [7][..]);
+/// # drop((left, right, disk));
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Disk(Rc<RefCell<Schedule>>);
 
