@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// What everything together may take. A step that begins late has what is left of it.
 const LIMIT: Duration = Duration::from_secs(75 * 60);
+/// The wrote crate's tests that also run with AddressSanitizer.
+const SANITIZED: [&str; 5] = ["engine", "faults", "file_drops", "file_faults", "file_waiting"];
 const STRANGE_FS: &str = "lab/strange-fs/Cargo.toml";
 
 /// Check and test everything.
@@ -38,10 +40,11 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
     report.step("no dependency twice", || no_duplicates(end))?;
     report.step("links between documents", links::check)?;
     report.step("build of the release", || repository::release_wrote().map(|_| Outcome::Passed))?;
-    report.step("tests", || tests(&["test", "--workspace", "--no-fail-fast"], end))?;
+    report.step("tests", || tests(&mut cargo(&["test", "--workspace", "--no-fail-fast"]), end))?;
     report.step("tests of strange-fs", || {
-        tests(&["test", "--no-fail-fast", "--manifest-path", STRANGE_FS], end)
+        tests(&mut cargo(&["test", "--no-fail-fast", "--manifest-path", STRANGE_FS]), end)
     })?;
+    report.step("tests with AddressSanitizer", || sanitized(end))?;
     lab::all(&mut report, !arguments.no_install)?;
     report.finish()
 }
@@ -99,12 +102,32 @@ fn no_duplicates(end: Instant) -> Result<Outcome, Failure> {
     Err(Failure::Failed(format!("{name}: some dependency has two versions")))
 }
 
+/// The tests in which buffers change hands, with every access to memory checked.
+///
+/// The stable compiler brings the sanitizer, but takes `-Zsanitizer=address` only where
+/// `RUSTC_BOOTSTRAP=1` says that unstable flags may be used: no second compiler is needed for it.
+/// With a target named, cargo builds macros and build scripts without the flag; the compiler could
+/// not load them with it. The folder of its own keeps the other builds from being made again.
+fn sanitized(end: Instant) -> Result<Outcome, Failure> {
+    if std::env::consts::ARCH != "x86_64" {
+        let architecture = std::env::consts::ARCH;
+        return Ok(Outcome::Skipped(format!("AddressSanitizer on {architecture} was never tried")));
+    }
+    let mut command = cargo(&["test", "--package", "wrote", "--no-fail-fast"]);
+    command.args(["--target", "x86_64-unknown-linux-gnu"]);
+    command
+        .args(SANITIZED.iter().flat_map(|test| ["--test", test]))
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", "-Zsanitizer=address")
+        .env("CARGO_TARGET_DIR", repository::target().join("asan"));
+    tests(&mut command, end)
+}
+
 /// Runs tests; those that skip themselves say so in a file.
-fn tests(words: &[&str], end: Instant) -> Result<Outcome, Failure> {
+fn tests(command: &mut Command, end: Instant) -> Result<Outcome, Failure> {
     let skips = tempfile::NamedTempFile::new().tried("a temporary file")?;
-    let mut command = cargo(words);
     command.env("WROTE_SKIPS_FILE", skips.path()).current_dir(root());
-    let finished = run(&mut command, left(end), Show::Live)?;
+    let finished = run(command, left(end), Show::Live)?;
     let skipped = std::fs::read_to_string(skips.path()).tried(skips.path().display())?;
     Ok(Outcome::Tests(Counts::read(&finished, &skipped), finished.trouble))
 }

@@ -319,6 +319,38 @@ impl Engine {
             .map_err(|error| Error::file(path, Action::Examine, None, &error))
     }
 
+    /// Waits for what is in flight on the file, and makes the file `len_bytes` long: what is beyond
+    /// is gone, what is new reads as zeros (`ftruncate(2)`). Nothing is flushed.
+    ///
+    /// # Errors
+    ///
+    /// With the kernel's words, or when an earlier flush of the file failed (W2), or the engine
+    /// itself fails while it waits.
+    pub fn truncate(&mut self, file: FileId, len_bytes: u64) -> Result<(), Error> {
+        while self.known(file).in_flight > 0 {
+            self.advance(1)?;
+        }
+        let path = self.known(file).path.clone();
+        if let Some(errno) = self.known(file).poison {
+            return Err(Error::Poisoned { path, errno });
+        }
+        let (action, offset) = (Action::Truncate, Some(len_bytes));
+        // The kernel's offsets are signed.
+        if len_bytes > i64::MAX as u64 {
+            return Err(Error::File { path, action, offset, errno: libc::EFBIG });
+        }
+        let mut tries = 0;
+        loop {
+            let result = self.backend.truncate(file.slot, len_bytes);
+            let Err(error) = result else { return Ok(()) };
+            tries += 1;
+            let errno = errno_of(&error);
+            if !matches!(errno, libc::EINTR | libc::EAGAIN) || tries > judge::FRUITLESS_TRIES_MAX {
+                return Err(Error::File { path, action, offset, errno });
+            }
+        }
+    }
+
     /// Leases a buffer of the engine's pool; waits for a completion where all are in flight.
     ///
     /// # Errors

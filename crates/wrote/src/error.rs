@@ -19,6 +19,10 @@ pub enum Action {
     Fsync,
     /// `fallocate(2)`.
     Fallocate,
+    /// `ftruncate(2)`.
+    Truncate,
+    /// `unlink(2)`.
+    Remove,
     /// Looking at the path: `statx(2)`, `statfs(2)`, `/proc`, `/sys`.
     Examine,
 }
@@ -32,6 +36,8 @@ impl Action {
             Action::Fdatasync => "fdatasync",
             Action::Fsync => "fsync",
             Action::Fallocate => "fallocate",
+            Action::Truncate => "truncate",
+            Action::Remove => "remove",
             Action::Examine => "examine",
         }
     }
@@ -74,6 +80,20 @@ pub enum Error {
         /// What offset and length must be multiples of.
         align_bytes: u32,
     },
+    /// More was asked for at once than fits into all buffers of the engine's.
+    #[error("{}: {}{}: {len} bytes are more than the engine's buffers hold there at once: {len_max}", path.display(), action.as_str(), place(Some(*offset)))]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: Action,
+        /// The offset asked for.
+        offset: u64,
+        /// The length asked for.
+        len: usize,
+        /// The greatest length there, in bytes; alignment takes its part of the buffers.
+        len_max: u64,
+    },
     /// The engine itself could not be made or run.
     #[error("{what}: {}", words(*errno))]
     Engine {
@@ -90,13 +110,15 @@ impl Error {
         Error::File { path: path.to_owned(), action, offset, errno: errno_of(error) }
     }
 
-    /// The kernel's error number; `EINVAL` for [`Error::Alignment`].
+    /// The kernel's error number; `EINVAL` for [`Error::Alignment`], `ENOBUFS` for
+    /// [`Error::TooLong`].
     pub fn errno(&self) -> i32 {
         match self {
             Error::File { errno, .. }
             | Error::Poisoned { errno, .. }
             | Error::Engine { errno, .. } => *errno,
             Error::Alignment { .. } => rustix::io::Errno::INVAL.raw_os_error(),
+            Error::TooLong { .. } => rustix::io::Errno::NOBUFS.raw_os_error(),
         }
     }
 }

@@ -4,7 +4,9 @@
 //!
 //! | I want to | use |
 //! |---|---|
-//! | write or read many blocks at once, as fast as the device takes them | [`Engine`] |
+//! | read any bytes of a file and write its blocks directly, blocking or awaited | [`DirectFile`] |
+//! | make writes durable in the way that is fastest here | [`file::calibrate`] |
+//! | write or read many blocks at once, as fast as the device takes them, with my own loop | [`Engine`] |
 //! | know what an acknowledged write survives | [`Survives`], [`Acknowledged`] |
 //! | know what lies under a path: file system, device, alignments | [`device::examine`] |
 //! | prove that my code stands a failing disk | [`Sim`] |
@@ -23,6 +25,7 @@ pub mod buffer;
 pub mod device;
 pub mod engine;
 pub mod error;
+pub mod file;
 pub mod sync;
 
 pub use engine::{
@@ -30,4 +33,5 @@ pub use engine::{
     Sim, Sqpoll,
 };
 pub use error::{Action, Error};
+pub use file::{Calibration, DirectFile, Disk, Durable, Operation, ReadBytes};
 pub use sync::{Acknowledged, Survives};

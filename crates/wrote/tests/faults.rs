@@ -337,3 +337,54 @@ fn two_writes_in_flight_on_one_block_are_a_mistake() {
     queue_block(&mut engine, file, 0, false);
     queue_block(&mut engine, file, 0, false);
 }
+
+#[test]
+fn a_truncation_waits_for_what_is_in_flight_and_stands_interruptions() {
+    // W4
+    for fault in [None, Some(Fault::Once(EINTR)), Some(Fault::Once(EAGAIN))] {
+        let sim = Sim::new(7);
+        let mut engine = engine(&sim);
+        let file = open(&mut engine, true);
+        for number in 0..DEPTH.into() {
+            queue_block(&mut engine, file, number, false);
+        }
+        if let Some(fault) = fault {
+            sim.fault(DEPTH.into(), fault);
+        }
+        engine.truncate(file, 5000).unwrap();
+        assert_eq!(sim.contents(path()).unwrap(), whole_file()[..5000]);
+        engine.truncate(file, 6000).unwrap();
+        let expected = [&whole_file()[..5000], &[0; 1000]].concat();
+        assert_eq!(sim.contents(path()).unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_truncation_that_fails_names_the_length_and_one_of_a_poisoned_file_is_refused() {
+    // W2
+    let sim = Sim::new(7);
+    let mut engine = engine(&sim);
+    let file = open(&mut engine, false);
+    sim.fault(0, Fault::Once(EIO));
+    let error = engine.truncate(file, 512).unwrap_err();
+    assert!(error.to_string().starts_with("/sim/file: truncate at byte 512: "), "{error}");
+    sim.fault(1, Fault::Once(EIO));
+    engine.flush(file).unwrap_err();
+    assert!(matches!(engine.truncate(file, 512), Err(Error::Poisoned { errno: EIO, .. })));
+}
+
+#[test]
+fn the_disk_works_while_nobody_waits_for_it() {
+    for seed in 0..20 {
+        let sim = Sim::new(seed);
+        let mut engine = engine(&sim);
+        let file = open(&mut engine, true);
+        queue_block(&mut engine, file, 0, false);
+        let mut completions = Vec::new();
+        // Chance is fair: it is never away for a thousand looks.
+        for _ in 0..1000 {
+            engine.reap(0, &mut completions).unwrap();
+        }
+        assert_eq!(completions.len(), 1);
+    }
+}

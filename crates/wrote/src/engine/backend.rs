@@ -62,6 +62,8 @@ pub(super) trait Backend {
     fn close(&mut self, slot: u32);
     /// The file's length in bytes.
     fn len(&self, slot: u32) -> io::Result<u64>;
+    /// Makes the file so long, once: an interruption comes back as it is.
+    fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()>;
     /// Queues a request. At most `iodepth` are queued or in flight at once.
     fn push(&mut self, request: Request);
     /// Hands what is queued on, without waiting.
@@ -143,6 +145,10 @@ impl<T: Transfer> Backend for Kernel<T> {
 
     fn len(&self, slot: u32) -> io::Result<u64> {
         Ok(self.file(slot).metadata()?.len())
+    }
+
+    fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()> {
+        Ok(rustix::fs::ftruncate(self.file(slot), len_bytes)?)
     }
 
     fn push(&mut self, request: Request) {

@@ -7,7 +7,7 @@ use crate::{Action, Error};
 
 /// Tries of one operation that may bring nothing before it becomes an error: a disk that answers
 /// EINTR or EAGAIN, or takes no bytes, for ever must not hold its caller for ever.
-const FRUITLESS_TRIES_MAX: u32 = 1000;
+pub(super) const FRUITLESS_TRIES_MAX: u32 = 1000;
 
 /// What to do after a try.
 enum Next {

@@ -1,0 +1,172 @@
+//! What a read hands out: the bytes that were asked for, where they lie in leased buffers.
+
+use crate::buffer::Buffer;
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+/// Bytes that were read. They lie in one or several buffers of the engine's pool, which go back to
+/// it when this is dropped.
+///
+/// A read of up to a buffer's length, less what alignment adds on both sides, lies in one buffer:
+/// then [`ReadBytes::as_bytes`] costs nothing.
+///
+/// ```
+/// # use wrote::{Disk, FileOptions, Ioengine, Options, Sim};
+/// # use std::path::Path;
+/// # fn main() -> Result<(), wrote::Error> {
+/// # let disk = Disk::simulated(&Sim::new(1), &Options::new(Ioengine::IoUring, 4, 4096))?;
+/// # let options = FileOptions { create_new: true, write: true, ..Default::default() };
+/// # let file = disk.open_file(Path::new("/data"), &options)?;
+/// # let mut buffer = disk.lease()?;
+/// # buffer.fill(1);
+/// # file.write(buffer, 0)?;
+/// let bytes = file.read(10, 100)?;
+/// assert_eq!(bytes.len(), 100);
+/// let sum: usize = bytes.as_bytes().iter().map(|&byte| usize::from(byte)).sum();
+/// # assert_eq!(sum, 100);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Default)]
+pub struct ReadBytes {
+    pieces: Vec<Piece>,
+}
+
+/// The part of a buffer that was asked for.
+pub(super) struct Piece {
+    pub(super) buffer: Buffer,
+    pub(super) range: Range<usize>,
+}
+
+impl Piece {
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[self.range.clone()]
+    }
+}
+
+impl ReadBytes {
+    pub(super) fn new(pieces: Vec<Piece>) -> ReadBytes {
+        ReadBytes { pieces }
+    }
+
+    /// How many bytes were read: as many as asked for, fewer only where the file ended.
+    pub fn len(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.range.len()).sum()
+    }
+
+    /// Whether the file ended before the first byte that was asked for, or none was.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// The bytes in their order, one slice for each buffer that they lie in. None is empty.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.pieces.iter().map(Piece::bytes)
+    }
+
+    /// The bytes as one slice: borrowed where they lie in one buffer, copied where in several.
+    pub fn as_bytes(&self) -> Cow<'_, [u8]> {
+        match &self.pieces[..] {
+            [] => Cow::Borrowed(&[]),
+            [piece] => Cow::Borrowed(piece.bytes()),
+            _ => Cow::Owned(self.to_vec()),
+        }
+    }
+
+    /// A copy of the bytes.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.len());
+        self.iter().for_each(|piece| bytes.extend_from_slice(piece));
+        bytes
+    }
+
+    /// Copies the bytes to the start of `target`.
+    ///
+    /// # Panics
+    ///
+    /// When `target` is shorter than [`ReadBytes::len`].
+    pub fn copy_to(&self, target: &mut [u8]) {
+        let mut start = 0;
+        for piece in self.iter() {
+            target[start..start + piece.len()].copy_from_slice(piece);
+            start += piece.len();
+        }
+    }
+}
+
+impl PartialEq<[u8]> for ReadBytes {
+    fn eq(&self, other: &[u8]) -> bool {
+        let mut rest = other;
+        self.len() == other.len()
+            && self.iter().all(|piece| {
+                let (here, after) = rest.split_at(piece.len());
+                rest = after;
+                piece == here
+            })
+    }
+}
+
+impl PartialEq<&[u8]> for ReadBytes {
+    fn eq(&self, other: &&[u8]) -> bool {
+        *self == **other
+    }
+}
+
+impl fmt::Debug for ReadBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadBytes")
+            .field("len", &self.len())
+            .field("buffers", &self.pieces.len())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::Pool;
+
+    fn in_pieces(pool: &Pool, pieces: &[&[u8]]) -> ReadBytes {
+        let piece = |bytes: &&[u8]| {
+            let mut buffer = pool.lease().unwrap();
+            buffer[1..=bytes.len()].copy_from_slice(bytes);
+            Piece { buffer, range: 1..bytes.len() + 1 }
+        };
+        ReadBytes::new(pieces.iter().map(piece).collect())
+    }
+
+    #[test]
+    fn bytes_of_one_buffer_are_borrowed_and_of_several_copied() {
+        let pool = Pool::new(4, 512).unwrap();
+        let one = in_pieces(&pool, &[b"abc"]);
+        assert!(matches!(one.as_bytes(), Cow::Borrowed(b"abc")));
+        let two = in_pieces(&pool, &[b"abc", b"de"]);
+        assert!(matches!(two.as_bytes(), Cow::Owned(bytes) if bytes == b"abcde"));
+        assert!(matches!(ReadBytes::default().as_bytes(), Cow::Borrowed(b"")));
+    }
+
+    #[test]
+    fn pieces_are_one_sequence_of_bytes() {
+        let pool = Pool::new(4, 512).unwrap();
+        let bytes = in_pieces(&pool, &[b"ab", b"c", b"def"]);
+        assert_eq!(bytes.len(), 6);
+        assert_eq!(bytes.iter().collect::<Vec<_>>(), [&b"ab"[..], b"c", b"def"]);
+        let mut target = [0; 8];
+        bytes.copy_to(&mut target);
+        assert_eq!(&target, b"abcdef\0\0");
+        assert_eq!(bytes, b"abcdef"[..]);
+        for other in [&b"abcde"[..], b"abcdefg", b"abXdef", b""] {
+            assert!(bytes != other);
+        }
+    }
+
+    #[test]
+    fn dropping_the_bytes_gives_their_buffers_back() {
+        let pool = Pool::new(2, 512).unwrap();
+        let bytes = in_pieces(&pool, &[b"a", b"b"]);
+        assert_eq!(pool.free(), 0);
+        drop(bytes);
+        assert_eq!(pool.free(), 2);
+    }
+}

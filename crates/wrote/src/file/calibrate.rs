@@ -1,0 +1,281 @@
+//! Which way to make a write durable is faster here: measured, and shown.
+
+use super::{DirectFile, Disk};
+use crate::engine::FileOptions;
+use crate::error::{Action, Error};
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Blocks of the file that is measured on: each way comes to each of them in turn.
+const BLOCKS: u32 = 8;
+
+/// How a durable write reaches stable storage. After either it survives a power loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Durable {
+    /// One write that is complete when its bytes are stable: `RWF_DSYNC` (`pwritev2(2)`, Linux
+    /// 4.7). Where the device has FUA, a direct write over written blocks needs no flush at all.
+    #[default]
+    Dsync,
+    /// A write, and when it is complete `fdatasync(2)`: it costs a second call, and some devices
+    /// flush faster than they write through.
+    Fdatasync,
+}
+
+impl fmt::Display for Durable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Durable::Dsync => "RWF_DSYNC",
+            Durable::Fdatasync => "write + fdatasync",
+        })
+    }
+}
+
+/// What [`calibrate`] measured, and what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Calibration {
+    /// Bytes of each write.
+    pub write_bytes: usize,
+    /// Whether the writes bypassed the page cache: where the file system takes `O_DIRECT`.
+    pub direct: bool,
+    /// Writes measured of each way.
+    pub rounds: u32,
+    /// Median of a write by [`Durable::Dsync`], in nanoseconds.
+    pub dsync_ns: u64,
+    /// Median of a write by [`Durable::Fdatasync`], in nanoseconds.
+    pub fdatasync_ns: u64,
+    /// The way with the smaller median; `Dsync` where they are equal.
+    pub choice: Durable,
+}
+
+impl Calibration {
+    /// Judges the times of writes, in nanoseconds, as many of each way.
+    ///
+    /// # Panics
+    ///
+    /// When there are none.
+    fn of(
+        write_bytes: usize,
+        direct: bool,
+        mut dsync_ns: Vec<u64>,
+        mut fdatasync_ns: Vec<u64>,
+    ) -> Calibration {
+        let rounds = dsync_ns.len() as u32;
+        let (dsync_ns, fdatasync_ns) = (median(&mut dsync_ns), median(&mut fdatasync_ns));
+        let choice = if fdatasync_ns < dsync_ns { Durable::Fdatasync } else { Durable::Dsync };
+        Calibration { write_bytes, direct, rounds, dsync_ns, fdatasync_ns, choice }
+    }
+}
+
+impl fmt::Display for Calibration {
+    /// One line: `durable direct writes of 4096 bytes by RWF_DSYNC: 503 us, by write + fdatasync
+    /// 1643 us (medians of 32 in turn)`. The way that is chosen comes first.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut ways = [(Durable::Dsync, self.dsync_ns), (Durable::Fdatasync, self.fdatasync_ns)];
+        ways.sort_by_key(|(way, _)| *way != self.choice);
+        let [(choice, chosen_ns), (other, other_ns)] = ways;
+        write!(
+            f,
+            "durable {} writes of {} bytes by {choice}: {} us, by {other} {} us \
+             (medians of {} in turn)",
+            if self.direct { "direct" } else { "cached" },
+            self.write_bytes,
+            chosen_ns / 1000,
+            other_ns / 1000,
+            self.rounds
+        )
+    }
+}
+
+/// The middle one, or the mean of the two in the middle.
+fn median(samples: &mut [u64]) -> u64 {
+    samples.sort_unstable();
+    let middle = samples.len() / 2;
+    if samples.len().is_multiple_of(2) {
+        samples[middle - 1].midpoint(samples[middle])
+    } else {
+        samples[middle]
+    }
+}
+
+/// Measures both ways of making a write of `write_bytes` durable in `folder`, a real one: `rounds`
+/// writes of each (at least one), in turn, over blocks of a new file that were written and flushed
+/// before, directly where the file system can. The file has no name any more before the first write,
+/// so that nothing of it stays, whatever happens.
+///
+/// The choice is for [`DirectFile::set_durable`]. Writes into blocks that were not written before
+/// cost more by either way.
+///
+/// # Errors
+///
+/// [`Error::File`] when the file cannot be made, removed, written or flushed;
+/// [`Error::Alignment`] when the file system takes no direct writes of that length;
+/// [`Error::TooLong`] when they are longer than a buffer of the disk's.
+///
+/// ```
+/// use wrote::{Disk, FileOptions, Ioengine, Options, file::calibrate};
+///
+/// # fn main() -> Result<(), wrote::Error> {
+/// # let folder = std::env::temp_dir().join(format!("wrote-doc-calibrate-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// let disk = Disk::open(&Options::new(Ioengine::IoUring, 8, 64 << 10))?;
+/// let calibration = calibrate(&disk, &folder, 4096, 16)?;
+/// println!("{calibration}");
+///
+/// let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+/// let file = disk.open_file(&folder.join("data"), &options)?;
+/// file.set_durable(calibration.choice);
+/// let mut buffer = disk.lease()?;
+/// buffer.set_len(4096);
+/// file.write_durable(buffer, 0)?;
+/// # drop((file, disk));
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+pub fn calibrate(
+    disk: &Disk,
+    folder: &Path,
+    write_bytes: usize,
+    rounds: u32,
+) -> Result<Calibration, Error> {
+    let write_bytes = write_bytes.max(1);
+    let path = folder.join(new_name());
+    let file = nameless(disk, &path)?;
+    let len_max = disk.pool().buffer_bytes();
+    if write_bytes > len_max {
+        let (action, offset, len) = (Action::Write, 0, write_bytes);
+        return Err(Error::TooLong { path, action, offset, len, len_max: len_max as u64 });
+    }
+    fill(disk, &file, write_bytes)?;
+    let mut times_ns = [Vec::new(), Vec::new()];
+    for round in 0..rounds.max(1) {
+        for way in in_turn(round) {
+            file.set_durable(way);
+            // Bytes that change, so that no device can take them for what it has already.
+            let buffer = filled(disk, write_bytes, 2 * round + way as u32)?;
+            let offset = u64::from(round % BLOCKS) * write_bytes as u64;
+            let start = Instant::now();
+            file.write_durable(buffer, offset)?;
+            times_ns[way as usize].push(start.elapsed().as_nanos() as u64);
+        }
+    }
+    let direct = file.is_direct();
+    file.close()?;
+    let [dsync_ns, fdatasync_ns] = times_ns;
+    Ok(Calibration::of(write_bytes, direct, dsync_ns, fdatasync_ns))
+}
+
+/// A B, then B A: neither always follows the other.
+fn in_turn(round: u32) -> [Durable; 2] {
+    if round.is_multiple_of(2) {
+        [Durable::Dsync, Durable::Fdatasync]
+    } else {
+        [Durable::Fdatasync, Durable::Dsync]
+    }
+}
+
+/// Makes a file and takes its name away.
+fn nameless(disk: &Disk, path: &Path) -> Result<DirectFile, Error> {
+    let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+    let file = disk.open_file(path, &options)?;
+    std::fs::remove_file(path).map_err(|error| Error::file(path, Action::Remove, None, &error))?;
+    Ok(file)
+}
+
+/// Writes the blocks once and flushes them: from then on a write changes nothing but data.
+fn fill(disk: &Disk, file: &DirectFile, write_bytes: usize) -> Result<(), Error> {
+    for block in 0..BLOCKS {
+        let buffer = filled(disk, write_bytes, u32::MAX - block)?;
+        file.write(buffer, u64::from(block) * write_bytes as u64)?;
+    }
+    file.sync_all()
+}
+
+/// A buffer of bytes that look like chance (xorshift; Marsaglia: Xorshift RNGs, 2003), and differ
+/// from seed to seed.
+fn filled(disk: &Disk, write_bytes: usize, seed: u32) -> Result<crate::buffer::Buffer, Error> {
+    let mut buffer = disk.lease()?;
+    buffer.set_len(write_bytes);
+    let mut state = u64::from(seed) << 1 | 1;
+    for bytes in buffer.chunks_mut(8) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.copy_from_slice(&state.to_le_bytes()[..bytes.len()]);
+    }
+    Ok(buffer)
+}
+
+/// A name that nobody has: the standard library's own source of chance, which needs no more.
+fn new_name() -> PathBuf {
+    let chance = RandomState::new().build_hasher().finish();
+    format!(".wrote-calibration-{}-{chance:016x}", std::process::id()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Ioengine, Options};
+
+    #[test]
+    fn the_way_with_the_smaller_median_is_chosen_whatever_the_outliers() {
+        let of = |dsync: &[u64], fdatasync: &[u64]| {
+            Calibration::of(4096, true, dsync.to_vec(), fdatasync.to_vec()).choice
+        };
+        assert_eq!(of(&[10, 11, 9000], &[20, 21, 1]), Durable::Dsync);
+        assert_eq!(of(&[20, 21, 1], &[10, 11, 9000]), Durable::Fdatasync);
+        assert_eq!(of(&[5, 5], &[5, 5]), Durable::Dsync, "one call is less than two");
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_is_the_mean_of_two() {
+        assert_eq!(median(&mut [40, 10, 30, 20]), 25);
+        assert_eq!(median(&mut [30, 10, 20]), 20);
+    }
+
+    #[test]
+    fn each_way_comes_first_as_often_as_the_other() {
+        // M8
+        assert_eq!(in_turn(0), [Durable::Dsync, Durable::Fdatasync]);
+        assert_eq!(in_turn(1), [Durable::Fdatasync, Durable::Dsync]);
+        assert_eq!(in_turn(2), in_turn(0));
+    }
+
+    #[test]
+    fn a_calibration_is_told_in_one_line_the_chosen_way_first() {
+        let calibration = Calibration::of(4096, true, vec![4_007_000; 3], vec![1_643_000; 3]);
+        assert_eq!(
+            calibration.to_string(),
+            "durable direct writes of 4096 bytes by write + fdatasync: 1643 us, by RWF_DSYNC 4007 us \
+             (medians of 3 in turn)"
+        );
+    }
+
+    #[test]
+    fn a_calibration_measures_both_ways_and_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open(&Options::new(Ioengine::Threads, 2, 8192)).unwrap();
+        let calibration = calibrate(&disk, folder.path(), 8192, 5).unwrap();
+        assert_eq!((calibration.rounds, calibration.write_bytes), (5, 8192));
+        assert!(calibration.dsync_ns > 0 && calibration.fdatasync_ns > 0);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(disk.pool().free(), 2);
+    }
+
+    #[test]
+    fn a_calibration_that_fails_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open(&Options::new(Ioengine::Psync, 1, 4096)).unwrap();
+        let error = calibrate(&disk, folder.path(), 4097, 1).unwrap_err();
+        assert!(matches!(error, Error::TooLong { len_max: 4096, .. }), "{error}");
+        let held = disk.lease().unwrap();
+        assert_eq!(calibrate(&disk, folder.path(), 4096, 1).unwrap_err().errno(), libc::ENOBUFS);
+        drop(held);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let nowhere = folder.path().join("nowhere");
+        assert_eq!(calibrate(&disk, &nowhere, 4096, 1).unwrap_err().errno(), libc::ENOENT);
+    }
+}

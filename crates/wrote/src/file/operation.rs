@@ -1,0 +1,158 @@
+//! An operation that was started: waited for by blocking, or awaited.
+
+use super::entry::Outcome;
+use super::{Disk, ReadBytes};
+use crate::Error;
+use crate::buffer::Buffer;
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// An operation that was started, and will be carried out. Blocks by [`Operation::wait`], or is a
+/// `Future` for [`Disk::block_on`] or any other executor of the same thread.
+///
+/// Dropping it takes back nothing (W5): the operation goes on, its buffer goes back to the pool
+/// when it is complete, and the error of a change that nobody was told of is told by the file's next
+/// flush or by [`DirectFile::close`](super::DirectFile::close). Only what waits for a buffer is
+/// given up. Where more operations were dropped than the engine's `iodepth`, dropping waits (W8).
+///
+/// # On another executor
+///
+/// A poll looks for completions without waiting and wakes whoever waited for them. One that is still
+/// pending wakes itself: while nothing else is to be done the executor polls without a rest, and
+/// spends a CPU. [`Disk::block_on`] sleeps instead.
+#[must_use = "the operation goes on, but nobody learns whether it succeeded"]
+pub struct Operation<T: Output> {
+    state: State,
+    output: PhantomData<fn() -> T>,
+}
+
+enum State {
+    Started {
+        disk: Disk,
+        key: usize,
+    },
+    /// Over before it was started: there was nothing to do, or it could not be done.
+    Over(Result<Outcome, Error>),
+    Taken,
+}
+
+/// What an [`Operation`] can give: `()`, [`ReadBytes`] or [`Buffer`].
+pub trait Output: sealed::FromOutcome {}
+
+impl Output for () {}
+impl Output for ReadBytes {}
+impl Output for Buffer {}
+
+pub(super) mod sealed {
+    use super::{Buffer, Outcome, ReadBytes};
+
+    pub trait FromOutcome {
+        #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+        fn from_outcome(outcome: Outcome) -> Self;
+    }
+
+    #[expect(private_interfaces, reason = "as above")]
+    impl FromOutcome for () {
+        fn from_outcome(_: Outcome) {}
+    }
+
+    #[expect(private_interfaces, reason = "as above")]
+    impl FromOutcome for ReadBytes {
+        fn from_outcome(outcome: Outcome) -> ReadBytes {
+            match outcome {
+                Outcome::Read(bytes) => bytes,
+                _ => unreachable!("only reads are started as such"),
+            }
+        }
+    }
+
+    #[expect(private_interfaces, reason = "as above")]
+    impl FromOutcome for Buffer {
+        fn from_outcome(outcome: Outcome) -> Buffer {
+            match outcome {
+                Outcome::Lease(buffer) => buffer,
+                _ => unreachable!("only leases are started as such"),
+            }
+        }
+    }
+}
+
+impl<T: Output> Operation<T> {
+    pub(super) fn started(disk: Disk, key: usize) -> Operation<T> {
+        Operation { state: State::Started { disk, key }, output: PhantomData }
+    }
+
+    pub(super) fn over(result: Result<Outcome, Error>) -> Operation<T> {
+        Operation { state: State::Over(result), output: PhantomData }
+    }
+
+    /// Whether the operation was seen to be over, whole or failed. Looks for nothing new: only what
+    /// waits or polls does.
+    pub fn is_over(&self) -> bool {
+        match &self.state {
+            State::Started { disk, key } => disk.is_over(*key),
+            State::Over(_) | State::Taken => true,
+        }
+    }
+
+    /// Waits until the operation is whole. Other operations go on meanwhile, and those that await
+    /// them are woken.
+    ///
+    /// # Errors
+    ///
+    /// The operation's own; [`Error::Engine`] with `ENOBUFS` when it needs a buffer and all are held
+    /// outside the engine: leased, or in what was read and not dropped yet.
+    ///
+    /// # Panics
+    ///
+    /// When it was awaited before, and gave its result.
+    pub fn wait(mut self) -> Result<T, Error> {
+        let result = match std::mem::replace(&mut self.state, State::Taken) {
+            State::Started { disk, key } => disk.wait(key),
+            State::Over(result) => result,
+            State::Taken => panic!("the operation has given its result"),
+        };
+        result.map(T::from_outcome)
+    }
+}
+
+impl<T: Output> Future for Operation<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, Error>> {
+        let result = match std::mem::replace(&mut self.state, State::Taken) {
+            State::Started { disk, key } => match disk.poll(key, context.waker()) {
+                Poll::Ready(result) => result,
+                Poll::Pending => {
+                    self.state = State::Started { disk, key };
+                    return Poll::Pending;
+                }
+            },
+            State::Over(result) => result,
+            State::Taken => panic!("the operation has given its result"),
+        };
+        Poll::Ready(result.map(T::from_outcome))
+    }
+}
+
+impl<T: Output> Drop for Operation<T> {
+    fn drop(&mut self) {
+        if let State::Started { disk, key } = &self.state {
+            disk.forget(*key);
+        }
+    }
+}
+
+impl<T: Output> fmt::Debug for Operation<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::Started { .. } => "started",
+            State::Over(_) => "over",
+            State::Taken => "taken",
+        };
+        f.debug_tuple("Operation").field(&state).finish()
+    }
+}

@@ -1,0 +1,111 @@
+//! Which operations on one file must wait for which.
+
+use std::ops::Range;
+
+/// What an operation touches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Touch {
+    /// Nothing of a file: a lease.
+    Nothing,
+    /// Looks at these bytes.
+    Read(Range<u64>),
+    /// Changes these bytes.
+    Write {
+        /// The bytes themselves.
+        bytes: Range<u64>,
+        /// Those that a read sees otherwise afterwards: beyond the file's end also the bytes between,
+        /// which read as zeros then.
+        seen: Range<u64>,
+    },
+    /// Promises that all that was changed before is stable.
+    Sync,
+}
+
+impl Touch {
+    /// A change of `len` bytes from `offset` in a file that ends at `end`, or later: what is under
+    /// way may have made it longer.
+    pub(super) fn change(offset: u64, len: u64, end: u64) -> Touch {
+        let bytes = offset..offset.saturating_add(len);
+        let start = if len == 0 { offset } else { offset.min(end) };
+        Touch::Write { seen: start..bytes.end, bytes }
+    }
+
+    /// Whether this may begin only after `earlier`, which was started before, is complete: so
+    /// operations on the same bytes happen in the order in which they were started, never two writes
+    /// at once on one block (W3), and a flush covers what was started before it (W1).
+    pub(super) fn must_follow(&self, earlier: &Touch) -> bool {
+        match (earlier, self) {
+            (Touch::Write { .. }, Touch::Sync) => true,
+            (Touch::Write { bytes: a, .. }, Touch::Write { bytes: b, .. })
+            | (Touch::Read(a), Touch::Write { seen: b, .. })
+            | (Touch::Write { seen: a, .. }, Touch::Read(b)) => overlap(a, b),
+            _ => false,
+        }
+    }
+
+    /// Whether a read or a flush may have to wait for it.
+    pub(super) fn changes(&self) -> bool {
+        matches!(self, Touch::Write { .. })
+    }
+
+    /// The byte after the last that is changed, where any is.
+    pub(super) fn change_end(&self) -> Option<u64> {
+        match self {
+            Touch::Write { bytes, .. } if !bytes.is_empty() => Some(bytes.end),
+            _ => None,
+        }
+    }
+}
+
+fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
+    a.start.max(b.start) < a.end.min(b.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A change inside a file.
+    fn write(bytes: Range<u64>) -> Touch {
+        Touch::change(bytes.start, bytes.end - bytes.start, 1000)
+    }
+
+    #[test]
+    fn what_overlaps_a_change_waits_for_it_and_nothing_else_does() {
+        // W3
+        let (earlier, read) = (write(10..20), Touch::Read(10..20));
+        for later in [write(19..30), Touch::Read(0..11), Touch::Read(12..13)] {
+            assert!(later.must_follow(&earlier));
+        }
+        for later in [write(20..30), Touch::Read(0..10), Touch::Nothing] {
+            assert!(!later.must_follow(&earlier) && !later.must_follow(&read));
+        }
+        assert!(write(5..11).must_follow(&read));
+        assert!(!Touch::Read(5..11).must_follow(&read));
+    }
+
+    #[test]
+    fn a_flush_waits_for_every_change_and_for_no_read() {
+        // W1
+        assert!(Touch::Sync.must_follow(&write(0..1)));
+        assert!(!Touch::Sync.must_follow(&Touch::Read(0..1)));
+        assert!(!Touch::Sync.must_follow(&Touch::Sync));
+        assert!(!write(0..1).must_follow(&Touch::Sync));
+    }
+
+    #[test]
+    fn a_read_sees_the_gap_that_a_change_beyond_the_end_makes() {
+        let beyond = Touch::change(100, 10, 40);
+        assert!(Touch::Read(50..60).must_follow(&beyond));
+        assert!(beyond.must_follow(&Touch::Read(50..60)));
+        assert!(!Touch::Read(30..40).must_follow(&beyond));
+        assert!(!Touch::Read(0..200).must_follow(&Touch::change(100, 0, 40)));
+        assert_eq!(beyond.change_end(), Some(110));
+        assert_eq!(Touch::change(100, 0, 40).change_end(), None);
+    }
+
+    #[test]
+    fn appends_do_not_wait_for_each_other() {
+        assert!(!Touch::change(110, 10, 100).must_follow(&Touch::change(100, 10, 100)));
+    }
+}

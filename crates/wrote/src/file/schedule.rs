@@ -1,0 +1,457 @@
+//! What all files of a disk share: the engine, and every operation that was started and what it
+//! waits for.
+//!
+//! An operation goes through at most three places: it *waits for* others on the same bytes, then
+//! for the buffers that it reads into (`leasing`), then for a place among the engine's `iodepth`
+//! (`ready`). Then it is in flight, until its completion is routed back to it here.
+
+use super::entry::{Entry, Outcome, Owner, Work};
+use super::order::Touch;
+use crate::buffer::Buffer;
+use crate::engine::{Completion, Engine, FileId, Op};
+use crate::error::Error;
+use slab::Slab;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::task::Waker;
+
+/// An open file.
+pub(super) struct OpenFile {
+    pub path: PathBuf,
+    pub id: FileId,
+    /// How many operations were started before it was opened: those are not its own.
+    since: u64,
+    /// Where the file ends, or earlier: it may have been made longer by what is under way, or
+    /// failed, or somebody else.
+    pub end: u64,
+    /// Operations started and not finished, and how many of them change the file.
+    unfinished: usize,
+    changing: usize,
+    /// Its handle was dropped: closed when nothing is unfinished.
+    dropped: bool,
+    /// The first error of a change whose handle was dropped: told by the next flush.
+    untold: Option<Error>,
+}
+
+/// The engine and everything that was started on it.
+pub(super) struct Schedule {
+    pub engine: Engine,
+    files: Slab<OpenFile>,
+    entries: Slab<Entry>,
+    leasing: VecDeque<usize>,
+    ready: VecDeque<(u64, Op)>,
+    /// Operations that wait for others on the same bytes.
+    waiting: usize,
+    /// Operations that are not finished and whose handles were dropped.
+    forgotten: usize,
+    started: u64,
+    /// Moves whenever anything does: two looks at the same value saw the same state.
+    progress: u64,
+    completions: Vec<Completion>,
+    /// To be woken when nothing here is borrowed.
+    wakers: Vec<Waker>,
+    /// Callers that drive the engine until their future is ready.
+    pub drivers: usize,
+}
+
+impl Schedule {
+    pub fn new(engine: Engine) -> Schedule {
+        Schedule {
+            engine,
+            files: Slab::new(),
+            entries: Slab::new(),
+            leasing: VecDeque::new(),
+            ready: VecDeque::new(),
+            waiting: 0,
+            forgotten: 0,
+            started: 0,
+            progress: 0,
+            completions: Vec::new(),
+            wakers: Vec::new(),
+            drivers: 0,
+        }
+    }
+
+    pub fn add_file(&mut self, path: PathBuf, id: FileId, end: u64) -> usize {
+        self.files.insert(OpenFile {
+            path,
+            id,
+            since: self.started,
+            end,
+            unfinished: 0,
+            changing: 0,
+            dropped: false,
+            untold: None,
+        })
+    }
+
+    pub fn file(&self, file: usize) -> &OpenFile {
+        &self.files[file]
+    }
+
+    pub fn file_mut(&mut self, file: usize) -> &mut OpenFile {
+        &mut self.files[file]
+    }
+
+    /// Operations started and not finished.
+    pub fn unfinished(&self) -> usize {
+        self.entries.iter().filter(|(_, entry)| !entry.finished).count()
+    }
+
+    pub fn take_wakers(&mut self) -> Vec<Waker> {
+        std::mem::take(&mut self.wakers)
+    }
+
+    /// Starts an operation, and begins it where it need not wait. Gives its key.
+    pub fn start(&mut self, file: Option<usize>, touch: Touch, work: Work) -> usize {
+        let mut entry = Entry::new(self.started, file, touch, work);
+        self.started += 1;
+        self.progress += 1;
+        if let Some(file) = file {
+            entry.waits_for = self.count_earlier(file, &entry.touch);
+            self.files[file].unfinished += 1;
+            self.files[file].changing += usize::from(entry.touch.changes());
+        }
+        let waits = entry.waits_for > 0;
+        let key = self.entries.insert(entry);
+        match waits {
+            true => self.waiting += 1,
+            false => self.enqueue(key),
+        }
+        self.pump();
+        key
+    }
+
+    /// How many operations on the file one that touches this must follow.
+    fn count_earlier(&self, file: usize, touch: &Touch) -> u32 {
+        let OpenFile { unfinished, changing, .. } = self.files[file];
+        // Nobody waits for a read but a change.
+        if unfinished == 0 || changing == 0 && !touch.changes() {
+            return 0;
+        }
+        let precedes = |entry: &Entry| {
+            !entry.finished && entry.file == Some(file) && touch.must_follow(&entry.touch)
+        };
+        self.entries.iter().filter(|(_, entry)| precedes(entry)).count() as u32
+    }
+
+    /// An operation waits for no other any more.
+    fn enqueue(&mut self, key: usize) {
+        let entry = &mut self.entries[key];
+        match &mut entry.work {
+            Work::Steps { first, .. } => {
+                entry.missing = 1;
+                let op = first.take().expect("begun once");
+                self.ready.push_back((user_data(key, 0), op));
+            }
+            Work::Lease(_) | Work::Read { .. } => self.leasing.push_back(key),
+        }
+    }
+
+    /// Begins what can begin. Gives whether the engine was handed anything.
+    fn pump(&mut self) -> bool {
+        while let Some(&key) = self.leasing.front() {
+            if self.engine.pool().free() < self.entries[key].buffers_needed() {
+                break;
+            }
+            self.leasing.pop_front();
+            self.progress += 1;
+            self.begin_with_buffers(key);
+        }
+        let mut handed = false;
+        while !self.engine.is_full()
+            && let Some((user_data, op)) = self.ready.pop_front()
+        {
+            self.engine.queue(user_data, op);
+            handed = true;
+        }
+        handed
+    }
+
+    fn lease(&self) -> Buffer {
+        let mut buffer = self.engine.pool().lease().expect("as many are free as are needed");
+        buffer.set_len(buffer.capacity());
+        buffer
+    }
+
+    /// Begins an operation for which enough buffers are free.
+    fn begin_with_buffers(&mut self, key: usize) {
+        let entry = &self.entries[key];
+        let Work::Read { span, .. } = entry.work else {
+            let buffer = self.lease();
+            self.entries[key].work = Work::Lease(Some(buffer));
+            return self.finish(key);
+        };
+        let file = self.files[entry.file.expect("a read is of a file")].id;
+        let pieces = entry.buffers_needed();
+        for number in 0..pieces {
+            let (offset, len) = span.piece(number as u64);
+            let mut buffer = self.lease();
+            buffer.set_len(len);
+            self.ready.push_back((user_data(key, number), Op::Read { file, offset, buffer }));
+        }
+        self.entries[key].missing = pieces as u32;
+    }
+
+    /// Begins what can begin, waits for `min` operations of the engine's, and tells their owners.
+    /// `Ok(false)` when nothing is in flight, so that waiting brings nothing.
+    ///
+    /// # Errors
+    ///
+    /// When the engine fails: every operation that was not over is, with this error.
+    pub fn drive(&mut self, min: usize) -> Result<bool, Error> {
+        self.pump();
+        if self.engine.outstanding() == 0 {
+            return Ok(false);
+        }
+        let mut completions = std::mem::take(&mut self.completions);
+        let mut result = self.engine.reap(min, &mut completions);
+        for completion in completions.drain(..) {
+            self.route(completion);
+        }
+        self.completions = completions;
+        if self.pump() && result.is_ok() {
+            result = self.engine.submit();
+        }
+        if let Err(error) = &result {
+            self.break_all(error);
+        }
+        result.map(|()| true)
+    }
+
+    /// Hands what can begin to the kernel, without waiting.
+    pub fn submit(&mut self) -> Result<(), Error> {
+        self.pump();
+        self.engine.submit()
+    }
+
+    /// Gives a completion to the operation that it belongs to.
+    fn route(&mut self, completion: Completion) {
+        self.progress += 1;
+        let (key, number) = key_and_number(completion.user_data);
+        let entry = &mut self.entries[key];
+        entry.missing -= 1;
+        match (completion.result, &mut entry.work) {
+            (Err(error), _) => drop(entry.error.get_or_insert(error)),
+            (Ok(bytes), Work::Read { found, .. }) => {
+                found[number] = completion.buffer.map(|buffer| (buffer, bytes));
+            }
+            (Ok(_), Work::Steps { then, .. }) => {
+                if let Some(op) = then.take() {
+                    entry.missing = 1;
+                    self.ready.push_back((user_data(key, 0), op));
+                }
+            }
+            (Ok(_), Work::Lease(_)) => unreachable!("a lease is nothing that the engine does"),
+        }
+        if self.entries[key].missing == 0 {
+            self.finish(key);
+        }
+    }
+
+    /// An operation is whole or failed: its owner is told, and those that waited for it go on.
+    fn finish(&mut self, key: usize) {
+        let entry = &mut self.entries[key];
+        entry.finished = true;
+        let forgotten = entry.is_forgotten();
+        self.wakers.extend(entry.take_waker());
+        if let Some(file) = entry.file {
+            let open = &mut self.files[file];
+            open.unfinished -= 1;
+            open.changing -= usize::from(entry.touch.changes());
+            if let (None, Some(end)) = (&entry.error, entry.touch.change_end()) {
+                open.end = open.end.max(end);
+            }
+            match entry.touch {
+                Touch::Write { .. } if forgotten && open.untold.is_none() => {
+                    open.untold = entry.error.take();
+                }
+                Touch::Sync if !forgotten && entry.error.is_none() => {
+                    entry.error = open.untold.take();
+                }
+                _ => {}
+            }
+            self.release(key, file);
+            self.close_if_unused(file);
+        }
+        if forgotten {
+            self.forgotten -= 1;
+            self.entries.remove(key);
+        }
+    }
+
+    /// Lets those go on that waited for this one alone.
+    fn release(&mut self, key: usize, file: usize) {
+        if self.waiting == 0 {
+            return;
+        }
+        let (number, touch) = (self.entries[key].number, self.entries[key].touch.clone());
+        let mut free: Vec<(u64, usize)> = Vec::new();
+        for (key, entry) in &mut self.entries {
+            let later = entry.waits_for > 0 && entry.file == Some(file) && entry.number > number;
+            if later && entry.touch.must_follow(&touch) {
+                entry.waits_for -= 1;
+                if entry.waits_for == 0 {
+                    free.push((entry.number, key));
+                }
+            }
+        }
+        self.waiting -= free.len();
+        free.sort_unstable();
+        free.into_iter().for_each(|(_, key)| self.enqueue(key));
+    }
+
+    /// What came of an operation, once it is over. It is known no more then.
+    pub fn take(&mut self, key: usize) -> Option<Result<Outcome, Error>> {
+        let entry = &mut self.entries[key];
+        if let Some(error) = entry.broken.clone() {
+            self.forget(key);
+            return Some(Err(error));
+        }
+        if !entry.finished {
+            return None;
+        }
+        self.progress += 1;
+        Some(self.entries.remove(key).into_result())
+    }
+
+    /// Whether an operation is over.
+    pub fn is_over(&self, key: usize) -> bool {
+        self.entries[key].is_over()
+    }
+
+    /// The next to be woken when the operation is over. Gives the one before, which must not be
+    /// dropped while this is borrowed.
+    pub fn register(&mut self, key: usize, waker: &Waker) -> Option<Waker> {
+        match &mut self.entries[key].owner {
+            Owner::Waiting(Some(known)) if known.will_wake(waker) => None,
+            Owner::Waiting(place) => place.replace(waker.clone()),
+            Owner::Gone => None,
+        }
+    }
+
+    /// The operation's handle is gone. What was not begun and moves nothing is given up; everything
+    /// else goes on, with its buffer, to its completion (W5). Gives what must not be dropped while
+    /// this is borrowed.
+    pub fn forget(&mut self, key: usize) -> Option<Waker> {
+        self.progress += 1;
+        let entry = &mut self.entries[key];
+        let waker = entry.take_waker();
+        if entry.finished {
+            self.forget_finished(key);
+            return waker;
+        }
+        entry.owner = Owner::Gone;
+        self.forgotten += 1;
+        if self.entries[key].can_be_cancelled() {
+            self.waiting -= usize::from(self.entries[key].waits_for > 0);
+            self.leasing.retain(|&leasing| leasing != key);
+            self.finish(key);
+        }
+        // W8: what nobody waits for is bounded by the engine's depth.
+        let depth = self.engine.effective().iodepth as usize;
+        while self.forgotten > depth && self.drive(1).is_ok_and(|went| went) {}
+        waker
+    }
+
+    fn forget_finished(&mut self, key: usize) {
+        let entry = self.entries.remove(key);
+        let told = matches!(entry.touch, Touch::Nothing | Touch::Read(_));
+        if let (false, Some(file), Some(error)) = (told, entry.file, entry.error)
+            && let Some(open) = self.files.get_mut(file)
+            && entry.number >= open.since
+        {
+            open.untold.get_or_insert(error);
+        }
+    }
+
+    /// Nothing is in flight that could free a buffer: `wanted`, or the first of those that wait for
+    /// buffers, has to do with what is free, or gets an error.
+    pub fn starve(&mut self, wanted: Option<usize>) {
+        let place = self.leasing.iter().position(|&key| Some(key) == wanted).unwrap_or(0);
+        let Some(key) = self.leasing.remove(place) else { return };
+        self.progress += 1;
+        if self.engine.pool().free() >= self.entries[key].buffers_needed() {
+            return self.begin_with_buffers(key);
+        }
+        let what = "leasing a buffer of the engine's: all are held outside";
+        self.entries[key].error = Some(Error::Engine { what, errno: libc::ENOBUFS });
+        self.finish(key);
+    }
+
+    /// Whether something waits for a buffer.
+    pub fn is_leasing(&self) -> bool {
+        !self.leasing.is_empty()
+    }
+
+    /// Whether nothing has moved since this operation was last seen to wait for what nothing in
+    /// flight brings: then every task that was woken has had its turn.
+    pub fn is_stuck(&mut self, key: usize) -> bool {
+        self.entries[key].stuck_at.replace(self.progress) == Some(self.progress)
+    }
+
+    /// The engine failed: nobody is left waiting.
+    fn break_all(&mut self, error: &Error) {
+        for (_, entry) in &mut self.entries {
+            if !entry.is_over() {
+                entry.broken = Some(error.clone());
+                self.wakers.extend(entry.take_waker());
+            }
+        }
+    }
+
+    /// Waits for everything that was started on the file.
+    pub fn settle(&mut self, file: usize) -> Result<(), Error> {
+        while self.files[file].unfinished > 0 {
+            if !self.drive(1)? {
+                self.starve(None);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for everything that was started.
+    pub fn settle_all(&mut self) -> Result<(), Error> {
+        while self.unfinished() > 0 {
+            if !self.drive(1)? {
+                self.starve(None);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first error of a change whose handle was dropped, told once.
+    pub fn take_untold(&mut self, file: usize) -> Result<(), Error> {
+        self.files[file].untold.take().map_or(Ok(()), Err)
+    }
+
+    /// The file's handle is gone: it is closed when nothing on it is unfinished.
+    pub fn let_go(&mut self, file: usize) {
+        self.files[file].dropped = true;
+        self.close_if_unused(file);
+    }
+
+    fn close_if_unused(&mut self, file: usize) {
+        if self.files[file].dropped && self.files[file].unfinished == 0 {
+            let open = self.files.remove(file);
+            // Nothing is in flight, so nothing is waited for, and nothing can fail.
+            let _ = self.engine.close_file(open.id);
+        }
+    }
+}
+
+impl Drop for Schedule {
+    /// Carries out what was started: every handle is gone, so nobody is told (W5).
+    fn drop(&mut self) {
+        while self.drive(1).is_ok_and(|went| went) {}
+    }
+}
+
+/// The number by which the engine's completion finds back here.
+fn user_data(key: usize, number: usize) -> u64 {
+    (key as u64) << 32 | number as u64
+}
+
+fn key_and_number(user_data: u64) -> (usize, usize) {
+    ((user_data >> 32) as usize, (user_data & u64::from(u32::MAX)) as usize)
+}

@@ -1,0 +1,158 @@
+//! What must be read, in units of the alignment and in pieces of one buffer, so that any range of
+//! bytes can be handed out.
+
+use super::ReadBytes;
+use super::bytes::Piece;
+use crate::buffer::Buffer;
+
+/// The aligned range around the bytes that were asked for, cut into pieces that fit into buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    /// First byte that is read: a multiple of the alignment.
+    start: u64,
+    /// The byte after the last that is read: a multiple of the alignment.
+    end: u64,
+    /// Bytes that are read before those that were asked for.
+    skip: u64,
+    /// Bytes asked for.
+    len: u64,
+    /// Bytes of a whole piece: as many aligned ones as fit into a buffer.
+    piece_bytes: u64,
+}
+
+impl Span {
+    /// The span around `len` bytes from `offset`. What lies beyond the greatest offset that a file
+    /// can have is left out: no file has bytes there.
+    pub(super) fn around(offset: u64, len: usize, align_bytes: u32, buffer_bytes: usize) -> Span {
+        let align = u64::from(align_bytes.max(1));
+        // The kernel's offsets are signed.
+        let last = i64::MAX as u64 / align * align;
+        let asked_end = offset.saturating_add(len as u64).min(last);
+        let start = offset.min(last) / align * align;
+        Span {
+            start,
+            end: asked_end.next_multiple_of(align),
+            skip: offset.min(last) - start,
+            len: asked_end.saturating_sub(offset),
+            piece_bytes: buffer_bytes as u64 / align * align,
+        }
+    }
+
+    /// Whether there is nothing to read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many buffers the pieces take, or `None` where not even one block fits into a buffer.
+    pub(super) fn pieces(&self) -> Option<u64> {
+        match (self.len, self.piece_bytes) {
+            (0, _) => Some(0),
+            (_, 0) => None,
+            (_, piece_bytes) => Some((self.end - self.start).div_ceil(piece_bytes)),
+        }
+    }
+
+    /// The most that could be asked for at this offset with so many buffers.
+    pub(super) fn len_max(&self, buffers: u32) -> u64 {
+        (self.piece_bytes * u64::from(buffers)).saturating_sub(self.skip)
+    }
+
+    /// Where the piece begins in the file, and how many bytes it has.
+    pub(super) fn piece(&self, number: u64) -> (u64, usize) {
+        let start = self.start + number * self.piece_bytes;
+        (start, (self.end - start).min(self.piece_bytes) as usize)
+    }
+
+    /// Hands out exactly what was asked for, of the pieces and how many bytes were found in each.
+    /// It ends with the first piece that is short: there the file ended. Buffers without a byte that
+    /// was asked for go back to their pool.
+    pub(super) fn cut(&self, found: impl IntoIterator<Item = (Buffer, usize)>) -> ReadBytes {
+        let mut pieces = Vec::new();
+        let (mut skip, mut left) = (self.skip as usize, self.len as usize);
+        for (number, (buffer, found_bytes)) in found.into_iter().enumerate() {
+            let whole = found_bytes == self.piece(number as u64).1;
+            let end = found_bytes.min(skip.saturating_add(left));
+            if end > skip {
+                left -= end - skip;
+                pieces.push(Piece { buffer, range: skip..end });
+            }
+            skip = 0;
+            if !whole {
+                break;
+            }
+        }
+        ReadBytes::new(pieces)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::Pool;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_aligned_read_reads_nothing_more() {
+        let span = Span::around(8192, 4096, 4096, 65536);
+        assert_eq!((span.pieces(), span.piece(0)), (Some(1), (8192, 4096)));
+    }
+
+    #[test]
+    fn a_byte_takes_its_block_and_two_take_two_where_they_meet() {
+        let span = Span::around(4095, 1, 512, 4096);
+        assert_eq!((span.pieces(), span.piece(0)), (Some(1), (3584, 512)));
+        let span = Span::around(4095, 2, 512, 4096);
+        assert_eq!((span.pieces(), span.piece(0)), (Some(1), (3584, 1024)));
+    }
+
+    #[test]
+    fn nothing_is_read_beyond_the_kernels_offsets() {
+        let last = i64::MAX as u64;
+        for align in [1, 512, 4096] {
+            for offset in [u64::MAX, u64::MAX - 1, last + 1, last, last / 4096 * 4096] {
+                assert!(Span::around(offset, 100, align, 4096).is_empty() || offset < last);
+            }
+            let span = Span::around(last - 10_000, usize::MAX, align, 65536);
+            let (start, len) = span.piece(0);
+            assert!(start + len as u64 <= last && len > 0);
+        }
+    }
+
+    #[test]
+    fn a_buffer_smaller_than_a_block_holds_nothing() {
+        let span = Span::around(0, 1, 4096, 512);
+        assert_eq!((span.pieces(), span.len_max(8)), (None, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn any_range_of_any_file_is_handed_out_exactly(
+            file_len in 0_usize..40_000,
+            offset in 0_usize..50_000,
+            len in 0_usize..50_000,
+            align in prop::sample::select(vec![1_u32, 512, 4096]),
+            buffer_bytes in 4096_usize..20_000,
+        ) {
+            let file: Vec<u8> = (0..file_len).map(|place| (place % 251) as u8).collect();
+            let span = Span::around(offset as u64, len, align, buffer_bytes);
+            let count = span.pieces().unwrap();
+            let pool = Pool::new(count as u32, buffer_bytes).unwrap();
+            let pieces = (0..count).map(|number| {
+                let (start, len) = span.piece(number);
+                assert!(start.is_multiple_of(align.into()));
+                assert!(len.is_multiple_of(align as usize));
+                let mut buffer = pool.lease().unwrap();
+                let there = file.get(start as usize..).unwrap_or_default();
+                let found = there.len().min(len);
+                buffer[..found].copy_from_slice(&there[..found]);
+                (buffer, found)
+            });
+            let bytes = span.cut(pieces);
+            let end = (offset + len).min(file_len);
+            prop_assert_eq!(bytes.to_vec(), file.get(offset..end).unwrap_or_default());
+            prop_assert!(len <= span.len_max(count as u32) as usize || len == 0);
+            drop(bytes);
+            prop_assert_eq!(pool.free(), pool.count() as usize);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! What a `DirectFile` reads and writes, against a model in memory: on every rung of the engine and
+//! on four file systems.
+
+mod script;
+mod support;
+
+use proptest::prelude::*;
+use rand::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use script::{BUFFER_BYTES, FILE_BYTES, Script, Source, Step, random_step};
+use std::path::{Path, PathBuf};
+use support::{Mounted, skip};
+use wrote::{Disk, Durable, Error, FileOptions, Ioengine, Options, Sim};
+
+const MIB: u64 = 1 << 20;
+const SEED: u64 = 20_250_904;
+const DEPTH: u32 = 16;
+
+/// What one file system goes through: together a quarter of a million reads and writes.
+const RUNS: [(Ioengine, bool, u64); 5] = [
+    (Ioengine::IoUring, true, 120_000),
+    (Ioengine::IoUring, false, 40_000),
+    (Ioengine::Threads, true, 30_000),
+    (Ioengine::Psync, true, 40_000),
+    (Ioengine::Psync, false, 20_000),
+];
+
+fn new(direct: bool) -> FileOptions {
+    FileOptions { create_new: true, write: true, direct, ..FileOptions::default() }
+}
+
+fn disk(ioengine: Ioengine) -> Disk {
+    let options = Options { buffers: 24, ..Options::new(ioengine, DEPTH, BUFFER_BYTES) };
+    Disk::open(&options).unwrap()
+}
+
+fn a_quarter_of_a_million(test: &str, mounted: Result<Mounted, String>) {
+    let mounted = match mounted {
+        Ok(mounted) => mounted,
+        Err(reason) => return skip(test, &reason),
+    };
+    let mut total = 0;
+    for (seed, (ioengine, direct, operations)) in (SEED..).zip(RUNS) {
+        // Told by the harness where the test fails.
+        println!("{ioengine:?}, direct: {direct}, seed {seed}");
+        let path = mounted.path().join(format!("file-{seed}"));
+        total += random_script(&path, ioengine, direct, operations, seed);
+        std::fs::remove_file(&path).unwrap();
+    }
+    assert!(total >= 250_000);
+}
+
+/// Carries out a script by chance; gives how many reads and writes it had.
+fn random_script(path: &Path, ioengine: Ioengine, direct: bool, count: u64, seed: u64) -> u64 {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let source = Source::new(&mut random);
+    let disk = disk(ioengine);
+    let file = disk.open_file(path, &new(direct)).unwrap();
+    if seed.is_multiple_of(2) {
+        file.set_durable(Durable::Fdatasync);
+    }
+    let mut script = Script::new(&disk, &file, &source, DEPTH as usize);
+    while script.reads_and_writes < count {
+        script.step(random_step(&mut random));
+    }
+    let reads_and_writes = script.reads_and_writes;
+    if ioengine != Ioengine::Psync {
+        assert!(disk.effective().iodepth_reached > 1, "many are in flight at once");
+    }
+    let model = script.end();
+    file.sync_all().unwrap();
+    assert_eq!(file.len().unwrap(), model.len() as u64);
+    file.close().unwrap();
+    assert!(std::fs::read(path).unwrap() == model, "the file holds other bytes than were written");
+    reads_and_writes
+}
+
+#[test]
+fn random_reads_and_writes_on_ext4_match_a_model() {
+    let test = "random_reads_and_writes_on_ext4_match_a_model";
+    a_quarter_of_a_million(test, Mounted::image("ext4", 64 * MIB));
+}
+
+#[test]
+fn random_reads_and_writes_on_xfs_match_a_model() {
+    let test = "random_reads_and_writes_on_xfs_match_a_model";
+    a_quarter_of_a_million(test, Mounted::image("xfs", 320 * MIB));
+}
+
+#[test]
+fn random_reads_and_writes_on_btrfs_match_a_model() {
+    let test = "random_reads_and_writes_on_btrfs_match_a_model";
+    a_quarter_of_a_million(test, Mounted::image("btrfs", 256 * MIB));
+}
+
+#[test]
+fn random_reads_and_writes_on_tmpfs_match_a_model() {
+    let test = "random_reads_and_writes_on_tmpfs_match_a_model";
+    a_quarter_of_a_million(test, Mounted::tmpfs(64 * MIB));
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    // A small file, so that steps meet.
+    let offset = 0..40_000_u64;
+    prop_oneof![
+        6 => (offset.clone(), 0..5 * BUFFER_BYTES).prop_map(|(offset, len)| Step::Read { offset, len }),
+        6 => (offset.clone(), 1..BUFFER_BYTES, any::<usize>(), any::<bool>()).prop_map(
+            |(offset, len, from, durable)| Step::Write { offset, len, from, durable }
+        ),
+        1 => (offset.clone(), 1..50_000_u64).prop_map(|(offset, len)| Step::Allocate { offset, len }),
+        1 => any::<bool>().prop_map(|all| Step::Sync { all }),
+        1 => offset.prop_map(|len| Step::Truncate { len }),
+        1 => Just(Step::WaitForAll),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
+    #[test]
+    fn short_scripts_match_a_model_in_whatever_order_the_disk_works(
+        steps in prop::collection::vec(step(), 1..40),
+        seed in any::<u64>(),
+        direct in any::<bool>(),
+        buffers in 7_u32..30,
+        iodepth in 1_u32..20,
+    ) {
+        let path = Path::new("/sim/file");
+        let sim = Sim::new(seed);
+        let options = Options { buffers, ..Options::new(Ioengine::IoUring, iodepth, BUFFER_BYTES) };
+        let disk = Disk::simulated(&sim, &options).unwrap();
+        let file = disk.open_file(path, &new(direct)).unwrap();
+        let source = Source::new(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
+        let mut script = Script::new(&disk, &file, &source, 20);
+        steps.into_iter().for_each(|step| script.step(step));
+        let model = script.end();
+        prop_assert!(sim.contents(path).unwrap() == model);
+        assert!(model.len() as u64 <= FILE_BYTES);
+    }
+}
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    // On the disk, not in /tmp, which may lie in memory.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("file");
+    (folder, path)
+}
+
+const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];
+
+/// A file that does not end at a whole block.
+fn ends_within_a_block(path: &Path) -> Vec<u8> {
+    let contents: Vec<u8> = (0..3 * BUFFER_BYTES + 777).map(|place| (place / 3) as u8).collect();
+    std::fs::write(path, &contents).unwrap();
+    contents
+}
+
+#[test]
+fn a_read_gives_exactly_what_was_asked_up_to_the_end_of_the_file_and_nothing_beyond() {
+    for rung in RUNGS {
+        for direct in [false, true] {
+            let (_folder, path) = folder();
+            let contents = ends_within_a_block(&path);
+            let end = contents.len();
+            let disk = disk(rung);
+            let options = FileOptions { direct, ..FileOptions::default() };
+            let file = disk.open_file(&path, &options).unwrap();
+            for (offset, len) in
+                [(0, 1), (511, 2), (4095, 4098), (1, 3 * BUFFER_BYTES), (end - 5, 5)]
+            {
+                let bytes = file.read(offset as u64, len).unwrap();
+                assert!(bytes == contents[offset..offset + len], "{len} from {offset}");
+            }
+            assert!(file.read(end as u64 - 5, 5000).unwrap() == contents[end - 5..]);
+            assert!(file.read(0, 5 * BUFFER_BYTES).unwrap() == contents[..]);
+            for offset in [end as u64, end as u64 + 1, 1 << 40] {
+                assert!(file.read(offset, 100).unwrap().is_empty());
+            }
+            for offset in [0, 7, u64::MAX] {
+                assert!(file.read(offset, 0).unwrap().is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_read_at_the_greatest_offsets_is_empty_and_no_panic() {
+    // On the simulated disk, since each file system has a limit of its own before.
+    for direct in [false, true] {
+        let disk =
+            Disk::simulated(&Sim::new(0), &Options::new(Ioengine::IoUring, 2, 4096)).unwrap();
+        let file = disk.open_file(Path::new("/sim/file"), &new(direct)).unwrap();
+        for offset in [u64::MAX, u64::MAX - 511, 1 << 63, (1 << 63) - 1, (1 << 63) - 600] {
+            assert!(file.read(offset, 1000).unwrap().is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_read_that_takes_more_buffers_than_there_are_names_the_limit() {
+    let disk = Disk::simulated(&Sim::new(0), &Options::new(Ioengine::IoUring, 4, 4096)).unwrap();
+    let file = disk.open_file(Path::new("/sim/file"), &new(true)).unwrap();
+    file.truncate(100_000).unwrap();
+    let error = file.read(10, 4 * 4096 - 9).unwrap_err();
+    assert!(matches!(error, Error::TooLong { len_max: 16_374, offset: 10, .. }));
+    assert_eq!(
+        error.to_string(),
+        "/sim/file: read at byte 10: 16375 bytes are more than the engine's buffers hold there at \
+         once: 16374"
+    );
+    assert_eq!(file.read(10, 16_374).unwrap().len(), 16_374);
+    assert!(file.read(0, usize::MAX).is_err());
+}
+
+#[test]
+fn a_write_that_is_not_aligned_names_the_alignment_and_writes_nothing() {
+    for rung in RUNGS {
+        let (_folder, path) = folder();
+        let disk = disk(rung);
+        let file = disk.open_file(&path, &new(true)).unwrap();
+        let align = file.alignment();
+        if align == 1 {
+            let test = "a_write_that_is_not_aligned_names_the_alignment_and_writes_nothing";
+            return skip(test, "this file system takes no direct writes");
+        }
+        assert!(file.is_direct());
+        for (offset, len) in [(1, align as usize), (0, align as usize + 1)] {
+            for durable in [false, true] {
+                let mut buffer = disk.lease().unwrap();
+                buffer.set_len(len);
+                let error = match durable {
+                    false => file.write(buffer, offset).unwrap_err(),
+                    true => file.write_durable(buffer, offset).unwrap_err(),
+                };
+                assert!(
+                    error.to_string().contains(&format!("multiples of {align} bytes")),
+                    "{error}"
+                );
+            }
+        }
+        assert_eq!(file.len().unwrap(), 0);
+        let mut buffer = disk.lease().unwrap();
+        buffer.set_len(align as usize);
+        file.write(buffer, align.into()).unwrap();
+        assert_eq!(file.len().unwrap(), 2 * u64::from(align));
+    }
+}
+
+#[test]
+fn a_cached_file_takes_writes_of_any_alignment() {
+    for rung in RUNGS {
+        let (_folder, path) = folder();
+        let disk = disk(rung);
+        let file = disk.open_file(&path, &new(false)).unwrap();
+        assert_eq!((file.alignment(), file.is_direct()), (1, false));
+        for (offset, text) in [(3, "three"), (1, "on"), (8, "!")] {
+            let mut buffer = disk.lease().unwrap();
+            buffer.set_len(text.len());
+            buffer.copy_from_slice(text.as_bytes());
+            file.write_durable(buffer, offset).unwrap();
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), b"\0onthree!");
+    }
+}
+
+#[test]
+fn allocate_and_truncate_set_the_length_and_what_is_new_reads_as_zeros() {
+    for rung in RUNGS {
+        let (_folder, path) = folder();
+        let contents = ends_within_a_block(&path);
+        let disk = disk(rung);
+        let options = FileOptions { write: true, direct: true, ..FileOptions::default() };
+        let file = disk.open_file(&path, &options).unwrap();
+        file.allocate(0, 40_000).unwrap();
+        assert_eq!(file.len().unwrap(), 40_000);
+        file.truncate(5000).unwrap();
+        file.truncate(6000).unwrap();
+        assert_eq!(file.len().unwrap(), 6000);
+        let expected = [&contents[..5000], &[0; 1000]].concat();
+        assert!(file.read(0, 10_000).unwrap() == expected[..]);
+        assert_eq!(file.truncate(1 << 63).unwrap_err().errno(), 27, "EFBIG");
+        assert_eq!(file.allocate(0, 0).unwrap_err().errno(), 22, "EINVAL");
+    }
+}
+
+#[test]
+fn a_file_that_exists_is_never_made_again() {
+    // W7
+    let (_folder, path) = folder();
+    std::fs::write(&path, "precious").unwrap();
+    let disk = disk(Ioengine::IoUring);
+    let error = disk.open_file(&path, &new(true)).unwrap_err();
+    assert!(error.to_string().ends_with("open: File exists (os error 17)"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    let read_only = disk.open_file(&path, &FileOptions::default()).unwrap();
+    let buffer = disk.lease().unwrap();
+    assert_eq!(read_only.write(buffer, 0).unwrap_err().errno(), 9, "EBADF");
+}

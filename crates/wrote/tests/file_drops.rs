@@ -1,0 +1,356 @@
+//! W5: whatever handle is dropped while an operation is in flight, its buffer is not leased again
+//! before the kernel is done with it, and what was to be written is written.
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::HashMap;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use wrote::buffer::Buffer;
+use wrote::{DirectFile, Disk, FileOptions, Ioengine, Operation, Options, ReadBytes, Sim};
+
+const BLOCK_BYTES: usize = 4096;
+const BLOCKS: u64 = 64;
+const BUFFERS: usize = 12;
+const DEPTH: u32 = 8;
+/// What everything that can be leased is filled with.
+const SCRIBBLE: u8 = 0xEE;
+
+fn options(ioengine: Ioengine) -> Options {
+    Options { buffers: BUFFERS as u32, ..Options::new(ioengine, DEPTH, BLOCK_BYTES) }
+}
+
+fn new(direct: bool) -> FileOptions {
+    FileOptions { create_new: true, write: true, direct, ..FileOptions::default() }
+}
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    // On the disk, not in /tmp, which may lie in memory.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("file");
+    (folder, path)
+}
+
+/// What a block holds after so many writes to it; never the scribble.
+fn content(block: u64, version: u32) -> Vec<u8> {
+    let value = |place: usize| (block as usize * 7 + version as usize * 13 + place / 16) % 200;
+    (0..BLOCK_BYTES).map(|place| value(place) as u8).collect()
+}
+
+enum Started {
+    Read(u64, u32, Operation<ReadBytes>),
+    Write(Operation<()>),
+}
+
+impl Started {
+    /// Whether it holds what was read.
+    fn has_bytes(&self) -> bool {
+        matches!(self, Started::Read(_, _, operation) if operation.is_over())
+    }
+
+    /// Looks once whether it is over.
+    fn poll(&mut self) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        match self {
+            Started::Read(block, version, operation) => {
+                match Pin::new(operation).poll(&mut context) {
+                    Poll::Ready(bytes) => {
+                        assert!(bytes.unwrap() == content(*block, *version)[..]);
+                        true
+                    }
+                    Poll::Pending => false,
+                }
+            }
+            Started::Write(operation) => match Pin::new(operation).poll(&mut context) {
+                Poll::Ready(result) => {
+                    result.unwrap();
+                    true
+                }
+                Poll::Pending => false,
+            },
+        }
+    }
+}
+
+/// A file whose blocks are read and written, and how often each was written.
+struct Blocks {
+    disk: Disk,
+    file: DirectFile,
+    versions: HashMap<u64, u32>,
+}
+
+impl Blocks {
+    fn new(disk: Disk, path: &Path, direct: bool) -> Blocks {
+        let file = disk.open_file(path, &new(direct)).unwrap();
+        let mut blocks = Blocks { disk, file, versions: HashMap::new() };
+        for block in 0..BLOCKS {
+            blocks.write(block, false).wait().unwrap();
+        }
+        blocks
+    }
+
+    fn write(&mut self, block: u64, durable: bool) -> Operation<()> {
+        let version = self.versions.entry(block).or_default();
+        *version += 1;
+        let mut buffer = self.disk.lease().unwrap();
+        buffer.copy_from_slice(&content(block, *version));
+        let offset = block * BLOCK_BYTES as u64;
+        match durable {
+            true => self.file.start_write_durable(buffer, offset),
+            false => self.file.start_write(buffer, offset),
+        }
+    }
+
+    fn read(&self, block: u64) -> Started {
+        let operation = self.file.start_read(block * BLOCK_BYTES as u64, BLOCK_BYTES);
+        Started::Read(block, self.versions[&block], operation)
+    }
+
+    /// Leases everything that can be leased, and overwrites it.
+    fn scribble(&self) -> Vec<Buffer> {
+        let mut leased: Vec<Buffer> = std::iter::from_fn(|| self.disk.pool().lease()).collect();
+        leased.iter_mut().for_each(|buffer| buffer.fill(SCRIBBLE));
+        leased
+    }
+
+    /// Every buffer is free, in flight, in a read that is complete, or leased. Operations on
+    /// different blocks do not wait for each other, so each that is outstanding has its buffer.
+    fn assert_accounted<'a>(
+        &self,
+        started: impl IntoIterator<Item = &'a Started>,
+        leased: &[Buffer],
+    ) {
+        let read = started.into_iter().filter(|started| started.has_bytes()).count();
+        let found = self.disk.pool().free() + self.disk.outstanding() + read + leased.len();
+        assert_eq!(found, BUFFERS, "a buffer in flight was given out, or one is lost");
+    }
+
+    fn assert_contents(&self, found: &[u8]) {
+        assert_eq!(found.len(), self.versions.len() * BLOCK_BYTES);
+        for (block, bytes) in (0..).zip(found.chunks(BLOCK_BYTES)) {
+            assert!(bytes == content(block, self.versions[&block]), "block {block}");
+        }
+    }
+}
+
+fn untouched(buffers: &[Buffer]) -> bool {
+    buffers.iter().flat_map(|buffer| buffer.iter()).all(|&byte| byte == SCRIBBLE)
+}
+
+/// Eight operations, each of one buffer, on blocks of their own.
+fn eight(blocks: &mut Blocks) -> Vec<Started> {
+    let mut started = Vec::new();
+    for number in 0..8 {
+        started.push(match number % 3 {
+            0 => blocks.read(number),
+            1 => Started::Write(blocks.write(number, false)),
+            _ => Started::Write(blocks.write(number, true)),
+        });
+    }
+    started
+}
+
+#[test]
+fn any_operation_dropped_at_any_point_holds_its_buffer_until_it_is_complete() {
+    for direct in [false, true] {
+        for dropped in 0..8 {
+            for completed_first in 0..8 {
+                let path = Path::new("/sim/file");
+                let sim = Sim::new(dropped as u64 * 8 + completed_first as u64);
+                let disk = Disk::simulated(&sim, &options(Ioengine::IoUring)).unwrap();
+                let mut blocks = Blocks::new(disk, path, direct);
+                let mut started: Vec<Option<Started>> =
+                    eight(&mut blocks).into_iter().map(Some).collect();
+                // Some of them complete, of the others and perhaps of this one too.
+                let mut completed = 0;
+                while completed < completed_first {
+                    for place in (0..8).filter(|&place| place != dropped) {
+                        if started[place].as_mut().is_some_and(Started::poll) {
+                            started[place] = None;
+                            completed += 1;
+                        }
+                    }
+                }
+                let outstanding = blocks.disk.outstanding();
+                started[dropped] = None;
+                assert_eq!(blocks.disk.outstanding(), outstanding, "it goes on");
+                blocks.assert_accounted(started.iter().flatten(), &[]);
+                let leased = blocks.scribble();
+                blocks.assert_accounted(started.iter().flatten(), &leased);
+                blocks.disk.drain().unwrap();
+                assert!(untouched(&leased));
+                blocks.assert_accounted(started.iter().flatten(), &leased);
+                for mut operation in started.into_iter().flatten() {
+                    assert!(operation.poll(), "everything is complete");
+                }
+                blocks.assert_contents(&sim.contents(path).unwrap());
+                blocks.assert_accounted([], &leased);
+            }
+        }
+    }
+}
+
+/// Starts, drops, looks and scribbles by chance, and checks after each step where the buffers are.
+fn drop_by_chance(blocks: &mut Blocks, random: &mut Xoshiro256PlusPlus) {
+    let mut started: Vec<Started> = Vec::new();
+    let mut leased: Vec<Buffer> = Vec::new();
+    let first = random.random_range(0..BLOCKS);
+    for step in 0..BLOCKS {
+        match random.random_range(0..6) {
+            0 | 1 if blocks.disk.pool().free() > 0 => {
+                let block = (first + step) % BLOCKS;
+                started.push(match random.random_range(0..9) {
+                    0..4 => blocks.read(block),
+                    4..8 => Started::Write(blocks.write(block, false)),
+                    _ => Started::Write(blocks.write(block, true)),
+                });
+            }
+            2 | 3 if !started.is_empty() => {
+                let place = random.random_range(0..started.len());
+                drop(started.swap_remove(place));
+            }
+            4 if !started.is_empty() => {
+                let place = random.random_range(0..started.len());
+                if started[place].poll() {
+                    drop(started.swap_remove(place));
+                }
+            }
+            5 => blocks.disk.submit().unwrap(),
+            _ => {}
+        }
+        blocks.assert_accounted(&started, &leased);
+        leased.extend(blocks.scribble().into_iter().take(2));
+        blocks.assert_accounted(&started, &leased);
+        if leased.len() > 3 {
+            assert!(untouched(&leased));
+            leased.clear();
+        }
+    }
+    drop(started);
+    blocks.disk.drain().unwrap();
+    assert!(untouched(&leased));
+    blocks.assert_accounted([], &leased);
+}
+
+#[test]
+fn on_a_simulated_disk_no_buffer_in_flight_is_leased_and_every_dropped_write_is_whole() {
+    for seed in 0..100 {
+        let path = Path::new("/sim/file");
+        let sim = Sim::new(seed);
+        let disk = Disk::simulated(&sim, &options(Ioengine::IoUring)).unwrap();
+        let mut blocks = Blocks::new(disk, path, seed % 2 == 0);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        drop_by_chance(&mut blocks, &mut random);
+        blocks.assert_contents(&sim.contents(path).unwrap());
+    }
+}
+
+fn on_the_kernel(ioengine: Ioengine) {
+    for seed in 0..30 {
+        let (_folder, path) = folder();
+        let disk = Disk::open(&options(ioengine)).unwrap();
+        let mut blocks = Blocks::new(disk, &path, seed % 2 == 0);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        drop_by_chance(&mut blocks, &mut random);
+        blocks.assert_contents(&std::fs::read(&path).unwrap());
+    }
+}
+
+#[test]
+fn on_io_uring_no_buffer_in_flight_is_leased_and_every_dropped_write_is_whole() {
+    on_the_kernel(Ioengine::IoUring);
+}
+
+#[test]
+fn on_threads_no_buffer_in_flight_is_leased_and_every_dropped_write_is_whole() {
+    on_the_kernel(Ioengine::Threads);
+}
+
+#[test]
+fn on_the_callers_own_thread_every_dropped_write_is_whole() {
+    on_the_kernel(Ioengine::Psync);
+}
+
+#[test]
+fn dropping_the_last_handle_of_a_disk_carries_out_what_was_started() {
+    for ioengine in [Ioengine::IoUring, Ioengine::Threads, Ioengine::Psync] {
+        let (_folder, path) = folder();
+        let disk = Disk::open(&options(ioengine)).unwrap();
+        let mut blocks = Blocks::new(disk, &path, true);
+        // More than are in flight at once: some wait for their turn, some for a block.
+        for block in [0, 1, 2, 3, 4, 5, 6, 0, 1] {
+            drop(blocks.write(block, false));
+        }
+        let Blocks { disk, file, versions } = blocks;
+        drop(disk);
+        drop(file);
+        let found = std::fs::read(&path).unwrap();
+        for (block, bytes) in (0..).zip(found.chunks(BLOCK_BYTES)) {
+            assert!(bytes == content(block, versions[&block]), "{ioengine:?}: block {block}");
+        }
+    }
+}
+
+#[test]
+fn an_operation_outlives_its_file_and_its_disk() {
+    let sim = Sim::new(1);
+    let disk = Disk::simulated(&sim, &options(Ioengine::IoUring)).unwrap();
+    let mut blocks = Blocks::new(disk, Path::new("/sim/file"), true);
+    let write = blocks.write(3, false);
+    let read = blocks.file.start_read(5 * BLOCK_BYTES as u64 + 1, 10);
+    drop(blocks);
+    write.wait().unwrap();
+    assert!(read.wait().unwrap() == content(5, 1)[1..11]);
+}
+
+#[test]
+fn a_dropped_file_is_closed_when_its_last_operation_is_complete() {
+    let (_folder, path) = folder();
+    let disk = Disk::open(&options(Ioengine::IoUring)).unwrap();
+    // Far more files than an engine holds at once.
+    for number in 0..4 * Options::FILES_MAX {
+        let file = disk.open_file(&path.with_extension(number.to_string()), &new(true)).unwrap();
+        let mut buffer = disk.lease().unwrap();
+        buffer.fill(number as u8);
+        let write = file.start_write(buffer, 0);
+        drop(file);
+        if number % 2 == 0 {
+            write.wait().unwrap();
+        } else {
+            drop(write);
+            disk.drain().unwrap();
+        }
+    }
+    let found = std::fs::read(path.with_extension("7")).unwrap();
+    assert_eq!(found, [7; BLOCK_BYTES]);
+}
+
+#[test]
+fn a_read_that_waits_for_a_buffer_is_given_up_when_it_is_dropped() {
+    let sim = Sim::new(1);
+    let disk = Disk::simulated(&sim, &options(Ioengine::IoUring)).unwrap();
+    let blocks = Blocks::new(disk, Path::new("/sim/file"), true);
+    let mut leased = blocks.scribble();
+    let operations = sim.operations();
+    let first = blocks.file.start_read(0, 2 * BLOCK_BYTES);
+    let second = blocks.file.start_read(0, 10);
+    leased.pop();
+    assert_eq!(blocks.disk.outstanding(), 2);
+    drop(first);
+    assert!(second.wait().unwrap() == content(0, 1)[..10]);
+    assert_eq!(sim.operations(), operations + 1, "nothing was read for the one that was dropped");
+}
+
+#[test]
+fn what_nobody_waits_for_is_bounded_by_the_depth() {
+    // W8
+    let sim = Sim::new(1);
+    let disk = Disk::simulated(&sim, &options(Ioengine::IoUring)).unwrap();
+    let blocks = Blocks::new(disk, Path::new("/sim/file"), true);
+    for _ in 0..1000 {
+        drop(blocks.file.start_sync_data());
+        assert!(blocks.disk.outstanding() <= DEPTH as usize);
+    }
+}

@@ -1,0 +1,445 @@
+//! What a `DirectFile` makes of a disk that fails, on the simulated disk, at every operation.
+
+use std::ops::Range;
+use std::path::Path;
+use wrote::{
+    DirectFile, Disk, Durable, Error, Fault, FileOptions, Ioengine, Operation, Options, ReadBytes,
+    Sim,
+};
+
+const EINTR: i32 = 4;
+const EIO: i32 = 5;
+const EAGAIN: i32 = 11;
+const ENOSPC: i32 = 28;
+
+const BLOCK_BYTES: usize = 2048;
+/// As many as what is under way at once holds.
+const BUFFERS: u32 = 16;
+
+/// One step of the script, in blocks where it changes the file.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Write(u64),
+    WriteDurable(u64),
+    Allocate(u64, u64),
+    Read(u64, usize),
+    SyncData,
+    SyncAll,
+    Truncate(u64),
+}
+
+/// Steps that overlap, extend, shorten and flush. What stands between truncations is under way at
+/// once.
+const SCRIPT: [Step; 20] = [
+    Step::Allocate(0, 2),
+    Step::Write(0),
+    Step::Write(1),
+    Step::WriteDurable(2),
+    Step::Write(1),
+    Step::Read(100, 4500),
+    Step::Write(5),
+    Step::SyncData,
+    Step::Read(3 * 2048, 4 * 2048),
+    Step::Write(0),
+    Step::Truncate(5000),
+    Step::Read(4000, 2500),
+    Step::Write(2),
+    Step::WriteDurable(3),
+    Step::Read(1, 1),
+    Step::SyncAll,
+    Step::Truncate(3400),
+    Step::Read(0, 8 * 2048 - 512),
+    Step::WriteDurable(1),
+    Step::Read(2047, 2050),
+];
+
+/// How the script is carried out.
+#[derive(Clone, Copy, Debug)]
+struct Mode {
+    direct: bool,
+    durable: Durable,
+    iodepth: u32,
+}
+
+const MODES: [Mode; 4] = [
+    Mode { direct: true, durable: Durable::Dsync, iodepth: 4 },
+    Mode { direct: true, durable: Durable::Fdatasync, iodepth: 4 },
+    Mode { direct: false, durable: Durable::Dsync, iodepth: 1 },
+    Mode { direct: false, durable: Durable::Fdatasync, iodepth: 8 },
+];
+
+fn path() -> &'static Path {
+    Path::new("/sim/file")
+}
+
+fn content(step: usize) -> Vec<u8> {
+    (0..BLOCK_BYTES).map(|place| (step * 37 + place / 5 + 1) as u8).collect()
+}
+
+/// What is known of a file: bytes that it must hold, and how long it is at least and at most.
+#[derive(Clone, Default)]
+struct Known {
+    bytes: Vec<Option<u8>>,
+    len_min: usize,
+    len_max: usize,
+}
+
+impl Known {
+    fn change(&mut self, range: Range<usize>, content: Option<&[u8]>) {
+        self.len_max = self.len_max.max(range.end);
+        // Beyond the end zeros come into being.
+        self.bytes.resize(self.bytes.len().max(range.end), Some(0));
+        match content {
+            Some(content) => {
+                self.len_min = self.len_min.max(range.end);
+                for (known, byte) in self.bytes[range].iter_mut().zip(content) {
+                    *known = Some(*byte);
+                }
+            }
+            None => self.bytes[range].fill(None),
+        }
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.bytes.resize(len, Some(0));
+        (self.len_min, self.len_max) = (len, len);
+    }
+
+    /// Asserts that `found` may be what is in the file from `offset`, where `len` bytes were asked.
+    fn check(&self, found: &[u8], offset: usize, len: usize, what: &str) {
+        let cut = |end: usize| end.saturating_sub(offset).min(len);
+        assert!(
+            (cut(self.len_min)..=cut(self.len_max)).contains(&found.len()),
+            "{what}: {} bytes, {} to {} were right",
+            found.len(),
+            cut(self.len_min),
+            cut(self.len_max)
+        );
+        for (place, byte) in found.iter().enumerate() {
+            if let Some(Some(known)) = self.bytes.get(offset + place) {
+                assert_eq!(byte, known, "{what}: byte {}", offset + place);
+            }
+        }
+    }
+}
+
+enum Started {
+    Read(Operation<ReadBytes>),
+    Change(Operation<()>),
+}
+
+/// A run of the script.
+struct Run {
+    sim: Sim,
+    file: DirectFile,
+    disk: Disk,
+    known: Known,
+    /// What must be found after a power loss.
+    stable: Vec<Option<u8>>,
+    failures: Vec<(Step, Error)>,
+}
+
+impl Run {
+    fn new(sim: Sim, mode: Mode) -> Run {
+        let options = Options {
+            buffers: BUFFERS,
+            ..Options::new(Ioengine::IoUring, mode.iodepth, BLOCK_BYTES)
+        };
+        let disk = Disk::simulated(&sim, &options).unwrap();
+        let options = FileOptions {
+            create_new: true,
+            write: true,
+            direct: mode.direct,
+            ..Default::default()
+        };
+        let file = disk.open_file(path(), &options).unwrap();
+        file.set_durable(mode.durable);
+        let (known, stable, failures) = Default::default();
+        Run { sim, file, disk, known, stable, failures }
+    }
+
+    fn script(mut self) -> Run {
+        let mut started = Vec::new();
+        for (number, step) in SCRIPT.into_iter().enumerate() {
+            if matches!(step, Step::Truncate(_)) {
+                self.finish(&mut started);
+            }
+            match step {
+                Step::Truncate(len) => self.truncate(step, len as usize),
+                Step::Read(offset, len) => {
+                    started.push((number, step, Started::Read(self.file.start_read(offset, len))));
+                }
+                _ => match self.start(number, step) {
+                    Ok(operation) => started.push((number, step, Started::Change(operation))),
+                    Err(error) => self.failures.push((step, error)),
+                },
+            }
+        }
+        self.finish(&mut started);
+        assert_eq!(self.disk.outstanding(), 0);
+        assert_eq!(self.disk.pool().free(), BUFFERS as usize, "W5: every buffer came back");
+        self
+    }
+
+    fn start(&self, number: usize, step: Step) -> Result<Operation<()>, Error> {
+        let filled = || {
+            let mut buffer = self.disk.lease()?;
+            buffer.copy_from_slice(&content(number));
+            Ok(buffer)
+        };
+        let bytes = |blocks: u64| blocks * BLOCK_BYTES as u64;
+        Ok(match step {
+            Step::Write(block) => self.file.start_write(filled()?, bytes(block)),
+            Step::WriteDurable(block) => self.file.start_write_durable(filled()?, bytes(block)),
+            Step::Allocate(block, blocks) => self.file.start_allocate(bytes(block), bytes(blocks)),
+            Step::SyncData => self.file.start_sync_data(),
+            Step::SyncAll => self.file.start_sync_all(),
+            Step::Read(..) | Step::Truncate(_) => unreachable!("started elsewhere"),
+        })
+    }
+
+    fn truncate(&mut self, step: Step, len: usize) {
+        match self.file.truncate(len as u64) {
+            Ok(()) => {
+                self.known.truncate(len);
+                // What was cut off may be there again after a power loss, or not.
+                self.stable.truncate(len);
+            }
+            Err(error) => self.failures.push((step, error)),
+        }
+    }
+
+    /// Waits for what was started, in its order: so it must look.
+    fn finish(&mut self, started: &mut Vec<(usize, Step, Started)>) {
+        for (number, step, started) in started.drain(..) {
+            let result = match started {
+                Started::Read(read) => read.wait().map(|bytes| self.check_read(step, &bytes)),
+                Started::Change(change) => {
+                    let result = change.wait();
+                    self.changed(number, step, result.is_ok());
+                    result
+                }
+            };
+            self.failures.extend(result.err().map(|error| (step, error)));
+        }
+    }
+
+    fn check_read(&self, step: Step, bytes: &ReadBytes) {
+        let Step::Read(offset, len) = step else { unreachable!("only reads give bytes") };
+        self.known.check(&bytes.as_bytes(), offset as usize, len, &format!("{step:?}"));
+    }
+
+    fn changed(&mut self, number: usize, step: Step, whole: bool) {
+        let content = content(number);
+        match step {
+            Step::Write(block) | Step::WriteDurable(block) => {
+                let start = block as usize * BLOCK_BYTES;
+                let range = start..start + BLOCK_BYTES;
+                self.known.change(range.clone(), whole.then_some(&content));
+                self.stable.resize(self.stable.len().max(range.end), None);
+                self.stable[range.clone()].fill(None);
+                if whole && matches!(step, Step::WriteDurable(_)) {
+                    self.stable[range.clone()].copy_from_slice(&self.known.bytes[range]);
+                }
+            }
+            Step::Allocate(block, blocks) => {
+                let end = (block + blocks) as usize * BLOCK_BYTES;
+                let len = self.known.len_max;
+                self.known.change(len..end.max(len), None);
+                self.known.bytes[len..].fill(Some(0));
+                if whole {
+                    self.known.len_min = self.known.len_min.max(end);
+                }
+            }
+            Step::SyncData | Step::SyncAll if whole => {
+                self.stable = self.known.bytes[..self.known.len_min].to_vec();
+            }
+            _ => {}
+        }
+    }
+
+    /// What is in the file agrees with what every operation said.
+    fn check_contents(&self) {
+        let contents = self.sim.contents(path()).unwrap();
+        self.known.check(&contents, 0, usize::MAX, "the file");
+    }
+
+    fn check_after_power_loss(&self) {
+        let found = self.sim.after_power_loss(path()).unwrap_or_default();
+        for (place, known) in self.stable.iter().enumerate() {
+            if known.is_some() {
+                assert_eq!(found.get(place).copied(), *known, "W1: byte {place}");
+            }
+        }
+    }
+}
+
+/// Carries the script out with the fault at every operation, in every mode.
+fn at_every_operation(fault: Fault, seeds: u64, check: impl Fn(Run)) {
+    for mode in MODES {
+        let operations = Run::new(Sim::new(0), mode).script().sim.operations();
+        assert!(operations > SCRIPT.len() as u64, "pieces and flushes are operations too");
+        for operation in 0..operations {
+            for seed in 0..seeds {
+                let sim = Sim::new(operation * 1000 + seed);
+                sim.fault(operation, fault);
+                check(Run::new(sim, mode).script());
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_fault_every_operation_is_whole() {
+    for mode in MODES {
+        for seed in 0..200 {
+            let run = Run::new(Sim::new(seed), mode).script();
+            assert!(run.failures.is_empty(), "{:?}", run.failures);
+            assert_eq!(run.known.len_min, run.known.len_max);
+            run.check_contents();
+            run.check_after_power_loss();
+        }
+    }
+}
+
+#[test]
+fn what_is_short_or_interrupted_at_any_operation_is_whole_all_the_same() {
+    // W4. A direct read that is short within a block has met the file's end: so whole blocks.
+    for fault in [
+        Fault::Short(512),
+        Fault::Short(1024),
+        Fault::Short(BLOCK_BYTES as u64 - 512),
+        Fault::Once(EINTR),
+        Fault::Once(EAGAIN),
+    ] {
+        at_every_operation(fault, 2, |run| {
+            assert!(run.failures.is_empty(), "{fault:?}: {:?}", run.failures);
+            run.check_contents();
+            run.check_after_power_loss();
+        });
+    }
+}
+
+#[test]
+fn an_error_at_any_operation_is_told_and_everything_else_is_whole() {
+    for errno in [EIO, ENOSPC] {
+        at_every_operation(Fault::Once(errno), 3, |run| {
+            assert!(!run.failures.is_empty(), "the error is told to somebody");
+            assert!(run.failures.iter().all(|(_, error)| error.errno() == errno));
+            run.check_contents();
+            run.check_after_power_loss();
+        });
+    }
+}
+
+#[test]
+fn after_a_failed_flush_nothing_more_is_written_or_promised() {
+    // W2
+    at_every_operation(Fault::Once(EIO), 3, |run| {
+        let poisoned = |error: &Error| matches!(error, Error::Poisoned { .. });
+        if !run.failures.iter().any(|(_, error)| poisoned(error)) {
+            return;
+        }
+        let flushes = |step| matches!(step, Step::SyncAll | Step::SyncData | Step::WriteDurable(_));
+        let mut failures = run.failures.iter();
+        assert!(failures.any(|(step, error)| flushes(*step) && !poisoned(error)));
+        assert!(matches!(run.file.sync_all(), Err(Error::Poisoned { errno: EIO, .. })));
+        assert!(matches!(run.file.truncate(0), Err(Error::Poisoned { errno: EIO, .. })));
+        let buffer = run.disk.lease().unwrap();
+        assert!(matches!(run.file.write(buffer, 0), Err(Error::Poisoned { errno: EIO, .. })));
+    });
+}
+
+#[test]
+fn a_disk_that_fails_for_good_at_any_operation_fails_everything_after_it() {
+    for errno in [EIO, ENOSPC, EINTR] {
+        at_every_operation(Fault::Forever(errno), 2, |run| {
+            assert!(run.failures.iter().any(|(_, error)| error.errno() == errno));
+            assert!(run.failures.iter().all(|(_, error)| error.errno() == errno));
+            run.check_contents();
+            run.check_after_power_loss();
+        });
+    }
+}
+
+#[test]
+fn what_was_called_durable_is_there_after_a_power_loss_at_any_operation() {
+    // W1
+    at_every_operation(Fault::PowerLoss, 6, |run| {
+        assert!(run.failures.iter().all(|(_, error)| error.errno() == EIO));
+        run.check_after_power_loss();
+    });
+}
+
+#[test]
+fn a_flush_covers_what_was_started_before_it_and_not_waited_for() {
+    // W1
+    for mode in MODES {
+        for seed in 0..50 {
+            let run = Run::new(Sim::new(seed), mode);
+            let writes: Vec<_> =
+                (0..4).map(|block| run.start(block, Step::Write(block as u64)).unwrap()).collect();
+            run.file.sync_data().unwrap();
+            let found = run.sim.after_power_loss(path()).unwrap();
+            assert_eq!(found, (0..4).flat_map(content).collect::<Vec<_>>());
+            drop(writes);
+        }
+    }
+}
+
+#[test]
+fn the_error_of_a_write_that_nobody_waited_for_is_told_by_the_next_flush_or_by_close() {
+    for (by_flush, completed_first) in [(true, true), (true, false), (false, true), (false, false)]
+    {
+        let sim = Sim::new(1);
+        sim.fault(0, Fault::Once(ENOSPC));
+        let run = Run::new(sim, MODES[0]);
+        let write = run.start(0, Step::Write(0)).unwrap();
+        if completed_first {
+            run.disk.drain().unwrap();
+        }
+        drop(write);
+        if by_flush {
+            assert_eq!(run.file.sync_data().unwrap_err().errno(), ENOSPC);
+            run.file.sync_data().unwrap();
+            run.file.close().unwrap();
+        } else {
+            assert_eq!(run.file.close().unwrap_err().errno(), ENOSPC);
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_fails_what_does_not_fit_and_keeps_the_rest() {
+    for mode in MODES {
+        let sim = Sim::new(3);
+        sim.set_capacity(2 * BLOCK_BYTES as u64);
+        let run = Run::new(sim, mode);
+        for block in 0..4 {
+            let result = run.start(block, Step::Write(block as u64)).unwrap().wait();
+            assert_eq!(result.is_ok(), block < 2);
+        }
+        run.file.sync_all().unwrap();
+        assert!(
+            run.file.read(0, 4 * BLOCK_BYTES).unwrap() == [content(0), content(1)].concat()[..]
+        );
+    }
+}
+
+#[test]
+fn direct_io_refused_falls_back_and_reads_and_writes_go_on() {
+    // W6
+    for at_transfer in [false, true] {
+        let sim = Sim::new(9);
+        match at_transfer {
+            false => sim.refuse_direct_at_open(),
+            true => sim.refuse_direct_at_transfer(),
+        }
+        let run = Run::new(sim, MODES[0]).script();
+        assert!(run.failures.is_empty(), "{:?}", run.failures);
+        run.check_contents();
+        assert!(!run.file.is_direct());
+        assert_eq!(run.file.alignment(), 1);
+        assert_eq!(run.disk.effective().fallbacks.len(), 1);
+    }
+}

@@ -1,0 +1,314 @@
+//! Waiting for operations on a `DirectFile`: blocking, by the disk itself, and on an executor that
+//! knows nothing of disks.
+
+use futures_util::future::join_all;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use wrote::{DirectFile, Disk, Error, FileOptions, Ioengine, Options, Sim};
+
+const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];
+const BLOCK_BYTES: usize = 4096;
+const ENOBUFS: i32 = 105;
+const NEW: FileOptions = FileOptions {
+    create_new: true,
+    write: true,
+    direct: true,
+    sync_metadata: false,
+    atomic: false,
+    dontcache: false,
+};
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    // On the disk, not in /tmp, which may lie in memory.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("file");
+    (folder, path)
+}
+
+fn options(ioengine: Ioengine, buffers: u32) -> Options {
+    Options { buffers, ..Options::new(ioengine, 8, BLOCK_BYTES) }
+}
+
+/// A simulated disk with a file of 16 blocks, each filled with its number.
+fn simulated(seed: u64, buffers: u32) -> (Sim, Disk, DirectFile) {
+    let sim = Sim::new(seed);
+    let disk = Disk::simulated(&sim, &options(Ioengine::IoUring, buffers)).unwrap();
+    let file = disk.open_file(Path::new("/sim/file"), &NEW).unwrap();
+    for block in 0..16 {
+        write_block(&disk, &file, block);
+    }
+    (sim, disk, file)
+}
+
+fn write_block(disk: &Disk, file: &DirectFile, block: u8) {
+    let mut buffer = disk.lease().unwrap();
+    buffer.fill(block);
+    file.write(buffer, u64::from(block) * BLOCK_BYTES as u64).unwrap();
+}
+
+type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// An executor that polls each task only when it was woken, in the order of the tasks.
+struct Executor<'a> {
+    tasks: Vec<(Option<Task<'a>>, Arc<Woken>)>,
+}
+
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+impl<'a> Executor<'a> {
+    fn of(tasks: impl IntoIterator<Item = Task<'a>>) -> Executor<'a> {
+        let woken = || Arc::new(Woken(AtomicBool::new(true)));
+        Executor { tasks: tasks.into_iter().map(|task| (Some(task), woken())).collect() }
+    }
+
+    fn run(mut self) {
+        while self.tasks.iter().any(|(task, _)| task.is_some()) {
+            let mut polled = false;
+            for (place, woken) in &mut self.tasks {
+                let Some(task) = place.as_mut().filter(|_| woken.0.swap(false, Ordering::AcqRel))
+                else {
+                    continue;
+                };
+                polled = true;
+                let waker = Waker::from(Arc::clone(woken));
+                if task.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+                    *place = None;
+                }
+            }
+            assert!(polled, "a task waits and nobody will wake it");
+        }
+    }
+}
+
+#[test]
+fn operations_that_are_awaited_together_are_in_flight_together() {
+    for rung in [Ioengine::Threads, Ioengine::IoUring] {
+        let (_folder, path) = folder();
+        let disk = Disk::open(&options(rung, 16)).unwrap();
+        let file = disk.open_file(&path, &NEW).unwrap();
+        disk.block_on(async {
+            let write = async |block: u8| {
+                let mut buffer = disk.start_lease().await?;
+                buffer.fill(block);
+                file.start_write(buffer, u64::from(block) * BLOCK_BYTES as u64).await
+            };
+            join_all((0..50).map(write)).await.into_iter().collect::<Result<(), Error>>()
+        })
+        .unwrap();
+        assert_eq!(disk.effective().iodepth_reached, 8, "as deep as was asked for");
+        let expected: Vec<u8> = (0..50).flat_map(|block| [block; BLOCK_BYTES]).collect();
+        assert!(std::fs::read(&path).unwrap() == expected);
+    }
+}
+
+#[test]
+fn operations_that_are_started_before_they_are_waited_for_are_in_flight_together() {
+    let (_sim, disk, file) = simulated(1, 16);
+    let reads: Vec<_> = (0..16).map(|block| file.start_read(block * 4096 + 5, 100)).collect();
+    for (block, read) in (0..).zip(reads) {
+        assert!(read.wait().unwrap() == [block; 100][..]);
+    }
+    assert_eq!(disk.effective().iodepth_reached, 8);
+}
+
+#[test]
+fn an_executor_that_knows_nothing_of_disks_runs_them_on_every_rung() {
+    for rung in RUNGS {
+        let (_folder, path) = folder();
+        let disk = Disk::open(&options(rung, 4)).unwrap();
+        let file = disk.open_file(&path, &NEW).unwrap();
+        let task = async |block: u8| {
+            let offset = u64::from(block) * BLOCK_BYTES as u64;
+            let mut buffer = disk.start_lease().await.unwrap();
+            buffer.fill(block);
+            file.start_write_durable(buffer, offset).await.unwrap();
+            let bytes = file.start_read(offset + 1, 1000).await.unwrap();
+            assert!(bytes == [block; 1000][..]);
+            file.start_sync_all().await.unwrap();
+        };
+        Executor::of((0..20).map(|block| Box::pin(task(block)) as Task)).run();
+        assert_eq!(disk.outstanding(), 0);
+        assert_eq!(disk.pool().free(), 4);
+    }
+}
+
+#[test]
+fn two_disks_in_one_future_both_go_on() {
+    let (_sim, first, first_file) = simulated(1, 4);
+    let (_sim, _second, second_file) = simulated(2, 4);
+    first.block_on(async {
+        for block in 0..10 {
+            let offset = block * BLOCK_BYTES as u64;
+            let (one, two) = (first_file.start_read(offset, 1), second_file.start_read(offset, 1));
+            assert!(one.await.unwrap() == [block as u8][..]);
+            assert!(two.await.unwrap() == [block as u8][..]);
+        }
+    });
+}
+
+#[test]
+fn a_future_that_is_woken_by_another_thread_is_seen() {
+    let (_sim, disk, file) = simulated(1, 4);
+    let (sender, receiver) = std::sync::mpsc::channel::<Waker>();
+    let there = Arc::new(AtomicBool::new(false));
+    let other = Arc::clone(&there);
+    let thread = std::thread::spawn(move || {
+        let waker = receiver.recv().unwrap();
+        other.store(true, Ordering::Release);
+        waker.wake();
+    });
+    disk.block_on(async {
+        file.start_read(0, 1).await.unwrap();
+        let mut sender = Some(sender);
+        std::future::poll_fn(|context| {
+            if let Some(sender) = sender.take() {
+                sender.send(context.waker().clone()).unwrap();
+            }
+            match there.load(Ordering::Acquire) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+        file.start_read(0, 1).await.unwrap();
+    });
+    thread.join().unwrap();
+}
+
+#[test]
+fn blocking_inside_a_future_leaves_the_others_their_results() {
+    let (_sim, disk, file) = simulated(5, 16);
+    disk.block_on(async {
+        let reads: Vec<_> = (0..8).map(|block| file.start_read(block * 4096, 3)).collect();
+        assert!(file.read(9 * 4096, 3).unwrap() == [9; 3][..]);
+        for (block, bytes) in (0..).zip(join_all(reads).await) {
+            assert!(bytes.unwrap() == [block; 3][..]);
+        }
+    });
+}
+
+#[test]
+fn blocking_forms_wait_for_buffers_in_flight_and_fail_when_all_are_held() {
+    for rung in RUNGS {
+        let (_folder, path) = folder();
+        let disk = Disk::open(&options(rung, 3)).unwrap();
+        let file = disk.open_file(&path, &NEW).unwrap();
+        // Ten writes through three buffers.
+        let writes: Vec<_> = (0..10)
+            .map(|block| {
+                let mut buffer = disk.lease().unwrap();
+                buffer.fill(block);
+                file.start_write(buffer, u64::from(block) * BLOCK_BYTES as u64)
+            })
+            .collect();
+        writes.into_iter().for_each(|write| write.wait().unwrap());
+        let held = file.read(0, 2 * BLOCK_BYTES).unwrap();
+        let error = file.read(0, BLOCK_BYTES + 1).unwrap_err();
+        assert_eq!(error.errno(), ENOBUFS);
+        assert!(error.to_string().contains("all are held outside"), "{error}");
+        let buffer = disk.lease().unwrap();
+        assert_eq!(disk.lease().unwrap_err().errno(), ENOBUFS);
+        assert_eq!(file.read(0, 1).unwrap_err().errno(), ENOBUFS);
+        // What needs no buffer, or brings its own, goes on.
+        file.sync_data().unwrap();
+        file.write(buffer, 0).unwrap();
+        file.read(0, 1).unwrap();
+        drop(held);
+        assert_eq!(file.read(0, 3 * BLOCK_BYTES).unwrap().len(), 3 * BLOCK_BYTES);
+    }
+}
+
+#[test]
+fn a_buffer_held_by_whoever_waits_behind_is_an_error_and_no_deadlock() {
+    let (_sim, disk, file) = simulated(3, 1);
+    let (first, second) = (file.start_read(0, 1), file.start_read(0, 1));
+    // The only buffer is in the first read, which nobody looks at before the second is over.
+    assert_eq!(second.wait().unwrap_err().errno(), ENOBUFS);
+    let second = file.start_read(0, 1);
+    assert_eq!(disk.block_on(second).unwrap_err().errno(), ENOBUFS);
+    let second = Cell::new(Some(file.start_read(0, 1)));
+    let task = async || {
+        assert_eq!(second.take().unwrap().await.unwrap_err().errno(), ENOBUFS);
+    };
+    Executor::of([Box::pin(task()) as Task]).run();
+    assert!(first.wait().unwrap() == [0][..]);
+}
+
+#[test]
+fn tasks_share_one_buffer_when_each_gives_it_back() {
+    for seed in 0..20 {
+        let (_sim, disk, file) = simulated(seed, 1);
+        let seen = RefCell::new(Vec::new());
+        let task = async |block: u8| {
+            let bytes = file.start_read(u64::from(block) * BLOCK_BYTES as u64, 1).await.unwrap();
+            seen.borrow_mut().push(bytes.to_vec()[0]);
+        };
+        Executor::of((0..10).map(|block| Box::pin(task(block)) as Task)).run();
+        disk.block_on(join_all((10..16).map(task)));
+        assert_eq!(*seen.borrow(), (0..16).collect::<Vec<u8>>(), "in the order in which they came");
+    }
+}
+
+#[test]
+fn a_write_held_behind_a_read_that_lacks_buffers_goes_on_after_its_error() {
+    let (sim, disk, file) = simulated(3, 2);
+    let mut buffer = disk.lease().unwrap();
+    buffer.fill(77);
+    let read = file.start_read(0, 2 * BLOCK_BYTES);
+    let write = file.start_write(buffer, 0);
+    write.wait().unwrap();
+    assert_eq!(read.wait().unwrap_err().errno(), ENOBUFS);
+    assert_eq!(sim.contents(Path::new("/sim/file")).unwrap()[..BLOCK_BYTES], [77; BLOCK_BYTES]);
+}
+
+#[test]
+fn writes_to_one_block_happen_in_the_order_in_which_they_were_started() {
+    // W3: the engine's own check would end the test.
+    for rung in RUNGS {
+        let (_folder, path) = folder();
+        let disk = Disk::open(&options(rung, 8)).unwrap();
+        let file = disk.open_file(&path, &NEW).unwrap();
+        let mut started = VecDeque::new();
+        for version in 0..100_u8 {
+            let mut buffer = disk.lease().unwrap();
+            buffer.fill(version);
+            started.push_back(file.start_write(buffer, 0));
+        }
+        assert!(file.read(7, 9).unwrap() == [99; 9][..]);
+        started.into_iter().for_each(|write| write.wait().unwrap());
+    }
+}
+
+#[test]
+fn a_waker_that_drops_other_operations_finds_the_disk_free() {
+    thread_local! {
+        static TASK: RefCell<Option<Box<dyn std::any::Any>>> = const { RefCell::new(None) };
+    }
+    /// Drops a task when it wakes another, as an executor may.
+    struct Aborting;
+    impl Wake for Aborting {
+        fn wake(self: Arc<Self>) {
+            TASK.with(|task| drop(task.borrow_mut().take()));
+        }
+    }
+    let (_sim, disk, file) = simulated(4, 4);
+    let (mut first, other) = (file.start_read(0, 1), file.start_read(BLOCK_BYTES as u64, 1));
+    let waker = Waker::from(Arc::new(Aborting));
+    assert!(Pin::new(&mut first).poll(&mut Context::from_waker(&waker)).is_pending());
+    TASK.with(|task| *task.borrow_mut() = Some(Box::new(other)));
+    disk.drain().unwrap();
+    assert!(TASK.with(|task| task.borrow().is_none()), "it was woken");
+    assert_eq!(disk.outstanding(), 0);
+}
