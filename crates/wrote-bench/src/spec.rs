@@ -28,8 +28,8 @@ pub struct JobSpec {
     pub iodepth: u32,
     /// How many operations are handed on together; 0 is as many as there are.
     pub iodepth_batch: u32,
-    /// How many are waited for, before those that came are looked at: 1 by default, more saves
-    /// system calls.
+    /// How many are waited for before those that came are looked at; 0 and 1 leave it to the job: as
+    /// many as come in a moment, so that each costs no call of its own.
     pub iodepth_batch_complete_min: u32,
     /// Bytes of reads.
     pub read_bs: BlockSizes,

@@ -20,8 +20,9 @@ use wrote::buffer::Buffer;
 use wrote::{Completion, Engine, FileId, Op};
 
 /// The most operations that are handed on, or waited for, together where nobody asked for a number:
-/// more saves no system calls worth mentioning.
-const TOGETHER_MAX: usize = 16;
+/// more saves no calls and no switches worth mentioning. Never more than half of what may be in
+/// flight is waited for, so that the device has work meanwhile.
+const TOGETHER_MAX: usize = 32;
 /// Where nobody asked for a number, as many completions are waited for as come in this time: it is
 /// the most by which one is seen late so that the others cost no call of their own.
 const PATIENCE_NS: u64 = 100_000;
@@ -142,7 +143,7 @@ impl<'a> Worker<'a> {
         }
         let depth = engine.effective().iodepth as usize;
         let paced = task.pace.iter().any(|pace| pace.holds());
-        let adaptive_max = if paced { 1 } else { (depth / 4).clamp(1, TOGETHER_MAX) };
+        let adaptive_max = if paced { 1 } else { (depth / 2).clamp(1, TOGETHER_MAX) };
         let nothing = Next { write: false, file: 0, offset: 0, len: 0 };
         Ok(Worker {
             sequence: task.sequence.clone(),
