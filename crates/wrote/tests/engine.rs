@@ -142,6 +142,9 @@ fn every_rung_reads_what_is_there_and_no_further() {
                 found.extend_from_slice(&completion.buffer.unwrap()[..bytes]);
             }
             assert_eq!(found, contents);
+            let (offset, buffer) = (1 << 62, engine.lease().unwrap());
+            let beyond = one(&mut engine, Op::Read { file, offset, buffer });
+            assert_eq!(beyond.result.unwrap(), 0, "{rung:?}");
         }
     }
 }

@@ -80,6 +80,10 @@ impl Mmap {
     fn read(&mut self, request: &Request, file: BorrowedFd) -> Result<usize, Errno> {
         let file_bytes = fstat(file)?.st_size as u64;
         let len = file_bytes.saturating_sub(request.offset).min(request.len);
+        if len == 0 {
+            // Nothing far beyond the end needs to be mapped.
+            return Ok(0);
+        }
         let mapping = self.mapping(request.slot, file, request.offset + len)?;
         // SAFETY: the source is mapped and inside the file; the target is the request's (W5).
         unsafe {
