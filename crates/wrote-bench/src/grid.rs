@@ -50,6 +50,9 @@ pub(crate) struct Cell {
     pub spec: JobSpec,
 }
 
+/// A scenario's name, and how its grid is made.
+type Make = (&'static str, fn(&Request, &Target) -> Result<Grid, Error>);
+
 /// What `Request::only` may name of the grids: a scenario, or a workload of one.
 pub(crate) struct Named {
     pub scenario: &'static str,
@@ -71,8 +74,16 @@ pub(crate) fn knows(name: &str) -> bool {
 /// takes a minute.
 pub(crate) fn grids(request: &Request, target: &Target) -> Result<Vec<Grid>, Error> {
     let called = |name: &str| request.only.iter().any(|only| only == name);
+    let is_called = |scenario: &str| {
+        NAMED.iter().any(|named| {
+            named.scenario == scenario && (called(named.scenario) || called(named.workload))
+        })
+    };
     let mut grids = Vec::new();
-    for make in [peak::grid, rand::grid] {
+    for (name, make) in [peak::GRID, rand::GRID] {
+        if !is_called(name) {
+            continue;
+        }
         let mut grid = make(request, target)?;
         grid.cells.retain(|cell| called(grid.name) || called(cell.workload));
         if !grid.cells.is_empty() {
@@ -295,7 +306,9 @@ mod tests {
     }
 
     #[test]
-    fn no_grid_is_measured_unless_it_is_asked_for() {
+    fn no_grid_is_measured_or_made_unless_it_is_asked_for() {
+        let tiny = Request { size_bytes: Some(1000), ..asked(&["ladder"]) };
+        assert!(grids(&tiny, &target(true)).unwrap().is_empty());
         assert_eq!(names(&asked(&[]), true), [""; 0]);
         assert_eq!(names(&asked(&["ladder", "stream"]), true), [""; 0]);
     }

@@ -18,8 +18,8 @@ use support::{
     Finished, Running, bench, findings, finish, folder, job_files, names, row, run_folders,
     strength, survived, wrote,
 };
-use wrote_bench::catalogue;
-use wrote_bench::result::{Document, Row, Settings};
+use wrote_bench::result::{Direction, Document, Row, Settings};
+use wrote_bench::{Listed, catalogue};
 
 const MIB: u64 = 1 << 20;
 
@@ -43,7 +43,7 @@ fn the_ladder_is_a_document_on_stdout_alone_and_leaves_nothing() {
     assert_eq!(document.target.path, folder.path().display().to_string());
     let rows = &document.scenarios[0].rows;
     assert_eq!((document.scenarios.len(), document.scenarios[0].name.as_str()), (1, "ladder"));
-    let listed: Vec<&str> = catalogue().iter().map(|listed| listed.row).collect();
+    let listed: Vec<&str> = ladder_rows().iter().map(|listed| listed.row).collect();
     let measured: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(measured, listed);
     for row in rows {
@@ -54,6 +54,38 @@ fn the_ladder_is_a_document_on_stdout_alone_and_leaves_nothing() {
         assert!(of_workload.map(|row| strength(survived(row))).is_sorted(), "{workload}");
     }
     device_saw_what_was_written_directly(&document);
+}
+
+/// What is measured where nothing else is asked for.
+fn ladder_rows() -> Vec<Listed> {
+    catalogue().into_iter().filter(|listed| listed.scenario == "ladder").collect()
+}
+
+#[test]
+fn grids_are_measured_when_they_are_asked_for_and_leave_nothing() {
+    let folder = folder();
+    let arguments = "--only peak/read,rand/mix --size 4MiB --time 60s --runs 2 --format json";
+    let document = finish(&mut bench(folder.path(), arguments)).document();
+    let scenarios: Vec<&str> = document.scenarios.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(scenarios, ["peak", "rand"]);
+    for row in document.scenarios.iter().flat_map(|scenario| &scenario.rows) {
+        assert!(row.name.starts_with("peak/read/") || row.name.starts_with("rand/mix/"));
+        // M9, M3: what is read was written; only writes survive something.
+        let is_read = row.direction == Direction::Read;
+        assert_eq!(
+            (row.settings.effective.blocks.as_str(), row.survives.is_none()),
+            ("written", is_read)
+        );
+        assert_eq!(row.runs.len(), 2, "{}", row.name);
+        assert!(row.runs.iter().all(|run| run.bytes > 0 && run.bytes <= 4 << 20), "{}", row.name);
+        assert_eq!(row.latency_ns.count, operations(row), "{}", row.name);
+    }
+    assert_eq!(names(folder.path()), [""; 0]);
+}
+
+/// The operations of all runs, by their bytes.
+fn operations(row: &Row) -> u64 {
+    row.runs.iter().map(|run| run.bytes / row.settings.asked.bs_bytes).sum()
 }
 
 /// 2 runs of 2 MiB each, whole, and with the settings in effect (M6).
@@ -131,7 +163,7 @@ fn markdown_and_the_table_show_every_way() {
     let (markdown, table) = (ladder("markdown"), ladder("table"));
     let is_row = |line: &&str| line.starts_with('|') && line.ends_with('|');
     let rows: Vec<&str> = markdown.lines().filter(is_row).collect();
-    for listed in catalogue() {
+    for listed in ladder_rows() {
         assert!(rows.iter().any(|row| row.contains(listed.way)), "{}: {markdown}", listed.way);
         let shows = |line: &str| line.starts_with(listed.way) && line.contains("B/s");
         assert!(table.lines().any(shows), "{}: {table}", listed.way);

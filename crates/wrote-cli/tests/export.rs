@@ -11,7 +11,7 @@ use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 use wrote_bench::fio_json;
 use wrote_bench::report::JobFile;
-use wrote_bench::result::{Direction, Document, Row};
+use wrote_bench::result::{Direction, Document, Interval, Row};
 use wrote_cli::args::Format;
 use wrote_cli::export::{exporter, write_fio_json};
 use wrote_cli::terminal::Screen;
@@ -37,6 +37,37 @@ fn jobs() -> Document {
     document.host = sample::document().host;
     document.findings.retain(|finding| finding.id != "debug-build");
     document
+}
+
+/// A made-up grid of four cells, the fastest of which one other can't be told from.
+fn peak() -> Document {
+    let mut document = sample::document();
+    let scenario = &mut document.scenarios[0];
+    scenario.name = "peak".into();
+    scenario.rows.truncate(4);
+    let cells =
+        [("128 KiB x 8", 1.0), ("128 KiB x 8", 3.0), ("2 MiB x 64", 2.95), ("2 MiB x 64", 0.5)];
+    for (number, (row, (side, gigabytes_per_s))) in scenario.rows.iter_mut().zip(cells).enumerate()
+    {
+        let head = if number % 2 == 0 { "plain" } else { "registered" };
+        row.name = format!("peak/write/{number}");
+        row.workload = "peak/write".into();
+        row.way = format!("{side}, {head}");
+        let median = gigabytes_per_s * 1e9;
+        row.throughput_bytes_per_s =
+            Interval { median, ci95_low: median * 0.97, ci95_high: median * 1.03 };
+    }
+    document.findings.clear();
+    document.advice.clear();
+    document
+}
+
+#[test]
+fn a_grid_is_the_golden_one_with_its_best_cell_and_those_level_with_it_marked() {
+    let table = |unicode| exported(&peak(), Format::Table, Screen { unicode, ..PLAIN });
+    assert_golden("peak-80.txt", &table(true));
+    assert!(table(false).contains("3.00 GB/s <"), "{}", table(false));
+    assert!(table(false).is_ascii());
 }
 
 fn assert_golden(name: &str, text: &str) {

@@ -1,6 +1,6 @@
 //! The scenario `peak`: the most that sequential reads and writes reach, and with what.
 
-use super::{Grid, Named, READ as READS, WRITE as WRITES, can_poll, short};
+use super::{Grid, Make, Named, READ as READS, WRITE as WRITES, can_poll, short};
 use crate::bench::Request;
 use crate::spec::JobSpec;
 use crate::{Error, units};
@@ -11,6 +11,7 @@ const NAME: &str = "peak";
 const QUESTION: &str =
     "How fast does this disk stream at best, with which block size, depth and way of io_uring?";
 
+pub(super) const GRID: Make = (NAME, grid);
 pub(super) const READ: Named = Named {
     scenario: NAME,
     workload: "peak/read",
@@ -46,7 +47,7 @@ const WAYS: [Way; 4] = [
 ];
 
 /// The cells: polled ones only where the device has poll queues.
-pub(super) fn grid(request: &Request, target: &Target) -> Result<Grid, Error> {
+fn grid(request: &Request, target: &Target) -> Result<Grid, Error> {
     let mut grid = Grid::new(NAME, QUESTION, TIME, request, target)?;
     let sizes = request.stream_bs_bytes.map_or(BS_BYTES.to_vec(), |bytes| vec![bytes]);
     let depths = request.iodepth.map_or(IODEPTHS.to_vec(), |depth| vec![depth]);

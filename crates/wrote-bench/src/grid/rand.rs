@@ -1,6 +1,6 @@
 //! The scenario `rand`: small random reads, writes and a mix, over the depth of the queue.
 
-use super::{Grid, Named};
+use super::{Grid, Make, Named};
 use crate::Error;
 use crate::bench::Request;
 use crate::spec::Rw;
@@ -11,6 +11,7 @@ const NAME: &str = "rand";
 const QUESTION: &str =
     "How many small random reads and writes does this disk take, and how long does each wait?";
 
+pub(super) const GRID: Make = (NAME, grid);
 pub(super) const READ: Named = Named {
     scenario: NAME,
     workload: "rand/read",
@@ -32,7 +33,7 @@ const RUN_BYTES_MAX: u64 = 512 << 20;
 const MIX_READ_PERCENT: u32 = 70;
 
 /// The cells.
-pub(super) fn grid(request: &Request, target: &Target) -> Result<Grid, Error> {
+fn grid(request: &Request, target: &Target) -> Result<Grid, Error> {
     let mut grid = Grid::new(NAME, QUESTION, TIME, request, target)?;
     let bs_bytes = request.small_bs_bytes.unwrap_or(BS_BYTES);
     let depths = request.iodepth.map_or(IODEPTHS.to_vec(), |depth| vec![depth]);

@@ -2,7 +2,7 @@
 //! marked.
 
 use super::paint::{Paint, Tone};
-use super::text::plain;
+use super::text::{Text, plain};
 use crate::export::{Group, cpu_s_per_gb, fell_back, plus_minus, survives};
 use crate::terminal::Screen;
 use std::io::{self, Write};
@@ -12,6 +12,8 @@ use wrote_bench::{stats, units};
 
 /// What stands between two columns.
 const GAP: &str = "  ";
+/// The scenario whose workloads are grids.
+const SCENARIO: &str = "peak/";
 const TITLE: &str = "BS x IODEPTH";
 
 /// A workload's cells in their places.
@@ -32,6 +34,9 @@ fn place(row: &Row) -> Option<(&str, &str)> {
 impl<'a> Grid<'a> {
     /// The grid of a group; `None` where its rows are no cells of one.
     pub(super) fn of(group: &'a Group<'a>) -> Option<Grid<'a>> {
+        if !group.workload.starts_with(SCENARIO) {
+            return None;
+        }
         let (mut sides, mut heads) = (Vec::new(), Vec::new());
         for row in &group.rows {
             let (side, head) = place(row)?;
@@ -83,7 +88,7 @@ impl<'a> Grid<'a> {
         for (side, cells) in self.sides.iter().zip(&cells) {
             writeln!(out, "{}", line(&plain(side), cells))?;
         }
-        self.foot(paint, marks, out)
+        self.foot(paint, marks, Text { width: screen.width }, out)
     }
 
     fn cells(&self, side: &str, marks: Marks) -> Vec<String> {
@@ -110,7 +115,7 @@ impl<'a> Grid<'a> {
         !stats::distinguishable(row, best)
     }
 
-    fn foot(&self, paint: Paint, marks: Marks, out: &mut dyn Write) -> io::Result<()> {
+    fn foot(&self, paint: Paint, marks: Marks, text: Text, out: &mut dyn Write) -> io::Result<()> {
         let Marks { best, level, plus_minus: sign } = marks;
         let mut facts = vec![
             units::rate(self.best.throughput_bytes_per_s.median),
@@ -120,8 +125,8 @@ impl<'a> Grid<'a> {
             plain(survives(self.best)),
         ];
         facts.retain(|fact| !fact.is_empty());
-        let name = paint.paint(Tone::Strong, &plain(&self.best.way));
-        writeln!(out, "{best} the best: {name}: {}", facts.join(", "))?;
+        let told = format!("the best: {}: {}", plain(&self.best.way), facts.join(", "));
+        writeln!(out, "{best} {}", paint.paint(Tone::Strong, &text.wrapped(&told, 2)))?;
         if self.group.rows.iter().any(|row| !std::ptr::eq(*row, self.best) && self.is_level(row)) {
             writeln!(out, "{level} can't be told apart from it: the 95 % intervals touch")?;
         }
