@@ -19,14 +19,17 @@ use std::path::PathBuf;
     name = "wrote",
     version = env!("WROTE_VERSION"),
     about = "How fast can you write to this disk, and how should you?",
-    long_about = "How fast can you write to this disk, and how should you?\n\nwrote measures how fast \
-        a disk takes data at each level of safety and by each way of writing, says what each \
-        number survives (a process crash, an OS crash, a power cut), and which way to use.",
+    long_about = "How fast can you write to this disk, and how should you?\n\nwrote bench measures how \
+        fast a disk takes data at each level of safety and by each way of writing, says what each \
+        number survives (a process crash, an OS crash, a power cut), and which way to use; when asked, \
+        also its peak of sequential reads and writes, and random ones.\n\nwrote run runs fio's job \
+        files, and says the same of what they write.",
     after_help = "Examples:\n  \
-        wrote bench              measure the disk that the current folder is on\n  \
-        wrote bench /mnt/data    measure another\n  \
-        wrote run seed.fio       run a job file of fio's\n  \
-        wrote clean /mnt/data    remove what a killed run left there",
+        wrote bench                   measure the disk that the current folder is on\n  \
+        wrote bench /mnt/data         measure another\n  \
+        wrote bench --only peak,rand  its best stream, and random reads and writes\n  \
+        wrote run seed.fio            run a job file of fio's\n  \
+        wrote clean /mnt/data         remove what a killed run left there",
     disable_help_subcommand = true,
     arg_required_else_help = false
 )]

@@ -183,9 +183,19 @@ fn what_a_killed_run_left_is_listed_and_removed_and_nothing_else() {
 
 #[test]
 fn help_is_an_answer_with_examples() {
-    assert!(answer(&["--help"]).contains("Examples:"));
+    let help = answer(&["--help"]);
+    for said in ["Examples:", "wrote run runs fio's job", "--only peak,rand"] {
+        assert!(help.contains(said), "{said:?} is not in\n{help}");
+    }
     let help = answer(&["bench", "--help"]);
-    for said in ["Examples:", "--iodepth", "[default: table]", "or to a file with --output"] {
+    for said in [
+        "Examples:",
+        "--iodepth",
+        "[default: table]",
+        "or to a file with --output",
+        "--only peak ",
+        "--only rand ",
+    ] {
         assert!(help.contains(said), "{said:?} is not in\n{help}");
     }
     let help = answer(&["run", "--help"]);

@@ -11,6 +11,9 @@ pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes 
         \n\nEvery way of writing is measured in turn, several times, in a folder that the run makes \
         under PATH (.wrote-XXXX) and removes. What it will write is said before. At least 10 % of \
         the file system or 5 GiB, whichever is smaller, stays free.\n\n\
+        Two more scenarios are measured only when --only names them, each in about a minute: peak, \
+        the fastest sequential reads and writes, over block size, depth and way of io_uring; and rand, \
+        small random reads, writes and a mix, over depth. Both use one file that is written before.\n\n\
         The result goes to standard output, or to a file with --output; progress and notes go to \
         standard error.";
 
@@ -18,7 +21,9 @@ pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes 
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote bench                              the current folder's disk, in about a minute\n  \
         wrote bench /mnt/data --only stream      only the sequential stream\n  \
-        wrote bench --size 8G --runs 5           longer runs, and more of them\n  \
+        wrote bench --only peak                  the fastest stream, and with which settings\n  \
+        wrote bench --only rand --bs 8K          random reads and writes, of 8 KiB\n  \
+        wrote bench --size 8G --runs 10          longer runs, and more of them\n  \
         wrote bench --bs 256K,8K                 the stream in 256 KiB, small writes in 8 KiB\n  \
         wrote bench --format json -o disk.json   the whole result, for a program";
 
@@ -41,29 +46,34 @@ pub struct BenchArgs {
     #[arg(long, requires = "output")]
     pub force: bool,
 
-    /// Measure only these scenarios, workloads or rows (see --list)
+    /// Measure only these scenarios, workloads or rows (see --list); peak and rand must be named
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub only: Vec<String>,
 
-    /// File bytes of one streaming run: 512M, 2GB, 1GiB
+    /// File bytes of one run: 512M, 2GB, 1GiB; of peak and rand, those of the file that all use
+    ///
+    /// With --numjobs it is shared between the threads. A stream of a size that was given is written
+    /// whole, unless --time is given too; the other runs still end after their time.
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size, allow_hyphen_values = true)]
     pub size: Option<u64>,
 
-    /// How long one run may take: 500ms, 2s, 1m
+    /// How long one run may take, a last flush not counted: 500ms, 2s, 1m
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub time: Option<Duration>,
 
-    /// How many runs of each row, from 1 to 1000
+    /// How many runs of each row or cell, from 1 to 1000
     #[arg(long, value_name = "N", value_parser = count::<{ Request::RUNS_MAX }>, allow_hyphen_values = true)]
     pub runs: Option<u32>,
 
-    /// Bytes of one write: STREAM, or STREAM,SMALL for both workloads (256K,4K)
+    /// Bytes of one read or write: STREAM, or STREAM,SMALL (256K,4K)
     ///
-    /// One value alone is the stream's, or the small writes' where --only names nothing else.
+    /// STREAM is for stream and peak, SMALL for small and rand. One value alone is STREAM, or SMALL
+    /// where --only names nothing but small and rand.
     #[arg(long, value_name = "SIZE[,SIZE]", value_parser = block_sizes, allow_hyphen_values = true)]
     pub bs: Option<BlockSizes>,
 
-    /// Writes in flight at once, of the io_uring rows, from 1 to 4096
+    /// Reads or writes in flight at once through io_uring, from 1 to 4096; of peak and rand, the only
+    /// depth
     #[arg(long, value_name = "N", value_parser = count::<{ Request::IODEPTH_MAX }>, allow_hyphen_values = true)]
     pub iodepth: Option<u32>,
 
@@ -103,7 +113,7 @@ impl BenchArgs {
         let (stream_bs_bytes, small_bs_bytes) = match self.bs {
             None => (None, None),
             Some(BlockSizes { first, second: Some(small) }) => (Some(first), Some(small)),
-            Some(BlockSizes { first, second: None }) if self.asks_only_for("small") => {
+            Some(BlockSizes { first, second: None }) if self.asks_only_for(&["small", "rand"]) => {
                 (None, Some(first))
             }
             Some(BlockSizes { first, second: None }) => (Some(first), None),
@@ -124,10 +134,11 @@ impl BenchArgs {
         }
     }
 
-    /// Whether `--only` names this workload, or rows of it, and nothing else.
-    fn asks_only_for(&self, workload: &str) -> bool {
-        let of_workload = |name: &String| name.split('/').next() == Some(workload);
-        !self.only.is_empty() && self.only.iter().all(of_workload)
+    /// Whether `--only` names these, or what is of them, and nothing else.
+    fn asks_only_for(&self, these: &[&str]) -> bool {
+        let is_of_these =
+            |name: &String| name.split('/').next().is_some_and(|of| these.contains(&of));
+        !self.only.is_empty() && self.only.iter().all(is_of_these)
     }
 }
 
@@ -167,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn one_block_size_is_the_streams_unless_only_small_writes_are_measured() {
+    fn one_block_size_is_the_streams_unless_only_small_blocks_are_measured() {
         let sizes = |line| {
             let request = request(line);
             (request.stream_bs_bytes, request.small_bs_bytes)
@@ -175,6 +186,11 @@ mod tests {
         assert_eq!(sizes("wrote bench --bs 256K"), (Some(256 << 10), None));
         assert_eq!(sizes("wrote bench --bs 256K,8K"), (Some(256 << 10), Some(8 << 10)));
         assert_eq!(sizes("wrote bench --bs 8K --only small"), (None, Some(8 << 10)));
+        assert_eq!(
+            sizes("wrote bench --bs 8K --only small/cached,rand/mix"),
+            (None, Some(8 << 10))
+        );
         assert_eq!(sizes("wrote bench --bs 8K --only small,stream"), (Some(8 << 10), None));
+        assert_eq!(sizes("wrote bench --bs 8K --only rand,peak"), (Some(8 << 10), None));
     }
 }
