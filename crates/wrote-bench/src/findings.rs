@@ -374,7 +374,9 @@ fn depth_not_reached(evidence: &Evidence) -> Option<Finding> {
 
 fn generator_limited(evidence: &Evidence) -> Option<Finding> {
     let limit_bytes_per_s = GENERATOR_SHARE_MAX * evidence.generator_bytes_per_s;
-    let near = |row: &&Row| row.throughput_bytes_per_s.median > limit_bytes_per_s;
+    let near = |row: &&Row| {
+        row.direction == Direction::Write && row.throughput_bytes_per_s.median > limit_bytes_per_s
+    };
     let rows: Vec<&Row> = evidence.rows.iter().filter(near).collect();
     if rows.is_empty() || limit_bytes_per_s <= 0.0 {
         return None;

@@ -236,6 +236,9 @@ pub struct Settings {
     /// Whether completions are found by asking the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iopoll: Option<bool>,
+    /// Whether the buffers lie in huge pages that were set aside for such use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub huge_pages: Option<bool>,
     /// Of 100 operations of a mix, how many are reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rwmixread_percent: Option<u32>,
@@ -414,6 +417,7 @@ impl Settings {
             (&mut self.registered_files, later.registered_files),
             (&mut self.sqpoll, later.sqpoll),
             (&mut self.iopoll, later.iopoll),
+            (&mut self.huge_pages, later.huge_pages),
         ] {
             *ours = (*ours).min(theirs);
         }

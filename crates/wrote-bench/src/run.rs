@@ -198,6 +198,7 @@ fn measured(job: &Job, parts: Vec<Part>, usage: Usage, counters: Option<Counters
         blocks: Job { blocks: first.blocks, ..*job }.asked().blocks,
         registered_buffers: ring(first.effective.registered_buffers),
         registered_files: ring(first.effective.registered_files),
+        huge_pages: Some(first.effective.huge_pages),
         ring_flags: ring(true).map(|_| flags),
         ..job.asked()
     };

@@ -13,6 +13,7 @@ use crate::data::Data;
 use crate::jobs::header::{HEADER_BYTES, Header};
 use crate::jobs::pace::nap;
 use crate::jobs::sequence::{Next, Sequence};
+use crate::spec::Rw;
 use crate::usage::Usage;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -94,7 +95,7 @@ pub(crate) struct Worker<'a> {
     /// Made ready and not yet queued.
     ready: Vec<(usize, Op)>,
     completions: Vec<Completion>,
-    /// Drawn from the sequence and not yet due, or in the way of another.
+    /// Drawn from the sequence, and in the way of one in flight.
     held: Option<Next>,
     issued: u64,
     /// Files that were written since their last flush, and at all.
@@ -252,26 +253,51 @@ impl<'a> Worker<'a> {
             if self.flush_is_due() {
                 return Ok(Pause::Flush);
             }
-            let Some(next) = self.held.take().or_else(|| self.sequence.next()) else {
-                return Ok(Pause::End);
-            };
-            let due_ns =
-                if self.paced { self.task.pace[usize::from(next.write)].due_ns() } else { 0 };
-            if due_ns > self.now_ns && self.paced {
-                self.held = Some(next);
-                return Ok(Pause::Due(due_ns));
+            let (write, due_ns) = self.due();
+            if due_ns.is_some_and(|due_ns| due_ns > self.now_ns) && self.held.is_none() {
+                return Ok(Pause::Due(due_ns.unwrap_or_default()));
             }
+            let next = self.held.take().or_else(|| match write {
+                Some(write) => self.sequence.next_of(write),
+                None => self.sequence.next(),
+            });
+            let Some(next) = next else { return Ok(Pause::End) };
             if next.write && self.task.comes_again && self.is_in_the_way(&next) {
                 self.held = Some(next);
                 return Ok(Pause::Wait);
             }
             // Under a rate the time counts from when the operation was due (M5).
-            self.add(next, if self.paced { due_ns } else { u64::MAX })?;
+            let pace = &self.task.pace[usize::from(next.write)];
+            self.add(next, if pace.holds() { pace.due_ns() } else { u64::MAX })?;
         }
         if self.flush_is_due() {
             return Ok(Pause::Flush);
         }
         Ok(if self.free.is_empty() { Pause::Wait } else { Pause::Batch })
+    }
+
+    /// Which direction is next and when it is due; nothing where no rate says so.
+    ///
+    /// The rates of a mix say what it is made of: of two, the direction that is due first is next.
+    /// Where one has a rate, the other fills the time between.
+    fn due(&self) -> (Option<bool>, Option<u64>) {
+        if !self.paced {
+            return (None, None);
+        }
+        let Rw { read, write, .. } = self.sequence.outline().rw;
+        let due = |write: bool| {
+            let pace = &self.task.pace[usize::from(write)];
+            pace.holds().then(|| pace.due_ns())
+        };
+        match (read && write, due(false), due(true)) {
+            (false, read_due, write_due) => (Some(write), if write { write_due } else { read_due }),
+            (true, Some(read_due), Some(write_due)) => {
+                (Some(write_due < read_due), Some(read_due.min(write_due)))
+            }
+            (true, Some(read_due), None) => (Some(read_due > self.now_ns), None),
+            (true, None, Some(write_due)) => (Some(write_due <= self.now_ns), None),
+            (true, None, None) => (None, None),
+        }
     }
 
     /// W3: whether a write in flight is of some of the same bytes.

@@ -224,6 +224,21 @@ fn a_rate_lets_no_more_through_than_its_time_allows() {
 }
 
 #[test]
+fn the_rates_of_a_mix_say_what_it_is_made_of_and_each_direction_waits_for_itself_alone() {
+    let folder = folder();
+    let mix = JobSpec { io_bytes: Some(50 * BLOCK), ..job(folder.path(), "file", random(MIX)) };
+    let rates = JobSpec { read_rate_iops: Some(4000), write_rate_iops: Some(1000), ..mix.clone() };
+    let report = one(rates);
+    assert_eq!((report.read.operations, report.write.operations), (40, 10));
+    // M5: what has no rate is never late, however long the other one waits.
+    let one_rate = JobSpec { read_rate_iops: Some(100), ..mix };
+    let report = one(JobSpec { files: vec![folder.path().join("other")], ..one_rate });
+    assert_eq!(report.read.operations + report.write.operations, 50);
+    assert!(report.write.latency_ns.max() <= report.elapsed.as_nanos() as u64);
+    assert!(report.read.operations <= 1 + report.elapsed.as_millis() as u64 / 10);
+}
+
+#[test]
 fn a_job_of_a_time_goes_on_until_then_and_its_ramp_is_not_counted() {
     let folder = folder();
     let time = Duration::from_millis(120);

@@ -153,7 +153,9 @@ fn a_job_that_fails_ends_the_others_and_leaves_nothing() {
     std::fs::write(folder.path().join("bare"), vec![7; FILE as usize]).unwrap();
     let wrong = JobSpec { verify: VERIFY, ..job(folder.path(), "bare", READ) };
     let error = refusal(&[endless, wrong]);
-    assert!(error.contains("bare: verify at byte 0: there is no header"), "{error}");
+    // Whichever of the first blocks came first.
+    assert!(error.contains("bare: verify at byte "), "{error}");
+    assert!(error.contains(": there is no header"), "{error}");
     assert_eq!(names(folder.path()), ["bare"]);
 }
 
@@ -178,6 +180,10 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
         (JobSpec { rw: Rw { write: false, ..WRITE }, ..spec.clone() }, "neither"),
         (JobSpec { verify: VERIFY, write_bs: BlockSizes::one(8), ..spec.clone() }, "header"),
         (JobSpec { verify: VERIFY, rw: READ, ..spec.clone() }, "nothing in it to verify"),
+        (
+            JobSpec { verify: VERIFY, rw: MIX, read_rate_iops: Some(9), ..spec.clone() },
+            "a mix under rates",
+        ),
         (JobSpec { files: vec!["/nowhere/file".into()], ..spec.clone() }, "no such folder"),
     ] {
         let error = refusal(&[wrong]);

@@ -70,7 +70,7 @@ use std::path::{Path, PathBuf};
 ///     engine.queue(number, Op::Write { file, offset, buffer, durable: false });
 /// }
 /// engine.drain()?; // every write is whole
-/// engine.flush(file)?; // and now survives a power loss
+/// engine.flush(file)?; // and now survives a power loss, once its folder was synced too
 ///
 /// for step in &engine.effective().fallbacks {
 ///     println!("{} instead of {}: {}", step.got, step.wanted, step.because);

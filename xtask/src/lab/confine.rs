@@ -1,4 +1,4 @@
-//! The engine's tests and `wrote bench` where io_uring is refused or little memory may be locked.
+//! The tests and `wrote bench` where io_uring is refused or little memory may be locked.
 
 use super::bench::{lost, reduced, rows};
 use super::sysctl::Sysctl;
@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// How long the engine's tests, or one benchmark, may take in one condition.
+/// The packages whose tests run confined; the engine's first.
+const PACKAGES: [&str; 3] = ["wrote", "wrote-bench", "wrote-cli"];
+/// How long one program of tests, or one benchmark, may take in one condition.
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 const IO_URING_DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";
 
@@ -65,7 +67,8 @@ const DISABLED: Condition = Condition {
 struct Programs {
     confine: PathBuf,
     wrote: PathBuf,
-    tests: Vec<PathBuf>,
+    /// The test programs of each package, and the package's folder.
+    tests: Vec<(&'static str, Vec<PathBuf>)>,
 }
 
 /// Runs every condition.
@@ -93,15 +96,20 @@ pub fn lab(report: &mut Report) -> Result<(), Failure> {
 fn build() -> Result<Programs, Failure> {
     let what = "cargo build -p confine";
     run(&mut cargo(&["build", "-p", "confine"]), CARGO_LIMIT, Show::Live)?.success(what)?;
-    let mut tests = cargo(&["test", "-p", "wrote", "--no-run", "--message-format", "json"]);
-    // Its messages are for us, and nobody reads colours in them.
-    let finished = run(tests.env("CARGO_TERM_COLOR", "never"), CARGO_LIMIT, Show::Quiet)?;
-    let finished = finished.success("cargo test -p wrote --no-run")?;
+    let tests = PACKAGES.map(|package| Ok((package, test_programs(&built(package)?))));
     Ok(Programs {
         confine: target().join("debug/confine"),
         wrote: release_wrote()?,
-        tests: test_programs(&finished.stdout),
+        tests: tests.into_iter().collect::<Result<_, Failure>>()?,
     })
+}
+
+/// Builds a package's tests; cargo's messages about it.
+fn built(package: &str) -> Result<String, Failure> {
+    let mut tests = cargo(&["test", "-p", package, "--no-run", "--message-format", "json"]);
+    // Its messages are for us, and nobody reads colours in them.
+    let finished = run(tests.env("CARGO_TERM_COLOR", "never"), CARGO_LIMIT, Show::Quiet)?;
+    Ok(finished.success(&format!("cargo test -p {package} --no-run"))?.stdout)
 }
 
 /// The test programs that cargo's JSON messages name.
@@ -113,9 +121,7 @@ fn test_programs(messages: &str) -> Vec<PathBuf> {
 
 fn check(report: &mut Report, programs: &Programs, condition: &Condition) -> Result<(), Failure> {
     let name = condition.name;
-    report.step(&format!("lab confine: the engine's tests: {name}"), || {
-        engine_tests(programs, condition)
-    })?;
+    report.step(&format!("lab confine: tests: {name}"), || tests(programs, condition))?;
     report.step(&format!("lab confine: wrote bench: {name}"), || {
         bench(programs, condition).map(|()| Outcome::Passed)
     })
@@ -128,21 +134,27 @@ fn confined(programs: &Programs, condition: &Condition, program: &Path) -> Comma
 }
 
 /// Counts as one step: the tests themselves are counted where nothing is refused.
-fn engine_tests(programs: &Programs, condition: &Condition) -> Result<Outcome, Failure> {
-    let package = root().join("crates/wrote");
+///
+/// Where there is no ring at all the whole suite runs; where only its buffers can't be registered,
+/// the engine's part of it.
+fn tests(programs: &Programs, condition: &Condition) -> Result<Outcome, Failure> {
     let (mut passed, mut failures, mut skipped) = (0, Vec::new(), Vec::new());
-    for test in &programs.tests {
-        let mut command = confined(programs, condition, test);
-        // Tests of what is refused here skip themselves; that is no gap.
-        command.env_remove("WROTE_REQUIRE_ALL").env_remove("WROTE_SKIPS_FILE");
-        command.env("CARGO_MANIFEST_DIR", &package).current_dir(&package);
-        let finished = run(&mut command, LIMIT, Show::Quiet)?;
-        let counts = Counts::read(&finished, "");
-        passed += counts.passed;
-        skipped.extend(counts.skipped);
-        if let Some(trouble) = &finished.trouble {
-            show(&finished);
-            failures.push(format!("{} ({trouble})", counts.failures.join(", ")));
+    let packages = if condition.no_ring { &programs.tests[..] } else { &programs.tests[..1] };
+    for (package, tests) in packages {
+        let folder = root().join("crates").join(package);
+        for test in tests {
+            let mut command = confined(programs, condition, test);
+            // Tests of what is refused here skip themselves; that is no gap.
+            command.env_remove("WROTE_REQUIRE_ALL").env_remove("WROTE_SKIPS_FILE");
+            command.env("CARGO_MANIFEST_DIR", &folder).current_dir(&folder);
+            let finished = run(&mut command, LIMIT, Show::Quiet)?;
+            let counts = Counts::read(&finished, "");
+            passed += counts.passed;
+            skipped.extend(counts.skipped);
+            if let Some(trouble) = &finished.trouble {
+                show(&finished);
+                failures.push(format!("{} ({trouble})", counts.failures.join(", ")));
+            }
         }
     }
     if passed == 0 {

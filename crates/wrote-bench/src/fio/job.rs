@@ -13,9 +13,6 @@ use wrote::Ioengine;
 /// The most jobs of a file, clones included: each is a thread.
 const JOBS_MAX: usize = 1024;
 
-/// The most files of all jobs of a file together.
-const FILES_MAX: usize = 65_536;
-
 /// The block size where nothing is said.
 const BS_BYTES: u64 = 4096;
 
@@ -61,12 +58,8 @@ struct Region {
 }
 
 fn check_room(draft: &Draft, jobs: &[JobSpec]) -> Result<(), ParseError> {
-    let files = jobs.iter().map(|job| job.files.len()).sum::<usize>();
     if jobs.len() + draft.numjobs as usize > JOBS_MAX {
         return Err(draft.wrong("numjobs", format!("makes more than {JOBS_MAX} jobs in all")));
-    }
-    if files + files::count(draft) * draft.numjobs as usize > FILES_MAX {
-        return Err(draft.wrong("nrfiles", format!("makes more than {FILES_MAX} files in all")));
     }
     Ok(())
 }
@@ -97,7 +90,7 @@ fn check_engine(draft: &Draft) -> Result<(), ParseError> {
 fn note_engine(draft: &Draft, notes: &mut Notes) {
     let mut note = |key, text: &str| draft.note(key, text, notes);
     if draft.iodepth_batch_complete_min == 0 {
-        let text = "one is waited for where no more can be in flight; fio would poll";
+        let text = "as many are waited for as come in a moment; fio would poll";
         note("iodepth_batch_complete_min", text);
     }
     if draft.engine.ioengine != Ioengine::IoUring {

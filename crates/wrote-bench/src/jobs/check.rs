@@ -102,6 +102,10 @@ fn check_job(spec: &JobSpec) -> Result<(), String> {
 }
 
 fn check_verify(spec: &JobSpec) -> Result<(), String> {
+    if spec.rw.read && spec.rw.write && is_paced(spec) {
+        let why = "the rates decide as they go what is written, which can't be done over again";
+        return Err(format!("verify: not of a mix under rates: {why}"));
+    }
     let least = used_sizes(spec).map(BlockSizes::least_bytes).min().unwrap_or(0);
     if least < HEADER_BYTES as u64 {
         return Err(format!(
@@ -109,6 +113,12 @@ fn check_verify(spec: &JobSpec) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+fn is_paced(spec: &JobSpec) -> bool {
+    let bytes = [spec.read_rate_bytes_per_s, spec.write_rate_bytes_per_s];
+    let operations = [spec.read_rate_iops, spec.write_rate_iops];
+    bytes.iter().any(Option::is_some) || operations.iter().any(Option::is_some)
 }
 
 /// The bytes of each file that a job uses, as far as that is known before it is opened.
@@ -139,7 +149,7 @@ fn check_overlap(
                     label(spec)
                 );
                 if !permissions.overlap {
-                    let way_out = "give each its own file or offset; --overlap allows it";
+                    let way_out = "give each its own file or offset; --allow-overlap allows it";
                     return Err(Error::Usage(format!("{text}; {way_out}")));
                 }
                 if other.verify.is_some() || spec.verify.is_some() {

@@ -128,8 +128,7 @@ impl Use<'_> {
         Error::Failed(format!("{}: {what}: {error}", self.path.display()))
     }
 
-    /// Whether the job needs what it uses to be there: because it reads it, or because a mapping of
-    /// a file without blocks ends in a signal when the disk is full (`mmap(2)`, SIGBUS).
+    /// Whether what the job uses is written first: the run made the file, and the job reads it.
     fn is_laid_out(&self) -> bool {
         self.ours && self.spec.rw.read
     }

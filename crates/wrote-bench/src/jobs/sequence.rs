@@ -248,11 +248,9 @@ impl Sequence {
     }
 }
 
-impl Iterator for Sequence {
-    type Item = Next;
-
-    fn next(&mut self) -> Option<Next> {
-        let write = self.writes_next();
+impl Sequence {
+    /// The next operation of a direction; `None` where there is no more to be done.
+    pub(crate) fn next_of(&mut self, write: bool) -> Option<Next> {
         let least = self.least[usize::from(write)];
         loop {
             let next = if self.loop_left_bytes >= least { self.place(write) } else { None };
@@ -270,6 +268,15 @@ impl Iterator for Sequence {
                 return None;
             }
         }
+    }
+}
+
+impl Iterator for Sequence {
+    type Item = Next;
+
+    fn next(&mut self) -> Option<Next> {
+        let write = self.writes_next();
+        self.next_of(write)
     }
 }
 

@@ -34,7 +34,13 @@ impl Engine {
             return match errno {
                 libc::EINTR | libc::EAGAIN => again(op, errno),
                 // O_DIRECT taken at open but not at a transfer: this one, or others beside it.
-                libc::EINVAL if op.kind.transfers() && op.direct && !file.direct_proven => {
+                // An atomic write may be refused for its size or place, which says nothing of O_DIRECT.
+                libc::EINVAL
+                    if op.kind.transfers()
+                        && op.direct
+                        && !file.direct_proven
+                        && op.rw_flags & RWF_ATOMIC == 0 =>
+                {
                     self.leave_direct(done.token, errno)
                 }
                 libc::EOPNOTSUPP if op.rw_flags & RWF_DONTCACHE != 0 => {

@@ -3,8 +3,8 @@
 use super::backend::{Done, Opened, Request, Transfer};
 use super::op::Kind;
 use super::perform::perform;
-use super::{Effective, Options};
-use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl, fstat};
+use super::{Effective, Options, RWF_ATOMIC, RWF_DONTCACHE, RWF_SYNC};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl, fstat, fsync};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 use rustix::param::page_size;
@@ -18,7 +18,8 @@ const MAPPED_BYTES_MIN: u64 = 64 << 20;
 /// Carries each request out when it is pushed.
 ///
 /// A file that is made shorter by someone else while it is mapped ends the process with SIGBUS, as
-/// `mmap(2)` says. A full disk does not: what is written is allocated first.
+/// `mmap(2)` says. A full disk does not where the file system writes in place: what is written is
+/// allocated first. One that copies on write may still find no room for the copy.
 pub(super) struct Mmap {
     mappings: Vec<Option<Mapping>>,
     done: Vec<Done>,
@@ -110,7 +111,9 @@ impl Mmap {
         unsafe {
             let target = mapping.start.add(request.offset as usize);
             std::ptr::copy_nonoverlapping(request.address, target, request.len as usize);
-            if request.kind == Kind::DurableWrite {
+            if request.kind == Kind::DurableWrite && request.rw_flags & RWF_SYNC != 0 {
+                fsync(file)?;
+            } else if request.kind == Kind::DurableWrite {
                 let before = request.offset as usize % page_size();
                 let len = request.len as usize + before;
                 msync(target.sub(before).cast(), len, MsyncFlags::SYNC)?;
@@ -133,6 +136,8 @@ impl Transfer for Mmap {
         // SAFETY: the engine keeps the file open until the request is done.
         let borrowed = unsafe { BorrowedFd::borrow_raw(file) };
         let moved = match request.kind {
+            // What is asked of single transfers is not to be had of a mapping.
+            _ if request.rw_flags & (RWF_ATOMIC | RWF_DONTCACHE) != 0 => Err(Errno::OPNOTSUPP),
             Kind::Read => self.read(&request, borrowed),
             Kind::Write | Kind::DurableWrite => self.write(&request, borrowed),
             // These flush what was written through a mapping too (`msync(2)`, NOTES).

@@ -160,8 +160,8 @@ fn what_is_wrong_is_told_in_one_line_with_its_number() {
             "line 5: new_group: jobs that run at once are reported as one by group_reporting; leave that out, or write stonewall to run them one after the other",
         ),
         (
-            "[a]\nnumjobs=256\nnrfiles=4096",
-            "line 3: nrfiles=4096: makes more than 65536 files in all",
+            "[a]\nnumjobs=256\nnrfiles=65",
+            "line 3: nrfiles=65: must be a whole number from 1 to 64",
         ),
     ] {
         assert_eq!(problem(text), told, "{text}");
