@@ -11,6 +11,16 @@ use wrote_bench::units;
 /// How many files are named in one line.
 const FILES_NAMED_MAX: usize = 3;
 
+/// Whether a group makes the file before the first one that reads it.
+fn is_written_before(file: &PathBuf, jobs: &[JobSpec]) -> bool {
+    let first = |uses: fn(&JobSpec) -> bool| {
+        let users = jobs.iter().filter(|job| uses(job) && job.files.contains(file));
+        users.map(|job| job.group).min()
+    };
+    let (written, read) = (first(|job| job.rw.write), first(|job| job.rw.read));
+    written.zip(read).is_some_and(|(written, read)| written < read)
+}
+
 /// What will be written and where, in one line.
 pub(super) fn announced(jobs: &[JobSpec]) -> String {
     let writes = jobs.iter().filter(|job| job.rw.write);
@@ -26,7 +36,8 @@ pub(super) fn announced(jobs: &[JobSpec]) -> String {
         parts.push(format!("writes {most} into {}", named(&written)));
     }
     if !read.is_empty() {
-        let laid_out: Vec<PathBuf> = read.iter().filter(|file| !file.exists()).cloned().collect();
+        let is_laid_out = |file: &&PathBuf| !file.exists() && !is_written_before(file, jobs);
+        let laid_out: Vec<PathBuf> = read.iter().filter(is_laid_out).cloned().collect();
         parts.push(format!("reads {}", named(&read)));
         if !laid_out.is_empty() {
             parts.push(format!("first makes {} to read from", named(&laid_out)));
@@ -182,6 +193,16 @@ mod tests {
         let mut text = Vec::new();
         write(jobs, &mut text).expect("memory takes everything");
         String::from_utf8(text).expect("text")
+    }
+
+    #[test]
+    fn a_file_that_an_earlier_group_writes_is_not_said_to_be_made_for_reading() {
+        let mut jobs = vec![spec("a", "write", 4096, 1 << 20), spec("b", "read", 4096, 1 << 20)];
+        jobs[1].files = jobs[0].files.clone();
+        jobs[1].group = 1;
+        assert!(!announced(&jobs).contains("first makes"), "{}", announced(&jobs));
+        jobs[1].group = 0;
+        assert!(announced(&jobs).contains("first makes"), "{}", announced(&jobs));
     }
 
     #[test]
