@@ -28,7 +28,7 @@ use std::path::PathBuf;
         wrote bench                   measure the disk that the current folder is on\n  \
         wrote bench /mnt/data         measure another\n  \
         wrote bench --only peak,rand  its best stream, and random reads and writes\n  \
-        wrote run seed.fio            run a job file of fio's\n  \
+        wrote run jobs.fio            run a job file of fio's\n  \
         wrote clean /mnt/data         remove what a killed run left there",
     disable_help_subcommand = true,
     arg_required_else_help = false

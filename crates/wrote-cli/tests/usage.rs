@@ -133,8 +133,8 @@ fn force_without_output_is_refused() {
 #[test]
 fn a_job_file_that_is_missing_or_no_text_is_refused_and_named() {
     assert!(refusal(&["run"]).contains("<JOB>"));
-    let line = refusal(&["run", "/no/such/folder/seed.fio"]);
-    assert_eq!(line, "wrote: seed.fio: No such file or directory (os error 2)");
+    let line = refusal(&["run", "/no/such/folder/jobs.fio"]);
+    assert_eq!(line, "wrote: jobs.fio: No such file or directory (os error 2)");
     let file = tempfile::NamedTempFile::new().expect("a file");
     fs::write(file.path(), [0xff, 0xfe]).expect("a file");
     let line = refusal(&["run", file.path().to_str().expect("a path in UTF-8")]);
@@ -146,10 +146,10 @@ fn the_result_of_jobs_is_refused_a_file_that_is_there() {
     // W7
     let file = tempfile::NamedTempFile::new().expect("a file");
     let path = file.path().to_str().expect("a path in UTF-8");
-    let line = refusal(&["run", "seed.fio", "-o", path]);
+    let line = refusal(&["run", "jobs.fio", "-o", path]);
     assert!(line.contains(path) && line.contains("--force"), "{line}");
-    assert!(refusal(&["run", "seed.fio", "--check", "-o", path]).contains("--check"));
-    assert!(refusal(&["run", "seed.fio", "--force"]).contains("--output"));
+    assert!(refusal(&["run", "jobs.fio", "--check", "-o", path]).contains("--check"));
+    assert!(refusal(&["run", "jobs.fio", "--force"]).contains("--output"));
 }
 
 #[test]

@@ -16,12 +16,12 @@ pub(super) const LONG_ABOUT: &str = "Run fio job files, and say what each write 
 
 /// The help's end.
 pub(super) const EXAMPLES: &str = "Examples:\n  \
-        wrote run seed.fio                              the file's jobs, as a table\n  \
-        wrote run seed.fio --check                      what would be done, and touch nothing\n  \
-        wrote run seed.fio --format fio-json -o o.json  what fio-plot and scripts for fio read\n  \
-        wrote run seed.fio --section randread           one job of the file\n  \
-        wrote run seed.fio --directory /mnt/data        its files on another disk\n  \
-        sed s/512k/1m/ seed.fio | wrote run -           a job file from standard input";
+        wrote run jobs.fio                              the file's jobs, as a table\n  \
+        wrote run jobs.fio --check                      what would be done, and touch nothing\n  \
+        wrote run jobs.fio --format fio-json -o o.json  what fio-plot and scripts for fio read\n  \
+        wrote run jobs.fio --section randread           one job of the file\n  \
+        wrote run jobs.fio --directory /mnt/data        its files on another disk\n  \
+        sed s/512k/1m/ jobs.fio | wrote run -           a job file from standard input";
 
 /// The arguments of `wrote run`.
 #[derive(Debug, Args)]

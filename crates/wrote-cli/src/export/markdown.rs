@@ -33,7 +33,7 @@ impl Export for Markdown {
     }
 }
 
-/// `wrote bench /mnt/data`, `wrote run seed.fio`.
+/// `wrote bench /mnt/data`, `wrote run jobs.fio`.
 fn title(document: &Document) -> String {
     if document.command.get(1).is_some_and(|verb| verb == "run") {
         let files = document.scenarios.iter().map(|scenario| scenario.name.as_str());
