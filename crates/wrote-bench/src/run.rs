@@ -18,7 +18,22 @@ use wrote::{Effective, Engine, FileOptions, Op, Options};
 
 /// The buffers are at least this much together: a large buffer keeps most of its bytes from one
 /// write to the next, and a single one would repeat itself within what a file system compresses.
-pub(crate) const POOL_BYTES_MIN: u64 = 1 << 20;
+const POOL_BYTES_MIN: u64 = 1 << 20;
+
+/// Memory that a buffer takes: it begins at a page.
+fn in_pages_bytes(bs_bytes: u64) -> u64 {
+    bs_bytes.next_multiple_of(rustix::param::page_size() as u64).max(1)
+}
+
+/// How many buffers a thread has.
+pub(crate) fn buffers(bs_bytes: u64, iodepth: u32) -> u32 {
+    iodepth.max((POOL_BYTES_MIN / in_pages_bytes(bs_bytes)) as u32)
+}
+
+/// Memory that the buffers of a thread take.
+pub(crate) fn buffers_bytes(bs_bytes: u64, iodepth: u32) -> u64 {
+    in_pages_bytes(bs_bytes).saturating_mul(buffers(bs_bytes, iodepth).into())
+}
 
 /// What one run gave.
 pub(crate) struct Measured {
@@ -131,7 +146,7 @@ fn make_ready<'a>(
     shared: Shared<'a>,
 ) -> Result<Ready<'a>, Error> {
     let mut options = Options::new(job.ioengine, job.iodepth, job.bs_bytes as usize);
-    options.buffers = options.buffers.max((POOL_BYTES_MIN / job.bs_bytes) as u32);
+    options.buffers = buffers(job.bs_bytes, job.iodepth);
     let mut engine = Engine::open(&options)?;
     let create_new = job.blocks != Blocks::Written;
     let options = FileOptions { create_new, write: true, direct: job.direct, ..Default::default() };
@@ -239,6 +254,28 @@ mod tests {
     use super::*;
     use crate::job::Flush;
     use wrote::Ioengine;
+    use wrote::buffer::Pool;
+
+    #[test]
+    fn buffers_take_no_more_than_is_announced_however_small_they_are() {
+        // W8
+        for bs_bytes in [1, 40, 512, 4096, 5000, 1 << 20, 3 << 20] {
+            for iodepth in [1, 64, 4096] {
+                if u64::from(iodepth) * bs_bytes > 1 << 28 {
+                    continue; // More than a small machine maps.
+                }
+                let pool = Pool::new(buffers(bs_bytes, iodepth), bs_bytes as usize).unwrap();
+                let buffers = [pool.lease(), pool.lease()];
+                let place = |buffer: &wrote::buffer::Buffer| buffer.as_ptr() as u64;
+                let [first, second] = buffers.each_ref().map(|buffer| buffer.as_ref().map(place));
+                let each_bytes = first.zip(second).map_or(bs_bytes, |(a, b)| a.abs_diff(b));
+                let bytes = each_bytes * u64::from(pool.count());
+                assert!(bytes <= buffers_bytes(bs_bytes, iodepth), "{bs_bytes} x {iodepth}");
+                assert!(bytes <= (1 << 20) + u64::from(iodepth) * (bs_bytes + 65536));
+                assert!(bytes > (1 << 20) / 2, "{bs_bytes} x {iodepth}");
+            }
+        }
+    }
 
     fn job(numjobs: u32, blocks: Blocks) -> Job {
         Job {

@@ -187,6 +187,7 @@ fn files_have_the_names_and_sizes_that_fio_gives_them() {
         "size=16k\nname=other",
         "size=16k\noffset=8k\noffset_increment=16k\nnumjobs=2\nfilename=f",
         "filesize=64k\nsize=16k\noffset=8k",
+        "filesize=64k\nsize=1m\noffset=8k",
         "size=16k ; a comment\nio_size=40k",
         "size=16k\ndirectory=d1\nfilename=x#y",
     ] {
@@ -254,6 +255,7 @@ fn splits_and_files_transfer_as_many_bytes_as_in_fio() {
         "size=16k\nio_size=50%",
         "size=64k\nbs=8k,4k",
         "filesize=64k\nsize=16k\noffset=8k",
+        "filesize=64k\nsize=1m\noffset=8k",
         "filesize=64k\noffset=8k",
         "size=64k\nbs=4k\nbssplit=2k/100",
         "size=16k\nnrfiles=2\nfilename=x",

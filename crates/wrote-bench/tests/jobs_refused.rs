@@ -35,6 +35,27 @@ fn a_file_that_exists_is_refused_and_untouched_unless_it_may_be_written_over() {
 }
 
 #[test]
+fn a_file_that_appears_after_the_look_around_is_neither_written_nor_removed() {
+    // W7
+    struct Appears(PathBuf);
+    impl Watcher for Appears {
+        fn group(&mut self, _group: u32, _jobs: &[JobSpec], _laid_out_bytes: u64) {
+            std::fs::write(&self.0, "precious").unwrap();
+        }
+    }
+    for (rw, overwrite) in [(WRITE, false), (MIX, false), (READ, false), (WRITE, true)] {
+        let folder = folder();
+        let spec = job(folder.path(), "file", rw);
+        let path = spec.files[0].clone();
+        let permissions = Permissions { overwrite, ..Permissions::default() };
+        let error = run(&[spec], permissions, &Stop::new(), &mut Appears(path.clone()));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("create: File exists"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    }
+}
+
+#[test]
 fn a_device_is_never_written() {
     // W7
     use std::os::unix::fs::FileTypeExt;
@@ -49,6 +70,19 @@ fn a_device_is_never_written() {
     let error = refusal_with(&[spec], everything);
     // Who may not read the device is told that before.
     assert!(error.contains("is a block device") || error.contains("ermission"), "{error}");
+}
+
+#[test]
+fn two_names_of_one_file_are_the_same_bytes() {
+    // W3
+    let folder = folder();
+    let [left, right] = ["left", "right"].map(|name| job(folder.path(), name, WRITE));
+    std::fs::write(&left.files[0], vec![7; FILE as usize]).unwrap();
+    std::fs::hard_link(&left.files[0], &right.files[0]).unwrap();
+    let permissions = Permissions { overwrite: true, ..Permissions::default() };
+    let error = refusal_with(&[left.clone(), right], permissions);
+    assert!(error.contains("use the same bytes of it at once"), "{error}");
+    assert_eq!(std::fs::read(&left.files[0]).unwrap(), vec![7; FILE as usize]);
 }
 
 #[test]

@@ -110,7 +110,9 @@ fn assert_measured_as_asked(row: &Row) {
         [latency.min, latency.p50, latency.p90, latency.p95, latency.p99, latency.p99_9];
     assert!(percentiles.is_sorted() && latency.p99_9 <= latency.max, "{row:?}");
     // What is not as it was asked has a reason; what is, has none.
-    let as_reached = Settings { iodepth: asked.iodepth, ring_flags: None, ..effective.clone() };
+    let iodepth = asked.iodepth;
+    // Nobody asks for huge pages, or for a ring's flags.
+    let as_reached = Settings { iodepth, ring_flags: None, huge_pages: None, ..effective.clone() };
     assert_eq!(as_reached == *asked, row.settings.fallbacks.is_empty(), "{row:?}");
 }
 

@@ -92,6 +92,16 @@ fn a_file_that_is_there_is_written_over_only_where_that_was_said() {
 }
 
 #[test]
+fn a_result_that_would_lie_where_a_job_writes_is_refused_before_anything_is_made() {
+    let folder = folder();
+    let mut command = run(folder.path(), "[a]\nrw=write\nsize=64k\n", "--force --output");
+    let finished = finish(command.arg(folder.path().join("./a.0.0")));
+    assert_eq!(finished.code(), Some(2), "{finished:?}");
+    assert!(finished.complaint().contains("is a file of job a"), "{finished:?}");
+    assert_eq!(names(folder.path()), ["jobs.fio"]);
+}
+
+#[test]
 fn what_is_wrong_with_a_job_file_is_told_in_one_line_with_its_number() {
     let folder = folder();
     let finished = finish(&mut run(folder.path(), "[a]\nrw=write\nsiez=1m\n", ""));

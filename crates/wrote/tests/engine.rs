@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use wrote::{Completion, Engine, Error, FileId, FileOptions, Ioengine, Op, Options, Sqpoll};
 
@@ -395,6 +395,37 @@ fn a_mapping_is_never_direct_and_says_so() {
     let file = engine.open_file(&path, &NEW_DIRECT).unwrap();
     assert!(!engine.is_direct(file));
     assert_eq!(engine.effective().fallbacks[0].wanted, "O_DIRECT");
+}
+
+#[test]
+fn what_was_cut_off_can_be_written_again() {
+    for rung in RUNGS {
+        let (_folder, path) = folder();
+        let mut engine = engine(rung);
+        let file = engine.open_file(&path, &NEW).unwrap();
+        write_blocks(&mut engine, file, 4, false);
+        engine.truncate(file, 0).unwrap();
+        write_blocks(&mut engine, file, 4, false);
+        assert_blocks(&path, 4);
+    }
+}
+
+#[test]
+fn the_holes_of_a_mapped_file_stay_but_where_it_is_written() {
+    const LEN: u64 = 256 << 20;
+    let (_folder, path) = folder();
+    std::fs::File::create_new(&path).unwrap().set_len(LEN).unwrap();
+    let mut engine = engine(Rung::Mmap);
+    let options = FileOptions { write: true, ..FileOptions::default() };
+    let file = engine.open_file(&path, &options).unwrap();
+    for offset in [0, LEN / 2 - 1, LEN - BUFFER_BYTES as u64, LEN] {
+        let buffer = engine.lease().unwrap();
+        one(&mut engine, Op::Write { file, offset, buffer, durable: false }).result.unwrap();
+    }
+    let metadata = path.metadata().unwrap();
+    assert_eq!(metadata.len(), LEN + BUFFER_BYTES as u64);
+    // In units of 512 bytes (`stat(2)`).
+    assert!(metadata.blocks() * 512 < LEN / 4, "{} blocks", metadata.blocks());
 }
 
 #[test]

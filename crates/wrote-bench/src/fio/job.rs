@@ -183,7 +183,7 @@ fn region(
         let key = if draft.filesize.is_some() { "filesize" } else { "size" };
         return Err(draft.wrong(key, "the file would end beyond 2^63 bytes"));
     }
-    let io_bytes = io_bytes(draft, blocks)?;
+    let io_bytes = io_bytes(draft, blocks, file_bytes)?;
     Ok(Region { offset_bytes, file_bytes, io_bytes })
 }
 
@@ -221,8 +221,14 @@ fn file_bytes(
     Ok(Some(whole))
 }
 
-/// How much is transferred: whole blocks, at least as much as was asked.
-fn io_bytes(draft: &Draft, blocks: &Blocks) -> Result<Option<u64>, ParseError> {
+/// How much is transferred: whole blocks, at least as much as was asked. `size` beside `filesize` is
+/// never more than the files, as in fio; `io_size` is.
+fn io_bytes(
+    draft: &Draft,
+    blocks: &Blocks,
+    file_bytes: Option<u64>,
+) -> Result<Option<u64>, ParseError> {
+    let files_bytes = file_bytes.unwrap_or(u64::MAX).saturating_mul(files::count(draft) as u64);
     let bytes = match (draft.io_size, draft.filesize, draft.size) {
         (Some(Size::Bytes(bytes)), ..) => bytes,
         (Some(Size::Percent(percent)), _, Some(size)) => {
@@ -231,7 +237,7 @@ fn io_bytes(draft: &Draft, blocks: &Blocks) -> Result<Option<u64>, ParseError> {
         (Some(Size::Percent(_)), _, None) => {
             return Err(draft.wrong("io_size", "is a share of size, and there is no size"));
         }
-        (None, Some(_), Some(size)) => size,
+        (None, Some(_), Some(size)) => size.min(files_bytes),
         (None, ..) => return Ok(None),
     };
     Ok(Some(bytes.max(1).next_multiple_of(blocks.least_bytes)))

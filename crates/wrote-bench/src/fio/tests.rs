@@ -180,6 +180,9 @@ fn sizes_of_files_and_of_transfers_are_those_of_fio() {
     assert_eq!(region("size=10000"), (0, Some(8192), None));
     assert_eq!(region("size=16k\noffset=8k"), (8192, Some(16384), None));
     assert_eq!(region("filesize=64k\nsize=16k\noffset=8k"), (8192, Some(57344), Some(16384)));
+    assert_eq!(region("filesize=64k\nsize=1m\noffset=8k").2, Some(57344));
+    assert_eq!(region("filesize=64k\nsize=1m\nnrfiles=2").2, Some(131_072));
+    assert_eq!(region("filesize=64k\nsize=8k\nio_size=1m").2, Some(1 << 20));
     assert_eq!(region("size=16k\nio_size=40k"), (0, Some(16384), Some(40960)));
     assert_eq!(region("size=16k\nio_size=50%"), (0, Some(16384), Some(8192)));
     assert_eq!(region("io_limit=10000"), (0, Some(1 << 20), Some(12288)));

@@ -2,9 +2,9 @@
 
 use super::Permissions;
 use super::header::HEADER_BYTES;
-use super::place::{Kind, Place, kind};
+use super::place::{Identity, Kind, Place, kind};
 use crate::spec::{BlockSizes, JobSpec};
-use crate::{Error, host, plan, space, units};
+use crate::{Error, host, plan, run, space, units};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,8 @@ pub(crate) fn check(
     // Files that an earlier job of the run makes are the run's own for the later ones.
     let mut coming: BTreeMap<PathBuf, u64> = BTreeMap::new();
     for group in groups(specs) {
-        let buffers = group.iter().map(|spec| buffers_bytes(spec)).fold(0, u64::saturating_add);
+        let buffers = group.iter().map(|spec| run::buffers_bytes(most_bytes(spec), spec.iodepth));
+        let buffers = buffers.fold(0, u64::saturating_add);
         plan::check_buffers("bs x iodepth x numjobs", buffers, host::memory_bytes())?;
         check_overlap(&group, permissions, note)?;
         for spec in &group {
@@ -49,10 +50,6 @@ pub(crate) fn groups(specs: &[JobSpec]) -> Vec<Vec<&JobSpec>> {
     let mut groups: BTreeMap<u32, Vec<&JobSpec>> = BTreeMap::new();
     specs.iter().for_each(|spec| groups.entry(spec.group).or_default().push(spec));
     groups.into_values().collect()
-}
-
-fn buffers_bytes(spec: &JobSpec) -> u64 {
-    most_bytes(spec).saturating_mul(spec.iodepth.into())
 }
 
 /// The largest block of the directions that a job has.
@@ -133,10 +130,10 @@ fn check_overlap(
     permissions: Permissions,
     note: &mut dyn FnMut(&str),
 ) -> Result<(), Error> {
-    let mut users: BTreeMap<PathBuf, Vec<&JobSpec>> = BTreeMap::new();
+    let mut users: BTreeMap<Identity, Vec<&JobSpec>> = BTreeMap::new();
     for spec in group {
         for path in &spec.files {
-            let others = users.entry(Place::of(path).key).or_default();
+            let others = users.entry(Identity::of(path)).or_default();
             if others.iter().any(|other| std::ptr::eq(*other, *spec)) {
                 let (label, path) = (label(spec), path.display());
                 return Err(Error::Usage(format!("{label}: names {path} twice")));

@@ -8,7 +8,7 @@ use super::verify::read_back;
 use super::{DirectionReport, JobReport};
 use crate::gates::Crew;
 use crate::result::Fallback;
-use crate::run::{POOL_BYTES_MIN, seed};
+use crate::run::{buffers, seed};
 use crate::spec::{JobSpec, SyncEach};
 use crate::worker::{Direction, Done, Progress, Shared, Task, Worker};
 use crate::{Error, Stop};
@@ -151,7 +151,7 @@ impl<'a> Crew for Jobs<'a> {
         let spec = self.specs[number];
         let bs_bytes = most_bytes(spec);
         let mut options = Options::new(spec.ioengine, spec.iodepth, bs_bytes as usize);
-        options.buffers = options.buffers.max((POOL_BYTES_MIN / bs_bytes) as u32);
+        options.buffers = buffers(bs_bytes, spec.iodepth);
         options.registered_buffers = spec.fixedbufs;
         options.registered_files = spec.registerfiles;
         options.iopoll = spec.hipri;

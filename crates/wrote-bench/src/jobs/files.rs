@@ -182,9 +182,12 @@ impl Use<'_> {
 
     /// Makes the file, unless another job of the group did.
     fn make(&self, made: &mut Made) -> Result<(), Error> {
-        if self.kind != Kind::Missing || kind(self.path)? != Kind::Missing {
+        if self.kind != Kind::Missing
+            || std::fs::metadata(self.path).is_ok_and(|found| made.has(&found))
+        {
             return Ok(());
         }
+        // What has come there meanwhile is somebody else's, and stays (W7).
         made.make(self.path)?;
         // The new name is on the disk before the clock starts. A folder that cannot be flushed (some
         // FUSE) has nothing to wait for.

@@ -31,8 +31,9 @@ pub(crate) fn lay_out(
     };
     let mut id = open(&mut engine, true)?;
     let align = u64::from(engine.align_bytes(id));
-    if !range.start.is_multiple_of(align) || !range.end.is_multiple_of(align) {
-        // The first or the last piece is no multiple of what direct writes take.
+    let ends = file.metadata().map_err(failed)?.len().clamp(range.start, range.end);
+    if [range.start, ends, range.end].iter().any(|place| !place.is_multiple_of(align)) {
+        // A piece begins or ends, or goes on where the file does, at what direct writes don't take.
         engine.close_file(id)?;
         id = open(&mut engine, false)?;
     }
@@ -102,6 +103,13 @@ mod tests {
         assert_eq!(&bytes[65536..131_072], &[7; 65536]);
         assert!(bytes[..65536].iter().any(|byte| *byte != 0));
         assert_eq!(bytes.len(), 1 << 20);
+    }
+
+    #[test]
+    fn it_goes_on_where_a_file_ends_at_any_byte() {
+        let bytes = laid_out(0..2 << 20, |file| file.write_all_at(&[7; 5000], 0).unwrap());
+        assert_eq!(&bytes[..5000], &[7; 5000]);
+        assert!(bytes.len() == 2 << 20 && bytes[5000..5512].iter().any(|byte| *byte != 0));
     }
 
     #[test]

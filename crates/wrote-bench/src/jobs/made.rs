@@ -4,6 +4,7 @@ use crate::Error;
 use std::fs::{File, Metadata, OpenOptions};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// The files that the run made. Dropping it removes them, [`Made::keep`] leaves them.
 #[derive(Debug, Default)]
@@ -11,11 +12,12 @@ pub(crate) struct Made {
     files: Vec<(PathBuf, Identity)>,
 }
 
-/// What tells a file from another one that was given its name later.
-type Identity = (u64, u64);
+/// What tells a file from another one that was given its name later: also its birth, where the file
+/// system keeps that, because the number of a file that was removed is soon given out again.
+type Identity = (u64, u64, Option<SystemTime>);
 
 fn identity(metadata: &Metadata) -> Identity {
-    (metadata.dev(), metadata.ino())
+    (metadata.dev(), metadata.ino(), metadata.created().ok())
 }
 
 impl Made {
@@ -77,6 +79,28 @@ mod tests {
         drop(made);
         assert!(!ours.exists());
         assert_eq!(std::fs::read(&theirs).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn a_file_that_was_given_the_name_and_the_number_of_a_removed_one_is_not_the_runs() {
+        // W7
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = folder.path().join("file");
+        let mut made = Made::default();
+        let born = made.make(&path).unwrap().metadata().unwrap();
+        let again = || {
+            std::fs::remove_file(&path).unwrap();
+            std::fs::write(&path, "precious").unwrap();
+            path.metadata().unwrap()
+        };
+        // The clock of births moves in steps of some milliseconds (`CONFIG_HZ`).
+        let mut now = again();
+        while now.created().ok().is_some() && now.created().ok() == born.created().ok() {
+            now = again();
+        }
+        assert!(!made.has(&now) || now.created().is_err());
+        drop(made);
+        assert!(path.exists() || now.created().is_err());
     }
 
     #[test]

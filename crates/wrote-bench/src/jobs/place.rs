@@ -25,6 +25,25 @@ impl Place {
     }
 }
 
+/// What all names of a file have in common, its hard links too; of one that is not there yet, where
+/// it will be.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Identity {
+    /// Of a file that is there: its device's number and its own.
+    There(u64, u64),
+    /// Of one that is not.
+    Coming(PathBuf),
+}
+
+impl Identity {
+    pub(crate) fn of(path: &Path) -> Identity {
+        match std::fs::metadata(path) {
+            Ok(found) => Identity::There(found.dev(), found.ino()),
+            Err(_) => Identity::Coming(Place::of(path).key),
+        }
+    }
+}
+
 /// What a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {

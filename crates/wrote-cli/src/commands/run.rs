@@ -8,6 +8,7 @@ use crate::export::{exporter, write_fio_json};
 use crate::output::{self, ResultFile};
 use crate::progress::JobReporter;
 use load::JobFile;
+use std::path::Path;
 use std::time::Instant;
 use wrote_bench::jobs::{self, GroupReport};
 use wrote_bench::report::{self, About, Before};
@@ -20,6 +21,7 @@ pub(super) fn run(arguments: &RunArgs, stop: &Stop, command: Vec<String>) -> Res
     let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
     let files = load::files(arguments)?;
     let specs: Vec<JobSpec> = files.iter().flat_map(|file| file.jobs.clone()).collect();
+    check_output(arguments.output.as_deref(), &specs)?;
     if arguments.check {
         tell_notes(&files, &mut JobReporter::new(&specs));
         return output::to_stdout(|out| plan::write(&specs, out));
@@ -35,6 +37,24 @@ pub(super) fn run(arguments: &RunArgs, stop: &Stop, command: Vec<String>) -> Res
             let document = done.fios(&files);
             output::deliver(file, |_, out| write_fio_json(&document, out))
         }
+    }
+}
+
+/// The result has a place of its own: a job's file would be there before it, or be replaced by it.
+fn check_output(output: Option<&Path>, specs: &[JobSpec]) -> Result<(), Error> {
+    let place = |path: &Path| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        path.canonicalize().ok().or_else(|| Some(folder.join(path.file_name()?)))
+    };
+    let Some(output) = output else { return Ok(()) };
+    let taken = |spec: &&JobSpec| spec.files.iter().any(|file| place(file) == place(output));
+    match specs.iter().find(taken) {
+        Some(spec) => {
+            let (shown, name) = (output.display(), &spec.name);
+            Err(Error::Usage(format!("--output {shown}: is a file of job {name}")))
+        }
+        None => Ok(()),
     }
 }
 

@@ -86,6 +86,8 @@ pub(super) trait Transfer {
     }
     /// The file's transfers go through the page cache from now on.
     fn left_direct(&mut self, _slot: u32) {}
+    /// The file was made shorter or longer; nothing of it is in flight.
+    fn truncated(&mut self, _slot: u32) {}
     /// The file `slot` is about to be closed.
     fn closing(&mut self, _slot: u32) {}
     /// As [`Backend::push`], with the open file.
@@ -148,7 +150,9 @@ impl<T: Transfer> Backend for Kernel<T> {
     }
 
     fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()> {
-        Ok(rustix::fs::ftruncate(self.file(slot), len_bytes)?)
+        rustix::fs::ftruncate(self.file(slot), len_bytes)?;
+        self.transfer.truncated(slot);
+        Ok(())
     }
 
     fn push(&mut self, request: Request) {

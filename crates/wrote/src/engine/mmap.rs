@@ -8,12 +8,16 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl, fstat, fsync};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 use rustix::param::page_size;
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::path::Path;
 
 /// The least that is mapped of a file: a file that grows is not mapped again for each write.
 const MAPPED_BYTES_MIN: u64 = 64 << 20;
+/// What is allocated at once of a file that is longer than what is written: few calls, and little
+/// more than what is needed of a file with holes.
+const ALLOCATED_BYTES: u64 = 1 << 20;
 
 /// Carries each request out when it is pushed.
 ///
@@ -36,8 +40,9 @@ impl Default for Mmap {
 struct Mapping {
     start: *mut u8,
     mapped_bytes: u64,
-    /// From the file's start, blocks that are there for certain.
-    allocated_bytes: u64,
+    /// Where blocks are there for certain: for each piece of `ALLOCATED_BYTES` that was written up
+    /// to which byte of the file, from the piece's start.
+    allocated: BTreeMap<u64, u64>,
     writable: bool,
 }
 
@@ -51,7 +56,23 @@ impl Mapping {
         // uses.
         let start =
             unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0)? };
-        Ok(Mapping { start: start.cast(), mapped_bytes, allocated_bytes: 0, writable })
+        Ok(Mapping { start: start.cast(), mapped_bytes, allocated: BTreeMap::new(), writable })
+    }
+
+    /// Makes blocks for what is about to be written: a write to a page that lies beyond the file's
+    /// end, or that the disk has no room for, would end the process (SIGBUS).
+    fn allocate(&mut self, file: BorrowedFd, start: u64, end: u64) -> Result<(), Errno> {
+        for piece in start / ALLOCATED_BYTES..end.div_ceil(ALLOCATED_BYTES) {
+            let piece_start = piece * ALLOCATED_BYTES;
+            let piece_end = piece_start + ALLOCATED_BYTES;
+            let known = self.allocated.entry(piece).or_insert(piece_start);
+            if *known < end.min(piece_end) {
+                let to = end.max(fstat(file)?.st_size as u64).min(piece_end);
+                fallocate(file, FallocateFlags::empty(), piece_start, to - piece_start)?;
+                *known = to;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -100,12 +121,7 @@ impl Mmap {
         if !mapping.writable {
             return Err(Errno::BADF);
         }
-        if mapping.allocated_bytes < end {
-            // A write to a page that the disk has no room for would end the process (SIGBUS).
-            let end = end.max(fstat(file)?.st_size as u64);
-            fallocate(file, FallocateFlags::empty(), 0, end)?;
-            mapping.allocated_bytes = end;
-        }
+        mapping.allocate(file, request.offset, end)?;
         // SAFETY: the target is mapped, and inside the file since that was allocated; the source is
         // the request's (W5).
         unsafe {
@@ -125,6 +141,11 @@ impl Mmap {
 
 impl Transfer for Mmap {
     fn opened(&mut self, slot: u32, _: RawFd, _: &Path, _: &Opened, _: &mut Effective) {
+        self.mappings[slot as usize] = None;
+    }
+
+    fn truncated(&mut self, slot: u32) {
+        // What was there beyond the new end is not any more.
         self.mappings[slot as usize] = None;
     }
 
