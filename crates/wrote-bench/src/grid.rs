@@ -7,11 +7,10 @@ mod rounds;
 pub(crate) use rounds::measure;
 
 use crate::bench::Request;
-use crate::spec::{BlockSizes, Data, Fallocate, JobSpec, Rw, SyncEach};
+use crate::spec::{JobSpec, Rw};
 use crate::{Error, space};
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote::Ioengine;
 use wrote::device::{Backing, Target};
 
 /// The most bytes of the file that cells read and write.
@@ -194,49 +193,11 @@ impl Grid {
     /// A job on blocks that were written before, directly, through io_uring with all registered.
     fn spec(&self, rw: Rw, bs_bytes: u64, iodepth: u32) -> JobSpec {
         JobSpec {
-            name: String::new(),
-            clone: 0,
-            group: 0,
             group_reporting: true,
-            rw,
-            rwmixread_percent: 50,
-            ioengine: Ioengine::IoUring,
             iodepth,
-            iodepth_batch: 0,
-            iodepth_batch_complete_min: 0,
-            read_bs: BlockSizes::one(bs_bytes),
-            write_bs: BlockSizes::one(bs_bytes),
-            files: Vec::new(),
-            offset_bytes: 0,
             file_bytes: Some(self.file_bytes),
-            io_bytes: None,
-            loops: 1,
-            direct: true,
-            sync: SyncEach::No,
-            fsync: None,
-            fdatasync: None,
-            end_fsync: false,
             runtime: Some(self.time),
-            time_based: false,
-            ramp_time: Duration::ZERO,
-            startdelay: Duration::ZERO,
-            read_rate_bytes_per_s: None,
-            write_rate_bytes_per_s: None,
-            read_rate_iops: None,
-            write_rate_iops: None,
-            norandommap: false,
-            seed: 1,
-            verify: None,
-            data: Data::Random,
-            fallocate: Fallocate::Native,
-            invalidate: true,
-            hipri: false,
-            fixedbufs: true,
-            registerfiles: true,
-            sqthread_poll: false,
-            sqthread_poll_cpu: None,
-            percentiles: Vec::new(),
-            options: Vec::new(),
+            ..JobSpec::new("", rw, bs_bytes)
         }
     }
 }

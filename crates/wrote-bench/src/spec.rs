@@ -100,6 +100,58 @@ pub struct JobSpec {
     pub options: Vec<(String, String)>,
 }
 
+impl JobSpec {
+    /// A job that moves each block of its files once, one at a time, directly through io_uring with
+    /// buffers and files registered. It has no files yet.
+    pub fn new(name: &str, rw: Rw, bs_bytes: u64) -> JobSpec {
+        JobSpec {
+            name: name.into(),
+            clone: 0,
+            group: 0,
+            group_reporting: false,
+            rw,
+            rwmixread_percent: 50,
+            ioengine: Ioengine::IoUring,
+            iodepth: 1,
+            iodepth_batch: 0,
+            iodepth_batch_complete_min: 0,
+            read_bs: BlockSizes::one(bs_bytes),
+            write_bs: BlockSizes::one(bs_bytes),
+            files: Vec::new(),
+            offset_bytes: 0,
+            file_bytes: None,
+            io_bytes: None,
+            loops: 1,
+            direct: true,
+            sync: SyncEach::No,
+            fsync: None,
+            fdatasync: None,
+            end_fsync: false,
+            runtime: None,
+            time_based: false,
+            ramp_time: Duration::ZERO,
+            startdelay: Duration::ZERO,
+            read_rate_bytes_per_s: None,
+            write_rate_bytes_per_s: None,
+            read_rate_iops: None,
+            write_rate_iops: None,
+            norandommap: false,
+            seed: 1,
+            verify: None,
+            data: Data::Random,
+            fallocate: Fallocate::Native,
+            invalidate: true,
+            hipri: false,
+            fixedbufs: true,
+            registerfiles: true,
+            sqthread_poll: false,
+            sqthread_poll_cpu: None,
+            percentiles: Vec::new(),
+            options: Vec::new(),
+        }
+    }
+}
+
 /// Which operations, and in which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rw {

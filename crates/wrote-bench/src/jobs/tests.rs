@@ -2,12 +2,11 @@
 
 use super::crew::{sequence, task};
 use super::files::Ready;
-use crate::spec::{BlockSizes, Data, Fallocate, JobSpec, Rw, SyncEach};
+use crate::spec::{JobSpec, Rw, SyncEach};
 use crate::worker::{Done, Progress, Shared, Worker};
 use crate::{Error, Stop};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 use wrote::{Engine, Fault, FileOptions, Ioengine, Op, Options, Sim};
 
 const BS_BYTES: u64 = 4096;
@@ -16,49 +15,10 @@ const BLOCKS: u64 = 10;
 /// A job of ten blocks that asks for nothing else.
 pub(crate) fn spec(name: &str, rw: Rw) -> JobSpec {
     JobSpec {
-        name: name.into(),
-        clone: 0,
-        group: 0,
-        group_reporting: false,
-        rw,
-        rwmixread_percent: 50,
-        ioengine: Ioengine::IoUring,
         iodepth: 4,
-        iodepth_batch: 0,
-        iodepth_batch_complete_min: 0,
-        read_bs: BlockSizes::one(BS_BYTES),
-        write_bs: BlockSizes::one(BS_BYTES),
         files: vec![format!("/sim/{name}").into()],
-        offset_bytes: 0,
         file_bytes: Some(BLOCKS * BS_BYTES),
-        io_bytes: None,
-        loops: 1,
-        direct: true,
-        sync: SyncEach::No,
-        fsync: None,
-        fdatasync: None,
-        end_fsync: false,
-        runtime: None,
-        time_based: false,
-        ramp_time: Duration::ZERO,
-        startdelay: Duration::ZERO,
-        read_rate_bytes_per_s: None,
-        write_rate_bytes_per_s: None,
-        read_rate_iops: None,
-        write_rate_iops: None,
-        norandommap: false,
-        seed: 1,
-        verify: None,
-        data: Data::Random,
-        fallocate: Fallocate::Native,
-        invalidate: true,
-        hipri: false,
-        fixedbufs: true,
-        registerfiles: true,
-        sqthread_poll: false,
-        sqthread_poll_cpu: None,
-        percentiles: Vec::new(),
-        options: Vec::new(),
+        ..JobSpec::new(name, rw, BS_BYTES)
     }
 }
 

@@ -6,8 +6,8 @@ use hdrhistogram::Histogram;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
+use wrote::Effective;
 use wrote::device::{Backing, BlockDevice, Target};
-use wrote::{Effective, Ioengine};
 use wrote_bench::jobs::{DirectionReport, GroupReport, JobReport};
 use wrote_bench::report::{About, Before};
 use wrote_bench::spec::*;
@@ -83,61 +83,27 @@ pub fn job(name: &str, rw: &str, bs_bytes: u64, bytes: u64) -> JobReport {
 /// What fio would be asked by `rw=.. bs=.. size=.. iodepth=64 ioengine=io_uring direct=1`.
 pub fn spec(name: &str, rw: &str, bs_bytes: u64, size_bytes: u64) -> JobSpec {
     let option = |key: &str, value: String| (key.to_owned(), value);
+    let rw_words = rw;
+    let rw = Rw {
+        read: rw.contains("read") || rw.ends_with("rw"),
+        write: rw.contains("write") || rw.ends_with("rw"),
+        random: rw.starts_with("rand"),
+    };
     JobSpec {
-        name: name.into(),
-        clone: 0,
-        group: 0,
-        group_reporting: false,
-        rw: Rw {
-            read: rw.contains("read") || rw.ends_with("rw"),
-            write: rw.contains("write") || rw.ends_with("rw"),
-            random: rw.starts_with("rand"),
-        },
-        rwmixread_percent: 50,
-        ioengine: Ioengine::IoUring,
         iodepth: 64,
-        iodepth_batch: 0,
         iodepth_batch_complete_min: 1,
-        read_bs: BlockSizes::one(bs_bytes),
-        write_bs: BlockSizes::one(bs_bytes),
         files: vec![PathBuf::from(format!("/mnt/data/{name}.0"))],
-        offset_bytes: 0,
         file_bytes: Some(size_bytes),
-        io_bytes: None,
-        loops: 1,
-        direct: true,
-        sync: SyncEach::No,
-        fsync: None,
-        fdatasync: None,
-        end_fsync: false,
-        runtime: None,
-        time_based: false,
-        ramp_time: Duration::ZERO,
-        startdelay: Duration::ZERO,
-        read_rate_bytes_per_s: None,
-        write_rate_bytes_per_s: None,
-        read_rate_iops: None,
-        write_rate_iops: None,
-        norandommap: false,
-        seed: 1,
-        verify: None,
-        data: Data::Random,
-        fallocate: Fallocate::Native,
-        invalidate: true,
-        hipri: false,
-        fixedbufs: true,
-        registerfiles: true,
-        sqthread_poll: false,
-        sqthread_poll_cpu: None,
         percentiles: PERCENTILES.to_vec(),
         options: vec![
             option("ioengine", "io_uring".into()),
             option("direct", "1".into()),
-            option("rw", rw.into()),
+            option("rw", rw_words.into()),
             option("bs", format!("{}k", bs_bytes / KIB)),
             option("size", format!("{}m", size_bytes / MIB)),
             option("iodepth", "64".into()),
         ],
+        ..JobSpec::new(name, rw, bs_bytes)
     }
 }
 

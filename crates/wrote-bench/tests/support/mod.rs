@@ -3,10 +3,8 @@
 #![allow(dead_code, reason = "each file of tests uses a part of this")]
 
 use std::path::Path;
-use std::time::Duration;
-use wrote::Ioengine;
 use wrote_bench::jobs::{GroupReport, JobReport, Permissions, Watcher, run};
-use wrote_bench::spec::{BlockSizes, Data, Fallocate, JobSpec, Rw, SyncEach, Verify};
+use wrote_bench::spec::{JobSpec, Rw, Verify};
 use wrote_bench::{Error, Stop};
 
 pub const READ: Rw = Rw { read: true, write: false, random: false };
@@ -27,49 +25,10 @@ pub fn folder() -> tempfile::TempDir {
 /// A job of 64 blocks of 4 KiB in one file of its name.
 pub fn job(folder: &Path, name: &str, rw: Rw) -> JobSpec {
     JobSpec {
-        name: name.into(),
-        clone: 0,
-        group: 0,
-        group_reporting: false,
-        rw,
-        rwmixread_percent: 50,
-        ioengine: Ioengine::IoUring,
         iodepth: 8,
-        iodepth_batch: 0,
-        iodepth_batch_complete_min: 0,
-        read_bs: BlockSizes::one(BLOCK),
-        write_bs: BlockSizes::one(BLOCK),
         files: vec![folder.join(name)],
-        offset_bytes: 0,
         file_bytes: Some(FILE),
-        io_bytes: None,
-        loops: 1,
-        direct: true,
-        sync: SyncEach::No,
-        fsync: None,
-        fdatasync: None,
-        end_fsync: false,
-        runtime: None,
-        time_based: false,
-        ramp_time: Duration::ZERO,
-        startdelay: Duration::ZERO,
-        read_rate_bytes_per_s: None,
-        write_rate_bytes_per_s: None,
-        read_rate_iops: None,
-        write_rate_iops: None,
-        norandommap: false,
-        seed: 1,
-        verify: None,
-        data: Data::Random,
-        fallocate: Fallocate::Native,
-        invalidate: true,
-        hipri: false,
-        fixedbufs: true,
-        registerfiles: true,
-        sqthread_poll: false,
-        sqthread_poll_cpu: None,
-        percentiles: Vec::new(),
-        options: Vec::new(),
+        ..JobSpec::new(name, rw, BLOCK)
     }
 }
 
