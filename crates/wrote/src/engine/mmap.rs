@@ -4,7 +4,7 @@ use super::backend::{Done, Opened, Request, Transfer};
 use super::op::Kind;
 use super::perform::perform;
 use super::{Effective, Options, RWF_ATOMIC, RWF_DONTCACHE, RWF_SYNC};
-use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl, fstat, fsync};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl, fstat, fsync, ftruncate};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 use rustix::param::page_size;
@@ -22,8 +22,8 @@ const ALLOCATED_BYTES: u64 = 1 << 20;
 /// Carries each request out when it is pushed.
 ///
 /// A file that is made shorter by someone else while it is mapped ends the process with SIGBUS, as
-/// `mmap(2)` says. A full disk does not where the file system writes in place: what is written is
-/// allocated first. One that copies on write may still find no room for the copy.
+/// `mmap(2)` says. A full disk does not where the file system writes in place and has `fallocate(2)`:
+/// what is written is allocated first. One that copies on write may still find no room for the copy.
 pub(super) struct Mmap {
     mappings: Vec<Option<Mapping>>,
     done: Vec<Done>,
@@ -68,12 +68,24 @@ impl Mapping {
             let known = self.allocated.entry(piece).or_insert(piece_start);
             if *known < end.min(piece_end) {
                 let to = end.max(fstat(file)?.st_size as u64).min(piece_end);
-                fallocate(file, FallocateFlags::empty(), piece_start, to - piece_start)?;
+                match fallocate(file, FallocateFlags::empty(), piece_start, to - piece_start) {
+                    Ok(()) => {}
+                    // A file system without it can only be asked for the length.
+                    Err(Errno::OPNOTSUPP | Errno::NOSYS) => lengthen(file, to)?,
+                    Err(errno) => return Err(errno),
+                }
                 *known = to;
             }
         }
         Ok(())
     }
+}
+
+fn lengthen(file: BorrowedFd, len_bytes: u64) -> Result<(), Errno> {
+    if (fstat(file)?.st_size as u64) < len_bytes {
+        ftruncate(file, len_bytes)?;
+    }
+    Ok(())
 }
 
 impl Drop for Mapping {
