@@ -7,8 +7,9 @@ mod rounds;
 pub(crate) use rounds::measure;
 
 use crate::bench::Request;
+use crate::session::shown_target;
 use crate::spec::{JobSpec, Rw};
-use crate::{Error, space};
+use crate::{Error, space, units};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::device::{Backing, Target};
@@ -85,9 +86,13 @@ pub(crate) fn grids(request: &Request, target: &Target) -> Result<Vec<Grid>, Err
         }
         let mut grid = make(request, target)?;
         grid.cells.retain(|cell| called(grid.name) || called(cell.workload));
-        if !grid.cells.is_empty() {
-            grids.push(grid);
+        if grid.cells.is_empty() {
+            let (size, file) = (units::bytes(grid.file_bytes), "the file that each job uses");
+            return Err(Error::Usage(format!(
+                "--bs: {name}: a block is longer than {file}, {size}"
+            )));
         }
+        grids.push(grid);
     }
     Ok(grids)
 }
@@ -122,12 +127,7 @@ impl Grid {
             file_bytes: file_bytes >> 20 << 20,
             numjobs,
         };
-        let shown = crate::result::Target {
-            path: target.path.display().to_string(),
-            capacity_bytes: target.capacity_bytes,
-            free_bytes: target.free_bytes,
-            ..Default::default()
-        };
+        let shown = shown_target(target, None);
         if grid.file_bytes == 0 {
             return Err(Error::Usage(format!("--size: {name} needs at least 1 MiB of each job")));
         }
@@ -167,27 +167,9 @@ impl Grid {
         self.time + Duration::from_millis(60)
     }
 
-    /// The jobs of a run of a cell, one for each file.
-    pub fn jobs(&self, cell: &Cell, files: &[PathBuf]) -> Vec<JobSpec> {
-        let job = |(clone, file): (usize, &PathBuf)| JobSpec {
-            name: cell.name.clone(),
-            clone: clone as u32,
-            files: vec![file.clone()],
-            seed: cell.spec.seed + clone as u64,
-            ..cell.spec.clone()
-        };
-        files.iter().enumerate().map(job).collect()
-    }
-
-    /// A job that has the files written before anything is measured: it reads one block of each.
+    /// Jobs that have the files written before anything is measured: each reads one block.
     pub fn layout(&self, files: &[PathBuf]) -> Vec<JobSpec> {
-        let cell = Cell {
-            name: String::new(),
-            workload: "",
-            words: String::new(),
-            spec: JobSpec { io_bytes: Some(4096), ..self.spec(READ, 4096, 1) },
-        };
-        self.jobs(&cell, files)
+        one_for_each(files, &JobSpec { io_bytes: Some(4096), ..self.spec(READ, 4096, 1) })
     }
 
     /// A job on blocks that were written before, directly, through io_uring with all registered.
@@ -200,6 +182,23 @@ impl Grid {
             ..JobSpec::new("", rw, bs_bytes)
         }
     }
+}
+
+impl Cell {
+    /// The jobs of a run, one for each file.
+    pub fn jobs(&self, files: &[PathBuf]) -> Vec<JobSpec> {
+        one_for_each(files, &JobSpec { name: self.name.clone(), ..self.spec.clone() })
+    }
+}
+
+fn one_for_each(files: &[PathBuf], spec: &JobSpec) -> Vec<JobSpec> {
+    let job = |(clone, file): (usize, &PathBuf)| JobSpec {
+        clone: clone as u32,
+        files: vec![file.clone()],
+        seed: spec.seed + clone as u64,
+        ..spec.clone()
+    };
+    files.iter().enumerate().map(job).collect()
 }
 
 const READ: Rw = Rw { read: true, write: false, random: false };
@@ -316,7 +315,7 @@ mod tests {
             let told: u64 = grid
                 .cells
                 .iter()
-                .flat_map(|cell| grid.jobs(cell, &files))
+                .flat_map(|cell| cell.jobs(&files))
                 .filter(|job| job.rw.write)
                 .map(|job| job.io_bytes.unwrap_or(0))
                 .sum();
@@ -328,7 +327,7 @@ mod tests {
     #[test]
     fn every_job_of_a_run_has_a_file_and_an_order_of_its_own() {
         let grid = grids(&asked(&["rand"]), &target(false)).unwrap().remove(0);
-        let jobs = grid.jobs(&grid.cells[0], &["a".into(), "b".into()]);
+        let jobs = grid.cells[0].jobs(&["a".into(), "b".into()]);
         assert_eq!(jobs.len(), 2);
         assert_ne!(jobs[0].files, jobs[1].files);
         assert_ne!(jobs[0].seed, jobs[1].seed);
@@ -340,5 +339,8 @@ mod tests {
         assert!(grids(&asked(&["rand"]), &full).is_err());
         let tiny = Request { size_bytes: Some(1000), ..asked(&["rand"]) };
         assert!(matches!(grids(&tiny, &target(false)), Err(Error::Usage(_))));
+        let long = Request { stream_bs_bytes: Some(8 << 20), ..asked(&["peak"]) };
+        let long = Request { size_bytes: Some(4 << 20), ..long };
+        assert!(matches!(grids(&long, &target(false)), Err(Error::Usage(_))));
     }
 }

@@ -16,6 +16,8 @@ mod tests;
 mod unwritten;
 mod verify;
 
+pub use place::file_key;
+
 use crate::spec::JobSpec;
 use crate::{Error, Stop};
 use hdrhistogram::Histogram;

@@ -2,6 +2,7 @@
 
 use crate::bench::Request;
 use crate::ladder::{Sizes, WAYS, Way, Workload};
+use crate::session::shown_target;
 use crate::{Error, grid, host, space, units};
 use std::time::Duration;
 use wrote::device::Target;
@@ -107,12 +108,7 @@ impl Plan {
         // Files of at most this many runs are there at once: the one that is written, and those
         // that are written over.
         let files = self.files_at_once();
-        let shown = crate::result::Target {
-            path: target.path.display().to_string(),
-            capacity_bytes: target.capacity_bytes,
-            free_bytes: target.free_bytes,
-            ..Default::default()
-        };
+        let shown = shown_target(target, None);
         if self.size_bytes.is_none() && target.capacity_bytes > 0 {
             let budget = space::budget(target.capacity_bytes, target.free_bytes);
             let least = self.least_bytes(Workload::Stream).max(1 << 20);
@@ -190,14 +186,9 @@ impl Plan {
         self.time.unwrap_or(RUN_TIME) + Duration::from_millis(50)
     }
 
-    /// The rows' indices in the order of their runs: every second round is backwards, so that no way
-    /// always follows the same one, and what drifts, drifts for all (M8).
+    /// The rows' indices in the order of their runs.
     pub(crate) fn order(&self) -> Vec<usize> {
-        let round = |round| {
-            let rows = 0..self.ways.len();
-            if round % 2 == 0 { rows.collect() } else { rows.rev().collect::<Vec<usize>>() }
-        };
-        (0..self.runs).flat_map(round).collect()
+        in_turn(self.ways.len(), self.runs)
     }
 
     /// How many runs there are.
@@ -254,6 +245,16 @@ pub(crate) fn check_buffers(what: &str, buffers: u64, memory_bytes: u64) -> Resu
         units::bytes(buffers),
         units::bytes(memory_bytes)
     )))
+}
+
+/// The indices of so many rows in the order of their runs: every second round is backwards, so that
+/// none always follows the same one, and what drifts, drifts for all (M8).
+pub(crate) fn in_turn(rows: usize, runs: u32) -> Vec<usize> {
+    let round = |round| {
+        let rows = 0..rows;
+        if round % 2 == 0 { rows.collect() } else { rows.rev().collect::<Vec<usize>>() }
+    };
+    (0..runs).flat_map(round).collect()
 }
 
 fn positive(name: &str, value: u64, most: u64) -> Result<u64, Error> {

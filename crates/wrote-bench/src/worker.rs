@@ -254,8 +254,10 @@ impl<'a> Worker<'a> {
                 return Ok(Pause::Flush);
             }
             let (write, due_ns) = self.due();
-            if due_ns.is_some_and(|due_ns| due_ns > self.now_ns) && self.held.is_none() {
-                return Ok(Pause::Due(due_ns.unwrap_or_default()));
+            if let Some(due_ns) = due_ns.filter(|due_ns| *due_ns > self.now_ns)
+                && self.held.is_none()
+            {
+                return Ok(Pause::Due(due_ns));
             }
             let next = self.held.take().or_else(|| match write {
                 Some(write) => self.sequence.next_of(write),

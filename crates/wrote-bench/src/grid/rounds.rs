@@ -3,6 +3,7 @@
 use super::{Cell, Grid};
 use crate::bench::Ticker;
 use crate::jobs::{self, GroupReport, Permissions};
+use crate::plan::in_turn;
 use crate::report::{self, Before};
 use crate::result::{Direction, Row, Scenario};
 use crate::scratch::Scratch;
@@ -31,13 +32,10 @@ pub(crate) fn measure(
     let run = |jobs: &[_]| jobs::run(jobs, permissions, stop, &mut ());
     run(&grid.layout(&files))?;
     let mut reports: Vec<Vec<GroupReport>> = grid.cells.iter().map(|_| Vec::new()).collect();
-    for round in 0..grid.runs {
-        for step in 0..grid.cells.len() {
-            let index = if round % 2 == 0 { step } else { grid.cells.len() - 1 - step };
-            let cell = &grid.cells[index];
-            ticker.tick(&cell.name);
-            reports[index].extend(run(&grid.jobs(cell, &files))?);
-        }
+    for index in in_turn(grid.cells.len(), grid.runs) {
+        let cell = &grid.cells[index];
+        ticker.tick(&cell.name);
+        reports[index].extend(run(&cell.jobs(&files))?);
     }
     let written_bytes = reports.iter().flatten().flat_map(|group| &group.jobs);
     let written_bytes = written_bytes.map(|job| job.write.bytes).sum::<u64>() + grid.space_bytes();

@@ -2,7 +2,7 @@
 
 use super::Permissions;
 use super::header::HEADER_BYTES;
-use super::place::{Identity, Kind, Place, kind};
+use super::place::{Identity, Kind, file_key, kind};
 use crate::spec::{BlockSizes, JobSpec};
 use crate::{Error, host, plan, run, space, units};
 use std::collections::BTreeMap;
@@ -171,11 +171,11 @@ fn check_files(
     coming: &mut BTreeMap<PathBuf, u64>,
 ) -> Result<(), Error> {
     for path in &spec.files {
-        let place = Place::of(path);
+        let key = file_key(path);
         let shown = path.display();
         let usage = |what: &str| Err(Error::Usage(format!("{shown}: {what}")));
         let grows_to = if spec.file_bytes.is_some() { region(spec).end } else { 0 };
-        if let Some(end) = coming.get_mut(&place.key) {
+        if let Some(end) = coming.get_mut(&key) {
             *end = grows_to.max(*end);
             continue;
         }
@@ -187,7 +187,7 @@ fn check_files(
                 return usage("does not exist, so there is nothing in it to verify");
             }
             Kind::Missing => {
-                coming.insert(place.key, grows_to);
+                coming.insert(key, grows_to);
             }
             Kind::Device { .. } if spec.rw.write => {
                 return usage("is a block device: jobs read from those and never write to them");
@@ -196,7 +196,7 @@ fn check_files(
                 return usage("exists and would be written over; --overwrite allows it");
             }
             Kind::File { .. } if spec.rw.write => {
-                coming.insert(place.key, grows_to);
+                coming.insert(key, grows_to);
             }
             Kind::File { .. } | Kind::Device { .. } => {}
         }

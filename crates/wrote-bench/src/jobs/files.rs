@@ -4,7 +4,7 @@
 use super::Permissions;
 use super::layout::lay_out;
 use super::made::Made;
-use super::place::{Kind, Place, kind};
+use super::place::{Kind, file_key, kind};
 use super::unwritten::{first_unwritten, unwritten_bytes};
 use crate::result::Fallback;
 use crate::run::cannot_allocate;
@@ -191,7 +191,7 @@ impl Use<'_> {
         made.make(self.path)?;
         // The new name is on the disk before the clock starts. A folder that cannot be flushed (some
         // FUSE) has nothing to wait for.
-        if let Some(folder) = Place::of(self.path).key.parent() {
+        if let Some(folder) = file_key(self.path).parent() {
             let _ = File::open(folder).and_then(|folder| folder.sync_all());
         }
         Ok(())

@@ -6,23 +6,16 @@ use std::io::Seek;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// A path, and a name of the file that is the same for all paths that lead to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub path: PathBuf,
-    pub key: PathBuf,
-}
-
-impl Place {
-    pub(crate) fn of(path: &Path) -> Place {
-        let of_folder = || {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            let folder = std::fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
-            Some(folder.join(path.file_name()?))
-        };
-        let key = std::fs::canonicalize(path).ok().or_else(of_folder);
-        Place { path: path.to_owned(), key: key.unwrap_or_else(|| path.to_owned()) }
-    }
+/// A name of the file that is the same for all paths that lead to it, whether it is there or not; its
+/// hard links are other files.
+pub fn file_key(path: &Path) -> PathBuf {
+    let of_folder = || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = std::fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
+        Some(folder.join(path.file_name()?))
+    };
+    let key = std::fs::canonicalize(path).ok().or_else(of_folder);
+    key.unwrap_or_else(|| path.to_owned())
 }
 
 /// What all names of a file have in common, its hard links too; of one that is not there yet, where
@@ -39,7 +32,7 @@ impl Identity {
     pub(crate) fn of(path: &Path) -> Identity {
         match std::fs::metadata(path) {
             Ok(found) => Identity::There(found.dev(), found.ino()),
-            Err(_) => Identity::Coming(Place::of(path).key),
+            Err(_) => Identity::Coming(file_key(path)),
         }
     }
 }
@@ -104,11 +97,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [direct, around] = ["file", "./x/../file"].map(|name| folder.path().join(name));
         std::fs::create_dir(folder.path().join("x")).unwrap();
-        assert_eq!(Place::of(&direct).key, Place::of(&around).key);
+        assert_eq!(file_key(&direct), file_key(&around));
         std::fs::write(&direct, "").unwrap();
-        assert_eq!(Place::of(&direct).key, Place::of(&around).key);
+        assert_eq!(file_key(&direct), file_key(&around));
         std::os::unix::fs::symlink(&direct, folder.path().join("link")).unwrap();
-        assert_eq!(Place::of(&folder.path().join("link")).key, Place::of(&direct).key);
+        assert_eq!(file_key(&folder.path().join("link")), file_key(&direct));
     }
 
     #[test]

@@ -42,13 +42,9 @@ pub(super) fn run(arguments: &RunArgs, stop: &Stop, command: Vec<String>) -> Res
 
 /// The result has a place of its own: a job's file would be there before it, or be replaced by it.
 fn check_output(output: Option<&Path>, specs: &[JobSpec]) -> Result<(), Error> {
-    let place = |path: &Path| {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
-        path.canonicalize().ok().or_else(|| Some(folder.join(path.file_name()?)))
-    };
     let Some(output) = output else { return Ok(()) };
-    let taken = |spec: &&JobSpec| spec.files.iter().any(|file| place(file) == place(output));
+    let key = jobs::file_key(output);
+    let taken = |spec: &&JobSpec| spec.files.iter().any(|file| jobs::file_key(file) == key);
     match specs.iter().find(taken) {
         Some(spec) => {
             let (shown, name) = (output.display(), &spec.name);
