@@ -24,6 +24,7 @@ mod effective;
 mod files;
 mod judge;
 mod mmap;
+mod names;
 mod op;
 mod options;
 mod perform;
@@ -36,6 +37,8 @@ mod threads;
 mod uring;
 
 pub use effective::{Effective, Fallback};
+pub(crate) use names::folder_of;
+pub use names::{Found, Located};
 pub use op::{Completion, FileId, Op};
 pub use options::{FileOptions, Ioengine, Options};
 pub use sim::{Fault, Sim};
@@ -45,9 +48,11 @@ use crate::buffer::{Buffer, Pool};
 use crate::error::errno_of;
 use crate::{Action, Error};
 use backend::{Backend, Done, Kernel, Request};
+use names::NameChange;
 use op::Kind;
 use std::collections::VecDeque;
 use std::fmt;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 /// Carries out operations on files, up to `iodepth` at once.
@@ -93,7 +98,18 @@ pub struct Engine {
     completed: VecDeque<Completion>,
     /// Results of one call to the backend; kept to save allocations.
     done: Vec<Done>,
+    /// Folders whose flush failed, with the error number (W2).
+    poisoned_folders: Vec<(PathBuf, i32)>,
     effective: Effective,
+}
+
+/// Which threads call an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Callers {
+    /// The one that made it: a ring then needs no care for others (`IORING_SETUP_SINGLE_ISSUER`).
+    One,
+    /// Any, one at a time.
+    Any,
 }
 
 /// What the engine knows of a file.
@@ -158,6 +174,11 @@ impl Engine {
     /// When there is no memory for the buffers, or no threads where io_uring is refused. A refused
     /// io_uring alone is a fallback, not an error.
     pub fn open(options: &Options) -> Result<Engine, Error> {
+        Engine::open_for(options, Callers::One)
+    }
+
+    /// As [`Engine::open`], for callers of several threads, one at a time.
+    pub(crate) fn open_for(options: &Options, callers: Callers) -> Result<Engine, Error> {
         let depth = iodepth(options.ioengine, options.iodepth);
         let mut effective = Effective::new(options.ioengine, depth);
         let pool = Pool::new(options.buffers, options.buffer_bytes)?;
@@ -166,7 +187,8 @@ impl Engine {
             Ioengine::Psync => Box::new(Kernel::new(psync::Psync::default())),
             Ioengine::Mmap => Box::new(Kernel::new(mmap::Mmap::default())),
             Ioengine::Threads => threads(effective.iodepth)?,
-            Ioengine::IoUring => match uring::Uring::start(options, &pool, &mut effective) {
+            Ioengine::IoUring => match uring::Uring::start(options, callers, &pool, &mut effective)
+            {
                 Ok(ring) => Box::new(Kernel::new(ring)),
                 Err(ring::Refused(because)) => {
                     effective.fell_back("io_uring", "threads", because);
@@ -202,6 +224,7 @@ impl Engine {
             free_slots: (0..depth).rev().collect(),
             completed: VecDeque::new(),
             done: Vec::with_capacity(depth as usize),
+            poisoned_folders: Vec::new(),
             effective,
         }
     }
@@ -339,16 +362,76 @@ impl Engine {
         if len_bytes > i64::MAX as u64 {
             return Err(Error::File { path, action, offset, errno: libc::EFBIG });
         }
-        let mut tries = 0;
-        loop {
-            let result = self.backend.truncate(file.slot, len_bytes);
-            let Err(error) = result else { return Ok(()) };
-            tries += 1;
-            let errno = errno_of(&error);
-            if !matches!(errno, libc::EINTR | libc::EAGAIN) || tries > judge::FRUITLESS_TRIES_MAX {
-                return Err(Error::File { path, action, offset, errno });
-            }
+        uninterrupted(|| self.backend.truncate(file.slot, len_bytes))
+            .map_err(|error| Error::file(&path, action, offset, &error))
+    }
+
+    /// The open file itself, for what is no transfer: its permissions, its extents. `None` on a
+    /// simulated disk.
+    pub fn descriptor(&self, file: FileId) -> Option<BorrowedFd<'_>> {
+        self.known(file);
+        self.backend.descriptor(file.slot)
+    }
+
+    /// Where a write to the name `path` would end: symbolic links followed, as `open(2)` does, and
+    /// what is there.
+    ///
+    /// # Errors
+    ///
+    /// With the kernel's words; a name that is not there is no error.
+    pub fn locate(&mut self, path: &Path) -> Result<Located, Error> {
+        let located = uninterrupted(|| self.backend.locate(path));
+        located.map_err(|error| Error::file(path, Action::Examine, None, &error))
+    }
+
+    /// Gives the file called `from` the name `to`, in the same file system, in one step: at every
+    /// moment `to` is what it was before or what `from` was (`rename(2)`). What was called `to` is
+    /// gone with `replace`, and an error without (W7). Durable once the folder is synced.
+    ///
+    /// # Errors
+    ///
+    /// With the kernel's words; `EEXIST` where `to` is there and `replace` was not said.
+    pub fn rename(&mut self, from: &Path, to: &Path, replace: bool) -> Result<(), Error> {
+        self.change_name(NameChange::Rename { from, to, replace }, to, Action::Rename)
+    }
+
+    /// Removes the name of a file (`unlink(2)`).
+    ///
+    /// # Errors
+    ///
+    /// With the kernel's words.
+    pub fn remove(&mut self, path: &Path) -> Result<(), Error> {
+        self.change_name(NameChange::Remove(path), path, Action::Remove)
+    }
+
+    /// Brings the names in the folder to stable storage (`fsync(2)`): files that were made or renamed
+    /// there are found after a power loss. A file system that has nothing to sync there is a
+    /// fallback, not an error.
+    ///
+    /// # Errors
+    ///
+    /// With the kernel's words, now and at every later call for this folder (W2).
+    pub fn sync_folder(&mut self, folder: &Path) -> Result<(), Error> {
+        let poisoned = self.poisoned_folders.iter().find(|(path, _)| path == folder);
+        if let Some(&(ref path, errno)) = poisoned {
+            return Err(Error::Poisoned { path: path.clone(), errno });
         }
+        self.change_name(NameChange::SyncFolder(folder), folder, Action::SyncFolder)
+            .inspect_err(|error| self.poisoned_folders.push((folder.to_owned(), error.errno())))
+    }
+
+    fn change_name(
+        &mut self,
+        change: NameChange,
+        path: &Path,
+        action: Action,
+    ) -> Result<(), Error> {
+        let fallback = uninterrupted(|| self.backend.change_name(change))
+            .map_err(|error| Error::file(path, action, None, &error))?;
+        if let Some(Fallback { wanted, got, because }) = fallback {
+            self.effective.fell_back(wanted, got, because);
+        }
+        Ok(())
     }
 
     /// Leases a buffer of the engine's pool; waits for a completion where all are in flight.
@@ -609,6 +692,21 @@ fn iodepth(ioengine: Ioengine, asked: u32) -> u32 {
         Ioengine::IoUring => Options::IODEPTH_MAX,
     };
     asked.clamp(1, most)
+}
+
+/// Tries again what was interrupted (W4), but not for ever.
+fn uninterrupted<T>(mut call: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
+    let mut tries = 0;
+    loop {
+        let result = call();
+        tries += 1;
+        match &result {
+            Err(error)
+                if matches!(errno_of(error), libc::EINTR | libc::EAGAIN)
+                    && tries <= judge::FRUITLESS_TRIES_MAX => {}
+            _ => return result,
+        }
+    }
 }
 
 fn flag(wanted: bool, flag: i32) -> i32 {

@@ -1,5 +1,6 @@
 //! One error type for everything that touches a disk: what was tried, where, and the kernel's words.
 
+use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,12 @@ pub enum Action {
     Truncate,
     /// `unlink(2)`.
     Remove,
+    /// Giving a file another name: `renameat2(2)`.
+    Rename,
+    /// `fsync(2)` of a folder, which is what makes the names in it durable.
+    SyncFolder,
+    /// Giving a file its permissions, owner, times or attributes.
+    SetMetadata,
     /// Looking at the path: `statx(2)`, `statfs(2)`, `/proc`, `/sys`.
     Examine,
 }
@@ -38,6 +45,9 @@ impl Action {
             Action::Fallocate => "fallocate",
             Action::Truncate => "truncate",
             Action::Remove => "remove",
+            Action::Rename => "rename",
+            Action::SyncFolder => "sync the folder",
+            Action::SetMetadata => "set metadata",
             Action::Examine => "examine",
         }
     }
@@ -94,6 +104,25 @@ pub enum Error {
         /// The greatest length there, in bytes; alignment takes its part of the buffers.
         len_max: u64,
     },
+    /// What was asked makes no sense for this path, and nothing was changed.
+    #[error("{}: {because}", path.display())]
+    Refused {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with it, and what would be right.
+        because: String,
+    },
+    /// A copy is not what it was copied from.
+    #[error("{}: {because}", path.display())]
+    Differs {
+        /// The file that is not as it should be.
+        path: PathBuf,
+        /// What differs.
+        because: String,
+    },
+    /// The caller asked to stop; what was under way is undone.
+    #[error("interrupted")]
+    Interrupted,
     /// The engine itself could not be made or run.
     #[error("{what}: {}", words(*errno))]
     Engine {
@@ -110,15 +139,32 @@ impl Error {
         Error::File { path: path.to_owned(), action, offset, errno: errno_of(error) }
     }
 
-    /// The kernel's error number; `EINVAL` for [`Error::Alignment`], `ENOBUFS` for
-    /// [`Error::TooLong`].
+    /// The same error, told of the file that the user named instead of one that stands for it.
+    pub(crate) fn about(mut self, named: &Path) -> Error {
+        match &mut self {
+            Error::File { path, .. }
+            | Error::Poisoned { path, .. }
+            | Error::Alignment { path, .. }
+            | Error::TooLong { path, .. }
+            | Error::Refused { path, .. }
+            | Error::Differs { path, .. } => *path = named.to_owned(),
+            Error::Engine { .. } | Error::Interrupted => {}
+        }
+        self
+    }
+
+    /// The kernel's error number; `EINVAL` for [`Error::Alignment`] and [`Error::Refused`],
+    /// `ENOBUFS` for [`Error::TooLong`], `EIO` for [`Error::Differs`], `EINTR` for
+    /// [`Error::Interrupted`].
     pub fn errno(&self) -> i32 {
         match self {
             Error::File { errno, .. }
             | Error::Poisoned { errno, .. }
             | Error::Engine { errno, .. } => *errno,
-            Error::Alignment { .. } => rustix::io::Errno::INVAL.raw_os_error(),
-            Error::TooLong { .. } => rustix::io::Errno::NOBUFS.raw_os_error(),
+            Error::Alignment { .. } | Error::Refused { .. } => Errno::INVAL.raw_os_error(),
+            Error::Differs { .. } => Errno::IO.raw_os_error(),
+            Error::Interrupted => Errno::INTR.raw_os_error(),
+            Error::TooLong { .. } => Errno::NOBUFS.raw_os_error(),
         }
     }
 }
@@ -131,7 +177,7 @@ impl From<Error> for io::Error {
 
 /// The kernel's error number inside an I/O error; `EIO` where it has none.
 pub(crate) fn errno_of(error: &io::Error) -> i32 {
-    error.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error())
+    error.raw_os_error().unwrap_or(Errno::IO.raw_os_error())
 }
 
 fn words(errno: i32) -> io::Error {

@@ -22,16 +22,24 @@
 //! - a write that [`Engine::flush`] covered, or that was queued as durable, survives a power loss.
 
 pub mod buffer;
+pub mod copy;
 pub mod device;
 pub mod engine;
 pub mod error;
 pub mod file;
+mod metadata;
+pub mod save;
+mod staged;
 pub mod sync;
+pub mod writer;
 
+pub use copy::{Copied, CopyOptions, CopyProgress, Method, Reflink, copy};
 pub use engine::{
-    Completion, Effective, Engine, Fallback, Fault, FileId, FileOptions, Ioengine, Op, Options,
-    Sim, Sqpoll,
+    Completion, Effective, Engine, Fallback, Fault, FileId, FileOptions, Found, Ioengine, Located,
+    Op, Options, Sim, Sqpoll,
 };
 pub use error::{Action, Error};
 pub use file::{Calibration, DirectFile, Disk, Durable, Operation, ReadBytes};
-pub use sync::{Acknowledged, Survives};
+pub use save::{read, write, write_with};
+pub use sync::{Acknowledged, Survives, Sync};
+pub use writer::{Writer, WriterOptions, Written};

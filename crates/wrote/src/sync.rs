@@ -1,6 +1,7 @@
-//! What an acknowledged write survives, and the ways by which it is acknowledged.
+//! What an acknowledged write survives, the ways by which it is acknowledged, and when it is synced.
 
 use std::fmt;
+use std::time::Duration;
 
 /// The worst event after which the bytes of an acknowledged write are still there.
 ///
@@ -36,6 +37,21 @@ impl fmt::Display for Survives {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
+}
+
+/// When what was written is made durable without being asked for each time, in Redis's words
+/// (`appendfsync`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Sync {
+    /// With every write: it survives a power loss once its call returned.
+    Always,
+    /// About once a second.
+    EverySec,
+    /// About as often as this.
+    Interval(Duration),
+    /// Never by itself: only a call that says so makes anything durable.
+    #[default]
+    No,
 }
 
 /// How a write was acknowledged: the facts from which [`Acknowledged::survives`] follows.

@@ -34,6 +34,9 @@ const RUNGS: [Rung; 8] = [
 const BUFFER_BYTES: usize = 16 * 1024;
 const NEW: FileOptions = FileOptions {
     create_new: true,
+    create: false,
+    truncate: false,
+    mode: None,
     write: true,
     direct: false,
     sync_metadata: false,

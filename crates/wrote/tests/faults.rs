@@ -21,9 +21,12 @@ fn engine(sim: &Sim) -> Engine {
     Engine::simulated(sim, &Options::new(Ioengine::IoUring, DEPTH, BLOCK_BYTES)).unwrap()
 }
 
-fn open(engine: &mut Engine, direct: bool) -> FileId {
+/// Makes the file; its name is stable.
+fn open(sim: &Sim, engine: &mut Engine, direct: bool) -> FileId {
     let options = FileOptions { create_new: true, write: true, direct, ..FileOptions::default() };
-    engine.open_file(path(), &options).unwrap()
+    let file = engine.open_file(path(), &options).unwrap();
+    sim.sync();
+    file
 }
 
 fn block(number: u64) -> Vec<u8> {
@@ -58,7 +61,7 @@ fn write_and_flush(engine: &mut Engine, file: FileId, durable: bool) -> Vec<Comp
 fn operations(direct: bool, durable: bool) -> u64 {
     let sim = Sim::new(1);
     let mut engine = engine(&sim);
-    let file = open(&mut engine, direct);
+    let file = open(&sim, &mut engine, direct);
     write_and_flush(&mut engine, file, durable);
     sim.operations()
 }
@@ -71,7 +74,7 @@ fn at_every_operation(fault: Fault, check: impl Fn(&Sim, Vec<Completion>)) {
                 let sim = Sim::new(operation);
                 sim.fault(operation, fault);
                 let mut engine = engine(&sim);
-                let file = open(&mut engine, direct);
+                let file = open(&sim, &mut engine, direct);
                 check(&sim, write_and_flush(&mut engine, file, durable));
                 assert_eq!(engine.pool().free(), DEPTH as usize, "W5: every buffer came back");
             }
@@ -150,7 +153,7 @@ fn a_failed_flush_poisons_the_file_for_good() {
     // W2
     let sim = Sim::new(3);
     let mut engine = engine(&sim);
-    let file = open(&mut engine, true);
+    let file = open(&sim, &mut engine, true);
     queue_block(&mut engine, file, 0, false);
     engine.drain().unwrap();
     sim.fault(sim.operations(), Fault::Once(EIO));
@@ -175,7 +178,7 @@ fn a_flush_beside_one_that_failed_promises_nothing() {
     for seed in 0..50 {
         let sim = Sim::new(seed);
         let mut engine = engine(&sim);
-        let file = open(&mut engine, false);
+        let file = open(&sim, &mut engine, false);
         queue_block(&mut engine, file, 0, false);
         engine.drain().unwrap();
         sim.fault(sim.operations(), Fault::Once(EIO));
@@ -197,7 +200,7 @@ fn what_a_flush_promised_is_there_after_a_power_loss_at_any_operation() {
                     let sim = Sim::new(seed * 1000 + operation);
                     sim.fault(operation, Fault::PowerLoss);
                     let mut engine = engine(&sim);
-                    let file = open(&mut engine, direct);
+                    let file = open(&sim, &mut engine, direct);
                     let completions = write_and_flush(&mut engine, file, durable);
                     let found = sim.after_power_loss(path()).unwrap_or_default();
                     let flushed =
@@ -223,7 +226,7 @@ fn what_was_not_flushed_may_be_lost_in_part() {
     let lost = (0..50).filter(|&seed| {
         let sim = Sim::new(seed);
         let mut engine = engine(&sim);
-        let file = open(&mut engine, true);
+        let file = open(&sim, &mut engine, true);
         for number in 0..BLOCKS {
             queue_block(&mut engine, file, number, false);
         }
@@ -241,7 +244,7 @@ fn a_full_disk_fails_the_writes_that_do_not_fit_and_no_other() {
             // Half a block more: the write that does not fit is short first, then refused.
             sim.set_capacity(capacity_blocks * BLOCK_BYTES as u64 + BLOCK_BYTES as u64 / 2);
             let mut engine = engine(&sim);
-            let file = open(&mut engine, direct);
+            let file = open(&sim, &mut engine, direct);
             for number in 0..BLOCKS {
                 queue_block(&mut engine, file, number, false);
                 let mut completions = Vec::new();
@@ -267,7 +270,7 @@ fn direct_io_refused_at_open_or_at_the_first_transfer_falls_back_and_says_so() {
                 true => sim.refuse_direct_at_transfer(),
             }
             let mut engine = engine(&sim);
-            let file = open(&mut engine, true);
+            let file = open(&sim, &mut engine, true);
             let completions = write_and_flush(&mut engine, file, durable);
             assert!(failures(&completions).is_empty());
             assert_eq!(sim.contents(path()).unwrap(), whole_file());
@@ -283,7 +286,7 @@ fn direct_io_refused_at_open_or_at_the_first_transfer_falls_back_and_says_so() {
 fn an_invalid_argument_after_direct_io_worked_is_an_error_and_no_fallback() {
     let sim = Sim::new(5);
     let mut engine = engine(&sim);
-    let file = open(&mut engine, true);
+    let file = open(&sim, &mut engine, true);
     queue_block(&mut engine, file, 0, false);
     engine.drain().unwrap();
     sim.fault(sim.operations(), Fault::Once(EINVAL));
@@ -300,7 +303,7 @@ fn a_read_is_whole_up_to_the_end_of_the_file_whatever_is_short() {
             for operation in 0..4 {
                 let sim = Sim::new(operation);
                 let mut engine = engine(&sim);
-                let file = open(&mut engine, direct);
+                let file = open(&sim, &mut engine, direct);
                 for number in 0..2 {
                     queue_block(&mut engine, file, number, false);
                 }
@@ -333,7 +336,7 @@ fn two_writes_in_flight_on_one_block_are_a_mistake() {
     // W3
     let sim = Sim::new(0);
     let mut engine = engine(&sim);
-    let file = open(&mut engine, false);
+    let file = open(&sim, &mut engine, false);
     queue_block(&mut engine, file, 0, false);
     queue_block(&mut engine, file, 0, false);
 }
@@ -344,7 +347,7 @@ fn a_truncation_waits_for_what_is_in_flight_and_stands_interruptions() {
     for fault in [None, Some(Fault::Once(EINTR)), Some(Fault::Once(EAGAIN))] {
         let sim = Sim::new(7);
         let mut engine = engine(&sim);
-        let file = open(&mut engine, true);
+        let file = open(&sim, &mut engine, true);
         for number in 0..DEPTH.into() {
             queue_block(&mut engine, file, number, false);
         }
@@ -364,7 +367,7 @@ fn a_truncation_that_fails_names_the_length_and_one_of_a_poisoned_file_is_refuse
     // W2
     let sim = Sim::new(7);
     let mut engine = engine(&sim);
-    let file = open(&mut engine, false);
+    let file = open(&sim, &mut engine, false);
     sim.fault(0, Fault::Once(EIO));
     let error = engine.truncate(file, 512).unwrap_err();
     assert!(error.to_string().starts_with("/sim/file: truncate at byte 512: "), "{error}");
@@ -378,7 +381,7 @@ fn the_disk_works_while_nobody_waits_for_it() {
     for seed in 0..20 {
         let sim = Sim::new(seed);
         let mut engine = engine(&sim);
-        let file = open(&mut engine, true);
+        let file = open(&sim, &mut engine, true);
         queue_block(&mut engine, file, 0, false);
         let mut completions = Vec::new();
         // Chance is fair: it is never away for a thousand looks.

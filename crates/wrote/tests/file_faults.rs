@@ -153,6 +153,7 @@ impl Run {
             ..Default::default()
         };
         let file = disk.open_file(path(), &options).unwrap();
+        sim.sync();
         file.set_durable(mode.durable);
         let (known, stable, failures) = Default::default();
         Run { sim, file, disk, known, stable, failures }

@@ -17,6 +17,9 @@ const BLOCK_BYTES: usize = 4096;
 const ENOBUFS: i32 = 105;
 const NEW: FileOptions = FileOptions {
     create_new: true,
+    create: false,
+    truncate: false,
+    mode: None,
     write: true,
     direct: true,
     sync_metadata: false,

@@ -15,6 +15,9 @@ const BLOCKS: u64 = 256;
 const IODEPTH: u32 = 16;
 const NEW: FileOptions = FileOptions {
     create_new: true,
+    create: false,
+    truncate: false,
+    mode: None,
     write: true,
     direct: true,
     sync_metadata: false,

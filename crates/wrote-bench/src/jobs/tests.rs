@@ -57,6 +57,7 @@ fn run(sim: &Sim, spec: &JobSpec, stop: &Stop) -> Result<Done, Error> {
         ..FileOptions::default()
     };
     let file = engine.open_file(path(), &options)?;
+    sim.sync();
     let mut ready = Ready::default();
     ready.regions.push(spec.offset_bytes..spec.offset_bytes + spec.file_bytes.unwrap());
     let task = task(spec, sequence(spec, &ready)?);

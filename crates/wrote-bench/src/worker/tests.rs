@@ -41,6 +41,7 @@ fn write(sim: &Sim, job: &Job, stop: &Stop) -> Result<Done, Error> {
     let options =
         FileOptions { create_new: true, write: true, direct: job.direct, ..FileOptions::default() };
     let file = engine.open_file(path(), &options)?;
+    sim.sync();
     let task = job.task(Duration::from_secs(3600), 1)?;
     let (failed, progress) = (AtomicBool::new(false), Progress::default());
     let shared = Shared { stop, failed: &failed, progress: &progress };

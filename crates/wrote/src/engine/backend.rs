@@ -1,10 +1,11 @@
 //! What the engine needs of whatever carries its operations out: the kernel, or a simulated disk.
 
+use super::names::{Located, NameChange};
 use super::op::Kind;
-use super::{Effective, FileOptions};
+use super::{Effective, Fallback, FileOptions};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::Path;
 
 /// One try of an operation. Its result may be short; trying again is the engine's part.
@@ -64,6 +65,13 @@ pub(super) trait Backend {
     fn len(&self, slot: u32) -> io::Result<u64>;
     /// Makes the file so long, once: an interruption comes back as it is.
     fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()>;
+    /// The open file itself, where there is one.
+    fn descriptor(&self, slot: u32) -> Option<BorrowedFd<'_>>;
+    /// Where a write to the name `path` ends, and what is there.
+    fn locate(&mut self, path: &Path) -> io::Result<Located>;
+    /// Changes names, once: an interruption comes back as it is. Gives what had to be done another
+    /// way, and why.
+    fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>>;
     /// Queues a request. At most `iodepth` are queued or in flight at once.
     fn push(&mut self, request: Request);
     /// Hands what is queued on, without waiting.
@@ -153,6 +161,18 @@ impl<T: Transfer> Backend for Kernel<T> {
         rustix::fs::ftruncate(self.file(slot), len_bytes)?;
         self.transfer.truncated(slot);
         Ok(())
+    }
+
+    fn descriptor(&self, slot: u32) -> Option<BorrowedFd<'_>> {
+        Some(self.file(slot).as_fd())
+    }
+
+    fn locate(&mut self, path: &Path) -> io::Result<Located> {
+        super::names::locate(path)
+    }
+
+    fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>> {
+        super::names::change(change)
     }
 
     fn push(&mut self, request: Request) {

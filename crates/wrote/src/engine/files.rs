@@ -18,7 +18,12 @@ use std::path::Path;
 pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, Opened)> {
     refuse_block_device(path, options)?;
     let cached = |flags: &mut OpenOptions| flags.read(true).write(options.write).clone();
-    let file = cached(&mut OpenOptions::new()).create_new(options.create_new).open(path)?;
+    let file = cached(&mut OpenOptions::new())
+        .create_new(options.create_new)
+        .create(options.create)
+        .truncate(options.truncate)
+        .mode(options.mode.unwrap_or(0o666))
+        .open(path)?;
     if !options.direct {
         return Ok((file, Opened { direct: false, refused: None, align_bytes: 1 }));
     }

@@ -33,6 +33,9 @@ impl Engine {
             let errno = i32::try_from(-done.result).unwrap_or(libc::EIO);
             return match errno {
                 libc::EINTR | libc::EAGAIN => again(op, errno),
+                // A thread that ends takes its operations back from the kernel's workers, and the
+                // engine may have moved on to another thread.
+                libc::ECANCELED if op.kind.transfers() => again(op, errno),
                 // O_DIRECT taken at open but not at a transfer: this one, or others beside it.
                 // An atomic write may be refused for its size or place, which says nothing of O_DIRECT.
                 libc::EINVAL

@@ -83,6 +83,12 @@ impl Options {
 pub struct FileOptions {
     /// Make the file; it is an error if the name is there already (W7).
     pub create_new: bool,
+    /// Make the file where there is none of the name.
+    pub create: bool,
+    /// Cut the file to nothing when it is opened: whoever says so wants it overwritten (W7).
+    pub truncate: bool,
+    /// The permissions of a file that is made (`open(2)`), less the umask; 0o666 where not said.
+    pub mode: Option<u32>,
     /// Allow writes. Reads are always allowed.
     pub write: bool,
     /// Bypass the page cache (`O_DIRECT`, `open(2)`), where the file system can.

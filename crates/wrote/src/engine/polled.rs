@@ -8,7 +8,7 @@ use super::backend::{Done, Opened, Request};
 use super::op::Kind;
 use super::ring::{Refused, Ring, Service};
 use super::sqpoll::Sqpoll;
-use super::{Effective, Options};
+use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
 use crate::device::{self, BlockDevice};
 use std::os::fd::RawFd;
@@ -30,7 +30,8 @@ impl Polled {
         pool: &Pool,
         effective: &mut Effective,
     ) -> Result<Polled, Refused> {
-        let (mut ring, flags) = Ring::start(iodepth, Service { sqpoll, iopoll: true })?;
+        let (mut ring, flags) =
+            Ring::start(iodepth, Service { sqpoll, iopoll: true, callers: Callers::One })?;
         ring.register(options, pool, effective);
         effective.ring_flags = flags;
         Ok(Polled { ring, bytes_max: vec![0; Options::FILES_MAX as usize] })

@@ -6,7 +6,7 @@
 use super::backend::{Done, Request};
 use super::op::Kind;
 use super::sqpoll::{Member, Sqpoll};
-use super::{Effective, Options};
+use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
 use crate::error::errno_of;
 use io_uring::types::{Fd, FsyncFlags};
@@ -42,6 +42,10 @@ const FLAGS: &[&[Flag]] = &[
 /// The same for a ring whose operations a kernel thread takes: it has no task work to defer.
 const SQPOLL_FLAGS: &[&[Flag]] = &[&[SINGLE, ALL, NO_SQARRAY], &[SINGLE, ALL], &[ALL], &[]];
 
+/// For a ring that several threads call: its completions must not wait for the thread that asked for
+/// them to enter the kernel again, since it may never do so.
+const ANY_CALLER_FLAGS: &[&[Flag]] = &[&[ALL, NO_SQARRAY], &[ALL], &[]];
+
 /// How a ring is served.
 #[derive(Clone, Copy)]
 pub(super) struct Service<'a> {
@@ -49,6 +53,8 @@ pub(super) struct Service<'a> {
     pub sqpoll: Option<&'a Sqpoll>,
     /// By polling the device for completions.
     pub iopoll: bool,
+    /// For which threads.
+    pub callers: Callers,
 }
 
 /// A ring.
@@ -254,7 +260,11 @@ type SetUp = (IoUring, Vec<&'static str>, Option<Member>);
 fn set_up(iodepth: u32, service: Service) -> io::Result<SetUp> {
     match service.sqpoll {
         None => {
-            let (ring, flags) = first_taken(iodepth, FLAGS, service.iopoll, &|_| {})?;
+            let sets = match service.callers {
+                Callers::One => FLAGS,
+                Callers::Any => ANY_CALLER_FLAGS,
+            };
+            let (ring, flags) = first_taken(iodepth, sets, service.iopoll, &|_| {})?;
             Ok((ring, flags, None))
         }
         Some(sqpoll) => {

@@ -2,17 +2,24 @@
 //!
 //! Files live in memory in two layers: what is stable, and what was written since the last flush.
 //! When the power goes, each unflushed 512-byte sector is kept or lost by itself, as a drive's
-//! volatile cache does: that reorders writes, and tears those that are longer than a sector. All
-//! chance comes from the seed, so a run that failed can be made again.
+//! volatile cache does: that reorders writes, and tears those that are longer than a sector. Names
+//! are apart from files, as in a real file system: a flush of a file says nothing of its name, which
+//! is stable once its folder was synced. Of the changes of names since then the power leaves the
+//! first few, as a journal does. All chance comes from the seed, so a run that failed can be made
+//! again.
+
+mod names;
 
 use super::backend::{Backend, Done, Opened, Request};
+use super::names::{Found, Located, NameChange};
 use super::op::Kind;
-use super::{Effective, FileOptions};
-use std::cell::{RefCell, RefMut};
-use std::collections::{BTreeMap, HashMap};
+use super::{Effective, Fallback, FileOptions};
+use names::Names;
+use std::collections::HashMap;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a drive writes as a whole, or not at all.
 const SECTOR_BYTES: usize = 512;
@@ -33,14 +40,15 @@ pub enum Fault {
 
 /// A handle to a simulated disk; clones share the disk, and it outlives every engine on it.
 #[derive(Clone)]
-pub struct Sim(Rc<RefCell<Disk>>);
+pub struct Sim(Arc<Mutex<Disk>>);
 
 impl Sim {
     /// An empty disk. The same seed, faults and operations give the same results.
     pub fn new(seed: u64) -> Sim {
-        Sim(Rc::new(RefCell::new(Disk {
+        Sim(Arc::new(Mutex::new(Disk {
             chance: Chance(seed),
-            files: BTreeMap::new(),
+            files: Vec::new(),
+            names: Names::default(),
             faults: HashMap::new(),
             forever: None,
             operations: 0,
@@ -77,25 +85,40 @@ impl Sim {
         self.disk().operations
     }
 
+    /// Makes everything that is there stable, names and all, as `sync(2)` does. No operation of
+    /// those that are counted: for making ready what a test begins with.
+    pub fn sync(&self) {
+        let mut disk = self.disk();
+        disk.files.iter_mut().for_each(|file| file.stable.clone_from(&file.cached));
+        disk.names.sync();
+    }
+
     /// What a reader of the running system sees in a file.
     pub fn contents(&self, path: &Path) -> Option<Vec<u8>> {
-        self.disk().files.get(path).map(|file| file.cached.clone())
+        let disk = self.disk();
+        disk.names.file(path).map(|file| disk.files[file].cached.clone())
+    }
+
+    /// The names that the running system sees, in order.
+    pub fn names(&self) -> Vec<PathBuf> {
+        self.disk().names.all()
     }
 
     /// Cuts the power, if it is still on, and tells what is found in the file afterwards. `None`
-    /// where the file is not there: nothing of it was ever flushed, and its name was lost.
+    /// where the file is not there: its name was never synced, and was lost.
     pub fn after_power_loss(&self, path: &Path) -> Option<Vec<u8>> {
         let mut disk = self.disk();
         disk.lose_power();
-        disk.files.get(path).and_then(|file| file.stable.clone())
+        disk.names.stable_file(path).map(|file| disk.files[file].stable.clone())
     }
 
     pub(super) fn backend(&self) -> Box<dyn Backend> {
         Box::new(SimBackend { sim: self.clone(), slots: HashMap::new(), pending: Vec::new() })
     }
 
-    fn disk(&self) -> RefMut<'_, Disk> {
-        self.0.borrow_mut()
+    fn disk(&self) -> MutexGuard<'_, Disk> {
+        // A test that failed while it held the disk has said so already.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -119,15 +142,17 @@ impl Chance {
 
 #[derive(Default)]
 struct SimFile {
-    /// What is on stable storage; `None` while not even the name is.
-    stable: Option<Vec<u8>>,
+    /// What is on stable storage.
+    stable: Vec<u8>,
     /// What the running system sees.
     cached: Vec<u8>,
 }
 
 struct Disk {
     chance: Chance,
-    files: BTreeMap<PathBuf, SimFile>,
+    /// By number; a file without a name stays, for who has it open.
+    files: Vec<SimFile>,
+    names: Names,
     faults: HashMap<u64, Fault>,
     forever: Option<i32>,
     operations: u64,
@@ -142,14 +167,10 @@ impl Disk {
         if std::mem::replace(&mut self.off, true) {
             return;
         }
-        let Disk { files, chance, .. } = self;
-        for file in files.values_mut() {
-            let Some(stable) = &mut file.stable else {
-                // Not flushed at all: found with some of its bytes, or not found.
-                file.stable = (chance.below(2) == 0).then(Vec::new);
-                continue;
-            };
-            for (start, sector) in file.cached.chunks(SECTOR_BYTES).enumerate() {
+        let Disk { files, names, chance, .. } = self;
+        names.lose_power(chance);
+        for SimFile { stable, cached } in files {
+            for (start, sector) in cached.chunks(SECTOR_BYTES).enumerate() {
                 let start = start * SECTOR_BYTES;
                 let known = stable.get(start..start + sector.len());
                 if known != Some(sector) && chance.below(2) == 0 {
@@ -158,7 +179,19 @@ impl Disk {
                     stable[start..end].copy_from_slice(sector);
                 }
             }
+            // That the file became shorter is kept or lost too.
+            if stable.len() > cached.len() && chance.below(2) == 0 {
+                stable.truncate(cached.len());
+            }
         }
+    }
+
+    /// Makes an empty file of that name.
+    fn make(&mut self, path: &Path) -> usize {
+        self.files.push(SimFile::default());
+        let file = self.files.len() - 1;
+        self.names.add(path, file);
+        file
     }
 
     /// Counts the operation and tells whether it may go on, and how many bytes it may move.
@@ -188,7 +221,8 @@ impl Disk {
 
     /// Bytes by which files may still grow.
     fn room(&self) -> u64 {
-        let used: u64 = self.files.values().map(|file| file.cached.len() as u64).sum();
+        let named = self.names.files();
+        let used: u64 = named.map(|file| self.files[file].cached.len() as u64).sum();
         self.capacity_bytes.saturating_sub(used)
     }
 
@@ -198,7 +232,7 @@ impl Disk {
             return Err(libc::EINVAL);
         }
         let room = self.room();
-        let file = self.files.get_mut(&slot.path).ok_or(libc::ENOENT)?;
+        let file = &mut self.files[slot.file];
         let growth = |end: u64| end.saturating_sub(file.cached.len() as u64);
         match request.kind {
             Kind::Read => Ok(read(file, request, bytes_max)),
@@ -210,12 +244,12 @@ impl Disk {
                 }
                 write(file, request, len);
                 if request.kind == Kind::DurableWrite {
-                    file.stable = Some(file.cached.clone());
+                    file.stable.clone_from(&file.cached);
                 }
                 Ok(len)
             }
             Kind::Fdatasync | Kind::Fsync => {
-                file.stable = Some(file.cached.clone());
+                file.stable.clone_from(&file.cached);
                 Ok(0)
             }
             Kind::Fallocate if growth(request.offset + request.len) > room => Err(libc::ENOSPC),
@@ -248,7 +282,8 @@ fn read(file: &SimFile, request: &Request, bytes_max: u64) -> u64 {
 }
 
 struct Slot {
-    path: PathBuf,
+    /// The number of the file.
+    file: usize,
     direct: bool,
 }
 
@@ -282,15 +317,19 @@ impl Backend for SimBackend {
         _effective: &mut Effective,
     ) -> io::Result<Opened> {
         let mut disk = self.sim.disk();
-        let refused = |errno| Err(io::Error::from_raw_os_error(errno));
-        match (disk.files.contains_key(path), options.create_new) {
-            (true, true) => return refused(libc::EEXIST),
-            (false, false) => return refused(libc::ENOENT),
-            (false, true) => drop(disk.files.insert(path.to_owned(), SimFile::default())),
-            (true, false) => {}
+        let file = match disk.names.file(path) {
+            Some(_) if options.create_new => {
+                return Err(io::Error::from_raw_os_error(libc::EEXIST));
+            }
+            Some(file) => file,
+            None if options.create || options.create_new => disk.make(path),
+            None => return Err(io::Error::from_raw_os_error(libc::ENOENT)),
+        };
+        if options.truncate {
+            disk.files[file].cached.clear();
         }
         let direct = options.direct && !disk.refuse_direct_at_open;
-        self.slots.insert(slot, Slot { path: path.to_owned(), direct });
+        self.slots.insert(slot, Slot { file, direct });
         let refused = (options.direct && !direct).then_some(libc::EINVAL);
         let align_bytes = if direct { SECTOR_BYTES as u32 } else { 1 };
         Ok(Opened { direct, refused, align_bytes })
@@ -306,20 +345,37 @@ impl Backend for SimBackend {
     }
 
     fn len(&self, slot: u32) -> io::Result<u64> {
-        Ok(self.sim.disk().files[&self.slots[&slot].path].cached.len() as u64)
+        Ok(self.sim.disk().files[self.slots[&slot].file].cached.len() as u64)
     }
 
     fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()> {
         let mut disk = self.sim.disk();
         disk.admit().map_err(io::Error::from_raw_os_error)?;
         let room = disk.room();
-        let path = &self.slots[&slot].path;
-        let file = disk.files.get_mut(path).expect("open");
+        let file = &mut disk.files[self.slots[&slot].file];
         if len_bytes.saturating_sub(file.cached.len() as u64) > room {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
         file.cached.resize(len_bytes as usize, 0);
         Ok(())
+    }
+
+    fn descriptor(&self, _slot: u32) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn locate(&mut self, path: &Path) -> io::Result<Located> {
+        let found = match self.sim.disk().names.file(path) {
+            Some(_) => Found::File,
+            None => Found::Nothing,
+        };
+        Ok(Located { path: path.to_owned(), found })
+    }
+
+    fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>> {
+        let mut disk = self.sim.disk();
+        let changed = disk.admit().and_then(|_| disk.names.change(change));
+        changed.map(|()| None).map_err(io::Error::from_raw_os_error)
     }
 
     fn push(&mut self, request: Request) {

@@ -5,7 +5,7 @@ use super::backend::{Done, Opened, Request, Transfer};
 use super::polled::{self, Polled};
 use super::ring::{Refused, Ring, Service};
 use super::sqpoll::Sqpoll;
-use super::{Effective, Options};
+use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
 use std::io;
 use std::os::fd::RawFd;
@@ -24,11 +24,12 @@ impl Uring {
     /// Sets the plain ring up, or says why not.
     pub(super) fn start(
         options: &Options,
+        callers: Callers,
         pool: &Pool,
         effective: &mut Effective,
     ) -> Result<Uring, Refused> {
         let mut options = options.clone();
-        let (mut plain, flags) = start_plain(&mut options, effective)?;
+        let (mut plain, flags) = start_plain(&mut options, callers, effective)?;
         effective.ring_flags = flags;
         effective.sqpoll = options.sqpoll.is_some();
         plain.register(&options, pool, effective);
@@ -93,9 +94,10 @@ impl Uring {
 /// The plain ring; without the kernel's thread where that is refused.
 fn start_plain(
     options: &mut Options,
+    callers: Callers,
     effective: &mut Effective,
 ) -> Result<(Ring, Vec<&'static str>), Refused> {
-    let without = Service { sqpoll: None, iopoll: false };
+    let without = Service { sqpoll: None, iopoll: false, callers };
     let Some(sqpoll) = &options.sqpoll else { return Ring::start(effective.iodepth, without) };
     match Ring::start(effective.iodepth, Service { sqpoll: Some(sqpoll), ..without }) {
         Ok(started) => Ok(started),

@@ -1,0 +1,155 @@
+//! The names of real files: where a name leads, and how it is changed so that nothing is lost.
+
+use super::Fallback;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Symbolic links that may lead to each other (`path_resolution(7)`).
+const LINKS_MAX: u32 = 40;
+
+/// Where a write to a name ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// The name, with symbolic links of its last part followed: the file there need not exist.
+    pub path: PathBuf,
+    /// What has that name.
+    pub found: Found,
+}
+
+/// What has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// An ordinary file.
+    File,
+    /// A folder.
+    Folder,
+    /// A device, a pipe, a socket.
+    Other,
+}
+
+/// A change of names.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum NameChange<'a> {
+    /// `from` is called `to` from now on; what was called so is gone with `replace`, else an error.
+    Rename { from: &'a Path, to: &'a Path, replace: bool },
+    /// The name is gone, and the file with it unless it is open or has another.
+    Remove(&'a Path),
+    /// The names in the folder are on stable storage.
+    SyncFolder(&'a Path),
+}
+
+/// Follows the symbolic links that the last part of the name is, as `open(2)` does.
+pub(super) fn locate(path: &Path) -> io::Result<Located> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let metadata = match fs::symlink_metadata(&path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Located { path, found: Found::Nothing });
+            }
+            Err(error) => return Err(error),
+        };
+        let kind = metadata.file_type();
+        if !kind.is_symlink() {
+            let found = match kind {
+                kind if kind.is_file() => Found::File,
+                kind if kind.is_dir() => Found::Folder,
+                _ => Found::Other,
+            };
+            return Ok(Located { path, found });
+        }
+        // Relative to the folder of the link; an absolute one replaces all.
+        path = folder_of(&path).join(fs::read_link(&path)?);
+    }
+    Err(Errno::LOOP.into())
+}
+
+/// The folder that holds the name.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+pub(super) fn change(change: NameChange) -> io::Result<Option<Fallback>> {
+    match change {
+        NameChange::Rename { from, to, replace: true } => fs::rename(from, to).map(|()| None),
+        NameChange::Rename { from, to, replace: false } => rename_to_new(from, to),
+        NameChange::Remove(path) => fs::remove_file(path).map(|()| None),
+        NameChange::SyncFolder(path) => sync_folder(path),
+    }
+}
+
+/// Not every file system has RENAME_NOREPLACE (`renameat2(2)`: EINVAL); a second name, which is
+/// refused where there is one, and the removal of the first come to the same.
+fn rename_to_new(from: &Path, to: &Path) -> io::Result<Option<Fallback>> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(None),
+        Err(errno @ (Errno::INVAL | Errno::NOSYS)) => {
+            fs::hard_link(from, to)?;
+            fs::remove_file(from)?;
+            let because = format!("renameat2: {}", io::Error::from(errno));
+            Ok(Some(Fallback { wanted: "RENAME_NOREPLACE", got: "link and unlink", because }))
+        }
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Some file systems have nothing to sync of a folder and say so by EINVAL (`fsync(2)`).
+fn sync_folder(path: &Path) -> io::Result<Option<Fallback>> {
+    let error = match File::open(path)?.sync_all() {
+        Ok(()) => return Ok(None),
+        Err(error) => error,
+    };
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::INVAL | Errno::OPNOTSUPP) => {
+            let because = format!("fsync of a folder: {error}");
+            Ok(Some(Fallback { wanted: "durable names", got: "names as they are", because }))
+        }
+        _ => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_are_followed_to_the_name_that_a_write_would_reach() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        fs::write(place("file"), b"x").unwrap();
+        symlink("file", place("link")).unwrap();
+        symlink(place("link"), place("link-to-link")).unwrap();
+        symlink("nothing", place("dangling")).unwrap();
+        symlink("loop", place("loop")).unwrap();
+        let located = |name: &str| locate(&place(name)).unwrap();
+        assert_eq!(located("link-to-link"), Located { path: place("file"), found: Found::File });
+        assert_eq!(located("dangling"), Located { path: place("nothing"), found: Found::Nothing });
+        assert_eq!(locate(folder.path()).unwrap().found, Found::Folder);
+        assert_eq!(locate(Path::new("/dev/null")).unwrap().found, Found::Other);
+        assert_eq!(locate(&place("loop")).unwrap_err().raw_os_error(), Some(libc::ELOOP));
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_replaced_only_when_that_was_said() {
+        // W7
+        let folder = tempfile::tempdir().unwrap();
+        let (new, taken) = (folder.path().join("new"), folder.path().join("taken"));
+        fs::write(&new, b"new").unwrap();
+        fs::write(&taken, b"precious").unwrap();
+        let rename = |replace| change(NameChange::Rename { from: &new, to: &taken, replace });
+        assert_eq!(rename(false).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&taken).unwrap(), b"precious");
+        rename(true).unwrap();
+        assert_eq!(fs::read(&taken).unwrap(), b"new");
+        assert!(!new.exists());
+    }
+}

@@ -1,0 +1,117 @@
+//! The names on a simulated disk: those that are seen, those that are stable, and what lies between.
+
+use super::super::names::{NameChange, folder_of};
+use super::Chance;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Which file has a name.
+type Table = BTreeMap<PathBuf, usize>;
+
+#[derive(Default)]
+pub(super) struct Names {
+    /// What the running system sees.
+    seen: Table,
+    /// What is found after a power loss.
+    stable: Table,
+    /// What made `seen` of `stable`, in order.
+    since: Vec<Change>,
+}
+
+/// A change of one name or two, done as a whole or not at all.
+#[derive(Clone)]
+enum Change {
+    Add(PathBuf, usize),
+    Rename(PathBuf, PathBuf),
+    Remove(PathBuf),
+}
+
+impl Change {
+    fn apply(&self, table: &mut Table) {
+        match self {
+            Change::Add(path, file) => drop(table.insert(path.clone(), *file)),
+            Change::Remove(path) => drop(table.remove(path)),
+            Change::Rename(from, to) => {
+                if let Some(file) = table.remove(from) {
+                    table.insert(to.clone(), file);
+                }
+            }
+        }
+    }
+
+    fn touches(&self, folder: &Path) -> bool {
+        let is_in = |path: &PathBuf| folder_of(path) == folder;
+        match self {
+            Change::Add(path, _) | Change::Remove(path) => is_in(path),
+            Change::Rename(from, to) => is_in(from) || is_in(to),
+        }
+    }
+}
+
+impl Names {
+    pub(super) fn file(&self, path: &Path) -> Option<usize> {
+        self.seen.get(path).copied()
+    }
+
+    pub(super) fn stable_file(&self, path: &Path) -> Option<usize> {
+        self.stable.get(path).copied()
+    }
+
+    pub(super) fn files(&self) -> impl Iterator<Item = usize> {
+        self.seen.values().copied()
+    }
+
+    pub(super) fn all(&self) -> Vec<PathBuf> {
+        self.seen.keys().cloned().collect()
+    }
+
+    pub(super) fn add(&mut self, path: &Path, file: usize) {
+        self.note(Change::Add(path.to_owned(), file));
+    }
+
+    /// Does what is asked, or gives the error number.
+    pub(super) fn change(&mut self, change: NameChange) -> Result<(), i32> {
+        let is_there = |path: &Path| self.seen.contains_key(path);
+        match change {
+            NameChange::Rename { from, .. } if !is_there(from) => Err(libc::ENOENT),
+            NameChange::Rename { to, replace: false, .. } if is_there(to) => Err(libc::EEXIST),
+            NameChange::Rename { from, to, .. } => {
+                self.note(Change::Rename(from.to_owned(), to.to_owned()));
+                Ok(())
+            }
+            NameChange::Remove(path) if !is_there(path) => Err(libc::ENOENT),
+            NameChange::Remove(path) => {
+                self.note(Change::Remove(path.to_owned()));
+                Ok(())
+            }
+            NameChange::SyncFolder(folder) => {
+                let stable = &mut self.stable;
+                self.since.retain(|change| {
+                    let touches = change.touches(folder);
+                    if touches {
+                        change.apply(stable);
+                    }
+                    !touches
+                });
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn sync(&mut self) {
+        self.stable.clone_from(&self.seen);
+        self.since.clear();
+    }
+
+    pub(super) fn lose_power(&mut self, chance: &mut Chance) {
+        let kept = chance.below(self.since.len() + 1);
+        for change in self.since.drain(..).take(kept) {
+            change.apply(&mut self.stable);
+        }
+    }
+
+    fn note(&mut self, change: Change) {
+        change.apply(&mut self.seen);
+        self.since.push(change);
+    }
+}
