@@ -180,8 +180,16 @@ impl Writer {
     /// The slow path of a write: the buffer is full, or someone must look.
     #[cold]
     #[inline(never)]
-    fn write_slowly(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.on_stream(|stream| stream.write(bytes))
+    fn write_slowly(&mut self, bytes: &[u8]) -> io::Result<()> {
+        Ok(self.on_stream(|stream| stream.write(bytes))?)
+    }
+
+    /// The same for one byte, by value: a caller's loop that writes single bytes then need not keep
+    /// each of them in memory just for this.
+    #[cold]
+    #[inline(never)]
+    fn write_byte_slowly(&mut self, byte: u8) -> io::Result<()> {
+        self.write_slowly(&[byte])
     }
 
     /// Does something with the stream, which meanwhile knows how full its buffer is.
@@ -220,7 +228,10 @@ impl Write for Writer {
             }
             return Ok(());
         }
-        Ok(self.write_slowly(bytes)?)
+        match bytes {
+            &[byte] => self.write_byte_slowly(byte),
+            bytes => self.write_slowly(bytes),
+        }
     }
 
     /// Hands over what is whole: every byte through the page cache, whole blocks where the file is

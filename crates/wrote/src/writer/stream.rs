@@ -3,7 +3,7 @@
 use super::Written;
 use crate::buffer::Buffer;
 use crate::engine::folder_of;
-use crate::{Completion, Effective, Engine, Error, FileId, FileOptions, Op, Sync};
+use crate::{Completion, Effective, Engine, Error, FileId, FileOptions, Found, Located, Op, Sync};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -67,7 +67,13 @@ impl Stream {
         sync: Sync,
     ) -> Result<Stream, Error> {
         let opened_at = Instant::now();
-        let file = engine.open_file(path, options)?;
+        // The folder that must be synced is that of the file, not of a link to it.
+        let Located { path, found } = engine.locate(path)?;
+        if found == Found::Other {
+            let because = "is not an ordinary file, and a Writer writes no other".into();
+            return Err(Error::Refused { path, because });
+        }
+        let file = engine.open_file(&path, options)?;
         let len = engine.file_len(file)?;
         let align_bytes = u64::from(engine.align_bytes(file));
         let mut stream = Stream {
@@ -90,7 +96,7 @@ impl Stream {
             is_open: true,
             opened_at,
             completions: Vec::new(),
-            path: path.to_owned(),
+            path,
             engine,
             file,
         };
