@@ -9,9 +9,13 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 use wrote::{Action, Error};
 
 const LENGTHS: RangeInclusive<usize> = 1..=200_000;
+/// After a save that waits for no disk: else the disk would be there for these alone.
+const PAUSE: Duration = Duration::from_millis(4);
 
 /// How the file is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +88,9 @@ impl Subject for Saves {
             number += 1;
             self.save(&content(number, LENGTHS))?;
             say(&Line::Saved(number)).map_err(|trouble| unsaid(&trouble))?;
+            if self.way == Way::Unsynced {
+                thread::sleep(PAUSE);
+            }
         }
     }
 
