@@ -37,6 +37,7 @@ impl Default for Arguments {
     }
 }
 
+/// Those that must come back whole. ext4 with `fast_commit` is not among them: `docs/durability.md`.
 const FILE_SYSTEMS: [FileSystem; 2] = [
     FileSystem { name: "ext4", kind: "ext4", options: &["-F"], examine: &["e2fsck", "-f", "-n"] },
     FileSystem { name: "XFS", kind: "xfs", options: &["-f"], examine: &["xfs_repair", "-f", "-n"] },
@@ -59,6 +60,9 @@ const SUBJECTS: [(&str, Role); 6] = [
     ("unsynced-folder", Role::Breaks),
     ("unsynced", Role::Breaks),
 ];
+
+/// What a file system without power answers: EIO, and ext4 in places EROFS.
+const REFUSALS: [i32; 2] = [5, 30];
 
 /// Cuts the power of each file system.
 pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
@@ -186,9 +190,6 @@ fn judge(role: Role, seen: &Seen) -> Result<(), String> {
     }
 }
 
-/// What a file system without power answers: EIO, and ext4 in places EROFS.
-const REFUSALS: [i32; 2] = [5, 30];
-
 /// Fails where no promise of those that can't hold was found broken.
 fn sees_something(tallies: &[Tally]) -> Result<(), Failure> {
     let blind = SUBJECTS
@@ -198,4 +199,49 @@ fn sees_something(tallies: &[Tally]) -> Result<(), Failure> {
     blind.map_or(Ok(()), |((name, _), _)| {
         Err(Failure::Failed(format!("the lab sees nothing: every promise of {name} held")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(errno: i32, faults: &[&str]) -> Seen {
+        let faults = faults.iter().map(|&fault| fault.into()).collect();
+        Seen { refused: ("write".into(), errno), faults, ..Seen::default() }
+    }
+
+    #[test]
+    fn a_seed_draws_the_same_moments_again_and_each_another() {
+        let moments = |seed| (0..20).map(|number| draw(seed, number)).collect::<Vec<_>>();
+        assert_eq!(moments(7), moments(7));
+        assert_ne!(moments(7), moments(8));
+        assert_ne!(draw(7, 0), draw(7, 1));
+        let (least, most) = (Duration::from_millis(1), Duration::from_millis(200));
+        assert!(moments(7).iter().all(|moment| (least..=most).contains(&moment.delay)));
+    }
+
+    #[test]
+    fn a_broken_promise_is_a_failure_only_of_those_whose_promises_can_hold() {
+        assert!(judge(Role::Keeps, &seen(5, &[])).is_ok());
+        assert_eq!(judge(Role::Keeps, &seen(5, &["lost", "mixed"])), Err("lost; mixed".into()));
+        assert!(judge(Role::Breaks, &seen(5, &["lost"])).is_ok());
+    }
+
+    #[test]
+    fn an_error_that_is_not_the_cuts_is_a_failure() {
+        assert!(judge(Role::Keeps, &seen(28, &[])).is_err());
+        assert!(judge(Role::Breaks, &seen(28, &[])).is_err());
+    }
+
+    #[test]
+    fn a_lab_in_which_every_promise_holds_fails() {
+        let mut tallies = SUBJECTS.map(|_| Tally::default());
+        assert!(sees_something(&tallies).is_err());
+        for ((_, role), tally) in SUBJECTS.iter().zip(&mut tallies) {
+            if *role == Role::Breaks {
+                tally.add(&seen(5, &["lost"]));
+            }
+        }
+        assert!(sees_something(&tallies).is_ok());
+    }
 }

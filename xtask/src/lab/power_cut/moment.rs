@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(1);
 
 /// When the power is cut, and what the subjects draw their numbers from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// After the last of the subjects has begun to write.
     pub delay: Duration,
