@@ -4,6 +4,7 @@ mod bench;
 mod confine;
 mod mount;
 mod nvme;
+mod power_cut;
 mod strange_fs;
 mod sysctl;
 
@@ -14,12 +15,11 @@ use crate::report::{Outcome, Report};
 /// See wrote cope on machines that refuse or fail things.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Which machines.
-    #[arg(value_enum)]
+    #[command(subcommand)]
     which: Which,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
+#[derive(Clone, Copy, clap::Subcommand)]
 enum Which {
     /// A container that forbids io_uring, an old kernel, little memory that may be locked.
     Confine,
@@ -27,6 +27,8 @@ enum Which {
     StrangeFs,
     /// A guest whose disks can be polled.
     Nvme,
+    /// File systems that lose their power while they are written to (as root).
+    PowerCut(power_cut::Arguments),
     /// All of them.
     All,
 }
@@ -40,6 +42,7 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Which::Confine => confine::lab(&mut report)?,
         Which::StrangeFs => strange_fs::lab(&mut report)?,
         Which::Nvme => nvme::lab(&mut report, true)?,
+        Which::PowerCut(arguments) => power_cut::lab(&mut report, arguments)?,
         Which::All => all(&mut report, true)?,
     }
     report.finish()
@@ -50,5 +53,6 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
 pub fn all(report: &mut Report, install: bool) -> Result<(), Failure> {
     confine::lab(report)?;
     strange_fs::lab(report)?;
+    power_cut::lab(report, power_cut::Arguments::default())?;
     nvme::lab(report, install)
 }

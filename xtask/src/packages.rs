@@ -24,9 +24,14 @@ const fn package(program: &'static str, name: &'static str) -> Package {
 pub const PEERS: &[Package] =
     &[package("fio", "fio"), package("valgrind", "valgrind"), package("taskset", "util-linux")];
 
-/// What the labs call: an ordinary user mounts a FUSE file system by it. The guest's are in
-/// [`GUEST`].
-pub const LABS: &[Package] = &[package("fusermount3", "fuse3")];
+/// What the labs call: an ordinary user mounts a FUSE file system by the first, the others make
+/// disks that lose their power. The guest's are in [`GUEST`].
+pub const LABS: &[Package] = &[
+    package("fusermount3", "fuse3"),
+    package("losetup", "mount"),
+    package("mkfs.ext4", "e2fsprogs"),
+    package("mkfs.xfs", "xfsprogs"),
+];
 
 /// What makes and runs the guest of `cargo xtask lab nvme`.
 pub const GUEST: &[Package] = &[

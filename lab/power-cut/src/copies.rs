@@ -1,0 +1,198 @@
+//! Copies of a few files, one new name after the other.
+
+use crate::content::content;
+use crate::found::{Found, describe, names, read};
+use crate::said::{Line, Said};
+use crate::subject::{Say, Subject, make_folder, remove, sync_folder, unsaid};
+use std::convert::Infallible;
+use std::fs::File;
+use std::io;
+use std::ops::{ControlFlow, Range};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use wrote::{CopyOptions, Error, Reflink};
+
+/// The sources' lengths; the last has a hole in it.
+const SOURCES: [usize; 4] = [100, 65_536, 300_001, 1_200_007];
+const HOLE: Range<usize> = 262_144..786_432;
+/// So many copies are kept; the oldest is removed before the next is made.
+const KEPT: u64 = 24;
+
+/// Copies 0, 1, 2, ..
+#[derive(Debug)]
+pub struct Copies {
+    folder: PathBuf,
+}
+
+impl Copies {
+    /// In a folder of its own.
+    pub fn new(folder: &Path) -> Copies {
+        Copies { folder: folder.to_owned() }
+    }
+
+    fn source(&self, number: usize) -> PathBuf {
+        self.folder.join(format!("source-{number}"))
+    }
+
+    fn copy(&self, number: u64) -> PathBuf {
+        self.folder.join(format!("copy-{number}"))
+    }
+
+    /// Compares copy `number` with its source; `None` where there is no copy.
+    fn compare(&self, number: u64, faults: &mut Vec<String>) -> Option<()> {
+        let bytes = read(&self.copy(number), faults)?;
+        let expected = bytes_of(source_of(number));
+        if bytes != expected {
+            faults.push(format!("copy-{number}: {}", describe(&bytes, &expected)));
+        }
+        Some(())
+    }
+}
+
+/// The number of the source of a copy.
+fn source_of(copy: u64) -> usize {
+    usize::try_from(copy % SOURCES.len() as u64).unwrap_or(0)
+}
+
+fn bytes_of(source: usize) -> Vec<u8> {
+    let length = SOURCES[source];
+    let mut bytes = content(source as u64, length..=length);
+    bytes[hole(length)].fill(0);
+    bytes
+}
+
+/// The hole of a source of this length; empty where it is too short to have one.
+fn hole(length: usize) -> Range<usize> {
+    if length < HOLE.end { 0..0 } else { HOLE }
+}
+
+/// How copy `number` is made: each source in each way in turn.
+fn options(number: u64) -> CopyOptions {
+    let sources = SOURCES.len() as u64;
+    let reflink = if (number / sources).is_multiple_of(2) { Reflink::Never } else { Reflink::Auto };
+    let verify = number % (sources + 1) == sources;
+    CopyOptions { reflink, verify, bs_bytes: 64 << 10, iodepth: 4, ..CopyOptions::default() }
+}
+
+impl Subject for Copies {
+    fn prepare(&self) -> io::Result<()> {
+        make_folder(&self.folder)?;
+        for (number, length) in SOURCES.into_iter().enumerate() {
+            let bytes = bytes_of(number);
+            let file = File::create_new(self.source(number))?;
+            let hole = hole(length);
+            file.write_all_at(&bytes[..hole.start], 0)?;
+            file.write_all_at(&bytes[hole.end..], hole.end as u64)?;
+            file.sync_all()?;
+        }
+        sync_folder(&self.folder)
+    }
+
+    fn write(&mut self, _seed: u64, say: Say) -> Result<Infallible, Error> {
+        let mut number = 0_u64;
+        loop {
+            if let Some(old) = number.checked_sub(KEPT) {
+                remove(&self.copy(old))?;
+            }
+            let (source, copy) = (self.source(source_of(number)), self.copy(number));
+            let watch = &mut |_| ControlFlow::Continue(());
+            wrote::copy(&source, &copy, &options(number), watch)?;
+            say(&Line::Copied(number)).map_err(|trouble| unsaid(&trouble))?;
+            number += 1;
+        }
+    }
+
+    fn check(&self, said: &Said) -> io::Result<Found> {
+        let (names, temporary_files) = names(&self.folder)?;
+        let mut found = Found { temporary_files, ..Found::default() };
+        let (promised, current) = (made(said.sure()), made(said.all()));
+        // Those before it may have been removed.
+        for number in (current + 1).saturating_sub(KEPT)..promised {
+            if self.compare(number, &mut found.faults).is_none() {
+                found.faults.push(format!("copy-{number} was promised and is missing"));
+            }
+        }
+        let mut whole = false;
+        for number in promised..=current {
+            whole |= self.compare(number, &mut found.faults).is_some();
+        }
+        found.in_flight = if whole { "whole" } else { "absent" };
+        let known = |name: &str| {
+            name.strip_prefix("copy-").is_some_and(|n| n.parse().is_ok_and(|n: u64| n <= current))
+                || name.starts_with("source-")
+        };
+        found.faults.extend(
+            names.iter().filter(|name| !known(name)).map(|name| format!("{name}: nobody's name")),
+        );
+        Ok(found)
+    }
+}
+
+/// How many copies were made.
+fn made(said: &[Line]) -> u64 {
+    let last = said.iter().rev().find_map(|line| match line {
+        Line::Copied(number) => Some(number + 1),
+        _ => None,
+    });
+    last.unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::said::parse;
+    use std::fs;
+
+    fn prepared() -> (tempfile::TempDir, Copies) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let copies = Copies::new(&folder.path().join("copy"));
+        copies.prepare().expect("prepared");
+        (folder, copies)
+    }
+
+    #[test]
+    fn sources_hold_what_copies_are_compared_with() {
+        let (_folder, copies) = prepared();
+        for number in 0..SOURCES.len() {
+            let bytes = fs::read(copies.source(number)).expect("there");
+            assert!(bytes == bytes_of(number), "{}", describe(&bytes, &bytes_of(number)));
+        }
+    }
+
+    #[test]
+    fn the_copy_that_was_being_made_may_be_absent_or_whole_but_not_in_part() {
+        let (_folder, copies) = prepared();
+        let check = || copies.check(&Said::default()).expect("checked");
+        assert_eq!((check().in_flight, check().faults), ("absent", vec![]));
+        fs::write(copies.copy(0), bytes_of(0)).expect("written");
+        assert_eq!((check().in_flight, check().faults), ("whole", vec![]));
+        fs::write(copies.copy(0), &bytes_of(0)[..50]).expect("written");
+        assert_eq!(check().faults, ["copy-0: 50 bytes, where 100 belong"]);
+    }
+
+    #[test]
+    fn a_promised_copy_must_be_there() {
+        let (_folder, copies) = prepared();
+        let found = copies.check(&parse("copied 0").expect("a line")).expect("checked");
+        assert_eq!(found.faults, ["copy-0 was promised and is missing"]);
+    }
+
+    #[test]
+    fn a_name_that_nobody_gave_is_a_fault_and_a_temporary_one_is_not() {
+        let (_folder, copies) = prepared();
+        fs::write(copies.folder.join(".copy-0.wrote-1-0"), "").expect("written");
+        fs::write(copies.folder.join("copy-0~"), "").expect("written");
+        let found = copies.check(&Said::default()).expect("checked");
+        assert_eq!(found.temporary_files, 1);
+        assert_eq!(found.faults, ["copy-0~: nobody's name"]);
+    }
+
+    #[test]
+    fn every_source_is_copied_in_every_way() {
+        let ways: Vec<_> = (0..8).map(|n| (source_of(n), options(n).reflink)).collect();
+        for source in 0..SOURCES.len() {
+            assert!(ways.contains(&(source, Reflink::Never)));
+            assert!(ways.contains(&(source, Reflink::Auto)));
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The lines by which a subject says what it was promised.
+
+use crate::subject::Trouble;
+use std::fmt;
+use wrote::Error;
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// What has to be there before is there and synced.
+    Ready,
+    /// The file holds the content of this number.
+    Saved(u64),
+    /// Of the file of this number so many bytes are safe.
+    Synced {
+        /// The file's number.
+        file: u64,
+        /// So many bytes from its beginning.
+        bytes: u64,
+    },
+    /// The file of this number is whole.
+    Finished(u64),
+    /// The copy of this number is whole.
+    Copied(u64),
+    /// A flush after the first error succeeded, against W2.
+    Unpoisoned,
+    /// The first error: what was tried, and the kernel's error number.
+    Refused {
+        /// What was tried: `write`, `sync-folder`.
+        action: String,
+        /// The error number.
+        errno: i32,
+    },
+}
+
+impl Line {
+    /// The line that says an error.
+    pub fn refused(error: &Error) -> Line {
+        let action = match error {
+            Error::File { action, .. } => hyphenated(&format!("{action:?}")),
+            Error::Poisoned { .. } => "poisoned".to_owned(),
+            Error::Engine { .. } => "engine".to_owned(),
+            _ => "other".to_owned(),
+        };
+        Line::Refused { action, errno: error.errno() }
+    }
+}
+
+/// `SyncFolder` as `sync-folder`.
+fn hyphenated(name: &str) -> String {
+    let mut words = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !words.is_empty() {
+            words.push('-');
+        }
+        words.extend(letter.to_lowercase());
+    }
+    words
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Line::Ready => write!(f, "ready"),
+            Line::Saved(number) => write!(f, "saved {number}"),
+            Line::Synced { file, bytes } => write!(f, "synced {file} {bytes}"),
+            Line::Finished(file) => write!(f, "finished {file}"),
+            Line::Copied(number) => write!(f, "copied {number}"),
+            Line::Unpoisoned => write!(f, "unpoisoned"),
+            Line::Refused { action, errno } => write!(f, "refused {action} {errno}"),
+        }
+    }
+}
+
+/// All that a subject said, and where in it the power went.
+///
+/// A promise made before the cut was begun must hold. One made meanwhile may be older than the cut or
+/// not. One made when the cut was complete need not hold either: a flush that was under way may report
+/// success, since what a shut down XFS has given up is no longer waiting to be flushed (`xfs_dir_fsync`
+/// and `xfs_file_fsync` in `fs/xfs/xfs_file.c`), and with a real cut nobody would hear of it. Whoever
+/// promises twice after the cut, though, does not look at errors.
+#[derive(Debug, Default)]
+pub struct Said {
+    lines: Vec<Line>,
+    /// How many lines came before the cut was begun.
+    sure: usize,
+    /// How many lines came before it was complete.
+    before_gone: usize,
+}
+
+impl Said {
+    /// What was said before the power went.
+    pub fn sure(&self) -> &[Line] {
+        &self.lines[..self.sure]
+    }
+
+    /// All that was said.
+    pub fn all(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// How many promises were made when the power was gone.
+    pub fn late(&self) -> usize {
+        let is_promise = |line: &&Line| !matches!(line, Line::Refused { .. } | Line::Unpoisoned);
+        self.lines[self.before_gone..].iter().filter(is_promise).count()
+    }
+}
+
+/// Reads what a subject said. The lines `power-going` and `power-gone` were put in by whoever cut it.
+pub fn parse(text: &str) -> Result<Said, Trouble> {
+    let mut said = Said { sure: usize::MAX, before_gone: usize::MAX, ..Said::default() };
+    for text in text.lines() {
+        match text {
+            "power-going" => said.sure = said.lines.len(),
+            "power-gone" => said.before_gone = said.lines.len(),
+            _ => said.lines.push(line(text)?),
+        }
+    }
+    said.sure = said.sure.min(said.lines.len());
+    said.before_gone = said.before_gone.min(said.lines.len());
+    Ok(said)
+}
+
+fn line(text: &str) -> Result<Line, Trouble> {
+    let words: Vec<&str> = text.split(' ').collect();
+    Ok(match words[..] {
+        ["ready"] => Line::Ready,
+        ["saved", number] => Line::Saved(number.parse()?),
+        ["synced", file, bytes] => Line::Synced { file: file.parse()?, bytes: bytes.parse()? },
+        ["finished", file] => Line::Finished(file.parse()?),
+        ["copied", number] => Line::Copied(number.parse()?),
+        ["unpoisoned"] => Line::Unpoisoned,
+        ["refused", action, errno] => {
+            Line::Refused { action: action.to_owned(), errno: errno.parse()? }
+        }
+        _ => return Err(format!("nobody says {text:?}").into()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+    use std::path::Path;
+    use wrote::Action;
+
+    #[test]
+    fn what_was_said_is_read_again() {
+        let refused = Line::Refused { action: "sync-folder".into(), errno: 5 };
+        let lines = [
+            Line::Ready,
+            Line::Saved(1),
+            Line::Synced { file: 2, bytes: 4097 },
+            Line::Finished(3),
+            Line::Copied(4),
+            Line::Unpoisoned,
+            refused,
+        ];
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let said = parse(&text).expect("lines");
+        assert_eq!(said.sure(), lines);
+        assert_eq!(said.all(), lines);
+    }
+
+    #[test]
+    fn what_is_sure_ends_when_the_power_goes() {
+        let said =
+            parse("ready\nsaved 1\npower-going\nsaved 2\npower-gone\nsaved 3\nrefused open 5");
+        let said = said.expect("lines");
+        assert_eq!(said.sure(), [Line::Ready, Line::Saved(1)]);
+        assert_eq!(said.all().len(), 5);
+        assert_eq!(said.late(), 1);
+    }
+
+    #[test]
+    fn what_nobody_says_is_an_error() {
+        assert!(parse("saved\n").is_err());
+        assert!(parse("saved many\n").is_err());
+    }
+
+    #[test]
+    fn an_error_is_said_by_what_was_tried() {
+        let error = io::Error::from_raw_os_error(5);
+        let error = Error::file(Path::new("f"), Action::SyncFolder, None, &error);
+        assert_eq!(Line::refused(&error).to_string(), "refused sync-folder 5");
+    }
+}

@@ -1,0 +1,92 @@
+//! What writes while the power is cut: what all of them have in common, and their names.
+
+use crate::copies::Copies;
+use crate::found::Found;
+use crate::said::{Line, Said};
+use crate::saves::{Saves, Way};
+use crate::streams::Streams;
+use clap::ValueEnum;
+use std::convert::Infallible;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use wrote::{Action, Error};
+
+/// Why a program of the lab failed; what it says is for a person.
+pub type Trouble = Box<dyn std::error::Error>;
+/// Takes a promise, at once and for good.
+pub type Say<'a> = &'a mut dyn FnMut(&Line) -> Result<(), Trouble>;
+
+/// Something that writes until the power is cut, and knows what must be left.
+pub trait Subject {
+    /// Makes and syncs what has to be there before.
+    fn prepare(&self) -> io::Result<()>;
+    /// Writes on and on, and says each promise as soon as it was made. Ends with the first error.
+    fn write(&mut self, seed: u64, say: Say) -> Result<Infallible, Error>;
+    /// What is there, against what was said. An error where nobody can tell.
+    fn check(&self, said: &Said) -> io::Result<Found>;
+}
+
+/// The subjects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Name {
+    /// `wrote::write` over one file, again and again.
+    Save,
+    /// A `wrote::Writer`, synced now and then, file after file.
+    Writer,
+    /// `wrote::copy` to one new name after the other.
+    Copy,
+    /// As `save`, by the standard library: write, fsync, rename, fsync of the folder.
+    ByHand,
+    /// The same without the last step. What it takes for a promise is none.
+    UnsyncedFolder,
+    /// `std::fs::write` over one file. What it takes for a promise is none.
+    Unsynced,
+}
+
+impl Name {
+    /// As it is called in arguments, file names and lines.
+    pub fn word(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// The subject, in a folder of its own below `folder`.
+    pub fn in_folder(self, folder: &Path) -> Box<dyn Subject> {
+        let folder = folder.join(self.word());
+        match self {
+            Name::Save => Box::new(Saves::new(&folder, Way::Wrote)),
+            Name::ByHand => Box::new(Saves::new(&folder, Way::ByHand)),
+            Name::UnsyncedFolder => Box::new(Saves::new(&folder, Way::UnsyncedFolder)),
+            Name::Unsynced => Box::new(Saves::new(&folder, Way::Unsynced)),
+            Name::Writer => Box::new(Streams::new(&folder)),
+            Name::Copy => Box::new(Copies::new(&folder)),
+        }
+    }
+}
+
+/// Makes a folder that is there after a power cut.
+pub fn make_folder(folder: &Path) -> io::Result<()> {
+    std::fs::create_dir(folder)?;
+    folder.parent().map_or(Ok(()), sync_folder)
+}
+
+/// Makes the names in a folder survive a power cut.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Removes a file that is there or was never made.
+pub fn remove(path: &Path) -> Result<(), Error> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::file(path, Action::Remove, None, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The error that a promise could not be told to anyone.
+pub fn unsaid(trouble: &Trouble) -> Error {
+    let error = io::Error::other(trouble.to_string());
+    Error::file(Path::new("standard output"), Action::Write, None, &error)
+}

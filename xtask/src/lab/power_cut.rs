@@ -1,0 +1,247 @@
+//! File systems that lose their power while wrote writes to them, at random moments; and whether all
+//! that was promised is there.
+
+mod disk;
+mod moment;
+mod tally;
+
+use crate::failure::Failure;
+use crate::report::{Outcome, Report};
+use crate::repository::{CARGO_LIMIT, cargo, target};
+use crate::run::{Show, check_interrupted, run};
+use disk::{Disk, FileSystem};
+use moment::{Moment, Seen};
+use rand::rngs::SysRng;
+use rand::{RngExt, SeedableRng, TryRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tally::Tally;
+
+/// What is asked of the lab.
+#[derive(Clone, Copy, clap::Args)]
+pub struct Arguments {
+    /// What the moments are drawn from; a new one each time where none is given, and shown.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// How many moments on each file system.
+    #[arg(long, value_name = "N", default_value_t = MOMENTS)]
+    moments: u32,
+}
+
+const MOMENTS: u32 = 200;
+
+impl Default for Arguments {
+    fn default() -> Arguments {
+        Arguments { seed: None, moments: MOMENTS }
+    }
+}
+
+/// Those that must come back whole. ext4 with `fast_commit` is not among them: `docs/durability.md`.
+const FILE_SYSTEMS: [FileSystem; 2] = [
+    FileSystem { name: "ext4", kind: "ext4", options: &["-F"], examine: &["e2fsck", "-f", "-n"] },
+    FileSystem { name: "XFS", kind: "xfs", options: &["-f"], examine: &["xfs_repair", "-f", "-n"] },
+];
+
+/// What a subject of `lab/power-cut` is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// Each of its promises must hold.
+    Keeps,
+    /// Some of its promises must be found broken, or the lab sees nothing.
+    Breaks,
+}
+
+const SUBJECTS: [(&str, Role); 6] = [
+    ("save", Role::Keeps),
+    ("writer", Role::Keeps),
+    ("copy", Role::Keeps),
+    ("by-hand", Role::Keeps),
+    ("unsynced-folder", Role::Breaks),
+    ("unsynced", Role::Breaks),
+];
+
+/// What a file system without power answers: EIO, and ext4 in places EROFS.
+const REFUSALS: [i32; 2] = [5, 30];
+
+/// Cuts the power of each file system.
+pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
+    if let Some(because) = lacking() {
+        return report.step("lab power-cut", || Ok(Outcome::Skipped(because)));
+    }
+    let mut program = None;
+    report.step("lab power-cut: build", || {
+        program = Some(build()?);
+        Ok(Outcome::Passed)
+    })?;
+    let Some(program) = program else { return Ok(()) };
+    // Short: it may have to be typed again.
+    let new = || SysRng.try_next_u32().map_or(1, u64::from);
+    let seed = arguments.seed.unwrap_or_else(new);
+    for file_system in FILE_SYSTEMS {
+        let name = format!("lab power-cut: {}", file_system.name);
+        report.step(&name, || cut(&program, file_system, seed, arguments.moments))?;
+    }
+    Ok(())
+}
+
+/// What is missing here, if anything.
+fn lacking() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("not root".to_owned());
+    }
+    let control = "/dev/loop-control";
+    std::fs::File::open(control).err().map(|error| format!("{control}: {error}"))
+}
+
+fn build() -> Result<PathBuf, Failure> {
+    // In release: the faster the subjects are, the more a moment hits.
+    let what = "cargo build --release -p power-cut";
+    run(&mut cargo(&["build", "--release", "-p", "power-cut"]), CARGO_LIMIT, Show::Live)?
+        .success(what)?;
+    Ok(target().join("release/power-cut"))
+}
+
+/// Cuts the power of one file system at each of the moments, until a promise is broken.
+fn cut(
+    program: &Path,
+    file_system: FileSystem,
+    seed: u64,
+    moments: u32,
+) -> Result<Outcome, Failure> {
+    eprintln!("{moments} moments; --seed {seed} draws them again");
+    let mut disk = match Disk::new(&target(), file_system) {
+        // A kernel without this file system, or a container that may not mount.
+        Err(Failure::Failed(because))
+            if because.contains("No such device") || because.contains("not permitted") =>
+        {
+            return Ok(Outcome::Skipped(because));
+        }
+        made => made?,
+    };
+    let mut tallies = SUBJECTS.map(|_| Tally::default());
+    let done = (0..moments)
+        .try_for_each(|number| one(&mut disk, program, seed, number, &mut tallies))
+        .and_then(|()| disk.examine());
+    for ((name, _), tally) in SUBJECTS.iter().zip(&tallies) {
+        eprintln!("{}", tally.describe(name));
+    }
+    match done {
+        Ok(()) => sees_something(&tallies).map(|()| Outcome::Passed),
+        Err(Failure::Failed(because)) => {
+            let image = disk.keep();
+            Err(Failure::Failed(format!(
+                "seed {seed}: {because}; the image is kept: {}",
+                image.display()
+            )))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Goes through the moment of this number.
+fn one(
+    disk: &mut Disk,
+    program: &Path,
+    seed: u64,
+    number: u32,
+    tallies: &mut [Tally],
+) -> Result<(), Failure> {
+    check_interrupted()?;
+    let moment = draw(seed, number);
+    let names = SUBJECTS.map(|(name, _)| name);
+    let named = |because: &str| {
+        let ms = moment.delay.as_secs_f64() * 1e3;
+        Failure::Failed(format!("moment {number}, {ms:.1} ms after the beginning: {because}"))
+    };
+    let seen = moment::live(disk, program, &names, moment).map_err(|failure| match failure {
+        Failure::Failed(because) => named(&because),
+        failure => failure,
+    })?;
+    for (seen, tally) in seen.iter().zip(tallies) {
+        tally.add(seen);
+    }
+    let broken = SUBJECTS.iter().zip(&seen).find_map(|((name, role), seen)| {
+        judge(*role, seen).err().map(|because| format!("{name}: {because}"))
+    });
+    broken.map_or(Ok(()), |because| Err(named(&because)))
+}
+
+/// The moment of this number: from 1 to 200 ms after the subjects have begun, each doubling of that
+/// as often as the others.
+fn draw(seed: u64, number: u32) -> Moment {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    for _ in 0..number {
+        random.jump();
+    }
+    let delay_ms = 200_f64.powf(random.random_range(0.0..1.0));
+    Moment { delay: Duration::from_secs_f64(delay_ms / 1e3), seed: random.random() }
+}
+
+/// What is wrong with what one subject came to.
+fn judge(role: Role, seen: &Seen) -> Result<(), String> {
+    let (action, errno) = &seen.refused;
+    if !REFUSALS.contains(errno) {
+        return Err(format!("{action} was refused with error {errno}, not for want of power"));
+    }
+    match (role, &seen.faults[..]) {
+        (Role::Breaks, _) | (Role::Keeps, []) => Ok(()),
+        (Role::Keeps, faults) => Err(faults.join("; ")),
+    }
+}
+
+/// Fails where no promise of those that can't hold was found broken.
+fn sees_something(tallies: &[Tally]) -> Result<(), Failure> {
+    let blind = SUBJECTS
+        .iter()
+        .zip(tallies)
+        .find(|((_, role), tally)| *role == Role::Breaks && tally.broken() == 0);
+    blind.map_or(Ok(()), |((name, _), _)| {
+        Err(Failure::Failed(format!("the lab sees nothing: every promise of {name} held")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(errno: i32, faults: &[&str]) -> Seen {
+        let faults = faults.iter().map(|&fault| fault.into()).collect();
+        Seen { refused: ("write".into(), errno), faults, ..Seen::default() }
+    }
+
+    #[test]
+    fn a_seed_draws_the_same_moments_again_and_each_another() {
+        let moments = |seed| (0..20).map(|number| draw(seed, number)).collect::<Vec<_>>();
+        assert_eq!(moments(7), moments(7));
+        assert_ne!(moments(7), moments(8));
+        assert_ne!(draw(7, 0), draw(7, 1));
+        let (least, most) = (Duration::from_millis(1), Duration::from_millis(200));
+        assert!(moments(7).iter().all(|moment| (least..=most).contains(&moment.delay)));
+    }
+
+    #[test]
+    fn a_broken_promise_is_a_failure_only_of_those_whose_promises_can_hold() {
+        assert!(judge(Role::Keeps, &seen(5, &[])).is_ok());
+        assert_eq!(judge(Role::Keeps, &seen(5, &["lost", "mixed"])), Err("lost; mixed".into()));
+        assert!(judge(Role::Breaks, &seen(5, &["lost"])).is_ok());
+    }
+
+    #[test]
+    fn an_error_that_is_not_the_cuts_is_a_failure() {
+        assert!(judge(Role::Keeps, &seen(28, &[])).is_err());
+        assert!(judge(Role::Breaks, &seen(28, &[])).is_err());
+    }
+
+    #[test]
+    fn a_lab_in_which_every_promise_holds_fails() {
+        let mut tallies = SUBJECTS.map(|_| Tally::default());
+        assert!(sees_something(&tallies).is_err());
+        for ((_, role), tally) in SUBJECTS.iter().zip(&mut tallies) {
+            if *role == Role::Breaks {
+                tally.add(&seen(5, &["lost"]));
+            }
+        }
+        assert!(sees_something(&tallies).is_ok());
+    }
+}

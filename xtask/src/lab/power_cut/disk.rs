@@ -1,0 +1,168 @@
+//! A disk whose power can be cut: a file system on a loop device over an image file, undone when
+//! dropped.
+
+use crate::failure::{Failure, Tried};
+use crate::packages;
+use crate::run::{Show, clean_up, run};
+use rustix::io::Errno;
+use rustix::ioctl::{Setter, ioctl};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// XFS wants 300 MiB.
+const SIZE_BYTES: u64 = 320 << 20;
+/// How long a program that makes or checks a file system may take.
+const LIMIT: Duration = Duration::from_secs(60);
+/// How long a mount may be busy after its last user has ended.
+const BUSY: Duration = Duration::from_secs(5);
+/// `FS_IOC_SHUTDOWN`, first known as XFS's `GOINGDOWN` (`fs/ext4/ioctl.c`, `fs/xfs/xfs_ioctl.c`).
+const FS_IOC_SHUTDOWN: rustix::ioctl::Opcode = 0x8004_587d;
+/// `FS_SHUTDOWN_FLAGS_NOLOGFLUSH`: what is not on the device is lost.
+const NO_LOG_FLUSH: u32 = 2;
+
+/// A kind of file system.
+#[derive(Clone, Copy, Debug)]
+pub struct FileSystem {
+    /// What a person calls it.
+    pub name: &'static str,
+    /// Its type, as `mount(2)` and `mkfs` know it.
+    pub kind: &'static str,
+    /// Further arguments of its `mkfs`.
+    pub options: &'static [&'static str],
+    /// The program that looks for damage and repairs none, and its arguments.
+    pub examine: &'static [&'static str],
+}
+
+/// A mounted image.
+#[derive(Debug)]
+pub struct Disk {
+    file_system: FileSystem,
+    /// Holds the image and the mount point.
+    folder: TempDir,
+    node: Option<PathBuf>,
+    mounted: bool,
+}
+
+impl Disk {
+    /// Makes the image below `folder` and mounts it.
+    pub fn new(folder: &Path, file_system: FileSystem) -> Result<Disk, Failure> {
+        let folder =
+            TempDir::with_prefix_in("lab-power-cut-", folder).tried("a temporary folder")?;
+        let mut disk = Disk { file_system, folder, node: None, mounted: false };
+        let image = disk.image();
+        File::create_new(&image)
+            .and_then(|file| file.set_len(SIZE_BYTES))
+            .tried(image.display())?;
+        std::fs::create_dir(disk.point()).tried("the mount point")?;
+        let FileSystem { kind, options, .. } = file_system;
+        let mkfs = format!("mkfs.{kind}");
+        command(program(&mkfs).arg("-q").args(options).arg(&image), &mkfs)?;
+        let show = ["--find", "--show"];
+        let node = command(program("losetup").args(show).arg(&image), "losetup")?;
+        disk.node = Some(PathBuf::from(node.trim()));
+        disk.mount()?;
+        Ok(disk)
+    }
+
+    /// Where it is mounted.
+    pub fn point(&self) -> PathBuf {
+        self.folder.path().join("mount")
+    }
+
+    /// A folder beside the image, for what belongs to it.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Mounts it; after a cut, the file system's log is recovered by that.
+    pub fn mount(&mut self) -> Result<(), Failure> {
+        let (Some(node), kind) = (&self.node, self.file_system.kind) else { return Ok(()) };
+        mount(node, self.point(), kind, MountFlags::empty(), None)
+            .tried(format_args!("mounting {}", self.file_system.name))?;
+        self.mounted = true;
+        Ok(())
+    }
+
+    /// Unmounts it.
+    pub fn unmount(&mut self) -> Result<(), Failure> {
+        let end = Instant::now() + BUSY;
+        while self.mounted {
+            match unmount(self.point(), UnmountFlags::empty()) {
+                Ok(()) => self.mounted = false,
+                // The kernel lets go of a ring's files a moment after their process has ended.
+                Err(Errno::BUSY) if Instant::now() < end => {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                Err(errno) => return Err(errno).tried("umount"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens what cuts the power, so that nothing but the cut itself is left to do.
+    pub fn switch(&self) -> Result<Switch, Failure> {
+        File::open(self.point()).map(Switch).tried("the mount point")
+    }
+
+    /// Has the file system's own program look for damage, unmounted.
+    pub fn examine(&mut self) -> Result<(), Failure> {
+        self.unmount()?;
+        let Some((name, arguments)) = self.file_system.examine.split_first() else { return Ok(()) };
+        command(program(name).args(arguments).arg(self.image()), name).map(|_| ())
+    }
+
+    /// Unmounts it and keeps the image; tells where.
+    pub fn keep(mut self) -> PathBuf {
+        self.folder.disable_cleanup(true);
+        self.image()
+    }
+
+    fn image(&self) -> PathBuf {
+        self.folder.path().join("image")
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        if let Err(failure) = self.unmount() {
+            // What is still mounted must not be emptied along with the folder.
+            self.folder.disable_cleanup(true);
+            eprintln!("xtask: {failure}; {} goes with its last user", self.point().display());
+            let _ = unmount(self.point(), UnmountFlags::DETACH);
+        }
+        if let Some(node) = &self.node {
+            clean_up(program("losetup").arg("--detach").arg(node));
+        }
+    }
+}
+
+/// Cuts the power of a file system.
+#[derive(Debug)]
+pub struct Switch(File);
+
+impl Switch {
+    /// Has the file system drop all that is not on its device, and refuse every later call.
+    pub fn cut(self) -> Result<(), Failure> {
+        // SAFETY: FS_IOC_SHUTDOWN reads one u32 of flags from its argument, which `Setter` passes
+        // by a pointer that is valid for the length of the call, and writes nothing.
+        let cut = unsafe { ioctl(&self.0, Setter::<FS_IOC_SHUTDOWN, u32>::new(NO_LOG_FLUSH)) };
+        cut.tried("FS_IOC_SHUTDOWN")
+    }
+}
+
+/// A program of the administrator's.
+fn program(name: &str) -> Command {
+    let mut command = Command::new(name);
+    command.env("PATH", packages::folders()).env("LC_ALL", "C");
+    command
+}
+
+/// What a program prints, where it succeeds.
+fn command(command: &mut Command, what: &str) -> Result<String, Failure> {
+    Ok(run(command, LIMIT, Show::Quiet)?.success(what)?.stdout)
+}

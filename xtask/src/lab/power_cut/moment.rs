@@ -1,0 +1,261 @@
+//! One moment: the subjects write, the power is cut, and it is looked what is left.
+
+use super::disk::Disk;
+use crate::failure::{Failure, Tried};
+use crate::run::{Group, Show, check_interrupted, run, start};
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long the subjects may take to get ready, or to notice that the power is cut.
+const LIMIT: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(1);
+
+/// When the power is cut, and what the subjects draw their numbers from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// After the last of the subjects has begun to write.
+    pub delay: Duration,
+    /// The subjects' seed.
+    pub seed: u64,
+}
+
+/// What one subject came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Promises that it was given.
+    pub promises: usize,
+    /// Those of them that it was given when the power was gone.
+    pub late: u32,
+    /// What was refused first: an action and the kernel's error number.
+    pub refused: (String, i32),
+    /// What became of what was under way, in one word.
+    pub in_flight: String,
+    /// Temporary files that were left.
+    pub temporary_files: u32,
+    /// Promises that were not kept.
+    pub faults: Vec<String>,
+}
+
+/// Goes through one moment with the subjects of these names, `program` doing their work; what each
+/// of them came to, in the same order. The disk is mounted before and after.
+pub fn live(
+    disk: &mut Disk,
+    program: &Path,
+    names: &[&str],
+    moment: Moment,
+) -> Result<Vec<Seen>, Failure> {
+    let folder = fresh(disk.point().join("moment"))?;
+    let said = fresh(disk.folder().join("said"))?;
+    let subjects = names.iter().map(|name| Writing::start(program, name, &folder, &said, moment));
+    let mut subjects = subjects.collect::<Result<Vec<_>, _>>()?;
+    for subject in &mut subjects {
+        subject.wait_until_ready()?;
+    }
+    let switch = disk.switch()?;
+    thread::sleep(moment.delay);
+    for subject in &mut subjects {
+        subject.must_be_running()?;
+    }
+    let going = subjects.iter().map(Writing::said_bytes).collect::<Result<Vec<_>, _>>()?;
+    switch.cut()?;
+    let gone = subjects.iter().map(Writing::said_bytes).collect::<Result<Vec<_>, _>>()?;
+    for subject in &mut subjects {
+        subject.wait_until_refused()?;
+    }
+    for (subject, cut) in subjects.iter().zip(going.into_iter().zip(gone)) {
+        subject.mark(cut)?;
+    }
+    drop(subjects);
+    disk.unmount()?;
+    disk.mount()?;
+    let what = "power-cut check";
+    let found = run(Command::new(program).arg("check").args([&folder, &said]), LIMIT, Show::Quiet)?
+        .success(what)?;
+    let seen = |name: &&str| {
+        let path = said.join(name);
+        let said = std::fs::read_to_string(&path).tried(path.display())?;
+        Seen::read(name, &said, &found.stdout)
+    };
+    names.iter().map(seen).collect()
+}
+
+/// An empty folder, in place of what is there.
+fn fresh(folder: PathBuf) -> Result<PathBuf, Failure> {
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).tried(folder.display())?;
+    }
+    std::fs::create_dir(&folder).tried(folder.display())?;
+    Ok(folder)
+}
+
+impl Seen {
+    /// From what the subject of this name `said`, and what the check `found` of all of them.
+    fn read(name: &str, said: &str, found: &str) -> Result<Seen, Failure> {
+        let mut seen = Seen::default();
+        for line in said.lines() {
+            match line.split(' ').collect::<Vec<_>>()[..] {
+                ["ready" | "power-going" | "power-gone" | "unpoisoned"] => {}
+                ["refused", action, errno] => {
+                    seen.refused = (action.to_owned(), errno.parse().tried(line)?);
+                }
+                _ => seen.promises += 1,
+            }
+        }
+        let own = found.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        for line in own {
+            match line.split_once(' ') {
+                Some(("in-flight", word)) => seen.in_flight = word.to_owned(),
+                Some(("temporary", number)) => {
+                    seen.temporary_files = number.parse().tried(line)?;
+                }
+                Some(("late", number)) => seen.late = number.parse().tried(line)?,
+                Some(("fault", fault)) => seen.faults.push(fault.to_owned()),
+                _ => return Err(Failure::Failed(format!("power-cut check said {line:?}"))),
+            }
+        }
+        Ok(seen)
+    }
+}
+
+/// The same lines with two more: `power-going` before the first that was not said whole in the first
+/// `going` bytes, `power-gone` before the first of which nothing was said in the first `gone`.
+fn marked(said: &str, going: usize, gone: usize) -> String {
+    let going = said[..going].rfind('\n').map_or(0, |newline| newline + 1);
+    let gone = match said[..gone].ends_with('\n') {
+        true => gone,
+        false => said[gone..].find('\n').map_or(said.len(), |newline| gone + newline + 1),
+    };
+    let (sure, unsure, late) = (&said[..going], &said[going..gone], &said[gone..]);
+    format!("{sure}power-going\n{unsure}power-gone\n{late}")
+}
+
+/// A subject at work.
+struct Writing<'a> {
+    name: &'a str,
+    group: Group,
+    said: PathBuf,
+    errors: PathBuf,
+}
+
+impl<'a> Writing<'a> {
+    fn start(
+        program: &Path,
+        name: &'a str,
+        folder: &Path,
+        said: &Path,
+        moment: Moment,
+    ) -> Result<Writing<'a>, Failure> {
+        let (said, errors) = (said.join(name), said.join(format!("{name}.errors")));
+        let file = |path: &Path| File::create_new(path).tried(path.display()).map(Stdio::from);
+        let mut command = Command::new(program);
+        command.args(["write", name]).arg(folder).args(["--seed", &moment.seed.to_string()]);
+        command.stdout(file(&said)?).stderr(file(&errors)?);
+        Ok(Writing { name, group: start(&mut command)?, said, errors })
+    }
+
+    /// Waits until it has said its first line.
+    fn wait_until_ready(&mut self) -> Result<(), Failure> {
+        let end = Instant::now() + LIMIT;
+        while self.said_bytes()? == 0 {
+            self.must_be_running()?;
+            self.wait_a_little(end, "began to write")?;
+        }
+        Ok(())
+    }
+
+    /// How much it has said.
+    fn said_bytes(&self) -> Result<usize, Failure> {
+        let said = self.said.metadata().tried(self.said.display())?;
+        usize::try_from(said.len()).tried(self.said.display())
+    }
+
+    /// Marks in what it said how far that had come just before and just after the cut.
+    fn mark(&self, (going, gone): (usize, usize)) -> Result<(), Failure> {
+        let said = std::fs::read_to_string(&self.said).tried(self.said.display())?;
+        std::fs::write(&self.said, marked(&said, going, gone)).tried(self.said.display())
+    }
+
+    /// A failure where it has ended: nothing has refused anything yet.
+    fn must_be_running(&mut self) -> Result<(), Failure> {
+        match self.group.child.try_wait().tried(self.name)? {
+            None => Ok(()),
+            Some(_) => Err(self.failure("ended before the cut")),
+        }
+    }
+
+    /// Waits until it has ended because of the cut.
+    fn wait_until_refused(&mut self) -> Result<(), Failure> {
+        let end = Instant::now() + LIMIT;
+        loop {
+            match self.group.child.try_wait().tried(self.name)? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => {
+                    let how = status.signal().map_or_else(
+                        || format!("exit code {}", status.code().unwrap_or_default()),
+                        |signal| format!("signal {signal}"),
+                    );
+                    return Err(self.failure(&how));
+                }
+                None => self.wait_a_little(end, "noticed the cut")?,
+            }
+        }
+    }
+
+    fn wait_a_little(&self, end: Instant, what: &str) -> Result<(), Failure> {
+        check_interrupted()?;
+        if Instant::now() > end {
+            return Err(self.failure(&format!("not {what} within {} s", LIMIT.as_secs())));
+        }
+        thread::sleep(POLL);
+        Ok(())
+    }
+
+    /// The failure "name: what: the last words".
+    fn failure(&self, what: &str) -> Failure {
+        let errors = std::fs::read_to_string(&self.errors).unwrap_or_default();
+        Failure::Failed(format!("{}: {what}: {}", self.name, errors.trim()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_what_it_said_and_what_was_found_of_it() {
+        let said = "ready\nsynced 0 17\nfinished 0\nrefused fdatasync 5\n";
+        let found = "save in-flight new\nwriter in-flight more\nwriter temporary 2\n\
+                     writer late 1\nwriter fault stream-0: no file\nwriter fault two\n";
+        let seen = Seen::read("writer", said, found).expect("lines");
+        assert_eq!(
+            seen,
+            Seen {
+                promises: 2,
+                late: 1,
+                refused: ("fdatasync".into(), 5),
+                in_flight: "more".into(),
+                temporary_files: 2,
+                faults: vec!["stream-0: no file".into(), "two".into()],
+            }
+        );
+    }
+
+    #[test]
+    fn what_was_half_said_at_the_cut_is_neither_sure_nor_late() {
+        let said = "ready\nsaved 1\nsaved 2\nsaved 3\n";
+        let marked_1 = "ready\nsaved 1\npower-going\nsaved 2\npower-gone\nsaved 3\n";
+        assert_eq!(marked(said, 14, 22), marked_1);
+        assert_eq!(marked(said, 16, 17), marked_1);
+        let nothing_meanwhile = "ready\nsaved 1\npower-going\npower-gone\nsaved 2\nsaved 3\n";
+        assert_eq!(marked(said, 14, 14), nothing_meanwhile);
+    }
+
+    #[test]
+    fn a_line_that_nobody_knows_is_a_failure() {
+        assert!(Seen::read("writer", "", "writer nothing\n").is_err());
+    }
+}
