@@ -92,7 +92,7 @@ pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Erro
     write_with(Sync::Always, path, bytes)
 }
 
-/// As [`write`], and with [`Sync::No`] without flushing anything.
+/// As [`write()`], and with [`Sync::No`] without flushing anything.
 ///
 /// [`Sync::EverySec`] and [`Sync::Interval`] mean the same as [`Sync::Always`] here: there is no
 /// later at which to flush.
@@ -120,7 +120,7 @@ pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Erro
 ///
 /// # Errors
 ///
-/// Those of [`write`]; without flushes none of theirs.
+/// Those of [`write()`]; without flushes none of theirs.
 pub fn write_with(
     sync: Sync,
     path: impl AsRef<Path>,
@@ -167,7 +167,7 @@ pub fn write_with(
 ///
 /// # Errors
 ///
-/// Those of [`write`]; and once a flush of a folder failed, every later durable save there through
+/// Those of [`write()`]; and once a flush of a folder failed, every later durable save there through
 /// this engine fails with [`Error::Poisoned`], after its new content was put in place (W2).
 ///
 /// # Panics
@@ -184,8 +184,8 @@ pub fn write_through(
     let durable = sync != Sync::No;
     let (place, old) = find(engine, path).map_err(|error| error.about(path))?;
     let options = FileOptions {
-        // Nobody else may open the unfinished file: the old one's permissions are given to it once
-        // it has the old one's owner.
+        // Nobody else may open the unfinished file: it gets the old one's permissions when its
+        // content is whole and it has the old one's owner.
         mode: old.is_some().then_some(0o600),
         direct: goes_direct(sync, bytes) && writes_directly(engine),
         ..FileOptions::default()
@@ -267,9 +267,6 @@ fn make(
     bytes: &[u8],
     durable: bool,
 ) -> Result<(), Error> {
-    if let (Some(old), Some(new)) = (old, engine.descriptor(staged.file)) {
-        old.give(new, staged.temporary(), Parts { owner: true, times: false })?;
-    }
     let filled = fill(engine, staged.file, bytes);
     // After an error too: what is outstanding is the caller's to see otherwise.
     let complete = engine.drain();
@@ -277,6 +274,10 @@ fn make(
     complete?;
     if end_bytes != bytes.len() as u64 {
         engine.truncate(staged.file, bytes.len() as u64)?;
+    }
+    if let (Some(old), Some(new)) = (old, engine.descriptor(staged.file)) {
+        // After the writes, which take the right to run as the owner away again (`write(2)`).
+        old.give(new, staged.temporary(), Parts { owner: true, times: false })?;
     }
     if durable {
         // W1: before the file has its name. Not fdatasync, which may leave permissions behind.

@@ -264,7 +264,7 @@ fn as_nobody(place: &Path) {
     write(place.join("secret"), b"new").unwrap();
     assert_eq!(found("secret"), (65534, 0o622));
 
-    for (mode, may) in [(0o200, true), (0o444, false)] {
+    for (mode, may) in [(0o200, true), (0o4755, true), (0o444, false)] {
         let path = place.join("mine");
         fs::write(&path, b"old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
