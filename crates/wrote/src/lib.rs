@@ -26,6 +26,7 @@
 //! - a write that [`Engine::flush`] covered, or that was queued as durable, survives a power loss.
 
 pub mod buffer;
+mod cached;
 pub mod copy;
 pub mod device;
 pub mod engine;
@@ -44,6 +45,6 @@ pub use engine::{
 };
 pub use error::{Action, Error};
 pub use file::{Calibration, DirectFile, Disk, Durable, Operation, ReadBytes};
-pub use save::{read, write, write_with};
+pub use save::{read, write, write_through, write_with};
 pub use sync::{Acknowledged, Survives, Sync};
 pub use writer::{Writer, WriterOptions, Written};
