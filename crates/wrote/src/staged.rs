@@ -14,8 +14,8 @@ const NAME_BYTES_MAX: usize = 200;
 ///
 /// Its temporary name lies in the folder of its place, since only within one file system can a name
 /// be changed in one step. It says whose it is, `.NAME.wrote-PROCESS-NUMBER`, and a process that is
-/// killed leaves it. (`O_TMPFILE` would leave none, but ext4 with `fast_commit` did not mount again
-/// after a crash that followed it.)
+/// killed leaves it. `O_TMPFILE` would not spare it: a file without a name can be given a new name, but
+/// not one that is taken (`linkat(2)`).
 #[derive(Debug)]
 pub(crate) struct Staged {
     /// The file, open for writing.
