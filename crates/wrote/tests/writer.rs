@@ -4,7 +4,7 @@ mod support;
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use support::Mounted;
+use support::{Mounted, skip};
 use wrote::{Error, Sync, Writer, WriterOptions};
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -207,7 +207,7 @@ fn on_each_file_system(test: impl Fn(&Path)) {
     for (name, mounted) in made {
         match mounted {
             Ok(mounted) => test(mounted.path()),
-            Err(because) => skip::skip(&format!("a Writer on {name}"), &because),
+            Err(because) => skip(&format!("a Writer on {name}"), &because),
         }
     }
 }
