@@ -25,7 +25,8 @@ fn sample() -> Value {
         "sqpoll": false, "iopoll": true, "rwmixread_percent": 70,
         "bssplit": [{ "bytes": 4096, "percent": 60 }, { "bytes": 524288, "percent": 40 }],
         "runtime_s": 30.0, "time_based": true, "ramp_time_s": 2.5, "rate_bytes_per_s": 1000000,
-        "rate_iops": 100, "nrfiles": 4, "loops": 2, "data": "zeros", "verify": "crc32c",
+        "rate_iops": 100, "nrfiles": 4, "loops": 2, "data": "zeros",
+        "source_cache": "dropped", "verify": "crc32c",
     });
     json!({
         "schema": SCHEMA,
@@ -107,12 +108,16 @@ fn least() -> Value {
         "nrfiles",
         "loops",
         "data",
+        "source_cache",
         "verify",
     ];
     remove(&format!("{row}/settings/asked"), &optional);
     remove(&format!("{row}/settings/effective"), &optional);
-    remove(row, &["survives"]);
-    remove(&format!("{row}/runs/0"), &["device_written_bytes", "device_read_bytes"]);
+    remove(row, &["survives", "latency_ns"]);
+    remove(
+        &format!("{row}/runs/0"),
+        &["device_written_bytes", "device_read_bytes", "max_rss_bytes"],
+    );
     document
 }
 

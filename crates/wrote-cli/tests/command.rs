@@ -78,7 +78,7 @@ fn grids_are_measured_when_they_are_asked_for_and_leave_nothing() {
         );
         assert_eq!(row.runs.len(), 2, "{}", row.name);
         assert!(row.runs.iter().all(|run| run.bytes > 0 && run.bytes <= 4 << 20), "{}", row.name);
-        assert_eq!(row.latency_ns.count, operations(row), "{}", row.name);
+        assert_eq!(row.latency_ns.unwrap().count, operations(row), "{}", row.name);
     }
     assert_eq!(names(folder.path()), [""; 0]);
 }
@@ -97,7 +97,7 @@ fn assert_measured_as_asked(row: &Row) {
     );
     assert_eq!((row.runs.len(), row.bytes_per_run), (2, 2 * MIB), "{row:?}");
     let (asked, effective) = (&row.settings.asked, &row.settings.effective);
-    assert_eq!(row.latency_ns.count, 2 * 2 * MIB / effective.bs_bytes, "{row:?}");
+    assert_eq!(row.latency_ns.unwrap().count, 2 * 2 * MIB / effective.bs_bytes, "{row:?}");
     for run in &row.runs {
         assert_eq!(run.bytes, 2 * MIB, "{row:?}");
         assert!(run.elapsed_s > 0.0 && run.throughput_bytes_per_s > 0.0, "{row:?}");
@@ -105,7 +105,7 @@ fn assert_measured_as_asked(row: &Row) {
     }
     let deepest = row.runs.iter().map(|run| run.iodepth_reached).max();
     assert_eq!(Some(effective.iodepth), deepest, "{row:?}");
-    let latency = &row.latency_ns;
+    let latency = row.latency_ns.unwrap();
     let percentiles =
         [latency.min, latency.p50, latency.p90, latency.p95, latency.p99, latency.p99_9];
     assert!(percentiles.is_sorted() && latency.p99_9 <= latency.max, "{row:?}");
