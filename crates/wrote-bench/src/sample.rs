@@ -28,6 +28,7 @@ pub(crate) fn evidence<'a>(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> 
         written_bytes_total: 100_000_000_000,
         memory_bytes: 16_000_000_000,
         leftovers: Vec::new(),
+        left_out: Vec::new(),
     }
 }
 
