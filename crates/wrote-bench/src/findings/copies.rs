@@ -115,7 +115,7 @@ fn memory_grows(evidence: &Evidence) -> Option<Finding> {
     let (largest, peak_bytes) = growing.iter().max_by_key(|(_, peak)| *peak)?;
     let rows: Vec<&Row> = growing.iter().map(|(row, _)| *row).collect();
     let text = format!(
-        "{}: memory grows with the file, which is read whole before it is written: {} for {}; {} took \
+        "{}: memory grows with the file where it is read whole before it is written: {} for {}; {} took \
          {}. A file larger than memory has such a program killed",
         names(&rows),
         bytes(*peak_bytes),
