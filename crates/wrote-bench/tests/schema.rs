@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Stdio};
 use wrote_bench::result::{Direction, Document, SCHEMA, schema};
+use wrote_bench::{Request, Stop, bench};
 
 /// Reads `[schema, document, ..]` from its input and prints for each document whether it is valid.
 const JUDGE: &str = "
@@ -167,6 +168,23 @@ fn the_schema_takes_what_wrote_writes() {
     let name = "the_schema_takes_what_wrote_writes";
     let Some(verdicts) = judge(name, &[sample(), least()]) else { return };
     assert_eq!(verdicts, [true, true]);
+}
+
+#[test]
+fn the_schema_takes_a_result_of_whole_files() {
+    let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let request = Request {
+        only: vec!["ways".into()],
+        size_bytes: Some(1 << 20),
+        runs: Some(1),
+        ..Request::new(folder.path().to_owned())
+    };
+    let document = bench(&request, &Stop::new(), &mut ()).unwrap();
+    assert!(document.scenarios[0].rows.iter().all(|row| row.latency_ns.is_none()));
+    let document = serde_json::to_value(document).unwrap();
+    let name = "the_schema_takes_a_result_of_whole_files";
+    let Some(verdicts) = judge(name, &[document]) else { return };
+    assert_eq!(verdicts, [true]);
 }
 
 #[test]

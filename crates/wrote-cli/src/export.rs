@@ -80,12 +80,9 @@ impl<'a> Group<'a> {
         self.rows.iter().all(|row| row.is_of_whole_files())
     }
 
-    /// The fastest row of random bytes whose file survives a power loss: what a drive can compress
-    /// says little of others.
+    /// The fastest row that may be the best.
     fn fastest_durable(&self) -> Option<&'a Row> {
-        let durable = |row: &&&Row| {
-            survives(row) == Survives::PowerLoss.as_str() && row.settings.effective.data.is_none()
-        };
+        let durable = |row: &&&Row| is_durable(row);
         let faster = |a: &&&Row, b: &&&Row| {
             a.throughput_bytes_per_s.median.total_cmp(&b.throughput_bytes_per_s.median)
         };
@@ -219,6 +216,11 @@ fn peak_memory(row: &Row) -> String {
     let peaks: Vec<f64> =
         row.runs.iter().filter_map(|run| run.max_rss_bytes).map(|bytes| bytes as f64).collect();
     if peaks.is_empty() { String::new() } else { units::bytes(stats::median(&peaks) as u64) }
+}
+
+/// Whether random bytes survive a power loss: what a drive can compress says little of others.
+fn is_durable(row: &Row) -> bool {
+    survives(row) == Survives::PowerLoss.as_str() && row.settings.effective.data.is_none()
 }
 
 /// Whether two rows can't be told apart.

@@ -83,6 +83,47 @@ fn grids_are_measured_when_they_are_asked_for_and_leave_nothing() {
     assert_eq!(names(folder.path()), [""; 0]);
 }
 
+#[test]
+fn whole_files_are_measured_when_they_are_asked_for_and_leave_nothing() {
+    let folder = folder();
+    let arguments = "--only ways --size 2MiB --runs 2 --format json";
+    let finished = finish(&mut bench(folder.path(), arguments));
+    let document = finished.document();
+    assert_eq!(names(folder.path()), [""; 0]);
+    let [scenario] = &document.scenarios[..] else { panic!("{document:?}") };
+    assert_eq!(scenario.name, "ways");
+    let left_out = document.findings.iter().find(|finding| finding.id == "left-out");
+    for listed in catalogue().iter().filter(|listed| listed.scenario == "ways") {
+        if left_out.is_some_and(|finding| finding.text.contains(listed.row)) {
+            assert!(finished.stderr.contains(listed.row), "{finished:?}");
+            continue;
+        }
+        let row = row(&document, listed.row);
+        let best = listed.survives.expect("a write").as_str();
+        assert!(strength(survived(row)) <= strength(best), "{row:?}");
+        assert_eq!((row.runs.len(), row.bytes_per_run), (2, 2 * MIB), "{row:?}");
+        assert!(row.latency_ns.is_none(), "{row:?}");
+    }
+    let announced = finished.stderr.lines().next().expect("an announcement");
+    // 24 rows twice, and the source.
+    assert!(announced.starts_with("writes at most 103 MB into "), "{announced}");
+    assert!(announced.contains(", 48 runs, "), "{announced}");
+}
+
+#[test]
+fn a_signal_while_whole_files_are_written_leaves_nothing() {
+    for only in ["ways/file", "ways/chunk"] {
+        let folder = folder();
+        let more = format!("--only {only} --size 64MiB --runs 200");
+        let mut run = Running::start(&mut bench(folder.path(), &more));
+        run.until_it_writes(folder.path());
+        run.send(Signal::TERM);
+        let finished = run.finish();
+        assert_eq!((finished.code(), finished.stdout.as_str()), (Some(143), ""), "{finished:?}");
+        assert_eq!(names(folder.path()), [""; 0]);
+    }
+}
+
 /// The operations of all runs, by their bytes.
 fn operations(row: &Row) -> u64 {
     row.runs.iter().map(|run| run.bytes / row.settings.asked.bs_bytes).sum()

@@ -4,7 +4,7 @@ use super::grid::Marks;
 use super::paint::{Paint, Tone};
 use super::text::plain;
 use crate::export::{
-    Group, are_level, block_sizes, cpu_per_operation, cpu_s_per_gb, fell_back, latency,
+    Group, are_level, block_sizes, cpu_per_operation, cpu_s_per_gb, fell_back, is_durable, latency,
     operations_per_s, peak_memory, plus_minus, survives,
 };
 use crate::terminal::Screen;
@@ -204,7 +204,7 @@ fn rate(group: &Group, row: &Row, marks: Marks) -> String {
     let mark = match best {
         None => return rate,
         Some(best) if std::ptr::eq(best, row) => marks.best,
-        Some(best) if survives(best) == survives(row) && are_level(best, row) => marks.level,
+        Some(best) if is_durable(row) && are_level(best, row) => marks.level,
         Some(_) => " ",
     };
     format!("{rate} {mark}")
