@@ -76,7 +76,7 @@ pub(crate) fn measure(
         }
     }
     if !keep {
-        run::clear(&[rounds.input.clone()], scratch.path())?;
+        run::clear(std::slice::from_ref(&rounds.input), scratch.path())?;
     }
     let rows = plan.ways.iter().zip(rows).map(|(way, so_far)| rounds.row(way, so_far)).collect();
     let left_out = plan.left_out.into_iter().map(|(name, because)| (name.into(), because));
