@@ -111,6 +111,26 @@ fn whole_files_are_measured_when_they_are_asked_for_and_leave_nothing() {
 }
 
 #[test]
+fn a_way_that_holds_its_file_takes_its_length_of_memory_and_a_copy_loop_does_not() {
+    let folder = folder();
+    let arguments =
+        "--only ways/file/fs-write,ways/file/stream-8m --size 96MiB --runs 2 --format json";
+    let document = finish(&mut bench(folder.path(), arguments)).document();
+    let peaks = |name: &str| -> Vec<Option<u64>> {
+        row(&document, name).runs.iter().map(|run| run.max_rss_bytes).collect()
+    };
+    let (whole, stream) = (peaks("ways/file/fs-write"), peaks("ways/file/stream-8m"));
+    if whole.contains(&None) {
+        assert!(findings(&document).contains(&"fallback"), "{document:?}");
+        let test = "a_way_that_holds_its_file_takes_its_length_of_memory_and_a_copy_loop_does_not";
+        return skip(test, "/proc/self/clear_refs may not be written to");
+    }
+    assert!(whole.iter().all(|peak| *peak >= Some(96 * MIB)), "{whole:?}");
+    assert!(stream.iter().all(|peak| *peak < Some(48 * MIB)), "{stream:?}");
+    assert!(findings(&document).contains(&"memory-grows"), "{document:?}");
+}
+
+#[test]
 fn a_signal_while_whole_files_are_written_leaves_nothing() {
     for only in ["ways/file", "ways/chunk"] {
         let folder = folder();

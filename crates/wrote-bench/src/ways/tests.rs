@@ -115,21 +115,6 @@ fn all_ways_in_turn_leave_no_file_and_tell_what_each_cost() {
 }
 
 #[test]
-fn a_way_that_holds_its_file_takes_more_memory_than_one_that_does_not() {
-    let (Some((whole, ..)), Some((stream, ..))) =
-        (kept(&WAYS[0]), kept(WAYS.iter().find(|way| way.name == "ways/file/stream-8m").unwrap()))
-    else {
-        panic!("both need nothing but the standard library");
-    };
-    let peak = |row: &Row| row.runs[0].max_rss_bytes;
-    match (peak(&whole), peak(&stream)) {
-        (Some(whole), Some(_)) => assert!(whole >= SIZE_BYTES, "{whole}"),
-        // Where it can't be told it is not told, and that is a fallback.
-        _ => assert!(!whole.settings.fallbacks.is_empty()),
-    }
-}
-
-#[test]
 fn a_run_that_was_stopped_has_no_result_and_leaves_nothing() {
     let folder = folder();
     for only in ["ways/file/fs-write", "ways/file/copy", "ways/file/writer", "ways/chunk"] {
