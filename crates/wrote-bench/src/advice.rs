@@ -1,6 +1,7 @@
-//! How to write here, for three purposes, each with the measured reason.
+//! How to write here, for each purpose that was measured, with the reason.
 
 mod code;
+mod files;
 
 use crate::findings::{Evidence, stayed_in_memory};
 use crate::result::{Advice, Row, Settings};
@@ -15,11 +16,12 @@ const SAME_COST: f64 = 1.1;
 /// Durable together is worth a word from this many times the records of durable each by itself on.
 const TOGETHER_GAIN_MIN: f64 = 2.0;
 
-/// How to write here: for streaming, for small durable records, for data that may be lost. A purpose
-/// for which nothing was measured is left out.
+/// How to write here: for streaming, for small durable records, for data that may be lost, for writing
+/// and copying whole files. A purpose for which nothing was measured is left out.
 pub fn advise(evidence: &Evidence) -> Vec<Advice> {
     [streaming(evidence), small_records(evidence), may_be_lost(evidence)]
         .into_iter()
+        .chain(files::advise(evidence))
         .flatten()
         .collect()
 }
@@ -102,7 +104,7 @@ impl<'a> Choice<'a> {
         let row = equals
             .into_iter()
             .filter(|row| row.cpu_s_per_gb() <= least * SAME_COST)
-            .min_by_key(|row| complexity(settings(row)))?;
+            .min_by_key(|row| complexity(row))?;
         Some(Choice { row, fastest, tied, next })
     }
 
@@ -151,8 +153,12 @@ fn fastest<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
     rows.reduce(|best, row| if throughput(row) > throughput(best) { row } else { best })
 }
 
-/// How many things a program must get right to write so.
-fn complexity(settings: &Settings) -> u32 {
+/// How many things a program must get right to write so. Of whole files the ways are a few lines each.
+fn complexity(row: &Row) -> u32 {
+    let settings = settings(row);
+    if row.is_of_whole_files() {
+        return 0;
+    }
     let queue = if settings.ioengine == "psync" { 0 } else { 2 };
     queue
         + u32::from(settings.direct)

@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::result::{Document, Program, Row, SCHEMA, Scenario};
 use crate::scratch::{self, Scratch};
 use crate::session::{Outcome, Session, device_of};
-use crate::{Error, Stop, advice, findings, host, units};
+use crate::{Error, Stop, advice, findings, host, units, ways};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote::Engine;
@@ -131,10 +131,11 @@ pub fn bench(
     scratch::check_folder(&request.path)?;
     let target = device::examine(&request.path)?;
     let plan = Plan::new(request, &target)?;
+    let files = ways::Plan::new(request, &target)?;
     let grids = grid::grids(request, &target)?;
     let leftovers = tell_leftovers(request, observer);
     let scratch = Scratch::make(&request.path)?;
-    let announcement = announcement(&scratch, &plan, &grids);
+    let announcement = announcement(&scratch, &plan, files.as_ref(), &grids);
     observer.announce(&announcement);
     let mut ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
     let mut session = Session::new(&plan, &target, &scratch, stop);
@@ -146,6 +147,14 @@ pub fn bench(
     if !rows.is_empty() {
         let (name, question) = (ladder::NAME.into(), ladder::QUESTION.into());
         scenarios.push(Scenario { name, question, rows });
+    }
+    let mut left_out = Vec::new();
+    if let Some(files) = &files {
+        let keep = request.keep;
+        let measured = ways::measure(files, &target, &scratch, stop, keep, &mut ticker)?;
+        scenarios.push(measured.scenario);
+        written_bytes += measured.written_bytes;
+        left_out = measured.left_out;
     }
     for grid in &grids {
         let measured = grid::measure(grid, &target, &scratch, stop, &mut ticker)?;
@@ -171,6 +180,7 @@ pub fn bench(
         written_bytes_total: written_bytes,
         memory_bytes: host.memory_bytes,
         leftovers,
+        left_out,
     };
     let (findings, advice) = (findings::find(&evidence), advice::advise(&evidence));
     Ok(Document {
@@ -191,15 +201,29 @@ pub fn bench(
     })
 }
 
-fn announcement(scratch: &Scratch, plan: &Plan, grids: &[Grid]) -> Announcement {
-    let estimated = grids.iter().map(|grid| grid.estimate() * grid.runs_total());
+fn announcement(
+    scratch: &Scratch,
+    plan: &Plan,
+    files: Option<&ways::Plan>,
+    grids: &[Grid],
+) -> Announcement {
+    let of_grids = grids.iter().map(|grid| grid.estimate() * grid.runs_total());
+    let of_files = |of: fn(&ways::Plan) -> u64| files.map_or(0, of);
+    // The files of the scenarios are there one after the other, but those of the ladder that are
+    // written over, which stay.
+    let space_bytes = grid::space_bytes(grids).max(of_files(ways::Plan::space_bytes_max));
     Announcement {
         folder: scratch.path().to_owned(),
-        space_bytes_max: plan.space_bytes_max() + grid::space_bytes(grids),
+        space_bytes_max: plan.space_bytes_max() + space_bytes,
         written_bytes_max: plan.written_bytes_max()
+            + of_files(ways::Plan::written_bytes_max)
             + grids.iter().map(Grid::written_bytes_max).sum::<u64>(),
-        runs: plan.runs_total() + grids.iter().map(Grid::runs_total).sum::<u32>(),
-        estimated: plan.estimate() * plan.runs_total() + estimated.sum(),
+        runs: plan.runs_total()
+            + files.map_or(0, ways::Plan::runs_total)
+            + grids.iter().map(Grid::runs_total).sum::<u32>(),
+        estimated: plan.estimate() * plan.runs_total()
+            + files.map_or(Duration::ZERO, ways::Plan::estimate)
+            + of_grids.sum::<Duration>(),
     }
 }
 
@@ -226,6 +250,16 @@ impl<'a> Ticker<'a> {
     pub(crate) fn tick(&mut self, row: &str) {
         self.tell(row);
         self.begun += 1;
+    }
+
+    /// So many runs will not be made.
+    pub(crate) fn leave_out(&mut self, runs: u32) {
+        self.runs = self.runs.saturating_sub(runs);
+    }
+
+    /// Something to be said that is no part of the result.
+    pub(crate) fn note(&mut self, text: &str) {
+        self.observer.note(text);
     }
 
     /// All runs are over.
@@ -261,7 +295,7 @@ fn tell_leftovers(request: &Request, observer: &mut dyn Observer) -> Vec<String>
 /// A row that can be asked for by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// `ladder`, `peak`, `rand`.
+    /// `ladder`, `ways`, `peak`, `rand`.
     pub scenario: &'static str,
     /// `stream/direct-io_uring`; of a grid a whole workload, `peak/read`.
     pub row: &'static str,
@@ -285,5 +319,11 @@ pub fn catalogue() -> Vec<Listed> {
         way: named.words,
         survives: named.writes.then_some(wrote::Survives::OsCrash),
     });
-    WAYS.iter().map(listed).chain(of_grids).collect()
+    let of_files = ways::WAYS.iter().map(|way| Listed {
+        scenario: ways::NAME,
+        row: way.name,
+        way: way.words,
+        survives: Some(way.survives_at_best()),
+    });
+    WAYS.iter().map(listed).chain(of_files).chain(of_grids).collect()
 }

@@ -1,6 +1,7 @@
 //! What the evidence of a run says beside its numbers. Each finding is explained in
 //! `docs/findings.md`; one that cannot be established says nothing.
 
+mod copies;
 #[cfg(test)]
 mod tests;
 
@@ -11,19 +12,23 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Every finding's stable name, in the order in which they are explained.
-pub const IDS: [&str; 12] = [
+pub const IDS: [&str; 16] = [
     "ram-not-disk",
     "no-block-device",
     "counters-off",
     "nearly-full",
     "within-drive-cache",
     "busy-neighbour",
+    "same-device",
+    "read-from-memory",
+    "memory-grows",
     "noisy",
     "fallback",
     "depth-not-reached",
     "generator-limited",
     "debug-build",
     "leftovers",
+    "left-out",
 ];
 
 /// A row of which the device saw less than this part of the file bytes was written to memory.
@@ -63,6 +68,8 @@ pub struct Evidence<'a> {
     pub memory_bytes: u64,
     /// Folders that earlier runs left under the path.
     pub leftovers: Vec<String>,
+    /// Rows that were called for and could not be measured, with the reason.
+    pub left_out: Vec<(String, String)>,
 }
 
 /// All findings of a run: warnings first, then in the order of [`IDS`].
@@ -80,8 +87,10 @@ pub fn find(evidence: &Evidence) -> Vec<Finding> {
         generator_limited(evidence),
         debug_build(evidence),
         leftovers(evidence),
+        left_out(evidence),
     ];
     let mut findings: Vec<Finding> = single.into_iter().flatten().collect();
+    findings.extend(copies::find(evidence).into_iter().flatten());
     findings.extend(fallbacks(evidence));
     sort(&mut findings);
     findings
@@ -109,7 +118,7 @@ struct Moved {
     file_bytes: u64,
     /// In the row's own direction.
     device_bytes: u64,
-    /// In the other.
+    /// In the other, beyond a copy's source.
     contrary_bytes: u64,
     elapsed_s: f64,
 }
@@ -132,7 +141,7 @@ impl Moved {
         let moved = Moved {
             file_bytes: sum(|run| run.bytes),
             device_bytes,
-            contrary_bytes,
+            contrary_bytes: contrary_bytes.saturating_sub(copies::source_bytes(row)),
             elapsed_s: counted.iter().map(|run| run.elapsed_s).sum(),
         };
         (moved.file_bytes > 0).then_some(moved)
@@ -374,8 +383,11 @@ fn depth_not_reached(evidence: &Evidence) -> Option<Finding> {
 
 fn generator_limited(evidence: &Evidence) -> Option<Finding> {
     let limit_bytes_per_s = GENERATOR_SHARE_MAX * evidence.generator_bytes_per_s;
+    // What is written as a whole file was made before its clock started.
     let near = |row: &&Row| {
-        row.direction == Direction::Write && row.throughput_bytes_per_s.median > limit_bytes_per_s
+        row.direction == Direction::Write
+            && !row.is_of_whole_files()
+            && row.throughput_bytes_per_s.median > limit_bytes_per_s
     };
     let rows: Vec<&Row> = evidence.rows.iter().filter(near).collect();
     if rows.is_empty() || limit_bytes_per_s <= 0.0 {
@@ -410,6 +422,17 @@ fn leftovers(evidence: &Evidence) -> Option<Finding> {
     );
     let figures = [("folders", json!(evidence.leftovers))];
     Some(finding("leftovers", Severity::Info, text, figures))
+}
+
+fn left_out(evidence: &Evidence) -> Option<Finding> {
+    if evidence.left_out.is_empty() {
+        return None;
+    }
+    let each = evidence.left_out.iter().map(|(row, because)| format!("{row} ({because})"));
+    let text = format!("not measured: {}", each.collect::<Vec<_>>().join(", "));
+    let figures = evidence.left_out.iter().map(|(row, because)| (row.clone(), json!(because)));
+    let figures = Value::Object(figures.collect());
+    Some(finding("left-out", Severity::Info, text, [("rows", figures)]))
 }
 
 fn finding<const N: usize>(

@@ -16,6 +16,7 @@ mod tests;
 mod unwritten;
 mod verify;
 
+pub(crate) use layout::lay_out;
 pub use place::file_key;
 
 use crate::spec::JobSpec;

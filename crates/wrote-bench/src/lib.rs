@@ -27,6 +27,7 @@ pub mod stats;
 mod stop;
 pub mod units;
 pub mod usage;
+mod ways;
 mod worker;
 
 pub use bench::{Announcement, Listed, Observer, Progress, Request, bench, catalogue};

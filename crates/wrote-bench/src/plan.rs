@@ -3,7 +3,7 @@
 use crate::bench::Request;
 use crate::ladder::{Sizes, WAYS, Way, Workload};
 use crate::session::shown_target;
-use crate::{Error, grid, host, space, units};
+use crate::{Error, grid, host, space, units, ways};
 use std::time::Duration;
 use wrote::device::Target;
 
@@ -18,7 +18,7 @@ const IODEPTH_MIN: u32 = 4;
 /// What is in flight is on the device within this time, so that a run can end in time.
 const IN_FLIGHT_S: f64 = 0.1;
 /// Runs of each row: enough for an interval, few enough for a minute.
-const RUNS: u32 = 5;
+pub(crate) const RUNS: u32 = 5;
 /// How long a streaming run takes at the speed that the calibration found.
 const STREAM_RUN_S: f64 = 0.3;
 /// Where a run is cut off, a last flush not counted, unless asked otherwise.
@@ -269,7 +269,9 @@ fn positive(name: &str, value: u64, most: u64) -> Result<u64, Error> {
 
 /// The rows that are called for, in the ladder's order.
 fn ways(only: &[String]) -> Result<Vec<&'static Way>, Error> {
-    let known = |name: &str| WAYS.iter().any(|way| way.is_called(name)) || grid::knows(name);
+    let known = |name: &str| {
+        WAYS.iter().any(|way| way.is_called(name)) || grid::knows(name) || ways::knows(name)
+    };
     if let Some(unknown) = only.iter().find(|name| !known(name)) {
         return Err(Error::Usage(format!(
             "{unknown:?}: there is no such scenario, workload or row"

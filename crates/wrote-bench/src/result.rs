@@ -168,8 +168,10 @@ pub struct Row {
     pub runs: Vec<Run>,
     /// File bytes per second, over the runs.
     pub throughput_bytes_per_s: Interval,
-    /// The latency of one write or read, over all runs.
-    pub latency_ns: Latency,
+    /// The latency of one write or read, over all runs; none where whole files were timed and no
+    /// single operation was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<Latency>,
 }
 
 /// Which way bytes went.
@@ -266,10 +268,14 @@ pub struct Settings {
     /// How often the whole is done, where more than once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loops: Option<u32>,
-    /// What is written, where it is not random: `zeros`, or `compressible` with the percentage of
-    /// each block that is zeros.
+    /// What is written, where it is not random: `zeros`; `constant`, the same block again and again;
+    /// or `compressible` with the percentage of each block that is zeros.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
+    /// Of a way that reads its source while the clock runs, whether the page cache held it at the
+    /// start: `warm` or `dropped`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_cache: Option<String>,
     /// The checksum that blocks carry: `crc32c`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,
@@ -322,8 +328,10 @@ pub struct Run {
     /// Bytes that were read from the block device in the run, by anyone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_read_bytes: Option<u64>,
-    /// The process's peak resident memory, in bytes.
-    pub max_rss_bytes: u64,
+    /// Peak resident memory, in bytes: of a whole file's way that of the run alone, else that of the
+    /// process until then. None where the kernel does not let the peak of a run be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rss_bytes: Option<u64>,
     /// The largest number of operations in flight that was seen.
     pub iodepth_reached: u32,
 }
@@ -412,6 +420,8 @@ impl Settings {
     pub(crate) fn weaken(&mut self, later: &Settings) {
         self.iodepth = self.iodepth.max(later.iodepth);
         self.direct &= later.direct;
+        // In the order of the alphabet `warm`, which reads from memory, is the greater.
+        self.source_cache = self.source_cache.take().max(later.source_cache.clone());
         for (ours, theirs) in [
             (&mut self.registered_buffers, later.registered_buffers),
             (&mut self.registered_files, later.registered_files),
@@ -425,6 +435,11 @@ impl Settings {
 }
 
 impl Row {
+    /// Whether whole files were timed, and no single operation.
+    pub fn is_of_whole_files(&self) -> bool {
+        self.latency_ns.is_none()
+    }
+
     /// CPU seconds, user and kernel, that a gigabyte (10^9 bytes) costs: the median over the runs.
     pub fn cpu_s_per_gb(&self) -> f64 {
         let costs: Vec<f64> = self

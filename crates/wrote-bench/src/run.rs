@@ -227,7 +227,7 @@ fn measured(job: &Job, parts: Vec<Part>, usage: Usage, counters: Option<Counters
         context_switches: usage.context_switches,
         device_written_bytes: counters.map(|counters| counters.written_bytes),
         device_read_bytes: counters.map(|counters| counters.read_bytes),
-        max_rss_bytes: usage.max_rss_bytes,
+        max_rss_bytes: Some(usage.max_rss_bytes),
         iodepth_reached,
     };
     Measured { run, latencies, effective, fallbacks }

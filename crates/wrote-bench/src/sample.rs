@@ -28,6 +28,7 @@ pub(crate) fn evidence<'a>(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> 
         written_bytes_total: 100_000_000_000,
         memory_bytes: 16_000_000_000,
         leftovers: Vec::new(),
+        left_out: Vec::new(),
     }
 }
 
@@ -66,7 +67,7 @@ pub(crate) fn row(name: &str, survives: &str, throughputs_bytes_per_s: &[f64]) -
         },
         runs,
         throughput_bytes_per_s: crate::stats::interval(throughputs_bytes_per_s),
-        latency_ns: Latency::default(),
+        latency_ns: Some(Latency::default()),
     }
 }
 

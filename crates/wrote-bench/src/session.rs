@@ -14,8 +14,8 @@ use hdrhistogram::Histogram;
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote::Ioengine;
 use wrote::device::{Backing, BlockDevice, Target};
+use wrote::{Ioengine, Survives};
 
 /// Files with numbers from here on are written over by every round, and stay until the end.
 const SETTLED_STREAM: u32 = 1000;
@@ -45,8 +45,17 @@ pub(crate) struct Outcome {
     pub written_bytes: u64,
 }
 
+/// What is known of a row before its runs.
+pub(crate) struct Named {
+    pub name: &'static str,
+    pub workload: &'static str,
+    pub words: &'static str,
+    pub survives: Survives,
+    pub asked: Settings,
+}
+
 /// What a row's runs gave so far.
-struct RowSoFar {
+pub(crate) struct RowSoFar {
     runs: Vec<Run>,
     latencies: Histogram<u64>,
     effective: Option<Settings>,
@@ -54,7 +63,7 @@ struct RowSoFar {
 }
 
 impl RowSoFar {
-    fn new() -> RowSoFar {
+    pub(crate) fn new() -> RowSoFar {
         RowSoFar {
             runs: Vec::new(),
             latencies: histogram(),
@@ -63,13 +72,40 @@ impl RowSoFar {
         }
     }
 
-    fn add(&mut self, measured: Measured) {
+    pub(crate) fn add(&mut self, measured: Measured) {
         self.runs.push(measured.run);
         self.latencies.add(&measured.latencies).expect("all histograms have the same bounds");
         self.fallbacks.extend(measured.fallbacks);
         match &mut self.effective {
             Some(effective) => effective.weaken(&measured.effective),
             None => self.effective = Some(measured.effective),
+        }
+    }
+
+    /// What was in effect in all runs.
+    pub(crate) fn effective(&self) -> Settings {
+        self.effective.clone().unwrap_or_default()
+    }
+
+    /// The row that the runs add up to.
+    pub(crate) fn row(self, named: Named) -> Row {
+        let values = |value: fn(&Run) -> f64| self.runs.iter().map(value).collect::<Vec<f64>>();
+        let effective = self.effective();
+        let mut fallbacks = self.fallbacks.clone();
+        fallbacks.sort();
+        fallbacks.dedup();
+        let timed = !self.latencies.is_empty();
+        Row {
+            name: named.name.into(),
+            workload: named.workload.into(),
+            way: named.words.into(),
+            direction: Direction::Write,
+            survives: Some(named.survives.as_str().into()),
+            bytes_per_run: stats::median(&values(|run| run.bytes as f64)) as u64,
+            settings: SettingsPair { asked: named.asked, effective, fallbacks },
+            throughput_bytes_per_s: stats::interval(&values(|run| run.throughput_bytes_per_s)),
+            latency_ns: timed.then(|| stats::latency(&self.latencies)),
+            runs: self.runs,
         }
     }
 }
@@ -202,8 +238,8 @@ impl<'a> Session<'a> {
     }
 
     /// Adds up what the rounds gave. The folder must still be there.
-    pub(crate) fn finish(self) -> Outcome {
-        let rows = self.plan.ways.iter().zip(&self.rows);
+    pub(crate) fn finish(mut self) -> Outcome {
+        let rows = self.plan.ways.iter().zip(std::mem::take(&mut self.rows));
         Outcome {
             target: self.target(),
             rows: rows.map(|(way, so_far)| self.row(way, so_far)).collect(),
@@ -212,28 +248,15 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn row(&self, way: &Way, so_far: &RowSoFar) -> Row {
-        let values = |value: fn(&Run) -> f64| so_far.runs.iter().map(value).collect::<Vec<f64>>();
-        let effective = so_far.effective.clone().unwrap_or_default();
-        let mut fallbacks = so_far.fallbacks.clone();
-        fallbacks.sort();
-        fallbacks.dedup();
-        Row {
-            name: way.name.into(),
-            workload: way.workload.as_str().into(),
-            way: way.words.into(),
-            direction: Direction::Write,
-            survives: Some(way.survives(&effective, self.target).as_str().into()),
-            bytes_per_run: stats::median(&values(|run| run.bytes as f64)) as u64,
-            settings: SettingsPair {
-                asked: way.job(self.sizes(way)).asked(),
-                effective,
-                fallbacks,
-            },
-            throughput_bytes_per_s: stats::interval(&values(|run| run.throughput_bytes_per_s)),
-            latency_ns: stats::latency(&so_far.latencies),
-            runs: so_far.runs.clone(),
-        }
+    fn row(&self, way: &Way, so_far: RowSoFar) -> Row {
+        let survives = way.survives(&so_far.effective(), self.target);
+        so_far.row(Named {
+            name: way.name,
+            workload: way.workload.as_str(),
+            words: way.words,
+            survives,
+            asked: way.job(self.sizes(way)).asked(),
+        })
     }
 
     /// What lies under the path, for the result. The alignments are a file's.

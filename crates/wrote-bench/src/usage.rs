@@ -37,6 +37,12 @@ impl Usage {
         Usage::of(UsageWho::RUSAGE_THREAD)
     }
 
+    /// What the children that ended and were waited for have used until now (`RUSAGE_CHILDREN`). The
+    /// peak of memory is that of the largest of them, with what it took before its program began.
+    pub fn of_children() -> Usage {
+        Usage::of(UsageWho::RUSAGE_CHILDREN)
+    }
+
     fn of(who: UsageWho) -> Usage {
         // The call can fail only for a `who` that does not exist.
         let Ok(usage) = getrusage(who) else {

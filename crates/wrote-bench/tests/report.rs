@@ -48,7 +48,7 @@ fn there_is_a_row_for_each_job_and_direction_and_clones_are_one() {
     let reader = row(&document, "reader");
     assert_eq!((reader.settings.asked.numjobs, reader.settings.asked.size_bytes), (2, 128 << 20));
     assert_eq!((reader.bytes_per_run, reader.runs[0].iops), (128 << 20, 32768.0));
-    assert_eq!(reader.latency_ns.count, 32768);
+    assert_eq!(reader.latency_ns.unwrap().count, 32768);
     assert_eq!(reader.way, "random read, direct io_uring x 64");
     assert!(document.advice.is_empty());
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Stdio};
 use wrote_bench::result::{Direction, Document, SCHEMA, schema};
+use wrote_bench::{Request, Stop, bench};
 
 /// Reads `[schema, document, ..]` from its input and prints for each document whether it is valid.
 const JUDGE: &str = "
@@ -25,7 +26,8 @@ fn sample() -> Value {
         "sqpoll": false, "iopoll": true, "rwmixread_percent": 70,
         "bssplit": [{ "bytes": 4096, "percent": 60 }, { "bytes": 524288, "percent": 40 }],
         "runtime_s": 30.0, "time_based": true, "ramp_time_s": 2.5, "rate_bytes_per_s": 1000000,
-        "rate_iops": 100, "nrfiles": 4, "loops": 2, "data": "zeros", "verify": "crc32c",
+        "rate_iops": 100, "nrfiles": 4, "loops": 2, "data": "zeros",
+        "source_cache": "dropped", "verify": "crc32c",
     });
     json!({
         "schema": SCHEMA,
@@ -107,12 +109,16 @@ fn least() -> Value {
         "nrfiles",
         "loops",
         "data",
+        "source_cache",
         "verify",
     ];
     remove(&format!("{row}/settings/asked"), &optional);
     remove(&format!("{row}/settings/effective"), &optional);
-    remove(row, &["survives"]);
-    remove(&format!("{row}/runs/0"), &["device_written_bytes", "device_read_bytes"]);
+    remove(row, &["survives", "latency_ns"]);
+    remove(
+        &format!("{row}/runs/0"),
+        &["device_written_bytes", "device_read_bytes", "max_rss_bytes"],
+    );
     document
 }
 
@@ -162,6 +168,23 @@ fn the_schema_takes_what_wrote_writes() {
     let name = "the_schema_takes_what_wrote_writes";
     let Some(verdicts) = judge(name, &[sample(), least()]) else { return };
     assert_eq!(verdicts, [true, true]);
+}
+
+#[test]
+fn the_schema_takes_a_result_of_whole_files() {
+    let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let request = Request {
+        only: vec!["ways".into()],
+        size_bytes: Some(1 << 20),
+        runs: Some(1),
+        ..Request::new(folder.path().to_owned())
+    };
+    let document = bench(&request, &Stop::new(), &mut ()).unwrap();
+    assert!(document.scenarios[0].rows.iter().all(|row| row.latency_ns.is_none()));
+    let document = serde_json::to_value(document).unwrap();
+    let name = "the_schema_takes_a_result_of_whole_files";
+    let Some(verdicts) = judge(name, &[document]) else { return };
+    assert_eq!(verdicts, [true]);
 }
 
 #[test]

@@ -13,7 +13,8 @@ pub use table::Table;
 use crate::args::Format;
 use crate::terminal::Screen;
 use std::io::{self, Write};
-use wrote_bench::result::{Direction, Document, Row, Scenario};
+use wrote::Survives;
+use wrote_bench::result::{Direction, Document, Latency, Row, Scenario};
 use wrote_bench::{stats, units};
 
 /// Operations up to this size are counted: what matters of them is how many there are a second.
@@ -73,9 +74,25 @@ impl<'a> Group<'a> {
         groups
     }
 
+    /// Whether whole files were timed: no operation has a latency, and what a way takes of the memory
+    /// is told.
+    fn is_of_whole_files(&self) -> bool {
+        self.rows.iter().all(|row| row.is_of_whole_files())
+    }
+
+    /// The fastest row that may be the best.
+    fn fastest_durable(&self) -> Option<&'a Row> {
+        let durable = |row: &&&Row| is_durable(row);
+        let faster = |a: &&&Row, b: &&&Row| {
+            a.throughput_bytes_per_s.median.total_cmp(&b.throughput_bytes_per_s.median)
+        };
+        self.rows.iter().filter(durable).max_by(faster).copied()
+    }
+
     /// Whether the operations are so small or so scattered that one counts them.
     fn is_counted(&self) -> bool {
-        self.rows.iter().any(|row| is_random(row) || bs_bytes(row) <= COUNTED_BYTES_MAX)
+        !self.is_of_whole_files()
+            && self.rows.iter().any(|row| is_random(row) || bs_bytes(row) <= COUNTED_BYTES_MAX)
     }
 
     /// Whether what an operation costs says more than what a gigabyte costs.
@@ -187,6 +204,28 @@ fn block_sizes(row: &Row) -> String {
         }
         None => units::block_size(bs_bytes(row)),
     }
+}
+
+/// A figure of the latencies; empty where no operation was timed.
+fn latency(row: &Row, figure: fn(&Latency) -> u64) -> String {
+    row.latency_ns.as_ref().map(figure).map(units::nanoseconds).unwrap_or_default()
+}
+
+/// The peak of memory of one run: the median. Empty where it is not known.
+fn peak_memory(row: &Row) -> String {
+    let peaks: Vec<f64> =
+        row.runs.iter().filter_map(|run| run.max_rss_bytes).map(|bytes| bytes as f64).collect();
+    if peaks.is_empty() { String::new() } else { units::bytes(stats::median(&peaks) as u64) }
+}
+
+/// Whether random bytes survive a power loss: what a drive can compress says little of others.
+fn is_durable(row: &Row) -> bool {
+    survives(row) == Survives::PowerLoss.as_str() && row.settings.effective.data.is_none()
+}
+
+/// Whether two rows can't be told apart.
+fn are_level(row: &Row, other: &Row) -> bool {
+    !stats::distinguishable(&row.throughput_bytes_per_s, &other.throughput_bytes_per_s)
 }
 
 /// What a write survives; empty of reads.

@@ -78,9 +78,70 @@ fn grids_are_measured_when_they_are_asked_for_and_leave_nothing() {
         );
         assert_eq!(row.runs.len(), 2, "{}", row.name);
         assert!(row.runs.iter().all(|run| run.bytes > 0 && run.bytes <= 4 << 20), "{}", row.name);
-        assert_eq!(row.latency_ns.count, operations(row), "{}", row.name);
+        assert_eq!(row.latency_ns.unwrap().count, operations(row), "{}", row.name);
     }
     assert_eq!(names(folder.path()), [""; 0]);
+}
+
+#[test]
+fn whole_files_are_measured_when_they_are_asked_for_and_leave_nothing() {
+    let folder = folder();
+    let arguments = "--only ways --size 2MiB --runs 2 --format json";
+    let finished = finish(&mut bench(folder.path(), arguments));
+    let document = finished.document();
+    assert_eq!(names(folder.path()), [""; 0]);
+    let [scenario] = &document.scenarios[..] else { panic!("{document:?}") };
+    assert_eq!(scenario.name, "ways");
+    let left_out = document.findings.iter().find(|finding| finding.id == "left-out");
+    for listed in catalogue().iter().filter(|listed| listed.scenario == "ways") {
+        if left_out.is_some_and(|finding| finding.text.contains(listed.row)) {
+            assert!(finished.stderr.contains(listed.row), "{finished:?}");
+            continue;
+        }
+        let row = row(&document, listed.row);
+        let best = listed.survives.expect("a write").as_str();
+        assert!(strength(survived(row)) <= strength(best), "{row:?}");
+        assert_eq!((row.runs.len(), row.bytes_per_run), (2, 2 * MIB), "{row:?}");
+        assert!(row.latency_ns.is_none(), "{row:?}");
+    }
+    let announced = finished.stderr.lines().next().expect("an announcement");
+    // 24 rows twice, and the source.
+    assert!(announced.starts_with("writes at most 103 MB into "), "{announced}");
+    assert!(announced.contains(", 48 runs, "), "{announced}");
+}
+
+#[test]
+fn a_way_that_holds_its_file_takes_its_length_of_memory_and_a_copy_loop_does_not() {
+    let folder = folder();
+    let arguments =
+        "--only ways/file/fs-write,ways/file/stream-8m --size 96MiB --runs 2 --format json";
+    let document = finish(&mut bench(folder.path(), arguments)).document();
+    let peaks = |name: &str| -> Vec<Option<u64>> {
+        row(&document, name).runs.iter().map(|run| run.max_rss_bytes).collect()
+    };
+    let (whole, stream) = (peaks("ways/file/fs-write"), peaks("ways/file/stream-8m"));
+    if whole.contains(&None) {
+        assert!(findings(&document).contains(&"fallback"), "{document:?}");
+        let test = "a_way_that_holds_its_file_takes_its_length_of_memory_and_a_copy_loop_does_not";
+        return skip(test, "/proc/self/clear_refs may not be written to");
+    }
+    assert!(whole.iter().all(|peak| *peak >= Some(96 * MIB)), "{whole:?}");
+    assert!(stream.iter().all(|peak| *peak < Some(48 * MIB)), "{stream:?}");
+    assert!(findings(&document).contains(&"memory-grows"), "{document:?}");
+}
+
+#[test]
+fn a_signal_while_whole_files_are_written_leaves_nothing() {
+    for only in ["ways/file", "ways/chunk"] {
+        let folder = folder();
+        let more = format!("--only {only} --size 64MiB --runs 200");
+        let mut run = Running::start(&mut bench(folder.path(), &more));
+        run.until_it_writes(folder.path());
+        run.send(Signal::TERM);
+        let finished = run.finish();
+        assert_eq!((finished.code(), finished.stdout.as_str()), (Some(143), ""), "{finished:?}");
+        assert_eq!(names(folder.path()), [""; 0]);
+    }
 }
 
 /// The operations of all runs, by their bytes.
@@ -97,7 +158,7 @@ fn assert_measured_as_asked(row: &Row) {
     );
     assert_eq!((row.runs.len(), row.bytes_per_run), (2, 2 * MIB), "{row:?}");
     let (asked, effective) = (&row.settings.asked, &row.settings.effective);
-    assert_eq!(row.latency_ns.count, 2 * 2 * MIB / effective.bs_bytes, "{row:?}");
+    assert_eq!(row.latency_ns.unwrap().count, 2 * 2 * MIB / effective.bs_bytes, "{row:?}");
     for run in &row.runs {
         assert_eq!(run.bytes, 2 * MIB, "{row:?}");
         assert!(run.elapsed_s > 0.0 && run.throughput_bytes_per_s > 0.0, "{row:?}");
@@ -105,7 +166,7 @@ fn assert_measured_as_asked(row: &Row) {
     }
     let deepest = row.runs.iter().map(|run| run.iodepth_reached).max();
     assert_eq!(Some(effective.iodepth), deepest, "{row:?}");
-    let latency = &row.latency_ns;
+    let latency = row.latency_ns.unwrap();
     let percentiles =
         [latency.min, latency.p50, latency.p90, latency.p95, latency.p99, latency.p99_9];
     assert!(percentiles.is_sorted() && latency.p99_9 <= latency.max, "{row:?}");

@@ -70,6 +70,69 @@ fn a_grid_is_the_golden_one_with_its_best_cell_and_those_level_with_it_marked() 
     assert!(table(false).is_ascii());
 }
 
+/// Whole files by made-up ways, three of which survive a power loss, and two sizes of chunks.
+fn ways() -> Document {
+    let mut document = sample::document();
+    let rows = &mut document.scenarios[0].rows;
+    let template = rows[1].clone();
+    let way = |workload: &str, way: &str, survives: &str, gigabytes_per_s: f64, peak_mib: u64| {
+        let mut row = template.clone();
+        row.name = format!("{workload}/{}", way.replace(' ', "-"));
+        (row.workload, row.way) = (workload.into(), way.into());
+        (row.survives, row.latency_ns) = (Some(survives.into()), None);
+        let median = gigabytes_per_s * 1e9;
+        row.throughput_bytes_per_s =
+            Interval { median, ci95_low: median * 0.97, ci95_high: median * 1.03 };
+        row.runs.iter_mut().for_each(|run| run.max_rss_bytes = Some(peak_mib << 20));
+        row.settings.effective.data = way.starts_with("dd").then(|| "zeros".into());
+        row
+    };
+    let (file, chunk, durable) = ("ways/file", "ways/chunk", "power-loss");
+    *rows = vec![
+        way(file, "fs::write", "process-crash", 2.4, 1040),
+        way(file, "write_all, sync_all", durable, 1.1, 1040),
+        way(file, "dd conv=fdatasync, zeros", durable, 3.0, 3),
+        way(file, "wrote::Writer", durable, 2.0, 1044),
+        way(file, "wrote::copy", durable, 1.96, 28),
+        way(chunk, "4 KiB, write_all", durable, 0.9, 270),
+        way(chunk, "4 KiB, wrote::Writer", durable, 1.9, 274),
+        way(chunk, "8 MiB, write_all", durable, 1.1, 270),
+        way(chunk, "8 MiB, wrote::Writer", durable, 2.0, 274),
+    ];
+    document.scenarios[0].name = "ways".into();
+    document.findings.clear();
+    document.advice.clear();
+    document
+}
+
+#[test]
+fn whole_files_are_the_golden_ones_with_the_best_that_survives_a_power_loss_marked() {
+    let table =
+        |width, unicode| exported(&ways(), Format::Table, Screen { width, unicode, colour: false });
+    assert_golden("ways-80.txt", &table(80, true));
+    assert_golden("ways-140.txt", &table(140, true));
+    assert_golden("ways.md", &exported(&ways(), Format::Markdown, PLAIN));
+    assert!(table(80, false).is_ascii());
+    for width in 72..=200 {
+        for line in table(width, true).lines() {
+            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+        }
+    }
+}
+
+#[test]
+fn a_csv_of_whole_files_leaves_latencies_empty() {
+    let text = exported(&ways(), Format::Csv, PLAIN);
+    let mut lines = csv::Reader::from_reader(text.as_bytes());
+    let headers = lines.headers().expect("names").clone();
+    let column = |name: &str| headers.iter().position(|known| known == name).expect("known");
+    let (latency, memory) = (column("row_latency_ns_p99"), column("max_rss_bytes"));
+    for line in lines.records().map(|line| line.expect("every line has all the fields")) {
+        assert_eq!(&line[latency], "");
+        assert!(line[memory].parse::<u64>().is_ok(), "{line:?}");
+    }
+}
+
 fn assert_golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("WROTE_UPDATE_GOLDEN").is_some() {

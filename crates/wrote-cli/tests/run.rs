@@ -43,7 +43,7 @@ fn jobs_are_rows_of_a_document_and_their_files_stay() {
     let document = finished.document();
     assert_eq!(document.scenarios[0].name, "jobs.fio");
     let seq = row(&document, "seq");
-    assert_eq!((seq.runs[0].bytes, seq.latency_ns.count), (MIB, 8));
+    assert_eq!((seq.runs[0].bytes, seq.latency_ns.unwrap().count), (MIB, 8));
     assert!(["power-loss", "process-crash"].contains(&survived(seq)), "{seq:?}");
     let (read, write) = (row(&document, "mix/read"), row(&document, "mix/write"));
     assert_eq!((read.direction, write.direction), (Direction::Read, Direction::Write));

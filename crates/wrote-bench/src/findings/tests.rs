@@ -77,6 +77,36 @@ fn reads_that_the_device_never_saw_are_called_ram_and_those_that_it_saw_are_not(
 }
 
 #[test]
+fn what_was_not_measured_is_named_with_the_reason() {
+    let target = target();
+    assert!(found(&evidence(&target, &[]), "left-out").is_none());
+    let left_out = vec![("ways/file/dd-direct".into(), "dd is not installed".into())];
+    let finding = found(&Evidence { left_out, ..evidence(&target, &[]) }, "left-out").unwrap();
+    assert_eq!(finding.text, "not measured: ways/file/dd-direct (dd is not installed)");
+    assert_eq!(finding.evidence["rows"]["ways/file/dd-direct"], json!("dd is not installed"));
+}
+
+#[test]
+fn a_disk_of_which_a_twenty_fifth_is_free_is_nearly_full() {
+    let target = Target { free_bytes: 41_000_000_000, ..target() };
+    let finding = found(&evidence(&target, &[]), "nearly-full").unwrap();
+    assert!(
+        finding.text.starts_with("the file system is 96 % full (41.0 GB free"),
+        "{}",
+        finding.text
+    );
+}
+
+#[test]
+fn what_a_copy_reads_of_its_own_source_is_no_neighbours() {
+    let target = target();
+    let mut copy = with_device_bytes(direct(), 1_000_000_000, 1_000_000_000);
+    assert!(found(&evidence(&target, &[copy.clone()]), "busy-neighbour").is_some());
+    copy.settings.effective.source_cache = Some("dropped".into());
+    assert!(found(&evidence(&target, &[copy]), "busy-neighbour").is_none());
+}
+
+#[test]
 fn without_counters_nothing_is_called_ram() {
     let mut target = target();
     let rows = [with_device_bytes(cached(), 0, 0)];

@@ -51,6 +51,7 @@ impl Rows {
             written_bytes_total: self.written_bytes,
             memory_bytes,
             leftovers: Vec::new(),
+            left_out: Vec::new(),
         };
         let of_device = Evidence { rows: &self.seen_by_device, ..evidence.clone() };
         let mut found = findings::find(&of_device);

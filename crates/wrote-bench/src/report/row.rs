@@ -63,7 +63,7 @@ fn row(
         bytes_per_run: run.bytes,
         settings,
         throughput_bytes_per_s: stats::interval(&[run.throughput_bytes_per_s]),
-        latency_ns: stats::latency(&latencies),
+        latency_ns: Some(stats::latency(&latencies)),
         runs: vec![run],
     }
 }
@@ -88,7 +88,7 @@ fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
         context_switches: used(|job| job.context_switches as f64).round() as u64,
         device_written_bytes: group.device_written_bytes,
         device_read_bytes: group.device_read_bytes,
-        max_rss_bytes: group.max_rss_bytes,
+        max_rss_bytes: Some(group.max_rss_bytes),
         iodepth_reached: settings::iodepth_reached(jobs),
     }
 }

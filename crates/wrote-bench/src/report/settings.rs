@@ -70,6 +70,7 @@ fn asked(jobs: &[&JobReport], direction: Direction, known: &Known) -> Settings {
             Data::Compressible(percent) => Some(format!("compressible {percent} %")),
         }
         .filter(|_| is_write),
+        source_cache: None,
         verify: spec.verify.map(|_| "crc32c".into()),
     }
 }

@@ -58,15 +58,31 @@ pub(super) fn contents(folder: impl AsFd) -> io::Result<Contents> {
     Ok(contents)
 }
 
-/// Whether a run gives its files such names: small letters, a hyphen, a number, `.data`.
+/// Whether a run gives its files such names: small letters, a hyphen, a number, `.data`; or such a
+/// name as that of a copy on its way to it, `.NAME.wrote-PROCESS-NUMBER`.
 fn is_a_runs(name: &OsString) -> bool {
-    let parts = name.to_str().and_then(|name| name.strip_suffix(".data"));
+    let Some(name) = name.to_str() else { return false };
+    let on_its_way = name.strip_prefix('.').and_then(|name| name.split_once(".wrote-"));
+    match on_its_way.map(|(place, number)| (place, number.split_once('-'))) {
+        Some((place, Some((process, number)))) => {
+            is_number(process) && is_number(number) && is_a_place(place)
+        }
+        Some(_) => false,
+        None => is_a_place(name),
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_a_place(name: &str) -> bool {
+    let parts = name.strip_suffix(".data");
     let Some((word, number)) = parts.and_then(|stem| stem.split_once('-')) else {
         return false;
     };
     let letters = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
-    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    letters && digits
+    letters && is_number(number)
 }
 
 /// Removes the files that a run made in `folder`, then the folder. What else is in it stays, and the
@@ -116,11 +132,14 @@ mod tests {
 
     #[test]
     fn only_names_that_a_run_gives_are_a_runs() {
-        for name in ["job-0.data", "job-17.data", "probe-0.data"] {
+        for name in ["job-0.data", "job-17.data", "probe-0.data", ".job-4001.data.wrote-123-4"] {
             assert!(is_a_runs(&name.into()), "{name}");
         }
         for name in ["job-.data", "job-0", "job-0.data.bak", "Job-0.data", "-0.data", "job-0x.data"]
         {
+            assert!(!is_a_runs(&name.into()), "{name}");
+        }
+        for name in [".job-0.data", ".job-0.data.wrote-1", ".x.wrote-1-2", "job-0.data.wrote-1-2"] {
             assert!(!is_a_runs(&name.into()), "{name}");
         }
         assert!(!is_a_runs(&OsString::from_vec(b"job-\xff.data".to_vec())));

@@ -11,9 +11,10 @@ pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes 
         \n\nEvery way of writing is measured in turn, several times, in a folder that the run makes \
         under PATH (.wrote-XXXX) and removes. What it will write is said before. At least 10 % of \
         the file system or 5 GiB, whichever is smaller, stays free.\n\n\
-        Two more scenarios are measured only when --only names them, each in about a minute: peak, \
-        the fastest sequential reads and writes, over block size, depth and way of io_uring; and rand, \
-        small random reads, writes and a mix, over depth. Both use one file that is written before.\n\n\
+        Three more scenarios are measured only when --only names them, each in a minute or two: ways, \
+        one file written whole by each way that programs use, and over the size of chunks; peak, the \
+        fastest sequential reads and writes, over block size, depth and way of io_uring; and rand, \
+        small random reads, writes and a mix, over depth. Each uses a file that is written before.\n\n\
         The result goes to standard output, or to a file with --output; progress and notes go to \
         standard error.";
 
@@ -21,6 +22,7 @@ pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes 
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote bench                              the current folder's disk, in about a minute\n  \
         wrote bench /mnt/data --only stream      only the sequential stream\n  \
+        wrote bench --only ways                  fs::write, BufWriter, dd and others side by side\n  \
         wrote bench --only peak                  the fastest stream, and with which settings\n  \
         wrote bench --only rand --bs 8K          random reads and writes, of 8 KiB\n  \
         wrote bench --size 8G --runs 10          longer runs, and more of them\n  \
@@ -46,11 +48,13 @@ pub struct BenchArgs {
     #[arg(long, requires = "output")]
     pub force: bool,
 
-    /// Measure only these scenarios, workloads or rows (see --list); peak and rand must be named
+    /// Measure only these scenarios, workloads or rows (see --list); ways, peak and rand must be
+    /// named
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub only: Vec<String>,
 
-    /// File bytes of one run: 512M, 2GB, 1GiB; of peak and rand, those of the file that all use
+    /// File bytes of one run: 512M, 2GB, 1GiB; of peak and rand, those of the file that all use; of ways,
+    /// those of a whole file
     ///
     /// With --numjobs it is shared between the threads. A stream of a size that was given is written
     /// whole, unless --time is given too; the other runs still end after their time.

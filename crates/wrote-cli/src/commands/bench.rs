@@ -77,13 +77,14 @@ fn check_names(names: &[String], listed: &[Listed]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Scenarios, workloads (what stands before the `/` of a row's name) and rows.
+/// Scenarios, workloads (what stands before a `/` of a row's name) and rows.
 fn names_of(listed: &[Listed]) -> BTreeSet<&str> {
     let of_row = |row: &Listed| {
-        let workload = row.row.split_once('/').map(|(workload, _)| workload);
-        [Some(row.scenario), workload, Some(row.row)]
+        let (scenario, row) = (row.scenario, row.row);
+        let workloads = row.match_indices('/').map(move |(end, _)| &row[..end]);
+        workloads.chain([scenario, row])
     };
-    listed.iter().flat_map(of_row).flatten().collect()
+    listed.iter().flat_map(of_row).collect()
 }
 
 /// The known name that `name` is most likely a slip of.
@@ -97,7 +98,7 @@ fn nearest<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    const LISTED: [Listed; 2] = [
+    const LISTED: [Listed; 3] = [
         Listed {
             scenario: "ladder",
             row: "stream/cached",
@@ -110,6 +111,12 @@ mod tests {
             way: "O_DSYNC each write",
             survives: Some(Survives::PowerLoss),
         },
+        Listed {
+            scenario: "ways",
+            row: "ways/file/copy",
+            way: "wrote::copy",
+            survives: Some(Survives::PowerLoss),
+        },
     ];
 
     fn refused(name: &str) -> String {
@@ -119,6 +126,10 @@ mod tests {
     #[test]
     fn scenarios_workloads_and_rows_may_be_named() {
         let names = ["ladder", "stream", "small", "stream/cached", "small/dsync"];
+        assert!(
+            check_names(&["ways", "ways/file", "ways/file/copy"].map(str::to_owned), &LISTED)
+                .is_ok()
+        );
         assert!(check_names(&names.map(str::to_owned), &LISTED).is_ok());
     }
 
@@ -140,9 +151,12 @@ mod tests {
         assert_eq!(
             String::from_utf8(text).unwrap(),
             "Scenario ladder\n\
-             \x20 NAME           SURVIVES       WAY\n\
-             \x20 stream/cached  process-crash  cached\n\
-             \x20 small/dsync    power-loss     O_DSYNC each write\n"
+             \x20 NAME            SURVIVES       WAY\n\
+             \x20 stream/cached   process-crash  cached\n\
+             \x20 small/dsync     power-loss     O_DSYNC each write\n\n\
+             Scenario ways\n\
+             \x20 NAME            SURVIVES       WAY\n\
+             \x20 ways/file/copy  power-loss     wrote::copy\n"
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Export;
 use std::io::{self, Write};
-use wrote_bench::result::{Direction, Document, Row, Run, Scenario};
+use wrote_bench::result::{Direction, Document, Latency, Row, Run, Scenario};
 
 /// Comma-separated values as in RFC 4180, but with line feeds alone: a line of names, then a line
 /// for each run. What does not apply is empty. The names that begin with `row_` are figures of the
@@ -64,7 +64,7 @@ fn run_fields(run: &Run) -> [Field; 11] {
         ("context_switches", run.context_switches.to_string()),
         ("device_written_bytes", optional(run.device_written_bytes)),
         ("device_read_bytes", optional(run.device_read_bytes)),
-        ("max_rss_bytes", run.max_rss_bytes.to_string()),
+        ("max_rss_bytes", optional(run.max_rss_bytes)),
         ("iodepth_reached", run.iodepth_reached.to_string()),
     ]
 }
@@ -89,19 +89,20 @@ fn settings_fields(row: &Row) -> [Field; 8] {
 
 fn figures_fields(row: &Row) -> [Field; 12] {
     let throughput = &row.throughput_bytes_per_s;
-    let latency = &row.latency_ns;
+    let latency =
+        |figure: fn(&Latency) -> String| row.latency_ns.as_ref().map(figure).unwrap_or_default();
     [
         ("row_throughput_bytes_per_s_median", throughput.median.to_string()),
         ("row_throughput_bytes_per_s_ci95_low", throughput.ci95_low.to_string()),
         ("row_throughput_bytes_per_s_ci95_high", throughput.ci95_high.to_string()),
-        ("row_latency_ns_min", latency.min.to_string()),
-        ("row_latency_ns_mean", latency.mean.to_string()),
-        ("row_latency_ns_p50", latency.p50.to_string()),
-        ("row_latency_ns_p90", latency.p90.to_string()),
-        ("row_latency_ns_p95", latency.p95.to_string()),
-        ("row_latency_ns_p99", latency.p99.to_string()),
-        ("row_latency_ns_p99_9", latency.p99_9.to_string()),
-        ("row_latency_ns_max", latency.max.to_string()),
-        ("row_latency_count", latency.count.to_string()),
+        ("row_latency_ns_min", latency(|of| of.min.to_string())),
+        ("row_latency_ns_mean", latency(|of| of.mean.to_string())),
+        ("row_latency_ns_p50", latency(|of| of.p50.to_string())),
+        ("row_latency_ns_p90", latency(|of| of.p90.to_string())),
+        ("row_latency_ns_p95", latency(|of| of.p95.to_string())),
+        ("row_latency_ns_p99", latency(|of| of.p99.to_string())),
+        ("row_latency_ns_p99_9", latency(|of| of.p99_9.to_string())),
+        ("row_latency_ns_max", latency(|of| of.max.to_string())),
+        ("row_latency_count", latency(|of| of.count.to_string())),
     ]
 }

@@ -1,8 +1,8 @@
 //! Tables and lists, to paste in an issue.
 
 use super::{
-    Export, Group, block_sizes, cpu_per_operation, cpu_s_per_gb, operations_per_s, plus_minus,
-    survives,
+    Export, Group, block_sizes, cpu_per_operation, cpu_s_per_gb, latency, operations_per_s,
+    peak_memory, plus_minus, survives,
 };
 use std::io::{self, Write};
 use wrote_bench::result::{Advice, Document, Finding, Row, Severity};
@@ -59,6 +59,9 @@ fn write_group(group: &Group, out: &mut dyn Write) -> io::Result<()> {
         let cells: Vec<String> = columns.iter().map(|(_, cell)| cell(row)).collect();
         writeln!(out, "| {} |", cells.join(" | "))?;
     }
+    if let Some(best) = group.fastest_durable().filter(|_| group.is_of_whole_files()) {
+        writeln!(out, "\nThe fastest that survives a power loss: {}", inline(&best.way))?;
+    }
     Ok(())
 }
 
@@ -72,7 +75,7 @@ fn columns(group: &Group) -> Vec<Column> {
     if group.common(|row| row.settings.effective.rw.clone()).is_none() {
         add("rw", |row| inline(&row.settings.effective.rw));
     }
-    if group.common(block_sizes).is_none() {
+    if group.common(block_sizes).is_none() && !group.is_of_whole_files() {
         add("bs", block_sizes);
     }
     add("throughput", |row| units::rate(row.throughput_bytes_per_s.median));
@@ -82,14 +85,17 @@ fn columns(group: &Group) -> Vec<Column> {
         let lower = counted.to_ascii_lowercase();
         add(if counted == "IOPS" { counted } else { &lower }, operations_per_s);
     }
-    add("P50", |row| units::nanoseconds(row.latency_ns.p50));
-    add("P99", |row| units::nanoseconds(row.latency_ns.p99));
-    add("P99.9", |row| units::nanoseconds(row.latency_ns.p99_9));
-    add("max", |row| units::nanoseconds(row.latency_ns.max));
+    add("P50", |row| latency(row, |of| of.p50));
+    add("P99", |row| latency(row, |of| of.p99));
+    add("P99.9", |row| latency(row, |of| of.p99_9));
+    add("max", |row| latency(row, |of| of.max));
     if group.costs_by_operation() {
         add("CPU/op", cpu_per_operation);
     } else {
         add("CPU s/GB", cpu_s_per_gb);
+    }
+    if group.is_of_whole_files() {
+        add("peak memory", peak_memory);
     }
     add("survives", |row| inline(survives(row)));
     columns

@@ -152,7 +152,7 @@ fn row(workload: &str, way: &Way, bs_bytes: u64) -> Row {
         bytes_per_run: runs[0].bytes,
         settings: SettingsPair { asked, effective, fallbacks },
         throughput_bytes_per_s: stats::interval(&rates),
-        latency_ns: latency(p50_us * 1000),
+        latency_ns: Some(latency(p50_us * 1000)),
         runs,
     }
 }
@@ -188,7 +188,7 @@ fn run(workload: &str, mb_per_s: f64, bs_bytes: u64) -> Run {
         context_switches: 2048,
         device_written_bytes: Some(bytes),
         device_read_bytes: Some(0),
-        max_rss_bytes: 50_331_648,
+        max_rss_bytes: Some(50_331_648),
         iodepth_reached: 1,
     }
 }

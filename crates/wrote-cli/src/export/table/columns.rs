@@ -1,10 +1,11 @@
 //! The rows of one workload as columns: as many as the screen is wide enough for.
 
+use super::grid::Marks;
 use super::paint::{Paint, Tone};
 use super::text::plain;
 use crate::export::{
-    Group, block_sizes, cpu_per_operation, cpu_s_per_gb, fell_back, operations_per_s, plus_minus,
-    survives,
+    Group, are_level, block_sizes, cpu_per_operation, cpu_s_per_gb, fell_back, is_durable, latency,
+    operations_per_s, peak_memory, plus_minus, survives,
 };
 use crate::terminal::Screen;
 use std::io::{self, Write};
@@ -80,7 +81,7 @@ impl<'a> Columns<'a> {
         let ways: Vec<String> = group.rows.iter().map(|row| marked(label(row), row)).collect();
         let way_width_whole =
             ways.iter().map(|way| way.width()).max().unwrap_or(0).max(title.width());
-        let mut columns = columns(group);
+        let mut columns = columns(group, Marks::of(screen));
         if !screen.unicode {
             columns.iter_mut().for_each(to_ascii);
         }
@@ -111,8 +112,23 @@ impl<'a> Columns<'a> {
                 writeln!(out, "{rest}")?;
             }
         }
+        self.explain_marks(Marks::of(screen), out)?;
         if self.group.rows.iter().any(|row| fell_back(row)) {
             writeln!(out, "* not as asked: see the findings")?;
+        }
+        Ok(())
+    }
+
+    /// What the marks at throughputs mean, where there are any.
+    fn explain_marks(&self, marks: Marks, out: &mut dyn Write) -> io::Result<()> {
+        let rows = || self.group.rows.iter().filter(|_| self.group.is_of_whole_files());
+        let marked = |mark: &str| rows().any(|row| rate(self.group, row, marks).ends_with(mark));
+        if marked(marks.best) {
+            writeln!(out, "{} the fastest that survives a power loss", marks.best)?;
+        }
+        if marked(marks.level) {
+            let level = marks.level;
+            writeln!(out, "{level} can't be told apart from it: the 95 % intervals touch")?;
         }
         Ok(())
     }
@@ -135,7 +151,7 @@ impl<'a> Columns<'a> {
 }
 
 /// The columns between the way and the bar.
-fn columns(group: &Group) -> Vec<Column> {
+fn columns(group: &Group, marks: Marks) -> Vec<Column> {
     let figures = |title, keep, cell: &dyn Fn(&Row) -> String| Column {
         title,
         align: Align::Right,
@@ -150,11 +166,11 @@ fn columns(group: &Group) -> Vec<Column> {
     if group.common(|row| row.settings.effective.rw.clone()).is_none() {
         columns.push(words("RW", Keep::If(2), &|row| plain(&row.settings.effective.rw)));
     }
-    if group.common(block_sizes).is_none() {
+    if group.common(block_sizes).is_none() && !group.is_of_whole_files() {
         columns.push(figures("BS", Keep::If(3), &block_sizes));
     }
     columns.extend([
-        figures("THROUGHPUT", Keep::Always, &|row| units::rate(row.throughput_bytes_per_s.median)),
+        figures("THROUGHPUT", Keep::Always, &|row| rate(group, row, marks)),
         figures("±95%", Keep::Always, &plus_minus),
     ]);
     if group.is_counted() {
@@ -162,19 +178,36 @@ fn columns(group: &Group) -> Vec<Column> {
     }
     let (per_operation, per_gb) = if group.costs_by_operation() { (5, 8) } else { (8, 5) };
     columns.extend([
-        figures("P50", Keep::If(4), &|row| units::nanoseconds(row.latency_ns.p50)),
-        figures("P99", Keep::Always, &|row| units::nanoseconds(row.latency_ns.p99)),
-        figures("P99.9", Keep::If(7), &|row| units::nanoseconds(row.latency_ns.p99_9)),
-        figures("MAX", Keep::If(6), &|row| units::nanoseconds(row.latency_ns.max)),
+        figures("P50", Keep::If(4), &|row| latency(row, |of| of.p50)),
+        figures("P99", Keep::Always, &|row| latency(row, |of| of.p99)),
+        figures("P99.9", Keep::If(7), &|row| latency(row, |of| of.p99_9)),
+        figures("MAX", Keep::If(6), &|row| latency(row, |of| of.max)),
         figures("CPU s/GB", Keep::If(per_gb), &cpu_s_per_gb),
     ]);
     if group.is_counted() {
         columns.push(figures("CPU/op", Keep::If(per_operation), &cpu_per_operation));
     }
+    if group.is_of_whole_files() {
+        columns.push(figures("MEMORY", Keep::Always, &peak_memory));
+    }
     columns.push(words("SURVIVES", Keep::Always, &|row| plain(survives(row))));
     // The interval of single runs, and what reads survive.
     columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
     columns
+}
+
+/// The throughput; of whole files marked, where it is the best that survives a power loss or can't be
+/// told apart from that.
+fn rate(group: &Group, row: &Row, marks: Marks) -> String {
+    let rate = units::rate(row.throughput_bytes_per_s.median);
+    let best = group.fastest_durable().filter(|_| group.is_of_whole_files());
+    let mark = match best {
+        None => return rate,
+        Some(best) if std::ptr::eq(best, row) => marks.best,
+        Some(best) if is_durable(row) && are_level(best, row) => marks.level,
+        Some(_) => " ",
+    };
+    format!("{rate} {mark}")
 }
 
 /// Drops columns, those that matter least first, until the rest takes at most `width`.

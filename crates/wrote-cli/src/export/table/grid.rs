@@ -3,22 +3,25 @@
 
 use super::paint::{Paint, Tone};
 use super::text::{Text, plain};
-use crate::export::{Group, cpu_s_per_gb, fell_back, plus_minus, survives};
+use crate::export::{
+    Group, are_level, cpu_s_per_gb, fell_back, latency, peak_memory, plus_minus, survives,
+};
 use crate::terminal::Screen;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 use wrote_bench::result::Row;
-use wrote_bench::{stats, units};
+use wrote_bench::units;
 
 /// What stands between two columns.
 const GAP: &str = "  ";
-/// The scenario whose workloads are grids.
-const SCENARIO: &str = "peak/";
-const TITLE: &str = "BS x IODEPTH";
+/// The workloads that are grids begin so, and what stands over their sides.
+const GRIDS: [(&str, &str); 2] = [("peak/", "BS x IODEPTH"), ("ways/chunk", "CHUNK")];
 
 /// A workload's cells in their places.
 pub(super) struct Grid<'a> {
     group: &'a Group<'a>,
+    /// Over the sides.
+    title: &'static str,
     /// `512 KiB x 64`, in the order of the rows.
     sides: Vec<&'a str>,
     /// `plain`, `registered`, in the order of the rows.
@@ -34,9 +37,7 @@ fn place(row: &Row) -> Option<(&str, &str)> {
 impl<'a> Grid<'a> {
     /// The grid of a group; `None` where its rows are no cells of one.
     pub(super) fn of(group: &'a Group<'a>) -> Option<Grid<'a>> {
-        if !group.workload.starts_with(SCENARIO) {
-            return None;
-        }
+        let (_, title) = GRIDS.iter().find(|(begin, _)| group.workload.starts_with(begin))?;
         let (mut sides, mut heads) = (Vec::new(), Vec::new());
         for row in &group.rows {
             let (side, head) = place(row)?;
@@ -51,7 +52,7 @@ impl<'a> Grid<'a> {
             a.throughput_bytes_per_s.median.total_cmp(&b.throughput_bytes_per_s.median)
         };
         let best = group.rows.iter().max_by(fastest)?;
-        Some(Grid { group, sides, heads, best })
+        Some(Grid { group, title, sides, heads, best })
     }
 
     fn row(&self, side: &str, head: &str) -> Option<&'a Row> {
@@ -68,7 +69,7 @@ impl<'a> Grid<'a> {
     ) -> io::Result<()> {
         let marks = Marks::of(screen);
         let side_width = self.sides.iter().map(|side| side.width()).max().unwrap_or(0);
-        let side_width = side_width.max(TITLE.width());
+        let side_width = side_width.max(self.title.width());
         let cells: Vec<Vec<String>> =
             self.sides.iter().map(|side| self.cells(side, marks)).collect();
         let width = |column: usize| {
@@ -84,7 +85,7 @@ impl<'a> Grid<'a> {
         };
         // Two more columns for the mark, as in the cells.
         let heads: Vec<String> = self.heads.iter().map(|head| plain(head) + "  ").collect();
-        writeln!(out, "{}", paint.paint(Tone::Faint, &line(TITLE, &heads)))?;
+        writeln!(out, "{}", paint.paint(Tone::Faint, &line(self.title, &heads)))?;
         for (side, cells) in self.sides.iter().zip(&cells) {
             writeln!(out, "{}", line(&plain(side), cells))?;
         }
@@ -111,8 +112,7 @@ impl<'a> Grid<'a> {
 
     /// Whether a row can't be told apart from the best.
     fn is_level(&self, row: &Row) -> bool {
-        let (row, best) = (&row.throughput_bytes_per_s, &self.best.throughput_bytes_per_s);
-        !stats::distinguishable(row, best)
+        are_level(row, self.best)
     }
 
     fn foot(&self, paint: Paint, marks: Marks, text: Text, out: &mut dyn Write) -> io::Result<()> {
@@ -120,10 +120,13 @@ impl<'a> Grid<'a> {
         let mut facts = vec![
             units::rate(self.best.throughput_bytes_per_s.median),
             plus_minus(self.best).replace('±', sign),
-            format!("P99 {}", units::nanoseconds(self.best.latency_ns.p99)),
+            labelled("P99 ", latency(self.best, |of| of.p99)),
             format!("{} CPU s/GB", cpu_s_per_gb(self.best)),
             plain(survives(self.best)),
         ];
+        if self.group.is_of_whole_files() {
+            facts.push(labelled("memory ", peak_memory(self.best)));
+        }
         facts.retain(|fact| !fact.is_empty());
         let told = format!("the best: {}: {}", plain(&self.best.way), facts.join(", "));
         writeln!(out, "{best} {}", paint.paint(Tone::Strong, &text.wrapped(&told, 2)))?;
@@ -137,16 +140,23 @@ impl<'a> Grid<'a> {
     }
 }
 
+/// A figure with a word before it; nothing of no figure.
+fn labelled(label: &str, figure: String) -> String {
+    if figure.is_empty() { figure } else { format!("{label}{figure}") }
+}
+
 /// What marks a cell.
 #[derive(Clone, Copy)]
-struct Marks {
-    best: &'static str,
-    level: &'static str,
+pub(super) struct Marks {
+    /// The best.
+    pub best: &'static str,
+    /// What can't be told apart from it.
+    pub level: &'static str,
     plus_minus: &'static str,
 }
 
 impl Marks {
-    fn of(screen: Screen) -> Marks {
+    pub(super) fn of(screen: Screen) -> Marks {
         if screen.unicode {
             Marks { best: "◀", level: "≈", plus_minus: "±" }
         } else {

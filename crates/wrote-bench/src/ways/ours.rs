@@ -1,0 +1,62 @@
+//! The library's own ways: `wrote::Writer` and `wrote::copy`.
+
+use super::write::Task;
+use crate::Error;
+use crate::result::Settings;
+use std::io::Write;
+use std::ops::ControlFlow;
+use wrote::{CopyOptions, Effective, Ioengine, Method, Reflink, Writer};
+
+/// What was in effect while one of them wrote.
+pub(super) struct Done {
+    pub effective: Effective,
+    /// Whether the page cache was bypassed.
+    pub direct: bool,
+}
+
+impl Done {
+    /// Tells what was in effect, in the words of the result.
+    pub(super) fn tell(&self, effective: &mut Settings) {
+        let done = &self.effective;
+        let ring = |is: bool| (done.ioengine == Ioengine::IoUring).then_some(is);
+        effective.ioengine = done.ioengine.as_str().into();
+        effective.iodepth = done.iodepth_reached.max(1);
+        effective.direct = self.direct;
+        effective.registered_buffers = ring(done.registered_buffers);
+        effective.registered_files = ring(done.registered_files);
+        effective.huge_pages = Some(done.huge_pages);
+        let flags = done.ring_flags.iter().map(|flag| (*flag).to_owned());
+        effective.ring_flags = ring(true).map(|_| flags.collect());
+    }
+}
+
+/// Everything through a `Writer`, in pieces of so many bytes; then durable.
+pub(super) fn writer(task: &Task, bytes: u64) -> Result<Done, Error> {
+    let mut writer = Writer::create(task.output)?;
+    for piece in task.pieces(bytes) {
+        task.stop.check()?;
+        writer.write_all(piece).map_err(|error| task.failed("write", &error))?;
+    }
+    let written = writer.finish()?;
+    Ok(Done { effective: written.effective, direct: written.direct })
+}
+
+/// A durable copy of the source. Blocks are never shared: that would move no byte.
+pub(super) fn copy(task: &Task) -> Result<Done, Error> {
+    let options = CopyOptions { reflink: Reflink::Never, ..CopyOptions::default() };
+    let stopped = || task.stop.is_requested();
+    let copied = wrote::copy(task.input, task.output, &options, &mut |_| {
+        if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let copied = copied.map_err(|error| match stopped() {
+        true => Error::Interrupted,
+        false => error.into(),
+    })?;
+    // A server that copies for us reads and writes as it likes.
+    let direct = copied.method == Method::Transfers && !fell_back_to_cache(&copied.effective);
+    Ok(Done { effective: copied.effective, direct })
+}
+
+fn fell_back_to_cache(effective: &Effective) -> bool {
+    effective.fallbacks.iter().any(|step| step.wanted == "O_DIRECT")
+}

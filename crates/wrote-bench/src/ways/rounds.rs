@@ -1,0 +1,210 @@
+//! The rounds of the scenario: the source made, every way in turn, and what they add up to.
+
+use super::clock::clocked;
+use super::plan::{Plan, Sizes};
+use super::write::{self, Task};
+use super::{Kind, NAME, QUESTION, Way, cache, dd, memory, ours};
+use crate::bench::Ticker;
+use crate::jobs::lay_out;
+use crate::result::{Fallback, Row, Run, Scenario, Settings};
+use crate::run::{self, Measured};
+use crate::scratch::Scratch;
+use crate::session::{Named, RowSoFar, device_of};
+use crate::usage::Usage;
+use crate::worker::histogram;
+use crate::{Error, Stop};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use wrote::device::Target;
+
+/// The numbers of the source and of the file that is written: no other scenario's.
+const INPUT: u32 = 4000;
+const OUTPUT: u32 = 4001;
+
+/// What the scenario gave.
+pub(crate) struct Outcome {
+    pub scenario: Scenario,
+    /// File bytes written in all.
+    pub written_bytes: u64,
+    /// Rows that were called for and not measured, with the reason.
+    pub left_out: Vec<(String, String)>,
+}
+
+/// What all runs use.
+struct Rounds<'a> {
+    target: &'a Target,
+    scratch: &'a Scratch,
+    stop: &'a Stop,
+    input: PathBuf,
+    output: PathBuf,
+    sizes: Sizes,
+}
+
+/// Makes the source, and runs every way in turn, every second round backwards (M8). `keep` leaves the
+/// source and the last file where they are.
+pub(crate) fn measure(
+    plan: &Plan,
+    target: &Target,
+    scratch: &Scratch,
+    stop: &Stop,
+    keep: bool,
+    ticker: &mut Ticker,
+) -> Result<Outcome, Error> {
+    let mut plan = plan.clone();
+    let (input, output) = (scratch.job_file(INPUT), scratch.job_file(OUTPUT));
+    let runs_planned = plan.runs_total();
+    leave_out_dd(&mut plan, &output);
+    ticker.leave_out(runs_planned - plan.runs_total());
+    for (name, because) in &plan.left_out {
+        ticker.note(&format!("{name} is left out: {because}"));
+    }
+    let sizes = make_source(&plan, &input, stop)?;
+    let rounds = Rounds { target, scratch, stop, input, output, sizes };
+    let mut rows: Vec<RowSoFar> = plan.ways.iter().map(|_| RowSoFar::new()).collect();
+    let mut written_bytes = sizes.file_bytes;
+    let order = plan.order();
+    let last = order.len().saturating_sub(1);
+    for (number, index) in order.into_iter().enumerate() {
+        let way = plan.ways[index];
+        ticker.tick(way.name);
+        rows[index].add(rounds.run(way)?);
+        written_bytes += sizes.of(way);
+        if !(keep && number == last) {
+            rounds.clear()?;
+        }
+    }
+    if !keep {
+        run::clear(std::slice::from_ref(&rounds.input), scratch.path())?;
+    }
+    let rows = plan.ways.iter().zip(rows).map(|(way, so_far)| rounds.row(way, so_far)).collect();
+    let left_out = plan.left_out.into_iter().map(|(name, because)| (name.into(), because));
+    Ok(Outcome {
+        scenario: Scenario { name: NAME.into(), question: QUESTION.into(), rows },
+        written_bytes,
+        left_out: left_out.collect(),
+    })
+}
+
+/// Takes out the ways that dd can't do here.
+fn leave_out_dd(plan: &mut Plan, output: &Path) {
+    plan.leave_out(|way| match way.kind {
+        Kind::Dd { direct } => dd::why_not(output, direct),
+        _ => None,
+    });
+}
+
+/// Writes the source: random bytes that are on the device when this returns. How fast the first of
+/// them went tells how many there are.
+fn make_source(plan: &Plan, input: &Path, stop: &Stop) -> Result<Sizes, Error> {
+    let made = |error| Error::Failed(format!("{}: create: {error}", input.display()));
+    let file = File::options().read(true).write(true).create_new(true).open(input).map_err(made)?;
+    let mut bytes_per_s = f64::MAX;
+    if let Some(bytes) = plan.calibration_bytes() {
+        let began = Instant::now();
+        lay_out(input, &file, 0..bytes, stop)?;
+        bytes_per_s = bytes as f64 / began.elapsed().as_secs_f64().max(1e-9);
+    }
+    let sizes = plan.sizes(bytes_per_s);
+    lay_out(input, &file, 0..sizes.file_bytes, stop)?;
+    let resized = |error| Error::Failed(format!("{}: truncate: {error}", input.display()));
+    // On a slow disk the first bytes may have been more than are used.
+    file.set_len(sizes.file_bytes).map_err(resized)?;
+    file.sync_all().map_err(resized)?;
+    Ok(sizes)
+}
+
+impl Rounds<'_> {
+    /// Runs a way once; its file stays.
+    fn run(&self, way: &Way) -> Result<Measured, Error> {
+        let size_bytes = self.sizes.of(way);
+        let mut effective = way.asked(size_bytes);
+        let mut fallbacks = Vec::new();
+        if let Some(wanted) = way.kind.cache() {
+            let (found, fallback) = cache::prepare(&self.input, wanted, self.stop)?;
+            effective.source_cache = Some(found.as_str().into());
+            fallbacks.extend(fallback);
+        }
+        let mut run = match way.kind {
+            Kind::Dd { direct } => self.dd(direct, size_bytes)?,
+            kind => self.ours_or_theirs(kind, size_bytes, &mut effective, &mut fallbacks)?,
+        };
+        self.stop.check()?;
+        run.bytes = size_bytes;
+        run.throughput_bytes_per_s = size_bytes as f64 / run.elapsed_s;
+        run.iops = size_bytes.div_ceil(effective.bs_bytes.max(1)) as f64 / run.elapsed_s;
+        Ok(Measured { run, latencies: histogram(), effective, fallbacks })
+    }
+
+    fn dd(&self, direct: bool, size_bytes: u64) -> Result<Run, Error> {
+        let (peak, run) = clocked(device_of(self.target), Usage::of_children, || {
+            dd::write(&self.output, size_bytes, direct, self.stop)
+        })?;
+        Ok(Run { max_rss_bytes: peak, ..run })
+    }
+
+    /// A way within this process. The peak of its memory is that of the run, with what was read
+    /// before the clock started: a program that writes so holds that too.
+    fn ours_or_theirs(
+        &self,
+        kind: Kind,
+        size_bytes: u64,
+        effective: &mut Settings,
+        fallbacks: &mut Vec<Fallback>,
+    ) -> Result<Run, Error> {
+        let marked = memory::reset();
+        let bytes =
+            if kind.holds_input() { read_whole(&self.input, size_bytes)? } else { Vec::new() };
+        let task = Task {
+            input: &self.input,
+            bytes: &bytes,
+            size_bytes,
+            output: &self.output,
+            stop: self.stop,
+        };
+        let (done, mut run) = clocked(device_of(self.target), Usage::now, || match kind {
+            Kind::Writer(bytes) => ours::writer(&task, bytes).map(Some),
+            Kind::CopyFile(_) => ours::copy(&task).map(Some),
+            kind => write::write(kind, &task).map(|()| None),
+        })?;
+        match marked {
+            Ok(()) => run.max_rss_bytes = memory::peak_bytes(),
+            Err(error) => fallbacks.push(Fallback {
+                wanted: "peak of memory".into(),
+                got: "no figure".into(),
+                because: format!("/proc/self/clear_refs: {error}"),
+            }),
+        }
+        if let Some(done) = done {
+            run.iodepth_reached = done.effective.iodepth_reached.max(1);
+            fallbacks.extend(done.effective.fallbacks.iter().map(run::fallback));
+            done.tell(effective);
+        }
+        Ok(run)
+    }
+
+    /// Removes the file that was written.
+    fn clear(&self) -> Result<(), Error> {
+        run::clear(std::slice::from_ref(&self.output), self.scratch.path())
+    }
+
+    fn row(&self, way: &Way, so_far: RowSoFar) -> Row {
+        so_far.row(Named {
+            name: way.name,
+            workload: way.workload,
+            words: way.words,
+            survives: way.survives(self.target),
+            asked: way.asked(self.sizes.of(way)),
+        })
+    }
+}
+
+/// The first `bytes` of a file, in memory.
+fn read_whole(path: &Path, bytes: u64) -> Result<Vec<u8>, Error> {
+    let failed = |error| Error::Failed(format!("{}: read: {error}", path.display()));
+    let mut whole = Vec::with_capacity(bytes as usize);
+    let file = File::open(path).map_err(failed)?;
+    file.take(bytes).read_to_end(&mut whole).map_err(failed)?;
+    Ok(whole)
+}
