@@ -1,6 +1,7 @@
 //! `cargo xtask peers`: wrote against fio and dd, in turn, on one folder.
 
 mod bench;
+mod both;
 mod cpu;
 mod dd;
 mod file;
