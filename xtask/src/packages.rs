@@ -20,9 +20,15 @@ const fn package(program: &'static str, name: &'static str) -> Package {
     Package { program, name }
 }
 
-/// What is measured against, and what counts. `dd` is in coreutils, which every Debian has.
-pub const PEERS: &[Package] =
-    &[package("fio", "fio"), package("valgrind", "valgrind"), package("taskset", "util-linux")];
+/// What is measured against, and what counts. `dd` and `cp` are in coreutils, which every Debian has.
+/// `cc` alone would come without the C library's headers.
+pub const PEERS: &[Package] = &[
+    package("fio", "fio"),
+    package("valgrind", "valgrind"),
+    package("taskset", "util-linux"),
+    package("rsync", "rsync"),
+    package("cc", "build-essential"),
+];
 
 /// What the labs call: an ordinary user mounts a FUSE file system by it. The guest's are in
 /// [`GUEST`].

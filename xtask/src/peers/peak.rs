@@ -1,6 +1,7 @@
 //! Streams of 512 KiB x 64 in fixed buffers: the same job file by `wrote run` and by fio.
 
 use super::both::JobTurns;
+use super::cache;
 use super::job::{Direction, Job, PEAK_BYTES, Poll, peak};
 use super::programs::{Programs, Setting, Side};
 use super::ratio::Asked;
@@ -8,8 +9,6 @@ use super::rows::Row;
 use super::size::Size;
 use super::table::{Line, Subject, Unit};
 use crate::failure::{Failure, Tried};
-use rustix::fs::{Advice, fadvise};
-use std::fs::File;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
@@ -64,7 +63,7 @@ impl Peak {
             let plain = Poll { hipri: false, sqthread: false };
             let lay = peak("peak-lay", Direction::Write, plain, &size.text);
             programs.run(Side::Fio, &lay, setting)?;
-            file.drop_cache()?;
+            cache::drop_file(&file.0)?;
         }
         let prepare = || match self.direction {
             Direction::Read => Ok(()),
@@ -91,14 +90,6 @@ impl TestFile {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error).tried(self.0.display()),
             _ => Ok(()),
         }
-    }
-
-    /// Puts it on the device and out of the page cache.
-    fn drop_cache(&self) -> Result<(), Failure> {
-        let path = self.0.display();
-        let file = File::open(&self.0).tried(&path)?;
-        file.sync_all().tried(&path)?;
-        fadvise(&file, 0, None, Advice::DontNeed).tried(path)
     }
 }
 

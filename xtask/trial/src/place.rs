@@ -24,11 +24,6 @@ impl Place {
         Ok(Place(path.to_owned()))
     }
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
     /// Fails unless the file is this long: then something else was measured.
     pub fn check_length(&self, bytes: u64) -> Done<()> {
         let path = self.0.display();
@@ -63,7 +58,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("file");
         let place = Place::take(&path).expect("nothing there");
-        std::fs::write(place.path(), "abc").expect("room");
+        std::fs::write(&path, "abc").expect("room");
         place.check_length(3).expect("three bytes");
         let message = place.check_length(4).expect_err("too short").to_string();
         assert_eq!(message, format!("{}: 3 bytes, not 4", path.display()));
