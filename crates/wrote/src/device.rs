@@ -12,6 +12,7 @@ mod counters;
 mod fake;
 mod mounts;
 
+pub(crate) use align::alignment_told;
 pub use align::{Alignment, alignment};
 pub use counters::Counters;
 

@@ -98,6 +98,8 @@ pub struct Engine {
     completed: VecDeque<Completion>,
     /// Results of one call to the backend; kept to save allocations.
     done: Vec<Done>,
+    /// Whether the pool was registered, or at least tried.
+    registered: bool,
     /// Folders whose flush failed, with the error number (W2).
     poisoned_folders: Vec<(PathBuf, i32)>,
     effective: Effective,
@@ -224,6 +226,7 @@ impl Engine {
             free_slots: (0..depth).rev().collect(),
             completed: VecDeque::new(),
             done: Vec::with_capacity(depth as usize),
+            registered: false,
             poisoned_folders: Vec::new(),
             effective,
         }
@@ -364,6 +367,15 @@ impl Engine {
         }
         uninterrupted(|| self.backend.truncate(file.slot, len_bytes))
             .map_err(|error| Error::file(&path, action, offset, &error))
+    }
+
+    /// Registers the pool with the ring now, where [`Options::registered_buffers`] was not asked for:
+    /// that touches every page of it, which who may not need them all can put off.
+    pub(crate) fn register_buffers(&mut self) {
+        if !self.registered {
+            self.registered = true;
+            self.backend.register_buffers(&self.pool, &mut self.effective);
+        }
     }
 
     /// The open file itself, for what is no transfer: its permissions, its extents. `None` on a

@@ -28,23 +28,22 @@ pub struct Alignment {
 /// An answer is no promise that direct I/O works: where the kernel does not say, only the open or
 /// the first transfer tells.
 pub fn alignment(file: &File, target: &Target) -> Option<Alignment> {
-    match told_by_kernel(file) {
-        Some(Alignment { offset_bytes: 0, .. } | Alignment { memory_bytes: 0, .. }) => None,
-        Some(told) => Some(told),
-        None => {
-            let bytes = presumed_bytes(file, target);
-            Some(Alignment { offset_bytes: bytes, memory_bytes: bytes })
-        }
-    }
+    alignment_told(file).unwrap_or_else(|| {
+        let bytes = presumed_bytes(file, target);
+        Some(Alignment { offset_bytes: bytes, memory_bytes: bytes })
+    })
 }
 
-fn told_by_kernel(file: &File) -> Option<Alignment> {
+/// What the kernel itself says, if it does: with it nobody need look at what lies below the file.
+/// `Some(None)` where it says that there is no direct I/O.
+pub(crate) fn alignment_told(file: &File) -> Option<Option<Alignment>> {
     let found = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
-    let told = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::DIOALIGN);
-    told.then_some(Alignment {
-        offset_bytes: found.stx_dio_offset_align,
-        memory_bytes: found.stx_dio_mem_align,
-    })
+    if !StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::DIOALIGN) {
+        return None;
+    }
+    let (offset_bytes, memory_bytes) = (found.stx_dio_offset_align, found.stx_dio_mem_align);
+    let possible = offset_bytes > 0 && memory_bytes > 0;
+    Some(possible.then_some(Alignment { offset_bytes, memory_bytes }))
 }
 
 fn presumed_bytes(file: &File, target: &Target) -> u32 {

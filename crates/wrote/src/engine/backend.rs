@@ -3,6 +3,7 @@
 use super::names::{Located, NameChange};
 use super::op::Kind;
 use super::{Effective, Fallback, FileOptions};
+use crate::buffer::Pool;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -72,6 +73,8 @@ pub(super) trait Backend {
     /// Changes names, once: an interruption comes back as it is. Gives what had to be done another
     /// way, and why.
     fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>>;
+    /// Pins the pool's pages once instead of for each operation, where that means something.
+    fn register_buffers(&mut self, _pool: &Pool, _effective: &mut Effective) {}
     /// Queues a request. At most `iodepth` are queued or in flight at once.
     fn push(&mut self, request: Request);
     /// Hands what is queued on, without waiting.
@@ -98,6 +101,8 @@ pub(super) trait Transfer {
     fn truncated(&mut self, _slot: u32) {}
     /// The file `slot` is about to be closed.
     fn closing(&mut self, _slot: u32) {}
+    /// As [`Backend::register_buffers`].
+    fn register_buffers(&mut self, _pool: &Pool, _effective: &mut Effective) {}
     /// As [`Backend::push`], with the open file.
     fn push(&mut self, request: Request, file: RawFd);
     /// As [`Backend::submit`]; nothing to do where [`Transfer::push`] does it.
@@ -173,6 +178,10 @@ impl<T: Transfer> Backend for Kernel<T> {
 
     fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>> {
         super::names::change(change)
+    }
+
+    fn register_buffers(&mut self, pool: &Pool, effective: &mut Effective) {
+        self.transfer.register_buffers(pool, effective);
     }
 
     fn push(&mut self, request: Request) {

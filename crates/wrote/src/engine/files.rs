@@ -37,12 +37,15 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, Open
         Ok(direct) => direct,
         Err(error) => return Ok(refused(file, errno_of(&error))),
     };
-    let target = match device::examine(path) {
-        Ok(target) => target,
-        // Without /proc nobody knows in what units the file takes direct transfers.
-        Err(error) => return Ok(refused(file, error.errno())),
+    let alignment = match device::alignment_told(&direct) {
+        Some(told) => told,
+        None => match device::examine(path) {
+            Ok(target) => device::alignment(&direct, &target),
+            // Without /proc nobody knows in what units the file takes direct transfers.
+            Err(error) => return Ok(refused(file, error.errno())),
+        },
     };
-    match device::alignment(&direct, &target) {
+    match alignment {
         Some(alignment) => {
             let align_bytes = alignment.offset_bytes.max(1);
             Ok((direct, Opened { direct: true, refused: None, align_bytes }))

@@ -113,7 +113,7 @@ impl Ring {
         effective.registered_files = self.registered_files;
     }
 
-    fn register_buffers(&mut self, pool: &Pool, effective: &mut Effective) {
+    pub(super) fn register_buffers(&mut self, pool: &Pool, effective: &mut Effective) {
         let (start, length_bytes) = pool.region();
         let registered = if length_bytes > REGISTERED_BYTES_MAX {
             Err("larger than the 1 GiB that the kernel takes".to_owned())

@@ -126,6 +126,10 @@ fn wait_for(ring: &mut Ring, missing: usize, done: &mut Vec<Done>) -> io::Result
 }
 
 impl Transfer for Uring {
+    fn register_buffers(&mut self, pool: &Pool, effective: &mut Effective) {
+        self.plain.register_buffers(pool, effective);
+    }
+
     fn opened(
         &mut self,
         slot: u32,

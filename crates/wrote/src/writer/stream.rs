@@ -1,0 +1,457 @@
+//! The background half of a `Writer`: full buffers on their way, the tail, the file's true length.
+
+use super::Written;
+use crate::buffer::Buffer;
+use crate::engine::folder_of;
+use crate::{Completion, Effective, Engine, Error, FileId, FileOptions, Found, Located, Op, Sync};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The number of the operation that extends the file; those of writes are their offsets.
+const ALLOCATION: u64 = u64::MAX;
+/// A file that has grown so much since it was last synced is extended ahead of the writes...
+const AHEAD_FROM_BYTES: u64 = 8 << 20;
+/// ... by as much as it has grown, but at most by this.
+const AHEAD_BYTES_MAX: u64 = 256 << 20;
+
+/// A file and the buffer that is being filled for it.
+///
+/// The buffer begins at a whole block of the file. What lies before the buffer was handed to the
+/// engine; of the buffer itself some bytes may have been written already, when it was synced before it
+/// was full.
+#[derive(Debug)]
+pub(super) struct Stream {
+    engine: Engine,
+    file: FileId,
+    path: PathBuf,
+    /// What a transfer's offset and length must be multiples of.
+    align_bytes: u64,
+    /// The buffer; none only while another is waited for, and after an error.
+    buffer: Option<Buffer>,
+    /// Where in the file the buffer begins.
+    base: u64,
+    /// Bytes in the buffer.
+    filled: usize,
+    /// Of these, those that the file has already.
+    clean: usize,
+    /// The file's true length, without what is in the buffer and not clean.
+    len: u64,
+    /// The file's length as the kernel has it may be more: the padding of the last block, and what
+    /// was extended ahead.
+    len_in_kernel: u64,
+    /// Whether the file may be extended ahead.
+    extends_ahead: bool,
+    /// Bytes handed over since the last sync.
+    since_sync_bytes: u64,
+    synced_at: Instant,
+    /// Whether something was written since the last sync.
+    is_dirty: bool,
+    /// Whether the file's name is known to be on stable storage.
+    is_name_durable: bool,
+    sync: Sync,
+    /// Whether every byte followed the one before.
+    is_sequential: bool,
+    /// The lowest place at which a write failed.
+    failed_at: Option<u64>,
+    failed: Option<Error>,
+    is_open: bool,
+    opened_at: Instant,
+    completions: Vec<Completion>,
+}
+
+impl Stream {
+    pub(super) fn open(
+        mut engine: Engine,
+        path: &Path,
+        options: &FileOptions,
+        sync: Sync,
+    ) -> Result<Stream, Error> {
+        let opened_at = Instant::now();
+        // The folder that must be synced is that of the file, not of a link to it.
+        let Located { path, found } = engine.locate(path)?;
+        if found == Found::Other {
+            let because = "is not an ordinary file, and a Writer writes no other".into();
+            return Err(Error::Refused { path, because });
+        }
+        let file = engine.open_file(&path, options)?;
+        let len = engine.file_len(file)?;
+        let align_bytes = u64::from(engine.align_bytes(file));
+        let mut stream = Stream {
+            align_bytes,
+            buffer: None,
+            base: 0,
+            filled: 0,
+            clean: 0,
+            len,
+            len_in_kernel: len,
+            extends_ahead: true,
+            since_sync_bytes: 0,
+            synced_at: opened_at,
+            is_dirty: true,
+            is_name_durable: false,
+            sync,
+            is_sequential: true,
+            failed_at: None,
+            failed: None,
+            is_open: true,
+            opened_at,
+            completions: Vec::new(),
+            path,
+            engine,
+            file,
+        };
+        stream.begin_at(len)?;
+        Ok(stream)
+    }
+
+    /// Sets space aside for so many bytes.
+    pub(super) fn allocate(&mut self, bytes: u64) -> Result<(), Error> {
+        if bytes <= self.len.max(AHEAD_FROM_BYTES) {
+            return Ok(());
+        }
+        match self.try_allocate(self.len, bytes - self.len) {
+            // What there is no room for fails now rather than at its end.
+            Err(error) if error.errno() == libc::ENOSPC => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn effective(&self) -> &Effective {
+        self.engine.effective()
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    pub(super) fn position(&self) -> u64 {
+        self.base + self.filled as u64
+    }
+
+    /// The length of everything that was written.
+    pub(super) fn len(&self) -> u64 {
+        match self.filled > self.clean {
+            true => self.len.max(self.position()),
+            false => self.len,
+        }
+    }
+
+    /// The free part of the buffer, as pointers, for the fast path; empty where every write must come
+    /// by here.
+    pub(super) fn free_room(&mut self) -> (*mut u8, *mut u8) {
+        let watched = self.sync != Sync::No || self.failed.is_some();
+        let capacity = self.capacity();
+        let Some(buffer) = &mut self.buffer else {
+            return (std::ptr::null_mut(), std::ptr::null_mut());
+        };
+        let room = &mut buffer[self.filled..capacity];
+        let ends = room.as_mut_ptr_range();
+        if watched { (ends.start, ends.start) } else { (ends.start, ends.end) }
+    }
+
+    /// The fast path has filled the buffer up to here.
+    pub(super) fn set_next(&mut self, next: *mut u8) {
+        if let Some(buffer) = &self.buffer {
+            self.filled = next as usize - buffer.as_ptr() as usize;
+        }
+    }
+
+    /// Bytes of the buffer that are used: whole blocks.
+    fn capacity(&self) -> usize {
+        let bytes = self.engine.pool().buffer_bytes();
+        bytes - bytes % self.align_bytes as usize
+    }
+
+    /// The free part of the buffer; never empty.
+    pub(super) fn room(&mut self) -> Result<&mut [u8], Error> {
+        self.check()?;
+        let capacity = self.capacity();
+        let buffer = self.buffer.as_mut().expect("there is a buffer while nothing failed");
+        Ok(&mut buffer[self.filled..capacity])
+    }
+
+    /// The next `len` bytes of the room are filled.
+    pub(super) fn fill(&mut self, len: usize) -> Result<(), Error> {
+        self.filled += len;
+        if self.filled == self.capacity() {
+            self.hand_over()?;
+        }
+        match self.sync {
+            Sync::No => Ok(()),
+            Sync::Always => self.sync_data(),
+            Sync::EverySec => self.sync_after(Duration::from_secs(1)),
+            Sync::Interval(interval) => self.sync_after(interval),
+        }
+    }
+
+    fn sync_after(&mut self, interval: Duration) -> Result<(), Error> {
+        if self.synced_at.elapsed() >= interval { self.sync_data() } else { Ok(()) }
+    }
+
+    pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+        self.check()?;
+        while !bytes.is_empty() {
+            let room = self.room()?;
+            let (now, later) = bytes.split_at(bytes.len().min(room.len()));
+            room[..now.len()].copy_from_slice(now);
+            bytes = later;
+            self.filled += now.len();
+            if self.filled == self.capacity() {
+                self.hand_over()?;
+            }
+        }
+        self.fill(0)
+    }
+
+    /// Hands over what is whole, without waiting.
+    pub(super) fn flush(&mut self) -> Result<(), Error> {
+        self.check()?;
+        let whole = self.filled - self.filled % self.align_bytes as usize;
+        if whole > self.clean { self.hand_over() } else { self.reap(0) }
+    }
+
+    pub(super) fn sync_data(&mut self) -> Result<(), Error> {
+        self.check()?;
+        self.settle()?;
+        if self.is_dirty {
+            // The length first: a flush that comes before it says nothing of it.
+            self.cut()?;
+            let flushed = self.engine.flush(self.file);
+            self.note(flushed)?;
+            self.is_dirty = false;
+        }
+        if !self.is_name_durable {
+            let synced = self.engine.sync_folder(folder_of(&self.path));
+            self.note(synced)?;
+            self.is_name_durable = true;
+        }
+        self.since_sync_bytes = 0;
+        self.synced_at = Instant::now();
+        Ok(())
+    }
+
+    /// Goes to another place in the file.
+    pub(super) fn seek(&mut self, place: u64) -> Result<(), Error> {
+        self.check()?;
+        if place == self.position() {
+            return Ok(());
+        }
+        self.is_sequential = false;
+        self.settle()?;
+        let begun = self.begin_at(place);
+        self.note(begun)
+    }
+
+    /// The end: everything written, the true length, and durable or not.
+    pub(super) fn end(&mut self, durable: bool) -> Result<Written, Error> {
+        let ended = if durable {
+            self.sync_data()
+        } else {
+            self.check().and_then(|()| self.settle()).and_then(|()| self.cut())
+        };
+        self.is_open = false;
+        let direct = self.engine.is_direct(self.file);
+        self.buffer = None;
+        let closed = self.engine.close_file(self.file);
+        ended.and(closed)?;
+        Ok(Written {
+            bytes: self.len,
+            elapsed: self.opened_at.elapsed(),
+            direct,
+            durable,
+            effective: self.engine.effective().clone(),
+        })
+    }
+
+    /// Begins a buffer for what is written at `place`; nothing is in flight. Of the block that holds
+    /// the place, what comes before is read.
+    fn begin_at(&mut self, place: u64) -> Result<(), Error> {
+        let before = place % self.align_bytes;
+        self.base = place - before;
+        self.buffer = None;
+        let mut buffer = self.engine.lease()?;
+        if before > 0 {
+            buffer = self.read_block(buffer, self.base)?;
+            buffer.set_len(buffer.capacity());
+        }
+        self.buffer = Some(buffer);
+        self.filled = before as usize;
+        self.clean = self.filled;
+        Ok(())
+    }
+
+    /// Reads the block at `offset`, with zeros after the file's end.
+    fn read_block(&mut self, mut buffer: Buffer, offset: u64) -> Result<Buffer, Error> {
+        let block = self.align_bytes as usize;
+        buffer.set_len(block);
+        self.engine.queue(offset, Op::Read { file: self.file, offset, buffer });
+        let mut completions = Vec::new();
+        self.engine.reap(1, &mut completions)?;
+        let read = completions.pop().expect("one was queued and nothing else was in flight");
+        let len = read.result?;
+        let mut buffer = read.buffer.expect("a read gives its buffer back");
+        // What an earlier padding left there is no part of the file.
+        let known = self.len.saturating_sub(offset).min(len as u64) as usize;
+        buffer[known..].fill(0);
+        Ok(buffer)
+    }
+
+    /// Hands the whole blocks of the buffer to the engine, and goes on in another buffer with the
+    /// rest.
+    fn hand_over(&mut self) -> Result<(), Error> {
+        self.extend_ahead()?;
+        let whole = self.filled - self.filled % self.align_bytes as usize;
+        let mut full = self.buffer.take().expect("there is a buffer while nothing failed");
+        let leased = self.engine.lease();
+        let mut next = self.note(leased)?;
+        let rest = self.filled - whole;
+        next[..rest].copy_from_slice(&full[whole..self.filled]);
+        self.buffer = Some(next);
+        full.set_len(whole);
+        self.queue(self.base, full)?;
+        self.base += whole as u64;
+        self.filled = rest;
+        self.clean = 0;
+        self.engine.register_buffers();
+        self.reap(0)
+    }
+
+    /// Hands over everything, the last block padded, and waits. The block that is not full stays in
+    /// the buffer too: it is written again when more comes.
+    fn settle(&mut self) -> Result<(), Error> {
+        if self.filled > self.clean {
+            self.write_buffer()?;
+        }
+        self.reap(usize::MAX)
+    }
+
+    /// Writes what is in the buffer, and keeps the part that is no whole block.
+    fn write_buffer(&mut self) -> Result<(), Error> {
+        let end = self.position();
+        let padded = self.filled.next_multiple_of(self.align_bytes as usize);
+        let mut buffer = self.buffer.take().expect("there is a buffer while nothing failed");
+        let whole = self.filled - self.filled % self.align_bytes as usize;
+        if padded > self.filled {
+            buffer[self.filled..padded].fill(0);
+            if end < self.len {
+                self.reap(usize::MAX)?;
+                // The block goes on with what the file has there.
+                let leased = self.engine.lease();
+                let other = self.note(leased)?;
+                let read = self.read_block(other, self.base + whole as u64);
+                let known = self.note(read)?;
+                buffer[self.filled..padded].copy_from_slice(&known[self.filled - whole..]);
+            }
+        }
+        let leased = self.engine.lease();
+        let mut next = self.note(leased)?;
+        let rest = self.filled - whole;
+        next[..rest].copy_from_slice(&buffer[whole..self.filled]);
+        buffer.set_len(padded);
+        let base = self.base;
+        self.buffer = Some(next);
+        self.base += whole as u64;
+        (self.filled, self.clean) = (rest, rest);
+        self.queue_up_to(base, buffer, end)
+    }
+
+    fn queue(&mut self, offset: u64, buffer: Buffer) -> Result<(), Error> {
+        let end = offset + buffer.len() as u64;
+        self.queue_up_to(offset, buffer, end)
+    }
+
+    /// Queues a write of which the bytes up to `end` count.
+    fn queue_up_to(&mut self, offset: u64, buffer: Buffer, end: u64) -> Result<(), Error> {
+        self.len_in_kernel = self.len_in_kernel.max(offset + buffer.len() as u64);
+        self.len = self.len.max(end);
+        self.since_sync_bytes += buffer.len() as u64;
+        self.is_dirty = true;
+        self.engine.queue(offset, Op::Write { file: self.file, offset, buffer, durable: false });
+        let submitted = self.engine.submit();
+        self.note(submitted)
+    }
+
+    /// A direct write that makes its file longer waits for all others, and they for it (ext4): a file
+    /// that grows and grows is made longer before.
+    fn extend_ahead(&mut self) -> Result<(), Error> {
+        let grown = self.since_sync_bytes;
+        let wanted = self.extends_ahead
+            && grown >= AHEAD_FROM_BYTES
+            && self.base + self.filled as u64 > self.len_in_kernel
+            && self.engine.is_direct(self.file);
+        if !wanted {
+            return Ok(());
+        }
+        self.reap(usize::MAX)?;
+        // Where that can't be had, the writes extend the file as they come.
+        self.extends_ahead = self.try_allocate(self.base, grown.min(AHEAD_BYTES_MAX)).is_ok();
+        self.check()
+    }
+
+    /// Allocates, and extends the file over it; nothing is in flight.
+    fn try_allocate(&mut self, offset: u64, len: u64) -> Result<(), Error> {
+        self.engine.queue(ALLOCATION, Op::Fallocate { file: self.file, offset, len });
+        let mut completions = Vec::new();
+        self.engine.reap(1, &mut completions)?;
+        let result = completions.pop().expect("one was queued, nothing else in flight").result;
+        // Also of what failed a part may be done.
+        self.len_in_kernel = self.engine.file_len(self.file)?;
+        result.map(drop)
+    }
+
+    /// Gives the file its true length.
+    fn cut(&mut self) -> Result<(), Error> {
+        if self.len_in_kernel > self.len {
+            let cut = self.engine.truncate(self.file, self.len);
+            self.note(cut)?;
+            self.len_in_kernel = self.len;
+        }
+        Ok(())
+    }
+
+    /// Waits for at least `min` of what is in flight, and looks at what came of it.
+    fn reap(&mut self, min: usize) -> Result<(), Error> {
+        let mut completions = std::mem::take(&mut self.completions);
+        let reaped = self.engine.reap(min, &mut completions);
+        let mut result = reaped;
+        for Completion { user_data: offset, result: written, .. } in completions.drain(..) {
+            if let Err(error) = written {
+                self.failed_at = Some(self.failed_at.map_or(offset, |known| known.min(offset)));
+                result = result.and(Err(error));
+            }
+        }
+        self.completions = completions;
+        self.note(result)
+    }
+
+    /// The error that came first, if any.
+    fn check(&self) -> Result<(), Error> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    /// W2: an error is told for ever.
+    fn note<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        if let (Err(error), None) = (&result, &self.failed) {
+            self.failed = Some(error.clone());
+            self.leave_what_is_whole();
+        }
+        result
+    }
+
+    /// After an error: what was written until then, and no zeros behind it.
+    fn leave_what_is_whole(&mut self) {
+        self.buffer = None;
+        let mut completions = Vec::new();
+        // The error that is told is the first one.
+        let _ = self.engine.reap(usize::MAX, &mut completions);
+        let failed = completions.iter().filter(|completion| completion.result.is_err());
+        let failed_at = failed.map(|completion| completion.user_data).chain(self.failed_at).min();
+        let len = match failed_at {
+            Some(place) if self.is_sequential => self.len.min(place),
+            _ => self.len,
+        };
+        if self.len_in_kernel > len {
+            let _ = self.engine.truncate(self.file, len);
+        }
+    }
+}

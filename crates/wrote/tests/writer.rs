@@ -1,0 +1,263 @@
+//! `Writer` on the real kernel: what it leaves, on each file system and each way to it.
+
+mod support;
+
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use support::Mounted;
+use wrote::{Error, Sync, Writer, WriterOptions};
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    // On the disk, not in /tmp, which may lie in memory.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("file");
+    (folder, path)
+}
+
+/// Bytes that do not repeat within a page or a buffer.
+fn content(len: usize) -> Vec<u8> {
+    (0..len).map(|place| (place * 7 + place / 4093) as u8).collect()
+}
+
+/// A small writer, so that buffers are full and handed over all the time.
+fn small() -> WriterOptions {
+    Writer::options().bs(16 << 10).iodepth(3)
+}
+
+/// Writes pieces of many lengths, single bytes and empty ones among them.
+fn write_in_pieces(writer: &mut impl Write, bytes: &[u8]) {
+    let lengths = [1, 0, 1, 4095, 17, 16 << 10, 3, 40_000, 1, 511];
+    let mut left = bytes;
+    for len in lengths.into_iter().cycle() {
+        if left.is_empty() {
+            break;
+        }
+        let (now, later) = left.split_at(len.min(left.len()));
+        writer.write_all(now).unwrap();
+        left = later;
+    }
+}
+
+#[test]
+fn the_file_holds_what_was_written_and_ends_where_it_should() {
+    let (_folder, path) = folder();
+    for len in [0, 1, 511, 512, 4096, 16 << 10, (16 << 10) + 1, 1_000_001] {
+        for direct in [false, true] {
+            let bytes = content(len);
+            let mut writer = small().direct(direct).open(&path).unwrap();
+            write_in_pieces(&mut writer, &bytes);
+            let written = writer.finish().unwrap();
+            assert_eq!(written.bytes, len as u64);
+            assert!(written.durable);
+            assert!(std::fs::read(&path).unwrap() == bytes, "{len} bytes, direct: {direct}");
+        }
+    }
+}
+
+#[test]
+fn a_long_file_is_extended_ahead_and_cut_to_its_length() {
+    let (_folder, path) = folder();
+    let bytes = content(27_000_001);
+    for (options, end_durable) in [
+        (Writer::options(), true),
+        (Writer::options(), false),
+        (Writer::options().size_hint(60_000_000), true),
+        (Writer::options().direct(false), false),
+    ] {
+        let mut writer = options.open(&path).unwrap();
+        write_in_pieces(&mut writer, &bytes);
+        let longer = std::fs::metadata(&path).unwrap().len();
+        assert!(longer > 0, "buffers go out behind the caller");
+        let written = if end_durable { writer.finish() } else { writer.close() }.unwrap();
+        assert_eq!((written.bytes, written.durable), (bytes.len() as u64, end_durable));
+        assert!(std::fs::read(&path).unwrap() == bytes);
+    }
+}
+
+#[test]
+fn what_was_synced_can_be_read_by_others_and_more_can_follow() {
+    let (_folder, path) = folder();
+    let bytes = content(300_000);
+    for direct in [false, true] {
+        let mut writer = small().direct(direct).open(&path).unwrap();
+        for (number, piece) in bytes.chunks(7_777).enumerate() {
+            writer.write_all(piece).unwrap();
+            writer.sync_data().unwrap();
+            let so_far = (number * 7_777 + piece.len()).min(bytes.len());
+            assert!(std::fs::read(&path).unwrap() == bytes[..so_far]);
+        }
+        writer.close().unwrap();
+    }
+}
+
+#[test]
+fn each_policy_syncs_by_itself() {
+    let (_folder, path) = folder();
+    for sync in [Sync::Always, Sync::Interval(std::time::Duration::ZERO)] {
+        let mut writer = small().sync(sync).open(&path).unwrap();
+        for number in 0..20u8 {
+            writer.write_all(&[number; 100]).unwrap();
+            // What is synced is in the file; what is not may still be in memory.
+            let len = std::fs::metadata(&path).unwrap().len();
+            assert_eq!(len, (u64::from(number) + 1) * 100, "{sync:?}");
+        }
+        writer.close().unwrap();
+    }
+}
+
+#[test]
+fn a_header_can_be_filled_in_at_the_end() {
+    let (_folder, path) = folder();
+    let mut bytes = content(100_000);
+    for direct in [false, true] {
+        let mut writer = small().direct(direct).open(&path).unwrap();
+        writer.write_all(&bytes).unwrap();
+        for place in [0, 5_000, 99_990] {
+            writer.seek(SeekFrom::Start(place)).unwrap();
+            writer.write_all(b"HEADER").unwrap();
+            bytes[place as usize..][..6].copy_from_slice(b"HEADER");
+        }
+        assert_eq!(writer.seek(SeekFrom::End(0)).unwrap(), 100_000);
+        assert_eq!(writer.seek(SeekFrom::Current(-10)).unwrap(), 99_990);
+        assert!(writer.seek(SeekFrom::Current(-100_000)).is_err());
+        writer.rewind().unwrap();
+        writer.write_all(b"*").unwrap();
+        bytes[0] = b'*';
+        assert_eq!(writer.finish().unwrap().bytes, 100_000);
+        assert!(std::fs::read(&path).unwrap() == bytes);
+    }
+}
+
+#[test]
+fn a_writer_goes_to_another_thread_and_outlives_the_one_that_used_it() {
+    // Cached writes are done by workers that belong to the thread that asked: it ends meanwhile.
+    let (_folder, path) = folder();
+    let bytes = content(3_000_000);
+    for direct in [false, true] {
+        let mut writer = small().direct(direct).open(&path).unwrap();
+        for piece in bytes.chunks(700_000) {
+            let piece = piece.to_vec();
+            writer = std::thread::spawn(move || {
+                writer.write_all(&piece).unwrap();
+                writer
+            })
+            .join()
+            .unwrap();
+        }
+        let boxed: Box<dyn Write + Send> = Box::new(writer);
+        drop(boxed);
+        assert!(std::fs::read(&path).unwrap() == bytes);
+    }
+}
+
+#[test]
+fn what_is_dropped_is_finished() {
+    let (_folder, path) = folder();
+    let bytes = content(50_000);
+    let mut writer = small().open(&path).unwrap();
+    writer.write_all(&bytes).unwrap();
+    drop(writer);
+    assert!(std::fs::read(&path).unwrap() == bytes);
+}
+
+#[test]
+fn a_reader_is_taken_to_its_end() {
+    let (_folder, path) = folder();
+    let bytes = content(400_003);
+    let mut writer = small().open(&path).unwrap();
+    writer.write_all(b"head").unwrap();
+    let taken = writer.read_from(bytes.chain(&b"tail"[..])).unwrap();
+    assert_eq!(taken, bytes.len() as u64 + 4);
+    writer.finish().unwrap();
+    assert!(std::fs::read(&path).unwrap() == [b"head", &bytes[..], b"tail"].concat());
+}
+
+#[test]
+fn what_is_there_is_replaced_kept_or_refused_as_was_said() {
+    // W7
+    let (folder, path) = folder();
+    let link = folder.path().join("link");
+    std::fs::write(&path, b"old").unwrap();
+    std::os::unix::fs::symlink("file", &link).unwrap();
+    let error = Writer::options().create_new(true).open(&path).unwrap_err();
+    assert_eq!(std::io::Error::from(error).kind(), std::io::ErrorKind::AlreadyExists);
+    let mut writer = Writer::options().append(true).open(&link).unwrap();
+    writer.write_all(b" and new").unwrap();
+    writer.finish().unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), b"old and new");
+    let mut writer = Writer::create(&link).unwrap();
+    writer.write_all(b"new").unwrap();
+    writer.finish().unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), b"new");
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(Writer::create(folder.path()).unwrap_err().to_string().contains("Is a directory"));
+    assert!(matches!(Writer::create("/dev/null"), Err(Error::Refused { .. })));
+    assert!(
+        Writer::create(folder.path().join("no/file")).unwrap_err().to_string().contains("No such")
+    );
+}
+
+fn on_each_file_system(test: impl Fn(&Path)) {
+    let made = [
+        ("ext4", Mounted::image("ext4", 128 << 20)),
+        ("xfs", Mounted::image("xfs", 320 << 20)),
+        ("btrfs", Mounted::image("btrfs", 256 << 20)),
+        ("tmpfs", Mounted::tmpfs(128 << 20)),
+    ];
+    for (name, mounted) in made {
+        match mounted {
+            Ok(mounted) => test(mounted.path()),
+            Err(because) => skip::skip(&format!("a Writer on {name}"), &because),
+        }
+    }
+}
+
+#[test]
+fn every_file_system_gets_what_was_written() {
+    on_each_file_system(|folder| {
+        let path = folder.join("file");
+        let bytes = content(20_000_003);
+        let mut writer = Writer::create(&path).unwrap();
+        write_in_pieces(&mut writer, &bytes[..15_000_000]);
+        writer.sync_data().unwrap();
+        write_in_pieces(&mut writer, &bytes[15_000_000..]);
+        writer.seek(SeekFrom::Start(1_000_001)).unwrap();
+        writer.write_all(&bytes[1_000_001..1_100_000]).unwrap();
+        assert_eq!(writer.finish().unwrap().bytes, bytes.len() as u64);
+        assert!(std::fs::read(&path).unwrap() == bytes, "{}", folder.display());
+    });
+}
+
+#[test]
+fn a_disk_that_becomes_full_is_an_error_for_ever_and_what_was_written_stays() {
+    // W2
+    on_each_file_system(|folder| {
+        let path = folder.join("file");
+        let bytes = content(1_000_003);
+        let mut writer = Writer::options().bs(64 << 10).iodepth(4).open(&path).unwrap();
+        let first = loop {
+            if let Err(error) = writer.write_all(&bytes) {
+                break error;
+            }
+        };
+        assert_eq!(first.kind(), std::io::ErrorKind::StorageFull, "{first}");
+        assert_eq!(writer.write_all(b"more").unwrap_err().to_string(), first.to_string());
+        assert_eq!(writer.sync_data().unwrap_err().to_string(), first.to_string());
+        assert_eq!(writer.finish().unwrap_err().to_string(), first.to_string());
+        let mut left = Vec::new();
+        std::fs::File::open(&path).unwrap().read_to_end(&mut left).unwrap();
+        assert!(left.len() > 50_000_000, "{} bytes on {}", left.len(), folder.display());
+        for (number, piece) in left.chunks(bytes.len()).enumerate() {
+            assert!(piece == &bytes[..piece.len()], "piece {number} on {}", folder.display());
+        }
+    });
+}
+
+#[test]
+fn a_size_for_which_there_is_no_room_is_told_at_once() {
+    on_each_file_system(|folder| {
+        let result = Writer::options().size_hint(1 << 40).open(folder.join("file"));
+        let error = std::io::Error::from(result.unwrap_err());
+        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{error}");
+    });
+}
