@@ -1,5 +1,8 @@
 //! One file to another in constant memory.
 
+pub mod stdio;
+pub mod tree;
+
 use crate::{Effective, Engine, Error};
 use std::ops::ControlFlow;
 use std::path::Path;
