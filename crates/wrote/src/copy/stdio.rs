@@ -1,24 +1,23 @@
 //! A stream to a file, and a file to a stream, in constant memory: what stands behind `-`.
 
+mod pipe;
 mod read_ahead;
-mod stream;
 
-use super::{CopyOptions, CopyProgress, Method, Watch};
-use crate::cached::cached_bytes;
+use super::checksum::Checksum;
+use super::progress::Progress;
+use super::source::Source;
+use super::stream::{Cut, End};
+use super::{CopyOptions, Method, Watch, engine_options, len_hint, verify};
 use crate::metadata::{Metadata, Parts};
 use crate::staged::Staged;
-use crate::{
-    Action, Completion, Copied, Engine, Error, FileId, FileOptions, Found, Ioengine, Op, Options,
-};
+use crate::{Action, Completion, Copied, Engine, Error, FileOptions, Found, Op};
+use pipe::Pipe;
 use read_ahead::ReadAhead;
 use rustix::fs::fstat;
-use rustix::io::Errno;
-use std::ops::ControlFlow;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
-use stream::Stream;
-use xxhash_rust::xxh3::Xxh3;
 
 /// Permissions of a file while nobody but its owner may see it.
 const MODE_PRIVATE: u32 = 0o600;
@@ -33,18 +32,26 @@ const MODE_PRIVATE: u32 = 0o600;
 ///
 /// # Errors
 ///
-/// With the kernel's words; [`Error::Refused`] where something is at `to` that is not to be replaced;
-/// [`Error::Interrupted`] when `watch` says so. What was at `to` is then as it was.
+/// With the kernel's words; `EEXIST` where there is a file and `replace` was not asked;
+/// [`Error::Refused`] where `to` is a folder or a device; [`Error::Interrupted`] when `watch` says so.
+/// What was at `to` is then as it was, unless only the flush of its folder failed, the last step.
 pub fn copy_in(
     from: BorrowedFd,
     to: &Path,
     options: &CopyOptions,
     watch: Watch,
 ) -> Result<Copied, Error> {
-    copy_in_through(&mut engine(options)?, from, to, options, watch)
+    // Nobody knows how long it will be: as if it were longer than all buffers.
+    copy_in_through(
+        &mut Engine::open(&engine_options(u64::MAX, options))?,
+        from,
+        to,
+        options,
+        watch,
+    )
 }
 
-/// As [`copy_in`], through an engine of the caller's.
+/// As [`copy_in`], through an engine of the caller's, of which nothing is outstanding.
 ///
 /// # Errors
 ///
@@ -58,9 +65,9 @@ pub fn copy_in_through(
 ) -> Result<Copied, Error> {
     let began = Instant::now();
     let place = engine.locate(to)?;
-    refuse(to, place.found, options.replace)?;
+    check_place(to, place.found, options.replace)?;
     let replaced = match place.found {
-        Found::File => metadata_of(engine, &place.path)?,
+        Found::File => metadata_of(engine, &place.path).map_err(|error| error.about(to))?,
         _ => None,
     };
     let mode = replaced.is_some().then_some(MODE_PRIVATE);
@@ -69,17 +76,13 @@ pub fn copy_in_through(
         .map_err(|error| error.about(to))?;
     let mut filling = Filling {
         engine: &mut *engine,
-        file: staged.file,
-        to,
-        len_bytes: 0,
-        hash: options.verify.then(|| Box::new(Xxh3::new())),
+        end: End { file: staged.file, named: to },
+        bytes: 0,
+        checksum: options.verify.then(Checksum::default),
         completions: Vec::new(),
     };
-    let filled = filling.all(Stream::new(from), watch).and_then(|()| {
-        filling.end(replaced.as_ref(), options)?;
-        filling.verify(staged.temporary(), watch)
-    });
-    let bytes = filling.len_bytes;
+    let filled = filling.all(Pipe::new(from), options, replaced.as_ref(), watch);
+    let bytes = filling.bytes;
     let checksum = match filled {
         Ok(checksum) => checksum,
         Err(error) => {
@@ -90,29 +93,22 @@ pub fn copy_in_through(
         }
     };
     staged.put(engine, options.durable).map_err(|error| error.about(to))?;
-    Ok(Copied {
-        bytes,
-        method: Method::Transfers,
-        elapsed: began.elapsed(),
-        checksum,
-        effective: engine.effective().clone(),
-    })
+    let (method, effective) = (Method::Transfers, engine.effective().clone());
+    Ok(Copied { bytes, method, elapsed: began.elapsed(), checksum, effective })
 }
 
-/// Copies the ordinary file `from` to the open file `to`, which is a stream: what it takes is not
-/// synced, and where it ends is where it stands.
+/// Copies the ordinary file `from` to the open file `to`, a stream: what it takes is not synced.
 ///
-/// As many reads as [`CopyOptions::iodepth`] are under way ahead of what is written. What the page
-/// cache holds for the greater part is read through it, everything else directly. Of the options
+/// As many reads as [`CopyOptions::iodepth`] are under way ahead of what is written; of the options
 /// only the sizes mean something here. `watch` is asked at least ten times a second, also while
-/// nothing is taken, as far as the kernel can write without waiting.
+/// nothing is taken, where the kernel can write without waiting (pipes since Linux 6.4, sockets).
 ///
 /// # Errors
 ///
-/// With the kernel's words, of which `EPIPE` at [`Action::Write`] means that the reader has gone;
-/// [`Error::Refused`] where `from` is no ordinary file, or is what `to` leads to, or
-/// [`CopyOptions::verify`] is asked for, since a stream is not read back; [`Error::Differs`] when
-/// `from` becomes shorter meanwhile; [`Error::Interrupted`] when `watch` says so.
+/// With the kernel's words, of which `EPIPE` means that the reader has gone; [`Error::Refused`] where
+/// `from` is no ordinary file, or is what `to` leads to, or [`CopyOptions::verify`] is asked for,
+/// since a stream is not read back; [`Error::Differs`] when `from` becomes shorter meanwhile;
+/// [`Error::Interrupted`] when `watch` says so.
 pub fn copy_out(
     from: &Path,
     to: BorrowedFd,
@@ -120,55 +116,41 @@ pub fn copy_out(
     watch: Watch,
 ) -> Result<Copied, Error> {
     let began = Instant::now();
-    let mut stream = Stream::new(to);
-    let refused = |path: &Path, because: &str| {
-        Err(Error::Refused { path: path.to_owned(), because: because.into() })
-    };
+    let mut pipe = Pipe::new(to);
     if options.verify {
-        return refused(stream.name(), "a stream can't be read back to verify it");
+        return Err(refused(pipe.name(), "a stream can't be read back to verify it"));
     }
-    let mut engine = engine(options)?;
-    match engine.locate(from)?.found {
-        Found::Folder => return refused(from, "is a folder"),
-        Found::Other => return refused(from, "is a device, a pipe or a socket, no ordinary file"),
-        Found::File | Found::Nothing => {}
+    let mut engine = Engine::open(&engine_options(len_hint(from), options))?;
+    let source = Source::open(&mut engine, from)?;
+    if engine.descriptor(source.file).is_some_and(|file| is_same(file, to)) {
+        return Err(refused(from, "is the file that the output goes to"));
     }
-    let file = open_to_read(&mut engine, from)?;
-    if engine.descriptor(file).is_some_and(|file| is_same(file, to)) {
-        return refused(from, "is the file that the output goes to");
+    let cut = Cut::new(&engine, &[source.file], source.len, options.bs_bytes)?;
+    let mut progress = Progress::new(watch, Some(source.len));
+    let mut reads = ReadAhead::new(source.end(), cut);
+    while let Some(piece) = reads.next(&mut engine)? {
+        pipe.pour(&piece, &mut progress)?;
     }
-    let mut reads = ReadAhead::new(&engine, file)?;
-    let total = reads.len_bytes();
-    let mut bytes = 0;
-    while let Some(piece) = reads.next(&mut engine, from)? {
-        stream.pour(&piece, &mut |written| {
-            watch(CopyProgress { bytes_done: bytes + written as u64, bytes_total: Some(total) })
-        })?;
-        bytes += piece.len() as u64;
-    }
-    Ok(Copied {
-        bytes,
-        method: Method::Transfers,
-        elapsed: began.elapsed(),
-        checksum: None,
-        effective: engine.effective().clone(),
-    })
-}
-
-fn engine(options: &CopyOptions) -> Result<Engine, Error> {
-    Engine::open(&Options::new(Ioengine::IoUring, options.iodepth, options.bs_bytes))
+    let (bytes, method, effective) = (source.len, Method::Transfers, engine.effective().clone());
+    Ok(Copied { bytes, method, elapsed: began.elapsed(), checksum: None, effective })
 }
 
 /// W7: only an ordinary file is replaced, and only when that was said.
-fn refuse(to: &Path, found: Found, replace: bool) -> Result<(), Error> {
-    let because = match found {
-        Found::Nothing => return Ok(()),
-        Found::File if replace => return Ok(()),
-        Found::File => "exists already",
-        Found::Folder => "is a folder",
-        Found::Other => "is a device, a pipe or a socket, no ordinary file",
-    };
-    Err(Error::Refused { path: to.to_owned(), because: because.into() })
+fn check_place(to: &Path, found: Found, replace: bool) -> Result<(), Error> {
+    match found {
+        Found::Nothing if to.as_os_str().as_bytes().ends_with(b"/") => {
+            Err(refused(to, "names a folder, and there is none"))
+        }
+        Found::File if !replace => {
+            let (path, errno) = (to.to_owned(), libc::EEXIST);
+            Err(Error::File { path, action: Action::Open, offset: None, errno })
+        }
+        Found::Folder => Err(refused(to, "is a folder")),
+        Found::Other => {
+            Err(refused(to, "is a device, a pipe or a socket: copies are made as files only"))
+        }
+        Found::Nothing | Found::File => Ok(()),
+    }
 }
 
 /// What the file has besides its bytes; nothing is known of one on a simulated disk.
@@ -180,74 +162,76 @@ fn metadata_of(engine: &mut Engine, path: &Path) -> Result<Option<Metadata>, Err
     metadata
 }
 
-/// Through the page cache where that holds the greater part of the file, else past it.
-fn open_to_read(engine: &mut Engine, path: &Path) -> Result<FileId, Error> {
-    let cached = engine.open_file(path, &FileOptions::default())?;
-    let len = engine.file_len(cached)?;
-    let held = engine.descriptor(cached).and_then(|file| cached_bytes(file, len));
-    if held.is_some_and(|held| held >= len / 2) {
-        return Ok(cached);
-    }
-    engine.close_file(cached)?;
-    engine.open_file(path, &FileOptions { direct: true, ..FileOptions::default() })
-}
-
 fn is_same(one: BorrowedFd, other: BorrowedFd) -> bool {
-    let identity = |file: BorrowedFd| fstat(file.as_fd()).map(|stat| (stat.st_dev, stat.st_ino));
+    let identity = |file: BorrowedFd| fstat(file).map(|stat| (stat.st_dev, stat.st_ino));
     matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// A file that a stream is written to.
+fn refused(path: &Path, because: &str) -> Error {
+    Error::Refused { path: path.to_owned(), because: because.into() }
+}
+
+/// A file that what comes is written to.
 struct Filling<'a> {
     engine: &'a mut Engine,
-    file: FileId,
-    /// What errors are told of.
-    to: &'a Path,
-    len_bytes: u64,
-    /// Of everything that came.
-    hash: Option<Box<Xxh3>>,
+    end: End<'a>,
+    /// How many have come.
+    bytes: u64,
+    checksum: Option<Checksum>,
     completions: Vec<Completion>,
 }
 
 impl Filling<'_> {
-    /// Writes what comes until there is no more; the file may be longer then, by what is missing to
-    /// a whole block.
-    fn all(&mut self, mut from: Stream, watch: Watch) -> Result<(), Error> {
-        loop {
-            let mut buffer = self.engine.lease()?;
-            let usable = self.whole_blocks(buffer.capacity())?;
-            let before = self.len_bytes;
-            let filled = from.fill(&mut buffer[..usable], &mut |filled| {
-                let bytes_done = before + filled as u64;
-                watch(CopyProgress { bytes_done, bytes_total: None })
-            })?;
-            if let Some(hash) = &mut self.hash {
-                hash.update(&buffer[..filled]);
-            }
-            if filled > 0 {
-                let padded = filled.next_multiple_of(self.engine.align_bytes(self.file) as usize);
-                buffer[filled..padded].fill(0);
-                buffer.set_len(padded);
-                let (file, offset) = (self.file, self.len_bytes);
-                self.engine.queue(0, Op::Write { file, offset, buffer, durable: false });
-                self.len_bytes += filled as u64;
-                self.reap(0)?;
-            }
-            if filled < usable {
-                return self.reap(usize::MAX);
-            }
+    /// Everything but the place; gives the checksum, where one was compared.
+    fn all(
+        &mut self,
+        mut from: Pipe,
+        options: &CopyOptions,
+        replaced: Option<&Metadata>,
+        watch: Watch,
+    ) -> Result<Option<u128>, Error> {
+        self.fill(&mut from, options, &mut Progress::new(watch, None))?;
+        self.about(|filling| filling.engine.truncate(filling.end.file, filling.bytes))?;
+        let checksum = self.verify(options, watch)?;
+        if let (Some(metadata), Some(file)) = (replaced, self.engine.descriptor(self.end.file)) {
+            metadata.give(file, self.end.named, Parts { owner: true, times: false })?;
         }
+        if options.durable {
+            self.engine.queue(0, Op::Fsync { file: self.end.file });
+            self.about(|filling| filling.engine.drain())?;
+        }
+        Ok(checksum)
     }
 
-    /// How much of a buffer can be written directly in one piece.
-    fn whole_blocks(&self, buffer_bytes: usize) -> Result<usize, Error> {
-        let align_bytes = self.engine.align_bytes(self.file);
-        match buffer_bytes - buffer_bytes % align_bytes as usize {
-            0 => {
-                let (path, action) = (self.to.to_owned(), Action::Write);
-                Err(Error::Alignment { path, action, offset: 0, align_bytes })
+    /// Writes what comes until there is no more; the file may be longer then, by what is missing to
+    /// a whole block.
+    fn fill(
+        &mut self,
+        from: &mut Pipe,
+        options: &CopyOptions,
+        progress: &mut Progress,
+    ) -> Result<(), Error> {
+        let End { file, .. } = self.end;
+        let cut = Cut::new(self.engine, &[file], u64::MAX, options.bs_bytes)?;
+        loop {
+            let mut buffer = self.engine.lease()?;
+            buffer.set_len(cut.piece_bytes as usize);
+            let filled = from.fill(&mut buffer, progress)?;
+            if let Some(checksum) = &mut self.checksum {
+                checksum.add(&buffer[..filled]);
             }
-            usable => Ok(usable),
+            if filled > 0 {
+                // Only the end is no whole block: it is cut to its length when all is written.
+                buffer.set_len(filled.next_multiple_of(cut.block_bytes as usize));
+                buffer[filled..].fill(0);
+                self.engine
+                    .queue(0, Op::Write { file, offset: self.bytes, buffer, durable: false });
+                self.bytes += filled as u64;
+                self.reap(0)?;
+            }
+            if (filled as u64) < cut.piece_bytes {
+                return self.reap(usize::MAX);
+            }
         }
     }
 
@@ -255,63 +239,23 @@ impl Filling<'_> {
         self.engine.reap(min, &mut self.completions)?;
         let results = self.completions.drain(..).map(|completion| completion.result);
         let all = results.fold(Ok(()), |all, result| all.and(result.map(drop)));
-        all.map_err(|error| error.about(self.to))
+        all.map_err(|error| error.about(self.end.named))
     }
 
-    /// The true length and what else the file has, and then the flush that covers all of it.
-    fn end(&mut self, replaced: Option<&Metadata>, options: &CopyOptions) -> Result<(), Error> {
-        let about = |error: Error| error.about(self.to);
-        self.engine.truncate(self.file, self.len_bytes).map_err(about)?;
-        if let (Some(metadata), Some(file)) = (replaced, self.engine.descriptor(self.file)) {
-            metadata.give(file, self.to, Parts { owner: true, times: false })?;
-        }
-        // What is not on the device yet can't be read back from it.
-        if options.durable || options.verify {
-            self.engine.queue(0, Op::Fsync { file: self.file });
-            self.engine.drain().map_err(about)?;
-        }
-        Ok(())
-    }
-
-    /// Reads the file back, directly where it can be, and compares it with what came.
-    fn verify(&mut self, temporary: &Path, watch: Watch) -> Result<Option<u128>, Error> {
-        let Some(came) = self.hash.take().map(|hash| hash.digest128()) else {
+    /// Reads the file back, and gives the checksum of what came if it is that.
+    fn verify(&mut self, options: &CopyOptions, watch: Watch) -> Result<Option<u128>, Error> {
+        let Some(wanted) = self.checksum.take().map(|checksum| checksum.value()) else {
             return Ok(None);
         };
-        let about = |error: Error| error.about(self.to);
-        let direct = FileOptions { direct: true, ..FileOptions::default() };
-        let file = self.engine.open_file(temporary, &direct).map_err(about)?;
-        let read = self.read_back(file, watch).map_err(about);
-        self.engine.close_file(file).map_err(about)?;
-        let (there, bytes) = read?;
-        if (there, bytes) == (came, self.len_bytes) {
-            return Ok(Some(came));
-        }
-        let because = format!(
-            "what was written is not what is there: XXH3 {came:032x} of {} bytes, {there:032x} of \
-             {bytes}",
-            self.len_bytes
-        );
-        Err(Error::Differs { path: self.to.to_owned(), because })
+        let cut = Cut::new(self.engine, &[self.end.file], self.bytes, options.bs_bytes)?;
+        let mut progress = Progress::new(watch, Some(self.bytes.saturating_mul(2)));
+        progress.add(self.bytes)?;
+        verify::read_back(self.engine, self.end, cut, wanted, &mut progress)?;
+        Ok(Some(wanted))
     }
 
-    /// The checksum of what is in the file, and how many bytes that are.
-    fn read_back(&mut self, file: FileId, watch: Watch) -> Result<(u128, u64), Error> {
-        let mut reads = ReadAhead::new(self.engine, file)?;
-        let (mut hash, mut bytes) = (Xxh3::new(), 0);
-        while let Some(piece) = reads.next(self.engine, self.to)? {
-            hash.update(&piece);
-            bytes += piece.len() as u64;
-            let bytes_done = self.len_bytes + bytes;
-            let progress = CopyProgress { bytes_done, bytes_total: Some(2 * self.len_bytes) };
-            if watch(progress) == ControlFlow::Break(()) {
-                return Err(Error::Interrupted);
-            }
-        }
-        Ok((hash.digest128(), bytes))
+    /// An error is told of the file that the user named.
+    fn about<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        act(self).map_err(|error| error.about(self.end.named))
     }
-}
-
-fn failed(name: &Path, action: Action, offset: u64, errno: Errno) -> Error {
-    Error::file(name, action, Some(offset), &errno.into())
 }

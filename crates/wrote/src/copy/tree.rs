@@ -3,10 +3,10 @@
 mod folder;
 mod walk;
 
-use super::{Copied, CopyOptions, CopyProgress, Method, Watch, copy_through};
+use super::{Copied, CopyOptions, CopyProgress, Method, Watch, copy_through, engine_options};
 use crate::engine::folder_of;
 use crate::metadata::{Metadata, Parts};
-use crate::{Action, Effective, Engine, Error, Found, Ioengine, Options};
+use crate::{Action, Effective, Engine, Error, Found};
 use folder::StagedFolder;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use std::fs::{self, DirBuilder, File};
@@ -69,8 +69,9 @@ pub struct TreeCopied {
 ///
 /// # Errors
 ///
-/// With the kernel's words, also when something vanishes meanwhile; [`Error::Refused`], before
-/// anything is made, where `to` is there and is not to be replaced, or is in `from`, or where a file
+/// With the kernel's words, also when something vanishes meanwhile, and `EEXIST` where there is a folder
+/// that is not to be replaced; [`Error::Refused`], before
+/// anything is made, where `to` is there and is no folder, or is in `from`, or where a file
 /// of the one is a folder of the other; [`Error::Interrupted`] when `watch` says so.
 pub fn copy_tree(
     from: &Path,
@@ -78,8 +79,14 @@ pub fn copy_tree(
     options: &CopyOptions,
     watch: Watch,
 ) -> Result<TreeCopied, Error> {
-    let options_of_engine = Options::new(Ioengine::IoUring, options.iodepth, options.bs_bytes);
-    copy_tree_through(&mut Engine::open(&options_of_engine)?, from, to, options, watch)
+    // As if all files were as long as all buffers.
+    copy_tree_through(
+        &mut Engine::open(&engine_options(u64::MAX, options))?,
+        from,
+        to,
+        options,
+        watch,
+    )
 }
 
 pub use walk::FOLDERS_DEEP_MAX;
@@ -101,7 +108,10 @@ pub fn copy_tree_through(
     match place.found {
         Found::Nothing => {}
         Found::Folder if options.replace => {}
-        Found::Folder => return Err(refused(to, "exists already")),
+        Found::Folder => {
+            let (path, errno) = (to.to_owned(), libc::EEXIST);
+            return Err(Error::File { path, action: Action::Open, offset: None, errno });
+        }
         Found::File | Found::Other => return Err(refused(to, "is there and is no folder")),
     }
     refuse_inside(from, &place.path)?;
@@ -129,7 +139,8 @@ pub fn copy_tree_through(
         }
     })?;
     copied.elapsed = began.elapsed();
-    copied.effective = engine.effective().clone();
+    let fallbacks = std::mem::take(&mut copied.effective.fallbacks);
+    copied.effective = Effective { fallbacks, ..engine.effective().clone() };
     Ok(copied)
 }
 
@@ -291,6 +302,11 @@ impl Tree<'_, '_> {
         self.copied.method = Some(copied.method).filter(|_| same);
         self.copied.files += 1;
         self.copied.bytes += copied.bytes;
+        for fallback in &copied.effective.fallbacks {
+            if !self.copied.effective.fallbacks.contains(fallback) {
+                self.copied.effective.fallbacks.push(fallback.clone());
+            }
+        }
         let times = if self.options.verify { 2 } else { 1 };
         self.done = self.done.saturating_add(copied.bytes.saturating_mul(times)).min(self.total);
     }

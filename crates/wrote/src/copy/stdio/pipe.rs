@@ -1,11 +1,10 @@
 //! An open file that is read or written from its start to its end, without waiting for ever.
 
-use super::failed;
+use crate::copy::progress::Progress;
 use crate::{Action, Error};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2, read, write};
 use std::io::IoSlice;
-use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
@@ -19,11 +18,8 @@ const WAITING_WRITE_BYTES_MAX: usize = 64 << 10;
 /// The offset that means "where the file stands" (`pwritev2(2)`).
 const WHERE_IT_STANDS: u64 = u64::MAX;
 
-/// Asked how many bytes are done; may end it.
-type Tick<'a> = &'a mut dyn FnMut(usize) -> ControlFlow<()>;
-
 /// A pipe, a socket, a terminal, or a file.
-pub(super) struct Stream<'a> {
+pub(super) struct Pipe<'a> {
     file: BorrowedFd<'a>,
     name: PathBuf,
     /// Bytes that came or went.
@@ -33,14 +29,14 @@ pub(super) struct Stream<'a> {
     nowait: bool,
 }
 
-impl<'a> Stream<'a> {
-    pub(super) fn new(file: BorrowedFd<'a>) -> Stream<'a> {
+impl<'a> Pipe<'a> {
+    pub(super) fn new(file: BorrowedFd<'a>) -> Pipe<'a> {
         let name = match file.as_raw_fd() {
             0 => "standard input".into(),
             1 => "standard output".into(),
             number => format!("/proc/self/fd/{number}").into(),
         };
-        Stream { file, name, moved: 0, nowait: true }
+        Pipe { file, name, moved: 0, nowait: true }
     }
 
     /// What errors are told of.
@@ -49,35 +45,48 @@ impl<'a> Stream<'a> {
     }
 
     /// Reads until the buffer is full or there is no more, which is then the end.
-    pub(super) fn fill(&mut self, buffer: &mut [u8], tick: Tick) -> Result<usize, Error> {
+    pub(super) fn fill(
+        &mut self,
+        buffer: &mut [u8],
+        progress: &mut Progress,
+    ) -> Result<usize, Error> {
         let mut filled = 0;
         while filled < buffer.len() {
+            let mut bytes = 0;
             if self.is_ready(PollFlags::IN, Action::Read)? {
-                match read(self.file, &mut buffer[filled..]) {
+                bytes = match read(self.file, &mut buffer[filled..]) {
                     Ok(0) => break,
-                    Ok(bytes) => filled += self.count(bytes),
-                    Err(Errno::AGAIN | Errno::INTR) => {}
+                    Ok(bytes) => bytes,
+                    Err(Errno::AGAIN | Errno::INTR) => 0,
                     Err(errno) => return Err(self.failed(Action::Read, errno)),
-                }
+                };
             }
-            stop_if(tick(filled))?;
+            filled += bytes;
+            self.moved += bytes as u64;
+            progress.add(bytes as u64)?;
         }
         Ok(filled)
     }
 
     /// Writes all of the bytes.
-    pub(super) fn pour(&mut self, bytes: &[u8], tick: Tick) -> Result<(), Error> {
-        let mut poured = 0;
-        while poured < bytes.len() {
+    pub(super) fn pour(&mut self, bytes: &[u8], progress: &mut Progress) -> Result<(), Error> {
+        let mut left = bytes;
+        while !left.is_empty() {
+            let mut bytes = 0;
             if self.is_ready(PollFlags::OUT, Action::Write)? {
-                match self.write(&bytes[poured..]) {
-                    Ok(bytes) => poured += self.count(bytes),
-                    Err(Errno::AGAIN | Errno::INTR) => {}
-                    Err(Errno::OPNOTSUPP | Errno::NOSYS) if self.nowait => self.nowait = false,
+                bytes = match self.write(left) {
+                    Ok(bytes) => bytes,
+                    Err(Errno::AGAIN | Errno::INTR) => 0,
+                    Err(Errno::OPNOTSUPP | Errno::NOSYS) if self.nowait => {
+                        self.nowait = false;
+                        0
+                    }
                     Err(errno) => return Err(self.failed(Action::Write, errno)),
-                }
+                };
             }
-            stop_if(tick(poured))?;
+            left = &left[bytes..];
+            self.moved += bytes as u64;
+            progress.add(bytes as u64)?;
         }
         Ok(())
     }
@@ -102,19 +111,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    fn count(&mut self, bytes: usize) -> usize {
-        self.moved += bytes as u64;
-        bytes
-    }
-
     fn failed(&self, action: Action, errno: Errno) -> Error {
-        failed(&self.name, action, self.moved, errno)
-    }
-}
-
-fn stop_if(asked: ControlFlow<()>) -> Result<(), Error> {
-    match asked {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Error::Interrupted),
+        Error::file(&self.name, action, Some(self.moved), &errno.into())
     }
 }
