@@ -1,9 +1,27 @@
 //! One file to another in constant memory.
+//!
+//! The copy is made beside its place under another name, and takes the place when it is whole and as
+//! safe as was asked: whoever looks finds what was there before, or all of the copy.
 
-use crate::{Effective, Engine, Error};
+mod checksum;
+mod extents;
+mod make;
+mod place;
+mod progress;
+mod server;
+mod source;
+pub mod stdio;
+mod stream;
+pub mod tree;
+mod verify;
+
+use crate::{Effective, Engine, Error, Ioengine, Options};
+use make::Made;
+use rustix::param::page_size;
+use source::Source;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Whether the copy may share the source's blocks until one of the two is written to (FICLONE,
 /// `ioctl_ficlonerange(2)`).
@@ -29,7 +47,7 @@ pub struct CopyOptions {
     pub durable: bool,
     /// Whether the copy is read back past the cache and its checksum compared with the source's.
     pub verify: bool,
-    /// Bytes of one transfer.
+    /// Bytes of one transfer: whole pages, at most 1 GiB.
     pub bs_bytes: usize,
     /// Transfers in flight at once; memory is `iodepth * bs_bytes`, whatever the file's size (W8).
     pub iodepth: u32,
@@ -89,29 +107,84 @@ pub struct Copied {
 
 /// Copies the ordinary file `from` to `to`, where it appears when it is whole.
 ///
+/// Symbolic links are followed on both sides. Permissions, times and extended attributes are those of
+/// the source; holes stay holes. What the source grows by meanwhile is not copied.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use wrote::CopyOptions;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = std::env::temp_dir().join(format!("wrote-doc-copy-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// # let (from, to) = (folder.join("from"), folder.join("to"));
+/// # std::fs::write(&from, b"precious")?;
+/// let options = CopyOptions { verify: true, ..CopyOptions::default() };
+/// let copied = wrote::copy(&from, &to, &options, &mut |progress| {
+///     println!("{} bytes", progress.bytes_done);
+///     ControlFlow::Continue(()) // or Break, and nothing is left of the copy
+/// })?;
+/// assert_eq!(copied.bytes, 8); // and the copy survives a power loss
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 ///
-/// With the kernel's words; what was at `to` is then as it was.
-pub fn copy(
-    _from: &Path,
-    _to: &Path,
-    _options: &CopyOptions,
-    _watch: Watch,
-) -> Result<Copied, Error> {
-    todo!()
+/// What was at `to` is then as it was, unless only the flush of its folder failed, the last step.
+///
+/// - [`Error::Refused`]: `from` is no ordinary file, `to` is a folder, a device or the same file, or
+///   blocks can't be shared and [`Reflink::Always`] was asked;
+/// - [`Error::File`] with the kernel's words: `ENOENT`, `EEXIST` where there is a file and `replace`
+///   was not asked, `ENOSPC`;
+/// - [`Error::Differs`]: the source became shorter, or the copy was read back otherwise;
+/// - [`Error::Interrupted`]: `watch` asked to stop.
+pub fn copy(from: &Path, to: &Path, options: &CopyOptions, watch: Watch) -> Result<Copied, Error> {
+    let engine_options = engine_options(len_hint(from), options);
+    copy_through(&mut Engine::open(&engine_options)?, from, to, options, watch)
 }
 
-/// As [`copy`], through an engine of the caller's.
+/// As [`copy`], through an engine of the caller's, of which nothing is outstanding: copies of many
+/// files then share what it costs to make one, and a copy can be tried on a [`crate::Sim`].
+///
+/// Memory and depth are the engine's, whatever `options` says of `iodepth`; a transfer is no longer
+/// than the engine's buffers, which hold a page at least.
 ///
 /// # Errors
 ///
 /// Those of [`copy`].
 pub fn copy_through(
-    _engine: &mut Engine,
-    _from: &Path,
-    _to: &Path,
-    _options: &CopyOptions,
-    _watch: Watch,
+    engine: &mut Engine,
+    from: &Path,
+    to: &Path,
+    options: &CopyOptions,
+    watch: Watch,
 ) -> Result<Copied, Error> {
-    todo!()
+    let started = Instant::now();
+    let source = Source::open(engine, from)?;
+    let made = make::make(engine, &source, to, options, watch);
+    let bytes = source.len;
+    let closed = source.close(engine);
+    let Made { method, checksum, mut fallbacks } = made?;
+    closed?;
+    let mut effective = engine.effective().clone();
+    effective.fallbacks.append(&mut fallbacks);
+    Ok(Copied { bytes, method, elapsed: started.elapsed(), checksum, effective })
+}
+
+/// What a ring takes as one registered buffer (`io_uring_register(2)`).
+const BS_BYTES_MAX: usize = 1 << 30;
+
+/// An engine to copy so many bytes: no more buffers than they fill, as making them ready takes time.
+fn engine_options(len: u64, options: &CopyOptions) -> Options {
+    let bs_bytes = options.bs_bytes.clamp(1, BS_BYTES_MAX).next_multiple_of(page_size());
+    let pieces = len.div_ceil(bs_bytes as u64).max(1);
+    let iodepth = u64::from(options.iodepth.max(1)).min(pieces) as u32;
+    Options::new(Ioengine::IoUring, iodepth, bs_bytes)
+}
+
+/// About how long the file is: it is looked at when it is open.
+fn len_hint(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }

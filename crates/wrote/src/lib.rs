@@ -22,6 +22,7 @@
 //! - a write that [`Engine::flush`] covered, or that was queued as durable, survives a power loss.
 
 pub mod buffer;
+mod cached;
 pub mod copy;
 pub mod device;
 pub mod engine;

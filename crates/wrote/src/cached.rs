@@ -1,0 +1,78 @@
+//! How much of a file the page cache holds.
+
+use rustix::fd::{AsRawFd, BorrowedFd};
+use rustix::param::page_size;
+
+/// The number of `cachestat(2)`, which the libc crate lacks. The same on every architecture but those
+/// that begin to count elsewhere (MIPS), where this number is no call's: ENOSYS.
+const SYS_CACHESTAT: libc::c_long = 451;
+
+/// What is asked about: `struct cachestat_range` (`linux/mman.h`).
+#[repr(C)]
+struct Range {
+    offset: u64,
+    len: u64,
+}
+
+/// What the kernel answers, in pages: `struct cachestat` (`linux/mman.h`).
+#[repr(C)]
+#[derive(Default)]
+struct Pages {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+/// How many of the file's first `len` bytes the page cache holds, in whole pages and at most `len`.
+///
+/// `None` where the kernel does not say: before Linux 6.5 (`cachestat(2)`, ENOSYS), about a file that
+/// this process neither owns nor may write to (EPERM), on hugetlbfs (EOPNOTSUPP), or under a filter of
+/// system calls.
+pub(crate) fn cached_bytes(file: BorrowedFd, len: u64) -> Option<u64> {
+    if len == 0 {
+        // The kernel takes a length of 0 for "up to the end of the file".
+        return Some(0);
+    }
+    let range = Range { offset: 0, len };
+    let mut pages = Pages::default();
+    let flags: libc::c_uint = 0;
+    // SAFETY: the call reads a `Range` and fills a `Pages`, both laid out as the kernel's own and
+    // alive until it returns; `file` is open for as long as it is borrowed.
+    let result = unsafe {
+        libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut pages, flags)
+    };
+    (result == 0).then(|| pages.cached.saturating_mul(page_size() as u64).min(len))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fd::AsFd;
+    use rustix::fs::{Advice, fadvise};
+    use std::io::Write;
+
+    const LEN_BYTES: usize = 1_000_000;
+
+    #[test]
+    fn what_was_written_is_cached_until_it_is_dropped() {
+        let test = "what_was_written_is_cached_until_it_is_dropped";
+        // Beside what the build makes: on a disk where the build is on a disk.
+        let program = std::env::current_exe().unwrap();
+        let mut file = tempfile::tempfile_in(program.parent().unwrap()).unwrap();
+        file.write_all(&[7; LEN_BYTES]).unwrap();
+        let cached = |len| cached_bytes(file.as_fd(), len);
+        let Some(all) = cached(LEN_BYTES as u64) else {
+            return skip::skip(test, "the kernel does not say what is cached");
+        };
+        assert_eq!(all, LEN_BYTES as u64);
+        assert_eq!(cached(0), Some(0));
+        assert_eq!(cached(1), Some(1));
+        assert_eq!(cached(u64::MAX / 2), Some(LEN_BYTES.next_multiple_of(page_size()) as u64));
+        file.sync_all().unwrap();
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        let left = cached(LEN_BYTES as u64).unwrap();
+        assert!(left < LEN_BYTES as u64, "{left}");
+    }
+}

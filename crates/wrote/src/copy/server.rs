@@ -1,0 +1,134 @@
+//! Copies that the file system makes by itself: blocks that are shared, bytes that its server moves.
+
+use super::extents::Extents;
+use rustix::fs::{copy_file_range, ioctl_ficlone};
+use rustix::io::Errno;
+use std::os::fd::BorrowedFd;
+
+/// Bytes of one call: a server may work at it for long, and nobody can stop it meanwhile.
+const CALL_BYTES_MAX: u64 = 64 << 20;
+
+/// Makes `target` share all blocks of `source` (`ioctl_ficlone(2)`, Linux 4.5).
+pub(super) fn reflink(source: BorrowedFd, target: BorrowedFd) -> Result<(), Errno> {
+    ioctl_ficlone(target, source)
+}
+
+/// Whether the file systems, by the names that the kernel gives to their types, have a server that
+/// copies between two of its files. A local one copies in the page cache, which is slower than what
+/// the engine does.
+pub(super) fn copies_on_server(source: &str, target: &str) -> bool {
+    source == target && matches!(source, "nfs4" | "cifs" | "smb3" | "ceph")
+}
+
+/// Why a server did not copy all.
+#[derive(Debug)]
+pub(super) enum Stopped<E> {
+    /// It copied nothing at all.
+    AtOnce(Errno),
+    /// After a part.
+    Midway(u64, Errno),
+    /// The source ended before its length.
+    Short,
+    /// Whoever was told of a part asked to stop.
+    Told(E),
+}
+
+/// Copies the data of the first `len` bytes (`copy_file_range(2)`), and tells `done` of each part and
+/// of each hole.
+pub(super) fn copy_ranges<E>(
+    source: BorrowedFd,
+    target: BorrowedFd,
+    len: u64,
+    mut done: impl FnMut(u64) -> Result<(), E>,
+) -> Result<(), Stopped<E>> {
+    let mut extents = Extents::new(len, rustix::param::page_size() as u64);
+    let mut end = 0;
+    let mut tried = false;
+    while let Some(extent) = extents.next(Some(source)).map_err(|errno| stopped(tried, 0, errno))? {
+        done(extent.start - end).map_err(Stopped::Told)?;
+        end = extent.end;
+        let (mut from, mut to) = (extent.start, extent.start);
+        while from < extent.end {
+            let bytes = (extent.end - from).min(CALL_BYTES_MAX) as usize;
+            match copy_file_range(source, Some(&mut from), target, Some(&mut to), bytes) {
+                Ok(0) => return Err(Stopped::Short),
+                Ok(moved) => done(moved as u64).map_err(Stopped::Told)?,
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(stopped(tried, from, errno)),
+            }
+            tried = true;
+        }
+    }
+    done(len - end).map_err(Stopped::Told)
+}
+
+fn stopped<E>(tried: bool, offset: u64, errno: Errno) -> Stopped<E> {
+    if tried { Stopped::Midway(offset, errno) } else { Stopped::AtOnce(errno) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+    use std::fs::File;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileExt;
+
+    /// Beside what the build makes: on a disk where the build is on a disk.
+    fn file() -> File {
+        let program = std::env::current_exe().unwrap();
+        tempfile::tempfile_in(program.parent().unwrap()).unwrap()
+    }
+
+    fn contents(file: &File, len: usize) -> Vec<u8> {
+        let mut bytes = vec![1; len];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn only_a_server_that_has_both_files_copies_by_itself() {
+        for name in ["nfs4", "cifs", "smb3", "ceph"] {
+            assert!(copies_on_server(name, name));
+            assert!(!copies_on_server(name, "ext4") && !copies_on_server("ext4", name));
+        }
+        for name in ["ext4", "xfs", "btrfs", "tmpfs", "nfs", "fuse.sshfs"] {
+            assert!(!copies_on_server(name, name));
+        }
+    }
+
+    #[test]
+    fn ranges_arrive_at_their_places_and_every_byte_is_told_of() {
+        let (source, target) = (file(), file());
+        let len = 5_000_001;
+        source.set_len(len).unwrap();
+        source.write_all_at(&[7; 9_000], 0).unwrap();
+        source.write_all_at(b"in the middle", 3_000_000).unwrap();
+        target.set_len(len).unwrap();
+        let mut told = 0;
+        copy_ranges(source.as_fd(), target.as_fd(), len, |bytes| {
+            told += bytes;
+            Ok::<(), Infallible>(())
+        })
+        .unwrap();
+        assert_eq!(told, len);
+        assert!(contents(&target, len as usize) == contents(&source, len as usize));
+    }
+
+    #[test]
+    fn a_source_that_ends_early_is_noticed() {
+        let (source, target) = (file(), file());
+        source.write_all_at(&[7; 10_000], 0).unwrap();
+        let copied =
+            copy_ranges(source.as_fd(), target.as_fd(), 20_000, |_| Ok::<(), Infallible>(()));
+        assert!(matches!(copied, Err(Stopped::Short)), "{copied:?}");
+    }
+
+    #[test]
+    fn who_is_told_of_a_part_can_stop() {
+        let (source, target) = (file(), file());
+        source.write_all_at(&[7; 10_000], 0).unwrap();
+        let copied = copy_ranges(source.as_fd(), target.as_fd(), 10_000, |_| Err("stop"));
+        assert!(matches!(copied, Err(Stopped::Told("stop"))));
+    }
+}

@@ -1,0 +1,139 @@
+//! The file that is copied: opened once, in the way in which it is read fastest.
+
+use super::stream::End;
+use crate::cached::cached_bytes;
+use crate::metadata::Metadata;
+use crate::{Action, Engine, Error, FileId, FileOptions, Found, Located, Op};
+use rustix::fs::fstat;
+use std::path::{Path, PathBuf};
+
+/// The source of a copy.
+pub(super) struct Source<'a> {
+    pub file: FileId,
+    /// As the user called it.
+    pub named: &'a Path,
+    /// Its length when it was opened: what is added later is not copied.
+    pub len: u64,
+    /// What it has besides its bytes; none on a simulated disk.
+    pub metadata: Option<Metadata>,
+    /// The name with its symbolic links followed.
+    place: PathBuf,
+    /// Device and inode; none on a simulated disk.
+    identity: Option<(u64, u64)>,
+}
+
+impl<'a> Source<'a> {
+    /// Opens an ordinary file.
+    ///
+    /// Through the page cache where that holds most of it, and else past it, so that a large file
+    /// does not push out what others have there.
+    pub(super) fn open(engine: &mut Engine, named: &'a Path) -> Result<Source<'a>, Error> {
+        let place = ordinary(engine, named)?;
+        let file = engine.open_file(named, &FileOptions::default())?;
+        let opened = Source::examine(engine, named, place, file)
+            .and_then(|source| source.past_the_cache(engine));
+        opened.inspect_err(|_| close(engine, file))
+    }
+
+    fn examine(
+        engine: &mut Engine,
+        named: &'a Path,
+        place: PathBuf,
+        file: FileId,
+    ) -> Result<Source<'a>, Error> {
+        let len = engine.file_len(file)?;
+        if len == 0 {
+            be_empty(engine, named, file)?;
+        }
+        let descriptor = engine.descriptor(file);
+        let metadata = descriptor.map(|file| Metadata::of(file, named)).transpose()?;
+        let identity = identity(engine, file);
+        Ok(Source { file, named, len, metadata, place, identity })
+    }
+
+    /// The same file opened directly, unless most of it is in memory.
+    fn past_the_cache(mut self, engine: &mut Engine) -> Result<Source<'a>, Error> {
+        let cached =
+            engine.descriptor(self.file).and_then(|file| cached_bytes(file, self.len)).unwrap_or(0);
+        if cached > self.len / 2 || self.len == 0 {
+            return Ok(self);
+        }
+        let options = FileOptions { direct: true, ..FileOptions::default() };
+        let direct = engine.open_file(self.named, &options)?;
+        // The name may have been given to another file meanwhile: then this one is read as it is.
+        let same = identity(engine, direct) == self.identity;
+        let (kept, closed) = if same { (direct, self.file) } else { (self.file, direct) };
+        self.file = kept;
+        close(engine, closed);
+        Ok(self)
+    }
+
+    pub(super) fn end(&self) -> End<'a> {
+        End { file: self.file, named: self.named }
+    }
+
+    /// Whether it is the ordinary file at `place`, by whatever name.
+    pub(super) fn is_at(&self, place: &Path) -> Result<bool, Error> {
+        let Some(identity) = self.identity else { return Ok(self.place == place) };
+        let there = rustix::fs::stat(place)
+            .map_err(|errno| Error::file(place, Action::Examine, None, &errno.into()))?;
+        Ok((there.st_dev, there.st_ino) == identity)
+    }
+
+    /// Whether all that was there at the beginning still is.
+    pub(super) fn check_len(&self, engine: &Engine) -> Result<(), Error> {
+        if engine.file_len(self.file)? < self.len { Err(self.shorter()) } else { Ok(()) }
+    }
+
+    pub(super) fn shorter(&self) -> Error {
+        self.end().shorter()
+    }
+
+    pub(super) fn close(self, engine: &mut Engine) -> Result<(), Error> {
+        engine.close_file(self.file)
+    }
+}
+
+/// Where the file is, if it is an ordinary one. A pipe must not even be opened: that may take for
+/// ever (`fifo(7)`).
+fn ordinary(engine: &mut Engine, named: &Path) -> Result<PathBuf, Error> {
+    let Located { path, found } = engine.locate(named)?;
+    let refused =
+        |because: &str| Error::Refused { path: named.to_owned(), because: because.into() };
+    match found {
+        Found::File => Ok(path),
+        Found::Folder => Err(refused("is a folder")),
+        Found::Other => Err(refused("is a device, a pipe or a socket: only files are copied")),
+        Found::Nothing => {
+            let errno = libc::ENOENT;
+            Err(Error::File { path: named.to_owned(), action: Action::Open, offset: None, errno })
+        }
+    }
+}
+
+/// A file of `/proc` says that it is empty, and has bytes nevertheless (`proc(5)`): its copy would be
+/// empty without a word.
+fn be_empty(engine: &mut Engine, named: &Path, file: FileId) -> Result<(), Error> {
+    let buffer = engine.lease()?;
+    engine.queue(0, Op::Read { file, offset: 0, buffer });
+    let mut completions = Vec::new();
+    engine.reap(1, &mut completions)?;
+    let found = completions.pop().expect("one was queued").result?;
+    if found == 0 || engine.file_len(file)? > 0 {
+        return Ok(());
+    }
+    let because = "says that it is empty and is not, as files of /proc do: \
+                   only reading to the end tells its length"
+        .into();
+    Err(Error::Refused { path: named.to_owned(), because })
+}
+
+fn identity(engine: &Engine, file: FileId) -> Option<(u64, u64)> {
+    let stat = fstat(engine.descriptor(file)?).ok()?;
+    Some((stat.st_dev, stat.st_ino))
+}
+
+/// Closes a file because of something else, which is what is told of.
+fn close(engine: &mut Engine, file: FileId) {
+    let _ = engine.close_file(file);
+}
