@@ -104,14 +104,14 @@ pub mod fake {
     use std::path::Path;
 
     /// Each call adds its arguments to the file `calls` in the current folder and takes `elapsed_s`,
-    /// or half of it where wrote is called; the last argument becomes a file of `bytes` zeros where
-    /// the work leaves one.
+    /// or half of it where wrote is called; a file of `bytes` zeros is there where the work leaves
+    /// one. A job file is run.
     pub fn trials(folder: &Path, bytes: u64, elapsed_s: f64) -> Trials {
         let path = folder.join("trial");
         let text = format!(
             "#!/bin/sh\necho \"$*\" >> calls\nelapsed_s={elapsed_s}\n\
              case \"$*\" in *' writer '*|*' wrote '*|*/wrote*) elapsed_s={};; esac\n\
-             case \"$*\" in run*) truncate -s {bytes} copy;; \
+             case \"$*\" in *.fio*) shift 2; \"$@\";; run*) truncate -s {bytes} copy;; \
              make*) for last; do :; done; truncate -s $3 \"$last\";; esac\n\
              echo '{{\"bytes\":{bytes},\"cpu_s\":0.5,\"elapsed_s\":'$elapsed_s',\
              \"max_rss_bytes\":3145728,\"rss_before_bytes\":1048576}}'\n",

@@ -78,3 +78,47 @@ impl Ways<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::fake;
+    use super::*;
+    use clap::ValueEnum;
+
+    #[test]
+    fn every_contender_of_a_row_is_given_the_same_work() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let programs = Programs { wrote: "wrote".into(), fio: "fio".into() };
+        let trials = fake::trials(folder.path(), 1000, 1.0);
+        let (folder, size) = (folder.path(), "512k".parse().expect("a size"));
+        let ways = Ways { trials: &trials, programs: &programs, folder, size: &size, rounds: 1 };
+        for (row, expected) in [
+            (
+                Row::WriterDurable,
+                "stream --by writer --bytes 524288 file\n\
+                 stream --by buf-writer --bytes 524288 file\n\
+                 stream --by buf-writer-mib --bytes 524288 file\n\
+                 stream --by file --bytes 524288 file\n",
+            ),
+            (
+                Row::WriterBytes,
+                "bytes --by writer --bytes 256000000 file\n\
+                 bytes --by buf-writer --bytes 256000000 file\n\
+                 file 256000000\n",
+            ),
+            (Row::Save, "save --by wrote --saves 500 file\nsave --by hand --saves 500 file\n"),
+        ] {
+            ways.measure(row).expect("scripts");
+            let calls = folder.join("calls");
+            assert_eq!(std::fs::read_to_string(&calls).expect("called"), expected);
+            std::fs::remove_file(&calls).expect("there");
+        }
+    }
+
+    #[test]
+    fn rows_of_others_are_none_of_these() {
+        let all = Row::value_variants().iter();
+        assert_eq!(all.filter(|&&row| is_way(row)).count(), 6);
+        assert!(!is_way(Row::PeakWrite) && is_way(Row::Save));
+    }
+}

@@ -49,7 +49,7 @@ impl Cell {
     }
 
     /// Reads "peak/write/512k-64-registered".
-    fn parse(name: &str) -> Option<Cell> {
+    pub fn parse(name: &str) -> Option<Cell> {
         let mut words = name.strip_prefix(GROUP)?.split('-').map(str::to_owned);
         Some(Cell { bs: words.next()?, iodepth: words.next()?, way: words.next()? })
     }

@@ -84,3 +84,49 @@ fn remove(ways: &Ways) -> Result<(), Failure> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::programs;
+    use super::super::super::trial;
+    use super::super::Line;
+    use super::*;
+
+    const BYTES: u64 = 4 << 20;
+
+    #[test]
+    fn the_usual_cell_and_the_best_are_both_run_and_the_better_counts() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = folder.path();
+        let programs = programs::fake::programs(folder, 2, BYTES / 2);
+        let trials = trial::fake::trials(folder, BYTES, 1.0);
+        let size = "4m".parse().expect("a size");
+        let ways = Ways { trials: &trials, programs: &programs, folder, size: &size, rounds: 1 };
+        let measured = measure_against(&ways, &Cell::usual()).expect("scripts");
+        assert_eq!((measured.lines.len(), measured.jobs.len()), (1, 1));
+        let row = measured.lines[0].row();
+        let begin = "| 4m in pieces of 64 KiB, durable | `Writer` | `wrote run`, 512k x 64, registered \
+                     | **1.00** (1.00–1.00) | 8.4 MB/s | 8.4 MB/s | ";
+        assert!(row.starts_with(begin), "{row}");
+        assert!(row.ends_with("| 2.0 MiB | 2.0 MiB | level, met |"), "{row}");
+
+        let name = "peak/write/2m-8-plain";
+        let best = Cell::parse(name).expect("a cell");
+        let measured = measure_against(&ways, &best).expect("scripts");
+        let rows: Vec<String> = measured.lines.iter().map(Line::row).collect();
+        assert!(rows[1].contains("| `wrote run`, 2m x 8, plain |"), "{rows:?}");
+        assert_eq!(measured.jobs[1].file_name(), "writer-peak-best.fio");
+    }
+
+    #[test]
+    fn a_job_that_writes_too_little_is_found_out() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = folder.path();
+        let programs = programs::fake::programs(folder, 1, BYTES / 2);
+        let trials = trial::fake::trials(folder, BYTES, 1.0);
+        let size = "4m".parse().expect("a size");
+        let ways = Ways { trials: &trials, programs: &programs, folder, size: &size, rounds: 1 };
+        let failed = measure_against(&ways, &Cell::usual()).expect_err("half of it");
+        assert_eq!(failed.to_string(), "wrote run: 2097152 bytes, not 4194304");
+    }
+}
