@@ -66,10 +66,11 @@ use stream::Stream;
 /// Opening one costs a ring and its buffers, some 0.1 ms. For a file of a few kilobytes
 /// [`crate::write`] is the better tool: it is atomic, too.
 pub struct Writer {
-    /// The free part of the current buffer: where the next byte goes, and its end. Nothing is free
-    /// where every write must be looked at: after an error, and when writes sync by themselves.
+    /// Where the next byte goes, and where the last byte of the buffer does, which is left to the slow
+    /// path: a full buffer is handed on at once. The two are the same where every write must be
+    /// looked at: after an error, and when writes sync by themselves.
     next: *mut u8,
-    end: *mut u8,
+    last: *mut u8,
     stream: Stream,
 }
 
@@ -111,7 +112,7 @@ impl Writer {
     }
 
     fn new(stream: Stream) -> Writer {
-        let mut writer = Writer { next: std::ptr::null_mut(), end: std::ptr::null_mut(), stream };
+        let mut writer = Writer { next: std::ptr::null_mut(), last: std::ptr::null_mut(), stream };
         writer.take_room();
         writer
     }
@@ -205,7 +206,7 @@ impl Writer {
     }
 
     fn take_room(&mut self) {
-        (self.next, self.end) = self.stream.free_room();
+        (self.next, self.last) = self.stream.free_room();
     }
 }
 
@@ -218,10 +219,9 @@ impl Write for Writer {
 
     #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        // What fills the buffer takes the slow path, which hands it on at once.
-        if bytes.len() < self.end as usize - self.next as usize {
-            // SAFETY: there is more room between `next` and `end`, which lie in one buffer that is
-            // leased to the stream; nobody else has a reference to it between two calls.
+        if bytes.len() <= self.last as usize - self.next as usize {
+            // SAFETY: there is room for so much from `next` on to `last`, which lie in one buffer that
+            // is leased to the stream; nobody else has a reference to it between two calls.
             unsafe {
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.next, bytes.len());
                 self.next = self.next.add(bytes.len());

@@ -136,8 +136,8 @@ impl Stream {
         }
     }
 
-    /// The free part of the buffer, as pointers, for the fast path; empty where every write must come
-    /// by here.
+    /// Where the next byte goes in the buffer, and where its last one does, for the fast path; the same
+    /// where every write must come by here.
     pub(super) fn free_room(&mut self) -> (*mut u8, *mut u8) {
         let watched = self.sync != Sync::No || self.failed.is_some();
         let capacity = self.capacity();
@@ -145,8 +145,9 @@ impl Stream {
             return (std::ptr::null_mut(), std::ptr::null_mut());
         };
         let room = &mut buffer[self.filled..capacity];
-        let ends = room.as_mut_ptr_range();
-        if watched { (ends.start, ends.start) } else { (ends.start, ends.end) }
+        let next = room.as_mut_ptr();
+        let last = room.last_mut().filter(|_| !watched).map_or(next, std::ptr::from_mut);
+        (next, last)
     }
 
     /// The fast path has filled the buffer up to here.
