@@ -41,6 +41,6 @@ pub use engine::{
 };
 pub use error::{Action, Error};
 pub use file::{Calibration, DirectFile, Disk, Durable, Operation, ReadBytes};
-pub use save::{read, write, write_with};
+pub use save::{read, write, write_through, write_with};
 pub use sync::{Acknowledged, Survives, Sync};
 pub use writer::{Writer, WriterOptions, Written};

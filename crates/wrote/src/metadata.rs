@@ -3,7 +3,7 @@
 use crate::{Action, Error};
 use rustix::fs::{
     Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr,
-    fsetxattr, fstat, futimens,
+    flistxattr_query, fremovexattr, fsetxattr, fstat, futimens,
 };
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
@@ -12,6 +12,9 @@ use std::path::Path;
 
 /// The most bytes of a list of names, and of one value (`xattr(7)`).
 const XATTR_BYTES_MAX: usize = 64 << 10;
+
+/// The attribute that holds a file's access control list (`acl(5)`).
+const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 
 /// What one file has besides its bytes, to be given to another.
 pub(crate) struct Metadata {
@@ -38,16 +41,28 @@ impl Metadata {
 
     /// Gives it to a file: permissions and extended attributes, and what else is asked.
     ///
-    /// The owner is given where that is permitted; where not, the bits that let a program run as its
-    /// owner or group are not given either (`chmod(2)`). Attributes that this file system does not
-    /// have, or this process may not set (`security.*`, `trusted.*`), are left out, as `cp(1)` does.
+    /// Owner and group are given where that is permitted, the group also where the owner is not.
+    /// Where one is not, the bits that let a program run as it are not given either (`chmod(2)`); and
+    /// where the group was to be given and could not be, the group that the file has instead may do no
+    /// more than others, since anyone may be in it.
+    /// Attributes that this file system does not have, or this process may not set (`security.*`,
+    /// `trusted.*`), are left out, as `cp(1)` does. An access control list that the new file got of
+    /// its folder goes where the old file had none.
     pub(crate) fn give(&self, file: BorrowedFd, path: &Path, parts: Parts) -> Result<(), Error> {
         let failed = |errno: Errno| Error::file(path, Action::SetMetadata, None, &errno.into());
         let new = fstat(file).map_err(failed)?;
-        let mut is_owner = (new.st_uid, new.st_gid) == (self.stat.st_uid, self.stat.st_gid);
-        if parts.owner && !is_owner {
-            let (uid, gid) = (self.stat.st_uid, self.stat.st_gid);
-            is_owner = fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).is_ok();
+        let (uid, gid) = (self.stat.st_uid, self.stat.st_gid);
+        let mut same_owner = uid == new.st_uid;
+        let mut same_group = gid == new.st_gid;
+        if parts.owner && !(same_owner && same_group) {
+            let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+            let both = fchown(file, Some(uid), Some(gid)).is_ok();
+            same_owner |= both;
+            same_group |= both || fchown(file, None, Some(gid)).is_ok();
+        }
+        if !self.xattrs.iter().any(|(name, _)| name.as_c_str() == ACCESS_LIST) {
+            // Mostly there is none, or the file system knows of none.
+            let _ = fremovexattr(file, ACCESS_LIST);
         }
         for (name, value) in &self.xattrs {
             match fsetxattr(file, name.as_c_str(), value, XattrFlags::empty()) {
@@ -56,8 +71,11 @@ impl Metadata {
             }
         }
         let mut mode = Mode::from_raw_mode(self.stat.st_mode);
-        if !is_owner {
+        if !(same_owner && same_group) {
             mode -= Mode::SUID | Mode::SGID;
+        }
+        if parts.owner && !same_group {
+            mode = group_as_others(mode);
         }
         fchmod(file, mode).map_err(failed)?;
         if parts.times {
@@ -78,14 +96,21 @@ impl Metadata {
     }
 }
 
+fn group_as_others(mode: Mode) -> Mode {
+    let others = (mode & Mode::RWXO).as_raw_mode();
+    (mode - Mode::RWXG) | Mode::from_raw_mode(others << 3)
+}
+
 /// All attributes that this process may see; none where the file system has none.
 fn xattrs(file: BorrowedFd) -> Result<Vec<(CString, Vec<u8>)>, Errno> {
-    let mut names = vec![0; XATTR_BYTES_MAX];
-    let len = match flistxattr(file, &mut names[..]) {
-        Ok(len) => len,
-        Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
+    // Most files have none, and need no memory to say so.
+    match flistxattr_query(file) {
+        Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
+        Ok(_) => {}
         Err(errno) => return Err(errno),
-    };
+    }
+    let mut names = vec![0; XATTR_BYTES_MAX];
+    let len = flistxattr(file, &mut names[..])?;
     let mut value = vec![0; XATTR_BYTES_MAX];
     let mut found = Vec::new();
     for name in names[..len].split_inclusive(|&byte| byte == 0) {
@@ -125,5 +150,57 @@ mod tests {
             let len = fgetxattr(&new_file, c"user.colour", &mut value[..]).unwrap();
             assert_eq!(&value[..len], b"red");
         }
+    }
+
+    #[test]
+    fn a_group_that_was_not_given_may_do_no_more_than_others() {
+        for (old, new) in [(0o640, 0o600), (0o664, 0o644), (0o757, 0o777), (0o600, 0o600)] {
+            assert_eq!(group_as_others(Mode::from_raw_mode(old)), Mode::from_raw_mode(new));
+        }
+    }
+
+    #[test]
+    fn an_access_list_of_the_folders_goes_where_the_old_file_had_none() {
+        let test = "an_access_list_of_the_folders_goes_where_the_old_file_had_none";
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+        let old_file = File::create(&old).unwrap();
+        fs::set_permissions(&old, fs::Permissions::from_mode(0o640)).unwrap();
+        let list = access_list();
+        let default = c"system.posix_acl_default";
+        let opened = File::open(folder.path()).unwrap();
+        if let Err(errno) = fsetxattr(&opened, default, &list, XattrFlags::empty()) {
+            return skip::skip(test, &format!("no access control lists: {errno}"));
+        }
+        let new_file = File::create(&new).unwrap();
+        let has_list = || fgetxattr(&new_file, ACCESS_LIST, &mut [0_u8; 128][..]).is_ok();
+        assert!(has_list());
+        let parts = Parts { owner: true, times: false };
+        Metadata::of(old_file.as_fd(), &old).unwrap().give(new_file.as_fd(), &new, parts).unwrap();
+        assert!(!has_list());
+        assert_eq!(fs::metadata(&new).unwrap().mode() & 0o777, 0o640);
+        // And one that the old file has comes with it.
+        fsetxattr(&old_file, ACCESS_LIST, &list, XattrFlags::empty()).unwrap();
+        Metadata::of(old_file.as_fd(), &old).unwrap().give(new_file.as_fd(), &new, parts).unwrap();
+        assert!(has_list());
+    }
+
+    /// Besides owner, group and others, user 12345 may read and write: version 2 of
+    /// `linux/posix_acl_xattr.h`, entries of tag, permissions, id.
+    fn access_list() -> Vec<u8> {
+        let entries: [(u16, u16, u32); 5] = [
+            (1, 6, u32::MAX),
+            (2, 6, 12345),
+            (4, 4, u32::MAX),
+            (16, 6, u32::MAX),
+            (32, 0, u32::MAX),
+        ];
+        let mut list = 2_u32.to_le_bytes().to_vec();
+        for (tag, permissions, id) in entries {
+            list.extend(tag.to_le_bytes());
+            list.extend(permissions.to_le_bytes());
+            list.extend(id.to_le_bytes());
+        }
+        list
     }
 }

@@ -58,8 +58,10 @@ impl Staged {
     /// a power loss. Whoever needs the bytes to survive has flushed them before: else the new name
     /// may outlive them.
     pub(crate) fn put(self, engine: &mut Engine, durable: bool) -> Result<(), Error> {
-        engine.close_file(self.file)?;
-        if let Err(error) = engine.rename(&self.temporary, &self.place, self.replace) {
+        let renamed = engine
+            .close_file(self.file)
+            .and_then(|()| engine.rename(&self.temporary, &self.place, self.replace));
+        if let Err(error) = renamed {
             // The first error is the one to tell of.
             let _ = engine.remove(&self.temporary);
             return Err(error);

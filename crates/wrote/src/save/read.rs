@@ -1,0 +1,206 @@
+//! A whole file read: from the page cache where that holds it, else past it.
+
+use crate::buffer::Buffer;
+use crate::cached::cached_bytes;
+use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Op, Options};
+use rustix::fd::AsFd;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// From how many bytes on a file that is not cached is read past the page cache. Below, making a
+/// ring and its buffers costs more than it brings.
+const DIRECT_BYTES_MIN: u64 = 4 << 20;
+
+/// What such a file is read with.
+const DIRECT_IODEPTH: u32 = 8;
+const DIRECT_BS_BYTES: usize = 1 << 20;
+
+/// Reads the whole file, as `std::fs::read` does, and a large one faster.
+///
+/// An ordinary file of 4 MiB or more, of which the page cache holds less than half (`cachestat(2)`,
+/// Linux 6.5), is read past the cache with several reads in flight. It is then not cached for whoever
+/// reads it next. Everything else is read as `std::fs::read` reads it: what is cached, what is small,
+/// what tells no length (`/proc`), pipes.
+///
+/// What is read is what was written, durable or not: a direct read finds what is only in the cache
+/// too (`open(2)`, O_DIRECT). A file that grows or shrinks meanwhile is read up to the end that is
+/// found. The memory is the content's own, and 8 MiB of buffers.
+///
+/// ```
+/// # fn main() -> Result<(), wrote::Error> {
+/// # let folder = std::env::temp_dir().join(format!("wrote-doc-read-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// # let path = folder.join("data");
+/// wrote::write(&path, [1, 2, 3])?;
+/// assert_eq!(wrote::read(&path)?, [1, 2, 3]);
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`Error::File`] with the kernel's words. What fails past the cache is tried once more through it,
+/// and the error of that is told.
+pub fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, Error> {
+    let path = path.as_ref();
+    let failed = |action| move |error| Error::file(path, action, None, &error);
+    let mut file = File::open(path).map_err(failed(Action::Open))?;
+    let metadata = file.metadata().map_err(failed(Action::Examine))?;
+    if metadata.is_file()
+        && is_better_direct(&file, metadata.len())
+        && let Some(bytes) = read_direct(path)
+    {
+        return Ok(bytes);
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed(Action::Read))?;
+    Ok(bytes)
+}
+
+/// Where the kernel does not say what is cached, reading through the cache is never much slower, and
+/// past it may be.
+fn is_better_direct(file: &File, len: u64) -> bool {
+    len >= DIRECT_BYTES_MIN
+        && cached_bytes(file.as_fd(), len).is_some_and(|cached_bytes| cached_bytes < len / 2)
+}
+
+/// `None` where that cannot be done.
+fn read_direct(path: &Path) -> Option<Vec<u8>> {
+    let options = Options::new(Ioengine::IoUring, DIRECT_IODEPTH, DIRECT_BS_BYTES);
+    let mut engine = Engine::open(&options).ok()?;
+    let direct = FileOptions { direct: true, ..FileOptions::default() };
+    let file = engine.open_file(path, &direct).ok()?;
+    if !engine.is_direct(file) {
+        return None;
+    }
+    let len = engine.file_len(file).ok()?;
+    read_pieces(&mut engine, file, len).ok()
+}
+
+/// Reads the file up to the end that is found; `len_expected` only says how much is asked for at once.
+fn read_pieces(engine: &mut Engine, file: FileId, len_expected: u64) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    let refused = Error::Engine { what: "memory for the file's content", errno: libc::ENOMEM };
+    let capacity = usize::try_from(len_expected).unwrap_or(usize::MAX);
+    bytes.try_reserve_exact(capacity).map_err(|_| refused)?;
+    let piece_bytes = engine.pool().buffer_bytes();
+    let mut pieces = Pieces::default();
+    let mut completions = Vec::new();
+    loop {
+        // The piece at the expected end finds nothing there, which is how the end is known.
+        while !engine.is_full()
+            && engine.pool().free() > 0
+            && (pieces.next * piece_bytes as u64 <= len_expected || pieces.waiting.is_empty())
+        {
+            let offset = pieces.next * piece_bytes as u64;
+            let buffer = engine.lease()?;
+            engine.queue(pieces.next, Op::Read { file, offset, buffer });
+            pieces.queued();
+        }
+        engine.reap(1, &mut completions)?;
+        for completion in completions.drain(..) {
+            let buffer = completion.buffer.expect("a read gives its buffer back");
+            pieces.came(completion.user_data, buffer, completion.result?);
+        }
+        while let Some(piece) = pieces.take() {
+            bytes.extend_from_slice(&piece);
+            if piece.len() < piece_bytes {
+                return Ok(bytes);
+            }
+        }
+    }
+}
+
+/// Pieces that were asked for and not yet taken: they come in any order, and are taken in their own.
+#[derive(Default)]
+struct Pieces {
+    waiting: VecDeque<Option<Buffer>>,
+    /// The number of the next piece to ask for; the first that waits is so many before it.
+    next: u64,
+}
+
+impl Pieces {
+    fn queued(&mut self) {
+        self.waiting.push_back(None);
+        self.next += 1;
+    }
+
+    fn came(&mut self, number: u64, mut buffer: Buffer, len: usize) {
+        buffer.set_len(len);
+        let first = self.next - self.waiting.len() as u64;
+        self.waiting[(number - first) as usize] = Some(buffer);
+    }
+
+    /// The next in order, if it came.
+    fn take(&mut self) -> Option<Buffer> {
+        let piece = self.waiting.front_mut()?.take()?;
+        self.waiting.pop_front();
+        Some(piece)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Fault, Sim};
+
+    const PIECE_BYTES: usize = 4096;
+
+    /// A file of `len` bytes on a simulated disk, and its content.
+    fn file(sim: &Sim, len: usize) -> (Engine, FileId, Vec<u8>) {
+        let options = Options::new(Ioengine::IoUring, 4, PIECE_BYTES);
+        let mut engine = Engine::simulated(sim, &options).unwrap();
+        let path = Path::new("/sim/file");
+        let content: Vec<u8> = (0..len).map(|place| (place / 3 + place / 4096) as u8).collect();
+        crate::write_through(&mut engine, crate::Sync::No, path, &content).unwrap();
+        let direct = FileOptions { direct: true, ..FileOptions::default() };
+        let file = engine.open_file(path, &direct).unwrap();
+        (engine, file, content)
+    }
+
+    #[test]
+    fn every_byte_is_read_whatever_length_was_expected() {
+        // A file that grew has more than was expected, one that shrank less.
+        let lens = [0, 1, 511, 512, 4095, 4096, 4097, 8192, 40_000, 40_960, 65_536];
+        for len in lens {
+            for expected in lens {
+                let sim = Sim::new((len * 7 + expected) as u64);
+                let (mut engine, file, content) = file(&sim, len);
+                let found = read_pieces(&mut engine, file, expected as u64).unwrap();
+                assert!(found == content, "{len} bytes, {expected} expected: {}", found.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_short_or_interrupted_is_whole_and_what_fails_is_an_error() {
+        // W4
+        const LEN: usize = 40_000;
+        let reads = LEN.div_ceil(PIECE_BYTES) as u64;
+        for operation in 0..reads {
+            let read = |fault| {
+                let sim = Sim::new(operation);
+                let (mut engine, file, content) = file(&sim, LEN);
+                sim.fault(sim.operations() + operation, fault);
+                read_pieces(&mut engine, file, LEN as u64).map(|found| assert!(found == content))
+            };
+            for fault in [Fault::Short(512), Fault::Short(1024), Fault::Once(libc::EINTR)] {
+                read(fault).unwrap();
+            }
+            for fault in [Fault::Once(libc::EIO), Fault::Forever(libc::EIO)] {
+                assert_eq!(read(fault).unwrap_err().errno(), libc::EIO);
+            }
+        }
+    }
+
+    #[test]
+    fn memory_that_is_not_to_be_had_is_an_error() {
+        let sim = Sim::new(1);
+        let (mut engine, file, _) = file(&sim, 10);
+        let error = read_pieces(&mut engine, file, u64::MAX).unwrap_err();
+        assert_eq!(error.errno(), libc::ENOMEM);
+    }
+}
