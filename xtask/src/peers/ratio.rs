@@ -40,7 +40,7 @@ pub enum Asked {
     AtLeast(f64),
     /// No more than this.
     AtMost(f64),
-    /// No less than 0.95, with 1.00 within the range: of seven pairs the range holds the true median
+    /// No less than 0.95, and the range reaches 1.00: of seven pairs the range holds the true median
     /// with 98 % (each pair falls on either side of it like a coin, `1 - 2 / 2^7`).
     Level,
 }
@@ -66,7 +66,7 @@ impl Display for Asked {
         match self {
             Asked::AtLeast(least) => write!(formatter, "≥ {least:.2}"),
             Asked::AtMost(most) => write!(formatter, "≤ {most:.2}"),
-            Asked::Level => formatter.write_str("level"),
+            Asked::Level => formatter.write_str("≥ 0.95 and some ≥ 1.00"),
         }
     }
 }
@@ -99,10 +99,10 @@ mod tests {
     #[test]
     fn level_is_hardly_less_and_as_much_now_and_then() {
         let verdict = |ratios: [f64; 3]| Asked::Level.verdict(&Figures::new(ratios));
-        assert_eq!(verdict([0.90, 0.96, 1.01]), "level, met");
-        assert_eq!(verdict([0.95, 0.96, 0.99]), "level, not met");
-        assert_eq!(verdict([0.90, 0.94, 1.10]), "level, not met");
-        assert_eq!(verdict([1.10, 1.20, 1.30]), "level, met");
+        assert_eq!(verdict([0.90, 0.96, 1.01]), "≥ 0.95 and some ≥ 1.00, met");
+        assert_eq!(verdict([0.95, 0.96, 0.99]), "≥ 0.95 and some ≥ 1.00, not met");
+        assert_eq!(verdict([0.90, 0.94, 1.10]), "≥ 0.95 and some ≥ 1.00, not met");
+        assert_eq!(verdict([1.10, 1.20, 1.30]), "≥ 0.95 and some ≥ 1.00, met");
     }
 
     #[test]

@@ -150,7 +150,7 @@ mod tests {
         let rows: Vec<String> = measured.lines.iter().map(Line::row).collect();
         assert!(rows[0].ends_with("| ≥ 5.00, not met |"), "{rows:?}");
         assert!(rows[1].ends_with("| ≥ 1.00, met |"), "{rows:?}");
-        assert!(rows[2].ends_with("| level, met |"), "{rows:?}");
+        assert!(rows[2].ends_with("| ≥ 0.95 and some ≥ 1.00, met |"), "{rows:?}");
     }
 
     #[test]
