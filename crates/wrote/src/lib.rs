@@ -4,6 +4,10 @@
 //!
 //! | I want to | use |
 //! |---|---|
+//! | write a file from its start to its end: a faster `BufWriter<File>` | [`Writer`] |
+//! | replace a file by new content, so that a crash leaves the old or the new one | [`write`](fn@write) |
+//! | read a whole file | [`read`](fn@read) |
+//! | copy a file or a folder of any size in constant memory | [`copy`](fn@copy) |
 //! | read any bytes of a file and write its blocks directly, blocking or awaited | [`DirectFile`] |
 //! | make writes durable in the way that is fastest here | [`file::calibrate`] |
 //! | write or read many blocks at once, as fast as the device takes them, with my own loop | [`Engine`] |
