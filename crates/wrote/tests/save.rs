@@ -1,0 +1,211 @@
+//! What a save leaves behind on the real kernel: content, names, permissions, links, attributes.
+
+mod support;
+
+use rustix::fs::{XattrFlags, getxattr, mkfifoat, setxattr};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use support::skip;
+use wrote::{Engine, Error, Ioengine, Options, Sync, write, write_through, write_with};
+
+/// Some below and some above the length from which on the page cache is bypassed.
+const LENS: [usize; 8] = [0, 1, 511, 4096, 131_073, 1_000_000, 4 << 20, (4 << 20) + 777];
+
+fn content(len: usize) -> Vec<u8> {
+    (0..len).map(|place| (place / 7 + place / 4096) as u8).collect()
+}
+
+/// The names in a folder, in order.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o7777
+}
+
+#[test]
+fn any_length_is_saved_whole_by_any_engine_and_nothing_is_left_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    for sync in [Sync::Always, Sync::No] {
+        for len in LENS {
+            write_with(sync, &path, content(len)).unwrap();
+            assert!(fs::read(&path).unwrap() == content(len), "{len} bytes");
+        }
+    }
+    for ioengine in [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring, Ioengine::Mmap] {
+        let mut engine = Engine::open(&Options::new(ioengine, 4, 100_000)).unwrap();
+        for len in LENS {
+            write_through(&mut engine, Sync::Always, &path, &content(len)).unwrap();
+            assert!(fs::read(&path).unwrap() == content(len), "{ioengine:?}, {len} bytes");
+        }
+    }
+    assert_eq!(names(folder.path()), ["file"]);
+}
+
+#[test]
+fn a_new_file_has_the_permissions_of_any_new_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (folder.path().join("ours"), folder.path().join("theirs"));
+    write(&ours, b"x").unwrap();
+    fs::write(&theirs, b"x").unwrap();
+    assert_eq!(mode(&ours), mode(&theirs));
+}
+
+#[test]
+fn permissions_and_attributes_of_the_old_file_stay() {
+    let test = "permissions_and_attributes_of_the_old_file_stay";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    fs::write(&path, b"old").unwrap();
+    for bits in [0o600, 0o640, 0o755, 0o666, 0o4711] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(bits)).unwrap();
+        let inode = fs::metadata(&path).unwrap().ino();
+        write(&path, b"new").unwrap();
+        assert_eq!(mode(&path), bits);
+        assert_ne!(fs::metadata(&path).unwrap().ino(), inode, "another file took its place");
+    }
+    if let Err(errno) = setxattr(&path, c"user.colour", b"red", XattrFlags::empty()) {
+        return skip(test, &format!("no extended attributes here: {errno}"));
+    }
+    write(&path, b"newer").unwrap();
+    let mut value = [0; 8];
+    let len = getxattr(&path, c"user.colour", &mut value[..]).unwrap();
+    assert_eq!(&value[..len], b"red");
+    assert_eq!(fs::read(&path).unwrap(), b"newer");
+}
+
+#[test]
+fn symbolic_links_are_followed_and_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    fs::create_dir(place("below")).unwrap();
+    fs::write(place("below/file"), b"old").unwrap();
+    symlink("below/file", place("link")).unwrap();
+    symlink("link", place("link-to-link")).unwrap();
+    symlink("below/nothing", place("dangling")).unwrap();
+    symlink("circle", place("circle")).unwrap();
+
+    write(place("link-to-link"), b"new").unwrap();
+    assert_eq!(fs::read(place("below/file")).unwrap(), b"new");
+    write(place("dangling"), b"made").unwrap();
+    assert_eq!(fs::read(place("below/nothing")).unwrap(), b"made");
+    assert_eq!(write(place("circle"), b"x").unwrap_err().errno(), libc::ELOOP);
+    for link in ["link", "link-to-link", "dangling", "circle"] {
+        assert!(fs::symlink_metadata(place(link)).unwrap().is_symlink(), "{link}");
+    }
+    assert_eq!(names(&place("below")), ["file", "nothing"]);
+    assert_eq!(names(folder.path()), ["below", "circle", "dangling", "link", "link-to-link"]);
+}
+
+#[test]
+fn of_several_hard_links_only_the_name_that_was_saved_gets_the_new_content() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+    fs::write(&one, b"old").unwrap();
+    fs::hard_link(&one, &other).unwrap();
+    write(&one, b"new").unwrap();
+    assert_eq!(fs::read(&one).unwrap(), b"new");
+    assert_eq!(fs::read(&other).unwrap(), b"old");
+}
+
+#[test]
+fn who_has_the_old_file_open_goes_on_reading_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    fs::write(&path, b"old").unwrap();
+    let mut open = File::open(&path).unwrap();
+    write(&path, b"new").unwrap();
+    let mut found = Vec::new();
+    open.read_to_end(&mut found).unwrap();
+    assert_eq!(found, b"old");
+}
+
+#[test]
+fn a_name_of_the_greatest_length_can_be_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("n".repeat(255));
+    write(&path, b"x").unwrap();
+    write(&path, b"y").unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"y");
+    let longer = folder.path().join("n".repeat(256));
+    assert_eq!(write(&longer, b"x").unwrap_err().errno(), libc::ENAMETOOLONG);
+    assert_eq!(names(folder.path()).len(), 1);
+}
+
+#[test]
+fn what_is_no_ordinary_file_is_refused_in_one_line_and_stays() {
+    // W7: a device must never become a file.
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
+    let link = folder.path().join("link");
+    symlink("/dev/null", &link).unwrap();
+    let before = fs::metadata("/dev/null").unwrap().rdev();
+    for path in [folder.path(), &fifo, &link, Path::new("/dev/null"), Path::new("/")] {
+        let error = write(path, b"x").unwrap_err();
+        assert!(matches!(error, Error::Refused { .. }), "{error}");
+        let words = error.to_string();
+        assert!(words.starts_with(&format!("{}: is ", path.display())), "{words}");
+        assert!(!words.contains('\n'), "{words}");
+    }
+    assert_eq!(fs::metadata("/dev/null").unwrap().rdev(), before);
+    assert_eq!(names(folder.path()), ["fifo", "link"]);
+}
+
+#[test]
+fn readers_find_the_old_or_the_new_whole_while_a_writer_replaces_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let contents: Vec<Vec<u8>> =
+        (1..=6).map(|number| vec![number; number as usize * 3000]).collect();
+    write_with(Sync::No, &path, &contents[0]).unwrap();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let found = fs::read(&path).unwrap();
+                    assert!(contents.contains(&found), "{} bytes", found.len());
+                }
+            });
+        }
+        let written = (0..600).try_for_each(|round| {
+            let sync = if round % 20 == 0 { Sync::Always } else { Sync::No };
+            write_with(sync, &path, &contents[round % contents.len()])
+        });
+        // Before anything that may fail: the readers wait for it.
+        done.store(true, Ordering::Relaxed);
+        written.unwrap();
+    });
+    assert_eq!(names(folder.path()), ["file"]);
+}
+
+#[test]
+fn twenty_threads_that_save_one_file_leave_what_one_of_them_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let contents: Vec<Vec<u8>> =
+        (0..20).map(|number| vec![number; 5000 + number as usize]).collect();
+    thread::scope(|scope| {
+        for content in &contents {
+            let path = &path;
+            scope.spawn(move || {
+                for _ in 0..5 {
+                    write(path, content).unwrap();
+                }
+            });
+        }
+    });
+    assert!(contents.contains(&fs::read(&path).unwrap()));
+    assert_eq!(names(folder.path()), ["file"]);
+}

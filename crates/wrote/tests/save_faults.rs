@@ -1,0 +1,332 @@
+//! A save on the simulated disk, with a fault at every operation: there is all of the old content or
+//! all of the new, on the running system and after a power loss.
+
+use std::path::Path;
+use wrote::{
+    Action, Engine, Error, Fault, FileOptions, Ioengine, Op, Options, Sim, Sync, write_through,
+};
+
+const EINTR: i32 = 4;
+const EIO: i32 = 5;
+const EAGAIN: i32 = 11;
+const ENOSPC: i32 = 28;
+const EDQUOT: i32 = 122;
+
+/// What a test saves, and how.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    sync: Sync,
+    /// Bytes of the old content; `None` where there is no file yet.
+    old: Option<usize>,
+    new: usize,
+    buffer_bytes: usize,
+    iodepth: u32,
+}
+
+const SMALL: Case =
+    Case { sync: Sync::Always, old: Some(3000), new: 1000, buffer_bytes: 4096, iodepth: 1 };
+/// Several pieces, some in flight at once, the last no whole sector.
+const PIECES: Case = Case { new: 21_777, iodepth: 4, ..SMALL };
+const FIRST: Case = Case { old: None, ..PIECES };
+const EMPTY: Case = Case { new: 0, ..SMALL };
+/// Past the page cache, with a tail that has to be cut.
+const LARGE: Case =
+    Case { new: (4 << 20) + 777, buffer_bytes: 1 << 20, iodepth: 4, old: Some(5000), ..SMALL };
+const CASES: [Case; 5] = [SMALL, PIECES, FIRST, EMPTY, LARGE];
+
+/// The same, with nothing flushed.
+fn unsynced(case: Case) -> Case {
+    Case { sync: Sync::No, ..case }
+}
+
+fn path() -> &'static Path {
+    Path::new("/sim/folder/file")
+}
+
+/// Each sector begins with its own number, and each length has its own filling: a mix of two is
+/// neither.
+fn content(len: usize) -> Vec<u8> {
+    let mut bytes = vec![(len % 251) as u8 + 1; len];
+    for (number, sector) in bytes.chunks_exact_mut(512).enumerate() {
+        sector[..8].copy_from_slice(&(number as u64).to_le_bytes());
+    }
+    bytes
+}
+
+fn old(case: Case) -> Option<Vec<u8>> {
+    case.old.map(content)
+}
+
+fn new(case: Case) -> Option<Vec<u8>> {
+    Some(content(case.new))
+}
+
+fn engine(sim: &Sim, case: Case) -> Engine {
+    let options = Options::new(Ioengine::IoUring, case.iodepth, case.buffer_bytes);
+    Engine::simulated(sim, &options).unwrap()
+}
+
+/// A disk on which the old content is stable.
+fn disk(seed: u64, case: Case) -> Sim {
+    let sim = Sim::new(seed);
+    if let Some(old) = old(case) {
+        write_through(&mut engine(&sim, case), Sync::No, path(), &old).unwrap();
+    }
+    sim.sync();
+    sim
+}
+
+fn save(sim: &Sim, case: Case) -> Result<(), Error> {
+    let mut engine = engine(sim, case);
+    let result = write_through(&mut engine, case.sync, path(), &content(case.new));
+    assert_eq!(engine.outstanding(), 0);
+    assert_eq!(engine.pool().free(), case.iodepth as usize, "W5: every buffer came back");
+    result
+}
+
+/// How many operations the undisturbed save is.
+fn operations(case: Case) -> u64 {
+    let sim = disk(1, case);
+    let before = sim.operations();
+    save(&sim, case).unwrap();
+    sim.operations() - before
+}
+
+/// Saves with a fault at every operation.
+fn at_every_operation(case: Case, fault: Fault, check: impl Fn(&Sim, Result<(), Error>)) {
+    for operation in 0..operations(case) {
+        let sim = disk(operation, case);
+        sim.fault(sim.operations() + operation, fault);
+        let result = save(&sim, case);
+        check(&sim, result);
+    }
+}
+
+/// Which content is there; a part of one, or a mix, is a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    Old,
+    New,
+}
+
+fn whole(case: Case, found: Option<Vec<u8>>) -> Found {
+    match found {
+        found if found == new(case) => Found::New,
+        found if found == old(case) => Found::Old,
+        found => panic!("{case:?}: neither old nor new: {:?} bytes", found.map(|f| f.len())),
+    }
+}
+
+/// Whether the save failed after its content was in place.
+fn is_in_place(result: &Result<(), Error>) -> bool {
+    match result {
+        Ok(()) => true,
+        Err(Error::File { action, .. }) => *action == Action::SyncFolder,
+        Err(_) => false,
+    }
+}
+
+#[test]
+fn what_is_short_or_interrupted_at_any_operation_is_whole_all_the_same() {
+    // W4
+    for case in [SMALL, PIECES, FIRST, EMPTY, LARGE, unsynced(PIECES)] {
+        for fault in [
+            Fault::Short(0),
+            Fault::Short(1),
+            Fault::Short(700),
+            Fault::Once(EINTR),
+            Fault::Once(EAGAIN),
+        ] {
+            at_every_operation(case, fault, |sim, result| {
+                result.unwrap();
+                assert_eq!(whole(case, sim.contents(path())), Found::New);
+                assert_eq!(sim.names(), [path()]);
+            });
+        }
+    }
+}
+
+#[test]
+fn an_error_at_any_operation_leaves_the_old_file_whole_and_nothing_beside_it() {
+    for case in [SMALL, PIECES, FIRST, EMPTY, LARGE, unsynced(PIECES), unsynced(FIRST)] {
+        for errno in [EIO, ENOSPC, EDQUOT] {
+            at_every_operation(case, Fault::Once(errno), |sim, result| {
+                let in_place = is_in_place(&result);
+                let error = result.unwrap_err();
+                assert_eq!(error.errno(), errno);
+                assert!(error.to_string().starts_with("/sim/folder/file: "), "{error}");
+                let expected = if in_place { new(case) } else { old(case) };
+                assert_eq!(sim.contents(path()), expected);
+                let there = expected.is_some().then(|| path().to_owned());
+                assert_eq!(sim.names(), Vec::from_iter(there), "no name of our own is left");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_fails_for_ever_leaves_the_old_content_or_the_new_in_its_place() {
+    for case in CASES {
+        for errno in [EIO, ENOSPC, EINTR] {
+            at_every_operation(case, Fault::Forever(errno), |sim, result| {
+                let expected = if is_in_place(&result) { Found::New } else { Found::Old };
+                assert_eq!(result.unwrap_err().errno(), errno);
+                assert_eq!(whole(case, sim.contents(path())), expected);
+                // What cannot be removed stays, and nothing else.
+                assert!(sim.names().len() <= 2, "{:?}", sim.names());
+            });
+        }
+    }
+}
+
+#[test]
+fn after_a_power_loss_at_any_operation_there_is_all_of_the_old_or_all_of_the_new() {
+    for case in CASES {
+        let seeds = if case.new > 1 << 20 { 5 } else { 200 };
+        let mut seen = Vec::new();
+        for operation in 0..operations(case) {
+            for seed in 0..seeds {
+                let sim = disk(seed * 1000 + operation, case);
+                sim.fault(sim.operations() + operation, Fault::PowerLoss);
+                save(&sim, case).unwrap_err();
+                seen.push(whole(case, sim.after_power_loss(path())));
+            }
+        }
+        // Both happen: the disk can tell one moment from another.
+        assert!(seen.contains(&Found::Old) && seen.contains(&Found::New), "{case:?}");
+    }
+}
+
+#[test]
+fn a_save_that_returned_survives_a_power_loss() {
+    // W1
+    for case in CASES {
+        for seed in 0..if case.new > 1 << 20 { 5 } else { 200 } {
+            for sync in [Sync::Always, Sync::EverySec] {
+                let case = Case { sync, ..case };
+                let sim = disk(seed, case);
+                save(&sim, case).unwrap();
+                assert_eq!(whole(case, sim.after_power_loss(path())), Found::New);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_power_loss_after_a_failed_save_finds_the_old_or_the_new_and_the_old_where_it_was_not_in_place()
+{
+    for case in CASES {
+        for fault in [Fault::Once(EIO), Fault::Forever(EIO)] {
+            at_every_operation(case, fault, |sim, result| {
+                let found = whole(case, sim.after_power_loss(path()));
+                assert!(found == Found::Old || is_in_place(&result));
+            });
+        }
+    }
+}
+
+#[test]
+fn without_a_flush_a_power_loss_may_leave_the_old_the_new_or_neither() {
+    // What the documentation of `write_with` says, and that the disk can tell a promise from luck.
+    let case = unsynced(PIECES);
+    let found = (0..200).map(|seed| {
+        let sim = disk(seed, case);
+        save(&sim, case).unwrap();
+        assert_eq!(whole(case, sim.contents(path())), Found::New);
+        sim.after_power_loss(path())
+    });
+    let found: Vec<_> = found.collect();
+    assert!(found.contains(&old(case)));
+    assert!(found.iter().any(|found| *found != old(case) && *found != new(case)));
+}
+
+#[test]
+fn without_a_flush_nothing_is_flushed() {
+    // One write, one rename; with flushes, that of the file and that of the folder.
+    assert_eq!(operations(unsynced(SMALL)), 2);
+    assert_eq!(operations(SMALL), 4);
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_the_old_file_is_whole() {
+    for case in [SMALL, PIECES, FIRST, LARGE] {
+        let old_len = case.old.unwrap_or(0);
+        for room in [0, 1, case.new / 2, case.new - 1] {
+            let sim = disk(room as u64, case);
+            sim.set_capacity((old_len + room) as u64);
+            assert_eq!(save(&sim, case).unwrap_err().errno(), ENOSPC, "{case:?}, room for {room}");
+            assert_eq!(sim.contents(path()), old(case));
+            assert_eq!(sim.names().len(), usize::from(case.old.is_some()));
+        }
+    }
+}
+
+#[test]
+fn an_engine_saves_again_after_an_error() {
+    for operation in 0..operations(LARGE) {
+        let sim = disk(operation, LARGE);
+        let mut engine = engine(&sim, LARGE);
+        sim.fault(sim.operations() + operation, Fault::Once(EIO));
+        let bytes = content(LARGE.new);
+        let first = write_through(&mut engine, Sync::Always, path(), &bytes);
+        let again = write_through(&mut engine, Sync::Always, path(), &bytes);
+        match is_in_place(&first) {
+            // W2: of the folder nothing more is promised.
+            true => assert!(matches!(again, Err(Error::Poisoned { errno: EIO, .. }))),
+            false => again.unwrap(),
+        }
+        assert_eq!(sim.contents(path()), new(LARGE));
+    }
+}
+
+#[test]
+fn only_large_durable_content_goes_past_the_cache_and_falls_back_where_it_cannot() {
+    // W6
+    for (case, steps) in [
+        (LARGE, 1),
+        (unsynced(LARGE), 0),
+        (PIECES, 0),
+        (Case { iodepth: 1, ..LARGE }, 0),
+        (Case { buffer_bytes: 5000, ..LARGE }, 0),
+        (Case { buffer_bytes: 100_001, ..LARGE }, 1),
+    ] {
+        for at_transfer in [false, true] {
+            let sim = disk(3, case);
+            match at_transfer {
+                false => sim.refuse_direct_at_open(),
+                true => sim.refuse_direct_at_transfer(),
+            }
+            let mut engine = engine(&sim, case);
+            write_through(&mut engine, case.sync, path(), &content(case.new)).unwrap();
+            assert_eq!(sim.contents(path()), new(case));
+            assert_eq!(engine.effective().fallbacks.len(), steps, "{case:?}");
+        }
+    }
+}
+
+#[test]
+fn buffers_of_any_size_do() {
+    for buffer_bytes in [1, 511, 4097, 70_000, 1 << 20] {
+        for new_len in [0, 1, 511, 4097, 65_536, (4 << 20) + 1] {
+            if new_len / buffer_bytes > 10_000 {
+                continue;
+            }
+            let case = Case { buffer_bytes, new: new_len, ..LARGE };
+            let sim = disk(buffer_bytes as u64, case);
+            save(&sim, case).unwrap();
+            assert_eq!(sim.after_power_loss(path()), new(case));
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "nothing outstanding")]
+fn a_save_on_an_engine_with_operations_of_the_callers_is_a_mistake() {
+    let sim = Sim::new(0);
+    let mut engine = engine(&sim, PIECES);
+    let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
+    let file = engine.open_file(Path::new("/sim/other"), &options).unwrap();
+    let buffer = engine.lease().unwrap();
+    engine.queue(0, Op::Write { file, offset: 0, buffer, durable: false });
+    let _ = write_through(&mut engine, Sync::No, path(), b"x");
+}
