@@ -11,10 +11,13 @@ mod place;
 mod progress;
 mod server;
 mod source;
-pub mod stdio;
+mod stdio;
 mod stream;
-pub mod tree;
+mod tree;
 mod verify;
+
+pub use stdio::{copy_in, copy_in_through, copy_out};
+pub use tree::{FOLDERS_DEEP_MAX, TreeCopied, copy_tree, copy_tree_through};
 
 use crate::{Effective, Engine, Error, Ioengine, Options};
 use make::Made;

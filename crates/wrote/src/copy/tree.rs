@@ -36,8 +36,10 @@ pub struct TreeCopied {
     pub links: u64,
     /// Bytes of the files, holes included.
     pub bytes: u64,
-    /// How the bytes went, where they went in one way in all files.
-    pub method: Option<Method>,
+    /// Each way in which the bytes of a file went.
+    pub methods: Vec<Method>,
+    /// Whether the copies were read back and compared.
+    pub verified: bool,
     /// Pipes, sockets and devices, which are not copied: the first hundred of them.
     pub left_out: Vec<PathBuf>,
     /// How many there are.
@@ -122,7 +124,8 @@ pub fn copy_tree_through(
         folders: 0,
         links: 0,
         bytes: 0,
-        method: None,
+        methods: Vec::new(),
+        verified: options.verify,
         left_out: Vec::new(),
         left_out_count: 0,
         elapsed: Duration::ZERO,
@@ -297,9 +300,9 @@ impl Tree<'_, '_> {
     }
 
     fn count(&mut self, copied: &Copied) {
-        let first = self.copied.files == 0;
-        let same = first || self.copied.method == Some(copied.method);
-        self.copied.method = Some(copied.method).filter(|_| same);
+        if !self.copied.methods.contains(&copied.method) {
+            self.copied.methods.push(copied.method);
+        }
         self.copied.files += 1;
         self.copied.bytes += copied.bytes;
         for fallback in &copied.effective.fallbacks {
