@@ -47,6 +47,7 @@ pub const GUEST: &[Package] = &[
 /// What the tests call, the labs among them; the guest's are in [`GUEST`].
 pub const TESTS: &[Package] = &[
     package("fio", "fio"),
+    package("cc", "build-essential"),
     package("mkfs.xfs", "xfsprogs"),
     package("mkfs.btrfs", "btrfs-progs"),
     package("mkfs.ext4", "e2fsprogs"),
