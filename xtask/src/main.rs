@@ -27,7 +27,7 @@ enum Verb {
     Test(test::Arguments),
     /// See wrote cope on machines that refuse or fail things.
     Lab(lab::Arguments),
-    /// Measure wrote against fio and dd, in turn, on one folder.
+    /// Measure wrote against what does the same, in turn, on one folder.
     Peers(peers::Arguments),
 }
 

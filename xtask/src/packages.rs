@@ -20,9 +20,15 @@ const fn package(program: &'static str, name: &'static str) -> Package {
     Package { program, name }
 }
 
-/// What is measured against, and what counts. `dd` is in coreutils, which every Debian has.
-pub const PEERS: &[Package] =
-    &[package("fio", "fio"), package("valgrind", "valgrind"), package("taskset", "util-linux")];
+/// What is measured against, and what counts. `dd` and `cp` are in coreutils, which every Debian has.
+/// `cc` alone would come without the C library's headers.
+pub const PEERS: &[Package] = &[
+    package("fio", "fio"),
+    package("valgrind", "valgrind"),
+    package("taskset", "util-linux"),
+    package("rsync", "rsync"),
+    package("cc", "build-essential"),
+];
 
 /// What the labs call: an ordinary user mounts a FUSE file system by the first, the others make
 /// disks that lose their power. The guest's are in [`GUEST`].
@@ -46,6 +52,7 @@ pub const GUEST: &[Package] = &[
 /// What the tests call, the labs among them; the guest's are in [`GUEST`].
 pub const TESTS: &[Package] = &[
     package("fio", "fio"),
+    package("cc", "build-essential"),
     package("mkfs.xfs", "xfsprogs"),
     package("mkfs.btrfs", "btrfs-progs"),
     package("mkfs.ext4", "e2fsprogs"),

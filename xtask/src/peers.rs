@@ -1,6 +1,8 @@
-//! `cargo xtask peers`: wrote against fio and dd, in turn, on one folder.
+//! `cargo xtask peers`: wrote against what does the same, in turn, on one folder.
 
 mod bench;
+mod both;
+mod cache;
 mod cpu;
 mod dd;
 mod file;
@@ -18,7 +20,9 @@ mod ratio;
 mod rows;
 mod size;
 mod table;
+mod trial;
 mod turn;
+mod ways;
 mod wrote;
 mod zram;
 
@@ -35,9 +39,16 @@ use rows::Row;
 use size::Size;
 use std::path::{Path, PathBuf};
 use table::Line;
+use trial::Trials;
+use ways::Ways;
 use wrote::Wrote;
 
-/// Measure wrote against fio and dd, in turn, on one folder.
+/// How long the streams of the job files are, where nothing else is said.
+const STREAM_GIB: u64 = 2;
+/// And those of the ways to write.
+const WAYS_GIB: u64 = 4;
+
+/// Measure wrote against what does the same, in turn, on one folder.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The folder to write in; a folder below it is made and removed.
@@ -46,10 +57,10 @@ pub struct Arguments {
     /// How many pairs of runs of each comparison.
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
-    /// How long the file of the streaming job files is, as fio writes it; of less than a gigabyte
-    /// the CPU time drowns in that of the programs' start.
-    #[arg(long, value_name = "SIZE", default_value = "2g")]
-    size: Size,
+    /// How long the files of the streams are, as fio writes it: 2g of the job files', and 4g of the
+    /// ways to write; of less than a gigabyte the CPU time drowns in that of the programs' start.
+    #[arg(long, value_name = "SIZE")]
+    size: Option<Size>,
     /// Measure only these.
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     only: Vec<Row>,
@@ -83,6 +94,7 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     run.bench(&mut results)?;
     run.peak(&mut results)?;
     run.small_reads(&mut results)?;
+    run.ways(&mut results)?;
     let text = page::text(&circumstances, &results);
     println!("{text}");
     if arguments.write { page::write(&document, &text) } else { Ok(()) }
@@ -129,15 +141,47 @@ impl Run<'_> {
 
     /// Streams by job files.
     fn peak(&self, results: &mut Results) -> Result<(), Failure> {
-        let Arguments { size, pairs, .. } = self.arguments;
+        let size = &self.size(STREAM_GIB);
+        let pairs = self.arguments.pairs;
         let setting = Setting { folder: self.folder, under: &[] };
         for &row in Row::value_variants().iter().filter(|&&row| self.wants(row)) {
             let Some(peak) = peak_of(row, self.has_poll_queues, size) else { continue };
-            add(results, peak.measure(&self.programs, setting, size, *pairs)?);
+            add(results, peak.measure(&self.programs, setting, size, pairs)?);
             results.add_commands([Side::Wrote, Side::Fio].map(|s| s.describe(&peak.job, &[])));
             results.jobs.push(peak.job);
         }
         Ok(())
+    }
+
+    /// The ways to write.
+    fn ways(&self, results: &mut Results) -> Result<(), Failure> {
+        let all = Row::value_variants().iter().copied();
+        let mut wanted = all.filter(|&row| ways::is_way(row) && self.wants(row)).peekable();
+        if wanted.peek().is_none() {
+            return Ok(());
+        }
+        let (trials, size) = (Trials::build()?, self.size(WAYS_GIB));
+        let ways = Ways {
+            trials: &trials,
+            programs: &self.programs,
+            folder: self.folder,
+            size: &size,
+            rounds: self.arguments.pairs,
+        };
+        for row in wanted {
+            let measured = ways.measure(row)?;
+            measured.lines.iter().for_each(|line| eprintln!("{}", line.row()));
+            results.ways.extend(measured.lines);
+            results.memory.extend(measured.memory);
+            results.add_commands(measured.commands);
+            results.jobs.extend(measured.jobs);
+        }
+        Ok(())
+    }
+
+    /// How long the streams are: as was said, or so many GiB.
+    fn size(&self, default_gib: u64) -> Size {
+        self.arguments.size.clone().unwrap_or_else(|| Size::gib(default_gib))
     }
 
     /// Small reads by job files, of the device in memory.

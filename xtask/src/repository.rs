@@ -35,8 +35,13 @@ pub fn cargo(arguments: &[&str]) -> Command {
 
 /// Builds the command `wrote` in release and gives its path.
 pub fn release_wrote() -> Result<PathBuf, Failure> {
-    let what = "cargo build --release -p wrote-cli";
-    run(&mut cargo(&["build", "--release", "-p", "wrote-cli"]), CARGO_LIMIT, Show::Live)?
-        .success(what)?;
-    Ok(target().join("release/wrote"))
+    release("wrote-cli", "wrote")
+}
+
+/// Builds the package `package` in release and gives the path of its program `program`.
+pub fn release(package: &str, program: &str) -> Result<PathBuf, Failure> {
+    let arguments = ["build", "--release", "-p", package];
+    let what = format!("cargo {}", arguments.join(" "));
+    run(&mut cargo(&arguments), CARGO_LIMIT, Show::Live)?.success(&what)?;
+    Ok(target().join("release").join(program))
 }

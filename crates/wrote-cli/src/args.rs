@@ -1,10 +1,12 @@
 //! What may be said on the command line, and what of it makes no sense.
 
 mod bench;
+mod copy;
 mod run;
 mod values;
 
 pub use bench::{BenchArgs, Format};
+pub use copy::{CopyArgs, WhenReflink};
 pub use run::{RunArgs, RunFormat};
 pub use values::BlockSizes;
 
@@ -23,12 +25,14 @@ use std::path::PathBuf;
         fast a disk takes data at each level of safety and by each way of writing, says what each \
         number survives (a process crash, an OS crash, a power cut), and which way to use; when asked, \
         also its peak of sequential reads and writes, and random ones.\n\nwrote run runs fio's job \
-        files, and says the same of what they write.",
+        files, and says the same of what they write.\n\nwrote copy copies files and folders at the disk's \
+        speed, in constant memory, and durable when it says done.",
     after_help = "Examples:\n  \
         wrote bench                   measure the disk that the current folder is on\n  \
         wrote bench /mnt/data         measure another\n  \
         wrote bench --only peak,rand  its best stream, and random reads and writes\n  \
         wrote run jobs.fio            run a job file of fio's\n  \
+        wrote copy a.img /mnt/data/   copy a file, durable when it says done\n  \
         wrote clean /mnt/data         remove what a killed run left there",
     disable_help_subcommand = true,
     arg_required_else_help = false
@@ -48,6 +52,9 @@ pub enum Command {
     /// Run fio job files, and say what each write survives
     #[command(long_about = run::LONG_ABOUT, after_help = run::EXAMPLES)]
     Run(RunArgs),
+    /// Copy files and folders: whole or not at all, durable, in constant memory
+    #[command(long_about = copy::LONG_ABOUT, after_help = copy::EXAMPLES)]
+    Copy(CopyArgs),
     /// List and remove what killed runs left under PATH
     #[command(long_about = CLEAN_LONG_ABOUT, after_help = CLEAN_EXAMPLES)]
     Clean(CleanArgs),

@@ -2,6 +2,7 @@
 
 mod bench;
 mod clean;
+mod copy;
 mod manual;
 mod run;
 
@@ -21,6 +22,7 @@ pub fn run(cli: Cli, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     match cli.command {
         Command::Bench(arguments) => bench::run(&arguments, stop, command),
         Command::Run(arguments) => run::run(&arguments, stop, command),
+        Command::Copy(arguments) => copy::run(&arguments, stop),
         Command::Clean(arguments) => clean::run(&arguments),
         Command::Completions(arguments) => {
             let mut script = Vec::new();

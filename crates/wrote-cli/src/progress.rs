@@ -1,7 +1,9 @@
 //! What is said while something runs: one line before, a bar on a terminal, and notes.
 
+mod copy;
 mod jobs;
 
+pub use copy::CopyReporter;
 pub use jobs::JobReporter;
 
 use crate::terminal;

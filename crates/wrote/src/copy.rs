@@ -11,8 +11,13 @@ mod place;
 mod progress;
 mod server;
 mod source;
+mod stdio;
 mod stream;
+mod tree;
 mod verify;
+
+pub use stdio::{copy_in, copy_in_through, copy_out};
+pub use tree::{FOLDERS_DEEP_MAX, TreeCopied, copy_tree, copy_tree_through};
 
 use crate::{Effective, Engine, Error, Ioengine, Options};
 use make::Made;
@@ -140,7 +145,8 @@ pub struct Copied {
 /// - [`Error::Differs`]: the source became shorter, or the copy was read back otherwise;
 /// - [`Error::Interrupted`]: `watch` asked to stop.
 pub fn copy(from: &Path, to: &Path, options: &CopyOptions, watch: Watch) -> Result<Copied, Error> {
-    copy_through(&mut Engine::open(&engine_options(from, options))?, from, to, options, watch)
+    let engine_options = engine_options(len_hint(from), options);
+    copy_through(&mut Engine::open(&engine_options)?, from, to, options, watch)
 }
 
 /// As [`copy`], through an engine of the caller's, of which nothing is outstanding: copies of many
@@ -174,12 +180,15 @@ pub fn copy_through(
 /// What a ring takes as one registered buffer (`io_uring_register(2)`).
 const BS_BYTES_MAX: usize = 1 << 30;
 
-/// An engine for one copy: no more buffers than the file fills, as making them ready takes time.
-fn engine_options(from: &Path, options: &CopyOptions) -> Options {
+/// An engine to copy so many bytes: no more buffers than they fill, as making them ready takes time.
+fn engine_options(len: u64, options: &CopyOptions) -> Options {
     let bs_bytes = options.bs_bytes.clamp(1, BS_BYTES_MAX).next_multiple_of(page_size());
-    // Only a hint: the file is looked at when it is open.
-    let len = std::fs::metadata(from).map_or(0, |metadata| metadata.len());
     let pieces = len.div_ceil(bs_bytes as u64).max(1);
     let iodepth = u64::from(options.iodepth.max(1)).min(pieces) as u32;
     Options::new(Ioengine::IoUring, iodepth, bs_bytes)
+}
+
+/// About how long the file is: it is looked at when it is open.
+fn len_hint(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }

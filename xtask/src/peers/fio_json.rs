@@ -19,9 +19,11 @@ pub struct Output {
 /// Reads the one job of what `program` printed. The layout gives the clock in milliseconds and CPU
 /// time as percentages of it.
 pub fn parse(stdout: &str, program: &str) -> Result<Output, Failure> {
-    // Notes may stand before the document.
+    // Notes may stand before the document, and what another program says of the run after it.
     let json = stdout.find('{').map_or(stdout, |begin| &stdout[begin..]);
-    let document: Value = serde_json::from_str(json).tried(format!("{program}'s result"))?;
+    let mut documents = serde_json::Deserializer::from_str(json).into_iter::<Value>();
+    let document = documents.next().transpose().tried(format!("{program}'s result"))?;
+    let document = document.unwrap_or_default();
     let job = &document["jobs"][0];
     let number = |value: &Value, key: &str| {
         let lacks = || Failure::Failed(format!("{program}'s result has no {key}"));
@@ -67,6 +69,14 @@ mod tests {
         let swapped = RESULT.replace("read", "other").replace("write", "read");
         let output = parse(&swapped, "wrote").expect("a result");
         assert_eq!((output.bytes, output.operations, output.elapsed_s), (1 << 30, 2048, 0.8));
+    }
+
+    #[test]
+    fn what_comes_after_the_result_is_not_part_of_it() {
+        let output = parse(&format!("{RESULT}\n{{\"bytes\":0}}\n"), "wrote").expect("a result");
+        assert_eq!(output, parse(RESULT, "wrote").expect("a result"));
+        let message = parse("", "wrote").expect_err("empty").to_string();
+        assert_eq!(message, "wrote's result has no error");
     }
 
     #[test]

@@ -75,6 +75,20 @@ pub fn random_read(name: &'static str, filename: &str, size: &str) -> Job {
     Job::new(name, &keys, filename)
 }
 
+/// A new file of `size`, written by direct transfers and durable within the clock: `keys` say in
+/// which pieces, how many at once, and with what registered.
+pub fn durable_write(name: &'static str, keys: &[(&'static str, &str)], size: &str) -> Job {
+    let common = [
+        ("direct", "1"),
+        ("rw", "write"),
+        ("ioengine", "io_uring"),
+        ("size", size),
+        ("fallocate", "native"),
+        ("end_fsync", "1"),
+    ];
+    Job::new(name, &[&common, keys].concat(), "testfile")
+}
+
 impl Job {
     fn new(name: &'static str, keys: &[(&'static str, &str)], filename: &str) -> Job {
         let keys = keys.iter().map(|&(key, value)| (key, value.to_owned())).collect();
@@ -141,6 +155,13 @@ mod tests {
         let text = peak("peak-read", Direction::Read, OFF, "2g").text();
         assert!(text.contains("\nrw=read\n") && text.contains("\nhipri=0\n"));
         assert!(text.contains("\nsqthread_poll=0\n"));
+    }
+
+    #[test]
+    fn a_durable_stream_is_flushed_within_the_clock() {
+        let text = durable_write("writer-peak", &[("bs", "512k"), ("iodepth", "64")], "4g").text();
+        assert!(text.contains("\nend_fsync=1\nbs=512k\niodepth=64\n"), "{text}");
+        assert!(text.contains("\nsize=4g\nfallocate=native\n"), "{text}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::job::Job;
 use super::size::Size;
 use super::table::{COUNTED_HEAD, Counted, Line, Unit};
+use super::ways::{self, MEMORY_HEAD};
 use super::wrote::Place;
 use crate::failure::{Failure, Tried};
 use std::path::Path;
@@ -10,13 +11,28 @@ use std::path::Path;
 const BEGIN: &str = "<!-- peers:begin -->";
 const END: &str = "<!-- peers:end -->";
 
+const ABOUT_WAYS: &str = "\n\n\
+The ways to write: both sides have the same random data, made before the clock starts, and each \
+makes a new file, whose opening, last sync and sync of its folder are inside the clock (of the bytes \
+one at a time: up to the closing). `wrote run` has its file allocated before its clock starts, which \
+`Writer` has not. A copy is a process from its start to its end, with the `sync -d` that \
+`cp` and `rsync` need; only `wrote copy` syncs the folder too. Of several peers, what is asked is \
+asked against the one with the best median. CPU time is that of the process with the kernel's \
+threads that work for its rings; memory is what was resident at the peak, less what was there before \
+the clock started where that is the data to write; of a command and of `wrote run` it is the \
+largest process's, whole.";
+
 /// What was measured, and how.
 #[derive(Debug, Default)]
 pub struct Results {
-    /// Lines of all tables but the last.
+    /// Lines of the tables of streams and of small reads.
     pub lines: Vec<Line>,
     /// Lines of the table of instructions.
     pub counted: Vec<Counted>,
+    /// Lines of the ways to write.
+    pub ways: Vec<ways::Line>,
+    /// Lines of what they have in memory.
+    pub memory: Vec<ways::MemoryLine>,
     /// The commands as one would type them.
     pub commands: Vec<String>,
     /// The job files that some of them run.
@@ -34,8 +50,8 @@ pub struct Circumstances {
     pub fio_version: String,
     /// How many pairs of runs.
     pub pairs: u32,
-    /// How long the file of the streaming job files is.
-    pub size: Size,
+    /// How long the files of the streams are, where that was said.
+    pub size: Option<Size>,
 }
 
 impl Results {
@@ -54,15 +70,21 @@ impl Results {
             self.lines.iter().partition(|line| line.unit == Unit::Stream);
         for lines in [streams, reads] {
             if let Some(first) = lines.first() {
-                let rows: Vec<String> = lines.iter().map(|line| line.row()).collect();
-                tables.push(format!("{}\n{}", first.unit.head(), rows.join("\n")));
+                let rows = lines.iter().map(|line| line.row()).collect();
+                tables.extend(table(&first.unit.head(), rows));
             }
         }
-        if !self.counted.is_empty() {
-            let rows: Vec<String> = self.counted.iter().map(Counted::row).collect();
-            tables.push(format!("{COUNTED_HEAD}\n{}", rows.join("\n")));
-        }
+        tables.extend(table(COUNTED_HEAD, self.counted.iter().map(Counted::row).collect()));
+        let ways = self.ways.iter().map(ways::Line::row).collect();
+        let memory = self.memory.iter().map(ways::MemoryLine::row).collect();
+        tables.extend(table(ways::HEAD, ways));
+        tables.extend(table(MEMORY_HEAD, memory));
         tables.join("\n\n")
+    }
+
+    /// What one has to know of the ways to write, where there are any.
+    fn about_ways(&self) -> &'static str {
+        if self.ways.is_empty() && self.memory.is_empty() { "" } else { ABOUT_WAYS }
     }
 
     fn job_files(&self) -> String {
@@ -78,22 +100,29 @@ impl Results {
     }
 }
 
+/// A table; `None` without rows.
+fn table(head: &str, rows: Vec<String>) -> Option<String> {
+    (!rows.is_empty()).then(|| format!("{head}\n{}", rows.join("\n")))
+}
+
 /// The tables with where, when and how it was measured, in Markdown.
 pub fn text(circumstances: &Circumstances, results: &Results) -> String {
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
     let Circumstances { place, has_poll_queues, fio_version, pairs, size } = circumstances;
     let Place { kernel, cpus, filesystem, device } = place;
+    let size = size.as_ref().map(|size| format!(" --size {size}")).unwrap_or_default();
     let queues = if *has_poll_queues { "with" } else { "without" };
     format!(
-        "Measured on {date} with `cargo xtask peers --pairs {pairs} --size {size}`: Linux {kernel}, {cpus}, \
+        "Measured on {date} with `cargo xtask peers --pairs {pairs}{size}`: Linux {kernel}, {cpus}, \
 {filesystem} on {device} ({queues} poll queues), {fio_version}. Medians of {pairs} pairs, run in turn, the \
 order swapped in every second pair.\n\n{}\n\n\
 The peer's file has the blocks that wrote's own has when the clock starts: new, allocated, or \
 written before. fio \
 scrambles one random buffer; dd reads random data from a file in memory, a copy that its CPU time \
 and its clock include. With a job file, CPU time is that of the whole process with the kernel's \
-threads, less what the same job takes with a single operation.\n\n```sh\n{}\n```{}",
+threads, less what the same job takes with a single operation.{}\n\n```sh\n{}\n```{}",
         results.tables(),
+        results.about_ways(),
         results.commands.join("\n"),
         results.job_files()
     )
@@ -154,7 +183,7 @@ mod tests {
             has_poll_queues: false,
             fio_version,
             pairs: 7,
-            size: "2g".parse().expect("a size"),
+            size: Some("2g".parse().expect("a size")),
         }
     }
 
@@ -183,6 +212,34 @@ mod tests {
         assert!(first.contains("MB/s") && first.contains("no room"), "{first}");
         assert!(second.contains("kIOPS") && second.contains("not root"), "{second}");
         assert!(!second.contains("\n\n"), "{second}");
+    }
+
+    #[test]
+    fn the_command_is_the_one_that_was_given() {
+        let with = text(&circumstances(), &Results::default());
+        assert!(with.contains("`cargo xtask peers --pairs 7 --size 2g`"), "{with}");
+        let default = Circumstances { size: None, ..circumstances() };
+        let without = text(&default, &Results::default());
+        assert!(without.contains("`cargo xtask peers --pairs 7`"), "{without}");
+    }
+
+    #[test]
+    fn the_ways_to_write_have_tables_of_their_own_and_are_explained() {
+        let line = ways::Line {
+            what: "work".into(),
+            unit: ways::Unit::Stream,
+            ours: "`Writer`".into(),
+            peer: "`File`".into(),
+            pairs: vec![],
+            asked: None,
+        };
+        let results = Results { ways: vec![line], ..Results::default() };
+        let with = text(&circumstances(), &results);
+        assert!(with.contains(&format!("{}\n| work | `Writer` | `File` |", ways::HEAD)), "{with}");
+        assert!(with.contains("The ways to write: both sides"), "{with}");
+        assert!(!with.contains(MEMORY_HEAD), "{with}");
+        let without = text(&circumstances(), &Results::default());
+        assert!(!without.contains("The ways to write"), "{without}");
     }
 
     #[test]

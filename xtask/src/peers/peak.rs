@@ -1,16 +1,14 @@
 //! Streams of 512 KiB x 64 in fixed buffers: the same job file by `wrote run` and by fio.
 
+use super::both::JobTurns;
+use super::cache;
 use super::job::{Direction, Job, PEAK_BYTES, Poll, peak};
-use super::measured::Measured;
 use super::programs::{Programs, Setting, Side};
 use super::ratio::Asked;
 use super::rows::Row;
 use super::size::Size;
 use super::table::{Line, Subject, Unit};
-use super::turn::in_turn;
 use crate::failure::{Failure, Tried};
-use rustix::fs::{Advice, fadvise};
-use std::fs::File;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
@@ -65,35 +63,21 @@ impl Peak {
             let plain = Poll { hipri: false, sqthread: false };
             let lay = peak("peak-lay", Direction::Write, plain, &size.text);
             programs.run(Side::Fio, &lay, setting)?;
-            file.drop_cache()?;
+            cache::drop_file(&file.0)?;
         }
         let prepare = || match self.direction {
             Direction::Read => Ok(()),
             Direction::Write => file.remove(),
         };
-        prepare()?;
-        programs.check_fallbacks(&self.job, PEAK_BYTES, setting)?;
-        let start_up =
-            |side| programs.start_up_cpu_s(side, &self.job, PEAK_BYTES, setting, prepare);
-        let (our_start_up_s, their_start_up_s) = (start_up(Side::Wrote)?, start_up(Side::Fio)?);
-        let run = |side: Side, start_up_s: f64| -> Result<Measured, Failure> {
-            prepare()?;
-            let ran = programs.run(side, &self.job, setting)?;
-            ran.check_operations(side, PEAK_BYTES)?;
-            if ran.output.bytes != size.bytes {
-                let (name, bytes) = (side.name(), ran.output.bytes);
-                return Err(Failure::Failed(format!("{name}: {bytes} bytes, not {}", size.bytes)));
-            }
-            Ok(ran.measured(start_up_s))
+        let turns = JobTurns {
+            programs,
+            setting,
+            job: &self.job,
+            operation_bytes: PEAK_BYTES,
+            total_bytes: Some(size.bytes),
+            prepare: &prepare,
         };
-        let mut line = Line::new(Unit::Stream, self.subject.clone());
-        in_turn(
-            pairs,
-            || run(Side::Wrote, our_start_up_s),
-            || run(Side::Fio, their_start_up_s),
-            |ours, theirs| line.add(ours, theirs),
-        )?;
-        Ok(line)
+        turns.measure(Line::new(Unit::Stream, self.subject.clone()), pairs)
     }
 }
 
@@ -106,14 +90,6 @@ impl TestFile {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error).tried(self.0.display()),
             _ => Ok(()),
         }
-    }
-
-    /// Puts it on the device and out of the page cache.
-    fn drop_cache(&self) -> Result<(), Failure> {
-        let path = self.0.display();
-        let file = File::open(&self.0).tried(&path)?;
-        file.sync_all().tried(&path)?;
-        fadvise(&file, 0, None, Advice::DontNeed).tried(path)
     }
 }
 

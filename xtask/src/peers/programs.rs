@@ -50,6 +50,8 @@ pub struct Ran {
     pub output: Output,
     /// CPU seconds of the whole process with its kernel threads, start-up included.
     pub cpu_s: f64,
+    /// All that it wrote to stdout, and what runs it besides.
+    pub stdout: String,
     /// All that it wrote to stderr.
     pub stderr: String,
 }
@@ -102,7 +104,7 @@ impl Programs {
         let cpu_s = children_cpu_s()? - cpu_before_s;
         let finished = finished.success(&format!("{} {file}", side.name()))?;
         let output = fio_json::parse(&finished.stdout, side.name())?;
-        Ok(Ran { output, cpu_s, stderr: finished.stderr })
+        Ok(Ran { output, cpu_s, stdout: finished.stdout, stderr: finished.stderr })
     }
 
     /// Fails where wrote falls back from what `job` says: then it would do something else than fio.
@@ -277,7 +279,7 @@ mod tests {
     #[test]
     fn the_start_up_does_not_count_as_work() {
         let output = Output { bytes: 1000, operations: 1, elapsed_s: 2.0, cpu_s: 0.1 };
-        let ran = Ran { output, cpu_s: 0.75, stderr: String::new() };
+        let ran = Ran { output, cpu_s: 0.75, stdout: String::new(), stderr: String::new() };
         let measured = ran.measured(0.25);
         assert_eq!(measured, Measured { bytes: 1000, elapsed_s: 2.0, cpu_s: 0.5 });
         assert_eq!(ran.measured(1.0).cpu_s, 0.0);

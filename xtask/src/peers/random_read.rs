@@ -1,12 +1,12 @@
 //! Random reads of 4 KiB x 64 by one core, from a device in memory: what is measured is the program
 //! and the kernel, not a disk.
 
+use super::both::JobTurns;
 use super::cpu::pinned;
 use super::job::{Job, RANDOM_BYTES, random_read};
-use super::programs::{Programs, Setting, Side};
+use super::programs::{Programs, Setting};
 use super::ratio::Asked;
 use super::table::{Line, Subject, Unit};
-use super::turn::in_turn;
 use super::zram::{DEVICE, SIZE_BYTES};
 use crate::failure::Failure;
 use std::path::Path;
@@ -40,22 +40,15 @@ fn measure_job(
     job: &Job,
     pairs: u32,
 ) -> Result<Line, Failure> {
-    programs.check_fallbacks(job, RANDOM_BYTES, setting)?;
-    let start_up = |side| programs.start_up_cpu_s(side, job, RANDOM_BYTES, setting, || Ok(()));
-    let (our_start_up_s, their_start_up_s) = (start_up(Side::Wrote)?, start_up(Side::Fio)?);
-    let run = |side, start_up_s| {
-        let ran = programs.run(side, job, setting)?;
-        ran.check_operations(side, RANDOM_BYTES)?;
-        Ok(ran.measured(start_up_s))
+    let turns = JobTurns {
+        programs,
+        setting,
+        job,
+        operation_bytes: RANDOM_BYTES,
+        total_bytes: None,
+        prepare: &|| Ok(()),
     };
-    let mut line = Line::new(UNIT, subject());
-    in_turn(
-        pairs,
-        || run(Side::Wrote, our_start_up_s),
-        || run(Side::Fio, their_start_up_s),
-        |ours, theirs| line.add(ours, theirs),
-    )?;
-    Ok(line)
+    turns.measure(Line::new(UNIT, subject()), pairs)
 }
 
 fn subject() -> Subject {
@@ -70,7 +63,7 @@ fn subject() -> Subject {
 
 #[cfg(test)]
 mod tests {
-    use super::super::programs::fake;
+    use super::super::programs::{Side, fake};
     use super::*;
 
     #[test]

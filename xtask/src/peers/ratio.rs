@@ -40,15 +40,22 @@ pub enum Asked {
     AtLeast(f64),
     /// No more than this.
     AtMost(f64),
+    /// No less than 0.95, and the range reaches 1.00: of seven pairs the range holds the true median
+    /// with 98 % (each pair falls on either side of it like a coin, `1 - 2 / 2^7`).
+    Level,
 }
 
 impl Asked {
     /// "≥ 1.00, met" or "≥ 1.00, not met", by the two decimals that the table shows.
     pub fn verdict(self, ratios: &Figures) -> String {
-        let ratio = (ratios.median() * 100.0).round() / 100.0;
+        let shown = |ratio: f64| (ratio * 100.0).round() / 100.0;
+        let ratio = shown(ratios.median());
         let is_met = match self {
             Asked::AtLeast(least) => ratio >= least,
             Asked::AtMost(most) => ratio <= most,
+            Asked::Level => {
+                ratio >= 0.95 && ratios.0.last().is_some_and(|&high| shown(high) >= 1.0)
+            }
         };
         format!("{self}, {}", if is_met { "met" } else { "not met" })
     }
@@ -59,6 +66,7 @@ impl Display for Asked {
         match self {
             Asked::AtLeast(least) => write!(formatter, "≥ {least:.2}"),
             Asked::AtMost(most) => write!(formatter, "≤ {most:.2}"),
+            Asked::Level => formatter.write_str("≥ 0.95 and some ≥ 1.00"),
         }
     }
 }
@@ -86,6 +94,15 @@ mod tests {
         assert_eq!(verdict(Asked::AtLeast(1.5), 1.49), "≥ 1.50, not met");
         assert_eq!(verdict(Asked::AtMost(0.7), 0.7), "≤ 0.70, met");
         assert_eq!(verdict(Asked::AtMost(0.5), 0.51), "≤ 0.50, not met");
+    }
+
+    #[test]
+    fn level_is_hardly_less_and_as_much_now_and_then() {
+        let verdict = |ratios: [f64; 3]| Asked::Level.verdict(&Figures::new(ratios));
+        assert_eq!(verdict([0.90, 0.96, 1.01]), "≥ 0.95 and some ≥ 1.00, met");
+        assert_eq!(verdict([0.95, 0.96, 0.99]), "≥ 0.95 and some ≥ 1.00, not met");
+        assert_eq!(verdict([0.90, 0.94, 1.10]), "≥ 0.95 and some ≥ 1.00, not met");
+        assert_eq!(verdict([1.10, 1.20, 1.30]), "≥ 0.95 and some ≥ 1.00, met");
     }
 
     #[test]

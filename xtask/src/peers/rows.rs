@@ -23,4 +23,16 @@ pub enum Row {
     RandomRead,
     /// Instructions in user space that each such read takes.
     Instructions,
+    /// Writer against BufWriter and File: 64 KiB pieces, then durable.
+    WriterDurable,
+    /// Writer against wrote run: a durable stream by direct transfers.
+    WriterPeak,
+    /// Writer against BufWriter and C's putc_unlocked: one byte at a time.
+    WriterBytes,
+    /// wrote copy against cp, dd and rsync, durable: from the page cache, and from the device.
+    CopyDurable,
+    /// Peak memory of wrote copy of a file and of one that is 16 times as long.
+    CopyMemory,
+    /// wrote::write against the same steps by hand.
+    Save,
 }

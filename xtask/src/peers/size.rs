@@ -13,6 +13,13 @@ pub struct Size {
     pub bytes: u64,
 }
 
+impl Size {
+    /// So many GiB: "2g".
+    pub fn gib(number: u64) -> Size {
+        Size { text: format!("{number}g"), bytes: number << 30 }
+    }
+}
+
 impl FromStr for Size {
     type Err = String;
 
@@ -49,6 +56,7 @@ mod tests {
     fn a_size_is_a_number_and_a_letter() {
         let bytes = |text: &str| text.parse::<Size>().expect("a size").bytes;
         assert_eq!(bytes("2g"), 2 << 30);
+        assert_eq!("2g".parse(), Ok(Size::gib(2)));
         assert_eq!(bytes("64M"), 64 << 20);
         assert_eq!(bytes("512k"), 512 << 10);
         assert_eq!(bytes("1048576"), 1 << 20);

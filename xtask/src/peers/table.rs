@@ -124,7 +124,7 @@ impl Line {
 }
 
 /// Three digits that count.
-fn three_digits(figure: f64) -> String {
+pub fn three_digits(figure: f64) -> String {
     if figure < 100.0 { format!("{figure:.1}") } else { format!("{figure:.0}") }
 }
 

@@ -1,0 +1,184 @@
+//! The arguments of `wrote copy`.
+
+use super::values::count;
+use clap::{Args, ValueEnum, ValueHint};
+use std::path::PathBuf;
+use wrote::{CopyOptions, Options, Reflink};
+use wrote_bench::units;
+
+/// The help at length.
+pub(super) const LONG_ABOUT: &str = "Copy files and folders: whole or not at all, durable, in constant memory.\n\n\
+        DST appears when it is whole, and survives a power loss when the command says done. If DST is a \
+        folder, the copies go into it under their own names. Permissions, times, extended attributes \
+        and holes are kept. Nothing is overwritten without --force; on Ctrl-C what was begun is \
+        removed.\n\n\
+        With -r, folders are copied with all that is in them: symbolic links as links, files with \
+        several names as a file for each; pipes, sockets and devices are left out and named, and the \
+        exit code is 1. A new folder appears when it is whole. With --force, one that is there is \
+        merged: its files are replaced one by one, what is only there stays.\n\n\
+        - is standard input, or standard output.";
+
+/// The help's end.
+pub(super) const EXAMPLES: &str = "Examples:\n  \
+        wrote copy disk.img /mnt/backup/           a file into a folder\n  \
+        wrote copy --verify disk.img copy.img      read back past the cache and compared\n  \
+        wrote copy -r photos /mnt/backup/          a folder with all that is in it\n  \
+        wrote copy --force --no-sync a b           replace b, and leave the flush out\n  \
+        pg_dump db | wrote copy - db.sql           durable when it says done\n  \
+        wrote copy disk.img - | zstd > disk.zst    read at the device's speed";
+
+/// The arguments of `wrote copy`.
+#[derive(Debug, Args)]
+pub struct CopyArgs {
+    /// What to copy; - is standard input
+    #[arg(value_name = "SRC", required = true, value_hint = ValueHint::AnyPath)]
+    pub from: Vec<PathBuf>,
+
+    /// Where to: a name, or a folder that is there; - is standard output
+    #[arg(value_name = "DST", required = true, value_hint = ValueHint::AnyPath)]
+    pub to: PathBuf,
+
+    /// Copy folders, with all that is in them
+    #[arg(short, long)]
+    pub recursive: bool,
+
+    /// Replace files that exist; of a folder, file by file
+    #[arg(short, long)]
+    pub force: bool,
+
+    /// Return only when the copy survives a power loss (the default)
+    #[arg(long, overrides_with = "no_sync")]
+    pub sync: bool,
+
+    /// Leave the flush out: the copy survives a crash of the process only
+    #[arg(long, overrides_with = "sync")]
+    pub no_sync: bool,
+
+    /// Read the copy back past the cache, and compare its checksum with the source's
+    #[arg(long)]
+    pub verify: bool,
+
+    /// Share the source's blocks until one of the two is changed, where the file system can
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = WhenReflink::Auto)]
+    pub reflink: WhenReflink,
+
+    /// Bytes of one read or write (1M): a multiple of 4K, at most 1G
+    #[arg(long, value_name = "SIZE", value_parser = bs, allow_hyphen_values = true)]
+    pub bs: Option<usize>,
+
+    /// Reads and writes in flight at once; memory is this times --bs, at most 4 GiB
+    #[arg(long, value_name = "N", value_parser = count::<{ Options::IODEPTH_MAX }>, allow_hyphen_values = true)]
+    pub iodepth: Option<u32>,
+
+    /// Say nothing but what goes wrong
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// When blocks are shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WhenReflink {
+    /// Where the file system can
+    Auto,
+    /// Or fail
+    Always,
+    /// Copy every byte
+    Never,
+}
+
+const BS_UNIT_BYTES: u64 = 4 << 10;
+const BS_BYTES_MAX: u64 = 1 << 30;
+const MEMORY_BYTES_MAX: u64 = 4 << 30;
+
+/// The bytes of one transfer.
+fn bs(text: &str) -> Result<usize, String> {
+    let bytes = units::parse_block_size(text)?;
+    if !bytes.is_multiple_of(BS_UNIT_BYTES) || bytes > BS_BYTES_MAX {
+        return Err(format!("{text:?}: must be a multiple of 4K, and at most 1G"));
+    }
+    usize::try_from(bytes).map_err(|_| format!("{text:?}: is more than this machine can address"))
+}
+
+impl CopyArgs {
+    /// What is asked of each copy.
+    ///
+    /// # Errors
+    ///
+    /// What of it makes no sense together, in one line.
+    pub fn options(&self) -> Result<CopyOptions, String> {
+        let default = CopyOptions::default();
+        let options = CopyOptions {
+            reflink: match self.reflink {
+                WhenReflink::Auto => Reflink::Auto,
+                WhenReflink::Always => Reflink::Always,
+                WhenReflink::Never => Reflink::Never,
+            },
+            replace: self.force,
+            durable: !self.no_sync,
+            verify: self.verify,
+            bs_bytes: self.bs.unwrap_or(default.bs_bytes),
+            iodepth: self.iodepth.unwrap_or(default.iodepth),
+        };
+        let memory_bytes = options.bs_bytes as u64 * u64::from(options.iodepth);
+        if memory_bytes > MEMORY_BYTES_MAX {
+            let (bs, most) = (units::block_size(options.bs_bytes as u64), "4 GiB");
+            let depth = options.iodepth;
+            return Err(format!("--iodepth {depth}: times --bs of {bs} is more than {most}"));
+        }
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cli, Command};
+    use super::*;
+    use clap::Parser;
+
+    fn arguments(line: &str) -> CopyArgs {
+        let cli = Cli::try_parse_from(line.split(' ')).expect("a good command line");
+        let Command::Copy(arguments) = cli.command else { panic!("not a copy: {line}") };
+        arguments
+    }
+
+    #[test]
+    fn the_last_path_is_where_the_others_go() {
+        let arguments = arguments("wrote copy a b - c");
+        assert_eq!(arguments.from, ["a", "b", "-"].map(PathBuf::from));
+        assert_eq!(arguments.to, PathBuf::from("c"));
+    }
+
+    #[test]
+    fn by_default_a_copy_is_durable_and_replaces_nothing() {
+        // W7
+        let options = arguments("wrote copy a b").options().expect("good options");
+        assert!(options.durable && !options.replace && !options.verify);
+        assert_eq!(options.reflink, Reflink::Auto);
+    }
+
+    #[test]
+    fn of_sync_and_no_sync_the_last_counts() {
+        let durable = |line: &str| arguments(line).options().expect("good options").durable;
+        assert!(!durable("wrote copy --no-sync a b"));
+        assert!(durable("wrote copy --no-sync --sync a b"));
+        assert!(!durable("wrote copy --sync --no-sync a b"));
+    }
+
+    #[test]
+    fn what_is_said_reaches_the_copy() {
+        let line = "wrote copy -f --verify --reflink never --bs 64k --iodepth 3 a b";
+        let options = arguments(line).options().expect("good options");
+        assert!(options.replace && options.verify);
+        assert_eq!(options.reflink, Reflink::Never);
+        assert_eq!((options.bs_bytes, options.iodepth), (64 << 10, 3));
+    }
+
+    #[test]
+    fn memory_has_a_limit() {
+        // W8
+        let refused = arguments("wrote copy --bs 1G --iodepth 5 a b").options().unwrap_err();
+        assert_eq!(refused, "--iodepth 5: times --bs of 1 GiB is more than 4 GiB");
+        assert!(arguments("wrote copy --bs 1G --iodepth 4 a b").options().is_ok());
+        assert!(bs("6k").is_err() && bs("2G").is_err() && bs("4k").is_ok());
+    }
+}

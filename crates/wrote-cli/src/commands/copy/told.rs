@@ -1,0 +1,217 @@
+//! What was copied, in one line.
+
+use super::TreeCopied;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wrote::{Acknowledged, Copied, CopyOptions, Fallback, Method, Survives, device};
+use wrote_bench::units;
+
+/// Of less the rate tells of everything but the bytes.
+const RATED_BYTES_MIN: u64 = 1_000_000;
+
+/// What was copied, all together.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    pub files: u64,
+    pub folders: u64,
+    pub links: u64,
+    pub bytes: u64,
+    pub to_stdout: bool,
+    pub left_out: Vec<PathBuf>,
+    pub left_out_count: u64,
+    /// Each way in which bytes went.
+    methods: Vec<Method>,
+    /// Of the last file that was not in a folder.
+    checksum: Option<u128>,
+    verified: bool,
+    fallbacks: Vec<Fallback>,
+}
+
+impl Done {
+    pub(super) fn add(&mut self, copied: &Copied) {
+        self.files += 1;
+        self.bytes += copied.bytes;
+        self.checksum = copied.checksum;
+        self.verified |= copied.checksum.is_some();
+        self.add_way(&[copied.method], &copied.effective.fallbacks);
+    }
+
+    pub(super) fn add_tree(&mut self, copied: TreeCopied) {
+        self.files += copied.files;
+        self.folders += copied.folders;
+        self.links += copied.links;
+        self.bytes += copied.bytes;
+        self.left_out_count += copied.left_out_count;
+        self.left_out.extend(copied.left_out);
+        self.verified |= copied.verified;
+        self.add_way(&copied.methods, &copied.effective.fallbacks);
+    }
+
+    fn add_way(&mut self, methods: &[Method], fallbacks: &[Fallback]) {
+        for method in methods {
+            if !self.methods.contains(method) {
+                self.methods.push(*method);
+            }
+        }
+        for fallback in fallbacks {
+            if !self.fallbacks.contains(fallback) {
+                self.fallbacks.push(fallback.clone());
+            }
+        }
+    }
+
+    fn is_direct(&self) -> bool {
+        !self.fallbacks.iter().any(|step| step.wanted == "O_DIRECT")
+    }
+
+    /// `copied 4.29 GB in 1.90 s (2.26 GB/s), survives a power loss; direct`.
+    pub(super) fn line(&self, elapsed: Duration, survives: Survives) -> String {
+        let elapsed_s = elapsed.as_secs_f64();
+        let mut line = format!("copied {}", self.what());
+        if self.to_stdout {
+            line += " to standard output";
+        }
+        line += &format!(" in {}", units::seconds(elapsed_s));
+        if self.bytes >= RATED_BYTES_MIN && self.methods != [Method::Reflink] {
+            line += &format!(" ({})", units::rate(self.bytes as f64 / elapsed_s));
+        }
+        if !self.to_stdout {
+            line += &format!(", {}", promised(survives));
+        }
+        for way in self.ways() {
+            line += &format!("; {way}");
+        }
+        line
+    }
+
+    /// `4.29 GB`, or of more than one file `3 files in 1 folder, 2 links, 4.29 GB`.
+    fn what(&self) -> String {
+        let bytes = units::bytes(self.bytes);
+        if (self.files, self.folders, self.links) == (1, 0, 0) {
+            return bytes;
+        }
+        let mut what = counted(self.files, "file");
+        if self.folders > 0 {
+            what += &format!(" in {}", counted(self.folders, "new folder"));
+        }
+        if self.links > 0 {
+            what += &format!(", {}", counted(self.links, "link"));
+        }
+        format!("{what}, {bytes}")
+    }
+
+    fn ways(&self) -> Vec<String> {
+        let mut ways: Vec<String> = Vec::new();
+        for method in &self.methods {
+            ways.push(match method {
+                Method::Reflink if self.methods.len() == 1 => {
+                    "blocks shared, nothing was moved".into()
+                }
+                Method::Reflink => "some blocks shared".into(),
+                Method::CopyFileRange => "moved by the file system's server".into(),
+                Method::Transfers if self.to_stdout => continue,
+                Method::Transfers if self.is_direct() => "direct".into(),
+                Method::Transfers => "through the page cache".into(),
+            });
+        }
+        match self.checksum {
+            Some(checksum) if self.files == 1 => {
+                ways.push(format!("verified, XXH3 {checksum:032x}"))
+            }
+            _ if self.verified => ways.push("verified".into()),
+            _ => {}
+        }
+        // W6. That blocks are not shared, or not set aside, changes nothing but the time.
+        let told = |step: &&Fallback| !EXPECTED.contains(&step.wanted);
+        ways.extend(
+            self.fallbacks
+                .iter()
+                .filter(told)
+                .map(|step| format!("{} instead of {} ({})", step.got, step.wanted, step.because)),
+        );
+        ways
+    }
+}
+
+/// Steps down that are not worth a word: they are what was asked for.
+const EXPECTED: [&str; 3] = ["reflink", "copy_file_range", "allocated space"];
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn promised(survives: Survives) -> &'static str {
+    match survives {
+        Survives::PowerLoss => "survives a power loss",
+        Survives::OsCrash => "survives an OS crash (os-crash), no power loss",
+        Survives::ProcessCrash => "survives a process crash (process-crash), no power loss",
+        Survives::Nothing => "survives nothing",
+    }
+}
+
+/// What the copies survive: they were flushed, if that was asked, and where the file system passes
+/// a flush on, that is a power loss.
+pub(super) fn survives(to: &Path, options: &CopyOptions, done: &Done) -> Survives {
+    let target = device::examine(to).ok();
+    let acknowledged = Acknowledged {
+        flushed: options.durable,
+        flush_reaches_device: target.as_ref().is_none_or(device::Target::flushes_reach_device),
+        direct: done.is_direct(),
+        settled_blocks: false,
+        in_memory: target.is_some_and(|target| target.in_memory),
+    };
+    acknowledged.survives()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIME: Duration = Duration::from_millis(1900);
+
+    fn of(method: Method) -> Done {
+        Done { files: 1, bytes: 4_294_967_296, methods: vec![method], ..Done::default() }
+    }
+
+    #[test]
+    fn a_file_is_told_with_its_rate_what_it_survives_and_its_way() {
+        let line = of(Method::Transfers).line(TIME, Survives::PowerLoss);
+        assert_eq!(line, "copied 4.29 GB in 1.90 s (2.26 GB/s), survives a power loss; direct");
+    }
+
+    #[test]
+    fn shared_blocks_have_no_rate() {
+        let line = of(Method::Reflink).line(TIME, Survives::ProcessCrash);
+        assert!(line.ends_with("blocks shared, nothing was moved"), "{line}");
+        assert!(!line.contains("GB/s") && line.contains("process-crash"), "{line}");
+    }
+
+    #[test]
+    fn a_checksum_is_shown_in_hex_and_of_many_files_not_at_all() {
+        let one = Done { checksum: Some(0xabc), verified: true, ..of(Method::Transfers) };
+        let line = one.line(TIME, Survives::PowerLoss);
+        assert!(line.ends_with(&format!("; verified, XXH3 {}abc", "0".repeat(29))), "{line}");
+        let many = Done { files: 2, ..one };
+        assert!(many.line(TIME, Survives::PowerLoss).ends_with("; direct; verified"));
+    }
+
+    #[test]
+    fn folders_and_links_are_counted() {
+        let done = Done { files: 2000, folders: 1, links: 2, ..of(Method::Transfers) };
+        let line = done.line(TIME, Survives::PowerLoss);
+        assert!(
+            line.starts_with("copied 2000 files in 1 new folder, 2 links, 4.29 GB in"),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn a_step_down_is_told_but_for_those_that_were_asked_for() {
+        // W6
+        let step = |wanted, got| Fallback { wanted, got, because: "why".into() };
+        let fallbacks = vec![step("reflink", "copy"), step("O_DIRECT", "page cache")];
+        let line = Done { fallbacks, ..of(Method::Transfers) }.line(TIME, Survives::PowerLoss);
+        assert!(line.ends_with("; through the page cache; page cache instead of O_DIRECT (why)"));
+        assert!(!line.contains("reflink"), "{line}");
+    }
+}

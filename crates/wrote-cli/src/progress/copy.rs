@@ -1,0 +1,104 @@
+//! What is said while something is copied: a bar with bytes, rate and time left, on a terminal.
+
+use super::clock;
+use crate::terminal;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt::Write;
+use std::io::{IsTerminal, stderr};
+use std::time::Duration;
+use wrote::CopyProgress;
+use wrote_bench::units;
+
+/// How often the bar is drawn, at most.
+const DRAWN_PER_S: u8 = 10;
+
+/// How often it is drawn at least: the rate falls also while nothing comes.
+const TICK: Duration = Duration::from_millis(500);
+
+/// Shows a person on standard error how far a copy is, if that is a terminal that can draw a bar.
+#[derive(Debug)]
+pub struct CopyReporter {
+    bar: Option<ProgressBar>,
+    /// Whether it is known of how many bytes.
+    has_length: bool,
+}
+
+impl CopyReporter {
+    /// A reporter that draws on standard error if that is a terminal and `TERM` is not `dumb`; never
+    /// where that was not wanted.
+    pub fn new(quiet: bool) -> CopyReporter {
+        let draws = !quiet && stderr().is_terminal() && !terminal::is_dumb();
+        let bar = draws.then(|| {
+            let target = ProgressDrawTarget::stderr_with_hz(DRAWN_PER_S);
+            let bar = ProgressBar::with_draw_target(None, target).with_style(style(false));
+            bar.enable_steady_tick(TICK);
+            bar
+        });
+        CopyReporter { bar, has_length: false }
+    }
+
+    /// Shows how far the copy has come.
+    pub fn progress(&mut self, progress: CopyProgress) {
+        let Some(bar) = &self.bar else { return };
+        if let Some(length) = progress.bytes_total.filter(|length| bar.length() != Some(*length)) {
+            bar.set_length(length);
+        }
+        if progress.bytes_total.is_some() != self.has_length {
+            self.has_length = !self.has_length;
+            bar.set_style(style(self.has_length));
+        }
+        bar.set_position(progress.bytes_done);
+    }
+}
+
+impl Drop for CopyReporter {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn style(has_length: bool) -> ProgressStyle {
+    let template = if has_length { "{bar:24} {done}{left}" } else { "{done}" };
+    // Writing into a line in memory does not fail.
+    let done = |state: &ProgressState, out: &mut dyn Write| {
+        let _ = write!(out, "{}", done(state.pos(), state.len(), state.per_sec()));
+    };
+    let left = |state: &ProgressState, out: &mut dyn Write| {
+        let _ = write!(out, "{}", left(state.per_sec(), state.eta()));
+    };
+    ProgressStyle::with_template(template)
+        .expect("the template is a constant")
+        .progress_chars(if terminal::is_utf8() { "█▉▊▋▌▍▎▏ " } else { "#-" })
+        .with_key("done", done)
+        .with_key("left", left)
+}
+
+/// `1.20 GB of 4.29 GB, 2.26 GB/s`; of an unknown length only what is known.
+fn done(bytes: u64, length: Option<u64>, per_s: f64) -> String {
+    let of = length.map_or(String::new(), |length| format!(" of {}", units::bytes(length)));
+    format!("{}{of}, {}", units::bytes(bytes), units::rate(per_s))
+}
+
+/// `, 2 min 05 s left`; nobody can tell while nothing moves.
+fn left(per_s: f64, left: Duration) -> String {
+    if per_s > 0.0 { format!(", {} left", clock(left)) } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_stream_only_what_came_is_known() {
+        assert_eq!(done(1_200_000_000, None, 2.26e9), "1.20 GB, 2.26 GB/s");
+        assert_eq!(done(5, Some(10), 0.0), "5 B of 10 B, 0 B/s");
+    }
+
+    #[test]
+    fn the_time_left_is_said_while_something_moves() {
+        assert_eq!(left(1e6, Duration::from_secs(125)), ", 2 min 05 s left");
+        assert_eq!(left(0.0, Duration::ZERO), "");
+    }
+}

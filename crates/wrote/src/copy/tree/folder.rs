@@ -1,0 +1,123 @@
+//! A folder that is made beside its place under another name, and takes the place when it is whole.
+
+use super::{MODE_PRIVATE, failed, moved};
+use crate::engine::folder_of;
+use crate::{Action, Engine, Error, device};
+use rustix::fs::syncfs;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File, Permissions, ReadDir};
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a name that are taken over into the temporary one; a name has at most 255 (`NAME_MAX`).
+const NAME_BYTES_MAX: usize = 200;
+
+/// File systems of which it is known that `syncfs(2)` ends with a flush of the device's cache: it
+/// commits their journal, transaction or checkpoint. Not of ext2, which flushes only for `fsync(2)`,
+/// nor of FUSE, whose server is not asked.
+const SYNCFS_FLUSHES: [&str; 4] = ["btrfs", "ext4", "f2fs", "xfs"];
+
+/// A folder on its way to its place. Until then it is this user's alone, so that what is in it is
+/// what this process has put there.
+#[derive(Debug)]
+pub(super) struct StagedFolder {
+    /// What it is a copy of.
+    pub from: PathBuf,
+    /// Where it is until it is whole.
+    pub temporary: PathBuf,
+    /// Each file and folder in it has to be synced by itself.
+    pub syncs_each: bool,
+    place: PathBuf,
+}
+
+impl StagedFolder {
+    /// Makes the folder, which is to be `place` when it is whole.
+    pub(super) fn new(from: &Path, place: PathBuf, durable: bool) -> Result<StagedFolder, Error> {
+        let make = |name: &Path| DirBuilder::new().mode(MODE_PRIVATE).create(name);
+        let (temporary, ()) =
+            beside(&place, make).map_err(|error| failed(&place, Action::Open, &error))?;
+        let mut staged =
+            StagedFolder { from: from.to_owned(), temporary, syncs_each: false, place };
+        if durable {
+            match device::examine(&staged.temporary) {
+                Ok(target) => {
+                    staged.syncs_each = !SYNCFS_FLUSHES.contains(&target.filesystem.as_str());
+                }
+                // Without /proc nobody knows what file system it is.
+                Err(_) => staged.syncs_each = true,
+            }
+        }
+        Ok(staged)
+    }
+
+    /// Gives the folder its place, in one step, after what is in it.
+    pub(super) fn put(&self, engine: &mut Engine, durable: bool) -> Result<(), Error> {
+        if durable && !self.syncs_each {
+            // Since Linux 5.8 it tells of writes that failed in the background.
+            File::open(&self.temporary)
+                .and_then(|folder| Ok(syncfs(folder)?))
+                .map_err(|error| failed(&self.place, Action::Fsync, &error))?;
+        }
+        engine.rename(&self.temporary, &self.place, false)?;
+        if durable { engine.sync_folder(folder_of(&self.place)) } else { Ok(()) }
+    }
+
+    /// The place of what is being built at `path`.
+    pub(super) fn told(&self, path: &Path) -> Option<PathBuf> {
+        path.starts_with(&self.temporary).then(|| moved(path, &self.temporary, &self.place))
+    }
+
+    /// Removes the folder with all that is in it.
+    pub(super) fn abandon(self) {
+        // Called because of an error already, which is the one to tell of.
+        let _ = remove(&self.temporary);
+    }
+}
+
+/// Makes something beside `place`, under a name that nobody else makes: of this process, by number.
+pub(super) fn beside<T>(
+    place: &Path,
+    make: impl Fn(&Path) -> io::Result<T>,
+) -> io::Result<(PathBuf, T)> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let name = place.file_name().unwrap_or_default().as_bytes();
+    loop {
+        let mut temporary = OsString::from(".");
+        temporary.push(OsStr::from_bytes(&name[..name.len().min(NAME_BYTES_MAX)]));
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        temporary.push(format!(".wrote-{}-{number}", std::process::id()));
+        let temporary = folder_of(place).join(temporary);
+        match make(&temporary) {
+            Ok(made) => return Ok((temporary, made)),
+            // Left by a killed process that had our number.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Removes a folder that nobody else could put anything into. Symbolic links are removed, never
+/// followed; folders that had their permissions already are opened again.
+fn remove(folder: &Path) -> io::Result<()> {
+    let mut open: Vec<(PathBuf, ReadDir)> = vec![enter(folder.to_owned())?];
+    while let Some((_, entries)) = open.last_mut() {
+        match entries.next().transpose()? {
+            Some(entry) if entry.file_type()?.is_dir() => open.push(enter(entry.path())?),
+            Some(entry) => fs::remove_file(entry.path())?,
+            None => {
+                let (empty, _) = open.pop().expect("there was a last one");
+                fs::remove_dir(empty)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn enter(folder: PathBuf) -> io::Result<(PathBuf, ReadDir)> {
+    fs::set_permissions(&folder, Permissions::from_mode(MODE_PRIVATE))?;
+    let entries = fs::read_dir(&folder)?;
+    Ok((folder, entries))
+}

@@ -1,0 +1,89 @@
+//! A tree, thing by thing, in constant memory: a folder, what is in it, its end.
+
+use super::{failed, refused};
+use crate::{Action, Error};
+use std::fs::{self, FileType, ReadDir};
+use std::path::{Path, PathBuf};
+
+/// The most folders that may lie one in another: each is open while what is in it is walked, and a
+/// process may have 1024 files open without asking for more (`getrlimit(2)`).
+pub const FOLDERS_DEEP_MAX: usize = 512;
+
+/// What a walk comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A folder: what is in it comes next, and then its end.
+    Folder,
+    File,
+    /// A symbolic link, which is not followed.
+    Link,
+    /// A pipe, a socket, a device.
+    Other,
+    /// There is no more in this folder.
+    End,
+}
+
+/// One step of a walk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub path: PathBuf,
+    pub kind: Kind,
+}
+
+/// A walk through a folder, depth first, in the order in which the file system has the names.
+pub(super) struct Walk {
+    open: Vec<(PathBuf, ReadDir)>,
+    /// The folder to be entered next.
+    next: Option<PathBuf>,
+}
+
+impl Walk {
+    /// Of a folder, or of what a symbolic link leads to.
+    pub(super) fn of(folder: &Path) -> Result<Walk, Error> {
+        let metadata =
+            fs::metadata(folder).map_err(|error| failed(folder, Action::Examine, &error))?;
+        if !metadata.is_dir() {
+            return Err(refused(folder, "is no folder"));
+        }
+        Ok(Walk { open: Vec::new(), next: Some(folder.to_owned()) })
+    }
+
+    /// The next step, or `None` after the end of the first folder.
+    pub(super) fn next(&mut self) -> Result<Option<Step>, Error> {
+        if let Some(folder) = self.next.take() {
+            if self.open.len() == FOLDERS_DEEP_MAX {
+                let because = format!("lies in more than {FOLDERS_DEEP_MAX} folders");
+                return Err(refused(&folder, &because));
+            }
+            let entries =
+                fs::read_dir(&folder).map_err(|error| failed(&folder, Action::Open, &error))?;
+            self.open.push((folder.clone(), entries));
+            return Ok(Some(Step { path: folder, kind: Kind::Folder }));
+        }
+        let Some((folder, entries)) = self.open.last_mut() else {
+            return Ok(None);
+        };
+        let Some(entry) = entries.next() else {
+            let (path, _) = self.open.pop().expect("there was a last one");
+            return Ok(Some(Step { path, kind: Kind::End }));
+        };
+        let entry = entry.map_err(|error| failed(folder, Action::Read, &error))?;
+        let path = entry.path();
+        let kind = entry.file_type().map_err(|error| failed(&path, Action::Examine, &error))?;
+        let kind = kind_of(kind);
+        if kind == Kind::Folder {
+            self.next = Some(path);
+            return self.next();
+        }
+        Ok(Some(Step { path, kind }))
+    }
+}
+
+fn kind_of(kind: FileType) -> Kind {
+    match kind {
+        kind if kind.is_dir() => Kind::Folder,
+        kind if kind.is_file() => Kind::File,
+        kind if kind.is_symlink() => Kind::Link,
+        _ => Kind::Other,
+    }
+}

@@ -1,0 +1,106 @@
+//! One piece of writing work, done one way, with a clock around it: what it came to is one line of
+//! JSON.
+
+#![forbid(unsafe_code)]
+
+mod bytes;
+mod clock;
+mod command;
+mod data;
+mod place;
+mod save;
+mod stream;
+
+use clap::{Parser, Subcommand};
+use clock::Outcome;
+use std::error::Error;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Does one piece of writing work one way, and says what it came to: `bytes`, `elapsed_s`, `cpu_s`,
+/// `max_rss_bytes`, and `rss_before_bytes`, which was in memory when the clock started.
+#[derive(Parser)]
+#[command(name = "trial")]
+struct Arguments {
+    #[command(subcommand)]
+    work: Work,
+}
+
+#[derive(Subcommand)]
+enum Work {
+    /// Write random data in pieces of 64 KiB, durable with its name; then remove the file.
+    Stream {
+        /// The way.
+        #[arg(long)]
+        by: stream::By,
+        /// How long the file becomes.
+        #[arg(long, value_name = "N")]
+        bytes: u64,
+        /// The file, which must not be there.
+        file: PathBuf,
+    },
+    /// Write the values 0 to 255 in turn, one byte at a time, without a sync; then remove the file.
+    Bytes {
+        /// The way.
+        #[arg(long)]
+        by: bytes::By,
+        /// How long the file becomes.
+        #[arg(long, value_name = "N")]
+        bytes: u64,
+        /// The file, which must not be there.
+        file: PathBuf,
+    },
+    /// Replace a file of 1000 bytes again and again, whole and durable each time; then remove it.
+    Save {
+        /// The way.
+        #[arg(long)]
+        by: save::By,
+        /// How often.
+        #[arg(long, value_name = "N")]
+        saves: u64,
+        /// The file, which must not be there.
+        file: PathBuf,
+    },
+    /// Make a file of random data that does not repeat, on the device when this is done.
+    Make {
+        /// How long the file becomes.
+        #[arg(long, value_name = "N")]
+        bytes: u64,
+        /// The file, which must not be there.
+        file: PathBuf,
+    },
+    /// Run a command and say what it took with all its children; what it prints comes first. Of
+    /// several processes the largest one's memory counts.
+    Run {
+        /// The command and its arguments.
+        #[arg(last = true, required = true, num_args = 1.., value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
+}
+
+/// What goes wrong is told in one line.
+type Done<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> ExitCode {
+    match work(Arguments::parse().work) {
+        Ok(outcome) => {
+            println!("{}", outcome.json());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("trial: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn work(work: Work) -> Done<Outcome> {
+    match work {
+        Work::Stream { by, bytes, file } => stream::stream(by, bytes, &file),
+        Work::Bytes { by, bytes, file } => bytes::bytes(by, bytes, &file),
+        Work::Save { by, saves, file } => save::save(by, saves, &file),
+        Work::Make { bytes, file } => data::make(bytes, &file),
+        Work::Run { command } => command::run(&command),
+    }
+}

@@ -1,0 +1,78 @@
+//! The file of a piece of work: ours alone, and gone afterwards.
+
+use crate::Done;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Fails where something is there that we did not make.
+pub fn check_free(path: &Path) -> Done<()> {
+    match path.symlink_metadata() {
+        Ok(_) => Err(format!("{}: there is something already", path.display()).into()),
+        Err(_) => Ok(()),
+    }
+}
+
+/// The path of a file that is ours from now on; it is removed when dropped.
+#[derive(Debug)]
+pub struct Place(PathBuf);
+
+impl Place {
+    /// Takes `path`, where nothing may be.
+    pub fn take(path: &Path) -> Done<Place> {
+        check_free(path)?;
+        Ok(Place(path.to_owned()))
+    }
+
+    /// Fails unless the file is this long: then something else was measured.
+    pub fn check_length(&self, bytes: u64) -> Done<()> {
+        let path = self.0.display();
+        let length = self.0.metadata().map_err(|error| format!("{path}: {error}"))?.len();
+        if length == bytes {
+            return Ok(());
+        }
+        Err(format!("{path}: {length} bytes, not {bytes}").into())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Where the work failed it need not be there.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Has the name of a new file on the device too (`fsync(2)`: "an explicit fsync() on a file
+/// descriptor for the directory is also needed").
+pub fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_gone_when_its_place_is() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("file");
+        let place = Place::take(&path).expect("nothing there");
+        std::fs::write(&path, "abc").expect("room");
+        place.check_length(3).expect("three bytes");
+        let message = place.check_length(4).expect_err("too short").to_string();
+        assert_eq!(message, format!("{}: 3 bytes, not 4", path.display()));
+        sync_folder(&path).expect("a folder");
+        drop(place);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_is_there_is_neither_taken_nor_removed() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("file");
+        std::fs::write(&path, "theirs").expect("room");
+        assert!(Place::take(&path).is_err());
+        assert_eq!(std::fs::read(&path).expect("still there"), b"theirs");
+    }
+}

@@ -1,0 +1,88 @@
+//! A small file replaced again and again, whole and durable each time.
+
+use crate::Done;
+use crate::clock::{Clock, Outcome, Who};
+use crate::data::Ring;
+use crate::place::{Place, sync_folder};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// What is saved each time.
+const SAVE_BYTES: usize = 1000;
+const RING_BYTES: usize = 1 << 20;
+
+/// The ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum By {
+    /// `wrote::write`.
+    Wrote,
+    /// A temporary file, `sync_all`, `rename`, and a sync of the folder.
+    Hand,
+}
+
+/// Replaces the file at `path` so many times; that it is there is made sure before the clock starts.
+pub fn save(by: By, saves: u64, path: &Path) -> Done<Outcome> {
+    let ring = Ring::new(RING_BYTES);
+    let place = Place::take(path)?;
+    let tried = |error| format!("{}: {error}", path.display());
+    replace(path, &[0; SAVE_BYTES]).map_err(tried)?;
+    let clock = Clock::start(Who::Us)?;
+    for number in 0..saves {
+        let content = ring.piece(number, SAVE_BYTES);
+        match by {
+            By::Wrote => wrote::write(path, content)?,
+            By::Hand => replace(path, content).map_err(tried)?,
+        }
+    }
+    let outcome = clock.stop(saves * SAVE_BYTES as u64)?;
+    place.check_length(SAVE_BYTES as u64)?;
+    check_last(path, &ring, saves)?;
+    Ok(outcome)
+}
+
+/// The steps that a careful program takes by hand.
+fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension("temporary");
+    let mut file = File::create(&temporary)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    drop(file);
+    std::fs::rename(&temporary, path)?;
+    sync_folder(path)
+}
+
+fn check_last(path: &Path, ring: &Ring, saves: u64) -> Done<()> {
+    let Some(last) = saves.checked_sub(1) else { return Ok(()) };
+    if std::fs::read(path)? == ring.piece(last, SAVE_BYTES) {
+        return Ok(());
+    }
+    Err(format!("{}: not what was saved last", path.display()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    #[test]
+    fn every_way_leaves_what_was_saved_last_and_nothing_when_it_is_over() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for by in By::value_variants() {
+            let path = folder.path().join("file");
+            assert_eq!(save(*by, 3, &path).expect("room").bytes, 3000, "{by:?}");
+            let left = std::fs::read_dir(folder.path()).expect("there").count();
+            assert_eq!(left, 0, "{by:?}");
+        }
+    }
+
+    #[test]
+    fn another_content_than_the_last_is_found_out() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("file");
+        let ring = Ring::new(RING_BYTES);
+        replace(&path, ring.piece(1, SAVE_BYTES)).expect("room");
+        check_last(&path, &ring, 2).expect("the second");
+        assert!(check_last(&path, &ring, 1).is_err());
+    }
+}
