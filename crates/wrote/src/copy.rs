@@ -3,6 +3,7 @@
 //! The copy is made beside its place under another name, and takes the place when it is whole and as
 //! safe as was asked: whoever looks finds what was there before, or all of the copy.
 
+mod allocate;
 mod checksum;
 mod extents;
 mod make;

@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// A checksum of what was given to it so far.
 ///

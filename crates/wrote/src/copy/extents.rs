@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn without_a_descriptor_everything_is_data() {
-        assert_eq!(all(None, 1000), [0..1000]);
+        assert!(matches!(&all(None, 1000)[..], [Range { start: 0, end: 1000 }]));
         assert_eq!(all(None, 0), []);
     }
 
@@ -114,6 +114,6 @@ mod tests {
     fn what_was_added_after_the_beginning_is_left_out() {
         let file = file_with_data_at(&[0, 5 * BLOCK_BYTES], 6 * BLOCK_BYTES);
         let extents = all(Some(&file), 1000);
-        assert_eq!(extents, [0..1000]);
+        assert!(matches!(&extents[..], [Range { start: 0, end: 1000 }]), "{extents:?}");
     }
 }

@@ -1,5 +1,6 @@
 //! A copy in the making: everything that is done under its temporary name, until it takes its place.
 
+use super::allocate::allocate;
 use super::checksum::Checksum;
 use super::progress::Progress;
 use super::server::Stopped;
@@ -166,7 +167,7 @@ impl Making<'_, '_> {
     fn transfer(&mut self, cut: Cut, checksum: Option<&mut Checksum>) -> Result<(), Error> {
         let (source, target) = (self.source.end(), self.target);
         // One piece is one write: nothing is side by side, and it tells of a full disk itself.
-        if cut.len > cut.piece_bytes && !stream::allocate(self.engine, source, target, cut)? {
+        if cut.len > cut.piece_bytes && !allocate(self.engine, source, target, cut)? {
             let because = format!("fallocate: {}", io::Error::from(Errno::OPNOTSUPP));
             self.fallbacks.push(Fallback {
                 wanted: "allocated space",

@@ -30,7 +30,7 @@ impl End<'_> {
     }
 
     /// An error that the kernel gave when it was asked where the data is.
-    fn seek_failed(&self, errno: rustix::io::Errno) -> Error {
+    pub(super) fn seek_failed(&self, errno: rustix::io::Errno) -> Error {
         Error::file(self.named, Action::Examine, None, &errno.into())
     }
 }
@@ -100,52 +100,6 @@ pub(crate) fn checksum_of(
     let mut checksum = Checksum::default();
     Stream::new(engine, file, None, cut, Some(&mut checksum), progress).run()?;
     Ok(checksum.value())
-}
-
-/// Sets space aside in `target` for the data of `source`, and so tells of a full disk before anything
-/// is copied. `false` where the file system can't.
-///
-/// ext4 takes direct writes into allocated blocks side by side, and those that have to allocate one
-/// by one.
-///
-/// # Errors
-///
-/// With the kernel's words.
-pub(crate) fn allocate(
-    engine: &mut Engine,
-    source: End,
-    target: End,
-    cut: Cut,
-) -> Result<bool, Error> {
-    let mut extents = Extents::new(cut.len, cut.block_bytes);
-    let mut completions = Vec::new();
-    loop {
-        let found = extents.next(engine.descriptor(source.file));
-        let extent = found.map_err(|errno| source.seek_failed(errno));
-        let extent = extent.or_else(|error| engine.drain().and(Err(error)))?;
-        if let Some(Range { start, end }) = extent.clone() {
-            let len = end.next_multiple_of(cut.block_bytes) - start;
-            engine.queue(0, Op::Fallocate { file: target.file, offset: start, len });
-        }
-        let min = if extent.is_none() { usize::MAX } else { usize::from(engine.is_full()) };
-        engine.reap(min, &mut completions)?;
-        for completion in completions.drain(..) {
-            match completion.result {
-                Ok(_) => {}
-                Err(error) if matches!(error.errno(), libc::EOPNOTSUPP | libc::ENOSYS) => {
-                    let _ = engine.drain();
-                    return Ok(false);
-                }
-                Err(error) => {
-                    let _ = engine.drain();
-                    return Err(error.about(target.named));
-                }
-            }
-        }
-        if extent.is_none() {
-            return Ok(true);
-        }
-    }
 }
 
 /// A part of the file that fits into a buffer.

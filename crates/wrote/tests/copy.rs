@@ -1,0 +1,407 @@
+//! What a copy is on the real kernel: bytes, holes, metadata, and what is left when it ends early.
+
+mod support;
+
+use rand::{Rng, RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::fs::{self, File};
+use std::ops::ControlFlow;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use support::{Mounted, skip};
+use tempfile::TempDir;
+use wrote::copy::copy_through;
+use wrote::{
+    Copied, CopyOptions, CopyProgress, Engine, Error, Ioengine, Method, Options, Reflink, copy,
+};
+
+const BLOCK: u64 = 64 << 10;
+/// Small pieces, so that a small file is many.
+const PIECES: CopyOptions = CopyOptions {
+    reflink: Reflink::Never,
+    replace: false,
+    durable: false,
+    verify: false,
+    bs_bytes: 64 << 10,
+    iodepth: 4,
+};
+
+fn folder() -> TempDir {
+    // On the disk, not in /tmp, which may lie in memory.
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn random(len: usize, seed: u64) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    Xoshiro256PlusPlus::seed_from_u64(seed).fill_bytes(&mut bytes);
+    bytes
+}
+
+fn quietly(from: &Path, to: &Path, options: &CopyOptions) -> Result<Copied, Error> {
+    copy(from, to, options, &mut |_| ControlFlow::Continue(()))
+}
+
+/// All names in the folder, in order.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// A file that is new to the page cache: written, flushed, and dropped from it.
+fn cold_file(path: &Path, bytes: &[u8]) {
+    fs::write(path, bytes).unwrap();
+    let file = File::open(path).unwrap();
+    file.sync_all().unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+}
+
+#[test]
+fn files_of_any_length_arrive_byte_for_byte_from_the_cache_and_from_the_disk() {
+    let folder = folder();
+    let place = |name: &str| folder.path().join(name);
+    let mut engine = Engine::open(&Options::new(Ioengine::IoUring, 4, 64 << 10)).unwrap();
+    let mut chance = Xoshiro256PlusPlus::seed_from_u64(1);
+    let edges = [0, 1, 511, 512, 4095, 4096, 4097, 65_535, 65_536, 65_537, 262_144];
+    let others: Vec<usize> = (0..25).map(|_| chance.random_range(0..3 << 20)).collect();
+    for (number, len) in edges.into_iter().chain(others).enumerate() {
+        let bytes = random(len, number as u64);
+        let (from, to) = (place(&format!("{number}")), place(&format!("{number}-copy")));
+        if number % 2 == 0 {
+            cold_file(&from, &bytes)
+        } else {
+            fs::write(&from, &bytes).unwrap()
+        }
+        let options = CopyOptions { verify: number % 3 == 0, ..PIECES };
+        let mut told = CopyProgress { bytes_done: 0, bytes_total: Some(0) };
+        let copied = copy_through(&mut engine, &from, &to, &options, &mut |progress| {
+            told = progress;
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        assert!(fs::read(&to).unwrap() == bytes, "{len} bytes");
+        assert_eq!((copied.bytes, copied.method), (len as u64, Method::Transfers));
+        assert_eq!(Some(told.bytes_done), told.bytes_total);
+        let checksum = options.verify.then(|| xxhash_rust::xxh3::xxh3_128(&bytes));
+        assert_eq!(copied.checksum, checksum);
+    }
+    assert_eq!(names(folder.path()).len(), 2 * (11 + 25), "nothing else is left");
+}
+
+#[test]
+fn holes_stay_holes_wherever_they_are() {
+    let folder = folder();
+    let place = |name: &str| folder.path().join(name);
+    let cases: [(u64, &[u64]); 5] = [
+        (40 * BLOCK, &[]),
+        (40 * BLOCK + 5, &[0, 20 * BLOCK]),
+        (40 * BLOCK, &[3 * BLOCK, 4 * BLOCK, 39 * BLOCK]),
+        (40 * BLOCK + 4095, &[39 * BLOCK, 40 * BLOCK]),
+        (3 * BLOCK, &[0, BLOCK, 2 * BLOCK]),
+    ];
+    for (number, (len, data)) in cases.into_iter().enumerate() {
+        let (from, to) = (place(&format!("{number}")), place(&format!("{number}-copy")));
+        let file = File::create_new(&from).unwrap();
+        file.set_len(len).unwrap();
+        for &at in data {
+            let bytes = random(BLOCK.min(len - at) as usize, at);
+            file.write_all_at(&bytes, at).unwrap();
+        }
+        file.sync_all().unwrap();
+        let options = CopyOptions { verify: true, durable: true, ..PIECES };
+        let copied = quietly(&from, &to, &options).unwrap();
+        let expected = fs::read(&from).unwrap();
+        assert!(fs::read(&to).unwrap() == expected, "{number}");
+        assert_eq!(copied.checksum, Some(xxhash_rust::xxh3::xxh3_128(&expected)));
+        let blocks = |path: &Path| fs::metadata(path).unwrap().blocks();
+        assert_eq!(blocks(&to), blocks(&from), "{number}");
+    }
+}
+
+#[test]
+fn permissions_times_and_attributes_come_along() {
+    let folder = folder();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    cold_file(&from, &random(200_000, 1));
+    let file = File::options().write(true).open(&from).unwrap();
+    let flags = rustix::fs::XattrFlags::empty();
+    let attribute = rustix::fs::fsetxattr(&file, c"user.colour", b"red", flags);
+    let time = rustix::fs::Timespec { tv_sec: 1_000_000_000, tv_nsec: 7 };
+    let times = rustix::fs::Timestamps { last_access: time, last_modification: time };
+    rustix::fs::futimens(&file, &times).unwrap();
+    fs::set_permissions(&from, fs::Permissions::from_mode(0o640)).unwrap();
+    let mut modes = Vec::new();
+    let options = CopyOptions { verify: true, ..PIECES };
+    copy(&from, &to, &options, &mut |_| {
+        modes.push(fs::metadata(temporary(folder.path())).unwrap().mode() & 0o777);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert!(modes.iter().all(|&mode| mode == 0o600), "nobody else reads it before: {modes:?}");
+    let copied = fs::metadata(&to).unwrap();
+    assert_eq!(copied.mode() & 0o7777, 0o640);
+    assert_eq!((copied.mtime(), copied.mtime_nsec()), (1_000_000_000, 7));
+    assert_eq!((copied.atime(), copied.atime_nsec()), (1_000_000_000, 7));
+    if attribute.is_ok() {
+        let mut value = [0; 8];
+        let len = rustix::fs::getxattr(&to, c"user.colour", &mut value[..]).unwrap();
+        assert_eq!(&value[..len], b"red");
+    }
+}
+
+#[test]
+fn the_same_file_by_another_name_is_refused() {
+    // W7
+    let folder = folder();
+    let place = |name: &str| folder.path().join(name);
+    fs::write(place("file"), b"precious").unwrap();
+    fs::hard_link(place("file"), place("hard")).unwrap();
+    std::os::unix::fs::symlink("file", place("symbolic")).unwrap();
+    let options = CopyOptions { replace: true, ..PIECES };
+    for (from, to) in
+        [("file", "file"), ("file", "hard"), ("symbolic", "file"), ("file", "symbolic")]
+    {
+        let error = quietly(&place(from), &place(to), &options).unwrap_err();
+        let told =
+            format!("{}: is the same file as {}", place(to).display(), place(from).display());
+        assert_eq!(error.to_string(), told);
+    }
+    assert_eq!(fs::read(place("file")).unwrap(), b"precious");
+    assert_eq!(names(folder.path()), ["file", "hard", "symbolic"]);
+}
+
+#[test]
+fn what_can_not_be_copied_or_written_is_told_in_a_line_and_nothing_changes() {
+    let folder = folder();
+    let place = |name: &str| folder.path().join(name);
+    fs::write(place("file"), b"new").unwrap();
+    fs::write(place("old"), b"old").unwrap();
+    fs::create_dir(place("folder")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        place("pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    let device = PathBuf::from("/dev/null");
+    let cases = [
+        (place("none"), place("to"), "open: No such file or directory"),
+        (place("folder"), place("to"), "is a folder"),
+        (place("pipe"), place("to"), "is a device, a pipe or a socket"),
+        (device.clone(), place("to"), "is a device, a pipe or a socket"),
+        ("/proc/self/status".into(), place("to"), "says that it is empty and is not"),
+        (place("file"), place("folder"), "is a folder"),
+        (place("file"), place("pipe"), "is a device, a pipe or a socket"),
+        (place("file"), device, "is a device, a pipe or a socket"),
+        (place("file"), place("none/"), "names a folder, and there is none"),
+        (place("file"), place("none/to"), "open: No such file or directory"),
+        (place("file"), place("old"), "open: File exists"),
+    ];
+    for (from, to, words) in cases {
+        let error = quietly(&from, &to, &PIECES).unwrap_err().to_string();
+        assert!(error.contains(words) && !error.contains('\n'), "{error}");
+        assert!(!error.contains("wrote-"), "{error}");
+    }
+    assert_eq!(fs::read(place("old")).unwrap(), b"old");
+    assert_eq!(names(folder.path()), ["file", "folder", "old", "pipe"]);
+}
+
+#[test]
+fn a_file_that_is_there_is_replaced_when_that_was_asked_and_a_link_to_it_stays() {
+    let folder = folder();
+    let place = |name: &str| folder.path().join(name);
+    fs::write(place("from"), b"new").unwrap();
+    fs::write(place("old"), b"old and longer").unwrap();
+    std::os::unix::fs::symlink("old", place("link")).unwrap();
+    let options = CopyOptions { replace: true, durable: true, ..PIECES };
+    quietly(&place("from"), &place("link"), &options).unwrap();
+    assert_eq!(fs::read(place("old")).unwrap(), b"new");
+    assert!(fs::symlink_metadata(place("link")).unwrap().is_symlink());
+}
+
+#[test]
+fn a_copy_that_is_stopped_leaves_nothing() {
+    let folder = folder();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    fs::write(&from, random(3 << 20, 1)).unwrap();
+    for verify in [false, true] {
+        let options = CopyOptions { verify, replace: true, ..PIECES };
+        let mut calls = 0;
+        let error = copy(&from, &to, &options, &mut |progress| {
+            calls += 1;
+            let half = progress.bytes_total.unwrap() / 2;
+            // With `verify`, the half is where the copy is read back.
+            if progress.bytes_done > half {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })
+        .unwrap_err();
+        assert!(matches!(error, Error::Interrupted), "{error}");
+        assert!(calls > 10, "{calls} calls");
+        assert_eq!(names(folder.path()), ["from"]);
+    }
+}
+
+#[test]
+fn a_source_that_becomes_shorter_meanwhile_is_an_error_and_one_that_grows_is_not() {
+    let folder = folder();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    let bytes = random(3 << 20, 1);
+    fs::write(&from, &bytes).unwrap();
+    let source = File::options().append(true).open(&from).unwrap();
+    let error = copy(&from, &to, &PIECES, &mut |_| {
+        source.set_len(1 << 20).unwrap();
+        ControlFlow::Continue(())
+    })
+    .unwrap_err();
+    let told = format!("{}: became shorter while it was copied", from.display());
+    assert_eq!(error.to_string(), told);
+    assert_eq!(names(folder.path()), ["from"]);
+
+    fs::write(&from, &bytes).unwrap();
+    let mut more = true;
+    copy(&from, &to, &PIECES, &mut |_| {
+        if std::mem::take(&mut more) {
+            std::io::Write::write_all(&mut &source, &bytes).unwrap();
+        }
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert!(fs::read(&to).unwrap() == bytes);
+    assert_eq!(fs::metadata(&from).unwrap().len(), 2 * bytes.len() as u64);
+}
+
+/// The only name in the folder that nobody asked for.
+fn temporary(folder: &Path) -> PathBuf {
+    let name = names(folder).into_iter().find(|name| name.starts_with(".to.wrote-"));
+    folder.join(name.expect("the copy is on its way"))
+}
+
+#[test]
+fn a_byte_that_changes_on_its_way_to_the_disk_is_found() {
+    let folder = folder();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    let bytes = random((3 << 20) - 100, 1);
+    fs::write(&from, &bytes).unwrap();
+    let options = CopyOptions { verify: true, ..PIECES };
+    for at in [0, bytes.len() as u64 - 1] {
+        let error = copy(&from, &to, &options, &mut |progress| {
+            if progress.bytes_done == bytes.len() as u64 {
+                let copy = File::options().write(true).open(temporary(folder.path())).unwrap();
+                copy.write_all_at(&[!bytes[at as usize]], at).unwrap();
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap_err();
+        assert!(matches!(error, Error::Differs { .. }), "{error}");
+        let told = format!("{}: was read back otherwise", to.display());
+        assert!(error.to_string().starts_with(&told), "{error}");
+        assert_eq!(names(folder.path()), ["from"]);
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_file_whole() {
+    let mounted = match Mounted::image("ext4", 64 << 20) {
+        Ok(mounted) => mounted,
+        Err(reason) => return skip("a_full_disk_leaves_the_old_file_whole", &reason),
+    };
+    let folder = folder();
+    let (from, to) = (folder.path().join("from"), mounted.path().join("to"));
+    let old = random(1 << 20, 2);
+    fs::write(&to, &old).unwrap();
+    fs::write(&from, random(80 << 20, 1)).unwrap();
+    let before = names(mounted.path());
+    let options = CopyOptions { replace: true, durable: true, ..PIECES };
+    let mut calls = 0;
+    let error = copy(&from, &to, &options, &mut |_| {
+        calls += 1;
+        ControlFlow::Continue(())
+    })
+    .unwrap_err();
+    assert_eq!(error.errno(), rustix::io::Errno::NOSPC.raw_os_error());
+    assert!(error.to_string().starts_with(&format!("{}: fallocate", to.display())), "{error}");
+    assert_eq!(calls, 0, "it is told of before anything is copied");
+    assert!(fs::read(&to).unwrap() == old);
+    assert_eq!(names(mounted.path()), before);
+}
+
+#[test]
+fn blocks_are_shared_where_the_file_system_can() {
+    for fs_name in ["xfs", "btrfs"] {
+        let mounted = match Mounted::image(fs_name, 400 << 20) {
+            Ok(mounted) => mounted,
+            Err(reason) => return skip("blocks_are_shared_where_the_file_system_can", &reason),
+        };
+        let place = |name: &str| mounted.path().join(name);
+        let bytes = random((2 << 20) + 77, 1);
+        fs::write(place("from"), &bytes).unwrap();
+        for (reflink, method) in [
+            (Reflink::Auto, Method::Reflink),
+            (Reflink::Always, Method::Reflink),
+            (Reflink::Never, Method::Transfers),
+        ] {
+            for verify in [false, true] {
+                let options = CopyOptions { reflink, verify, replace: true, ..PIECES };
+                let copied = quietly(&place("from"), &place("to"), &options).unwrap();
+                assert_eq!(copied.method, method, "{fs_name}");
+                assert_eq!(copied.checksum.is_some(), verify);
+                assert!(fs::read(place("to")).unwrap() == bytes, "{fs_name} {reflink:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_that_can_not_be_shared_are_copied_or_an_error_as_was_asked() {
+    let test = "blocks_that_can_not_be_shared_are_copied_or_an_error_as_was_asked";
+    let mounted = match Mounted::image("ext4", 64 << 20) {
+        Ok(mounted) => mounted,
+        Err(reason) => return skip(test, &reason),
+    };
+    let (from, to) = (mounted.path().join("from"), mounted.path().join("to"));
+    fs::write(&from, b"bytes").unwrap();
+    let options = CopyOptions { reflink: Reflink::Always, ..PIECES };
+    let error = quietly(&from, &to, &options).unwrap_err();
+    let told = "ext4 does not share blocks between these files: FICLONE: Operation not supported";
+    assert!(error.to_string().contains(told), "{error}");
+    assert_eq!(names(mounted.path()), ["from", "lost+found"]);
+    let copied = quietly(&from, &to, &CopyOptions { reflink: Reflink::Auto, ..PIECES }).unwrap();
+    assert_eq!(copied.method, Method::Transfers);
+    assert!(copied.effective.fallbacks.iter().any(|step| step.wanted == "reflink"), "W6");
+    assert_eq!(fs::read(&to).unwrap(), b"bytes");
+}
+
+#[test]
+fn files_go_from_one_file_system_to_another_and_back() {
+    let test = "files_go_from_one_file_system_to_another_and_back";
+    let mounted = [
+        Mounted::tmpfs(64 << 20),
+        Mounted::image("ext4", 64 << 20),
+        Mounted::image("xfs", 300 << 20),
+        Mounted::image("btrfs", 200 << 20),
+    ];
+    let mounted: Vec<Mounted> = match mounted.into_iter().collect() {
+        Ok(mounted) => mounted,
+        Err(reason) => return skip(test, &reason),
+    };
+    let bytes = random((3 << 20) + 1, 1);
+    for from in &mounted {
+        let from = from.path().join("from");
+        cold_file(&from, &bytes);
+        for to in &mounted {
+            let to = to.path().join("to");
+            for verify in [false, true] {
+                let options = CopyOptions { verify, durable: true, replace: true, ..PIECES };
+                quietly(&from, &to, &options).unwrap();
+                let (from, to) = (from.display(), to.display());
+                assert!(fs::read(to.to_string()).unwrap() == bytes, "{from} to {to}");
+            }
+        }
+    }
+}
