@@ -16,6 +16,8 @@ pub(super) struct Done {
     pub folders: u64,
     pub links: u64,
     pub bytes: u64,
+    /// Files that went through the page cache because they are short.
+    pub short_files: u64,
     pub to_stdout: bool,
     pub left_out: Vec<PathBuf>,
     pub left_out_count: u64,
@@ -40,6 +42,7 @@ impl Done {
         self.files += copied.files;
         self.folders += copied.folders;
         self.links += copied.links;
+        self.short_files += copied.short_files;
         self.bytes += copied.bytes;
         self.left_out_count += copied.left_out_count;
         self.left_out.extend(copied.left_out);
@@ -110,7 +113,10 @@ impl Done {
                 Method::Reflink => "some blocks shared".into(),
                 Method::CopyFileRange => "moved by the file system's server".into(),
                 Method::Transfers if self.to_stdout => continue,
-                Method::Transfers if self.is_direct() => "direct".into(),
+                Method::Transfers if self.is_direct() => match self.short_files {
+                    0 => "direct".into(),
+                    short => format!("direct but for {}", counted(short, "short file")),
+                },
                 Method::Transfers => "through the page cache".into(),
             });
         }

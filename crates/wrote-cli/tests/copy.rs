@@ -1,0 +1,433 @@
+//! `wrote copy` as a person has it: whole or not at all, one line about it on standard error, nothing
+//! left behind.
+
+mod support;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::Signal;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
+use support::{Finished, Running, finish, folder, names, wrote};
+
+const MIB: usize = 1 << 20;
+
+/// Bytes that are nowhere the same: some pages and an odd end.
+fn bytes(len: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    (0..len.div_ceil(8)).flat_map(|_| next()).take(len).collect()
+}
+
+/// A folder with the file `from` of these bytes.
+fn place(content: &[u8]) -> tempfile::TempDir {
+    let folder = folder();
+    fs::write(folder.path().join("from"), content).expect("a file");
+    folder
+}
+
+/// `wrote copy`, run in the folder, with a word for each argument.
+fn copy(folder: &Path, arguments: &str) -> Command {
+    let mut command = wrote(&["copy"]);
+    command.args(arguments.split_whitespace()).current_dir(folder);
+    command
+}
+
+/// Asserts that all went well, and gives the one line about it.
+fn line(finished: &Finished) -> &str {
+    assert_eq!((finished.code(), finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
+    assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
+    finished.stderr.trim_end()
+}
+
+/// The one line about a refusal, which is bad usage.
+fn refusal(command: &mut Command) -> String {
+    let finished = finish(command);
+    assert_eq!(finished.code(), Some(2), "{finished:?}");
+    finished.complaint().strip_prefix("wrote: ").expect("begins so").to_owned()
+}
+
+fn content(folder: &Path, name: &str) -> Vec<u8> {
+    fs::read(folder.join(name)).expect("a file")
+}
+
+#[test]
+fn a_file_is_copied_and_the_line_says_what_the_copy_survives() {
+    let source = bytes(3 * MIB + 17);
+    let folder = place(&source);
+    let finished = finish(&mut copy(folder.path(), "from to"));
+    let said = line(&finished);
+    assert!(said.starts_with("copied 3.15 MB in ") && said.contains(" ("), "{said}");
+    assert!(said.contains("survives a p"), "{said}");
+    assert!(content(folder.path(), "to") == source);
+    assert_eq!(names(folder.path()), ["from", "to"]);
+}
+
+#[test]
+fn without_the_flush_only_a_process_crash_is_survived() {
+    let folder = place(b"some");
+    let finished = finish(&mut copy(folder.path(), "--sync --no-sync from to"));
+    assert!(line(&finished).contains("(process-crash)"), "{finished:?}");
+}
+
+#[test]
+fn a_quiet_copy_says_nothing() {
+    let folder = place(b"some");
+    let finished = finish(&mut copy(folder.path(), "-q from to"));
+    assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""));
+    assert_eq!(content(folder.path(), "to"), b"some");
+}
+
+#[test]
+fn a_folder_that_is_there_gets_the_copies_under_their_names() {
+    let folder = place(b"some");
+    fs::write(folder.path().join("other"), b"more").expect("a file");
+    fs::create_dir(folder.path().join("to")).expect("a folder");
+    let finished = finish(&mut copy(folder.path(), "from other to"));
+    assert!(line(&finished).starts_with("copied 2 files, 8 B in "), "{finished:?}");
+    assert_eq!(content(folder.path(), "to/from"), b"some");
+    assert_eq!(content(folder.path(), "to/other"), b"more");
+}
+
+#[test]
+fn what_is_there_is_replaced_only_by_force() {
+    // W7
+    let folder = place(b"new");
+    fs::write(folder.path().join("to"), b"precious").expect("a file");
+    let said = refusal(&mut copy(folder.path(), "from to"));
+    assert_eq!(said, "to: exists already; --force replaces it");
+    assert_eq!(content(folder.path(), "to"), b"precious");
+    line(&finish(&mut copy(folder.path(), "--force from to")));
+    assert_eq!(content(folder.path(), "to"), b"new");
+    assert_eq!(names(folder.path()), ["from", "to"]);
+}
+
+#[test]
+fn a_file_is_not_copied_onto_itself_by_whatever_name() {
+    let folder = place(b"precious");
+    symlink("from", folder.path().join("link")).expect("a link");
+    fs::hard_link(folder.path().join("from"), folder.path().join("hard")).expect("a link");
+    for to in ["from", "link", "hard", "./from"] {
+        let said = refusal(&mut copy(folder.path(), &format!("-f from {to}")));
+        assert_eq!(said, format!("{to}: is the same file as from"));
+    }
+    assert_eq!(content(folder.path(), "from"), b"precious");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_in_one_line_and_nothing_is_made() {
+    let folder = place(b"some");
+    fs::create_dir(folder.path().join("sub")).expect("a folder");
+    for (arguments, because) in [
+        ("sub to", "sub: is a folder; -r copies folders"),
+        ("from from to", "to: is no folder, and there is more than one thing to copy into it"),
+        ("from ./from sub", "./from: another thing to copy has the same name"),
+        ("- -", "-: from standard input to standard output is what cat is for"),
+        ("- sub", "sub: is a folder; standard input needs the name of a file"),
+        ("from to/", "to/: names a folder, and there is none"),
+        (
+            "from /dev/null",
+            "/dev/null: is a device, a pipe or a socket: copies are made as files only",
+        ),
+        (
+            "- /dev/null",
+            "/dev/null: is a device, a pipe or a socket: copies are made as files only",
+        ),
+        (
+            "-f - /dev/null",
+            "/dev/null: is a device, a pipe or a socket: copies are made as files only",
+        ),
+        ("--verify from -", "-: standard output can't be read back; leave --verify out"),
+        ("/dev/null to", "/dev/null: is a device, a pipe or a socket: only files are copied"),
+        ("-r sub sub/in", "sub/in: is inside the folder that is to be copied"),
+        ("--bs 5k from to", "--bs \"5k\": must be a multiple of 4K, and at most 1G"),
+        ("--bs 1G --iodepth 5 from to", "--iodepth 5: times --bs of 1 GiB is more than 4 GiB"),
+    ] {
+        assert_eq!(refusal(&mut copy(folder.path(), arguments)), because, "{arguments}");
+    }
+    assert_eq!(names(folder.path()), ["from", "sub"]);
+}
+
+#[test]
+fn what_is_missing_is_told_with_the_kernels_words() {
+    let folder = place(b"some");
+    for (arguments, named) in [("nothing to", "nothing: "), ("from no/to", "no/to: ")] {
+        let finished = finish(&mut copy(folder.path(), arguments));
+        assert_eq!(finished.code(), Some(1), "{finished:?}");
+        let said = finished.complaint();
+        assert!(said.starts_with(&format!("wrote: {named}")), "{said}");
+        assert!(said.ends_with("No such file or directory (os error 2)"), "{said}");
+    }
+}
+
+#[test]
+fn a_verified_copy_is_told_with_its_checksum() {
+    let folder = place(b"");
+    let checksum_of_nothing = "; verified, XXH3 99aa06d3014798d86001c324468d497f";
+    let finished = finish(&mut copy(folder.path(), "--verify from to"));
+    assert!(line(&finished).ends_with(checksum_of_nothing), "{finished:?}");
+    let finished = finish(&mut copy(folder.path(), "--verify - in"));
+    assert!(line(&finished).ends_with(checksum_of_nothing), "{finished:?}");
+}
+
+#[test]
+fn standard_input_becomes_a_file_and_the_file_standard_output_byte_by_byte() {
+    for len in [0, 1, 4096, 5000, MIB, 3 * MIB + 1] {
+        let source = bytes(len);
+        let folder = place(&source);
+        for arguments in ["- to", "-f --verify - to", "-f --bs 4k --iodepth 3 --no-sync - to"] {
+            let from = File::open(folder.path().join("from")).expect("a file");
+            let finished = finish(copy(folder.path(), arguments).stdin(from));
+            line(&finished);
+            assert!(content(folder.path(), "to") == source, "{arguments}: {len}");
+        }
+        let mut command = copy(folder.path(), "--bs 8k --iodepth 5 to -");
+        let output = command.output().expect("the program runs");
+        assert_eq!(output.status.code(), Some(0));
+        assert!(output.stdout == source, "{len}");
+        assert_eq!(names(folder.path()), ["from", "to"]);
+    }
+}
+
+#[test]
+fn standard_input_that_comes_in_pieces_is_put_together() {
+    let source = bytes(200_001);
+    let folder = folder();
+    let mut command = copy(folder.path(), "--bs 16k - to");
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("the program starts");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    for piece in source.chunks(7777) {
+        pipe.write_all(piece).expect("it reads");
+    }
+    assert!(!folder.path().join("to").exists(), "it is not whole yet");
+    drop(pipe);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(content(folder.path(), "to") == source);
+}
+
+#[test]
+fn a_file_that_standard_input_replaces_keeps_its_permissions() {
+    let folder = place(b"old");
+    let from = folder.path().join("from");
+    fs::set_permissions(&from, fs::Permissions::from_mode(0o640)).expect("it is ours");
+    let said = refusal(&mut copy(folder.path(), "- from"));
+    assert_eq!(said, "from: exists already; --force replaces it");
+    line(&finish(&mut copy(folder.path(), "--force - from")));
+    assert_eq!(fs::metadata(&from).expect("there").permissions().mode() & 0o7777, 0o640);
+    assert_eq!(content(folder.path(), "from"), b"");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let folder = place(&bytes(2 * MIB));
+    let mut child = copy(folder.path(), "from -").spawn().expect("the program starts");
+    let mut some = [0; 10];
+    child.stdout.take().expect("a pipe").read_exact(&mut some).expect("it writes");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn a_standard_output_that_is_full_is_an_error() {
+    let folder = place(b"some");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    let finished = finish(copy(folder.path(), "from -").stdout(full));
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    let said = "wrote: standard output: write at byte 0: No space left on device (os error 28)";
+    assert_eq!(finished.complaint(), said);
+}
+
+#[test]
+fn a_file_is_not_appended_to_itself() {
+    let folder = place(b"some");
+    let end = fs::OpenOptions::new().append(true).open(folder.path().join("from"));
+    let said = refusal(copy(folder.path(), "from -").stdout(end.expect("a file")));
+    assert_eq!(said, "from: is the file that the output goes to");
+    assert_eq!(content(folder.path(), "from"), b"some");
+}
+
+/// Sends SIGINT once the copy has begun, and asserts that it then ends without a trace.
+fn interrupt(folder: &Path, mut running: Running, left: &[&str]) {
+    let has_begun = || names(folder).iter().any(|name| name.contains(".wrote-")).then_some(());
+    running.until("a temporary file", has_begun);
+    running.send(Signal::INT);
+    let finished = running.finish();
+    assert_eq!(finished.code(), Some(130), "{finished:?}");
+    assert_eq!(finished.complaint(), "wrote: interrupted");
+    assert_eq!(names(folder), left);
+}
+
+#[test]
+fn a_copy_of_standard_input_is_interrupted_while_nothing_comes() {
+    let folder = place(b"old");
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    writer.write_all(b"not all").expect("room in the pipe");
+    let running = Running::start(copy(folder.path(), "-f - from").stdin(reader));
+    interrupt(folder.path(), running, &["from"]);
+    assert_eq!(content(folder.path(), "from"), b"old");
+}
+
+#[test]
+fn a_copy_to_standard_output_is_interrupted_while_nobody_reads() {
+    let folder = place(&bytes(2 * MIB));
+    let (mut reader, writer) = std::io::pipe().expect("a pipe");
+    let mut running = Running::start(copy(folder.path(), "from -").stdout(writer));
+    let mut one = [0];
+    reader.read_exact(&mut one).expect("it writes");
+    running.send(Signal::INT);
+    let finished = running.finish();
+    assert_eq!(finished.code(), Some(130), "{finished:?}");
+    assert_eq!(finished.stderr, "wrote: interrupted\n");
+}
+
+#[test]
+fn a_copy_of_a_file_that_is_interrupted_leaves_nothing() {
+    let folder = folder();
+    // A file that is long enough to be found at, and is no load: one hole of 64 GiB, whose zeros
+    // are put into the checksum.
+    let file = File::create(folder.path().join("from")).expect("a file");
+    file.set_len(64 << 30).expect("a hole");
+    let running = Running::start(&mut copy(folder.path(), "--verify from to"));
+    interrupt(folder.path(), running, &["from"]);
+}
+
+#[test]
+fn a_copy_of_a_folder_that_is_interrupted_leaves_nothing() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("from")).expect("a folder");
+    let file = File::create(folder.path().join("from/hole")).expect("a file");
+    file.set_len(64 << 30).expect("a hole");
+    let running = Running::start(&mut copy(folder.path(), "-r --verify from to"));
+    interrupt(folder.path(), running, &["from"]);
+}
+
+#[test]
+fn a_limit_of_size_is_told_and_leaves_nothing() {
+    let folder = place(&bytes(3 * MIB));
+    for from in ["from", "-"] {
+        // In units of 512 bytes (dash) or 1024 (bash): 1 or 2 MiB.
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -f 2048 && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_wrote")]);
+        command.args(["copy", from, "to"]).current_dir(folder.path());
+        let input = File::open(folder.path().join("from")).expect("a file");
+        let finished = finish(command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()));
+        assert_eq!(finished.code(), Some(1), "{finished:?}");
+        let said = finished.complaint();
+        assert!(said.starts_with("wrote: to: ") && said.contains("File too large"), "{said}");
+        assert_eq!(names(folder.path()), ["from"]);
+    }
+}
+
+/// A tree with everything that there is but devices.
+fn tree(root: &Path) -> PathBuf {
+    let tree = root.join("tree");
+    for folder in ["", "a", "a/b", "empty"] {
+        fs::create_dir(tree.join(folder)).expect("a folder");
+    }
+    fs::write(tree.join("one"), b"1").expect("a file");
+    fs::write(tree.join("a/b/big"), bytes(2 * MIB + 3)).expect("a file");
+    symlink("../one", tree.join("a/up")).expect("a link");
+    symlink("nowhere", tree.join("dangling")).expect("a link");
+    fs::set_permissions(tree.join("one"), fs::Permissions::from_mode(0o751)).expect("ours");
+    fs::set_permissions(tree.join("empty"), fs::Permissions::from_mode(0o555)).expect("ours");
+    let long_ago = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    File::open(tree.join("a")).and_then(|a| a.set_modified(long_ago)).expect("ours");
+    tree
+}
+
+#[test]
+fn a_folder_is_copied_with_all_that_is_in_it() {
+    let folder = folder();
+    let tree = tree(folder.path());
+    let finished = finish(&mut copy(folder.path(), "-r tree copy"));
+    let said = line(&finished);
+    assert!(said.starts_with("copied 2 files in 4 new folders, 2 links, 2.10 MB in "), "{said}");
+    let copy = folder.path().join("copy");
+    assert_eq!(names(&copy), names(&tree));
+    assert!(content(&copy, "a/b/big") == content(&tree, "a/b/big"));
+    assert_eq!(fs::read_link(copy.join("a/up")).expect("a link"), Path::new("../one"));
+    assert_eq!(fs::read_link(copy.join("dangling")).expect("a link"), Path::new("nowhere"));
+    for name in ["", "one", "a", "empty"] {
+        let of = |root: &Path| {
+            let metadata = fs::metadata(root.join(name)).expect("there");
+            (metadata.permissions().mode(), metadata.modified().expect("a time"))
+        };
+        assert_eq!(of(&copy), of(&tree), "{name}");
+    }
+    assert_eq!(names(folder.path()), ["copy", "tree"]);
+}
+
+#[test]
+fn a_folder_that_is_there_is_merged_only_by_force() {
+    // W7
+    let folder = folder();
+    tree(folder.path());
+    let copy_of = folder.path().join("copy/tree");
+    fs::create_dir_all(&copy_of).expect("a folder");
+    fs::write(copy_of.join("one"), b"old").expect("a file");
+    fs::write(copy_of.join("theirs"), b"precious").expect("a file");
+    let said = refusal(&mut copy(folder.path(), "-r tree copy"));
+    assert_eq!(said, "copy/tree: exists already; --force replaces what is in it");
+    assert_eq!(names(&copy_of), ["one", "theirs"]);
+    line(&finish(&mut copy(folder.path(), "-rf tree copy")));
+    assert_eq!(content(&copy_of, "one"), b"1");
+    assert_eq!(content(&copy_of, "theirs"), b"precious");
+    assert_eq!(names(&copy_of), ["a", "dangling", "empty", "one", "theirs"]);
+    // Everything is there already.
+    line(&finish(&mut copy(folder.path(), "-rf tree copy")));
+}
+
+#[test]
+fn a_pipe_in_a_folder_is_left_out_and_told() {
+    let folder = folder();
+    let tree = tree(folder.path());
+    mknodat(CWD, tree.join("pipe"), FileType::Fifo, Mode::RUSR, 0).expect("a pipe");
+    let finished = finish(&mut copy(folder.path(), "-r tree copy"));
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    let said: Vec<&str> = finished.stderr.lines().collect();
+    assert_eq!(said[0], "wrote: note: tree/pipe: not copied: only files, folders and links are");
+    assert!(said[1].starts_with("copied 2 files in "), "{said:?}");
+    assert_eq!(said[2..], ["wrote: not copied: a pipe, a socket or a device"]);
+    assert_eq!(names(&folder.path().join("copy")), ["a", "dangling", "empty", "one"]);
+}
+
+#[test]
+fn a_bar_is_drawn_on_a_terminal_and_cleared_before_the_line() {
+    let folder = place(&bytes(MIB));
+    for (arguments, draws) in [("from to", true), ("-fq from to", false)] {
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&terminal).and_then(|()| unlockpt(&terminal)).expect("a terminal");
+        let name = ptsname(&terminal, Vec::new()).expect("a name");
+        let name = OsStr::from_bytes(name.to_bytes());
+        let screen = fs::OpenOptions::new().read(true).write(true).open(name).expect("opens");
+        let mut command = copy(folder.path(), arguments);
+        let mut child = command.env("TERM", "xterm").stderr(screen).spawn().expect("it starts");
+        // The other end must be closed here for the screen to end.
+        drop(command);
+        let mut said = Vec::new();
+        let mut piece = [0; 4096];
+        let mut screen = File::from(terminal);
+        // EIO: nobody has the other end open any more.
+        while let Ok(bytes @ 1..) = screen.read(&mut piece) {
+            said.extend_from_slice(&piece[..bytes]);
+        }
+        assert_eq!(child.wait().expect("it ends").code(), Some(0));
+        let said = String::from_utf8_lossy(&said).into_owned();
+        assert_eq!(said.contains('\u{1b}'), draws, "{said:?}");
+        let last = said.trim_end().rsplit(['\r', '\n', '\u{1b}']).next().unwrap_or_default();
+        assert_eq!(last.contains("copied 1.05 MB in "), draws, "{said:?}");
+    }
+}

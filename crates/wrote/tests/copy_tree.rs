@@ -1,0 +1,374 @@
+//! Folders with all that is in them: every tree arrives as it was, or not at all.
+
+use proptest::prelude::*;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use wrote::copy::{FOLDERS_DEEP_MAX, TreeCopied, copy_in, copy_in_through, copy_tree};
+use wrote::{CopyOptions, CopyProgress, Engine, Error, Fault, Ioengine, Options, Sim};
+
+/// Beside what the build makes: on a disk where the build is on a disk.
+fn folder() -> TempDir {
+    TempDir::with_prefix_in("wrote-test-", env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+const QUICK: CopyOptions = CopyOptions {
+    reflink: wrote::Reflink::Auto,
+    replace: false,
+    durable: false,
+    verify: false,
+    bs_bytes: 64 << 10,
+    iodepth: 4,
+};
+
+fn go_on(_: CopyProgress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+fn copy(from: &Path, to: &Path, options: &CopyOptions) -> Result<TreeCopied, Error> {
+    copy_tree(from, to, options, &mut go_on)
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Everything that is to be the same in a tree and its copy, thing by thing.
+fn listed(root: &Path) -> Vec<String> {
+    let mut list = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let metadata = fs::symlink_metadata(&path).unwrap();
+            let content = if metadata.is_symlink() {
+                format!("-> {:?}", fs::read_link(&path).unwrap())
+            } else if metadata.is_file() {
+                format!("{:?}", fs::read(&path).unwrap())
+            } else {
+                folders.push(path.clone());
+                "folder".into()
+            };
+            let name = path.strip_prefix(root).unwrap().display();
+            let time = (metadata.mtime(), metadata.mtime_nsec());
+            list.push(format!("{name} {:o} {time:?} {content}", metadata.mode()));
+        }
+    }
+    list.sort();
+    list
+}
+
+#[derive(Clone, Debug)]
+enum Thing {
+    File { len: usize, hole: bool, mode: u32 },
+    Link(String),
+    Folder(Vec<(String, Thing)>),
+}
+
+fn thing() -> impl Strategy<Value = Thing> {
+    let lens = prop_oneof![Just(0), 1..300_usize, 4000..9000_usize, 200_000..400_000_usize];
+    let file = (lens, any::<bool>(), 0..0o1000_u32).prop_map(|(len, hole, mode)| Thing::File {
+        len,
+        hole,
+        mode: mode | 0o400,
+    });
+    let leaf = prop_oneof![3 => file, 1 => "[a-z./]{1,9}".prop_map(Thing::Link)];
+    leaf.prop_recursive(4, 24, 5, |inner| {
+        prop::collection::btree_map("[a-z]{1,6}", inner, 0..5)
+            .prop_map(|things| Thing::Folder(things.into_iter().collect()))
+    })
+}
+
+fn make(path: &Path, thing: &Thing) {
+    match thing {
+        Thing::File { len, hole, mode } => {
+            let file = File::create(path).unwrap();
+            let start = if *hole { len / 2 } else { 0 };
+            let bytes: Vec<u8> = (start..*len).map(|place| (place / 3 + 1) as u8).collect();
+            file.write_all_at(&bytes, start as u64).unwrap();
+            file.set_permissions(Permissions::from_mode(*mode)).unwrap();
+        }
+        Thing::Link(to) => symlink(to, path).unwrap(),
+        Thing::Folder(things) => {
+            fs::create_dir(path).unwrap();
+            things.iter().for_each(|(name, thing)| make(&path.join(name), thing));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_copied_tree_is_the_same_tree(
+        things in prop::collection::btree_map("[a-z]{1,6}", thing(), 0..6),
+        verify in any::<bool>(),
+    ) {
+        let folder = folder();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        make(&from, &Thing::Folder(things.into_iter().collect()));
+        let options = CopyOptions { verify, ..QUICK };
+        let copied = copy(&from, &to, &options).unwrap();
+        prop_assert_eq!(listed(&to), listed(&from));
+        let counted = copied.files + copied.folders + copied.links;
+        prop_assert_eq!(counted as usize, listed(&from).len() + 1);
+        prop_assert_eq!(names(folder.path()), ["from", "to"]);
+        // Onto itself by force: everything is replaced by the same.
+        let again = CopyOptions { replace: true, ..options };
+        let copied = copy(&from, &to, &again).unwrap();
+        prop_assert_eq!(copied.folders, 0);
+        let without_times = |root: &Path| -> Vec<String> {
+            listed(root).into_iter().filter(|line| !line.ends_with(" folder")).collect()
+        };
+        prop_assert_eq!(without_times(&to), without_times(&from));
+    }
+}
+
+/// A tree with files before, in and after a folder that nobody may write to.
+fn some_tree(folder: &Path) -> PathBuf {
+    let tree = folder.join("tree");
+    fs::create_dir_all(tree.join("closed/inner")).unwrap();
+    for name in ["one", "two", "closed/three", "closed/inner/four"] {
+        fs::write(tree.join(name), vec![b'x'; 300_000]).unwrap();
+    }
+    symlink("one", tree.join("link")).unwrap();
+    for name in ["closed/inner", "closed"] {
+        fs::set_permissions(tree.join(name), Permissions::from_mode(0o555)).unwrap();
+    }
+    tree
+}
+
+#[test]
+fn a_copy_that_is_stopped_at_any_moment_leaves_nothing() {
+    let folder = folder();
+    let tree = some_tree(folder.path());
+    let to = folder.path().join("to");
+    for most in 0.. {
+        let mut asked = 0;
+        let result = copy_tree(&tree, &to, &QUICK, &mut |progress| {
+            asked += 1;
+            assert!(progress.bytes_total.is_none_or(|total| progress.bytes_done <= total));
+            if asked > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        match result {
+            Err(Error::Interrupted) => assert_eq!(names(folder.path()), ["tree"], "{most}"),
+            Ok(_) => {
+                assert!(most > 20, "it was asked {most} times");
+                assert_eq!(listed(&to), listed(&tree));
+                return;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_file_that_vanishes_meanwhile_is_an_error_that_names_it_and_leaves_nothing() {
+    let folder = folder();
+    let tree = folder.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("one"), b"one").unwrap();
+    let mut asked = 0;
+    let result = copy_tree(&tree, &folder.path().join("to"), &QUICK, &mut |progress| {
+        // When all is counted it is asked before the folder, and then before the file.
+        asked += usize::from(progress.bytes_total.is_some());
+        if asked == 2 {
+            fs::remove_file(tree.join("one")).unwrap();
+        }
+        ControlFlow::Continue(())
+    });
+    let error = result.unwrap_err().to_string();
+    assert!(error.ends_with("tree/one: open: No such file or directory (os error 2)"), "{error}");
+    assert_eq!(names(folder.path()), ["tree"]);
+}
+
+#[test]
+fn an_error_is_told_of_the_place_that_was_named() {
+    let folder = folder();
+    let tree = folder.path().join("tree");
+    // A path may have 4095 bytes: that of the source just fits, that of the longer copy does not.
+    let mut deep = tree.clone();
+    while deep.as_os_str().len() < 4000 {
+        deep.push("d".repeat((4000 - deep.as_os_str().len()).min(200)));
+    }
+    fs::create_dir_all(&deep).unwrap();
+    let to = folder.path().join("t".repeat(200));
+    let error = copy(&tree, &to, &QUICK).unwrap_err();
+    assert_eq!(error.errno(), 36, "ENAMETOOLONG: {error}");
+    assert!(error.to_string().starts_with(to.to_str().unwrap()), "{error}");
+    assert_eq!(names(folder.path()), ["tree"]);
+}
+
+#[test]
+fn what_is_in_the_way_is_found_before_anything_is_replaced() {
+    // W7
+    let folder = folder();
+    let tree = some_tree(folder.path());
+    for (name, there) in
+        [("one", "folder"), ("closed", "file"), ("link", "folder"), ("two", "link")]
+    {
+        let to = folder.path().join("to");
+        fs::create_dir(&to).unwrap();
+        match there {
+            "folder" => fs::create_dir(to.join(name)).unwrap(),
+            "file" => fs::write(to.join(name), b"precious").unwrap(),
+            _ => symlink("elsewhere", to.join(name)).unwrap(),
+        }
+        let before = listed(&to);
+        let error = copy(&tree, &to, &CopyOptions { replace: true, ..QUICK }).unwrap_err();
+        assert!(matches!(&error, Error::Refused { path, .. } if *path == to.join(name)), "{error}");
+        assert_eq!(listed(&to), before);
+        fs::remove_dir_all(&to).unwrap();
+    }
+}
+
+#[test]
+fn a_new_folder_in_one_that_is_there_appears_when_it_is_whole() {
+    let folder = folder();
+    let tree = some_tree(folder.path());
+    let to = folder.path().join("to");
+    fs::create_dir(&to).unwrap();
+    let options = CopyOptions { replace: true, durable: true, ..QUICK };
+    copy_tree(&tree, &to, &options, &mut |_| {
+        let closed = to.join("closed");
+        assert!(!closed.exists() || listed(&closed) == listed(&tree.join("closed")));
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(names(&to), ["closed", "link", "one", "two"]);
+}
+
+#[test]
+fn a_tree_that_is_too_deep_is_refused_before_anything_is_made() {
+    // W8
+    let folder = folder();
+    let tree = folder.path().join("tree");
+    fs::create_dir_all(tree.join("d/".repeat(FOLDERS_DEEP_MAX - 1))).unwrap();
+    copy(&tree, &folder.path().join("copy"), &QUICK).unwrap();
+    fs::create_dir_all(tree.join("d/".repeat(FOLDERS_DEEP_MAX))).unwrap();
+    let error = copy(&tree, &folder.path().join("to"), &QUICK).unwrap_err();
+    assert!(error.to_string().ends_with("lies in more than 512 folders"), "{error}");
+    assert_eq!(names(folder.path()), ["copy", "tree"]);
+}
+
+#[test]
+fn a_folder_is_not_copied_into_itself_by_whatever_name() {
+    let folder = folder();
+    let tree = some_tree(folder.path());
+    symlink("tree/closed", folder.path().join("inside")).unwrap();
+    for to in ["tree/new", "inside/new", "tree/closed/../new"] {
+        let error = copy(&tree, &folder.path().join(to), &QUICK).unwrap_err();
+        assert!(
+            error.to_string().ends_with("is inside the folder that is to be copied"),
+            "{error}"
+        );
+    }
+    symlink("tree", folder.path().join("same")).unwrap();
+    let replace = CopyOptions { replace: true, ..QUICK };
+    let error = copy(&tree, &folder.path().join("same"), &replace).unwrap_err();
+    assert!(error.to_string().ends_with("is the folder that is to be copied"), "{error}");
+}
+
+#[test]
+fn a_file_with_two_names_becomes_two_files() {
+    let folder = folder();
+    let tree = folder.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("a"), b"one").unwrap();
+    fs::hard_link(tree.join("a"), tree.join("b")).unwrap();
+    let to = folder.path().join("to");
+    copy(&tree, &to, &QUICK).unwrap();
+    let inode = |name: &str| fs::metadata(to.join(name)).unwrap().ino();
+    assert_ne!(inode("a"), inode("b"));
+}
+
+#[test]
+fn a_durable_tree_and_one_in_memory_are_copied_too() {
+    let folder = folder();
+    let tree = some_tree(folder.path());
+    let durable = CopyOptions { durable: true, ..QUICK };
+    copy(&tree, &folder.path().join("to"), &durable).unwrap();
+    assert_eq!(listed(&folder.path().join("to")), listed(&tree));
+    let Ok(memory) = TempDir::with_prefix_in("wrote-test-", "/dev/shm") else {
+        let test = "a_durable_tree_and_one_in_memory_are_copied_too";
+        return skip::skip(test, "there is no /dev/shm");
+    };
+    // Where a file system is not known to flush all at once, each file is flushed by itself.
+    let copied = copy(&tree, &memory.path().join("to"), &durable).unwrap();
+    assert_eq!((copied.files, copied.short_files), (4, 0));
+    assert_eq!(listed(&memory.path().join("to")), listed(&tree));
+}
+
+/// What comes through a pipe.
+fn pipe_of(bytes: Vec<u8>) -> io::PipeReader {
+    let (reader, mut writer) = io::pipe().unwrap();
+    std::thread::spawn(move || {
+        // Nobody reads any more where the copy fails.
+        let _ = writer.write_all(&bytes);
+    });
+    reader
+}
+
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+#[test]
+fn a_stream_leaves_all_or_nothing_whatever_fails() {
+    let content: Vec<u8> = (0..5 * 4096 + 700).map(|place| (place / 7 + 1) as u8).collect();
+    let to = Path::new("/sim/to");
+    for fault in [Fault::Once(EIO), Fault::Forever(EIO), Fault::Forever(ENOSPC), Fault::Short(512)]
+    {
+        for number in 0.. {
+            let sim = Sim::new(number);
+            sim.fault(number, fault);
+            let engine = Options::new(Ioengine::IoUring, 3, 4096);
+            let mut engine = Engine::simulated(&sim, &engine).unwrap();
+            let options = CopyOptions { durable: true, verify: true, ..QUICK };
+            let pipe = pipe_of(content.clone());
+            let copied = copy_in_through(&mut engine, pipe.as_fd(), to, &options, &mut go_on);
+            assert_eq!((engine.outstanding(), engine.pool().free()), (0, 3), "W5");
+            match &copied {
+                Ok(_) => {
+                    assert_eq!(sim.after_power_loss(to), Some(content.clone()), "{fault:?}");
+                    assert_eq!(sim.names(), [to]);
+                }
+                // The last step, the flush of the folder, is after the name.
+                Err(_) if sim.names() == [to] => {
+                    assert_eq!(sim.contents(to), Some(content.clone()))
+                }
+                // What can't be removed from a disk that fails for ever stays under its own name.
+                Err(error) => {
+                    assert!(sim.contents(to).is_none(), "{fault:?} {number}");
+                    assert!(!error.to_string().contains(".wrote-"), "{error}");
+                    assert!(fault != Fault::Once(EIO) || sim.names().is_empty(), "{number}");
+                }
+            }
+            if sim.operations() <= number {
+                assert!(copied.is_ok() && number > 10, "{fault:?}: {number}");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_is_stopped_leaves_nothing() {
+    let folder = folder();
+    let to = folder.path().join("to");
+    let pipe = pipe_of(vec![7; 1 << 20]);
+    let mut came = 0;
+    let copied = copy_in(pipe.as_fd(), &to, &QUICK, &mut |progress| {
+        assert!(progress.bytes_total.is_none());
+        came = progress.bytes_done;
+        if came > 500_000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert!(matches!(copied, Err(Error::Interrupted)), "{copied:?}");
+    assert!(came > 500_000 && names(folder.path()).is_empty());
+}
