@@ -60,9 +60,11 @@ impl Metadata {
             same_owner |= both;
             same_group |= both || fchown(file, None, Some(gid)).is_ok();
         }
-        if !self.xattrs.iter().any(|(name, _)| name.as_c_str() == ACCESS_LIST) {
-            // Mostly there is none, or the file system knows of none.
-            let _ = fremovexattr(file, ACCESS_LIST);
+        let is_list = |(name, _): &(CString, _)| name.as_c_str() == ACCESS_LIST;
+        // Asked first: mostly there is none, and to remove nothing costs a part of a transaction.
+        if !self.xattrs.iter().any(is_list) && fgetxattr(file, ACCESS_LIST, &mut [0_u8; 0]).is_ok()
+        {
+            fremovexattr(file, ACCESS_LIST).map_err(failed)?;
         }
         for (name, value) in &self.xattrs {
             match fsetxattr(file, name.as_c_str(), value, XattrFlags::empty()) {
