@@ -57,11 +57,11 @@ fn the_file_holds_what_was_written_and_ends_where_it_should() {
 #[test]
 fn a_long_file_is_extended_ahead_and_cut_to_its_length() {
     let (_folder, path) = folder();
-    let bytes = content(27_000_001);
+    let bytes = content(50_000_001);
     for (options, end_durable) in [
         (Writer::options(), true),
         (Writer::options(), false),
-        (Writer::options().size_hint(60_000_000), true),
+        (Writer::options().size_hint(90_000_000), true),
         (Writer::options().direct(false), false),
     ] {
         let mut writer = options.open(&path).unwrap();

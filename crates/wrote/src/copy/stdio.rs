@@ -121,7 +121,7 @@ pub fn copy_out(
         return Err(refused(pipe.name(), "a stream can't be read back to verify it"));
     }
     let mut engine = Engine::open(&engine_options(len_hint(from), options))?;
-    let source = Source::open(&mut engine, from)?;
+    let source = Source::open(&mut engine, from, options.bs_bytes)?;
     if engine.descriptor(source.file).is_some_and(|file| is_same(file, to)) {
         return Err(refused(from, "is the file that the output goes to"));
     }

@@ -30,8 +30,9 @@ const BS_UNIT_BYTES: usize = 4096;
 pub struct WriterOptions {
     sync: Sync,
     size_hint_bytes: u64,
-    iodepth: u32,
-    bs_bytes: usize,
+    /// As asked; by default what suits `direct`.
+    iodepth: Option<u32>,
+    bs_bytes: Option<usize>,
     direct: bool,
     create_new: bool,
     append: bool,
@@ -42,8 +43,8 @@ impl WriterOptions {
         WriterOptions {
             sync: Sync::No,
             size_hint_bytes: 0,
-            iodepth: 8,
-            bs_bytes: 512 << 10,
+            iodepth: None,
+            bs_bytes: None,
             direct: true,
             create_new: false,
             append: false,
@@ -68,15 +69,17 @@ impl WriterOptions {
         self
     }
 
-    /// Writes in flight at once; 8 by default. One more buffer than that is filled meanwhile.
+    /// Writes in flight at once; by default 3, and 8 through the page cache. One more buffer than that
+    /// is filled meanwhile.
     pub fn iodepth(mut self, iodepth: u32) -> WriterOptions {
-        self.iodepth = iodepth.clamp(1, Options::IODEPTH_MAX);
+        self.iodepth = Some(iodepth.clamp(1, Options::IODEPTH_MAX));
         self
     }
 
-    /// Bytes of one write, and of one buffer; 512 KiB by default. Rounded up to a multiple of 4096.
+    /// Bytes of one write, and of one buffer; by default 2 MiB, and 512 KiB through the page cache.
+    /// Rounded up to a multiple of 4096.
     pub fn bs(mut self, bytes: usize) -> WriterOptions {
-        self.bs_bytes = bytes.max(1).next_multiple_of(BS_UNIT_BYTES);
+        self.bs_bytes = Some(bytes.max(1).next_multiple_of(BS_UNIT_BYTES));
         self
     }
 
@@ -122,12 +125,15 @@ impl WriterOptions {
     }
 
     fn engine_options(&self) -> Options {
+        // A device is kept busy by a few long writes; the processor's cache holds short ones.
+        let (bs_bytes, iodepth) = if self.direct { (2 << 20, 3) } else { (512 << 10, 8) };
+        let iodepth = self.iodepth.unwrap_or(iodepth);
         Options {
-            buffers: self.iodepth + 1,
+            buffers: iodepth + 1,
             // When the first is full: registering touches all of them, which a short file need not
             // pay for.
             registered_buffers: false,
-            ..Options::new(Ioengine::IoUring, self.iodepth, self.bs_bytes)
+            ..Options::new(Ioengine::IoUring, iodepth, self.bs_bytes.unwrap_or(bs_bytes))
         }
     }
 
