@@ -166,7 +166,7 @@ pub fn copy_through(
     watch: Watch,
 ) -> Result<Copied, Error> {
     let started = Instant::now();
-    let source = Source::open(engine, from)?;
+    let source = Source::open(engine, from, options.bs_bytes)?;
     let made = make::make(engine, &source, to, options, watch);
     let bytes = source.len;
     let closed = source.close(engine);

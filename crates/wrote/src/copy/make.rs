@@ -32,7 +32,8 @@ pub(super) fn make(
 ) -> Result<Made, Error> {
     let place = place::find(engine, source, to, options.replace)?;
     // Until it is whole, and has the permissions of the source, it is nobody else's to read.
-    let private = FileOptions { direct: true, mode: Some(0o600), ..FileOptions::default() };
+    let direct = !source.small;
+    let private = FileOptions { direct, mode: Some(0o600), ..FileOptions::default() };
     let staged =
         Staged::new(engine, &place, options.replace, &private).map_err(|error| error.about(to))?;
     let passes = if options.verify { 2 } else { 1 };

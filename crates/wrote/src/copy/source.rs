@@ -7,6 +7,10 @@ use crate::{Action, Engine, Error, FileId, FileOptions, Found, Located, Op};
 use rustix::fs::fstat;
 use std::path::{Path, PathBuf};
 
+/// The longest file that is read and written through the page cache: the kernel then writes many of
+/// them together, where each direct write waits for the device by itself.
+const SMALL_BYTES_MAX: u64 = 128 << 10;
+
 /// The source of a copy.
 pub(super) struct Source<'a> {
     pub file: FileId,
@@ -14,6 +18,8 @@ pub(super) struct Source<'a> {
     pub named: &'a Path,
     /// Its length when it was opened: what is added later is not copied.
     pub len: u64,
+    /// Whether it is one transfer, and not worth going past the page cache.
+    pub small: bool,
     /// What it has besides its bytes; none on a simulated disk.
     pub metadata: Option<Metadata>,
     /// The name with its symbolic links followed.
@@ -23,14 +29,18 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Opens an ordinary file.
+    /// Opens an ordinary file, that is read in pieces of at most `bs_bytes`.
     ///
     /// Through the page cache where that holds most of it, and else past it, so that a large file
     /// does not push out what others have there.
-    pub(super) fn open(engine: &mut Engine, named: &'a Path) -> Result<Source<'a>, Error> {
+    pub(super) fn open(
+        engine: &mut Engine,
+        named: &'a Path,
+        bs_bytes: usize,
+    ) -> Result<Source<'a>, Error> {
         let place = ordinary(engine, named)?;
         let file = engine.open_file(named, &FileOptions::default())?;
-        let opened = Source::examine(engine, named, place, file)
+        let opened = Source::examine(engine, named, place, file, bs_bytes)
             .and_then(|source| source.past_the_cache(engine));
         opened.inspect_err(|_| close(engine, file))
     }
@@ -40,6 +50,7 @@ impl<'a> Source<'a> {
         named: &'a Path,
         place: PathBuf,
         file: FileId,
+        bs_bytes: usize,
     ) -> Result<Source<'a>, Error> {
         let len = engine.file_len(file)?;
         if len == 0 {
@@ -48,14 +59,19 @@ impl<'a> Source<'a> {
         let descriptor = engine.descriptor(file);
         let metadata = descriptor.map(|file| Metadata::of(file, named)).transpose()?;
         let identity = identity(engine, file);
-        Ok(Source { file, named, len, metadata, place, identity })
+        let piece_bytes = bs_bytes.min(engine.pool().buffer_bytes()) as u64;
+        let small = len <= piece_bytes.min(SMALL_BYTES_MAX);
+        Ok(Source { file, named, len, small, metadata, place, identity })
     }
 
-    /// The same file opened directly, unless most of it is in memory.
+    /// The same file opened directly, unless it is small or most of it is in memory.
     fn past_the_cache(mut self, engine: &mut Engine) -> Result<Source<'a>, Error> {
+        if self.small {
+            return Ok(self);
+        }
         let cached =
             engine.descriptor(self.file).and_then(|file| cached_bytes(file, self.len)).unwrap_or(0);
-        if cached > self.len / 2 || self.len == 0 {
+        if cached > self.len / 2 {
             return Ok(self);
         }
         let options = FileOptions { direct: true, ..FileOptions::default() };
