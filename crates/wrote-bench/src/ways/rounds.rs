@@ -145,7 +145,8 @@ impl Rounds<'_> {
     }
 
     /// A way within this process. The peak of its memory is that of the run, with what was read
-    /// before the clock started: a program that writes so holds that too.
+    /// before the clock started: a program that writes so holds that too. Not of a `Writer`, which is
+    /// for who has the file in pieces, one after the other.
     fn ours_or_theirs(
         &self,
         kind: Kind,
@@ -169,7 +170,10 @@ impl Rounds<'_> {
             kind => write::write(kind, &task).map(|()| None),
         })?;
         match marked {
-            Ok(()) => run.max_rss_bytes = memory::peak_bytes(),
+            Ok(()) => {
+                let given = if matches!(kind, Kind::Writer(_)) { bytes.len() as u64 } else { 0 };
+                run.max_rss_bytes = memory::peak_bytes().map(|peak| peak.saturating_sub(given));
+            }
             Err(error) => fallbacks.push(Fallback {
                 wanted: "peak of memory".into(),
                 got: "no figure".into(),
