@@ -5,6 +5,7 @@
 //! beside the old one, and takes the old one's name in one step when it is whole (`rename(2)`).
 
 mod read;
+mod room;
 
 pub use read::read;
 
