@@ -6,6 +6,7 @@ use rustix::fs::{
     flistxattr_query, fremovexattr, fsetxattr, fstat, futimens,
 };
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use std::ffi::{CStr, CString};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -37,6 +38,16 @@ impl Metadata {
         let failed = |errno: Errno| Error::file(path, Action::Examine, None, &errno.into());
         let stat = fstat(file).map_err(failed)?;
         Ok(Metadata { stat, xattrs: xattrs(file).map_err(failed)? })
+    }
+
+    /// The permissions with which a file that is to get this may be made, before it is whole: those
+    /// that it will have, where nobody can open it by them who could not open the old file; else its
+    /// owner's alone. A group may not be the old one's yet, so it must have no more than others.
+    pub(crate) fn mode_at_first(&self) -> u32 {
+        let mode = self.stat.st_mode & 0o777;
+        let group_as_others = mode >> 3 & !mode & 0o7 == 0;
+        let is_owner = self.stat.st_uid == geteuid().as_raw();
+        if is_owner && group_as_others && self.xattrs.is_empty() { mode } else { 0o600 }
     }
 
     /// Gives it to a file: permissions and extended attributes, and what else is asked.
@@ -79,7 +90,10 @@ impl Metadata {
         if parts.owner && !same_group {
             mode = group_as_others(mode);
         }
-        fchmod(file, mode).map_err(failed)?;
+        // A change of nothing would be a part of a transaction all the same.
+        if mode != Mode::from_raw_mode(new.st_mode) {
+            fchmod(file, mode).map_err(failed)?;
+        }
         if parts.times {
             futimens(file, &self.times()).map_err(failed)?;
         }
@@ -131,6 +145,25 @@ mod tests {
     use std::fs::{self, File};
     use std::os::fd::AsFd;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    #[test]
+    fn an_unfinished_file_opens_to_nobody_to_whom_the_old_one_did_not() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (mode, at_first) in [
+            (0o644, 0o644),
+            (0o600, 0o600),
+            (0o755, 0o755),
+            (0o400, 0o400),
+            // The new file's group may be another one than the old file's.
+            (0o664, 0o600),
+            (0o640, 0o600),
+            (0o4711, 0o711),
+        ] {
+            fs::set_permissions(file.path(), fs::Permissions::from_mode(mode)).unwrap();
+            let metadata = Metadata::of(file.as_file().as_fd(), file.path()).unwrap();
+            assert_eq!(metadata.mode_at_first(), at_first, "{mode:o}");
+        }
+    }
 
     #[test]
     fn permissions_times_and_attributes_are_given_to_the_other_file() {

@@ -185,9 +185,8 @@ pub fn write_through(
     let durable = sync != Sync::No;
     let (place, old) = find(engine, path).map_err(|error| error.about(path))?;
     let options = FileOptions {
-        // Nobody else may open the unfinished file: it gets the old one's permissions when its
-        // content is whole and it has the old one's owner.
-        mode: old.is_some().then_some(0o600),
+        // The old one's permissions are given when the content is whole and has the old one's owner.
+        mode: old.as_ref().map(Metadata::mode_at_first),
         direct: goes_direct(sync, bytes) && writes_directly(engine),
         ..FileOptions::default()
     };

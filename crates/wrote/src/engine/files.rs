@@ -57,7 +57,8 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, Open
 /// W7: what lies on a block device is not ours to overwrite.
 fn refuse_block_device(path: &Path, options: &FileOptions) -> io::Result<()> {
     let is_device = || std::fs::metadata(path).is_ok_and(|is| is.file_type().is_block_device());
-    if options.write && is_device() {
+    // What is only opened if it is not there is no device.
+    if options.write && !options.create_new && is_device() {
         return Err(io::Error::from_raw_os_error(libc::EPERM));
     }
     Ok(())
