@@ -121,7 +121,7 @@ pub fn copy_out(
         return Err(refused(pipe.name(), "a stream can't be read back to verify it"));
     }
     let mut engine = Engine::open(&engine_options(len_hint(from), options))?;
-    let source = Source::open(&mut engine, from)?;
+    let source = Source::open(&mut engine, from, options.bs_bytes)?;
     if engine.descriptor(source.file).is_some_and(|file| is_same(file, to)) {
         return Err(refused(from, "is the file that the output goes to"));
     }
@@ -237,8 +237,8 @@ impl Filling<'_> {
 
     fn reap(&mut self, min: usize) -> Result<(), Error> {
         self.engine.reap(min, &mut self.completions)?;
-        let results = self.completions.drain(..).map(|completion| completion.result);
-        let all = results.fold(Ok(()), |all, result| all.and(result.map(drop)));
+        let mut completions = self.completions.drain(..);
+        let all = completions.try_for_each(|completion| completion.result.map(drop));
         all.map_err(|error| error.about(self.end.named))
     }
 
