@@ -237,8 +237,8 @@ impl Filling<'_> {
 
     fn reap(&mut self, min: usize) -> Result<(), Error> {
         self.engine.reap(min, &mut self.completions)?;
-        let results = self.completions.drain(..).map(|completion| completion.result);
-        let all = results.fold(Ok(()), |all, result| all.and(result.map(drop)));
+        let mut completions = self.completions.drain(..);
+        let all = completions.try_for_each(|completion| completion.result.map(drop));
         all.map_err(|error| error.about(self.end.named))
     }
 

@@ -9,6 +9,9 @@ use wrote_bench::units;
 /// Of less the rate tells of everything but the bytes.
 const RATED_BYTES_MIN: u64 = 1_000_000;
 
+/// A file that is no longer may go through the page cache, as that is then faster.
+const CACHED_BYTES_MAX: u64 = 128 << 10;
+
 /// What was copied, all together.
 #[derive(Debug, Default)]
 pub(super) struct Done {
@@ -16,8 +19,6 @@ pub(super) struct Done {
     pub folders: u64,
     pub links: u64,
     pub bytes: u64,
-    /// Files that went through the page cache because they are short.
-    pub short_files: u64,
     pub to_stdout: bool,
     pub left_out: Vec<PathBuf>,
     pub left_out_count: u64,
@@ -42,7 +43,6 @@ impl Done {
         self.files += copied.files;
         self.folders += copied.folders;
         self.links += copied.links;
-        self.short_files += copied.short_files;
         self.bytes += copied.bytes;
         self.left_out_count += copied.left_out_count;
         self.left_out.extend(copied.left_out);
@@ -113,11 +113,10 @@ impl Done {
                 Method::Reflink => "some blocks shared".into(),
                 Method::CopyFileRange => "moved by the file system's server".into(),
                 Method::Transfers if self.to_stdout => continue,
-                Method::Transfers if self.is_direct() => match self.short_files {
-                    0 => "direct".into(),
-                    short => format!("direct but for {}", counted(short, "short file")),
-                },
-                Method::Transfers => "through the page cache".into(),
+                Method::Transfers if !self.is_direct() => "through the page cache".into(),
+                Method::Transfers if self.files > 1 => "direct but for short files".into(),
+                Method::Transfers if self.bytes > CACHED_BYTES_MAX => "direct".into(),
+                Method::Transfers => continue,
             });
         }
         match self.checksum {
@@ -186,6 +185,13 @@ mod tests {
     }
 
     #[test]
+    fn a_short_file_is_not_called_direct() {
+        let short = Done { bytes: 5000, ..of(Method::Transfers) };
+        let line = short.line(TIME, Survives::PowerLoss);
+        assert_eq!(line, "copied 5.00 kB in 1.90 s, survives a power loss");
+    }
+
+    #[test]
     fn shared_blocks_have_no_rate() {
         let line = of(Method::Reflink).line(TIME, Survives::ProcessCrash);
         assert!(line.ends_with("blocks shared, nothing was moved"), "{line}");
@@ -198,7 +204,10 @@ mod tests {
         let line = one.line(TIME, Survives::PowerLoss);
         assert!(line.ends_with(&format!("; verified, XXH3 {}abc", "0".repeat(29))), "{line}");
         let many = Done { files: 2, ..one };
-        assert!(many.line(TIME, Survives::PowerLoss).ends_with("; direct; verified"));
+        assert!(
+            many.line(TIME, Survives::PowerLoss)
+                .ends_with("; direct but for short files; verified")
+        );
     }
 
     #[test]
