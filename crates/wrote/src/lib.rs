@@ -7,7 +7,7 @@
 //! | write a file from its start to its end: a faster `BufWriter<File>` | [`Writer`] |
 //! | replace a file by new content, so that a crash leaves the old or the new one | [`write`](fn@write) |
 //! | read a whole file | [`read`](fn@read) |
-//! | copy a file or a folder of any size in constant memory | [`copy`](fn@copy) |
+//! | copy a file, a folder or a stream of any size in constant memory | [`copy`](fn@copy), [`copy_tree`], [`copy_in`], [`copy_out`] |
 //! | read any bytes of a file and write its blocks directly, blocking or awaited | [`DirectFile`] |
 //! | make writes durable in the way that is fastest here | [`file::calibrate`] |
 //! | write or read many blocks at once, as fast as the device takes them, with my own loop | [`Engine`] |
@@ -38,7 +38,10 @@ mod staged;
 pub mod sync;
 pub mod writer;
 
-pub use copy::{Copied, CopyOptions, CopyProgress, Method, Reflink, copy};
+pub use copy::{
+    Copied, CopyOptions, CopyProgress, Method, Reflink, TreeCopied, copy, copy_in, copy_out,
+    copy_tree,
+};
 pub use engine::{
     Completion, Effective, Engine, Fallback, Fault, FileId, FileOptions, Found, Ioengine, Located,
     Op, Options, Sim, Sqpoll,

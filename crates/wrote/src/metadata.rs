@@ -1,5 +1,6 @@
 //! What a file has besides its bytes: permissions, owner, times, extended attributes.
 
+use crate::staged::MODE_PRIVATE;
 use crate::{Action, Error};
 use rustix::fs::{
     Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr,
@@ -47,7 +48,7 @@ impl Metadata {
         let mode = self.stat.st_mode & 0o777;
         let group_as_others = mode >> 3 & !mode & 0o7 == 0;
         let is_owner = self.stat.st_uid == geteuid().as_raw();
-        if is_owner && group_as_others && self.xattrs.is_empty() { mode } else { 0o600 }
+        if is_owner && group_as_others && self.xattrs.is_empty() { mode } else { MODE_PRIVATE }
     }
 
     /// Gives it to a file: permissions and extended attributes, and what else is asked.

@@ -7,6 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Permissions of a file while nobody but its owner may see it.
+pub(crate) const MODE_PRIVATE: u32 = 0o600;
+
 /// Bytes of a name that are taken over into the temporary one; a name has at most 255 (`NAME_MAX`).
 const NAME_BYTES_MAX: usize = 200;
 
@@ -36,7 +39,7 @@ impl Staged {
     ) -> Result<Staged, Error> {
         let options = FileOptions { create_new: true, write: true, ..*options };
         loop {
-            let temporary = folder_of(place).join(temporary_name(place));
+            let temporary = temporary_path(place);
             match engine.open_file(&temporary, &options) {
                 Ok(file) => {
                     let place = place.to_owned();
@@ -77,13 +80,14 @@ impl Staged {
     }
 }
 
-/// A name that nobody else makes: of this process, by number.
-fn temporary_name(place: &Path) -> OsString {
+/// A name beside `place` that nobody else makes: of this process, by number. Only a killed process
+/// that had our number may have left it.
+pub(crate) fn temporary_path(place: &Path) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = place.file_name().unwrap_or_default().as_bytes();
     let mut temporary = OsString::from(".");
     temporary.push(OsStr::from_bytes(&name[..name.len().min(NAME_BYTES_MAX)]));
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     temporary.push(format!(".wrote-{}-{number}", std::process::id()));
-    temporary
+    folder_of(place).join(temporary)
 }

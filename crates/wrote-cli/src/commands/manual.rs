@@ -25,11 +25,18 @@ const ENVIRONMENT: [(&str, &str); 4] = [
     ),
 ];
 
-const FILES: [(&str, &str); 1] = [(
-    "PATH/.wrote-XXXX",
-    "The folder that holds a run's files. It is removed when the run ends; 'wrote clean' removes \
-     those that a killed run left.",
-)];
+const FILES: [(&str, &str); 2] = [
+    (
+        "PATH/.wrote-XXXX",
+        "The folder that holds a run's files. It is removed when the run ends; 'wrote clean' \
+         removes those that a killed run left.",
+    ),
+    (
+        ".NAME.wrote-PROCESS-NUMBER",
+        "A copy that is not whole yet, beside its place. Only kill -9 or a crash leaves one; it can \
+         be removed.",
+    ),
+];
 
 /// Writes the page, in roff (`man(7)`).
 pub(super) fn write(out: &mut dyn Write) -> io::Result<()> {

@@ -8,7 +8,7 @@ use super::source::Source;
 use super::stream::{Cut, End};
 use super::{CopyOptions, Method, Reflink, Watch, place, server, stream, verify};
 use crate::metadata::Parts;
-use crate::staged::Staged;
+use crate::staged::{MODE_PRIVATE, Staged};
 use crate::{Action, Engine, Error, Fallback, FileOptions, Op, device};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
@@ -33,7 +33,7 @@ pub(super) fn make(
     let place = place::find(engine, source, to, options.replace)?;
     // Until it is whole, and has the permissions of the source, it is nobody else's to read.
     let direct = !source.small;
-    let private = FileOptions { direct, mode: Some(0o600), ..FileOptions::default() };
+    let private = FileOptions { direct, mode: Some(MODE_PRIVATE), ..FileOptions::default() };
     let staged =
         Staged::new(engine, &place, options.replace, &private).map_err(|error| error.about(to))?;
     let passes = if options.verify { 2 } else { 1 };

@@ -9,7 +9,7 @@ use super::source::Source;
 use super::stream::{Cut, End};
 use super::{CopyOptions, Method, Watch, engine_options, len_hint, verify};
 use crate::metadata::{Metadata, Parts};
-use crate::staged::Staged;
+use crate::staged::{MODE_PRIVATE, Staged};
 use crate::{Action, Completion, Copied, Engine, Error, FileOptions, Found, Op};
 use pipe::Pipe;
 use read_ahead::ReadAhead;
@@ -18,9 +18,6 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
-
-/// Permissions of a file while nobody but its owner may see it.
-const MODE_PRIVATE: u32 = 0o600;
 
 /// Copies everything that comes from the open file `from` (a pipe, a socket, a terminal, a file from
 /// where it stands) to `to`, where it appears when `from` has ended.

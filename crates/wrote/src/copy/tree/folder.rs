@@ -2,18 +2,13 @@
 
 use super::{MODE_PRIVATE, failed, moved};
 use crate::engine::folder_of;
+use crate::staged::temporary_path;
 use crate::{Action, Engine, Error, device};
 use rustix::fs::syncfs;
-use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Permissions, ReadDir};
 use std::io::{self, ErrorKind};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Bytes of a name that are taken over into the temporary one; a name has at most 255 (`NAME_MAX`).
-const NAME_BYTES_MAX: usize = 200;
 
 /// File systems of which it is known that `syncfs(2)` ends with a flush of the device's cache: it
 /// commits their journal, transaction or checkpoint. Not of ext2, which flushes only for `fsync(2)`,
@@ -30,6 +25,9 @@ pub(super) struct StagedFolder {
     pub temporary: PathBuf,
     /// Each file and folder in it has to be synced by itself.
     pub syncs_each: bool,
+    /// Open from before anything was written: what fails to be written in the background is told to who
+    /// had the file system open then, and once only to who comes later (Linux 5.8).
+    handle: File,
     place: PathBuf,
 }
 
@@ -39,27 +37,22 @@ impl StagedFolder {
         let make = |name: &Path| DirBuilder::new().mode(MODE_PRIVATE).create(name);
         let (temporary, ()) =
             beside(&place, make).map_err(|error| failed(&place, Action::Open, &error))?;
-        let mut staged =
-            StagedFolder { from: from.to_owned(), temporary, syncs_each: false, place };
-        if durable {
-            match device::examine(&staged.temporary) {
-                Ok(target) => {
-                    staged.syncs_each = !SYNCFS_FLUSHES.contains(&target.filesystem.as_str());
-                }
-                // Without /proc nobody knows what file system it is.
-                Err(_) => staged.syncs_each = true,
-            }
-        }
-        Ok(staged)
+        let handle =
+            File::open(&temporary).map_err(|error| failed(&place, Action::Open, &error))?;
+        // Without /proc nobody knows what file system it is.
+        let flushes = |path| {
+            device::examine(path)
+                .is_ok_and(|target| SYNCFS_FLUSHES.contains(&target.filesystem.as_str()))
+        };
+        let syncs_each = durable && !flushes(&temporary);
+        Ok(StagedFolder { from: from.to_owned(), temporary, syncs_each, handle, place })
     }
 
     /// Gives the folder its place, in one step, after what is in it.
     pub(super) fn put(&self, engine: &mut Engine, durable: bool) -> Result<(), Error> {
         if durable && !self.syncs_each {
-            // Since Linux 5.8 it tells of writes that failed in the background.
-            File::open(&self.temporary)
-                .and_then(|folder| Ok(syncfs(folder)?))
-                .map_err(|error| failed(&self.place, Action::Fsync, &error))?;
+            syncfs(&self.handle)
+                .map_err(|errno| failed(&self.place, Action::Fsync, &errno.into()))?;
         }
         engine.rename(&self.temporary, &self.place, false)?;
         if durable { engine.sync_folder(folder_of(&self.place)) } else { Ok(()) }
@@ -77,22 +70,15 @@ impl StagedFolder {
     }
 }
 
-/// Makes something beside `place`, under a name that nobody else makes: of this process, by number.
+/// Makes something beside `place`, under a name that nobody else makes.
 pub(super) fn beside<T>(
     place: &Path,
     make: impl Fn(&Path) -> io::Result<T>,
 ) -> io::Result<(PathBuf, T)> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let name = place.file_name().unwrap_or_default().as_bytes();
     loop {
-        let mut temporary = OsString::from(".");
-        temporary.push(OsStr::from_bytes(&name[..name.len().min(NAME_BYTES_MAX)]));
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        temporary.push(format!(".wrote-{}-{number}", std::process::id()));
-        let temporary = folder_of(place).join(temporary);
+        let temporary = temporary_path(place);
         match make(&temporary) {
             Ok(made) => return Ok((temporary, made)),
-            // Left by a killed process that had our number.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
