@@ -5,7 +5,7 @@ mod support;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use support::{Mounted, skip};
-use wrote::{Error, Sync, Writer, WriterOptions};
+use wrote::{Effective, Error, Sync, Writer, WriterOptions};
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
     // On the disk, not in /tmp, which may lie in memory.
@@ -71,6 +71,8 @@ fn a_long_file_is_extended_ahead_and_cut_to_its_length() {
         let written = if end_durable { writer.finish() } else { writer.close() }.unwrap();
         assert_eq!((written.bytes, written.durable), (bytes.len() as u64, end_durable));
         assert!(std::fs::read(&path).unwrap() == bytes);
+        let Effective { registered_buffers, fallbacks, .. } = &written.effective;
+        assert!(*registered_buffers || !fallbacks.is_empty(), "W6: {:?}", written.effective);
     }
 }
 
@@ -158,6 +160,37 @@ fn what_is_dropped_is_finished() {
     writer.write_all(&bytes).unwrap();
     drop(writer);
     assert!(std::fs::read(&path).unwrap() == bytes);
+}
+
+/// Keeps what is logged.
+struct Kept(std::sync::Mutex<Vec<String>>);
+
+static KEPT: Kept = Kept(std::sync::Mutex::new(Vec::new()));
+
+impl log::Log for Kept {
+    fn enabled(&self, _: &log::Metadata) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record) {
+        self.0.lock().unwrap().push(format!("{}: {}", record.level(), record.args()));
+    }
+
+    fn flush(&self) {}
+}
+
+#[test]
+fn what_went_wrong_when_it_was_dropped_is_logged() {
+    log::set_logger(&KEPT).unwrap();
+    log::set_max_level(log::LevelFilter::Error);
+    let sim = wrote::Sim::new(1);
+    sim.set_capacity(10_000);
+    let mut writer = small().open_simulated(&sim, "/sim/dropped").unwrap();
+    writer.write_all(&content(15_000)).unwrap();
+    drop(writer);
+    let kept = KEPT.0.lock().unwrap();
+    let line = kept.iter().find(|line| line.contains("/sim/dropped")).unwrap();
+    assert!(line.starts_with("ERROR: ") && line.contains("No space left"), "{line}");
 }
 
 #[test]

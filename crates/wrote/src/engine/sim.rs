@@ -238,7 +238,11 @@ impl Disk {
             Kind::Read => Ok(read(file, request, bytes_max)),
             Kind::Write | Kind::DurableWrite => {
                 let over = growth(request.offset + request.len).saturating_sub(room);
-                let len = request.len.saturating_sub(over).min(bytes_max);
+                let mut fits = request.len.saturating_sub(over);
+                if slot.direct {
+                    fits -= fits % SECTOR_BYTES as u64;
+                }
+                let len = fits.min(bytes_max);
                 if len == 0 && over > 0 {
                     return Err(libc::ENOSPC);
                 }
