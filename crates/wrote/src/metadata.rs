@@ -4,7 +4,7 @@ use crate::staged::MODE_PRIVATE;
 use crate::{Action, Error};
 use rustix::fs::{
     Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr,
-    flistxattr_query, fremovexattr, fsetxattr, fstat, futimens,
+    fremovexattr, fsetxattr, fstat, futimens, lgetxattr, llistxattr, lstat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -38,7 +38,19 @@ impl Metadata {
     pub(crate) fn of(file: BorrowedFd, path: &Path) -> Result<Metadata, Error> {
         let failed = |errno: Errno| Error::file(path, Action::Examine, None, &errno.into());
         let stat = fstat(file).map_err(failed)?;
-        Ok(Metadata { stat, xattrs: xattrs(file).map_err(failed)? })
+        let get = |name: &CStr, value: &mut [u8]| fgetxattr(file, name, value);
+        let xattrs = xattrs(|names| flistxattr(file, names), get);
+        Ok(Metadata { stat, xattrs: xattrs.map_err(failed)? })
+    }
+
+    /// Reads it of the file that has this name, which need not be one that may be opened; not of what
+    /// a symbolic link leads to.
+    pub(crate) fn at(path: &Path) -> Result<Metadata, Error> {
+        let failed = |errno: Errno| Error::file(path, Action::Examine, None, &errno.into());
+        let stat = lstat(path).map_err(failed)?;
+        let get = |name: &CStr, value: &mut [u8]| lgetxattr(path, name, value);
+        let xattrs = xattrs(|names| llistxattr(path, names), get);
+        Ok(Metadata { stat, xattrs: xattrs.map_err(failed)? })
     }
 
     /// The permissions with which a file that is to get this may be made, before it is whole: those
@@ -118,22 +130,26 @@ fn group_as_others(mode: Mode) -> Mode {
     (mode - Mode::RWXG) | Mode::from_raw_mode(others << 3)
 }
 
-/// All attributes that this process may see; none where the file system has none.
-fn xattrs(file: BorrowedFd) -> Result<Vec<(CString, Vec<u8>)>, Errno> {
-    // Most files have none, and need no memory to say so.
-    match flistxattr_query(file) {
+/// All attributes that this process may see, by two calls of one family (`listxattr(2)`,
+/// `getxattr(2)`); none where the file system has none.
+fn xattrs(
+    list: impl Fn(&mut [u8]) -> Result<usize, Errno>,
+    get: impl Fn(&CStr, &mut [u8]) -> Result<usize, Errno>,
+) -> Result<Vec<(CString, Vec<u8>)>, Errno> {
+    // Most files have none, and need little room to say so.
+    match list(&mut [0; 256]) {
         Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
-        Ok(_) => {}
+        Ok(_) | Err(Errno::RANGE) => {}
         Err(errno) => return Err(errno),
     }
     let mut names = vec![0; XATTR_BYTES_MAX];
-    let len = flistxattr(file, &mut names[..])?;
+    let len = list(&mut names)?;
     let mut value = vec![0; XATTR_BYTES_MAX];
     let mut found = Vec::new();
     for name in names[..len].split_inclusive(|&byte| byte == 0) {
         let name = CStr::from_bytes_with_nul(name).expect("the list is of such names");
         // One that went meanwhile, or that only others may read, is not there for us.
-        if let Ok(len) = fgetxattr(file, name, &mut value[..]) {
+        if let Ok(len) = get(name, &mut value) {
             found.push((name.to_owned(), value[..len].to_vec()));
         }
     }

@@ -13,10 +13,9 @@ use crate::engine::Found;
 use crate::metadata::{Metadata, Parts};
 use crate::staged::Staged;
 use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Op, Options, Sync};
-use rustix::fd::AsFd;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use std::cell::Cell;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From how many bytes on a durable save bypasses the page cache, where the engine can have several
@@ -216,7 +215,7 @@ fn find(engine: &mut Engine, path: &Path) -> Result<(PathBuf, Option<Metadata>),
     let place = located.path;
     let because = match located.found {
         Found::File => {
-            let old = old_metadata(engine, &place)?;
+            let old = old_metadata(&place)?;
             return Ok((place, old));
         }
         Found::Nothing if !is_nameless(path, &place) => return Ok((place, None)),
@@ -233,30 +232,18 @@ fn is_nameless(path: &Path, place: &Path) -> bool {
     path != place && fs::metadata(path).is_ok() && fs::symlink_metadata(place).is_err()
 }
 
-/// `None` on a simulated disk, and where the file went meanwhile.
-fn old_metadata(engine: &mut Engine, place: &Path) -> Result<Option<Metadata>, Error> {
-    let file = match engine.open_file(place, &FileOptions::default()) {
-        Ok(file) => file,
+/// `None` where the file went meanwhile, and on a simulated disk, whose files have none.
+fn old_metadata(place: &Path) -> Result<Option<Metadata>, Error> {
+    let metadata = match Metadata::at(place) {
+        Ok(metadata) => metadata,
         Err(error) if error.errno() == libc::ENOENT => return Ok(None),
-        Err(error) if error.errno() == libc::EACCES => return unreadable_metadata(place).map(Some),
         Err(error) => return Err(error),
     };
-    let metadata = engine.descriptor(file).map(|descriptor| {
-        // Not by opening it for writing: whoever then wants to run the file, or is watching it,
-        // would notice.
-        accessat(CWD, place, Access::WRITE_OK, AtFlags::EACCESS)
-            .map_err(|errno| Error::file(place, Action::Open, None, &errno.into()))?;
-        Metadata::of(descriptor, place)
-    });
-    engine.close_file(file)?;
-    metadata.transpose()
-}
-
-/// Of a file that this process may write to and not read.
-fn unreadable_metadata(place: &Path) -> Result<Metadata, Error> {
-    let file = File::options().write(true).open(place);
-    let file = file.map_err(|error| Error::file(place, Action::Open, None, &error))?;
-    Metadata::of(file.as_fd(), place)
+    // Not by opening it for writing: whoever then wants to run the file, or is watching it, would
+    // notice.
+    accessat(CWD, place, Access::WRITE_OK, AtFlags::EACCESS)
+        .map_err(|errno| Error::file(place, Action::Open, None, &errno.into()))?;
+    Ok(Some(metadata))
 }
 
 /// Gives the file all that it is to have when it takes its place.
@@ -326,6 +313,7 @@ fn allocate(engine: &mut Engine, file: FileId, len: u64) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
 
     #[test]
     fn only_large_content_that_is_to_be_durable_bypasses_the_page_cache() {
