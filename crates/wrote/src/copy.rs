@@ -19,7 +19,7 @@ mod verify;
 pub use stdio::{copy_in, copy_in_through, copy_out};
 pub use tree::{FOLDERS_DEEP_MAX, TreeCopied, copy_tree, copy_tree_through};
 
-use crate::{Effective, Engine, Error, Ioengine, Options};
+use crate::{Effective, Engine, Error, FileId, Ioengine, Options};
 use make::Made;
 use rustix::param::page_size;
 use source::Source;
@@ -89,8 +89,11 @@ pub enum Method {
     Reflink,
     /// The file system's server moved them (`copy_file_range(2)`).
     CopyFileRange,
-    /// Read and written by the engine.
-    Transfers,
+    /// Read, and written past the page cache.
+    Direct,
+    /// Read, and written through the page cache: a short file, or one where the file system takes no
+    /// direct transfers.
+    Cached,
 }
 
 /// What a copy was.
@@ -175,6 +178,11 @@ pub fn copy_through(
     let mut effective = engine.effective().clone();
     effective.fallbacks.append(&mut fallbacks);
     Ok(Copied { bytes, method, elapsed: started.elapsed(), checksum, effective })
+}
+
+/// How the engine has written the file, as far as is known now.
+fn transferred(engine: &Engine, file: FileId) -> Method {
+    if engine.is_direct(file) { Method::Direct } else { Method::Cached }
 }
 
 /// What a ring takes as one registered buffer (`io_uring_register(2)`).

@@ -52,11 +52,6 @@ pub(super) fn copy(task: &Task) -> Result<Done, Error> {
         true => Error::Interrupted,
         false => error.into(),
     })?;
-    // A server that copies for us reads and writes as it likes.
-    let direct = copied.method == Method::Transfers && !fell_back_to_cache(&copied.effective);
+    let direct = copied.method == Method::Direct;
     Ok(Done { effective: copied.effective, direct })
-}
-
-fn fell_back_to_cache(effective: &Effective) -> bool {
-    effective.fallbacks.iter().any(|step| step.wanted == "O_DIRECT")
 }

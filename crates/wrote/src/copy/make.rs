@@ -6,7 +6,7 @@ use super::progress::Progress;
 use super::server::Stopped;
 use super::source::Source;
 use super::stream::{Cut, End};
-use super::{CopyOptions, Method, Reflink, Watch, place, server, stream, verify};
+use super::{CopyOptions, Method, Reflink, Watch, place, server, stream, transferred, verify};
 use crate::metadata::Parts;
 use crate::staged::{MODE_PRIVATE, Staged};
 use crate::{Action, Engine, Error, Fallback, FileOptions, Op, device};
@@ -100,7 +100,7 @@ impl Making<'_, '_> {
             return Ok(Method::CopyFileRange);
         }
         self.transfer(cut, checksum)?;
-        Ok(Method::Transfers)
+        Ok(transferred(self.engine, self.target.file))
     }
 
     /// Shares the blocks, where that was asked and the file system can.
@@ -193,7 +193,7 @@ impl Making<'_, '_> {
     /// Compares what is on the disk with the source, and gives the checksum of both.
     fn verify(&mut self, cut: Cut, method: Method, moved: &Checksum) -> Result<u128, Error> {
         let wanted = match method {
-            Method::Transfers => moved.value(),
+            Method::Direct | Method::Cached => moved.value(),
             Method::Reflink | Method::CopyFileRange => {
                 let source = self.source.end();
                 stream::checksum_of(self.engine, source, cut, &mut self.progress)?

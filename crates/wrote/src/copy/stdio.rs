@@ -7,7 +7,7 @@ use super::checksum::Checksum;
 use super::progress::Progress;
 use super::source::Source;
 use super::stream::{Cut, End};
-use super::{CopyOptions, Method, Watch, engine_options, len_hint, verify};
+use super::{CopyOptions, Method, Watch, engine_options, len_hint, transferred, verify};
 use crate::metadata::{Metadata, Parts};
 use crate::staged::{MODE_PRIVATE, Staged};
 use crate::{Action, Completion, Copied, Engine, Error, FileOptions, Found, Op};
@@ -89,8 +89,9 @@ pub fn copy_in_through(
             return Err(error);
         }
     };
+    let method = transferred(engine, staged.file);
     staged.put(engine, options.durable).map_err(|error| error.about(to))?;
-    let (method, effective) = (Method::Transfers, engine.effective().clone());
+    let effective = engine.effective().clone();
     Ok(Copied { bytes, method, elapsed: began.elapsed(), checksum, effective })
 }
 
@@ -128,7 +129,8 @@ pub fn copy_out(
     while let Some(piece) = reads.next(&mut engine)? {
         pipe.pour(&piece, &mut progress)?;
     }
-    let (bytes, method, effective) = (source.len, Method::Transfers, engine.effective().clone());
+    // What takes them is no file, or one that is open as its opener wanted it.
+    let (bytes, method, effective) = (source.len, Method::Cached, engine.effective().clone());
     Ok(Copied { bytes, method, elapsed: began.elapsed(), checksum: None, effective })
 }
 

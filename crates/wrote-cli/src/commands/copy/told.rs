@@ -9,9 +9,6 @@ use wrote_bench::units;
 /// Of less the rate tells of everything but the bytes.
 const RATED_BYTES_MIN: u64 = 1_000_000;
 
-/// A file that is no longer may go through the page cache, as that is then faster.
-const CACHED_BYTES_MAX: u64 = 128 << 10;
-
 /// What was copied, all together.
 #[derive(Debug, Default)]
 pub(super) struct Done {
@@ -63,10 +60,6 @@ impl Done {
         }
     }
 
-    fn is_direct(&self) -> bool {
-        !self.fallbacks.iter().any(|step| step.wanted == "O_DIRECT")
-    }
-
     /// `copied 4.29 GB in 1.90 s (2.26 GB/s), survives a power loss; direct`.
     pub(super) fn line(&self, elapsed: Duration, survives: Survives) -> String {
         let elapsed_s = elapsed.as_secs_f64();
@@ -112,11 +105,10 @@ impl Done {
                 }
                 Method::Reflink => "some blocks shared".into(),
                 Method::CopyFileRange => "moved by the file system's server".into(),
-                Method::Transfers if self.to_stdout => continue,
-                Method::Transfers if !self.is_direct() => "through the page cache".into(),
-                Method::Transfers if self.files > 1 => "direct but for short files".into(),
-                Method::Transfers if self.bytes > CACHED_BYTES_MAX => "direct".into(),
-                Method::Transfers => continue,
+                Method::Direct | Method::Cached if self.to_stdout => continue,
+                Method::Direct => "direct".into(),
+                Method::Cached if self.methods.len() == 1 => "through the page cache".into(),
+                Method::Cached => "short files through the page cache".into(),
             });
         }
         match self.checksum {
@@ -161,7 +153,7 @@ pub(super) fn survives(to: &Path, options: &CopyOptions, done: &Done) -> Survive
     let acknowledged = Acknowledged {
         flushed: options.durable,
         flush_reaches_device: target.as_ref().is_none_or(device::Target::flushes_reach_device),
-        direct: done.is_direct(),
+        direct: !done.methods.contains(&Method::Cached),
         settled_blocks: false,
         in_memory: target.is_some_and(|target| target.in_memory),
     };
@@ -180,15 +172,15 @@ mod tests {
 
     #[test]
     fn a_file_is_told_with_its_rate_what_it_survives_and_its_way() {
-        let line = of(Method::Transfers).line(TIME, Survives::PowerLoss);
+        let line = of(Method::Direct).line(TIME, Survives::PowerLoss);
         assert_eq!(line, "copied 4.29 GB in 1.90 s (2.26 GB/s), survives a power loss; direct");
     }
 
     #[test]
-    fn a_short_file_is_not_called_direct() {
-        let short = Done { bytes: 5000, ..of(Method::Transfers) };
+    fn files_that_went_through_the_page_cache_are_told() {
+        let short = Done { bytes: 5000, ..of(Method::Cached) };
         let line = short.line(TIME, Survives::PowerLoss);
-        assert_eq!(line, "copied 5.00 kB in 1.90 s, survives a power loss");
+        assert_eq!(line, "copied 5.00 kB in 1.90 s, survives a power loss; through the page cache");
     }
 
     #[test]
@@ -200,19 +192,19 @@ mod tests {
 
     #[test]
     fn a_checksum_is_shown_in_hex_and_of_many_files_not_at_all() {
-        let one = Done { checksum: Some(0xabc), verified: true, ..of(Method::Transfers) };
+        let one = Done { checksum: Some(0xabc), verified: true, ..of(Method::Direct) };
         let line = one.line(TIME, Survives::PowerLoss);
         assert!(line.ends_with(&format!("; verified, XXH3 {}abc", "0".repeat(29))), "{line}");
-        let many = Done { files: 2, ..one };
+        let many = Done { files: 2, methods: vec![Method::Direct, Method::Cached], ..one };
         assert!(
             many.line(TIME, Survives::PowerLoss)
-                .ends_with("; direct but for short files; verified")
+                .ends_with("; direct; short files through the page cache; verified")
         );
     }
 
     #[test]
     fn folders_and_links_are_counted() {
-        let done = Done { files: 2000, folders: 1, links: 2, ..of(Method::Transfers) };
+        let done = Done { files: 2000, folders: 1, links: 2, ..of(Method::Direct) };
         let line = done.line(TIME, Survives::PowerLoss);
         assert!(
             line.starts_with("copied 2000 files in 1 new folder, 2 links, 4.29 GB in"),
@@ -225,7 +217,7 @@ mod tests {
         // W6
         let step = |wanted, got| Fallback { wanted, got, because: "why".into() };
         let fallbacks = vec![step("reflink", "copy"), step("O_DIRECT", "page cache")];
-        let line = Done { fallbacks, ..of(Method::Transfers) }.line(TIME, Survives::PowerLoss);
+        let line = Done { fallbacks, ..of(Method::Cached) }.line(TIME, Survives::PowerLoss);
         assert!(line.ends_with("; through the page cache; page cache instead of O_DIRECT (why)"));
         assert!(!line.contains("reflink"), "{line}");
     }
