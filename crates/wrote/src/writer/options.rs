@@ -115,8 +115,8 @@ impl WriterOptions {
     /// # Errors
     ///
     /// With the kernel's words; `EACCES` also where the file may be written and not read; `EISDIR` for a
-    /// folder, `ENOSPC` where there is no room for
-    /// [`WriterOptions::size_hint`]; [`Error::Refused`] for what is no ordinary file. A refused io_uring or `O_DIRECT` is a fallback, not an error.
+    /// folder; `ENOSPC` where there is no room for [`WriterOptions::size_hint`]; [`Error::Refused`] for
+    /// what is no ordinary file. A refused io_uring or `O_DIRECT` is a fallback, not an error.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Writer, Error> {
         let engine = Engine::open_for(&self.engine_options(), Callers::Any)?;
         self.open_on(engine, path.as_ref())
