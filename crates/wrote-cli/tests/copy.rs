@@ -176,9 +176,9 @@ fn a_verified_copy_is_told_with_its_checksum() {
     let folder = place(b"");
     let checksum_of_nothing = "; verified, XXH3 99aa06d3014798d86001c324468d497f";
     let finished = finish(&mut copy(folder.path(), "--verify from to"));
-    assert!(line(&finished).ends_with(checksum_of_nothing), "{finished:?}");
+    assert!(line(&finished).contains(checksum_of_nothing), "{finished:?}");
     let finished = finish(&mut copy(folder.path(), "--verify - in"));
-    assert!(line(&finished).ends_with(checksum_of_nothing), "{finished:?}");
+    assert!(line(&finished).contains(checksum_of_nothing), "{finished:?}");
 }
 
 #[test]
