@@ -3,6 +3,7 @@
 use crate::copy::progress::Progress;
 use crate::{Action, Error};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2, read, write};
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -24,8 +25,10 @@ pub(super) struct Pipe<'a> {
     name: PathBuf,
     /// Bytes that came or went.
     moved: u64,
-    /// Writes may say that they would have to wait (`RWF_NOWAIT`): files through the page cache and
-    /// terminals have no such thing, pipes since Linux 6.4.
+    /// Writes may say that they would have to wait (`RWF_NOWAIT`): terminals have no such thing, pipes
+    /// since Linux 6.4. Never asked of an ordinary file, which is always ready (`poll(2)`): where the
+    /// file system knows it for the page cache (XFS, Btrfs), it may refuse as long as it is asked, for
+    /// an allocation or the file's times that nobody else is going to do.
     nowait: bool,
 }
 
@@ -36,7 +39,9 @@ impl<'a> Pipe<'a> {
             1 => "standard output".into(),
             number => format!("/proc/self/fd/{number}").into(),
         };
-        Pipe { file, name, moved: 0, nowait: true }
+        let is_ordinary = fstat(file)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        Pipe { file, name, moved: 0, nowait: !is_ordinary }
     }
 
     /// What errors are told of.
@@ -113,5 +118,20 @@ impl<'a> Pipe<'a> {
 
     fn failed(&self, action: Action, errno: Errno) -> Error {
         Error::file(&self.name, action, Some(self.moved), &errno.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn an_ordinary_file_is_not_asked_to_write_without_waiting() {
+        // On XFS and Btrfs it would answer EAGAIN for ever.
+        let file = tempfile::tempfile().unwrap();
+        assert!(!Pipe::new(file.as_fd()).nowait);
+        let (_reader, writer) = std::io::pipe().unwrap();
+        assert!(Pipe::new(writer.as_fd()).nowait);
     }
 }
