@@ -238,6 +238,8 @@ fn an_error_in_the_background_comes_back_and_what_is_left_is_a_prefix() {
         for fault in [Fault::Once(errno), Fault::Forever(errno)] {
             at_every_operation(fault, 3, |sim, outcome| {
                 let left = sim.contents(path()).unwrap();
+                // W1: nor does the file lose what a sync has covered.
+                assert!(left.len() >= outcome.synced_bytes, "{} bytes are left", left.len());
                 match outcome.failure {
                     Some(error) => {
                         let inner = error.get_ref().unwrap().downcast_ref::<Error>().unwrap();
@@ -266,6 +268,30 @@ fn of_a_full_disk_what_was_written_stays_and_no_zeros_behind_it() {
             assert_eq!(outcome.failure.unwrap().kind(), std::io::ErrorKind::StorageFull);
             let left = sim.contents(path()).unwrap();
             assert!(left == whole()[..left.len()], "{} of {capacity_bytes} bytes", left.len());
+        }
+    }
+}
+
+#[test]
+fn an_error_leaves_what_was_there_before_an_append() {
+    // W7
+    for direct in [false, true] {
+        for errno in [EIO, ENOSPC] {
+            for operation in 0..4 {
+                let sim = Sim::new(operation);
+                let old = content(0, 1234);
+                let mut first = options(direct).open_simulated(&sim, path()).unwrap();
+                first.write_all(&old).unwrap();
+                first.finish().unwrap();
+                sim.fault(sim.operations() + operation, Fault::Once(errno));
+                let appended = options(direct).append(true).open_simulated(&sim, path());
+                let _ = appended.and_then(|mut writer| {
+                    let _ = writer.write_all(&content(1234, 3 * BS_BYTES));
+                    writer.finish()
+                });
+                let left = sim.contents(path()).unwrap();
+                assert!(left.get(..1234) == Some(&old), "{} bytes are left", left.len());
+            }
         }
     }
 }

@@ -51,8 +51,11 @@ pub(super) struct Stream {
     sync: Sync,
     /// Whether every byte followed the one before.
     is_sequential: bool,
-    /// The lowest place at which a write failed.
+    /// The lowest place at which a write failed: the beginning of its block, of which some bytes may
+    /// have been there before.
     failed_at: Option<u64>,
+    /// The file's length when nothing was in flight: an error later takes nothing of that away.
+    settled_len: u64,
     failed: Option<Error>,
     is_open: bool,
     opened_at: Instant,
@@ -92,6 +95,7 @@ impl Stream {
             sync,
             is_sequential: true,
             failed_at: None,
+            settled_len: len,
             failed: None,
             is_open: true,
             opened_at,
@@ -323,7 +327,9 @@ impl Stream {
         if self.filled > self.clean {
             self.write_buffer()?;
         }
-        self.reap(usize::MAX)
+        self.reap(usize::MAX)?;
+        self.settled_len = self.len;
+        Ok(())
     }
 
     /// Writes what is in the buffer, and keeps the part that is no whole block.
@@ -448,7 +454,7 @@ impl Stream {
         let failed = completions.iter().filter(|completion| completion.result.is_err());
         let failed_at = failed.map(|completion| completion.user_data).chain(self.failed_at).min();
         let len = match failed_at {
-            Some(place) if self.is_sequential => self.len.min(place),
+            Some(place) if self.is_sequential => self.len.min(place).max(self.settled_len),
             _ => self.len,
         };
         if self.len_in_kernel > len {
