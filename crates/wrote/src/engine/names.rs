@@ -86,19 +86,34 @@ pub(super) fn change(change: NameChange) -> io::Result<Option<Fallback>> {
     }
 }
 
-/// Not every file system has RENAME_NOREPLACE (`renameat2(2)`: EINVAL); a second name, which is
-/// refused where there is one, and the removal of the first come to the same.
 fn rename_to_new(from: &Path, to: &Path) -> io::Result<Option<Fallback>> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(None),
+        // Not every file system has the flag: NFS, 9p, Ceph and most of FUSE do not.
         Err(errno @ (Errno::INVAL | Errno::NOSYS)) => {
-            fs::hard_link(from, to)?;
-            fs::remove_file(from)?;
+            let got = rename_without_the_flag(from, to)?;
             let because = format!("renameat2: {}", io::Error::from(errno));
-            Ok(Some(Fallback { wanted: "RENAME_NOREPLACE", got: "link and unlink", because }))
+            Ok(Some(Fallback { wanted: "RENAME_NOREPLACE", got, because }))
         }
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// A file gets a second name, which is refused where there is one, and loses the first. A folder has
+/// one name only (`link(2)`, EPERM): it takes the place of an empty one that is made for that, and of
+/// none into which somebody has put something meanwhile (`rename(2)`, ENOTEMPTY).
+fn rename_without_the_flag(from: &Path, to: &Path) -> io::Result<&'static str> {
+    if !fs::symlink_metadata(from)?.is_dir() {
+        fs::hard_link(from, to)?;
+        fs::remove_file(from)?;
+        return Ok("link and unlink");
+    }
+    fs::create_dir(to)?;
+    fs::rename(from, to).inspect_err(|_| {
+        // Only if it is still empty; the first error is the one to tell of.
+        let _ = fs::remove_dir(to);
+    })?;
+    Ok("rename onto an empty folder")
 }
 
 /// Some file systems have nothing to sync of a folder and say so by EINVAL (`fsync(2)`).
@@ -151,5 +166,25 @@ mod tests {
         rename(true).unwrap();
         assert_eq!(fs::read(&taken).unwrap(), b"new");
         assert!(!new.exists());
+    }
+
+    #[test]
+    fn where_a_rename_knows_no_flags_files_and_folders_get_new_names_and_no_taken_ones() {
+        // W7
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        fs::write(place("file"), b"file").unwrap();
+        fs::create_dir(place("folder")).unwrap();
+        fs::write(place("folder/inside"), b"inside").unwrap();
+        fs::create_dir(place("taken")).unwrap();
+        for from in ["file", "folder"] {
+            let error = rename_without_the_flag(&place(from), &place("taken")).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+            let to = place(&format!("new-{from}"));
+            rename_without_the_flag(&place(from), &to).unwrap();
+            assert!(to.exists() && !place(from).exists());
+        }
+        assert_eq!(fs::read(place("new-folder/inside")).unwrap(), b"inside");
+        assert_eq!(fs::read_dir(place("taken")).unwrap().count(), 0);
     }
 }
