@@ -297,6 +297,15 @@ fn an_error_leaves_what_was_there_before_an_append() {
 }
 
 #[test]
+fn a_disk_with_no_room_for_the_hint_is_left_as_free_as_it_was() {
+    let sim = Sim::new(0);
+    sim.set_capacity(9 << 20);
+    let opened = options(true).size_hint(20 << 20).open_simulated(&sim, path());
+    assert_eq!(opened.unwrap_err().errno(), ENOSPC);
+    assert_eq!(sim.contents(path()).unwrap(), []);
+}
+
+#[test]
 fn a_file_whose_name_was_not_synced_is_no_promise() {
     // Shows that the tests above see the folder's sync.
     let lost = (0..50).filter(|&seed| {

@@ -256,7 +256,12 @@ impl Disk {
                 file.stable.clone_from(&file.cached);
                 Ok(0)
             }
-            Kind::Fallocate if growth(request.offset + request.len) > room => Err(libc::ENOSPC),
+            Kind::Fallocate if growth(request.offset + request.len) > room => {
+                // What there was is allocated, and the file longer by it, as on ext4.
+                let end = (file.cached.len() as u64 + room) as usize;
+                file.cached.resize(end, 0);
+                Err(libc::ENOSPC)
+            }
             Kind::Fallocate => {
                 let end = (request.offset + request.len) as usize;
                 file.cached.resize(file.cached.len().max(end), 0);

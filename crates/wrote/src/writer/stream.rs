@@ -115,7 +115,11 @@ impl Stream {
         }
         match self.try_allocate(self.len, bytes - self.len) {
             // What there is no room for fails now rather than at its end.
-            Err(error) if error.errno() == libc::ENOSPC => Err(error),
+            Err(error) if error.errno() == libc::ENOSPC => {
+                // Of what there is some file systems (ext4) have given all: the disk would stay full.
+                let _ = self.cut();
+                Err(error)
+            }
             _ => Ok(()),
         }
     }
