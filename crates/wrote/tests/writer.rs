@@ -2,8 +2,10 @@
 
 mod support;
 
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use support::{Mounted, skip};
 use wrote::{Effective, Error, Sync, Writer, WriterOptions};
 
@@ -293,4 +295,28 @@ fn a_size_for_which_there_is_no_room_is_told_at_once() {
         let error = std::io::Error::from(result.unwrap_err());
         assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{error}");
     });
+}
+
+#[test]
+fn a_file_within_the_limit_on_sizes_is_not_ended_by_space_that_is_set_aside() {
+    const PATH: &str = "WROTE_TEST_PATH";
+    if let Some(path) = std::env::var_os(PATH) {
+        // Where the limit is passed, the process gets SIGXFSZ, or an io_uring worker does, which
+        // blocks it: it is the engine of threads that shows the difference.
+        let limit = Rlimit { current: Some(14 << 20), maximum: Some(14 << 20) };
+        setrlimit(Resource::Fsize, limit).unwrap();
+        for size_hint_bytes in [0, 20 << 20] {
+            let mut writer = Writer::options().size_hint(size_hint_bytes).open(&path).unwrap();
+            for _ in 0..12 {
+                writer.write_all(&content(1 << 20)).unwrap();
+            }
+            assert_eq!(writer.finish().unwrap().bytes, 12 << 20);
+        }
+        return;
+    }
+    let (_folder, path) = folder();
+    let test = "a_file_within_the_limit_on_sizes_is_not_ended_by_space_that_is_set_aside";
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    let output = again.args([test, "--exact"]).env(PATH, path).output().unwrap();
+    assert!(output.status.success(), "{}", output.status);
 }

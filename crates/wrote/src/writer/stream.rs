@@ -3,7 +3,11 @@
 use super::Written;
 use crate::buffer::Buffer;
 use crate::engine::folder_of;
-use crate::{Completion, Effective, Engine, Error, FileId, FileOptions, Found, Located, Op, Sync};
+use crate::{
+    Action, Completion, Effective, Engine, Error, FileId, FileOptions, Found, Located, Op, Sync,
+};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -400,7 +404,15 @@ impl Stream {
     }
 
     /// Allocates, and extends the file over it; nothing is in flight.
+    ///
+    /// Never beyond RLIMIT_FSIZE: what is only meant to make writes faster must not be what ends the
+    /// process (SIGXFSZ, `setrlimit(2)`).
     fn try_allocate(&mut self, offset: u64, len: u64) -> Result<(), Error> {
+        let most = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+        if offset.saturating_add(len) > most {
+            let errno = Errno::FBIG.into();
+            return Err(Error::file(&self.path, Action::Fallocate, Some(offset), &errno));
+        }
         self.engine.queue(ALLOCATION, Op::Fallocate { file: self.file, offset, len });
         let mut completions = Vec::new();
         self.engine.reap(1, &mut completions)?;
