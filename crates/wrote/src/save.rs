@@ -15,7 +15,6 @@ use crate::staged::Staged;
 use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Op, Options, Sync};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use std::cell::Cell;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From how many bytes on a durable save bypasses the page cache, where the engine can have several
@@ -218,18 +217,11 @@ fn find(engine: &mut Engine, path: &Path) -> Result<(PathBuf, Option<Metadata>),
             let old = old_metadata(&place)?;
             return Ok((place, old));
         }
-        Found::Nothing if !is_nameless(path, &place) => return Ok((place, None)),
-        Found::Nothing => "the file behind this link has no name that could be given to another",
+        Found::Nothing => return Ok((place, None)),
         Found::Folder => "is a folder: name a file in it",
-        Found::Other => "is no ordinary file, and is not to be replaced by one",
+        Found::Other => "is no ordinary file with a name, and is not to be replaced by one",
     };
     Err(Error::Refused { path: path.to_owned(), because: because.to_owned() })
-}
-
-/// Whether a link leads to something though there is nothing at its text: `/proc/self/fd/1` to a
-/// pipe or to a file that was removed (`proc(5)`).
-fn is_nameless(path: &Path, place: &Path) -> bool {
-    path != place && fs::metadata(path).is_ok() && fs::symlink_metadata(place).is_err()
 }
 
 /// `None` where the file went meanwhile, and on a simulated disk, whose files have none.
@@ -313,7 +305,7 @@ fn allocate(engine: &mut Engine, file: FileId, len: u64) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::File;
+    use std::fs::{self, File};
 
     #[test]
     fn only_large_content_that_is_to_be_durable_bypasses_the_page_cache() {

@@ -28,7 +28,7 @@ pub enum Found {
     File,
     /// A folder.
     Folder,
-    /// A device, a pipe, a socket.
+    /// A device, a pipe, a socket; or something that has no name any more, behind a link of `/proc`.
     Other,
 }
 
@@ -44,13 +44,18 @@ pub(super) enum NameChange<'a> {
 }
 
 /// Follows the symbolic links that the last part of the name is, as `open(2)` does.
-pub(super) fn locate(path: &Path) -> io::Result<Located> {
-    let mut path = path.to_owned();
+///
+/// A link may lead to something though there is nothing at its text: `/proc/self/fd/1` to a pipe or to
+/// a file that was removed (`proc(5)`). That has no name that could be given to anything else.
+pub(super) fn locate(named: &Path) -> io::Result<Located> {
+    let mut path = named.to_owned();
     for _ in 0..LINKS_MAX {
         let metadata = match fs::symlink_metadata(&path) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Located { path, found: Found::Nothing });
+                let is_nameless = path != named && fs::metadata(named).is_ok();
+                let found = if is_nameless { Found::Other } else { Found::Nothing };
+                return Ok(Located { path, found });
             }
             Err(error) => return Err(error),
         };
@@ -134,6 +139,7 @@ fn sync_folder(path: &Path) -> io::Result<Option<Fallback>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
     use std::os::unix::fs::symlink;
 
     #[test]
@@ -151,6 +157,19 @@ mod tests {
         assert_eq!(locate(folder.path()).unwrap().found, Found::Folder);
         assert_eq!(locate(Path::new("/dev/null")).unwrap().found, Found::Other);
         assert_eq!(locate(&place("loop")).unwrap_err().raw_os_error(), Some(libc::ELOOP));
+    }
+
+    #[test]
+    fn what_has_no_name_behind_its_link_is_not_taken_for_nothing() {
+        // W7: a file called "gone (deleted)" would be made.
+        let folder = tempfile::tempdir().unwrap();
+        let gone = File::create(folder.path().join("gone")).unwrap();
+        fs::remove_file(folder.path().join("gone")).unwrap();
+        let (pipe, _other_end) = io::pipe().unwrap();
+        for number in [gone.as_raw_fd(), pipe.as_raw_fd()] {
+            let link = PathBuf::from(format!("/proc/self/fd/{number}"));
+            assert_eq!(locate(&link).unwrap().found, Found::Other);
+        }
     }
 
     #[test]
