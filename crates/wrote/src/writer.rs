@@ -247,12 +247,14 @@ impl Write for Writer {
 impl Seek for Writer {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.on_stream(|stream| {
-            let from = match to {
-                SeekFrom::Start(place) => return Ok((place, stream.seek(place)?).0),
+            let place = match to {
+                SeekFrom::Start(place) => Some(place),
                 SeekFrom::Current(by) => stream.position().checked_add_signed(by),
                 SeekFrom::End(by) => stream.len().checked_add_signed(by),
             };
-            let place = from.ok_or(io::ErrorKind::InvalidInput)?;
+            // No file reaches further (`lseek(2)`, EINVAL); to ask is no failure of this one.
+            let place = place.filter(|&place| place <= i64::MAX as u64);
+            let place = place.ok_or(io::ErrorKind::InvalidInput)?;
             stream.seek(place)?;
             Ok(place)
         })

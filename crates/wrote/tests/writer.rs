@@ -320,3 +320,16 @@ fn a_file_within_the_limit_on_sizes_is_not_ended_by_space_that_is_set_aside() {
     let output = again.args([test, "--exact"]).env(PATH, path).output().unwrap();
     assert!(output.status.success(), "{}", output.status);
 }
+
+#[test]
+fn a_seek_to_where_no_file_reaches_is_refused_and_harms_nothing() {
+    let (_folder, path) = folder();
+    let mut writer = small().open(&path).unwrap();
+    writer.write_all(b"text").unwrap();
+    for to in [SeekFrom::Start(u64::MAX - 5), SeekFrom::Start(1 << 63), SeekFrom::End(-5)] {
+        assert_eq!(writer.seek(to).unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+    }
+    writer.write_all(b" and more").unwrap();
+    assert_eq!(writer.finish().unwrap().bytes, 13);
+    assert_eq!(std::fs::read(&path).unwrap(), b"text and more");
+}
