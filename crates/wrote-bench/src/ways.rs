@@ -160,8 +160,10 @@ impl Kind {
     fn sync(self) -> &'static str {
         match self {
             FsWrite | Dd { direct: true } => "none",
-            WriteAll | BufWriter(_) | Chunks(_) | Stream(..) | Constant(_) => "fsync-at-end",
-            Dd { direct: false } | Writer(_) | CopyFile(_) => "fdatasync-at-end",
+            WriteAll | BufWriter(_) | Chunks(_) | Stream(..) | Constant(_) | CopyFile(_) => {
+                "fsync-at-end"
+            }
+            Dd { direct: false } | Writer(_) => "fdatasync-at-end",
         }
     }
 }
