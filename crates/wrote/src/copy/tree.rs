@@ -24,6 +24,9 @@ const LEFT_OUT_NAMED_MAX: usize = 100;
 /// Permissions of a folder while it is filled: nobody else puts anything into it.
 const MODE_PRIVATE: u32 = 0o700;
 
+/// What a folder is given of what it is a copy of.
+const FOLDER_PARTS: Parts = Parts { owner: false, times: true };
+
 /// What the copy of a folder was.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -269,14 +272,16 @@ impl Tree<'_, '_> {
         let open = |folder: &Path| {
             File::open(folder).map_err(|error| failed(folder, Action::Open, &error))
         };
-        let (source, copy) = (open(path)?, open(&target)?);
-        let parts = Parts { owner: false, times: true };
-        Metadata::of(source.as_fd(), path)?.give(copy.as_fd(), &target, parts)?;
+        let metadata = Metadata::of(open(path)?.as_fd(), path)?;
+        let is_whole = staged.from == path;
+        if !is_whole {
+            metadata.give(open(&target)?.as_fd(), &target, FOLDER_PARTS)?;
+        }
         if staged.syncs_each {
             self.engine.sync_folder(&target)?;
         }
-        if staged.from == path {
-            staged.put(self.engine, self.options.durable)?;
+        if is_whole {
+            staged.put(self.engine, &metadata, self.options.durable)?;
             self.staged = None;
         }
         Ok(())

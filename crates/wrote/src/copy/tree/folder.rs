@@ -1,12 +1,14 @@
 //! A folder that is made beside its place under another name, and takes the place when it is whole.
 
-use super::{MODE_PRIVATE, failed, moved};
+use super::{FOLDER_PARTS, MODE_PRIVATE, failed, moved};
 use crate::engine::folder_of;
+use crate::metadata::Metadata;
 use crate::staged::temporary_path;
 use crate::{Action, Engine, Error, device};
 use rustix::fs::syncfs;
 use std::fs::{self, DirBuilder, File, Permissions, ReadDir};
 use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -48,14 +50,30 @@ impl StagedFolder {
         Ok(StagedFolder { from: from.to_owned(), temporary, syncs_each, handle, place })
     }
 
-    /// Gives the folder its place, in one step, after what is in it.
-    pub(super) fn put(&self, engine: &mut Engine, durable: bool) -> Result<(), Error> {
+    /// Gives the folder its place, in one step, after what is in it; and just before that what else it
+    /// has, since by the permissions of its source others may be allowed to change what is in it.
+    pub(super) fn put(
+        &self,
+        engine: &mut Engine,
+        metadata: &Metadata,
+        durable: bool,
+    ) -> Result<(), Error> {
+        let fsync_failed = |error: &io::Error| failed(&self.place, Action::Fsync, error);
         if durable && !self.syncs_each {
-            syncfs(&self.handle)
-                .map_err(|errno| failed(&self.place, Action::Fsync, &errno.into()))?;
+            syncfs(&self.handle).map_err(|errno| fsync_failed(&errno.into()))?;
         }
+        metadata.give(self.handle.as_fd(), &self.temporary, FOLDER_PARTS)?;
         engine.rename(&self.temporary, &self.place, false)?;
-        if durable { engine.sync_folder(folder_of(&self.place)) } else { Ok(()) }
+        if !durable {
+            return Ok(());
+        }
+        match self.handle.sync_all() {
+            // A file system that has nothing to sync of a folder: told of the one that holds it.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)) => {
+            }
+            synced => synced.map_err(|error| fsync_failed(&error))?,
+        }
+        engine.sync_folder(folder_of(&self.place))
     }
 
     /// The place of what is being built at `path`.
