@@ -333,3 +333,23 @@ fn a_seek_to_where_no_file_reaches_is_refused_and_harms_nothing() {
     assert_eq!(writer.finish().unwrap().bytes, 13);
     assert_eq!(std::fs::read(&path).unwrap(), b"text and more");
 }
+
+#[test]
+fn the_name_is_synced_where_it_was_made_whatever_the_processs_folder_is_later() {
+    const PATH: &str = "WROTE_TEST_FOLDER";
+    if let Some(path) = std::env::var_os(PATH) {
+        std::env::set_current_dir(path).unwrap();
+        std::fs::create_dir("folder").unwrap();
+        let mut writer = small().open("folder/file").unwrap();
+        writer.write_all(b"text").unwrap();
+        std::env::set_current_dir("/").unwrap();
+        writer.finish().unwrap();
+        return;
+    }
+    let (folder, _) = folder();
+    let test = "the_name_is_synced_where_it_was_made_whatever_the_processs_folder_is_later";
+    // A process has one folder for all its threads.
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    let output = again.args([test, "--exact"]).env(PATH, folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}

@@ -28,6 +28,8 @@ pub(super) struct Stream {
     engine: Engine,
     file: FileId,
     path: PathBuf,
+    /// The folder that holds its name, whatever the process's own folder is later (`chdir(2)`).
+    folder: PathBuf,
     /// What a transfer's offset and length must be multiples of.
     align_bytes: u64,
     /// The buffer; none only while another is waited for, and after an error.
@@ -80,6 +82,8 @@ impl Stream {
             let because = "is not an ordinary file, and a Writer writes no other".into();
             return Err(Error::Refused { path, because });
         }
+        let folder = std::path::absolute(folder_of(&path))
+            .map_err(|error| Error::file(&path, Action::Examine, None, &error))?;
         let file = engine.open_file(&path, options)?;
         let len = engine.file_len(file)?;
         let align_bytes = u64::from(engine.align_bytes(file));
@@ -105,6 +109,7 @@ impl Stream {
             opened_at,
             completions: Vec::new(),
             path,
+            folder,
             engine,
             file,
         };
@@ -234,7 +239,7 @@ impl Stream {
             self.is_dirty = false;
         }
         if !self.is_name_durable {
-            let synced = self.engine.sync_folder(folder_of(&self.path));
+            let synced = self.engine.sync_folder(&self.folder);
             self.note(synced)?;
             self.is_name_durable = true;
         }
