@@ -68,6 +68,13 @@ pub(super) fn locate(named: &Path) -> io::Result<Located> {
             };
             return Ok(Located { path, found });
         }
+        // Whether it may be followed is the kernel's to say: in a folder such as /tmp a link of somebody
+        // else's may not (`fs.protected_symlinks`, proc(5): EACCES).
+        if let Err(error) = fs::metadata(&path)
+            && error.kind() == io::ErrorKind::PermissionDenied
+        {
+            return Err(error);
+        }
         // Relative to the folder of the link; an absolute one replaces all.
         path = folder_of(&path).join(fs::read_link(&path)?);
     }
