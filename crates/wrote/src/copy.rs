@@ -188,9 +188,11 @@ fn transferred(engine: &Engine, file: FileId) -> Method {
 /// What a ring takes as one registered buffer (`io_uring_register(2)`).
 const BS_BYTES_MAX: usize = 1 << 30;
 
-/// An engine to copy so many bytes: no more buffers than they fill, as making them ready takes time.
+/// An engine to copy so many bytes: no more or longer buffers than they fill, as making them ready takes
+/// time.
 fn engine_options(len: u64, options: &CopyOptions) -> Options {
-    let bs_bytes = options.bs_bytes.clamp(1, BS_BYTES_MAX).next_multiple_of(page_size());
+    let needed = len.clamp(1, BS_BYTES_MAX as u64) as usize;
+    let bs_bytes = options.bs_bytes.clamp(1, needed).next_multiple_of(page_size());
     let pieces = len.div_ceil(bs_bytes as u64).max(1);
     let iodepth = u64::from(options.iodepth.max(1)).min(pieces) as u32;
     Options::new(Ioengine::IoUring, iodepth, bs_bytes)

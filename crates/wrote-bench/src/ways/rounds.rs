@@ -138,8 +138,14 @@ impl Rounds<'_> {
     }
 
     fn dd(&self, direct: bool, size_bytes: u64) -> Result<Run, Error> {
+        let task = self.task(&[], size_bytes);
         let (peak, run) = clocked(device_of(self.target), Usage::of_children, || {
-            dd::write(&self.output, size_bytes, direct, self.stop)
+            let peak = dd::write(&self.output, size_bytes, direct, self.stop)?;
+            // dd knows nothing of folders; whoever wants its file to last adds that.
+            if !direct {
+                task.sync_name()?;
+            }
+            Ok(peak)
         })?;
         Ok(Run { max_rss_bytes: peak, ..run })
     }
@@ -157,13 +163,7 @@ impl Rounds<'_> {
         let marked = memory::reset();
         let bytes =
             if kind.holds_input() { read_whole(&self.input, size_bytes)? } else { Vec::new() };
-        let task = Task {
-            input: &self.input,
-            bytes: &bytes,
-            size_bytes,
-            output: &self.output,
-            stop: self.stop,
-        };
+        let task = self.task(&bytes, size_bytes);
         let (done, mut run) = clocked(device_of(self.target), Usage::now, || match kind {
             Kind::Writer(bytes) => ours::writer(&task, bytes).map(Some),
             Kind::CopyFile(_) => ours::copy(&task).map(Some),
@@ -186,6 +186,10 @@ impl Rounds<'_> {
             done.tell(effective);
         }
         Ok(run)
+    }
+
+    fn task<'a>(&'a self, bytes: &'a [u8], size_bytes: u64) -> Task<'a> {
+        Task { input: &self.input, bytes, size_bytes, output: &self.output, stop: self.stop }
     }
 
     /// Removes the file that was written.

@@ -38,8 +38,17 @@ impl Task<'_> {
         File::create_new(self.output).map_err(|error| self.failed("create", &error))
     }
 
+    /// The file, and then the folder that has its name: without that a new file need not be found
+    /// after a power loss.
     fn sync(&self, file: &File) -> Result<(), Error> {
-        file.sync_all().map_err(|error| self.failed("fsync", &error))
+        file.sync_all().map_err(|error| self.failed("fsync", &error))?;
+        self.sync_name()
+    }
+
+    pub(super) fn sync_name(&self) -> Result<(), Error> {
+        let folder = self.output.parent().expect("a file of the scratch folder");
+        let synced = File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| self.failed("fsync of its folder", &error))
     }
 }
 
