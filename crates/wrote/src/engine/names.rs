@@ -1,6 +1,7 @@
-//! The names of real files: where a name leads, and how it is changed so that nothing is lost.
+//! Names of files: where one leads, and how it is changed so that nothing is lost.
 
-use super::Fallback;
+use super::{Engine, Fallback, uninterrupted};
+use crate::{Action, Error};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::fs::{self, File};
@@ -41,6 +42,69 @@ pub(super) enum NameChange<'a> {
     Remove(&'a Path),
     /// The names in the folder are on stable storage.
     SyncFolder(&'a Path),
+}
+
+impl Engine {
+    /// Where a write to the name `path` would end: symbolic links followed, as `open(2)` does, and
+    /// what is there.
+    ///
+    /// # Errors
+    ///
+    /// With the kernel's words; a name that is not there is no error.
+    pub fn locate(&mut self, path: &Path) -> Result<Located, Error> {
+        let located = uninterrupted(|| self.backend.locate(path));
+        located.map_err(|error| Error::file(path, Action::Examine, None, &error))
+    }
+
+    /// Gives the file called `from` the name `to`, in the same file system, in one step: at every
+    /// moment `to` is what it was before or what `from` was (`rename(2)`). What was called `to` is
+    /// gone with `replace`, and an error without (W7). Durable once the folder is synced.
+    ///
+    /// # Errors
+    ///
+    /// With the kernel's words; `EEXIST` where `to` is there and `replace` was not said.
+    pub fn rename(&mut self, from: &Path, to: &Path, replace: bool) -> Result<(), Error> {
+        self.change_name(NameChange::Rename { from, to, replace }, to, Action::Rename)
+    }
+
+    /// Removes the name of a file (`unlink(2)`).
+    ///
+    /// # Errors
+    ///
+    /// With the kernel's words.
+    pub fn remove(&mut self, path: &Path) -> Result<(), Error> {
+        self.change_name(NameChange::Remove(path), path, Action::Remove)
+    }
+
+    /// Brings the names in the folder to stable storage (`fsync(2)`): files that were made or renamed
+    /// there are found after a power loss. A file system that has nothing to sync there is a
+    /// fallback, not an error.
+    ///
+    /// # Errors
+    ///
+    /// With the kernel's words, now and at every later call for this folder (W2).
+    pub fn sync_folder(&mut self, folder: &Path) -> Result<(), Error> {
+        let poisoned = self.poisoned_folders.iter().find(|(path, _)| path == folder);
+        if let Some(&(ref path, errno)) = poisoned {
+            return Err(Error::Poisoned { path: path.clone(), errno });
+        }
+        self.change_name(NameChange::SyncFolder(folder), folder, Action::SyncFolder)
+            .inspect_err(|error| self.poisoned_folders.push((folder.to_owned(), error.errno())))
+    }
+
+    fn change_name(
+        &mut self,
+        change: NameChange,
+        path: &Path,
+        action: Action,
+    ) -> Result<(), Error> {
+        let fallback = uninterrupted(|| self.backend.change_name(change))
+            .map_err(|error| Error::file(path, action, None, &error))?;
+        if let Some(Fallback { wanted, got, because }) = fallback {
+            self.effective.fell_back(wanted, got, because);
+        }
+        Ok(())
+    }
 }
 
 /// Follows the symbolic links that the last part of the name is, as `open(2)` does.
