@@ -55,6 +55,10 @@ pub(super) struct Stream {
     /// Whether the file's name is known to be on stable storage.
     is_name_durable: bool,
     sync: Sync,
+    /// Writes that were queued since the kernel was called last, and how many it is called for. A device
+    /// is not kept waiting; the page cache is served by a worker, which is woken for several at once.
+    queued: u32,
+    queued_max: u32,
     /// Whether every byte followed the one before.
     is_sequential: bool,
     /// The lowest place at which a write failed: the beginning of its block, of which some bytes may
@@ -101,6 +105,8 @@ impl Stream {
             is_dirty: true,
             is_name_durable: false,
             sync,
+            queued: 0,
+            queued_max: if options.direct { 1 } else { engine.effective().iodepth.div_ceil(2) },
             is_sequential: true,
             failed_at: None,
             settled_len: len,
@@ -225,7 +231,10 @@ impl Stream {
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         self.check()?;
         let whole = self.filled - self.filled % self.align_bytes as usize;
-        if whole > self.clean { self.hand_over() } else { self.reap(0) }
+        if whole > self.clean {
+            self.hand_over()?;
+        }
+        self.submit()
     }
 
     pub(super) fn sync_data(&mut self) -> Result<(), Error> {
@@ -326,11 +335,21 @@ impl Stream {
         next[..rest].copy_from_slice(&full[whole..self.filled]);
         self.buffer = Some(next);
         full.set_len(whole);
-        self.queue(self.base, full)?;
+        self.queue_up_to(self.base, full, self.base + whole as u64);
         self.base += whole as u64;
         self.filled = rest;
         self.clean = 0;
         self.engine.register_buffers();
+        self.queued += 1;
+        if self.queued < self.queued_max {
+            return Ok(());
+        }
+        self.submit()
+    }
+
+    /// Hands what is queued to the kernel, and looks at what came back meanwhile.
+    fn submit(&mut self) -> Result<(), Error> {
+        self.queued = 0;
         self.reap(0)
     }
 
@@ -372,23 +391,17 @@ impl Stream {
         self.buffer = Some(next);
         self.base += whole as u64;
         (self.filled, self.clean) = (rest, rest);
-        self.queue_up_to(base, buffer, end)
-    }
-
-    fn queue(&mut self, offset: u64, buffer: Buffer) -> Result<(), Error> {
-        let end = offset + buffer.len() as u64;
-        self.queue_up_to(offset, buffer, end)
+        self.queue_up_to(base, buffer, end);
+        Ok(())
     }
 
     /// Queues a write of which the bytes up to `end` count.
-    fn queue_up_to(&mut self, offset: u64, buffer: Buffer, end: u64) -> Result<(), Error> {
+    fn queue_up_to(&mut self, offset: u64, buffer: Buffer, end: u64) {
         self.len_in_kernel = self.len_in_kernel.max(offset + buffer.len() as u64);
         self.len = self.len.max(end);
         self.since_sync_bytes += buffer.len() as u64;
         self.is_dirty = true;
         self.engine.queue(offset, Op::Write { file: self.file, offset, buffer, durable: false });
-        let submitted = self.engine.submit();
-        self.note(submitted)
     }
 
     /// A direct write that makes its file longer waits for all others, and they for it (ext4): a file
