@@ -67,7 +67,7 @@ pub struct TreeCopied {
 /// With [`CopyOptions::durable`], a new folder is brought to stable storage at once, by `syncfs(2)`
 /// before it is renamed, which also waits for what others have written to that file system. On one
 /// where that call is not known to reach the device, and where files are replaced, each file is
-/// flushed by itself. (2000 files of 4 KiB on ext4 took ten times as long in this way.)
+/// flushed by itself. (2000 files of 4 KiB on ext4 took three times as long in this way.)
 ///
 /// Memory does not grow with the number of files; at most [`FOLDERS_DEEP_MAX`] folders lie one in
 /// another. The tree is walked twice: first to count its bytes, and to find what would be in the way.
