@@ -196,10 +196,18 @@ impl Stream {
 
     /// The next `len` bytes of the room are filled.
     pub(super) fn fill(&mut self, len: usize) -> Result<(), Error> {
+        self.advance(len)?;
+        self.sync_by_itself()
+    }
+
+    /// Goes on by `len` bytes, and hands the buffer over when it is full.
+    fn advance(&mut self, len: usize) -> Result<(), Error> {
         self.filled += len;
-        if self.filled == self.capacity() {
-            self.hand_over()?;
-        }
+        if self.filled == self.capacity() { self.hand_over() } else { Ok(()) }
+    }
+
+    /// Syncs, if it is time to.
+    fn sync_by_itself(&mut self) -> Result<(), Error> {
         match self.sync {
             Sync::No => Ok(()),
             Sync::Always => self.sync_data(),
@@ -219,19 +227,20 @@ impl Stream {
             let (now, later) = bytes.split_at(bytes.len().min(room.len()));
             room[..now.len()].copy_from_slice(now);
             bytes = later;
-            self.filled += now.len();
-            if self.filled == self.capacity() {
-                self.hand_over()?;
-            }
+            self.advance(now.len())?;
         }
-        self.fill(0)
+        self.sync_by_itself()
+    }
+
+    /// How much of the buffer is whole blocks.
+    fn whole(&self) -> usize {
+        self.filled - self.filled % self.align_bytes as usize
     }
 
     /// Hands over what is whole, without waiting.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         self.check()?;
-        let whole = self.filled - self.filled % self.align_bytes as usize;
-        if whole > self.clean {
+        if self.whole() > self.clean {
             self.hand_over()?;
         }
         self.submit()
@@ -327,7 +336,7 @@ impl Stream {
     /// rest.
     fn hand_over(&mut self) -> Result<(), Error> {
         self.extend_ahead()?;
-        let whole = self.filled - self.filled % self.align_bytes as usize;
+        let whole = self.whole();
         let mut full = self.buffer.take().expect("there is a buffer while nothing failed");
         let leased = self.engine.lease();
         let mut next = self.note(leased)?;
@@ -369,7 +378,7 @@ impl Stream {
         let end = self.position();
         let padded = self.filled.next_multiple_of(self.align_bytes as usize);
         let mut buffer = self.buffer.take().expect("there is a buffer while nothing failed");
-        let whole = self.filled - self.filled % self.align_bytes as usize;
+        let whole = self.whole();
         if padded > self.filled {
             buffer[self.filled..padded].fill(0);
             if end < self.len {
