@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use support::{Mounted, skip};
+use support::{Mounted, names, skip};
 use tempfile::TempDir;
 use wrote::copy::copy_through;
 use wrote::{
@@ -39,14 +39,6 @@ fn random(len: usize, seed: u64) -> Vec<u8> {
 
 fn quietly(from: &Path, to: &Path, options: &CopyOptions) -> Result<Copied, Error> {
     copy(from, to, options, &mut |_| ControlFlow::Continue(()))
-}
-
-/// All names in the folder, in order.
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
-    let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
-    names.sort();
-    names
 }
 
 /// A file that is new to the page cache: written, flushed, and dropped from it.

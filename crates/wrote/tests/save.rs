@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use support::skip;
+use support::{names, skip};
 use wrote::{Engine, Error, Ioengine, Options, Sync, write, write_through, write_with};
 
 /// Some below and some above the length from which on the page cache is bypassed.
@@ -17,15 +17,6 @@ const LENS: [usize; 8] = [0, 1, 511, 4096, 131_073, 1_000_000, 4 << 20, (4 << 20
 
 fn content(len: usize) -> Vec<u8> {
     (0..len).map(|place| (place / 7 + place / 4096) as u8).collect()
-}
-
-/// The names in a folder, in order.
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
 }
 
 fn mode(path: &Path) -> u32 {

@@ -243,3 +243,12 @@ fn folder() -> Result<TempDir, String> {
     TempDir::with_prefix_in("wrote-test-", env!("CARGO_TARGET_TMPDIR"))
         .map_err(|e| format!("{}: {e}", env!("CARGO_TARGET_TMPDIR")))
 }
+
+/// The names in a folder, in order.
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
