@@ -26,6 +26,8 @@ pub enum Action {
     Remove,
     /// Giving a file another name: `renameat2(2)`.
     Rename,
+    /// Making a folder: `mkdir(2)`.
+    MakeFolder,
     /// `fsync(2)` of a folder, which is what makes the names in it durable.
     SyncFolder,
     /// Giving a file its permissions, owner, times or attributes.
@@ -46,6 +48,7 @@ impl Action {
             Action::Truncate => "truncate",
             Action::Remove => "remove",
             Action::Rename => "rename",
+            Action::MakeFolder => "make the folder",
             Action::SyncFolder => "sync the folder",
             Action::SetMetadata => "set metadata",
             Action::Examine => "examine",
@@ -120,6 +123,16 @@ pub enum Error {
         /// What differs.
         because: String,
     },
+    /// What was written once can't be read any more: the disk lost it, or something else wrote there.
+    #[error("{}: damaged at byte {offset}: {because}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The first byte that is not as it should be.
+        offset: u64,
+        /// What is wrong there, and what to run.
+        because: String,
+    },
     /// The caller asked to stop; what was under way is undone.
     #[error("interrupted")]
     Interrupted,
@@ -147,6 +160,7 @@ impl Error {
             | Error::Alignment { path, .. }
             | Error::TooLong { path, .. }
             | Error::Refused { path, .. }
+            | Error::Damaged { path, .. }
             | Error::Differs { path, .. } => *path = named.to_owned(),
             Error::Engine { .. } | Error::Interrupted => {}
         }
@@ -162,7 +176,7 @@ impl Error {
             | Error::Poisoned { errno, .. }
             | Error::Engine { errno, .. } => *errno,
             Error::Alignment { .. } | Error::Refused { .. } => Errno::INVAL.raw_os_error(),
-            Error::Differs { .. } => Errno::IO.raw_os_error(),
+            Error::Damaged { .. } | Error::Differs { .. } => Errno::IO.raw_os_error(),
             Error::Interrupted => Errno::INTR.raw_os_error(),
             Error::TooLong { .. } => Errno::NOBUFS.raw_os_error(),
         }

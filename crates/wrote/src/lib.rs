@@ -32,6 +32,7 @@ pub mod device;
 pub mod engine;
 pub mod error;
 pub mod file;
+pub mod log;
 mod metadata;
 pub mod save;
 mod staged;
@@ -48,6 +49,7 @@ pub use engine::{
 };
 pub use error::{Action, Error};
 pub use file::{Calibration, DirectFile, Disk, Durable, Operation, ReadBytes};
+pub use log::{Format, Log, LogOptions, LogReader, Record, Ticket};
 pub use save::{read, write, write_through, write_with};
 pub use sync::{Acknowledged, Survives, Sync};
 pub use writer::{Writer, WriterOptions, Written};

@@ -7,7 +7,7 @@ use crate::buffer::Pool;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// One try of an operation. Its result may be short; trying again is the engine's part.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +70,10 @@ pub(super) trait Backend {
     fn descriptor(&self, slot: u32) -> Option<BorrowedFd<'_>>;
     /// Where a write to the name `path` ends, and what is there.
     fn locate(&mut self, path: &Path) -> io::Result<Located>;
+    /// Makes a folder unless it is there, once.
+    fn make_folder(&mut self, folder: &Path) -> io::Result<()>;
+    /// What is in a folder, in order of the names.
+    fn list(&mut self, folder: &Path) -> io::Result<Vec<PathBuf>>;
     /// Changes names, once: an interruption comes back as it is. Gives what had to be done another
     /// way, and why.
     fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>>;
@@ -174,6 +178,14 @@ impl<T: Transfer> Backend for Kernel<T> {
 
     fn locate(&mut self, path: &Path) -> io::Result<Located> {
         super::names::locate(path)
+    }
+
+    fn make_folder(&mut self, folder: &Path) -> io::Result<()> {
+        super::names::make_folder(folder)
+    }
+
+    fn list(&mut self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        super::names::list(folder)
     }
 
     fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>> {

@@ -92,6 +92,27 @@ impl Engine {
             .inspect_err(|error| self.poisoned_folders.push((folder.to_owned(), error.errno())))
     }
 
+    /// Makes a folder that is not there yet (`mkdir(2)`); one that is there is no error. Durable once the
+    /// folder that holds it is synced.
+    ///
+    /// # Errors
+    ///
+    /// With the kernel's words.
+    pub fn make_folder(&mut self, folder: &Path) -> Result<(), Error> {
+        uninterrupted(|| self.backend.make_folder(folder))
+            .map_err(|error| Error::file(folder, Action::MakeFolder, None, &error))
+    }
+
+    /// What is in a folder, in order of the names.
+    ///
+    /// # Errors
+    ///
+    /// With the kernel's words.
+    pub fn list(&mut self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+        uninterrupted(|| self.backend.list(folder))
+            .map_err(|error| Error::file(folder, Action::Examine, None, &error))
+    }
+
     fn change_name(
         &mut self,
         change: NameChange,
@@ -151,6 +172,20 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     }
+}
+
+pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        result => result,
+    }
+}
+
+pub(super) fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    paths.sort();
+    Ok(paths)
 }
 
 pub(super) fn change(change: NameChange) -> io::Result<Option<Fallback>> {

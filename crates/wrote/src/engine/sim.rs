@@ -56,6 +56,7 @@ impl Sim {
             refuse_direct_at_open: false,
             refuse_direct_at_transfer: false,
             off: false,
+            boot: 0,
         })))
     }
 
@@ -93,6 +94,19 @@ impl Sim {
         disk.names.sync();
     }
 
+    /// Cuts the power, if it is still on, and turns it on again: what was stable is all that there is,
+    /// and no fault is left. Files that an engine has open are no longer there for it.
+    pub fn restart(&self) {
+        let mut disk = self.disk();
+        disk.lose_power();
+        disk.off = false;
+        disk.forever = None;
+        disk.faults.clear();
+        disk.boot += 1;
+        disk.files.iter_mut().for_each(|file| file.cached.clone_from(&file.stable));
+        disk.names.restart();
+    }
+
     /// What a reader of the running system sees in a file.
     pub fn contents(&self, path: &Path) -> Option<Vec<u8>> {
         let disk = self.disk();
@@ -113,7 +127,8 @@ impl Sim {
     }
 
     pub(super) fn backend(&self) -> Box<dyn Backend> {
-        Box::new(SimBackend { sim: self.clone(), slots: HashMap::new(), pending: Vec::new() })
+        let boot = self.disk().boot;
+        Box::new(SimBackend { sim: self.clone(), boot, slots: HashMap::new(), pending: Vec::new() })
     }
 
     fn disk(&self) -> MutexGuard<'_, Disk> {
@@ -160,6 +175,8 @@ struct Disk {
     refuse_direct_at_open: bool,
     refuse_direct_at_transfer: bool,
     off: bool,
+    /// How often it was turned on.
+    boot: u64,
 }
 
 impl Disk {
@@ -219,6 +236,11 @@ impl Disk {
         }
     }
 
+    /// The same for an engine that may be of an earlier boot.
+    fn admit_of(&mut self, boot: u64) -> Result<u64, i32> {
+        if boot == self.boot { self.admit() } else { Err(libc::EIO) }
+    }
+
     /// Bytes by which files may still grow.
     fn room(&self) -> u64 {
         let named = self.names.files();
@@ -248,7 +270,7 @@ impl Disk {
                 }
                 write(file, request, len);
                 if request.kind == Kind::DurableWrite {
-                    file.stable.clone_from(&file.cached);
+                    harden(file, request.offset as usize, len as usize);
                 }
                 Ok(len)
             }
@@ -281,6 +303,16 @@ fn write(file: &mut SimFile, request: &Request, len: u64) {
     }
 }
 
+/// Makes a range of the file stable, with the length that it needs: no more is promised of `RWF_DSYNC`.
+fn harden(file: &mut SimFile, start: usize, len: usize) {
+    if len == 0 {
+        return;
+    }
+    let end = start + len;
+    file.stable.resize(file.stable.len().max(end), 0);
+    file.stable[start..end].copy_from_slice(&file.cached[start..end]);
+}
+
 fn read(file: &SimFile, request: &Request, bytes_max: u64) -> u64 {
     let there = file.cached.get(request.offset as usize..).unwrap_or_default();
     let len = there.len().min(request.len.min(bytes_max) as usize);
@@ -299,6 +331,8 @@ struct Slot {
 /// One engine's view of the disk.
 struct SimBackend {
     sim: Sim,
+    /// The disk's boot that it belongs to: an engine of an earlier one has gone with its system.
+    boot: u64,
     slots: HashMap<u32, Slot>,
     /// Requests in flight: carried out one by one in an order of chance.
     pending: Vec<Request>,
@@ -307,6 +341,13 @@ struct SimBackend {
 impl SimBackend {
     fn carry_out_one(&mut self, done: &mut Vec<Done>) {
         let mut disk = self.sim.disk();
+        if disk.boot != self.boot {
+            let gone = -i64::from(libc::EIO);
+            done.extend(
+                self.pending.drain(..).map(|Request { token, .. }| Done { token, result: gone }),
+            );
+            return;
+        }
         let next = disk.chance.below(self.pending.len());
         let request = self.pending.swap_remove(next);
         let result = match disk.perform(&request, &self.slots[&request.slot]) {
@@ -326,6 +367,9 @@ impl Backend for SimBackend {
         _effective: &mut Effective,
     ) -> io::Result<Opened> {
         let mut disk = self.sim.disk();
+        if disk.boot != self.boot {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
         let file = match disk.names.file(path) {
             Some(_) if options.create_new => {
                 return Err(io::Error::from_raw_os_error(libc::EEXIST));
@@ -359,7 +403,7 @@ impl Backend for SimBackend {
 
     fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()> {
         let mut disk = self.sim.disk();
-        disk.admit().map_err(io::Error::from_raw_os_error)?;
+        disk.admit_of(self.boot).map_err(io::Error::from_raw_os_error)?;
         let room = disk.room();
         let file = &mut disk.files[self.slots[&slot].file];
         if len_bytes.saturating_sub(file.cached.len() as u64) > room {
@@ -381,9 +425,19 @@ impl Backend for SimBackend {
         Ok(Located { path: path.to_owned(), found })
     }
 
+    /// Folders are not kept: one is there where a name is in it.
+    fn make_folder(&mut self, _folder: &Path) -> io::Result<()> {
+        self.sim.disk().admit_of(self.boot).map(drop).map_err(io::Error::from_raw_os_error)
+    }
+
+    fn list(&mut self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let all = self.sim.names();
+        Ok(all.into_iter().filter(|path| path.parent() == Some(folder)).collect())
+    }
+
     fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>> {
         let mut disk = self.sim.disk();
-        let changed = disk.admit().and_then(|_| disk.names.change(change));
+        let changed = disk.admit_of(self.boot).and_then(|_| disk.names.change(change));
         changed.map(|()| None).map_err(io::Error::from_raw_os_error)
     }
 
@@ -396,7 +450,8 @@ impl Backend for SimBackend {
     }
 
     fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()> {
-        for _ in 0..min.min(self.pending.len()) {
+        let until = self.pending.len().saturating_sub(min);
+        while self.pending.len() > until {
             self.carry_out_one(done);
         }
         // A disk works while nobody waits for it: who only looks finds something done some time.

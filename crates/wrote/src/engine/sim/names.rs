@@ -103,6 +103,11 @@ impl Names {
         self.since.clear();
     }
 
+    pub(super) fn restart(&mut self) {
+        self.seen.clone_from(&self.stable);
+        self.since.clear();
+    }
+
     pub(super) fn lose_power(&mut self, chance: &mut Chance) {
         let kept = chance.below(self.since.len() + 1);
         for change in self.since.drain(..).take(kept) {

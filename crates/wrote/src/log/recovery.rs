@@ -1,0 +1,71 @@
+//! What opening a log for writing finds, and what it does about the end that a crash left.
+
+use super::Format;
+use crate::{Engine, Error};
+use std::path::{Path, PathBuf};
+
+/// What an opening found and cut off.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Recovered {
+    /// Records that were there.
+    pub records: u64,
+    /// Whether the log had been closed.
+    pub closed: bool,
+    /// Bytes behind the last whole record, of a write that a crash broke off.
+    pub torn_bytes: u64,
+    /// The files in which these bytes are kept.
+    pub kept_aside: Vec<PathBuf>,
+}
+
+/// A log as it was found, with its end made whole and everything in it durable.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub recovered: Recovered,
+    /// By chance where the log is new; 0 in the format of lines.
+    pub log_id: u64,
+    /// Segments before the last, in order.
+    pub sealed: Vec<Sealed>,
+    /// The last segment, in which the log goes on; `None` of a new log.
+    pub active: Option<Active>,
+    /// The sequence of the first record that is there.
+    pub first_sequence: u64,
+    /// The sequence that the next record gets.
+    pub next_sequence: u64,
+}
+
+/// A segment that nothing is appended to any more.
+#[derive(Clone, Debug)]
+pub(super) struct Sealed {
+    pub path: PathBuf,
+    /// Bytes that it takes on the disk.
+    pub bytes: u64,
+    /// The sequence behind its last record.
+    pub end_sequence: u64,
+    /// When it was last written, in nanoseconds since 1970.
+    pub written_at_ns: u64,
+}
+
+/// The segment in which a log goes on.
+#[derive(Clone, Debug)]
+pub(super) struct Active {
+    pub path: PathBuf,
+    /// Its number, as its name says: the segment's own, or the sequence of its first line.
+    pub number: u64,
+    /// The file's length, which recovery has made that of what is in it.
+    pub bytes: u64,
+    pub block_bytes: u32,
+    /// When it was begun, in nanoseconds since 1970.
+    pub created_at_ns: u64,
+    /// The checksum in the header of its last batch.
+    pub last_checksum: u32,
+    /// Whether something was cut off: the next batch says so.
+    pub after_cut: bool,
+}
+
+/// Reads what there is of a log of this format in `folder`. A torn end is cut and kept aside; damage before
+/// records that were durable is an error. What is left is flushed before it is trusted.
+pub(super) fn recover(engine: &mut Engine, folder: &Path, format: Format) -> Result<Found, Error> {
+    let _ = (engine, folder, format);
+    todo!()
+}

@@ -1,0 +1,120 @@
+//! A log as it lies on the disk: what there is, whether it is whole, and what can be saved of it.
+
+use super::Format;
+use crate::Error;
+use std::path::{Path, PathBuf};
+
+/// What is known of a log without reading its records.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LogSummary {
+    /// How its records stand in its files.
+    pub format: Format,
+    /// Its segments in order.
+    pub segments: Vec<SegmentSummary>,
+    /// The sequence of the first record that is there.
+    pub first_sequence: u64,
+    /// The sequence that the next record gets.
+    pub next_sequence: u64,
+    /// Whether the log was closed after its last record: then its end is known to be its end.
+    pub closed: bool,
+    /// The process that has it open for writing.
+    pub writer: Option<u32>,
+}
+
+/// What is known of a segment.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SegmentSummary {
+    /// The file.
+    pub path: PathBuf,
+    /// Its length in bytes, with what is only prepared.
+    pub file_bytes: u64,
+    /// Bytes up to the end of the last record.
+    pub used_bytes: u64,
+    /// The sequence of its first record.
+    pub first_sequence: u64,
+    /// How many records it has.
+    pub records: u64,
+}
+
+/// A place at which a log can't be read.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Damage {
+    /// The segment.
+    pub path: PathBuf,
+    /// The first byte that is not as it should be.
+    pub offset_bytes: u64,
+    /// The sequence of the first record that is lost there.
+    pub sequence: u64,
+    /// How many records are lost, where that is known.
+    pub records: Option<u64>,
+    /// In words.
+    pub because: String,
+}
+
+/// What came of reading every byte of a log.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Verified {
+    /// What there is.
+    pub summary: LogSummary,
+    /// Records that were read and are whole.
+    pub records: u64,
+    /// Bytes of these records.
+    pub record_bytes: u64,
+    /// Bytes behind the last whole record that are no zeros: a write that a crash broke off. The next
+    /// opening for writing keeps them aside.
+    pub torn_bytes: u64,
+    /// What is damaged; empty where the log is whole.
+    pub damage: Vec<Damage>,
+}
+
+/// What a repair did.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Repaired {
+    /// What was damaged.
+    pub damage: Vec<Damage>,
+    /// The files as they were before, beside the log.
+    pub kept_aside: Vec<PathBuf>,
+    /// Records that are there now.
+    pub records: u64,
+}
+
+/// Looks at the log in `folder`, without reading its records.
+///
+/// # Errors
+///
+/// When there is no log in the folder, or it can't be read.
+pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
+    let _ = folder.as_ref();
+    todo!()
+}
+
+/// Reads every byte of the log in `folder` and says what is damaged. `watch` is told how many bytes
+/// were read and how many there are; where it answers `false` the reading ends with
+/// [`Error::Interrupted`].
+///
+/// # Errors
+///
+/// When there is no log in the folder, or it can't be read; damage is no error.
+pub fn verify(
+    folder: impl AsRef<Path>,
+    watch: impl FnMut(u64, u64) -> bool,
+) -> Result<Verified, Error> {
+    let _ = (folder.as_ref(), watch);
+    todo!()
+}
+
+/// Makes a damaged log one that can be read and written again. Every record that is whole stays, with
+/// its sequence; what is lost leaves a gap. The damaged segments are kept aside as they were.
+///
+/// # Errors
+///
+/// When there is no log in the folder, when it is open for writing, or with the kernel's words.
+pub fn repair(folder: impl AsRef<Path>) -> Result<Repaired, Error> {
+    let _ = folder.as_ref();
+    todo!()
+}
