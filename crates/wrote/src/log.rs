@@ -3,6 +3,8 @@
 #[allow(dead_code)]
 mod batch;
 mod format;
+#[allow(dead_code)]
+mod input;
 mod options;
 mod reader;
 #[allow(dead_code)]
@@ -10,8 +12,14 @@ mod record;
 #[allow(dead_code)]
 mod recovery;
 #[allow(dead_code)]
+mod rest;
+#[allow(dead_code)]
+mod seed;
+#[allow(dead_code)]
 mod segment;
 mod verify;
+#[allow(dead_code)]
+mod walk;
 
 pub use format::Format;
 pub use options::{LogOptions, Prepare};
