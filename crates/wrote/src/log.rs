@@ -5,6 +5,8 @@ mod batch;
 mod format;
 #[allow(dead_code)]
 mod input;
+#[allow(dead_code)]
+mod lock;
 mod options;
 mod reader;
 #[allow(dead_code)]
@@ -17,6 +19,8 @@ mod rest;
 mod seed;
 #[allow(dead_code)]
 mod segment;
+#[cfg(test)]
+mod testing;
 mod verify;
 #[allow(dead_code)]
 mod walk;

@@ -3,6 +3,8 @@
 mod aside;
 mod framed;
 mod lines;
+#[cfg(test)]
+mod tests;
 
 use super::{Format, segment};
 use crate::{Engine, Error};

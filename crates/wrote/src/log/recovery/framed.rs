@@ -200,6 +200,9 @@ fn cut(
 }
 
 /// Looks through a whole file that is behind the end of the log.
+///
+/// The header and the first batch behind it lie in one sector, which a device writes as a whole or not at
+/// all: where the batch is there, the header was, and was damaged later.
 fn look_through(
     engine: &mut Engine,
     segment: &Segment,
@@ -207,8 +210,12 @@ fn look_through(
     identity: Identity,
 ) -> Result<rest::Rest, Error> {
     let mut input = Input::open(engine, &segment.path, true, false)?;
-    let rest = rest::scan(engine, &mut input, 0, sequence, identity)?;
+    let mut rest = rest::scan(engine, &mut input, 0, sequence, identity)?;
     input.close(engine)?;
+    let is_behind_header = |(place, _)| place == HEADER_BYTES as u64;
+    if segment.header.is_none() && rest.first.is_some_and(is_behind_header) {
+        rest.durable_sequence = u64::MAX;
+    }
     Ok(rest)
 }
 
@@ -243,11 +250,7 @@ fn begin_anew(
             _ => Identity::Lost,
         };
         let rest = look_through(engine, segment, 0, identity)?;
-        // The header and what follows in its sector are written as one (by the device): where the first
-        // batch is there, the header was.
-        let lost_header = segment.header.is_none()
-            && rest.first.is_some_and(|(place, _)| place == HEADER_BYTES as u64);
-        if lost_header || rest.durable_sequence > 0 || segments[0].number != 1 {
+        if rest.durable_sequence > 0 || segments[0].number != 1 {
             let what = "this is not how a segment begins, and records in it were durable once";
             return Err(damaged(folder, &segments[0].path, 0, what));
         }
