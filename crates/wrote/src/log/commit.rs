@@ -325,8 +325,7 @@ impl Flusher {
             after_cut: std::mem::take(&mut self.after_cut),
             closed: false,
         };
-        let checksum =
-            header.encode(&mut buffer[at..], segment::seed(self.log_id, number));
+        let checksum = header.encode(&mut buffer[at..], segment::seed(self.log_id, number));
         self.segment.as_mut().expect("a segment was begun").last_checksum = checksum;
     }
 
@@ -458,8 +457,8 @@ impl Flusher {
         let segments = self.unflushed.iter_mut().chain(self.segment.as_mut());
         for segment in segments.filter(|segment| segment.is_dirty) {
             // What is in flight now is not covered.
-            segment.is_dirty = self.batches.iter().any(|batch| !batch.is_done)
-                && segment.end_sequence > written;
+            segment.is_dirty =
+                self.batches.iter().any(|batch| !batch.is_done) && segment.end_sequence > written;
             self.engine.queue(FLUSH, Op::Fdatasync { file: segment.file });
             left += 1;
         }
@@ -503,7 +502,8 @@ impl Flusher {
 
     /// Removes the oldest segments where the log is too long or they are too old.
     fn retain(&mut self, shared: &Shared) {
-        let sealed_bytes = |sealed: &VecDeque<Sealed>| sealed.iter().map(|one| one.bytes).sum::<u64>();
+        let sealed_bytes =
+            |sealed: &VecDeque<Sealed>| sealed.iter().map(|one| one.bytes).sum::<u64>();
         let used = self.segment.as_ref().map_or(0, |segment| segment.end);
         let oldest_ns = self.retain_age.map(|age| now_ns().saturating_sub(age.as_nanos() as u64));
         while let Some(oldest) = self.sealed.front() {

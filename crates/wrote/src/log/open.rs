@@ -1,5 +1,6 @@
 //! Opening a log: what is there made whole, a segment made ready, everything put together.
 
+use super::Format;
 use super::claim::{CAPACITY_MAX, Claims, Layout, SLOTS_MAX, Start, head_bytes};
 use super::commit::{Beginning, Flusher, Segment};
 use super::options::{LogOptions, Prepare};
@@ -7,7 +8,6 @@ use super::prepare::Preparing;
 use super::recovery::{Active, Found, recover};
 use super::segment;
 use super::shared::{Parts, Promise, Shared};
-use super::Format;
 use crate::engine::{Callers, folder_of};
 use crate::file::calibrate;
 use crate::{
@@ -168,8 +168,7 @@ fn start(found: &Found, layout: &Layout) -> Start {
     if offset + layout.capacity <= layout.segment_bytes {
         return Start { first_sequence, segment: active.number, offset };
     }
-    let segment =
-        if layout.format == Format::Framed { active.number + 1 } else { first_sequence };
+    let segment = if layout.format == Format::Framed { active.number + 1 } else { first_sequence };
     Start { first_sequence, segment, offset: 0 }
 }
 
@@ -188,8 +187,7 @@ fn go_on(
         let (from, end) = (start.offset, layout.segment_bytes);
         Preparing::rest_of(file, &active.path, active.number, prepare, from, end).finish(engine)?;
     }
-    let mut segment =
-        Segment::new(file, active.path.clone(), active.number, active.created_at_ns);
+    let mut segment = Segment::new(file, active.path.clone(), active.number, active.created_at_ns);
     segment.end = active.bytes;
     segment.last_checksum = active.last_checksum;
     segment.end_sequence = start.first_sequence;

@@ -71,9 +71,7 @@ impl Preparing {
     pub(super) fn start(&mut self, engine: &mut Engine) -> Result<(), Error> {
         let file = self.file;
         let op = match self.next {
-            Next::Allocate => {
-                Op::Fallocate { file, offset: self.from, len: self.end - self.from }
-            }
+            Next::Allocate => Op::Fallocate { file, offset: self.from, len: self.end - self.from },
             Next::Write(offset) => {
                 let mut buffer = engine.lease()?;
                 let len = (self.end - offset).min(buffer.capacity() as u64);
