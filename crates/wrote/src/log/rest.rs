@@ -66,6 +66,7 @@ pub(super) fn scan(
         }
         place = next;
     }
+    input.pause(engine)?;
     Ok(rest)
 }
 

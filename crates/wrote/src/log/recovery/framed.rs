@@ -9,9 +9,6 @@ use super::{Active, Found, Recovered, Sealed, aside, damaged, new_log_id};
 use crate::{Engine, Error};
 use std::path::{Path, PathBuf};
 
-/// How much is read to see how a segment begins.
-const BEGINNING_BYTES: usize = 64 << 10;
-
 /// A segment as its beginning shows it.
 struct Segment {
     path: PathBuf,
@@ -73,7 +70,7 @@ fn look(engine: &mut Engine, names: &[(u64, PathBuf)]) -> Result<Vec<Segment>, E
     let mut segments = Vec::with_capacity(names.len());
     let mut log_id = None;
     for (number, path) in names {
-        let mut input = Input::open(engine, path, true, false)?.in_pieces_of(BEGINNING_BYTES);
+        let mut input = Input::open(engine, path, true, false)?;
         let header = match SegmentHeader::decode(input.bytes(engine, 0, HEADER_BYTES)?) {
             Ok(header) => Some(header),
             Err(NotASegment::Damaged) => None,
