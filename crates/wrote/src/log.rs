@@ -3,6 +3,8 @@
 mod atomics;
 mod background;
 mod batch;
+#[cfg(test)]
+mod bits;
 mod claim;
 mod commit;
 mod format;

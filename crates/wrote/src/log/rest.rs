@@ -173,7 +173,8 @@ impl Rest {
 }
 
 /// The batch at `place` of a segment that nobody knows: the identity with which its header is valid
-/// makes its first record valid too.
+/// makes its first record valid too. The batch that closes a log has no record, but nothing else that could
+/// be otherwise.
 fn batch_by_its_record(
     engine: &mut Engine,
     input: &mut Input,
@@ -182,6 +183,10 @@ fn batch_by_its_record(
     let bytes = input.bytes(engine, place, batch::HEADER_BYTES + record::HEADER_BYTES)?;
     let Some(seed) = seed::of_batch(bytes) else { return Ok(None) };
     let Some((header, _)) = walk::decode(bytes, seed) else { return Ok(None) };
+    let BatchHeader { bytes: all, count, first_sequence, durable_sequence, .. } = header;
+    if header.closed && (all as usize, count) == (batch::HEADER_BYTES, 0) {
+        return Ok((durable_sequence == first_sequence).then_some(header));
+    }
     let Some(length) = bytes.get(batch::HEADER_BYTES..batch::HEADER_BYTES + 4) else {
         return Ok(None);
     };

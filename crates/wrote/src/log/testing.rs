@@ -2,8 +2,9 @@
 
 use super::batch::{self, BatchHeader};
 use super::segment::{self, SegmentHeader};
-use super::{Format, record};
-use crate::{Engine, FileOptions, Ioengine, Op, Options, Sim};
+use super::{Format, LogReader, Record, record};
+use crate::{Engine, Error, FileOptions, Ioengine, Op, Options, Sim};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 pub(super) const LOG_ID: u64 = 0x0123_4567_89ab_cdef;
@@ -25,6 +26,8 @@ pub(super) struct Segment {
     pub bytes: Vec<u8>,
     /// Where each batch begins.
     pub batches: Vec<usize>,
+    /// Where each batch is, and before which record it says that all were durable.
+    pub claims: Vec<(Range<usize>, u64)>,
     seed: u32,
     /// Where its last batch ends.
     end: usize,
@@ -45,7 +48,13 @@ impl Built {
         let mut bytes = vec![0; segment::HEADER_BYTES];
         header.encode(&mut bytes);
         let end = bytes.len();
-        self.segments.push(Segment { bytes, batches: Vec::new(), seed: header.seed(), end });
+        self.segments.push(Segment {
+            bytes,
+            batches: Vec::new(),
+            claims: Vec::new(),
+            seed: header.seed(),
+            end,
+        });
         self
     }
 
@@ -85,6 +94,7 @@ impl Built {
         self.last_checksum = header.encode(&mut segment.bytes[start..], segment.seed);
         segment.batches.push(start);
         segment.end = segment.bytes.len();
+        segment.claims.push((start..segment.end, header.durable_sequence));
         segment.bytes.resize(segment.end.next_multiple_of(block_bytes), 0);
         self
     }
@@ -156,4 +166,29 @@ pub(super) fn disk(seed: u64, files: &[(PathBuf, Vec<u8>)]) -> Sim {
     }
     sim.sync();
     sim
+}
+
+/// The records that a reader finds on the disk, and how it ended.
+pub(super) fn read(sim: &Sim, from: u64) -> (Vec<Record>, Result<(), Error>) {
+    let mut records = Vec::new();
+    let reader = match LogReader::open_simulated(sim, folder(), from) {
+        Ok(reader) => reader,
+        Err(error) => return (records, Err(error)),
+    };
+    for record in reader {
+        match record {
+            Ok(record) => records.push(record),
+            Err(error) => return (records, Err(error)),
+        }
+    }
+    (records, Ok(()))
+}
+
+/// Asserts that these are the first of the log's records, in order, and tells how many.
+pub(super) fn assert_begins(built: &Built, records: &[Record], what: &str) -> u64 {
+    for (sequence, record) in records.iter().enumerate() {
+        assert_eq!(record.sequence, sequence as u64, "{what}");
+        assert_eq!(Some(&record.bytes), built.records.get(sequence), "{what}, record {sequence}");
+    }
+    records.len() as u64
 }
