@@ -1,7 +1,11 @@
 //! `Log`: many producers, one sequential log, acknowledged when it is as safe as asked.
 
 #[allow(dead_code)]
+mod atomics;
+#[allow(dead_code)]
 mod batch;
+#[allow(dead_code)]
+mod claim;
 mod format;
 mod options;
 mod reader;
@@ -12,6 +16,8 @@ mod recovery;
 #[allow(dead_code)]
 mod segment;
 mod verify;
+#[allow(dead_code)]
+mod wait;
 
 pub use format::Format;
 pub use options::{LogOptions, Prepare};
