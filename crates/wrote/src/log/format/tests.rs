@@ -6,7 +6,7 @@ use super::super::batch::{self, BatchHeader};
 use super::super::record::{self, Frame};
 use super::super::segment::{self, SegmentHeader};
 use super::Format;
-use reader::End;
+use reader::{End, File};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -180,7 +180,7 @@ fn name(format: Format, number: u64) -> String {
 
 /// Three segments: the example's without its end, one that begins after a cut at the end of the one
 /// before, and one that is prepared.
-fn folder() -> (Vec<(String, Vec<u8>)>, Vec<(u64, Vec<u8>)>) {
+fn folder() -> (Vec<File>, Vec<(u64, Vec<u8>)>) {
     let mut first = Written::begin(1, 0, None);
     let mut truth = Vec::new();
     for round in 0..5u64 {

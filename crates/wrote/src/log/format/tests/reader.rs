@@ -1,8 +1,8 @@
 //! A second reader of both formats, made from the sentences of `docs/log-format.md` alone: it shares no
 //! code with the first.
 
-/// Files as `(name, bytes)`.
-pub(super) type Files = [(String, Vec<u8>)];
+/// A file: its name and its bytes.
+pub(super) type File = (String, Vec<u8>);
 
 /// What a reader found.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ fn long(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// The numbers that names with this ending say, in order, each with its file.
-fn numbered<'a>(files: &'a Files, ending: &str) -> Vec<(u64, &'a [u8])> {
+fn numbered<'a>(files: &'a [File], ending: &str) -> Vec<(u64, &'a [u8])> {
     let mut found: Vec<_> = files
         .iter()
         .filter_map(|(name, bytes)| {
@@ -170,7 +170,7 @@ fn read_segment(segment: &Segment<'_>, place: &mut Place, records: &mut Vec<(u64
 }
 
 /// Reads a framed log.
-pub(super) fn read(files: &Files) -> Read {
+pub(super) fn read(files: &[File]) -> Read {
     let files = numbered(files, ".segment");
     let mut records = Vec::new();
     let mut place = Place { at: 0, sequence: 0, checksum: 0, whole: true, closed: false };
@@ -213,7 +213,7 @@ fn end(files: &[(u64, &[u8])], place: &Place) -> End {
 }
 
 /// Reads a log of lines.
-pub(super) fn read_lines(files: &Files) -> Read {
+pub(super) fn read_lines(files: &[File]) -> Read {
     let files = numbered(files, ".log");
     let mut records = Vec::new();
     let mut sequence = files.first().map_or(0, |&(number, _)| number);
