@@ -7,6 +7,8 @@ mod batch;
 #[allow(dead_code)]
 mod claim;
 mod format;
+#[cfg(all(test, loom))]
+mod model;
 mod options;
 mod reader;
 #[allow(dead_code)]
