@@ -2,6 +2,7 @@
 
 mod bench;
 mod confine;
+mod kill;
 mod mount;
 mod nvme;
 mod power_cut;
@@ -29,6 +30,8 @@ enum Which {
     Nvme,
     /// File systems that lose their power while they are written to (as root).
     PowerCut(power_cut::Arguments),
+    /// Processes that are killed while they append to a log.
+    Kill(kill::Arguments),
     /// All of them.
     All,
 }
@@ -43,7 +46,12 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Which::StrangeFs => strange_fs::lab(&mut report)?,
         Which::Nvme => nvme::lab(&mut report, true)?,
         Which::PowerCut(arguments) => power_cut::lab(&mut report, arguments)?,
-        Which::All => all(&mut report, true)?,
+        Which::Kill(arguments) => kill::lab(&mut report, arguments)?,
+        Which::All => {
+            all(&mut report, true)?;
+            // Not among all: `cargo xtask test` has killed some already.
+            kill::lab(&mut report, kill::Arguments::default())?;
+        }
     }
     report.finish()
 }
