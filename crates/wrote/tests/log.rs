@@ -1,79 +1,19 @@
-//! `Log` on the real kernel: what it takes, in which order it comes back, and who may open it.
+//! `Log` on the real kernel: what it takes, in which order it comes back, and when it is safe.
 
-mod support;
+mod small_log;
 
 use futures_util::future::join_all;
+use small_log::{BUFFER_BYTES, FORMATS, PATIENCE, SYNCS, folder, read, record, segments, small};
 use std::fs;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::pin;
-use std::process::Command;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
-use support::{Mounted, names, skip};
-use wrote::{Error, Format, Log, LogOptions, LogReader, Record, Survives, Sync};
-
-const FORMATS: [Format; 2] = [Format::Framed, Format::Lines];
-const SYNCS: [Sync; 4] =
-    [Sync::Always, Sync::EverySec, Sync::Interval(Duration::from_millis(1)), Sync::No];
-const SEGMENT_BYTES: u64 = 256 << 10;
-const BUFFER_BYTES: usize = 16 << 10;
-/// How long something may take that comes by itself.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn folder() -> (tempfile::TempDir, PathBuf) {
-    // On the disk, not in /tmp, which may lie in memory.
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let path = folder.path().join("log");
-    (folder, path)
-}
-
-/// A small log, so that buffers are handed over and segments begun all the time.
-fn small(format: Format) -> LogOptions {
-    Log::options()
-        .format(format)
-        .sync(Sync::No)
-        .segment_bytes(SEGMENT_BYTES)
-        .buffers(4)
-        .buffer_bytes(BUFFER_BYTES)
-}
-
-/// The record of this number: letters, some few to some thousand.
-fn record(number: u64) -> Vec<u8> {
-    let len = number * 7919 % 3001;
-    (0..len).map(|place| b'a' + ((number + place) % 26) as u8).collect()
-}
-
-/// All that is in a log, by a reader that takes no lock.
-fn read(folder: &Path) -> Vec<(u64, Vec<u8>)> {
-    let reader = LogReader::open(folder, 0).unwrap();
-    reader
-        .map(|record| record.unwrap())
-        .map(|Record { sequence, bytes }| (sequence, bytes))
-        .collect()
-}
-
-/// The bytes of all segments, in order.
-fn segments(folder: &Path, format: Format) -> Vec<PathBuf> {
-    let extension = match format {
-        Format::Framed => ".segment",
-        Format::Lines => ".log",
-    };
-    let names = names(folder).into_iter().filter(|name| name.ends_with(extension));
-    names.map(|name| folder.join(name)).collect()
-}
-
-/// Runs this test again as a process of its own, which finds `folder` in its environment.
-fn in_another_process(test: &str, folder: &Path) {
-    let mut again = Command::new(std::env::current_exe().unwrap());
-    let output = again.args([test, "--exact"]).env(FOLDER, folder).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-}
-
-const FOLDER: &str = "WROTE_TEST_FOLDER";
+use wrote::{Error, Format, Survives, Sync};
 
 struct Unpark(Thread);
 
@@ -284,144 +224,6 @@ fn tickets_that_are_dropped_or_waited_for_in_any_order_harm_nothing() {
 }
 
 #[test]
-fn a_second_opener_is_refused_in_one_line_and_readers_are_not() {
-    let test = "a_second_opener_is_refused_in_one_line_and_readers_are_not";
-    let refused = |folder: &Path| {
-        let error = small(Format::Framed).open(folder).unwrap_err();
-        assert!(matches!(error, Error::Refused { .. }), "{error}");
-        assert_eq!(error.to_string().lines().count(), 1);
-    };
-    if let Some(folder) = std::env::var_os(FOLDER) {
-        refused(Path::new(&folder));
-        assert_eq!(read(Path::new(&folder)), [(0, b"first".to_vec())]);
-        return;
-    }
-    let (_folder, folder) = folder();
-    let log = small(Format::Framed).open(&folder).unwrap();
-    log.append(b"first").unwrap().wait().unwrap();
-    refused(&folder);
-    in_another_process(test, &folder);
-    assert_eq!(read(&folder), [(0, b"first".to_vec())]);
-    let clone = log.clone();
-    drop(log);
-    // A clone holds the log open.
-    refused(&folder);
-    clone.append(b"second").unwrap().wait().unwrap();
-    clone.close().unwrap();
-    drop(clone);
-    let log = small(Format::Framed).open(&folder).unwrap();
-    assert_eq!(log.stats().next_sequence, 2);
-}
-
-#[test]
-fn a_log_of_the_other_format_is_refused_and_untouched() {
-    for (format, other) in [(Format::Framed, Format::Lines), (Format::Lines, Format::Framed)] {
-        let (_folder, folder) = folder();
-        let log = small(format).open(&folder).unwrap();
-        log.append(b"first").unwrap().wait().unwrap();
-        log.close().unwrap();
-        drop(log);
-        let error = small(other).open(&folder).unwrap_err();
-        assert!(matches!(error, Error::Refused { .. }), "{error}");
-        assert_eq!(error.to_string().lines().count(), 1);
-        assert_eq!(read(&folder), [(0, b"first".to_vec())]);
-    }
-}
-
-#[test]
-fn after_it_was_closed_a_log_takes_nothing_and_opened_again_it_goes_on() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        for opening in 0..4 {
-            let log = small(format).open(&folder).unwrap();
-            assert_eq!(log.stats().next_sequence, opening * 50);
-            assert_eq!(log.recovered().records, opening * 50, "{format:?}");
-            assert_eq!(log.recovered().torn_bytes, 0);
-            for number in opening * 50..(opening + 1) * 50 {
-                assert_eq!(log.append(&record(number)).unwrap().sequence(), number);
-            }
-            let clone = log.clone();
-            log.close().unwrap();
-            for log in [&log, &clone] {
-                let error = log.append(b"too late").unwrap_err();
-                assert!(matches!(error, Error::Refused { .. }), "{error}");
-                assert_eq!(error.to_string().lines().count(), 1);
-            }
-            assert!(read(&folder).len() as u64 == (opening + 1) * 50);
-        }
-    }
-}
-
-#[test]
-fn a_log_that_was_dropped_without_being_closed_has_all_that_was_appended() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).open(&folder).unwrap();
-        for number in 0..100 {
-            drop(log.append(&record(number)).unwrap());
-        }
-        drop(log);
-        let expected: Vec<_> = (0..100).map(|number| (number, record(number))).collect();
-        assert!(read(&folder) == expected, "{format:?}");
-        let log = small(format).open(&folder).unwrap();
-        assert_eq!(log.append(b"more").unwrap().sequence(), 100);
-    }
-}
-
-#[test]
-fn retention_removes_the_oldest_segments_and_never_the_one_that_is_written() {
-    const RETAIN_BYTES: u64 = 1 << 20;
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).retain_bytes(RETAIN_BYTES).open(&folder).unwrap();
-        for number in 0..4000 {
-            let ticket = log.append(&record(number)).unwrap();
-            if number % 200 == 199 {
-                ticket.wait().unwrap();
-                let last = log.reader(number).unwrap().next().unwrap().unwrap();
-                assert_eq!((last.sequence, last.bytes), (number, record(number)));
-            }
-        }
-        log.close().unwrap();
-        let stats = log.stats();
-        assert!(stats.removed > 0 && stats.first_sequence > 0, "{format:?}: {stats:?}");
-        let paths = segments(&folder, format);
-        let bytes: u64 = paths.iter().map(|path| fs::metadata(path).unwrap().len()).sum();
-        // The one that is written, and one that is prepared.
-        assert!(bytes <= RETAIN_BYTES + 2 * SEGMENT_BYTES, "{format:?}: {bytes} bytes");
-        let expected: Vec<_> =
-            (stats.first_sequence..4000).map(|number| (number, record(number))).collect();
-        assert!(read(&folder) == expected, "{format:?}");
-        // Even where nothing may be kept.
-        drop(log);
-        let log = small(format).retain_bytes(0).open(&folder).unwrap();
-        for number in 4000..5000 {
-            log.append(&record(number)).unwrap().wait().unwrap();
-        }
-        log.close().unwrap();
-        assert_eq!(read(&folder).last(), Some(&(4999, record(4999))), "{format:?}");
-    }
-}
-
-#[test]
-fn a_segment_that_is_old_enough_is_followed_by_the_next() {
-    for format in FORMATS {
-        let (_folder, folder) = folder();
-        let log = small(format).segment_age(Duration::from_millis(1)).open(&folder).unwrap();
-        let patience = Instant::now() + PATIENCE;
-        let mut number = 0;
-        while log.stats().segments < 3 {
-            log.append(b"a line").unwrap().wait().unwrap();
-            number += 1;
-            assert!(Instant::now() < patience, "{format:?}: {:?}", log.stats());
-            thread::sleep(Duration::from_millis(1));
-        }
-        log.close().unwrap();
-        assert_eq!(read(&folder).len(), number);
-    }
-}
-
-#[test]
 fn a_log_that_syncs_by_itself_does_so_without_being_asked() {
     for format in FORMATS {
         for sync in [Sync::EverySec, Sync::Interval(Duration::from_millis(20))] {
@@ -501,39 +303,4 @@ fn an_append_that_need_not_wait_does_not() {
     log.close().unwrap();
     assert!(appended > 0);
     assert_eq!(read(&folder).len() as u64, appended);
-}
-
-#[test]
-fn a_log_is_whole_on_every_file_system_and_says_what_its_records_survive_there() {
-    let test = "a_log_is_whole_on_every_file_system_and_says_what_its_records_survive_there";
-    // No flush makes memory more than memory; a loop device's cache is flushed.
-    for (fs, synced) in [
-        ("ext4", Survives::PowerLoss),
-        ("xfs", Survives::PowerLoss),
-        ("btrfs", Survives::PowerLoss),
-        ("tmpfs", Survives::ProcessCrash),
-    ] {
-        let mounted = match fs {
-            "tmpfs" => Mounted::tmpfs(64 << 20),
-            _ => Mounted::image(fs, 320 << 20),
-        };
-        let mounted = match mounted {
-            Ok(mounted) => mounted,
-            Err(reason) => return skip(test, &format!("{fs}: {reason}")),
-        };
-        for format in FORMATS {
-            let folder = mounted.path().join(format.to_string());
-            let log = small(format).sync(Sync::Always).open(&folder).unwrap();
-            for number in 0..300 {
-                let ticket = log.append(&record(number)).unwrap();
-                if number % 3 == 2 {
-                    ticket.wait().unwrap();
-                    assert_eq!(log.survives(number), synced, "{fs} {format:?}");
-                }
-            }
-            log.close().unwrap();
-            let expected: Vec<_> = (0..300).map(|number| (number, record(number))).collect();
-            assert!(read(&folder) == expected, "{fs} {format:?}");
-        }
-    }
 }
