@@ -16,17 +16,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
-use wrote::{Error, Format, Log, LogOptions, Sync};
+use wrote::log::Prepare;
+use wrote::{Durable, Error, Format, Log, LogOptions, Sync};
 
 const PRODUCERS: u32 = 4;
 /// So many records a producer appends before it waits for them.
 const WINDOW: RangeInclusive<u64> = 1..=8;
+/// A log that is seldom synced is now and then given so many at once: several buffers are on their way.
+const BURST: u64 = 100;
+const BURSTS: f64 = 0.1;
 /// Small, so that many segments are begun before the cut.
-const SEGMENT_BYTES: u64 = 1 << 20;
+const SEGMENT_BYTES: u64 = 256 << 10;
 /// The longest records just fit.
 const BUFFER_BYTES: usize = 128 << 10;
 /// A log that is seldom synced would fill the disk.
-const RETAIN_BYTES: u64 = 12 << 20;
+const RETAIN_BYTES: u64 = 8 << 20;
 /// After a window whose records are not waited for: else the processors would be there for these alone.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Between two syncs.
@@ -50,12 +54,14 @@ pub enum Safe {
 pub struct Logs {
     folder: PathBuf,
     safe: Safe,
+    /// Opened before the clock started.
+    opened: Option<Log>,
 }
 
 impl Logs {
     /// In a folder of its own.
     pub fn new(folder: &Path, safe: Safe) -> Logs {
-        Logs { folder: folder.to_owned(), safe }
+        Logs { folder: folder.to_owned(), safe, opened: None }
     }
 
     /// The log's folder, which the log makes itself.
@@ -76,6 +82,25 @@ impl Logs {
         }
     }
 
+    /// Opens the log to look at it, not to write as fast as may be: no way is measured.
+    fn open(&self) -> Result<Log, Error> {
+        self.options().durable(Durable::default()).open(self.log())
+    }
+
+    /// Opens the log to write to it, in each way in turn.
+    fn open_for(&self, seed: u64) -> Result<Log, Error> {
+        let options = match seed % 3 {
+            0 => self.options(),
+            1 => self.options().durable(Durable::Dsync),
+            _ => self.options().durable(Durable::Fdatasync),
+        };
+        let options = match seed % 5 {
+            0 => options.prepare(Prepare::Allocate),
+            _ => options,
+        };
+        options.open(self.log())
+    }
+
     /// Appends the records of one producer. `end` is behind the last record that anyone has appended.
     fn produce(
         &self,
@@ -89,7 +114,9 @@ impl Logs {
         let mut random = crate::content::random(seed ^ u64::from(producer));
         let mut begin = 0;
         loop {
-            let numbers = begin..begin + random.random_range(WINDOW);
+            let is_burst = self.safe == Safe::Sync && random.random_bool(BURSTS);
+            let count = if is_burst { BURST } else { random.random_range(WINDOW) };
+            let numbers = begin..begin + count;
             begin = numbers.end;
             say(Line::Sending { producer, end: begin })?;
             let append = |number| log.append(&record(self.is_text(), producer, number));
@@ -140,7 +167,7 @@ impl Logs {
 
     /// What became of that which was promised nothing; an error in words where a promise was broken.
     fn examine(&self, said: &Said) -> Result<&'static str, String> {
-        let log = self.options().open(self.log()).map_err(|error| format!("opening: {error}"))?;
+        let log = self.open().map_err(|error| format!("opening: {error}"))?;
         let recovered = log.recovered().clone();
         if let Some(lost) = recovered.kept_aside.iter().find(|path| !path.exists()) {
             return Err(format!("{} was to be kept aside, and is not there", lost.display()));
@@ -177,7 +204,7 @@ impl Logs {
         if let Some(damage) = verified.damage.first() {
             return Err(format!("going on: {damage:?}"));
         }
-        let log = self.options().open(self.log()).map_err(words)?;
+        let log = self.open().map_err(words)?;
         let recovered = log.recovered();
         // Lines have no mark of their end.
         if recovered.torn_bytes > 0 || recovered.closed == self.is_text() {
@@ -201,8 +228,20 @@ impl Subject for Logs {
         sync_folder(&self.folder)
     }
 
+    fn get_ready(&mut self, seed: u64) -> Result<(), Error> {
+        // Now and then it is the opening that is hit.
+        if !seed.is_multiple_of(4) {
+            self.opened = Some(self.open_for(seed)?);
+        }
+        Ok(())
+    }
+
     fn write(&mut self, seed: u64, say: Say) -> Result<Infallible, Error> {
-        let (this, log) = (&*self, self.options().open(self.log())?);
+        let log = match self.opened.take() {
+            Some(log) => log,
+            None => self.open_for(seed)?,
+        };
+        let this = &*self;
         let end = AtomicU64::new(0);
         let (log, end) = (&log, &end);
         let refused = thread::scope(|scope| {
@@ -248,7 +287,7 @@ impl Subject for Logs {
 
     fn reopen(&self, say: Say) -> Option<Error> {
         loop {
-            let opened = self.options().open(self.log()).and_then(|log| {
+            let opened = self.open().and_then(|log| {
                 let line = Line::Reopened(log.stats().next_sequence);
                 say(&line).map_err(|trouble| unsaid(&trouble))?;
                 log.close()
@@ -273,7 +312,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let logs = Logs::new(&folder.path().join("log"), safe);
         logs.prepare().expect("prepared");
-        let log = logs.options().open(logs.log()).expect("opened");
+        let log = logs.open().expect("opened");
         let mut said = "sending 0 5\n".to_owned();
         for number in 0..5 {
             let ticket = log.append(&record(logs.is_text(), 0, number)).expect("appended");

@@ -69,6 +69,7 @@ fn main() -> ExitCode {
 fn write(name: Name, folder: &Path, seed: u64) -> Result<(), Trouble> {
     let mut subject = name.in_folder(folder);
     subject.prepare()?;
+    subject.get_ready(seed)?;
     say(&Line::Ready)?;
     let Err(error) = subject.write(seed, &say);
     refused(&error)

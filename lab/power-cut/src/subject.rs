@@ -22,8 +22,15 @@ pub type Say<'a> = &'a (dyn Fn(&Line) -> Result<(), Trouble> + Sync);
 pub trait Subject {
     /// Makes and syncs what has to be there before.
     fn prepare(&self) -> io::Result<()>;
+
+    /// Does what else is to be done before the clock starts; what it comes to is no promise yet.
+    fn get_ready(&mut self, _seed: u64) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Writes on and on, and says each promise as soon as it was made. Ends with the first error.
     fn write(&mut self, seed: u64, say: Say) -> Result<Infallible, Error>;
+
     /// What is there, against what was said. An error where nobody can tell.
     fn check(&self, said: &Said) -> io::Result<Found>;
 

@@ -179,7 +179,7 @@ fn one(
 }
 
 /// The moment of this number: from 1 to 200 ms after the subjects have begun, each doubling of that
-/// as often as the others. Every second has another, from 0.2 to 100 ms after the logs are opened again.
+/// as often as the others. Every second has another, from 1 to 250 ms after the logs begin to be opened again.
 fn draw(seed: u64, number: u32) -> Moment {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     for _ in 0..number {
@@ -187,7 +187,7 @@ fn draw(seed: u64, number: u32) -> Moment {
     }
     let delay_ms = 200_f64.powf(random.random_range(0.0..1.0));
     let seed = random.random();
-    let again_ms = 0.2 * 500_f64.powf(random.random_range(0.0..1.0));
+    let again_ms = 250_f64.powf(random.random_range(0.0..1.0));
     let after = |ms| Duration::from_secs_f64(ms / 1e3);
     let again = (number % 2 == 1).then_some(after(again_ms));
     Moment { delay: after(delay_ms), seed, again }

@@ -47,6 +47,8 @@ pub struct Seen {
     pub refused: (String, i32),
     /// What became of what was under way, in one word.
     pub in_flight: String,
+    /// How often it was opened again before a second cut.
+    pub reopened: u32,
     /// Temporary files that were left.
     pub temporary_files: u32,
     /// Promises that were not kept.
@@ -147,6 +149,7 @@ impl Seen {
         for line in said.lines() {
             match line.split(' ').collect::<Vec<_>>()[..] {
                 ["ready" | "power-going" | "power-gone" | "unpoisoned"] | ["sending", ..] => {}
+                ["reopened", _] => seen.reopened += 1,
                 ["refused", action, errno] => {
                     seen.refused = (action.to_owned(), errno.parse().tried(line)?);
                 }
@@ -284,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_subject_is_what_it_said_and_what_was_found_of_it() {
-        let said = "ready\nsynced 0 17\nsending 0 8\nfinished 0\nrefused fdatasync 5\n";
+        let said = "reopened 5\nready\nsynced 0 17\nsending 0 8\nfinished 0\nrefused fdatasync 5\n";
         let found = "save in-flight new\nwriter in-flight more\nwriter temporary 2\n\
                      writer late 1\nwriter fault stream-0: no file\nwriter fault two\n";
         let seen = Seen::read("writer", said, found).expect("lines");
@@ -295,6 +298,7 @@ mod tests {
                 late: 1,
                 refused: ("fdatasync".into(), 5),
                 in_flight: "more".into(),
+                reopened: 1,
                 temporary_files: 2,
                 faults: vec!["stream-0: no file".into(), "two".into()],
             }
