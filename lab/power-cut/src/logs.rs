@@ -24,7 +24,7 @@ const PRODUCERS: u32 = 4;
 const WINDOW: RangeInclusive<u64> = 1..=8;
 /// A log that is seldom synced is now and then given so many at once: several buffers are on their way.
 const BURST: u64 = 100;
-const BURSTS: f64 = 0.1;
+const BURSTS: f64 = 0.02;
 /// Small, so that many segments are begun before the cut.
 const SEGMENT_BYTES: u64 = 256 << 10;
 /// The longest records just fit.
@@ -77,7 +77,9 @@ impl Logs {
         let options = Log::options().segment_bytes(SEGMENT_BYTES).buffer_bytes(BUFFER_BYTES);
         match self.safe {
             Safe::Record => options.sync(Sync::Always),
-            Safe::Sync => options.sync(Sync::No).retain_bytes(RETAIN_BYTES),
+            Safe::Sync => {
+                options.sync(Sync::No).segment_bytes(4 * SEGMENT_BYTES).retain_bytes(RETAIN_BYTES)
+            }
             Safe::Line => options.sync(Sync::Always).format(Format::Lines),
         }
     }
