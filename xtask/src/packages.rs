@@ -35,6 +35,7 @@ pub const PEERS: &[Package] = &[
 pub const LABS: &[Package] = &[
     package("fusermount3", "fuse3"),
     package("losetup", "mount"),
+    package("mkfs.btrfs", "btrfs-progs"),
     package("mkfs.ext4", "e2fsprogs"),
     package("mkfs.xfs", "xfsprogs"),
 ];
