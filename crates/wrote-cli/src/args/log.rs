@@ -20,7 +20,7 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
 
 /// The arguments of `wrote log`.
 #[derive(Debug, Args)]
-#[command(disable_help_subcommand = true)]
+#[command(disable_help_subcommand = true, arg_required_else_help = false)]
 pub struct LogArgs {
     /// What to do.
     #[command(subcommand)]
