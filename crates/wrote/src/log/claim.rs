@@ -215,12 +215,14 @@ impl Claims {
 
     /// Closes the open batch if it has records. Tells whether that made it ready.
     pub(super) fn close_open(&self) -> bool {
-        let word = self.word.load(Ordering::Acquire);
-        let (_, count, _) = unpack(word);
-        if self.is_over(word) || count == 0 {
+        self.has_open_records() && self.close()
+    }
+
+    /// Closes the open batch, by a claim that never fits.
+    fn close(&self) -> bool {
+        if self.is_over(self.word.load(Ordering::Acquire)) {
             return false;
         }
-        // A claim that never fits.
         let word = self.word.fetch_add(over(&self.layout), Ordering::AcqRel);
         !self.is_over(word) && self.turn_over(word)
     }
@@ -343,6 +345,11 @@ impl Claims {
         self.turn().rotate = true;
     }
 
+    /// Whether a batch is open, or none ever will be again.
+    pub(super) fn has_room(&self) -> bool {
+        !self.is_over(self.word.load(Ordering::Acquire)) || self.has_ended()
+    }
+
     /// Waits until a batch is open or the log has ended.
     pub(super) fn wait_for_room(&self) {
         let mut turn = self.turn();
@@ -351,11 +358,12 @@ impl Claims {
         }
     }
 
-    /// No batch is opened any more, and who waits for one is told. The batch that is open can still be
-    /// closed.
-    pub(super) fn end(&self) {
+    /// No place is given out any more, and who waits for one is told. What was claimed before can still
+    /// be published. Tells whether that made a batch ready.
+    pub(super) fn end(&self) -> bool {
         self.turn().ended = true;
         self.opened.notify_all();
+        self.close()
     }
 
     pub(super) fn has_ended(&self) -> bool {
