@@ -63,8 +63,8 @@ const CAT_EXAMPLES: &str = "Examples:\n  \
         wrote log cat --raw events > all                their bytes and nothing else";
 
 const TAIL_LONG_ABOUT: &str = "Print the last records, and what comes.\n\nWith --follow it goes on with each record that is appended, \
-        by whatever process, until it is interrupted. Ctrl-C ends it without a word, with the exit code \
-        130, as it ends tail -f; so does a reader that goes away, with 0.";
+        by whatever process, until it is interrupted. Ctrl-C ends it without a word and with the exit \
+        code 130, as it ends tail -f. A reader that goes away ends it too, with 0.";
 
 const TAIL_EXAMPLES: &str = "Examples:\n  \
         wrote log tail events                   the last ten records\n  \
