@@ -389,7 +389,7 @@ fn each_line_of_standard_input_becomes_a_record() {
         let finished = append_by_command(folder.path(), &arguments, b"one\n\nlast, without an end");
         assert_eq!((finished.code(), finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
         let said_of_it = finished.stderr;
-        assert!(said_of_it.starts_with("appended 3 records (0 to 2), 24 B, in "), "{said_of_it}");
+        assert!(said_of_it.starts_with("appended 3 records (0 to 2), 23 B, in "), "{said_of_it}");
         assert!(said_of_it.ends_with("survives a power loss\n"), "{said_of_it}");
         assert_eq!(said(folder.path(), "cat events"), "one\n\nlast, without an end\n");
         // The log keeps the format in which it was begun.
