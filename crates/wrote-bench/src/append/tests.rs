@@ -4,7 +4,7 @@ use super::rounds::Outcome;
 use super::*;
 use crate::append;
 use crate::bench::{Request, Ticker};
-use crate::result::{Records, Row};
+use crate::result::Row;
 use crate::scratch::Scratch;
 use crate::{Error, Stop};
 use std::collections::HashSet;
