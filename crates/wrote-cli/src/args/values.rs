@@ -1,6 +1,6 @@
 //! The values of arguments that are neither plain sizes nor plain times.
 
-use wrote_bench::units;
+use wrote_bench::{Request, units};
 
 /// The bytes of one write: of one workload, or of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,32 @@ pub(super) fn block_sizes(text: &str) -> Result<BlockSizes, String> {
             second: Some(units::parse_block_size(second)?),
         }),
     }
+}
+
+/// The bytes of the shortest and the longest message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageSizes {
+    /// Of the shortest.
+    pub min_bytes: u32,
+    /// Of the longest.
+    pub max_bytes: u32,
+}
+
+/// `MIN..MAX`, or one size for all.
+pub(super) fn message_sizes(text: &str) -> Result<MessageSizes, String> {
+    let (min, max) = text.split_once("..").unwrap_or((text, text));
+    let range = Request::MESSAGE_BYTES_MIN..=Request::MESSAGE_BYTES_MAX;
+    let bytes = |text: &str| {
+        let bytes = units::parse_block_size(text)?;
+        u32::try_from(bytes).ok().filter(|bytes| range.contains(bytes)).ok_or_else(|| {
+            format!("{text:?}: a message has {} to {} bytes", range.start(), range.end())
+        })
+    };
+    let sizes = MessageSizes { min_bytes: bytes(min)?, max_bytes: bytes(max)? };
+    if sizes.min_bytes > sizes.max_bytes {
+        return Err(format!("{text:?}: the shortest comes first, as in 300..2000"));
+    }
+    Ok(sizes)
 }
 
 /// A whole number from 1 to `MAX`.
@@ -57,6 +83,18 @@ mod tests {
         for bad in ["0", "9", "-1", "1.5", "", "many", "99999999999999999999"] {
             let problem = format!("{bad:?}: must be a whole number from 1 to 8");
             assert_eq!(count::<8>(bad), Err(problem));
+        }
+    }
+
+    #[test]
+    fn messages_have_one_size_or_a_range_of_sizes() {
+        let sizes = |min_bytes, max_bytes| Ok(MessageSizes { min_bytes, max_bytes });
+        assert_eq!(message_sizes("300..2000"), sizes(300, 2000));
+        assert_eq!(message_sizes("64"), sizes(64, 64));
+        assert_eq!(message_sizes("1K..4KiB"), sizes(1024, 4096));
+        for bad in ["2000..300", "31", "32..1G", "", "..", "300..", "300...2000", "-1..5"] {
+            let problem = message_sizes(bad).unwrap_err();
+            assert_eq!(problem.lines().count(), 1, "{bad:?}: {problem}");
         }
     }
 
