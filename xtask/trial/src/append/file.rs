@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 
-const ZEROS: [u8; 1 << 20] = [0; 1 << 20];
+static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
 /// Writes one message, wherever it belongs.
 type WriteOne = fn(&mut File, &[u8], u64) -> io::Result<()>;

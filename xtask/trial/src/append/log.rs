@@ -11,7 +11,7 @@ pub fn at_the_end(work: &Work, messages: &Messages, path: &Path) -> Done<Appende
     let folder = Folder::make(path)?;
     let log = Log::options().sync(Sync::No).open(path)?;
     let step = |message: &[u8]| {
-        let _ = log.append(message)?;
+        drop(log.append(message)?);
         Ok(())
     };
     let crew = Crew { work, messages, timed: Timed::Not };

@@ -6,7 +6,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// Every way appends the same.
-const SEED: u64 = 0x61_70_70_65_6e_64;
+const SEED: u64 = 0x0061_7070_656e_6400;
 /// What messages are slices of: short enough to stay in a processor's cache, where a message is that
 /// has just come in, and long enough that no drive finds the bytes twice in what it looks at.
 const CONTENT_BYTES: usize = 8 << 20;
