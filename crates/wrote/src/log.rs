@@ -5,11 +5,13 @@ mod background;
 mod batch;
 #[cfg(test)]
 mod bits;
+mod chain;
 mod claim;
 mod commit;
 mod format;
 mod input;
 mod lock;
+mod names;
 mod open;
 mod options;
 mod prepare;
