@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 /// The last files, which may not be on stable storage: those before them were flushed when the one after
 /// the next was begun.
-const UNSURE_FILES: usize = 2;
+pub(in crate::log) const UNSURE_FILES: usize = 2;
 
 /// The whole lines of a file.
-struct Lines {
-    count: u64,
+pub(in crate::log) struct Lines {
+    pub count: u64,
     /// Where the last of them ends.
-    end: u64,
+    pub end: u64,
 }
 
 pub(super) fn recover(
@@ -53,7 +53,7 @@ pub(super) fn recover(
 }
 
 /// Reads the whole lines of a file.
-fn read(engine: &mut Engine, input: &mut Input) -> Result<Lines, Error> {
+pub(in crate::log) fn read(engine: &mut Engine, input: &mut Input) -> Result<Lines, Error> {
     let piece_bytes = engine.pool().buffer_bytes();
     let mut lines = Lines { count: 0, end: 0 };
     let mut place = 0;
@@ -90,7 +90,7 @@ fn cut(
     };
     if input.len_bytes > lines.end {
         let to = input.len_bytes;
-        recovered.kept_aside.push(aside::copy(engine, &mut input, lines.end, to)?);
+        recovered.kept_aside.push(aside::copy(engine, &mut input, lines.end, to, "torn")?);
         // The copy must be found before what it was copied from is gone.
         engine.sync_folder(folder)?;
     }
