@@ -2,6 +2,7 @@
 
 mod bench;
 mod confine;
+mod kill;
 mod mount;
 mod nvme;
 mod power_cut;
@@ -32,6 +33,8 @@ enum Which {
     PowerCut(power_cut::Arguments),
     /// Simulated disks that fail and lose their power, by many seeds.
     Sim(sim::Arguments),
+    /// Processes that are killed while they append to a log.
+    Kill(kill::Arguments),
     /// All of them.
     All,
 }
@@ -50,7 +53,12 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Which::Nvme => nvme::lab(&mut report, true)?,
         Which::PowerCut(arguments) => power_cut::lab(&mut report, arguments)?,
         Which::Sim(arguments) => sim::lab(&mut report, arguments)?,
-        Which::All => all(&mut report, true)?,
+        Which::Kill(arguments) => kill::lab(&mut report, arguments)?,
+        Which::All => {
+            all(&mut report, true)?;
+            // Not among all: `cargo xtask test` has killed some already.
+            kill::lab(&mut report, kill::Arguments::default())?;
+        }
     }
     report.finish()
 }

@@ -10,6 +10,8 @@ mod commit;
 mod format;
 mod input;
 mod lock;
+#[cfg(all(test, loom))]
+mod model;
 mod open;
 mod options;
 mod prepare;
