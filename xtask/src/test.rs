@@ -7,7 +7,7 @@ use crate::packages::{self, GUEST, TESTS};
 use crate::report::{Counts, Outcome, Report};
 use crate::repository::{CARGO_LIMIT, cargo, root};
 use crate::run::{Show, run};
-use crate::{lab, repository};
+use crate::{fuzz, lab, model, repository};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -46,6 +46,9 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
         tests(&mut cargo(&["test", "--no-fail-fast", "--manifest-path", STRANGE_FS]), end)
     })?;
     report.step("tests with AddressSanitizer", || sanitized(end))?;
+    report
+        .step("every order of threads", || tests(&mut model::command(model::PREEMPTIONS), end))?;
+    report.step("fuzzer of the log", || fuzz::run_for(fuzz::SECONDS))?;
     lab::all(&mut report, !arguments.no_install)?;
     report.finish()
 }
@@ -55,6 +58,7 @@ type Check = (String, Vec<&'static str>, Option<(&'static str, &'static str)>);
 /// The checks that are one cargo command each: name, arguments, environment.
 fn checks() -> Vec<Check> {
     let strange = ["--manifest-path", STRANGE_FS];
+    let fuzzer = ["--manifest-path", fuzz::MANIFEST];
     let fmt = ["fmt", "--all", "--check"];
     let clippy = ["clippy", "--workspace", "--all-targets"];
     let strict = ["--", "-D", "warnings"];
@@ -62,8 +66,10 @@ fn checks() -> Vec<Check> {
     vec![
         ("fmt".into(), fmt.to_vec(), None),
         ("fmt of strange-fs".into(), [&fmt[..], &strange].concat(), None),
+        ("fmt of the fuzzer".into(), [&fmt[..], &fuzzer].concat(), None),
         ("clippy".into(), [&clippy[..], &strict].concat(), None),
         ("clippy of strange-fs".into(), [&clippy[..], &strange, &strict].concat(), None),
+        ("clippy of the fuzzer".into(), [&clippy[..], &fuzzer, &strict].concat(), None),
         ("doc".into(), doc.to_vec(), Some(("RUSTDOCFLAGS", "-D warnings"))),
     ]
 }
