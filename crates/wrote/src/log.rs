@@ -1,25 +1,32 @@
 //! `Log`: many producers, one sequential log, acknowledged when it is as safe as asked.
 
-#[allow(dead_code)]
 mod atomics;
-#[allow(dead_code)]
+mod background;
 mod batch;
-#[allow(dead_code)]
+#[cfg(test)]
+mod bits;
 mod claim;
+mod commit;
 mod format;
+mod input;
+mod lock;
 #[cfg(all(test, loom))]
 mod model;
+mod open;
 mod options;
+mod prepare;
 mod reader;
-#[allow(dead_code)]
 mod record;
-#[allow(dead_code)]
 mod recovery;
-#[allow(dead_code)]
+mod rest;
+mod seed;
 mod segment;
+mod shared;
+#[cfg(test)]
+mod testing;
 mod verify;
-#[allow(dead_code)]
 mod wait;
+mod walk;
 
 pub use format::Format;
 pub use options::{LogOptions, Prepare};
@@ -28,22 +35,95 @@ pub use recovery::Recovered;
 pub use verify::{Damage, LogSummary, Repaired, SegmentSummary, Verified, repair, summary, verify};
 
 use crate::{Durable, Effective, Error, Survives};
+use shared::Shared;
+use std::fmt;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use wait::Waiting;
 
 /// An append-only log in a folder, for any number of threads and tasks.
-#[derive(Clone, Debug)]
-pub struct Log(Arc<()>);
+///
+/// Clones are the same log. Whoever appends gets a place in the order at once, and a [`Ticket`] to wait
+/// for: by blocking, or in any async runtime. Records that come while the disk is at work share its next
+/// write and its next flush, so that the more producers wait, the more each flush is worth.
+///
+/// ```
+/// use wrote::{Log, Sync};
+///
+/// # fn main() -> Result<(), wrote::Error> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path().join("events");
+/// let log = Log::options().sync(Sync::Always).open(&folder)?;
+/// std::thread::scope(|scope| {
+///     for producer in 0..4 {
+///         let log = log.clone();
+///         scope.spawn(move || {
+///             let ticket = log.append(format!("hello from {producer}").as_bytes())?;
+///             ticket.wait() // survives a power loss now
+///         });
+///     }
+/// });
+/// for record in log.reader(0)? {
+///     let record = record?;
+///     println!("{}: {}", record.sequence, String::from_utf8_lossy(&record.bytes));
+/// }
+/// log.close()
+/// # }
+/// ```
+///
+/// # What survives
+///
+/// | [`crate::Sync`] | a record whose ticket was waited for survives | all survive a power loss |
+/// |---|---|---|
+/// | `Always` | a power loss, and so does every record before it (W9) | |
+/// | `EverySec`, `Interval` | a crash of the process | after so much time, or [`Log::sync`] |
+/// | `No` | a crash of the process | after [`Log::sync`], or [`Log::close`] |
+///
+/// A record that nobody waits for is written some 10 ms after it came, at the latest. Segments that are
+/// full are always made durable. [`Log::survives`] tells of any record at any moment.
+///
+/// # Errors
+///
+/// After a write or a flush that failed nothing more is written: every ticket of a record that was not
+/// safe until then, and every later call, gets that error (W2). What was acknowledged stays true, and
+/// opening the log again goes on from there.
+///
+/// Dropping the last clone does what [`Log::close`] does; what goes wrong can then only be logged (crate
+/// `log`, level error).
+///
+/// # Cost
+///
+/// Memory: [`LogOptions::buffers`] of [`LogOptions::buffer_bytes`], whatever is appended (W8). On the disk
+/// up to two segments more than the records take, until the log is closed. A thread of its own, which
+/// sleeps while nothing is appended.
+#[derive(Clone)]
+pub struct Log(Arc<Handle>);
+
+/// What all clones of a [`Log`] share. Dropped with the last of them.
+struct Handle {
+    shared: Arc<Shared>,
+    stop: Arc<AtomicBool>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// What [`Log::close`] has come to.
+    closed: Mutex<Option<Result<(), Error>>>,
+    /// Held until nothing can be written any more.
+    _lock: Option<lock::Lock>,
+}
 
 /// The promise for one record: waited for by blocking ([`Ticket::wait`]), or awaited on any runtime.
-#[derive(Debug)]
+///
+/// Dropping it changes nothing for the record.
 #[must_use = "a record is safe only when its ticket was waited for"]
 pub struct Ticket<'log> {
     log: &'log Log,
     sequence: u64,
+    waiting: Option<Waiting>,
 }
 
 /// What a log has done since it was opened.
@@ -89,20 +169,52 @@ impl Log {
         LogOptions::new()
     }
 
+    /// A log that a thread of its own drives.
+    fn start(
+        shared: Shared,
+        segment_age: Option<Duration>,
+        lock: lock::Lock,
+    ) -> Result<Log, Error> {
+        let log = Log::without_thread(shared, Some(lock));
+        let (shared, stop) = (Arc::clone(&log.0.shared), Arc::clone(&log.0.stop));
+        let thread = std::thread::Builder::new()
+            .name("wrote-log".to_owned())
+            .spawn(move || background::run(&shared, segment_age, &stop))
+            .map_err(|error| {
+                let what = "starting the log's thread";
+                Error::Engine { what, errno: crate::error::errno_of(&error) }
+            })?;
+        // Nobody else sets it.
+        let _ = log.0.shared.background.set(thread.thread().clone());
+        *log.0.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(log)
+    }
+
+    fn without_thread(shared: Shared, lock: Option<lock::Lock>) -> Log {
+        Log(Arc::new(Handle {
+            shared: Arc::new(shared),
+            stop: Arc::new(AtomicBool::new(false)),
+            thread: Mutex::new(None),
+            closed: Mutex::new(None),
+            _lock: lock,
+        }))
+    }
+
     /// Appends a record. Its bytes are copied, its place in the order is known; it is not written yet.
     /// Waits while all buffers are on their way to the disk.
     ///
     /// # Errors
     ///
-    /// [`Error::TooLong`] for a record that does not fit into a buffer, [`Error::Refused`] for one that
-    /// the format can't hold or after [`Log::close`], and after an error that error for ever (W2).
+    /// [`Error::Refused`] for a record that does not fit into a buffer or that the format can't hold, and
+    /// after [`Log::close`]; after an error that error for ever (W2).
     pub fn append(&self, bytes: &[u8]) -> Result<Ticket<'_>, Error> {
-        let _ = bytes;
-        todo!()
+        let sequence = self.append_bytes(bytes, true)?;
+        Ok(self.ticket(sequence.expect("an append that waits comes to its end")))
     }
 
-    /// Appends a record of `len` bytes that `fill` writes where they will be written from. Panics where
-    /// `fill` does: the place in the log is then passed over, and the log goes on.
+    /// Appends a record of `len` bytes, zeros at first or what an earlier record has left there, that
+    /// `fill` writes where they are written from. Panics where `fill` does: the place in the log is then
+    /// passed over, and the log goes on.
     ///
     /// # Errors
     ///
@@ -112,8 +224,18 @@ impl Log {
         len: usize,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<Ticket<'_>, Error> {
-        let _ = (len, fill);
-        todo!()
+        match self.0.shared.format {
+            Format::Framed => {
+                let sequence = self.0.shared.append(len, true, fill)?;
+                Ok(self.ticket(sequence.expect("an append that waits comes to its end")))
+            }
+            // What can't be a line must not come into its place.
+            Format::Lines => {
+                let mut line = vec![0; len];
+                fill(&mut line);
+                self.append(&line)
+            }
+        }
     }
 
     /// Appends a record if that can be done without waiting; `None` while all buffers are on their way.
@@ -122,19 +244,27 @@ impl Log {
     ///
     /// As [`Log::append`].
     pub fn try_append(&self, bytes: &[u8]) -> Result<Option<Ticket<'_>>, Error> {
-        let _ = bytes;
-        todo!()
+        Ok(self.append_bytes(bytes, false)?.map(|sequence| self.ticket(sequence)))
+    }
+
+    fn append_bytes(&self, bytes: &[u8], waits: bool) -> Result<Option<u64>, Error> {
+        let shared = &self.0.shared;
+        if shared.format == Format::Lines && bytes.iter().any(|&byte| byte == b'\n' || byte == 0) {
+            let path = shared.folder.clone();
+            let because = "a line has no line feed and no NUL in it".to_owned();
+            return Err(Error::Refused { path, because });
+        }
+        shared.append(bytes.len(), waits, |place| place.copy_from_slice(bytes))
     }
 
     /// The ticket of a record that was appended, by anyone.
     pub fn ticket(&self, sequence: u64) -> Ticket<'_> {
-        Ticket { log: self, sequence }
+        Ticket { log: self, sequence, waiting: None }
     }
 
     /// What a record survives now.
     pub fn survives(&self, sequence: u64) -> Survives {
-        let _ = sequence;
-        todo!()
+        self.0.shared.survives(sequence)
     }
 
     /// Makes everything that was appended before survive a power loss, whatever the [`crate::Sync`].
@@ -143,7 +273,8 @@ impl Log {
     ///
     /// With the kernel's words, and for ever after (W2).
     pub fn sync(&self) -> Result<(), Error> {
-        todo!()
+        let shared = &self.0.shared;
+        shared.wait(&shared.durable, shared.claims.next_start().first_sequence)
     }
 
     /// Reads the records from `from` on that have been handed to the kernel.
@@ -152,8 +283,7 @@ impl Log {
     ///
     /// As [`LogReader::open`].
     pub fn reader(&self, from: u64) -> Result<LogReader, Error> {
-        let _ = from;
-        todo!()
+        LogReader::open(&self.0.shared.folder, from)
     }
 
     /// The same, and waits at the end for what comes.
@@ -162,23 +292,22 @@ impl Log {
     ///
     /// As [`LogReader::open`].
     pub fn tail(&self, from: u64) -> Result<LogReader, Error> {
-        let _ = from;
-        todo!()
+        LogReader::follow(&self.0.shared.folder, from)
     }
 
     /// What opening the log found.
     pub fn recovered(&self) -> &Recovered {
-        todo!()
+        &self.0.shared.recovered
     }
 
     /// What the log has done so far.
     pub fn stats(&self) -> LogStats {
-        todo!()
+        self.0.shared.stats()
     }
 
     /// What is in effect of what was asked, and what was not to be had.
     pub fn effective(&self) -> Effective {
-        todo!()
+        self.0.shared.effective.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends the log: everything written and durable, and marked as closed. Every later append, by any
@@ -188,7 +317,50 @@ impl Log {
     ///
     /// Any since the opening.
     pub fn close(&self) -> Result<(), Error> {
-        todo!()
+        self.0.close()
+    }
+}
+
+impl Handle {
+    fn close(&self) -> Result<(), Error> {
+        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        closed.get_or_insert_with(|| self.end()).clone()
+    }
+
+    fn end(&self) -> Result<(), Error> {
+        // Who waits for room, or drives, comes to an end.
+        self.shared.claims.end();
+        self.stop.store(true, Ordering::SeqCst);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            thread.thread().unpark();
+            if thread.join().is_err() {
+                let what = "the log's thread panicked";
+                self.shared.fail(Error::Engine { what, errno: libc::EIO });
+            }
+        }
+        self.shared.check()?;
+        let closed = self.shared.flusher().close(&self.shared);
+        closed.inspect_err(|error| self.shared.fail(error.clone()))
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            ::log::error!("a log was dropped and is not whole: {error}");
+        }
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shared = &self.0.shared;
+        f.debug_struct("Log")
+            .field("folder", &shared.folder)
+            .field("format", &shared.format)
+            .field("sync", &shared.sync)
+            .finish_non_exhaustive()
     }
 }
 
@@ -205,20 +377,55 @@ impl Ticket<'_> {
     ///
     /// That of the write or flush that failed: the record, and every one after it, is not safe (W2).
     pub fn wait(self) -> Result<(), Error> {
-        todo!()
+        let shared = &self.log.0.shared;
+        self.check()?;
+        shared.wait(shared.asked(), self.sequence + 1)
     }
 
     /// What the record survives now.
     pub fn survives(&self) -> Survives {
         self.log.survives(self.sequence)
     }
+
+    /// A record that was never appended would be waited for without end.
+    fn check(&self) -> Result<(), Error> {
+        let shared = &self.log.0.shared;
+        if self.sequence < shared.asked().done()
+            || self.sequence < shared.claims.next_start().first_sequence
+        {
+            return Ok(());
+        }
+        let because = format!("there is no record {} yet", self.sequence);
+        Err(Error::Refused { path: shared.folder.clone(), because })
+    }
 }
 
 impl Future for Ticket<'_> {
     type Output = Result<(), Error>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let _ = context;
-        todo!()
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let ticket = &mut *self;
+        if ticket.waiting.is_none() {
+            ticket.check()?;
+        }
+        let (shared, end) = (&ticket.log.0.shared, ticket.sequence + 1);
+        match shared.poll(shared.asked(), end, &mut ticket.waiting, context.waker()) {
+            Some(outcome) => Poll::Ready(outcome),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            self.log.0.shared.asked().forget(waiting);
+        }
+    }
+}
+
+impl fmt::Debug for Ticket<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket").field("sequence", &self.sequence).finish_non_exhaustive()
     }
 }

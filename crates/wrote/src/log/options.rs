@@ -1,7 +1,9 @@
 //! What is asked of a log.
 
-use super::{Format, Log};
-use crate::{Durable, Error, Sim, Sync};
+use super::lock::Lock;
+use super::{Format, Log, open};
+use crate::engine::folder_of;
+use crate::{Durable, Engine, Error, Ioengine, Options, Sim, Sync};
 use std::path::Path;
 use std::time::Duration;
 
@@ -124,8 +126,11 @@ impl LogOptions {
     /// the other format; [`Error::Damaged`] when records that were durable can't be read; else with the
     /// kernel's words.
     pub fn open(&self, folder: impl AsRef<Path>) -> Result<Log, Error> {
-        let _ = folder.as_ref();
-        todo!()
+        let folder = folder.as_ref();
+        make_folder(folder)?;
+        let lock = Lock::take(folder)?;
+        let shared = open::open(self, folder)?;
+        Log::start(shared, self.segment_age, lock)
     }
 
     /// The same on a simulated disk. No thread is started: whoever waits does what a thread would do, so
@@ -135,7 +140,17 @@ impl LogOptions {
     ///
     /// As [`LogOptions::open`].
     pub fn open_simulated(&self, sim: &Sim, folder: impl AsRef<Path>) -> Result<Log, Error> {
-        let _ = (sim, folder.as_ref());
-        todo!()
+        let shared = open::open_simulated(self, sim, folder.as_ref())?;
+        Ok(Log::without_thread(shared, None))
     }
+}
+
+/// Makes the folder, and its name durable, unless it is there.
+fn make_folder(folder: &Path) -> Result<(), Error> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let mut engine = Engine::open(&Options::new(Ioengine::Psync, 1, 4096))?;
+    engine.make_folder(folder)?;
+    engine.sync_folder(folder_of(folder))
 }

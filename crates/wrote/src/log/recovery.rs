@@ -1,14 +1,22 @@
 //! What opening a log for writing finds, and what it does about the end that a crash left.
 
-use super::Format;
+mod aside;
+mod framed;
+mod lines;
+#[cfg(test)]
+mod tests;
+
+use super::{Format, segment};
 use crate::{Engine, Error};
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 
 /// What an opening found and cut off.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Recovered {
-    /// Records that were there.
+    /// Records that were there, with the places that were passed over.
     pub records: u64,
     /// Whether the log had been closed.
     pub closed: bool,
@@ -65,7 +73,45 @@ pub(super) struct Active {
 
 /// Reads what there is of a log of this format in `folder`. A torn end is cut and kept aside; damage before
 /// records that were durable is an error. What is left is flushed before it is trusted.
+///
+/// A power loss at any moment of it leaves a log of which the next recovery finds the same records.
 pub(super) fn recover(engine: &mut Engine, folder: &Path, format: Format) -> Result<Found, Error> {
-    let _ = (engine, folder, format);
-    todo!()
+    let names = engine.list(folder)?;
+    let of = |format| -> Vec<(u64, PathBuf)> {
+        let numbered = |path: &PathBuf| Some((segment::number(path, format)?, path.clone()));
+        names.iter().filter_map(numbered).collect()
+    };
+    let other = match format {
+        Format::Framed => Format::Lines,
+        Format::Lines => Format::Framed,
+    };
+    if !of(other).is_empty() {
+        let because = format!("this log is in the format {other}, not {format}");
+        return Err(Error::Refused { path: folder.to_owned(), because });
+    }
+    match format {
+        Format::Framed => framed::recover(engine, folder, &of(format)),
+        Format::Lines => lines::recover(engine, folder, &of(format)),
+    }
+}
+
+/// A number that no other log has: the standard library's own source of chance, which needs no more.
+fn new_log_id() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+impl Found {
+    /// A log in which nothing was ever written.
+    fn nothing(log_id: u64, recovered: Recovered) -> Found {
+        let sealed = Vec::new();
+        Found { recovered, log_id, sealed, active: None, first_sequence: 0, next_sequence: 0 }
+    }
+}
+
+/// Records before the end of which some were durable can't be read.
+pub(super) fn damaged(folder: &Path, path: &Path, offset: u64, what: &str) -> Error {
+    let folder = folder.display();
+    let because =
+        format!("{what}; run `wrote log verify {folder}`, then `wrote log repair {folder}`");
+    Error::Damaged { path: path.to_owned(), offset, because }
 }

@@ -1,0 +1,111 @@
+//! Who may write to a log: the one who holds `flock(2)` on the file `lock` in its folder. Readers need none.
+
+use crate::{Action, Error};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::path::Path;
+use std::time::Duration;
+
+/// How often a lock is tried for: whoever asks for its holder has it for a moment.
+const TRIES: u32 = 5;
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
+
+/// The right to write to a log, until it is dropped or the process ends.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock, and says in the file which process has it.
+    pub(super) fn take(folder: &Path) -> Result<Lock, Error> {
+        let path = folder.join("lock");
+        let failed = |action| {
+            let path = path.clone();
+            move |error: std::io::Error| Error::file(&path, action, None, &error)
+        };
+        // Not cut to nothing: it may be another's.
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(failed(Action::Open))?;
+        if !lock(&file, FlockOperation::NonBlockingLockExclusive, TRIES)
+            .map_err(failed(Action::Examine))?
+        {
+            let holder = match process_in(&mut file) {
+                Some(process) => format!("process {process}"),
+                None => "another process".to_owned(),
+            };
+            let because = format!("the log is open for writing in {holder}");
+            return Err(Error::Refused { path: folder.to_owned(), because });
+        }
+        file.set_len(0)
+            .and_then(|()| writeln!(file, "{}", std::process::id()))
+            .map_err(failed(Action::Write))?;
+        Ok(Lock { _file: file })
+    }
+
+    /// The process that has the log open for writing; `None` where there is none, or it can't be seen.
+    pub(super) fn holder(folder: &Path) -> Option<u32> {
+        let mut file = File::open(folder.join("lock")).ok()?;
+        let is_free = lock(&file, FlockOperation::NonBlockingLockShared, 1).ok()?;
+        if is_free { None } else { process_in(&mut file) }
+    }
+}
+
+/// Whether the lock was to be had.
+fn lock(file: &File, operation: FlockOperation, tries: u32) -> std::io::Result<bool> {
+    for attempt in 1..=tries {
+        match flock(file, operation) {
+            Ok(()) => return Ok(true),
+            Err(rustix::io::Errno::WOULDBLOCK) if attempt < tries => {
+                std::thread::sleep(TRY_AGAIN_AFTER);
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => {}
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(false)
+}
+
+fn process_in(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.rewind().ok()?;
+    file.take(32).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_has_one_writer_and_its_name_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Lock::holder(folder.path()), None);
+        let first = Lock::take(folder.path()).unwrap();
+        assert_eq!(Lock::holder(folder.path()), Some(std::process::id()));
+        let error = Lock::take(folder.path()).unwrap_err();
+        let because = format!("the log is open for writing in process {}", std::process::id());
+        assert_eq!(error.to_string(), format!("{}: {because}", folder.path().display()));
+        drop(first);
+        assert_eq!(Lock::holder(folder.path()), None);
+        Lock::take(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_says_nothing_is_a_lock_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("lock"), b"999999999999 and more\n").unwrap();
+        assert_eq!(Lock::holder(folder.path()), None);
+        Lock::take(folder.path()).unwrap();
+        let text = std::fs::read_to_string(folder.path().join("lock")).unwrap();
+        assert_eq!(text, format!("{}\n", std::process::id()));
+    }
+}
