@@ -9,6 +9,7 @@ pub use csv::Csv;
 pub use json::Json;
 pub use markdown::Markdown;
 pub use table::Table;
+pub(crate) use table::plain;
 
 use crate::args::Format;
 use crate::terminal::Screen;

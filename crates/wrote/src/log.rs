@@ -3,11 +3,15 @@
 mod atomics;
 mod background;
 mod batch;
+#[cfg(test)]
+mod bits;
 mod claim;
 mod commit;
 mod format;
 mod input;
 mod lock;
+#[cfg(all(test, loom))]
+mod model;
 mod open;
 mod options;
 mod prepare;
@@ -18,6 +22,8 @@ mod rest;
 mod seed;
 mod segment;
 mod shared;
+#[cfg(test)]
+mod testing;
 mod verify;
 mod wait;
 mod walk;

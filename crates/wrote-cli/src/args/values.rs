@@ -57,9 +57,25 @@ pub(super) fn count<const MAX: u32>(text: &str) -> Result<u32, String> {
     number.ok_or_else(|| format!("{text:?}: must be a whole number from 1 to {MAX}"))
 }
 
+/// A whole number, 0 too.
+pub(super) fn number(text: &str) -> Result<u64, String> {
+    let only_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|_| only_digits);
+    number.ok_or_else(|| format!("{text:?}: must be a whole number, 0 or more"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_is_digits_and_not_too_many() {
+        assert_eq!(number("0"), Ok(0));
+        assert_eq!(number("18446744073709551615"), Ok(u64::MAX));
+        for bad in ["-1", "+1", "1.5", "", "many", "18446744073709551616"] {
+            assert_eq!(number(bad), Err(format!("{bad:?}: must be a whole number, 0 or more")));
+        }
+    }
 
     #[test]
     fn a_count_is_a_whole_number_from_1_to_its_limit() {

@@ -7,6 +7,7 @@ mod target;
 mod text;
 
 pub(super) use target::facts;
+pub(crate) use text::plain;
 
 use super::{Export, Group};
 use crate::terminal::Screen;

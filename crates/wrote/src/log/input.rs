@@ -1,23 +1,41 @@
-//! One file of a log, read through an engine at any offset and from front to back.
+//! One file of a log, read through an engine at any offset, and ahead of who reads it from front to back.
 
-use crate::{Engine, Error, FileId, FileOptions, Op};
+use crate::buffer::Buffer;
+use crate::{Completion, Engine, Error, FileId, FileOptions, Op};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+
+/// The first piece that is read at a place: who goes on from there gets twice as much each time.
+const PIECE_BYTES_MIN: u64 = 16 << 10;
+/// Pieces that are under way at once, at most.
+const MOST_AHEAD: u32 = 4;
 
 /// A file and the part of it that is in memory.
 ///
 /// What is in memory is one range, which grows as far as one request asks and no further: at most that
-/// request and a buffer of the engine's (W8).
+/// request and the engine's buffers (W8). Between two requests reads may be under way, until
+/// [`Input::pause`]: nothing else may use the engine before.
 #[derive(Debug)]
 pub(super) struct Input {
     pub path: PathBuf,
     pub file: FileId,
     /// The file's length when it was opened, or looked at again.
     pub len_bytes: u64,
-    /// The most that is read at once.
-    piece_bytes: usize,
-    /// Where in the file `window` begins; its end is aligned, or the file's.
+    /// Bytes of the next piece.
+    piece_bytes: u64,
+    /// Where in the file `window` begins.
     start: u64,
     window: Vec<u8>,
+    /// Pieces under way or arrived, in order: they follow the window and each other.
+    ahead: VecDeque<Piece>,
+}
+
+/// A piece of the file that was asked for.
+#[derive(Debug)]
+struct Piece {
+    offset: u64,
+    len: u64,
+    arrived: Option<Buffer>,
 }
 
 impl Input {
@@ -34,16 +52,11 @@ impl Input {
             path: path.to_owned(),
             file,
             len_bytes: engine.file_len(file)?,
-            piece_bytes: engine.pool().buffer_bytes(),
+            piece_bytes: PIECE_BYTES_MIN,
             start: 0,
             window: Vec::new(),
+            ahead: VecDeque::new(),
         })
-    }
-
-    /// Reads at most so much at once: for who looks at the file's beginning only.
-    pub(super) fn in_pieces_of(mut self, bytes: usize) -> Input {
-        self.piece_bytes = self.piece_bytes.min(bytes);
-        self
     }
 
     /// The `len` bytes at `offset`, fewer where the file ends.
@@ -54,22 +67,25 @@ impl Input {
         len: usize,
     ) -> Result<&[u8], Error> {
         let len = len.min(self.len_bytes.saturating_sub(offset).try_into().unwrap_or(usize::MAX));
-        if offset < self.start || offset + len as u64 > self.window_end() {
+        if len > 0 && (offset < self.start || offset + len as u64 > self.window_end()) {
             self.fill(engine, offset, len)?;
         }
-        let from = ((offset - self.start) as usize).min(self.window.len());
+        let from = (offset.saturating_sub(self.start) as usize).min(self.window.len());
         let to = (from + len).min(self.window.len());
         Ok(&self.window[from..to])
     }
 
     /// Forgets what was read, and looks at the file's length again: somebody may have written.
-    pub(super) fn look_again(&mut self, engine: &Engine) -> Result<(), Error> {
+    pub(super) fn look_again(&mut self, engine: &mut Engine) -> Result<(), Error> {
+        self.pause(engine)?;
         self.window.clear();
         self.len_bytes = engine.file_len(self.file)?;
         Ok(())
     }
 
-    pub(super) fn close(self, engine: &mut Engine) -> Result<(), Error> {
+    /// Closes the file.
+    pub(super) fn close(mut self, engine: &mut Engine) -> Result<(), Error> {
+        self.pause(engine)?;
         engine.close_file(self.file)
     }
 
@@ -80,17 +96,19 @@ impl Input {
     /// Brings the range into memory, with what is before it let go.
     fn fill(&mut self, engine: &mut Engine, offset: u64, len: usize) -> Result<(), Error> {
         let align = u64::from(engine.align_bytes(self.file));
-        if (self.start..=self.window_end()).contains(&offset)
-            && self.window_end().is_multiple_of(align)
-        {
+        let goes_on = !self.window.is_empty()
+            && (self.start..=self.window_end()).contains(&offset)
+            && self.window_end().is_multiple_of(align);
+        if goes_on {
             self.window.drain(..(offset - self.start) as usize);
             self.start = offset;
         } else {
+            self.pause(engine)?;
             self.window.clear();
             self.start = offset - offset % align;
         }
         while self.window_end() < offset + len as u64 {
-            if self.read_piece(engine, align)? == 0 {
+            if self.take_piece(engine, align)? == 0 {
                 // Somebody made it shorter meanwhile.
                 self.len_bytes = self.window_end();
                 break;
@@ -99,18 +117,67 @@ impl Input {
         Ok(())
     }
 
-    /// Reads what follows the window.
-    fn read_piece(&mut self, engine: &mut Engine, align: u64) -> Result<usize, Error> {
-        let mut buffer = engine.lease()?;
-        let piece = (self.piece_bytes as u64).next_multiple_of(align) as usize;
-        buffer.set_len(piece.min(buffer.capacity() - buffer.capacity() % align as usize));
-        engine.queue(0, Op::Read { file: self.file, offset: self.window_end(), buffer });
-        let mut completions = Vec::new();
-        engine.reap(1, &mut completions)?;
-        let completion = completions.pop().expect("one read was queued");
+    /// Appends the next piece to the window.
+    fn take_piece(&mut self, engine: &mut Engine, align: u64) -> Result<usize, Error> {
+        self.ask_ahead(engine, align)?;
+        while self.ahead.front().is_some_and(|piece| piece.arrived.is_none()) {
+            let mut completions = Vec::new();
+            engine.reap(1, &mut completions)?;
+            completions.into_iter().try_for_each(|completion| self.arrived(completion))?;
+        }
+        let piece = self.ahead.pop_front().expect("one was asked for");
+        let bytes = piece.arrived.expect("it was waited for");
+        self.window.extend_from_slice(&bytes);
+        if (bytes.len() as u64) < piece.len {
+            // The file ends here: what comes behind is nothing, and would not follow the window.
+            drop(bytes);
+            self.pause(engine)?;
+            return Ok((self.window_end() - piece.offset) as usize);
+        }
+        Ok(bytes.len())
+    }
+
+    /// Has pieces under way: one at first, and when they have grown to a buffer as many as there are.
+    fn ask_ahead(&mut self, engine: &mut Engine, align: u64) -> Result<(), Error> {
+        let buffer_bytes = engine.pool().buffer_bytes() as u64;
+        let largest = (buffer_bytes - buffer_bytes % align).max(align);
+        loop {
+            let is_grown = self.piece_bytes >= largest;
+            // One buffer is left for who writes down what is read.
+            let most = (engine.pool().count() - 1).clamp(1, MOST_AHEAD) as usize;
+            let wanted = if is_grown { most } else { 1 };
+            let last = self.ahead.back().map(|piece| piece.offset + piece.len);
+            let offset = last.unwrap_or(self.window_end());
+            if self.ahead.len() >= wanted || (!self.ahead.is_empty() && offset >= self.len_bytes) {
+                return Ok(());
+            }
+            let len = self.piece_bytes.next_multiple_of(align).min(largest);
+            let mut buffer = engine.lease()?;
+            buffer.set_len(len as usize);
+            engine.queue(offset, Op::Read { file: self.file, offset, buffer });
+            self.ahead.push_back(Piece { offset, len, arrived: None });
+            self.piece_bytes = (self.piece_bytes * 2).min(largest);
+        }
+    }
+
+    fn arrived(&mut self, completion: Completion) -> Result<(), Error> {
         let read = completion.result?;
-        let buffer = completion.buffer.expect("a read gives its buffer back");
-        self.window.extend_from_slice(&buffer[..read]);
-        Ok(read)
+        let mut buffer = completion.buffer.expect("a read gives its buffer back");
+        buffer.set_len(read);
+        let piece = self.ahead.iter_mut().find(|piece| piece.offset == completion.user_data);
+        piece.expect("nothing else is in flight").arrived = Some(buffer);
+        Ok(())
+    }
+
+    /// Waits for what is under way and lets it go: the engine can be used for something else.
+    pub(super) fn pause(&mut self, engine: &mut Engine) -> Result<(), Error> {
+        self.piece_bytes = PIECE_BYTES_MIN;
+        let is_under_way = self.ahead.iter().any(|piece| piece.arrived.is_none());
+        self.ahead.clear();
+        if is_under_way {
+            let mut completions = Vec::new();
+            engine.reap(usize::MAX, &mut completions)?;
+        }
+        Ok(())
     }
 }

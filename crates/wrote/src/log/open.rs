@@ -1,14 +1,14 @@
 //! Opening a log: what is there made whole, a segment made ready, everything put together.
 
 use super::Format;
-use super::claim::{CAPACITY_MAX, Claims, Layout, SLOTS_MAX, Start, head_bytes};
+use super::claim::{CAPACITY_MAX, Claims, Layout, SLOTS_MAX, Start};
 use super::commit::{Beginning, Flusher, Segment};
 use super::options::{LogOptions, Prepare};
 use super::prepare::Preparing;
 use super::recovery::{Active, Found, recover};
 use super::segment;
 use super::shared::{Parts, Promise, Shared};
-use crate::engine::{Callers, folder_of};
+use crate::engine::Callers;
 use crate::file::calibrate;
 use crate::{
     Acknowledged, Disk, Durable, Engine, Error, FileOptions, Ioengine, Options, Sim, Sync, device,
@@ -37,12 +37,12 @@ pub(super) fn open(options: &LogOptions, folder: &Path) -> Result<Shared, Error>
     let engine = Engine::open_for(&engine_options, Callers::Any)?;
     let folder = std::path::absolute(folder)
         .map_err(|error| Error::file(folder, crate::Action::Examine, None, &error))?;
-    assemble(engine, &options, &folder, |prepare| {
+    assemble(engine, &options, &folder, |prepare, direct| {
         let target = device::examine(&folder)?;
         let promise = Promise::of(Acknowledged {
             flushed: false,
             flush_reaches_device: target.flushes_reach_device(),
-            direct: options.format == Format::Framed,
+            direct,
             settled_blocks: prepare == Prepare::Write && target.writes_in_place(),
             in_memory: target.in_memory,
         });
@@ -65,11 +65,11 @@ pub(super) fn open_simulated(
 ) -> Result<Shared, Error> {
     let options = within_bounds(options);
     let engine = Engine::simulated(sim, &engine_options(&options))?;
-    assemble(engine, &options, folder, |_| {
+    assemble(engine, &options, folder, |_, direct| {
         let promise = Promise::of(Acknowledged {
             flushed: false,
             flush_reaches_device: true,
-            direct: true,
+            direct,
             settled_blocks: false,
             in_memory: false,
         });
@@ -102,12 +102,11 @@ fn assemble(
     mut engine: Engine,
     options: &LogOptions,
     folder: &Path,
-    terms: impl FnOnce(Prepare) -> Result<Terms, Error>,
+    terms: impl FnOnce(Prepare, bool) -> Result<Terms, Error>,
 ) -> Result<Shared, Error> {
     let found = recover(&mut engine, folder, options.format)?;
     let by_sync = if options.sync == Sync::Always { Prepare::Write } else { Prepare::Allocate };
     let prepare = options.prepare.unwrap_or(by_sync);
-    let Terms { promise, durable } = terms(prepare)?;
     let block_bytes = match (&found.active, options.format) {
         (_, Format::Lines) => 1,
         (Some(active), _) => u64::from(active.block_bytes),
@@ -128,6 +127,10 @@ fn assemble(
         }
         None => (None, None),
     };
+    let file = segment.as_ref().map(|segment| segment.file);
+    let file = file.or(preparing.as_ref().map(|preparing| preparing.file));
+    let Terms { promise, durable } =
+        terms(prepare, file.is_some_and(|file| engine.is_direct(file)))?;
     let beginning = Beginning {
         folder: folder.to_owned(),
         log_id: found.log_id,

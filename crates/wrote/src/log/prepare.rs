@@ -62,11 +62,6 @@ impl Preparing {
         self.next == Next::Nothing
     }
 
-    /// Whether its blocks hold zeros that were written and flushed.
-    pub(super) fn is_written(&self) -> bool {
-        self.how == Prepare::Write
-    }
-
     /// Starts what is next. Nothing of it is in flight.
     pub(super) fn start(&mut self, engine: &mut Engine) -> Result<(), Error> {
         let file = self.file;

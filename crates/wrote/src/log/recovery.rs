@@ -3,6 +3,8 @@
 mod aside;
 mod framed;
 mod lines;
+#[cfg(test)]
+mod tests;
 
 use super::{Format, segment};
 use crate::{Engine, Error};
@@ -107,7 +109,7 @@ impl Found {
 }
 
 /// Records before the end of which some were durable can't be read.
-fn damaged(folder: &Path, path: &Path, offset: u64, what: &str) -> Error {
+pub(super) fn damaged(folder: &Path, path: &Path, offset: u64, what: &str) -> Error {
     let folder = folder.display();
     let because =
         format!("{what}; run `wrote log verify {folder}`, then `wrote log repair {folder}`");

@@ -3,6 +3,7 @@
 use super::batch::{self, BatchHeader};
 use super::input::Input;
 use super::record::{self, Frame};
+use super::rest::Identity;
 use super::segment::{self, SegmentHeader};
 use crate::{Engine, Error};
 
@@ -93,6 +94,33 @@ impl Walk {
         let own = &input.bytes(engine, offset, len)?[record::HEADER_BYTES..];
         let frame = if is_data { Frame::Data(own) } else { Frame::Skipped(own.len()) };
         Ok(Step::Frame { sequence, offset, frame })
+    }
+
+    /// Passes over the batch that just began, if all its records are before `until` and the next batch
+    /// goes on where it ends: then nothing of it was cut off.
+    pub(super) fn skip_batch(
+        &mut self,
+        engine: &mut Engine,
+        input: &mut Input,
+        until: u64,
+    ) -> Result<(), Error> {
+        let Some(inside) = self.inside else { return Ok(()) };
+        let end_sequence = self.sequence + u64::from(inside.left);
+        if end_sequence > until {
+            return Ok(());
+        }
+        let place = inside.end.next_multiple_of(self.block_bytes);
+        let bytes = input.bytes(engine, place, batch::HEADER_BYTES)?;
+        if decode(bytes, self.seed).is_some_and(|(next, _)| next.first_sequence == end_sequence) {
+            self.sequence = end_sequence;
+            self.inside = Some(Inside { left: 0, ..inside });
+        }
+        Ok(())
+    }
+
+    /// How the segment's batches are known.
+    pub(super) fn identity(&self) -> Identity {
+        Identity::Known { seed: self.seed, block_bytes: self.block_bytes }
     }
 
     /// Whether the walk stands where a batch may begin as it is. Else something was cut off or must be:

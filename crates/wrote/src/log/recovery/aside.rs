@@ -17,6 +17,7 @@ pub(super) fn copy(
     while place < to {
         let len = (to - place).min(engine.pool().buffer_bytes() as u64) as usize;
         let bytes = input.bytes(engine, place, len)?.to_vec();
+        input.pause(engine)?;
         let mut buffer = engine.lease()?;
         buffer.set_len(bytes.len());
         buffer.copy_from_slice(&bytes);

@@ -2,15 +2,12 @@
 
 use super::super::batch::BatchHeader;
 use super::super::input::Input;
-use super::super::rest::{self, Identity};
+use super::super::rest::{self, Behind, Identity};
 use super::super::segment::{HEADER_BYTES, NotASegment, SegmentHeader, VERSION, seed};
 use super::super::walk::{Step, Walk};
 use super::{Active, Found, Recovered, Sealed, aside, damaged, new_log_id};
 use crate::{Engine, Error};
 use std::path::{Path, PathBuf};
-
-/// How much is read to see how a segment begins.
-const BEGINNING_BYTES: usize = 64 << 10;
 
 /// A segment as its beginning shows it.
 struct Segment {
@@ -25,7 +22,7 @@ struct Segment {
 
 /// What of a segment is behind the end of the log.
 struct Later<'a> {
-    segment: &'a Segment,
+    path: &'a Path,
     /// The end of the last byte that is not zero.
     end: u64,
 }
@@ -73,7 +70,7 @@ fn look(engine: &mut Engine, names: &[(u64, PathBuf)]) -> Result<Vec<Segment>, E
     let mut segments = Vec::with_capacity(names.len());
     let mut log_id = None;
     for (number, path) in names {
-        let mut input = Input::open(engine, path, true, false)?.in_pieces_of(BEGINNING_BYTES);
+        let mut input = Input::open(engine, path, true, false)?;
         let header = match SegmentHeader::decode(input.bytes(engine, 0, HEADER_BYTES)?) {
             Ok(header) => Some(header),
             Err(NotASegment::Damaged) => None,
@@ -159,22 +156,16 @@ fn cut(
     mut input: Input,
 ) -> Result<Recovered, Error> {
     let header = segments[last].header.expect("it was walked through");
-    let block_bytes = u64::from(header.block_bytes);
-    let identity = Identity::Known { seed: header.seed(), block_bytes };
-    let rest = rest::scan(engine, &mut input, walk.end, walk.sequence, identity)?;
-    let mut durable_sequence = rest.durable_sequence;
-    let mut later = Vec::new();
-    for segment in &segments[last + 1..] {
-        let seed = seed(header.log_id, segment.number);
-        let identity = Identity::Known { seed, block_bytes };
-        let rest = look_through(engine, segment, walk.sequence, identity)?;
-        durable_sequence = durable_sequence.max(rest.durable_sequence);
-        later.push(Later { segment, end: rest.end });
-    }
-    if durable_sequence > walk.sequence {
+    let names: Vec<(u64, PathBuf)> =
+        segments[last + 1..].iter().map(|segment| (segment.number, segment.path.clone())).collect();
+    let Behind { rest, later, lost } =
+        rest::behind(engine, &mut input, walk, header.log_id, &names)?;
+    if let Some((path, offset)) = lost {
         let what = format!("record {} can't be read, and was durable once", walk.sequence);
-        return Err(damaged(folder, &input.path, walk.end, &what));
+        return Err(damaged(folder, &path, offset, &what));
     }
+    let later = names.iter().zip(&later).map(|((_, path), rest)| Later { path, end: rest.end });
+    let later: Vec<Later> = later.collect();
 
     let mut recovered = Recovered {
         records: walk.sequence - segments[0].header.map_or(0, |header| header.first_sequence),
@@ -199,28 +190,15 @@ fn cut(
     Ok(recovered)
 }
 
-/// Looks through a whole file that is behind the end of the log.
-fn look_through(
-    engine: &mut Engine,
-    segment: &Segment,
-    sequence: u64,
-    identity: Identity,
-) -> Result<rest::Rest, Error> {
-    let mut input = Input::open(engine, &segment.path, true, false)?;
-    let rest = rest::scan(engine, &mut input, 0, sequence, identity)?;
-    input.close(engine)?;
-    Ok(rest)
-}
-
 /// Takes files out of the log: those in which nothing was written yet are removed. The newest goes first,
 /// so that there is never a gap.
 fn put_aside(engine: &mut Engine, later: &[Later], recovered: &mut Recovered) -> Result<(), Error> {
-    for Later { segment, end } in later.iter().rev() {
+    for Later { path, end } in later.iter().rev() {
         recovered.torn_bytes += end;
         if *end == 0 {
-            engine.remove(&segment.path)?;
+            engine.remove(path)?;
         } else {
-            recovered.kept_aside.push(aside::rename(engine, &segment.path)?);
+            recovered.kept_aside.push(aside::rename(engine, path)?);
         }
     }
     Ok(())
@@ -242,16 +220,12 @@ fn begin_anew(
             (identity, None) if index == 0 => identity,
             _ => Identity::Lost,
         };
-        let rest = look_through(engine, segment, 0, identity)?;
-        // The header and what follows in its sector are written as one (by the device): where the first
-        // batch is there, the header was.
-        let lost_header = segment.header.is_none()
-            && rest.first.is_some_and(|(place, _)| place == HEADER_BYTES as u64);
-        if lost_header || rest.durable_sequence > 0 || segments[0].number != 1 {
+        let rest = rest::scan_file(engine, &segment.path, 0, identity)?;
+        if rest.durable_sequence > 0 || segments[0].number != 1 {
             let what = "this is not how a segment begins, and records in it were durable once";
             return Err(damaged(folder, &segments[0].path, 0, what));
         }
-        later.push(Later { segment, end: rest.end });
+        later.push(Later { path: &segment.path, end: rest.end });
     }
     let mut recovered = Recovered::default();
     put_aside(engine, &later, &mut recovered)?;

@@ -70,6 +70,7 @@ fn read(engine: &mut Engine, input: &mut Input) -> Result<Lines, Error> {
         }
         place += bytes.len() as u64;
     }
+    input.pause(engine)?;
     Ok(lines)
 }
 

@@ -1,0 +1,143 @@
+//! A small log with every bit flipped in turn, every file cut at every byte, and edits by chance: what is
+//! wrong is found or harmless, and nothing that was not written is ever read.
+
+use super::recovery::recover;
+use super::testing::{Built, assert_begins, disk, engine, folder, read, two_segments};
+use super::{Format, segment};
+use crate::Error;
+use proptest::prelude::*;
+use std::ops::Range;
+use std::path::PathBuf;
+
+type Files = Vec<(PathBuf, Vec<u8>)>;
+
+/// Reads a log of which some bytes were changed, then makes it good and reads it again.
+fn check(built: &Built, files: &Files, changed: &[(usize, Range<usize>)], what: &str) {
+    let claimed = claimed(built, changed);
+    let sim = disk(1, files);
+    let (records, end) = read(&sim, 0);
+    let read_bad = assert_begins(built, &records, what);
+    assert!(end.is_err() || read_bad >= claimed, "{what}: {read_bad} of {claimed} durable records");
+    match recover(&mut engine(&sim), folder(), Format::Framed) {
+        Ok(found) => {
+            assert!(found.next_sequence >= claimed, "{what}: recovered {}", found.next_sequence);
+            let (records, end) = read(&sim, 0);
+            // What was known to be durable is not read again.
+            if end.is_ok() {
+                let recovered = assert_begins(built, &records, what);
+                assert_eq!(recovered, found.next_sequence, "{what}");
+            }
+        }
+        Err(Error::Damaged { .. }) => assert!(end.is_err() || read_bad < 10, "{what}"),
+        Err(error) => assert!(matches!(error, Error::Refused { .. }), "{what}: {error}"),
+    }
+}
+
+/// Before which record all were durable, as the batches say that were not changed.
+fn claimed(built: &Built, changed: &[(usize, Range<usize>)]) -> u64 {
+    let mut claimed = 0;
+    for (index, segment) in built.segments.iter().enumerate() {
+        let is_changed = |range: &Range<usize>| {
+            changed
+                .iter()
+                .any(|(of, at)| *of == index && at.start < range.end && range.start < at.end)
+        };
+        for (range, sequence) in &segment.claims {
+            claimed = claimed.max(if is_changed(range) { 0 } else { *sequence });
+        }
+    }
+    claimed
+}
+
+#[test]
+fn every_bit_that_is_flipped_is_found_or_harmless() {
+    let built = two_segments();
+    let files = built.files(folder());
+    for file in 0..files.len() {
+        for bit in 0..files[file].1.len() * 8 {
+            let mut flipped = files.clone();
+            flipped[file].1[bit / 8] ^= 1 << (bit % 8);
+            let changed = [(file, bit / 8..bit / 8 + 1)];
+            check(&built, &flipped, &changed, &format!("file {file}, bit {bit}"));
+        }
+    }
+}
+
+#[test]
+fn every_file_that_is_cut_is_found_or_harmless() {
+    let built = two_segments().closed();
+    let files = built.files(folder());
+    for file in 0..files.len() {
+        for len in 0..files[file].1.len() {
+            let mut cut = files.clone();
+            cut[file].1.truncate(len);
+            let changed = [(file, len..usize::MAX)];
+            check(&built, &cut, &changed, &format!("file {file} of {len} bytes"));
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_found_or_harmless() {
+    let built = two_segments().segment().batch(10, &[b"ten"]);
+    for file in 0..3 {
+        let mut files = built.files(folder());
+        files.remove(file);
+        let sim = disk(1, &files);
+        let (records, end) = read(&sim, 0);
+        match file {
+            // As retention leaves it.
+            0 => assert!(end.is_ok() && records.len() == 6 && records[0].sequence == 5),
+            1 => {
+                assert!(matches!(end, Err(Error::Damaged { .. })));
+                assert_eq!(assert_begins(&built, &records, "the second"), 5);
+            }
+            _ => assert!(end.is_ok() && assert_begins(&built, &records, "the third") == 10),
+        }
+    }
+}
+
+#[test]
+fn every_bit_of_lines_that_is_flipped_changes_no_other_line() {
+    let path = |number| segment::path(folder(), Format::Lines, number);
+    let files = [(path(0), b"zero\none\n".to_vec()), (path(2), b"two\nthree\n".to_vec())];
+    let lines = [&b"zero"[..], b"one", b"two", b"three"];
+    for file in 0..2 {
+        for bit in 0..files[file].1.len() * 8 {
+            let mut flipped = files.clone();
+            flipped[file].1[bit / 8] ^= 1 << (bit % 8);
+            let (records, _) = read(&disk(1, &flipped), 0);
+            let wrong = records
+                .iter()
+                .filter(|record| lines.get(record.sequence as usize) != Some(&&record.bytes[..]));
+            // A line feed less or more moves those behind it in the same file.
+            let is_feed = files[file].1[bit / 8] == b'\n' || flipped[file].1[bit / 8] == b'\n';
+            assert!(wrong.count() <= if is_feed { 3 } else { 1 }, "file {file}, bit {bit}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn edits_by_chance_are_found_or_harmless(
+        edits in proptest::collection::vec((0..2usize, 0..2000usize, 1..700usize, any::<u64>()), 1..4),
+    ) {
+        let built = two_segments().batch(8, &[b"ten", &[1; 300]]).closed();
+        let mut files = built.files(folder());
+        let mut changed = Vec::new();
+        for (file, at, len, chance) in edits {
+            let bytes = &mut files[file].1;
+            let at = at.min(bytes.len() - 1);
+            let range = at..(at + len).min(bytes.len());
+            match chance % 3 {
+                0 => bytes[range.clone()].fill(0),
+                1 => bytes.copy_within(..range.len(), at),
+                _ => bytes[range.clone()].iter_mut().for_each(|byte| *byte ^= chance as u8 | 1),
+            }
+            changed.push((file, range));
+        }
+        check(&built, &files, &changed, &format!("{changed:?}"));
+    }
+}

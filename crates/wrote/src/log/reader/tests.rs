@@ -1,0 +1,148 @@
+//! Reading logs that lie there, and logs that are written meanwhile.
+
+use super::super::batch::BatchHeader;
+use super::super::segment;
+use super::super::testing::{Built, assert_begins, disk, folder, read, two_segments};
+use super::*;
+use std::io::Write;
+
+fn written(built: &Built) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    write(built, folder.path());
+    folder
+}
+
+fn write(built: &Built, folder: &Path) {
+    for (path, bytes) in built.files(folder) {
+        std::fs::write(path, bytes).unwrap();
+    }
+}
+
+#[test]
+fn every_record_is_read_from_any_place_on() {
+    let built = two_segments().segment().batch(10, &[]).batch(10, &[b"ten", b"eleven"]);
+    let sim = disk(1, &built.files(folder()));
+    for from in 0..14 {
+        let (records, end) = read(&sim, from);
+        end.unwrap();
+        assert_eq!(records.len() as u64, 12u64.saturating_sub(from), "from {from}");
+        for (record, sequence) in records.iter().zip(from..) {
+            assert_eq!(
+                (record.sequence, &record.bytes),
+                (sequence, &built.records[sequence as usize])
+            );
+        }
+    }
+}
+
+#[test]
+fn a_reader_goes_on_behind_a_cut() {
+    let built = two_segments();
+    let place = built.segments[1].batches[1];
+    let header = BatchHeader { after_cut: true, ..Default::default() };
+    let built = built.cut(place + 48 + 13, 9).batch_of(header, &[b"nine again"]).closed();
+    let (records, end) = read(&disk(1, &built.files(folder())), 0);
+    end.unwrap();
+    assert_eq!(assert_begins(&built, &records, "after a cut"), 10);
+}
+
+#[test]
+fn places_that_were_passed_over_are_no_records() {
+    let mut built = Built::default().segment().batch(0, &[b"zero", b"gone", b"two"]);
+    let seed = segment::seed(super::super::testing::LOG_ID, 1);
+    let at = 64 + 48 + 12;
+    super::super::record::skip(&mut built.segments[0].bytes[at..at + 12], seed, 1);
+    let (records, end) = read(&disk(1, &built.files(folder())), 0);
+    end.unwrap();
+    let sequences: Vec<u64> = records.iter().map(|record| record.sequence).collect();
+    assert_eq!(sequences, [0, 2]);
+}
+
+#[test]
+fn an_empty_log_has_no_records_and_a_folder_without_one_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = LogReader::open(folder.path(), 0).unwrap_err();
+    let words = format!("{}: there is no log here", folder.path().display());
+    assert_eq!(error.to_string(), words);
+    std::fs::write(folder.path().join("lock"), b"1\n").unwrap();
+    assert!(LogReader::open(folder.path(), 0).unwrap().next().is_none());
+    // Its first segment is only prepared.
+    std::fs::write(segment::path(folder.path(), Format::Framed, 1), [0; 10_000]).unwrap();
+    assert!(LogReader::open(folder.path(), 0).unwrap().next().is_none());
+}
+
+#[test]
+fn a_reader_that_follows_gets_what_is_written_later_and_in_the_next_segment() {
+    let built = two_segments().prepared(4096);
+    let folder = written(&built);
+    let mut reader = LogReader::follow(folder.path(), 8).unwrap();
+    let mut sequences = Vec::new();
+    while let Some(record) = reader.next_within(Duration::ZERO).unwrap() {
+        sequences.push(record.sequence);
+    }
+    assert_eq!(sequences, [8, 9]);
+    let built = two_segments().batch(10, &[b"ten"]).segment().batch(11, &[b"eleven"]);
+    write(&built, folder.path());
+    let reader: std::thread::JoinHandle<_> = std::thread::spawn(move || {
+        reader.by_ref().take(2).map(|record| record.unwrap().bytes).collect::<Vec<_>>()
+    });
+    assert_eq!(reader.join().unwrap(), [&b"ten"[..], b"eleven"]);
+}
+
+#[test]
+fn a_reader_goes_on_where_retention_left_the_log() {
+    let built = two_segments().segment().batch(10, &[b"ten"]).segment().batch(11, &[b"eleven"]);
+    let folder = written(&built);
+    let mut reader = LogReader::open(folder.path(), 0).unwrap();
+    assert_eq!(reader.next().unwrap().unwrap().sequence, 0);
+    for number in [1, 2] {
+        std::fs::remove_file(segment::path(folder.path(), Format::Framed, number)).unwrap();
+    }
+    let sequences: Vec<u64> = reader.map(|record| record.unwrap().sequence).collect();
+    assert_eq!(sequences, [1, 2, 3, 4, 10, 11]);
+}
+
+#[test]
+fn damage_is_told_once_and_where() {
+    let mut built = two_segments();
+    let at = built.segments[0].batches[1];
+    built.segments[0].bytes[at + 100] ^= 1;
+    let folder = written(&built);
+    let mut reader = LogReader::open(folder.path(), 0).unwrap();
+    assert_eq!(reader.by_ref().take(3).filter(Result::is_ok).count(), 3);
+    let Some(Err(Error::Damaged { path, offset, .. })) = reader.next() else { panic!("no damage") };
+    assert_eq!(path, segment::path(folder.path(), Format::Framed, 1));
+    assert_eq!(offset, at as u64 + 48);
+    assert!(reader.next().is_none());
+    assert!(matches!(reader.next_within(Duration::ZERO), Err(Error::Damaged { .. })));
+}
+
+#[test]
+fn records_of_many_megabytes_lie_in_many_reads() {
+    let long: Vec<u8> = (0..5_000_000u32).map(|number| (number % 251) as u8).collect();
+    let built = Built::default().segment().batch(0, &[b"zero", &long, b"two"]).batch(0, &[&long]);
+    let folder = written(&built);
+    let records: Vec<Record> =
+        LogReader::open(folder.path(), 0).unwrap().map(Result::unwrap).collect();
+    assert_eq!(assert_begins(&built, &records, "long"), 4);
+}
+
+#[test]
+fn lines_are_read_while_they_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |number| segment::path(folder.path(), Format::Lines, number);
+    let long = vec![b'x'; 200_000];
+    std::fs::write(path(0), [b"zero\n", &long[..], b"\ntwo\n"].concat()).unwrap();
+    std::fs::write(path(3), b"three\nfo").unwrap();
+    let mut reader = LogReader::follow(folder.path(), 1).unwrap();
+    let mut bytes = Vec::new();
+    assert_eq!(reader.read_into(&mut bytes).unwrap(), Some(1));
+    assert_eq!(bytes, long);
+    assert_eq!(reader.next().unwrap().unwrap().bytes, b"two");
+    assert_eq!(reader.next().unwrap().unwrap().bytes, b"three");
+    assert_eq!(reader.next_within(Duration::from_millis(3)).unwrap(), None);
+    std::fs::OpenOptions::new().append(true).open(path(3)).unwrap().write_all(b"ur\n").unwrap();
+    assert_eq!(reader.next().unwrap().unwrap(), Record { sequence: 4, bytes: b"four".to_vec() });
+    std::fs::write(path(5), b"five\n").unwrap();
+    assert_eq!(reader.next().unwrap().unwrap().sequence, 5);
+}

@@ -1,0 +1,284 @@
+//! Logs as crashes leave them, and what recovery makes of them.
+
+use super::super::testing::{Built, disk, engine, folder, two_segments};
+use super::*;
+use crate::{Fault, Sim};
+
+fn recovered(sim: &Sim) -> Result<Found, Error> {
+    recover(&mut engine(sim), folder(), Format::Framed)
+}
+
+fn file(number: u64) -> PathBuf {
+    segment::path(folder(), Format::Framed, number)
+}
+
+fn torn(path: &Path, number: u64) -> PathBuf {
+    format!("{}.torn-{number}", path.display()).into()
+}
+
+fn disk_of(built: &Built) -> Sim {
+    disk(1, &built.files(folder()))
+}
+
+#[test]
+fn a_new_log_has_nothing_and_a_number_of_its_own() {
+    let found = recovered(&Sim::new(1)).unwrap();
+    assert!(found.active.is_none() && found.sealed.is_empty());
+    assert_ne!(found.log_id, recovered(&Sim::new(1)).unwrap().log_id);
+}
+
+#[test]
+fn a_log_that_was_closed_is_found_as_it_was() {
+    let built = two_segments().closed().prepared(10_000);
+    let sim = disk_of(&built);
+    let found = recovered(&sim).unwrap();
+    let Recovered { records, closed, torn_bytes, kept_aside } = &found.recovered;
+    assert_eq!((*records, *closed, *torn_bytes, kept_aside.len()), (10, true, 0, 0));
+    assert_eq!((found.first_sequence, found.next_sequence), (0, 10));
+    assert_eq!(found.sealed[0].end_sequence, 5);
+    let active = found.active.unwrap();
+    assert_eq!((active.path, active.number, active.after_cut), (file(2), 2, false));
+    // What was only prepared is gone.
+    assert_eq!(sim.contents(&file(2)).unwrap().len() as u64, active.bytes);
+}
+
+#[test]
+fn files_in_which_nothing_was_written_yet_are_removed() {
+    let built = two_segments();
+    let mut files = built.files(folder());
+    files.push((file(3), vec![0; 5000]));
+    files.push((file(4), Vec::new()));
+    let sim = disk(1, &files);
+    let found = recovered(&sim).unwrap();
+    assert_eq!(found.next_sequence, 10);
+    assert_eq!(sim.names(), [file(1), file(2)]);
+    assert!(found.recovered.kept_aside.is_empty());
+}
+
+#[test]
+fn a_torn_end_is_kept_aside_and_cut() {
+    let built = two_segments();
+    let mut files = built.files(folder());
+    // The last byte of record 9 never arrived.
+    let end = files[1].1.iter().rposition(|&byte| byte != 0).unwrap();
+    files[1].1[end] ^= 1;
+    let sim = disk(1, &files);
+    let found = recovered(&sim).unwrap();
+    assert_eq!(found.next_sequence, 9);
+    let active = found.active.unwrap();
+    assert!(active.after_cut);
+    assert_eq!(found.recovered.torn_bytes, 12);
+    assert_eq!(found.recovered.kept_aside, [torn(&file(2), 0)]);
+    assert_eq!(sim.contents(&torn(&file(2), 0)).unwrap(), files[1].1[end - 11..=end]);
+    assert_eq!(sim.contents(&file(2)).unwrap(), files[1].1[..end - 11]);
+    assert_eq!(sim.after_power_loss(&file(2)).unwrap(), files[1].1[..end - 11]);
+}
+
+#[test]
+fn a_batch_in_flight_that_never_arrived_ends_the_log_before_those_that_did() {
+    let built = two_segments().batch(5, &[b"ten"]).batch(5, &[b"eleven"]);
+    let mut files = built.files(folder());
+    let missing = built.segments[1].batches[1];
+    files[1].1[missing..missing + 512].fill(0);
+    let sim = disk(1, &files);
+    let found = recovered(&sim).unwrap();
+    assert_eq!((found.next_sequence, found.recovered.kept_aside.len()), (8, 1));
+}
+
+#[test]
+fn a_record_that_was_durable_and_is_lost_is_an_error_that_says_where() {
+    // The last batch of segment 2 says that all before it was durable.
+    let built = two_segments().batch(10, &[b"ten"]);
+    let mut files = built.files(folder());
+    let at = built.segments[1].batches[1];
+    files[1].1[at + 60] ^= 0x10;
+    let before = files[1].1.clone();
+    let sim = disk(1, &files);
+    let error = recovered(&sim).unwrap_err();
+    let Error::Damaged { path, offset, because } = error else { panic!("{error}") };
+    assert_eq!((path, offset), (file(2), at as u64 + 48));
+    assert!(because.ends_with("run `wrote log verify /log`, then `wrote log repair /log`"));
+    assert_eq!(sim.contents(&file(2)).unwrap(), before);
+}
+
+#[test]
+fn a_durable_segment_that_is_missing_is_an_error() {
+    let built = two_segments().segment().batch(10, &[b"ten"]).segment().batch(11, &[b"eleven"]);
+    for missing in [1, 2] {
+        let mut files = built.files(folder());
+        files.remove(missing);
+        assert!(matches!(recovered(&disk(1, &files)), Err(Error::Damaged { .. })), "{missing}");
+    }
+    // Of a segment that was not durable nobody was told: what came after it is not the log's.
+    let built = two_segments().segment().batch(5, &[b"ten"]);
+    let mut files = built.files(folder());
+    files.remove(1);
+    let found = recovered(&disk(1, &files)).unwrap();
+    assert_eq!((found.next_sequence, found.recovered.kept_aside), (5, vec![torn(&file(3), 0)]));
+}
+
+#[test]
+fn only_the_segments_that_were_not_durable_are_read() {
+    // Segment 3 says that all before it was durable: a bit in segment 1 is found by who reads it.
+    let built = two_segments().segment().batch(10, &[b"ten"]);
+    let mut files = built.files(folder());
+    files[0].1[200] ^= 1;
+    assert_eq!(recovered(&disk(1, &files)).unwrap().next_sequence, 11);
+}
+
+#[test]
+fn the_first_segment_of_which_only_parts_arrived_is_put_aside() {
+    let built = Built::default().segment().batch(0, &[&[7; 2000]]).batch(0, &[b"one"]);
+    let mut files = built.files(folder());
+    files[0].1[..512].fill(0);
+    let sim = disk(1, &files);
+    let found = recovered(&sim).unwrap();
+    assert!(found.active.is_none() && found.next_sequence == 0);
+    assert_eq!(sim.names(), [torn(&file(1), 0)]);
+}
+
+#[test]
+fn the_only_segment_with_a_damaged_header_is_no_new_log() {
+    for durable in [0, 1] {
+        let built = Built::default().segment().batch(0, &[b"zero"]).batch(durable, &[b"one"]);
+        for byte in 0..64 {
+            let mut files = built.files(folder());
+            files[0].1[byte] ^= 1;
+            assert!(matches!(recovered(&disk(1, &files)), Err(Error::Damaged { .. })), "{byte}");
+        }
+    }
+}
+
+#[test]
+fn a_header_that_was_there_when_its_batch_was_written_is_damaged() {
+    let built = two_segments();
+    let mut files = built.files(folder());
+    files[1].1[20] ^= 1;
+    assert!(matches!(recovered(&disk(1, &files)), Err(Error::Damaged { .. })));
+    // Without the sector that holds both it is the end that a crash left.
+    files[1].1[..512].fill(0);
+    assert_eq!(recovered(&disk(1, &files)).unwrap().next_sequence, 5);
+}
+
+#[test]
+fn a_log_goes_on_behind_a_cut_and_behind_the_next() {
+    let end_of = |built: &Built| built.segments[1].bytes.len();
+    let header = |after_cut| super::super::batch::BatchHeader { after_cut, ..Default::default() };
+    let built = two_segments().batch(5, &[b"lost", b"lost"]);
+    // Only the header of the batch arrived, then the same again.
+    let place = built.segments[1].batches[2];
+    let built = built.cut(place + 48, 10).batch_of(header(true), &[b"lost again"]);
+    let place = built.segments[1].batches[3];
+    let built = built.cut(place + 48, 10).batch_of(header(true), &[b"ten", b"eleven"]);
+    let found = recovered(&disk_of(&built)).unwrap();
+    assert_eq!((found.next_sequence, found.recovered.torn_bytes), (12, 0));
+    // And in the middle of a batch.
+    let cut = end_of(&built) - 512 + 48 + 11;
+    let built = built.cut(cut, 11).batch_of(header(true), &[b"another"]).closed();
+    let found = recovered(&disk_of(&built)).unwrap();
+    assert_eq!((found.next_sequence, found.recovered.closed), (12, true));
+}
+
+#[test]
+fn a_log_of_the_other_format_is_refused() {
+    let sim = disk_of(&two_segments());
+    let error = recover(&mut engine(&sim), folder(), Format::Lines).unwrap_err();
+    assert_eq!(error.to_string(), "/log: this log is in the format framed, not lines");
+}
+
+#[test]
+fn a_recovery_that_loses_power_is_made_good_by_the_next() {
+    // Torn in segment 1, with a segment behind it: copied, renamed, truncated.
+    let built = two_segments().batch(0, &[b"ten"]).segment().batch(0, &[b"eleven"]);
+    let mut files = built.files(folder());
+    files[1].1[100] ^= 1;
+    files.push((file(4), vec![0; 1000]));
+    let wanted = {
+        let sim = disk(1, &files);
+        recovered(&sim).unwrap();
+        sim.after_power_loss(&file(2)).unwrap()
+    };
+    for seed in 0..10 {
+        for operation in 0.. {
+            let sim = disk(seed, &files);
+            let first = sim.operations();
+            sim.fault(first + operation, Fault::PowerLoss);
+            let result = recovered(&sim);
+            sim.restart();
+            let found = recovered(&sim).unwrap();
+            assert_eq!(found.next_sequence, 5, "operation {operation}, seed {seed}");
+            assert_eq!(sim.contents(&file(2)).unwrap(), wanted);
+            let aside = torn(&file(2), 0);
+            let kept = sim.names().contains(&torn(&file(3), 0)) && sim.names().contains(&aside);
+            assert!(kept, "operation {operation}, seed {seed}");
+            if result.is_ok() {
+                break;
+            }
+        }
+    }
+}
+
+mod of_lines {
+    use super::*;
+
+    fn lines(texts: &[(u64, &[u8])]) -> (Sim, Result<Found, Error>) {
+        let path = |number| segment::path(folder(), Format::Lines, number);
+        let files: Vec<_> =
+            texts.iter().map(|(number, text)| (path(*number), text.to_vec())).collect();
+        let sim = disk(1, &files);
+        let found = recover(&mut engine(&sim), folder(), Format::Lines);
+        (sim, found)
+    }
+
+    fn file(number: u64) -> PathBuf {
+        segment::path(folder(), Format::Lines, number)
+    }
+
+    #[test]
+    fn whole_lines_are_found_as_they_were() {
+        let (sim, found) = lines(&[(0, b"zero\n\n"), (2, b"two\nthree\n"), (4, b"")]);
+        let found = found.unwrap();
+        assert_eq!((found.next_sequence, found.sealed.len()), (4, 2));
+        assert_eq!((found.sealed[0].end_sequence, found.sealed[0].bytes), (2, 6));
+        let active = found.active.unwrap();
+        assert_eq!((active.path, active.bytes), (file(4), 0));
+        assert_eq!(sim.names().len(), 3);
+    }
+
+    #[test]
+    fn what_is_behind_the_last_whole_line_is_kept_aside() {
+        for torn_end in [&b"par"[..], b"pa\0\0\nx\n", b"\0\0\0\0", b"\0"] {
+            let text = [&b"zero\none\n"[..], torn_end].concat();
+            let (sim, found) = lines(&[(0, &text)]);
+            let found = found.unwrap();
+            assert_eq!(
+                (found.next_sequence, found.recovered.torn_bytes),
+                (2, torn_end.len() as u64)
+            );
+            assert_eq!(sim.contents(&file(0)).unwrap(), b"zero\none\n");
+            assert_eq!(sim.contents(&torn(&file(0), 0)).unwrap(), torn_end);
+        }
+    }
+
+    #[test]
+    fn a_file_behind_lost_lines_is_kept_aside() {
+        let (sim, found) = lines(&[(0, b"zero\none"), (2, b"two\n")]);
+        let found = found.unwrap();
+        assert_eq!((found.next_sequence, found.recovered.kept_aside.len()), (1, 2));
+        assert_eq!(sim.names(), [file(0), torn(&file(0), 0), torn(&file(2), 0)]);
+    }
+
+    #[test]
+    fn files_that_contradict_each_other_are_an_error() {
+        let (_, found) = lines(&[(0, b"zero\none\n"), (1, b"one\n")]);
+        assert!(matches!(found, Err(Error::Damaged { .. })));
+    }
+
+    #[test]
+    fn long_lines_lie_in_many_pieces() {
+        let text = [&vec![b'x'; 10_000][..], b"\n", &vec![b'y'; 10_000], b"\n", b"rest"].concat();
+        let (sim, found) = lines(&[(7, &text)]);
+        assert_eq!(found.unwrap().next_sequence, 9);
+        assert_eq!(sim.contents(&file(7)).unwrap().len(), 20_002);
+    }
+}
