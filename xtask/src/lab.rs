@@ -2,9 +2,11 @@
 
 mod bench;
 mod confine;
+mod kill;
 mod mount;
 mod nvme;
 mod power_cut;
+mod sim;
 mod strange_fs;
 mod sysctl;
 
@@ -29,6 +31,10 @@ enum Which {
     Nvme,
     /// File systems that lose their power while they are written to (as root).
     PowerCut(power_cut::Arguments),
+    /// Simulated disks that fail and lose their power, by many seeds.
+    Sim(sim::Arguments),
+    /// Processes that are killed while they append to a log.
+    Kill(kill::Arguments),
     /// All of them.
     All,
 }
@@ -36,14 +42,23 @@ enum Which {
 /// Runs the labs asked for.
 pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
     let mut report = Report::default();
-    let needed = [LABS, GUEST].concat();
-    report.step("Debian packages", || packages::install(&needed).map(|()| Outcome::Passed))?;
+    // A simulation needs none, and is to be repeated quickly.
+    if !matches!(arguments.which, Which::Sim(_)) {
+        let needed = [LABS, GUEST].concat();
+        report.step("Debian packages", || packages::install(&needed).map(|()| Outcome::Passed))?;
+    }
     match arguments.which {
         Which::Confine => confine::lab(&mut report)?,
         Which::StrangeFs => strange_fs::lab(&mut report)?,
         Which::Nvme => nvme::lab(&mut report, true)?,
         Which::PowerCut(arguments) => power_cut::lab(&mut report, arguments)?,
-        Which::All => all(&mut report, true)?,
+        Which::Sim(arguments) => sim::lab(&mut report, arguments)?,
+        Which::Kill(arguments) => kill::lab(&mut report, arguments)?,
+        Which::All => {
+            all(&mut report, true)?;
+            // Not among all: `cargo xtask test` has killed some already.
+            kill::lab(&mut report, kill::Arguments::default())?;
+        }
     }
     report.finish()
 }
@@ -53,6 +68,7 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
 pub fn all(report: &mut Report, install: bool) -> Result<(), Failure> {
     confine::lab(report)?;
     strange_fs::lab(report)?;
+    sim::lab(report, sim::Arguments::default())?;
     power_cut::lab(report, power_cut::Arguments::default())?;
     nvme::lab(report, install)
 }

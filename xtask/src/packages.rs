@@ -28,6 +28,7 @@ pub const PEERS: &[Package] = &[
     package("taskset", "util-linux"),
     package("rsync", "rsync"),
     package("cc", "build-essential"),
+    package("redis-server", "redis-server"),
 ];
 
 /// What the labs call: an ordinary user mounts a FUSE file system by the first, the others make
@@ -35,6 +36,7 @@ pub const PEERS: &[Package] = &[
 pub const LABS: &[Package] = &[
     package("fusermount3", "fuse3"),
     package("losetup", "mount"),
+    package("mkfs.btrfs", "btrfs-progs"),
     package("mkfs.ext4", "e2fsprogs"),
     package("mkfs.xfs", "xfsprogs"),
 ];
@@ -62,6 +64,7 @@ pub const TESTS: &[Package] = &[
     package("unshare", "util-linux"),
     package("python3", "python3"),
     package("jsonschema", "python3-jsonschema"),
+    package("redis-server", "redis-server"),
     package("zsh", "zsh"),
     package("fish", "fish"),
 ];

@@ -1,5 +1,6 @@
 //! `cargo xtask peers`: wrote against what does the same, in turn, on one folder.
 
+mod append;
 mod bench;
 mod both;
 mod cache;
@@ -29,6 +30,7 @@ mod zram;
 use crate::failure::{Failure, Tried};
 use crate::packages::{self, PEERS};
 use crate::repository::{release_wrote, root};
+use append::{Appends, Rivals, is_append};
 use bench::{Bench, COMPARISONS};
 use clap::ValueEnum;
 use instructions::Place;
@@ -95,6 +97,7 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     run.peak(&mut results)?;
     run.small_reads(&mut results)?;
     run.ways(&mut results)?;
+    run.appends(&mut results)?;
     let text = page::text(&circumstances, &results);
     println!("{text}");
     if arguments.write { page::write(&document, &text) } else { Ok(()) }
@@ -173,6 +176,34 @@ impl Run<'_> {
             measured.lines.iter().for_each(|line| eprintln!("{}", line.row()));
             results.ways.extend(measured.lines);
             results.memory.extend(measured.memory);
+            results.add_commands(measured.commands);
+            results.jobs.extend(measured.jobs);
+        }
+        Ok(())
+    }
+
+    /// Many producers and one log.
+    fn appends(&self, results: &mut Results) -> Result<(), Failure> {
+        let all = Row::value_variants().iter().copied();
+        let mut wanted = all.filter(|&row| is_append(row) && self.wants(row)).peekable();
+        if wanted.peek().is_none() {
+            return Ok(());
+        }
+        let appends = Appends {
+            trials: &Trials::build()?,
+            rivals: &Rivals::build()?,
+            programs: &self.programs,
+            folder: self.folder,
+            rounds: self.arguments.pairs,
+        };
+        for row in wanted {
+            let measured = appends.measure(row)?;
+            measured.lines.iter().for_each(|line| eprintln!("{}", line.row()));
+            measured.alone.iter().for_each(|line| eprintln!("{}", line.row()));
+            measured.latencies.iter().for_each(|line| eprintln!("{}", line.row()));
+            results.appends.extend(measured.lines);
+            results.alone.extend(measured.alone);
+            results.latencies.extend(measured.latencies);
             results.add_commands(measured.commands);
             results.jobs.extend(measured.jobs);
         }

@@ -7,7 +7,7 @@ use crate::packages::{self, GUEST, TESTS};
 use crate::report::{Counts, Outcome, Report};
 use crate::repository::{CARGO_LIMIT, cargo, root};
 use crate::run::{Show, run};
-use crate::{lab, repository};
+use crate::{fuzz, lab, model, repository};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,9 @@ const LIMIT: Duration = Duration::from_secs(75 * 60);
 /// The wrote crate's tests that also run with AddressSanitizer.
 const SANITIZED: [&str; 7] =
     ["engine", "faults", "file_drops", "file_faults", "file_waiting", "writer", "writer_faults"];
-const STRANGE_FS: &str = "lab/strange-fs/Cargo.toml";
+/// What is a workspace of its own: name and manifest.
+const OTHERS: [(&str, &str); 2] =
+    [("strange-fs", "lab/strange-fs/Cargo.toml"), ("rivals", "xtask/rivals/Cargo.toml")];
 
 /// Check and test everything.
 #[derive(clap::Args)]
@@ -42,10 +44,15 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
     report.step("links between documents", links::check)?;
     report.step("build of the release", || repository::release_wrote().map(|_| Outcome::Passed))?;
     report.step("tests", || tests(&mut cargo(&["test", "--workspace", "--no-fail-fast"]), end))?;
-    report.step("tests of strange-fs", || {
-        tests(&mut cargo(&["test", "--no-fail-fast", "--manifest-path", STRANGE_FS]), end)
-    })?;
+    for (name, manifest) in OTHERS {
+        report.step(&format!("tests of {name}"), || {
+            tests(&mut cargo(&["test", "--no-fail-fast", "--manifest-path", manifest]), end)
+        })?;
+    }
     report.step("tests with AddressSanitizer", || sanitized(end))?;
+    report
+        .step("every order of threads", || tests(&mut model::command(model::PREEMPTIONS), end))?;
+    report.step("fuzzer of the log", || fuzz::run_for(fuzz::SECONDS))?;
     lab::all(&mut report, !arguments.no_install)?;
     report.finish()
 }
@@ -54,18 +61,21 @@ type Check = (String, Vec<&'static str>, Option<(&'static str, &'static str)>);
 
 /// The checks that are one cargo command each: name, arguments, environment.
 fn checks() -> Vec<Check> {
-    let strange = ["--manifest-path", STRANGE_FS];
     let fmt = ["fmt", "--all", "--check"];
     let clippy = ["clippy", "--workspace", "--all-targets"];
     let strict = ["--", "-D", "warnings"];
     let doc = ["doc", "--workspace", "--no-deps"];
-    vec![
+    let mut checks: Vec<Check> = vec![
         ("fmt".into(), fmt.to_vec(), None),
-        ("fmt of strange-fs".into(), [&fmt[..], &strange].concat(), None),
         ("clippy".into(), [&clippy[..], &strict].concat(), None),
-        ("clippy of strange-fs".into(), [&clippy[..], &strange, &strict].concat(), None),
         ("doc".into(), doc.to_vec(), Some(("RUSTDOCFLAGS", "-D warnings"))),
-    ]
+    ];
+    for (name, manifest) in OTHERS.into_iter().chain([("the fuzzer", fuzz::MANIFEST)]) {
+        let other = ["--manifest-path", manifest];
+        checks.push((format!("fmt of {name}"), [&fmt[..], &other].concat(), None));
+        checks.push((format!("clippy of {name}"), [&clippy[..], &other, &strict].concat(), None));
+    }
+    checks
 }
 
 fn install(arguments: &Arguments) -> Result<Outcome, Failure> {

@@ -1,5 +1,6 @@
 //! How to write here, for each purpose that was measured, with the reason.
 
+mod append;
 mod code;
 mod files;
 
@@ -17,11 +18,12 @@ const SAME_COST: f64 = 1.1;
 const TOGETHER_GAIN_MIN: f64 = 2.0;
 
 /// How to write here: for streaming, for small durable records, for data that may be lost, for writing
-/// and copying whole files. A purpose for which nothing was measured is left out.
+/// and copying whole files, for short messages. A purpose for which nothing was measured is left out.
 pub fn advise(evidence: &Evidence) -> Vec<Advice> {
     [streaming(evidence), small_records(evidence), may_be_lost(evidence)]
         .into_iter()
         .chain(files::advise(evidence))
+        .chain([append::advise(evidence)])
         .flatten()
         .collect()
 }
@@ -187,9 +189,13 @@ fn speed(row: &Row) -> String {
 }
 
 fn records(row: &Row) -> String {
+    format!("{} records/s of {}", per_s(row), block_size(settings(row).bs_bytes))
+}
+
+/// Operations a second: the median over the runs.
+fn per_s(row: &Row) -> String {
     let iops: Vec<f64> = row.runs.iter().map(|run| run.iops).collect();
-    let size = block_size(settings(row).bs_bytes);
-    format!("{} records/s of {size}", significant(median(&iops)))
+    significant(median(&iops))
 }
 
 /// Three significant digits, or all digits of what has more before the point.
@@ -227,6 +233,15 @@ fn action(row: &Row) -> String {
     };
     let size = block_size(settings.bs_bytes);
     format!("{place} {cache} in pieces of {size}{queue}{jobs}{flush}")
+}
+
+/// The lines of a function in the text of examples, without what makes a function of them.
+fn body_of(examples: &str, function: &str) -> String {
+    let begins = [format!("pub fn {function}("), format!("pub async fn {function}(")];
+    let is_begin = |line: &str| begins.iter().any(|begin| line.starts_with(begin));
+    let lines = examples.lines().skip_while(|line| !is_begin(line)).skip(1);
+    let lines = lines.take_while(|line| *line != "}").filter(|line| *line != "    Ok(())");
+    lines.map(|line| line.strip_prefix("    ").unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::result::{Document, Program, Row, SCHEMA, Scenario};
 use crate::scratch::{self, Scratch};
 use crate::session::{Outcome, Session, device_of};
-use crate::{Error, Stop, advice, findings, host, units, ways};
+use crate::{Error, Stop, advice, append, findings, host, units, ways};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote::Engine;
@@ -35,12 +35,42 @@ pub struct Request {
     pub iodepth: Option<u32>,
     /// Threads, each with a file of its own.
     pub numjobs: Option<u32>,
+    /// Messages of one run of the scenario `append`. By default as many as each way takes in a third of
+    /// a second, at most 400 000.
+    pub messages: Option<u64>,
+    /// The shortest and the longest message of `append`, in bytes.
+    pub message_bytes: Option<(u32, u32)>,
+    /// How many producers append to a log at once, each number in rows of its own; 4 and 64 where
+    /// empty.
+    pub producers: Vec<u32>,
+    /// What those producers are.
+    pub append_as: AppendAs,
     /// Leave the test files where they are.
     pub keep: bool,
     /// The command line, for the result.
     pub command: Vec<String>,
     /// The commit that the program was built from, for the result.
     pub commit: Option<String>,
+}
+
+/// What the producers of the scenario `append` are, where they append to a log of ours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum AppendAs {
+    /// Threads, which block.
+    #[default]
+    Threads,
+    /// Tasks of tokio's runtime of several threads, which await.
+    Tasks,
+}
+
+impl AppendAs {
+    /// The word in the result.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AppendAs::Threads => "threads",
+            AppendAs::Tasks => "tasks",
+        }
+    }
 }
 
 impl Request {
@@ -50,6 +80,14 @@ impl Request {
     pub const IODEPTH_MAX: u32 = wrote::Options::IODEPTH_MAX;
     /// The most threads.
     pub const NUMJOBS_MAX: u32 = 256;
+    /// The most messages of a run of `append`.
+    pub const MESSAGES_MAX: u64 = append::MESSAGES_MAX;
+    /// The shortest message of `append` that can be told from others, in bytes.
+    pub const MESSAGE_BYTES_MIN: u32 = append::BYTES_MIN;
+    /// The longest message of `append`, in bytes.
+    pub const MESSAGE_BYTES_MAX: u32 = append::BYTES_MAX;
+    /// The most producers of `append`.
+    pub const PRODUCERS_MAX: u32 = append::PRODUCERS_MAX;
 
     /// The default benchmark of `path`.
     pub fn new(path: PathBuf) -> Request {
@@ -63,6 +101,10 @@ impl Request {
             small_bs_bytes: None,
             iodepth: None,
             numjobs: None,
+            messages: None,
+            message_bytes: None,
+            producers: Vec::new(),
+            append_as: AppendAs::default(),
             keep: false,
             command: Vec::new(),
             commit: None,
@@ -133,9 +175,10 @@ pub fn bench(
     let plan = Plan::new(request, &target)?;
     let files = ways::Plan::new(request, &target)?;
     let grids = grid::grids(request, &target)?;
+    let appends = append::Plan::new(request, &target)?;
     let leftovers = tell_leftovers(request, observer);
     let scratch = Scratch::make(&request.path)?;
-    let announcement = announcement(&scratch, &plan, files.as_ref(), &grids);
+    let announcement = announcement(&scratch, &plan, files.as_ref(), &grids, appends.as_ref());
     observer.announce(&announcement);
     let mut ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
     let mut session = Session::new(&plan, &target, &scratch, stop);
@@ -155,6 +198,13 @@ pub fn bench(
         scenarios.push(measured.scenario);
         written_bytes += measured.written_bytes;
         left_out = measured.left_out;
+    }
+    if let Some(appends) = &appends {
+        let keep = request.keep;
+        let measured = append::measure(appends, &target, &scratch, stop, keep, &mut ticker)?;
+        scenarios.push(measured.scenario);
+        written_bytes += measured.written_bytes;
+        left_out.extend(measured.left_out);
     }
     for grid in &grids {
         let measured = grid::measure(grid, &target, &scratch, stop, &mut ticker)?;
@@ -206,23 +256,30 @@ fn announcement(
     plan: &Plan,
     files: Option<&ways::Plan>,
     grids: &[Grid],
+    appends: Option<&append::Plan>,
 ) -> Announcement {
     let of_grids = grids.iter().map(|grid| grid.estimate() * grid.runs_total());
     let of_files = |of: fn(&ways::Plan) -> u64| files.map_or(0, of);
+    let of_appends = |of: fn(&append::Plan) -> u64| appends.map_or(0, of);
     // The files of the scenarios are there one after the other, but those of the ladder that are
     // written over, which stay.
-    let space_bytes = grid::space_bytes(grids).max(of_files(ways::Plan::space_bytes_max));
+    let space_bytes = grid::space_bytes(grids)
+        .max(of_files(ways::Plan::space_bytes_max))
+        .max(of_appends(append::Plan::space_bytes_max));
     Announcement {
         folder: scratch.path().to_owned(),
         space_bytes_max: plan.space_bytes_max() + space_bytes,
         written_bytes_max: plan.written_bytes_max()
             + of_files(ways::Plan::written_bytes_max)
+            + of_appends(append::Plan::written_bytes_max)
             + grids.iter().map(Grid::written_bytes_max).sum::<u64>(),
         runs: plan.runs_total()
             + files.map_or(0, ways::Plan::runs_total)
+            + appends.map_or(0, append::Plan::runs_total)
             + grids.iter().map(Grid::runs_total).sum::<u32>(),
         estimated: plan.estimate() * plan.runs_total()
             + files.map_or(Duration::ZERO, ways::Plan::estimate)
+            + appends.map_or(Duration::ZERO, append::Plan::estimate)
             + of_grids.sum::<Duration>(),
     }
 }
@@ -295,9 +352,10 @@ fn tell_leftovers(request: &Request, observer: &mut dyn Observer) -> Vec<String>
 /// A row that can be asked for by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// `ladder`, `ways`, `peak`, `rand`.
+    /// `ladder`, `ways`, `append`, `peak`, `rand`.
     pub scenario: &'static str,
-    /// `stream/direct-io_uring`; of a grid a whole workload, `peak/read`.
+    /// `stream/direct-io_uring`; of a grid a whole workload, `peak/read`; of a log the way whatever the
+    /// number of producers, `append/log-no`.
     pub row: &'static str,
     /// The way of writing, in words.
     pub way: &'static str,
@@ -325,5 +383,11 @@ pub fn catalogue() -> Vec<Listed> {
         way: way.words,
         survives: Some(way.survives_at_best()),
     });
-    WAYS.iter().map(listed).chain(of_files).chain(of_grids).collect()
+    let of_appends = append::STRATEGIES.iter().map(|strategy| Listed {
+        scenario: append::NAME,
+        row: strategy.name,
+        way: strategy.words,
+        survives: Some(strategy.survives_at_best()),
+    });
+    WAYS.iter().map(listed).chain(of_files).chain(of_appends).chain(of_grids).collect()
 }

@@ -1,6 +1,7 @@
 //! What the evidence of a run says beside its numbers. Each finding is explained in
 //! `docs/findings.md`; one that cannot be established says nothing.
 
+mod append;
 mod copies;
 #[cfg(test)]
 mod tests;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Every finding's stable name, in the order in which they are explained.
-pub const IDS: [&str; 16] = [
+pub const IDS: [&str; 18] = [
     "ram-not-disk",
     "no-block-device",
     "counters-off",
@@ -22,6 +23,8 @@ pub const IDS: [&str; 16] = [
     "same-device",
     "read-from-memory",
     "memory-grows",
+    "records-lost",
+    "records-out-of-order",
     "noisy",
     "fallback",
     "depth-not-reached",
@@ -91,6 +94,7 @@ pub fn find(evidence: &Evidence) -> Vec<Finding> {
     ];
     let mut findings: Vec<Finding> = single.into_iter().flatten().collect();
     findings.extend(copies::find(evidence).into_iter().flatten());
+    findings.extend(append::find(evidence).into_iter().flatten());
     findings.extend(fallbacks(evidence));
     sort(&mut findings);
     findings
@@ -308,7 +312,8 @@ fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
 fn moves_its_own_bytes_alone(row: &Row) -> bool {
     let settings = &row.settings.effective;
     let seldom = ["none", "fdatasync-at-end", "fsync-at-end"];
-    settings.direct && seldom.contains(&settings.sync.as_str())
+    // Records have frames beside their messages, which may be short.
+    !row.is_of_messages() && settings.direct && seldom.contains(&settings.sync.as_str())
 }
 
 fn is_shared(moved: &Moved) -> bool {
@@ -383,10 +388,11 @@ fn depth_not_reached(evidence: &Evidence) -> Option<Finding> {
 
 fn generator_limited(evidence: &Evidence) -> Option<Finding> {
     let limit_bytes_per_s = GENERATOR_SHARE_MAX * evidence.generator_bytes_per_s;
-    // What is written as a whole file was made before its clock started.
+    // What is written as a whole file, and a message, was made before its clock started.
     let near = |row: &&Row| {
         row.direction == Direction::Write
             && !row.is_of_whole_files()
+            && !row.is_of_messages()
             && row.throughput_bytes_per_s.median > limit_bytes_per_s
     };
     let rows: Vec<&Row> = evidence.rows.iter().filter(near).collect();

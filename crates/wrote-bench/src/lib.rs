@@ -1,6 +1,7 @@
 //! Measuring how fast a disk takes data.
 
 pub mod advice;
+mod append;
 mod bench;
 pub mod data;
 mod error;
@@ -30,6 +31,6 @@ pub mod usage;
 mod ways;
 mod worker;
 
-pub use bench::{Announcement, Listed, Observer, Progress, Request, bench, catalogue};
+pub use bench::{Announcement, AppendAs, Listed, Observer, Progress, Request, bench, catalogue};
 pub use error::Error;
 pub use stop::Stop;

@@ -3,7 +3,7 @@
 use crate::bench::Request;
 use crate::ladder::{Sizes, WAYS, Way, Workload};
 use crate::session::shown_target;
-use crate::{Error, grid, host, space, units, ways};
+use crate::{Error, append, grid, host, space, units, ways};
 use std::time::Duration;
 use wrote::device::Target;
 
@@ -270,7 +270,8 @@ fn positive(name: &str, value: u64, most: u64) -> Result<u64, Error> {
 /// The rows that are called for, in the ladder's order.
 fn ways(only: &[String]) -> Result<Vec<&'static Way>, Error> {
     let known = |name: &str| {
-        WAYS.iter().any(|way| way.is_called(name)) || grid::knows(name) || ways::knows(name)
+        WAYS.iter().any(|way| way.is_called(name))
+            || [grid::knows, ways::knows, append::knows].iter().any(|knows| knows(name))
     };
     if let Some(unknown) = only.iter().find(|name| !known(name)) {
         return Err(Error::Usage(format!(

@@ -279,6 +279,19 @@ pub struct Settings {
     /// The checksum that blocks carry: `crc32c`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,
+    /// Bytes of the shortest message, where messages are appended: `bs_bytes` are those of the longest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_bytes_min: Option<u64>,
+    /// Messages of one run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<u64>,
+    /// How many hand messages over at once, each one after the other; none where every message has a
+    /// task of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub producers: Option<u32>,
+    /// What hands messages over: `one task`, `threads`, `tasks`, `a task a message`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub producers_are: Option<String>,
 }
 
 /// A size of operations, and how many of them have it.
@@ -334,6 +347,28 @@ pub struct Run {
     pub max_rss_bytes: Option<u64>,
     /// The largest number of operations in flight that was seen.
     pub iodepth_reached: u32,
+    /// What became of the messages that were appended: the file is read back after the clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records: Option<Records>,
+}
+
+/// What was found of the messages that were appended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Records {
+    /// Messages that were handed over.
+    pub sent: u64,
+    /// Messages that are there, whole.
+    pub whole: u64,
+    /// Messages that are not.
+    pub lost: u64,
+    /// Places in the file with bytes that are no whole message.
+    pub torn: u64,
+    /// Whole messages that are there once more.
+    pub doubled: u64,
+    /// Messages behind one that was handed over later by the same producer. Where every message has a
+    /// task of its own, what makes the tasks is the producer.
+    pub out_of_order: u64,
 }
 
 /// A median and its 95 % confidence interval.
@@ -434,7 +469,25 @@ impl Settings {
     }
 }
 
+impl Records {
+    /// Whether every message is there once and nothing else is, in whatever order.
+    pub fn are_whole(&self) -> bool {
+        self.whole == self.sent && self.torn == 0 && self.doubled == 0
+    }
+}
+
 impl Row {
+    /// Whether the row is of messages that were appended.
+    pub fn is_of_messages(&self) -> bool {
+        self.settings.asked.messages.is_some()
+    }
+
+    /// Whether in every run each message that was appended is there once and nothing else is, as far
+    /// as that was looked at.
+    pub fn has_all_records(&self) -> bool {
+        self.runs.iter().filter_map(|run| run.records).all(|records| records.are_whole())
+    }
+
     /// Whether whole files were timed, and no single operation.
     pub fn is_of_whole_files(&self) -> bool {
         self.latency_ns.is_none()

@@ -1,7 +1,9 @@
 //! Rows and evidence for tests: a plain run on a plain disk, about which there is nothing to say.
 
 use crate::findings::Evidence;
-use crate::result::{Device, Direction, Latency, Row, Run, Settings, SettingsPair, Target};
+use crate::result::{
+    Device, Direction, Latency, Records, Row, Run, Settings, SettingsPair, Target,
+};
 
 /// A disk of 1 TB that is half full.
 pub(crate) fn target() -> Target {
@@ -69,6 +71,21 @@ pub(crate) fn row(name: &str, survives: &str, throughputs_bytes_per_s: &[f64]) -
         throughput_bytes_per_s: crate::stats::interval(throughputs_bytes_per_s),
         latency_ns: Some(Latency::default()),
     }
+}
+
+/// A row of the scenario `append` of three runs, each of which took so many messages a second and found
+/// `records`.
+pub(crate) fn appended(name: &str, messages_per_s: f64, records: Records) -> Row {
+    let mut row = row(name, "nothing", &[0.99e3, 1e3, 1.01e3].map(|bytes| bytes * messages_per_s));
+    for settings in [&mut row.settings.asked, &mut row.settings.effective] {
+        settings.bs_bytes = 1000;
+        settings.messages = Some(records.sent);
+    }
+    for run in &mut row.runs {
+        run.iops = run.throughput_bytes_per_s / 1000.0;
+        run.records = Some(records);
+    }
+    row
 }
 
 fn run(settings: &Settings, throughput_bytes_per_s: f64) -> Run {

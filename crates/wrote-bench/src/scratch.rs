@@ -18,8 +18,8 @@ const PREFIX: &str = ".wrote-";
 /// The folder of a run, and the lock in it that tells a living run from a dead one.
 ///
 /// Dropping it removes the folder with all that the run made in it, and nothing else: only files of
-/// the names that a run gives (`lock`, and `job-0.data` and its like), never a folder below, never
-/// through a symbolic link.
+/// the names that a run gives (`lock`, and `job-0.data` and its like), no folder below but one of a log's
+/// files (`log-0.data`), never through a symbolic link.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
@@ -59,6 +59,19 @@ impl Scratch {
     /// Where the file of the job with this number goes. Only files of such names are removed.
     pub fn job_file(&self, job: u32) -> PathBuf {
         self.path.join(format!("job-{job}.data"))
+    }
+
+    /// Where the log with this number goes: a folder, of which only a log's files are removed.
+    pub(crate) fn log_folder(&self, log: u32) -> PathBuf {
+        self.path.join(format!("log-{log}.data"))
+    }
+
+    /// Removes the log in a folder of [`Scratch::log_folder`], if there is one.
+    pub(crate) fn remove_log(&self, log: &Path) -> Result<(), Error> {
+        let name = log.file_name().expect("a folder in the run's own");
+        let removed = remove::open(&self.path).and_then(|folder| remove::remove_log(&folder, name));
+        removed
+            .map_err(|error| Error::Failed(format!("{}: can't be removed: {error}", log.display())))
     }
 
     /// The file that is locked: a file of the run's that is there from the start.

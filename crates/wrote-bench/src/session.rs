@@ -46,10 +46,10 @@ pub(crate) struct Outcome {
 }
 
 /// What is known of a row before its runs.
-pub(crate) struct Named {
-    pub name: &'static str,
-    pub workload: &'static str,
-    pub words: &'static str,
+pub(crate) struct Named<'a> {
+    pub name: &'a str,
+    pub workload: &'a str,
+    pub words: &'a str,
     pub survives: Survives,
     pub asked: Settings,
 }
@@ -88,7 +88,7 @@ impl RowSoFar {
     }
 
     /// The row that the runs add up to.
-    pub(crate) fn row(self, named: Named) -> Row {
+    pub(crate) fn row(self, named: Named<'_>) -> Row {
         let values = |value: fn(&Run) -> f64| self.runs.iter().map(value).collect::<Vec<f64>>();
         let effective = self.effective();
         let mut fallbacks = self.fallbacks.clone();

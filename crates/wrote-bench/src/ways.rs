@@ -11,6 +11,8 @@ mod rounds;
 mod tests;
 mod write;
 
+pub(crate) use clock::clocked;
+pub(crate) use ours::Done;
 pub(crate) use plan::Plan;
 pub(crate) use rounds::measure;
 

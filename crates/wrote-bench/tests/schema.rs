@@ -27,7 +27,11 @@ fn sample() -> Value {
         "bssplit": [{ "bytes": 4096, "percent": 60 }, { "bytes": 524288, "percent": 40 }],
         "runtime_s": 30.0, "time_based": true, "ramp_time_s": 2.5, "rate_bytes_per_s": 1000000,
         "rate_iops": 100, "nrfiles": 4, "loops": 2, "data": "zeros",
-        "source_cache": "dropped", "verify": "crc32c",
+        "source_cache": "dropped", "verify": "crc32c", "message_bytes_min": 300, "messages": 100000,
+        "producers": 4, "producers_are": "threads",
+    });
+    let records = json!({
+        "sent": 5, "whole": 4, "lost": 1, "torn": 2, "doubled": 0, "out_of_order": 3,
     });
     json!({
         "schema": SCHEMA,
@@ -66,6 +70,7 @@ fn sample() -> Value {
                     "iops": 3814.7, "cpu_user_s": 0.1, "cpu_system_s": 0.2,
                     "context_switches": 9, "device_written_bytes": 1000000000,
                     "device_read_bytes": 0, "max_rss_bytes": 50000000, "iodepth_reached": 64,
+                    "records": records,
                 }],
                 "throughput_bytes_per_s": { "median": 2e9, "ci95_low": 2e9, "ci95_high": 2e9 },
                 "latency_ns": {
@@ -111,13 +116,17 @@ fn least() -> Value {
         "data",
         "source_cache",
         "verify",
+        "message_bytes_min",
+        "messages",
+        "producers",
+        "producers_are",
     ];
     remove(&format!("{row}/settings/asked"), &optional);
     remove(&format!("{row}/settings/effective"), &optional);
     remove(row, &["survives", "latency_ns"]);
     remove(
         &format!("{row}/runs/0"),
-        &["device_written_bytes", "device_read_bytes", "max_rss_bytes"],
+        &["device_written_bytes", "device_read_bytes", "max_rss_bytes", "records"],
     );
     document
 }

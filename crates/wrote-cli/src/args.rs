@@ -2,11 +2,16 @@
 
 mod bench;
 mod copy;
+mod log;
 mod run;
 mod values;
 
 pub use bench::{BenchArgs, Format};
 pub use copy::{CopyArgs, WhenReflink};
+pub use log::{
+    LogAppendArgs, LogArgs, LogCatArgs, LogFormat, LogRepairArgs, LogShape, LogStatArgs, LogSync,
+    LogTailArgs, LogVerb, LogVerifyArgs,
+};
 pub use run::{RunArgs, RunFormat};
 pub use values::BlockSizes;
 
@@ -26,13 +31,15 @@ use std::path::PathBuf;
         number survives (a process crash, an OS crash, a power cut), and which way to use; when asked, \
         also its peak of sequential reads and writes, and random ones.\n\nwrote run runs fio's job \
         files, and says the same of what they write.\n\nwrote copy copies files and folders at the disk's \
-        speed, in constant memory, and durable when it says done.",
+        speed, in constant memory, and durable when it says done.\n\nwrote log reads, checks and repairs \
+        the append logs that the library writes.",
     after_help = "Examples:\n  \
         wrote bench                   measure the disk that the current folder is on\n  \
         wrote bench /mnt/data         measure another\n  \
         wrote bench --only peak,rand  its best stream, and random reads and writes\n  \
         wrote run jobs.fio            run a job file of fio's\n  \
         wrote copy a.img /mnt/data/   copy a file, durable when it says done\n  \
+        wrote log tail -f events      the last records of a log, and what comes\n  \
         wrote clean /mnt/data         remove what a killed run left there",
     disable_help_subcommand = true,
     arg_required_else_help = false
@@ -55,6 +62,9 @@ pub enum Command {
     /// Copy files and folders: whole or not at all, durable, in constant memory
     #[command(long_about = copy::LONG_ABOUT, after_help = copy::EXAMPLES)]
     Copy(CopyArgs),
+    /// Read, check and repair logs
+    #[command(long_about = log::LONG_ABOUT, after_help = log::EXAMPLES)]
+    Log(LogArgs),
     /// List and remove what killed runs left under PATH
     #[command(long_about = CLEAN_LONG_ABOUT, after_help = CLEAN_EXAMPLES)]
     Clean(CleanArgs),

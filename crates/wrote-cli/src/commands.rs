@@ -3,13 +3,18 @@
 mod bench;
 mod clean;
 mod copy;
+mod log;
 mod manual;
 mod run;
 
 use crate::args::{Cli, Command};
 use crate::output;
 use crate::signals::Signals;
+use signal_hook::consts::SIGXFSZ;
 use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use wrote::Survives;
 use wrote_bench::{Error, Stop};
 
 /// Runs the subcommand. `stop` ends a measurement early; `command` is the command line as it was
@@ -23,6 +28,7 @@ pub fn run(cli: Cli, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
         Command::Bench(arguments) => bench::run(&arguments, stop, command),
         Command::Run(arguments) => run::run(&arguments, stop, command),
         Command::Copy(arguments) => copy::run(&arguments, stop),
+        Command::Log(arguments) => log::run(&arguments, stop),
         Command::Clean(arguments) => clean::run(&arguments),
         Command::Completions(arguments) => {
             let mut script = Vec::new();
@@ -39,9 +45,11 @@ pub fn run(cli: Cli, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
 }
 
 /// The exit code and, where something went wrong, the one line about it: 0 done, 1 failed, 2 bad
-/// usage, 128 and the signal's number when a signal ended the run.
+/// usage, 128 and the signal's number when a signal ended the run. What a signal only found done, or
+/// what has no other end (a log that is followed), is nothing to complain of.
 pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<String>) {
     match (signals.exit_code(), result) {
+        (Some(code), Ok(())) => (code, None),
         // Whatever else went wrong then, went wrong because of the signal or does not matter to
         // who sent it.
         (Some(code), _) => (code, Some("interrupted".into())),
@@ -51,11 +59,43 @@ pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<Stri
     }
 }
 
+/// What an error of the library's means for the exit code.
+pub(crate) fn of_library(error: &wrote::Error) -> Error {
+    match error {
+        wrote::Error::Interrupted => Error::Interrupted,
+        wrote::Error::Refused { .. } => Error::Usage(error.to_string()),
+        _ => Error::Failed(error.to_string()),
+    }
+}
+
+/// A write beyond RLIMIT_FSIZE is an error to be told of (EFBIG, `setrlimit(2)`), not the end of the
+/// process: its signal is taken, and nothing done about it.
+fn outlive_the_size_limit() -> Result<(), Error> {
+    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
+        .map(drop)
+        .map_err(|error| Error::Failed(format!("cannot take SIGXFSZ: {error}")))
+}
+
+/// What something survives, as the end of a line.
+fn promised(survives: Survives) -> &'static str {
+    match survives {
+        Survives::PowerLoss => "survives a power loss",
+        Survives::OsCrash => "survives an OS crash (os-crash), no power loss",
+        Survives::ProcessCrash => "survives a process crash (process-crash), no power loss",
+        Survives::Nothing => "survives nothing",
+    }
+}
+
+/// Says a line on standard error.
+fn say(line: &str) {
+    // When nobody can read standard error any more, there is nobody to tell that either.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// Says on standard error, in one line, why the program ends.
 pub fn complain(text: &str) {
     let line: String = text.split(char::is_control).collect::<Vec<_>>().join(" ");
-    // When nobody can read standard error any more, there is nobody to tell that either.
-    let _ = writeln!(std::io::stderr(), "wrote: {line}");
+    say(&format!("wrote: {line}"));
 }
 
 #[cfg(test)]

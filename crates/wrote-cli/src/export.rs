@@ -9,6 +9,7 @@ pub use csv::Csv;
 pub use json::Json;
 pub use markdown::Markdown;
 pub use table::Table;
+pub(crate) use table::plain;
 
 use crate::args::Format;
 use crate::terminal::Screen;
@@ -78,6 +79,11 @@ impl<'a> Group<'a> {
     /// is told.
     fn is_of_whole_files(&self) -> bool {
         self.rows.iter().all(|row| row.is_of_whole_files())
+    }
+
+    /// Whether messages were appended: what counts is how many there were a second.
+    fn is_of_messages(&self) -> bool {
+        self.rows.iter().all(|row| row.is_of_messages())
     }
 
     /// The fastest row that may be the best.
@@ -158,6 +164,9 @@ impl<'a> Group<'a> {
 
     /// `4 KiB random reads`.
     fn operations(&self) -> String {
+        if let Some(sizes) = self.common(block_sizes).filter(|_| self.is_of_messages()) {
+            return format!("messages of {sizes}");
+        }
         let size = match self.common(bs_bytes) {
             Some(bs_bytes) => units::block_size(bs_bytes) + " ",
             None => String::new(),
@@ -197,8 +206,10 @@ fn is_random(row: &Row) -> bool {
 
 /// The block size, or the sizes: `4 KiB`, `4 KiB..64 KiB`.
 fn block_sizes(row: &Row) -> String {
-    let split = row.settings.effective.bssplit.iter().flatten();
-    match split.map(|share| share.bytes).min().filter(|least| *least < bs_bytes(row)) {
+    let effective = &row.settings.effective;
+    let split = effective.bssplit.iter().flatten().map(|share| share.bytes);
+    let least = split.chain(effective.message_bytes_min).min();
+    match least.filter(|least| *least < bs_bytes(row)) {
         Some(least) => {
             format!("{}..{}", units::block_size(least), units::block_size(bs_bytes(row)))
         }
@@ -209,6 +220,18 @@ fn block_sizes(row: &Row) -> String {
 /// A figure of the latencies; empty where no operation was timed.
 fn latency(row: &Row, figure: fn(&Latency) -> u64) -> String {
     row.latency_ns.as_ref().map(figure).map(units::nanoseconds).unwrap_or_default()
+}
+
+/// The mean of the latencies; empty where no operation was timed.
+fn mean_latency(row: &Row) -> String {
+    let mean = row.latency_ns.as_ref().map(|of| of.mean.round() as u64);
+    mean.map(units::nanoseconds).unwrap_or_default()
+}
+
+/// How long a run took: the median.
+fn run_time(row: &Row) -> String {
+    let times: Vec<f64> = row.runs.iter().map(|run| run.elapsed_s).collect();
+    units::seconds(stats::median(&times))
 }
 
 /// The peak of memory of one run: the median. Empty where it is not known.
@@ -260,7 +283,8 @@ fn cpu_s_per_gb(row: &Row) -> String {
     }
 }
 
-/// Whether a fallback of this row makes it something else than what was asked.
+/// Whether this row is something else than what was asked: by a fallback, or by messages that are not
+/// there.
 fn fell_back(row: &Row) -> bool {
-    !row.settings.fallbacks.is_empty()
+    !row.settings.fallbacks.is_empty() || !row.has_all_records()
 }

@@ -8,6 +8,7 @@
 //! | [`output`] | where text goes: standard output, or a file that is whole or not there |
 //! | [`progress`] | what is said while something runs |
 //! | [`signals`] | SIGINT, SIGTERM and SIGHUP end a run early and cleanly |
+//! | [`stdio`] | standard input and output that wait only as long as nobody asked to stop |
 //! | [`terminal`] | what the screen can show: its width, colour, characters |
 
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ pub mod progress;
 #[path = "../../wrote-bench/tests/sample/mod.rs"]
 mod sample;
 pub mod signals;
+pub mod stdio;
 pub mod terminal;
 
 /// The commit that the program was built from; `None` where it was not built in a clone.

@@ -11,7 +11,7 @@ use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 use wrote_bench::fio_json;
 use wrote_bench::report::JobFile;
-use wrote_bench::result::{Direction, Document, Interval, Row};
+use wrote_bench::result::{Direction, Document, Interval, Records, Row};
 use wrote_cli::args::Format;
 use wrote_cli::export::{exporter, write_fio_json};
 use wrote_cli::terminal::Screen;
@@ -130,6 +130,59 @@ fn a_csv_of_whole_files_leaves_latencies_empty() {
     for line in lines.records().map(|line| line.expect("every line has all the fields")) {
         assert_eq!(&line[latency], "");
         assert!(line[memory].parse::<u64>().is_ok(), "{line:?}");
+    }
+}
+
+/// Messages appended by made-up ways, one of which loses some.
+fn appended() -> Document {
+    let mut document = sample::document();
+    let rows = &mut document.scenarios[0].rows;
+    let template = rows[1].clone();
+    let way = |name: &str, way: &str, survives: &str, messages_per_s: f64, lost: u64| {
+        let mut row = template.clone();
+        (row.name, row.workload) = (format!("append/{name}"), "append".into());
+        (row.way, row.survives) = (way.into(), Some(survives.into()));
+        for settings in [&mut row.settings.asked, &mut row.settings.effective] {
+            (settings.bs_bytes, settings.message_bytes_min) = (2000, Some(300));
+            settings.messages = Some(100_000);
+        }
+        let median = messages_per_s * 1150.0;
+        row.throughput_bytes_per_s =
+            Interval { median, ci95_low: median * 0.97, ci95_high: median * 1.03 };
+        row.bytes_per_run = 115_000_000;
+        for run in &mut row.runs {
+            (run.iops, run.elapsed_s) = (messages_per_s, 1e5 / messages_per_s);
+            let whole = 100_000 - lost;
+            run.records =
+                Some(Records { sent: 100_000, whole, lost, torn: lost / 2, ..Records::default() });
+        }
+        row
+    };
+    *rows = vec![
+        way("mutex", "tasks, Arc<Mutex<File>>", "nothing", 32_100.0, 0),
+        way("flume-10-files", "10 writers, 10 handles", "process-crash", 92_000.0, 81_234),
+        way("log-no/64", "Log, synced at end, 64", "nothing", 1_950_000.0, 0),
+        way("log-always/64", "Log, wait until durable, 64", "power-loss", 152_000.0, 0),
+    ];
+    document.scenarios[0].name = "append".into();
+    document.findings.clear();
+    document.advice.clear();
+    document
+}
+
+#[test]
+fn messages_are_the_golden_ones_with_the_way_that_loses_some_marked() {
+    let table = |width, unicode| {
+        exported(&appended(), Format::Table, Screen { width, unicode, colour: false })
+    };
+    assert_golden("append-80.txt", &table(80, true));
+    assert_golden("append-140.txt", &table(140, true));
+    assert_golden("append.md", &exported(&appended(), Format::Markdown, PLAIN));
+    assert!(table(80, false).is_ascii());
+    for width in 72..=200 {
+        for line in table(width, true).lines() {
+            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+        }
     }
 }
 

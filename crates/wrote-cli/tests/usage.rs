@@ -85,6 +85,10 @@ fn nothing_to_do_is_answered_with_what_there_is_to_do() {
     for subcommand in ["bench", "run", "clean", "completions", "man"] {
         assert!(line.contains(subcommand), "{line}");
     }
+    let line = refusal(&["log"]);
+    for verb in ["cat", "tail", "stat", "verify", "repair", "append"] {
+        assert!(line.contains(verb), "{line}");
+    }
 }
 
 #[test]
@@ -198,6 +202,11 @@ fn help_is_an_answer_with_examples() {
     ] {
         assert!(help.contains(said), "{said:?} is not in\n{help}");
     }
+    for verb in ["cat", "tail", "stat", "verify", "repair", "append"] {
+        let help = answer(&["log", verb, "--help"]);
+        let example = format!("wrote log {verb}");
+        assert!(help.contains("Examples:") && help.contains(&example), "{help}");
+    }
     let help = answer(&["run", "--help"]);
     for said in ["Examples:", "--read-unwritten", "fio-plot", "wrote run -"] {
         assert!(help.contains(said), "{said:?} is not in\n{help}");
@@ -245,23 +254,31 @@ fn the_manual_page_has_every_flag_and_subcommand() {
     for flag in long_flags() {
         assert!(page.contains(&format!("--{flag}")), "{flag} is not in\n{page}");
     }
-    for section in
-        ["WROTE BENCH", "WROTE RUN", "WROTE CLEAN", "WROTE COMPLETIONS", "EXIT STATUS", "EXAMPLES"]
-    {
+    for section in [
+        "WROTE BENCH",
+        "WROTE RUN",
+        "WROTE LOG",
+        "WROTE LOG TAIL",
+        "WROTE CLEAN",
+        "WROTE COMPLETIONS",
+        "EXIT STATUS",
+        "EXAMPLES",
+    ] {
         let is_there = |line: &str| line.starts_with(".SH ") && line.contains(section);
         assert!(page.lines().any(is_there), "{section} is not in\n{page}");
     }
 }
 
-/// The long flags of all subcommands, without their hyphens.
+/// The long flags of all subcommands and theirs, without their hyphens.
 fn long_flags() -> Vec<String> {
-    let definition = wrote_cli::args::definition();
-    let of = |subcommand: &clap::Command| {
-        subcommand.get_arguments().filter_map(|flag| flag.get_long().map(str::to_owned)).collect()
-    };
-    let flags: Vec<String> =
-        definition.get_subcommands().flat_map(|sub| -> Vec<String> { of(sub) }).collect();
-    assert!(flags.len() > 10, "{flags:?}");
+    fn of(command: &clap::Command) -> Vec<String> {
+        let own = command.get_arguments().filter_map(|flag| flag.get_long().map(str::to_owned));
+        own.chain(command.get_subcommands().flat_map(of)).collect()
+    }
+    let flags = of(&wrote_cli::args::definition());
+    for known in ["numjobs", "reflink", "follow"] {
+        assert!(flags.iter().any(|flag| flag == known), "{known} is not in {flags:?}");
+    }
     flags
 }
 

@@ -11,6 +11,8 @@ mod commit;
 mod format;
 mod input;
 mod lock;
+#[cfg(all(test, loom))]
+mod model;
 mod names;
 mod open;
 mod options;

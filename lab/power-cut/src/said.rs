@@ -22,6 +22,26 @@ pub enum Line {
     Finished(u64),
     /// The copy of this number is whole.
     Copied(u64),
+    /// A producer begins to append its records up to, and without, the one of this number.
+    Sending {
+        /// Who.
+        producer: u32,
+        /// One more than the greatest number.
+        end: u64,
+    },
+    /// The log has the producer's record of this number at this sequence.
+    Appended {
+        /// The record's place in the log.
+        sequence: u64,
+        /// Who appended it.
+        producer: u32,
+        /// The how manieth of the producer's it is, from 0 on.
+        number: u64,
+    },
+    /// The log has every record before this sequence.
+    Flushed(u64),
+    /// The log was opened again, with every record before this sequence in it.
+    Reopened(u64),
     /// A flush after the first error succeeded, against W2.
     Unpoisoned,
     /// The first error: what was tried, and the kernel's error number.
@@ -34,6 +54,14 @@ pub enum Line {
 }
 
 impl Line {
+    /// Whether the line says that something is safe.
+    pub fn is_promise(&self) -> bool {
+        !matches!(
+            self,
+            Line::Ready | Line::Sending { .. } | Line::Unpoisoned | Line::Refused { .. }
+        )
+    }
+
     /// The line that says an error.
     pub fn refused(error: &Error) -> Line {
         let action = match error {
@@ -66,6 +94,12 @@ impl fmt::Display for Line {
             Line::Synced { file, bytes } => write!(f, "synced {file} {bytes}"),
             Line::Finished(file) => write!(f, "finished {file}"),
             Line::Copied(number) => write!(f, "copied {number}"),
+            Line::Sending { producer, end } => write!(f, "sending {producer} {end}"),
+            Line::Appended { sequence, producer, number } => {
+                write!(f, "appended {sequence} {producer} {number}")
+            }
+            Line::Flushed(end) => write!(f, "flushed {end}"),
+            Line::Reopened(end) => write!(f, "reopened {end}"),
             Line::Unpoisoned => write!(f, "unpoisoned"),
             Line::Refused { action, errno } => write!(f, "refused {action} {errno}"),
         }
@@ -101,8 +135,7 @@ impl Said {
 
     /// How many promises were made when the power was gone.
     pub fn late(&self) -> usize {
-        let is_promise = |line: &&Line| !matches!(line, Line::Refused { .. } | Line::Unpoisoned);
-        self.lines[self.before_gone..].iter().filter(is_promise).count()
+        self.lines[self.before_gone..].iter().filter(|line| line.is_promise()).count()
     }
 }
 
@@ -129,6 +162,16 @@ fn line(text: &str) -> Result<Line, Trouble> {
         ["synced", file, bytes] => Line::Synced { file: file.parse()?, bytes: bytes.parse()? },
         ["finished", file] => Line::Finished(file.parse()?),
         ["copied", number] => Line::Copied(number.parse()?),
+        ["sending", producer, end] => {
+            Line::Sending { producer: producer.parse()?, end: end.parse()? }
+        }
+        ["appended", sequence, producer, number] => Line::Appended {
+            sequence: sequence.parse()?,
+            producer: producer.parse()?,
+            number: number.parse()?,
+        },
+        ["flushed", end] => Line::Flushed(end.parse()?),
+        ["reopened", end] => Line::Reopened(end.parse()?),
         ["unpoisoned"] => Line::Unpoisoned,
         ["refused", action, errno] => {
             Line::Refused { action: action.to_owned(), errno: errno.parse()? }
@@ -153,6 +196,10 @@ mod tests {
             Line::Synced { file: 2, bytes: 4097 },
             Line::Finished(3),
             Line::Copied(4),
+            Line::Sending { producer: 1, end: 9 },
+            Line::Appended { sequence: 70, producer: 1, number: 8 },
+            Line::Flushed(71),
+            Line::Reopened(72),
             Line::Unpoisoned,
             refused,
         ];
@@ -164,11 +211,10 @@ mod tests {
 
     #[test]
     fn what_is_sure_ends_when_the_power_goes() {
-        let said =
-            parse("ready\nsaved 1\npower-going\nsaved 2\npower-gone\nsaved 3\nrefused open 5");
-        let said = said.expect("lines");
+        let said = "ready\nsaved 1\npower-going\nsaved 2\npower-gone\nsaved 3\nsending 0 7\nrefused open 5";
+        let said = parse(said).expect("lines");
         assert_eq!(said.sure(), [Line::Ready, Line::Saved(1)]);
-        assert_eq!(said.all().len(), 5);
+        assert_eq!(said.all().len(), 6);
         assert_eq!(said.late(), 1);
     }
 

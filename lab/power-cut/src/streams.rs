@@ -48,7 +48,7 @@ impl Streams {
 
     /// Writes file `number` from beginning to end.
     fn stream(&self, number: u64, seed: u64, say: Say) -> Result<(), Error> {
-        let mut say = |line| say(&line).map_err(|trouble| unsaid(&trouble));
+        let say = |line| say(&line).map_err(|trouble| unsaid(&trouble));
         let mut random = random(seed ^ number);
         let bytes = content(number, LENGTHS);
         let mut writer = self.open(number)?;

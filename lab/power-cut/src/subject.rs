@@ -2,6 +2,7 @@
 
 use crate::copies::Copies;
 use crate::found::Found;
+use crate::logs::{Logs, Safe};
 use crate::said::{Line, Said};
 use crate::saves::{Saves, Way};
 use crate::streams::Streams;
@@ -14,17 +15,36 @@ use wrote::{Action, Error};
 
 /// Why a program of the lab failed; what it says is for a person.
 pub type Trouble = Box<dyn std::error::Error>;
-/// Takes a promise, at once and for good.
-pub type Say<'a> = &'a mut dyn FnMut(&Line) -> Result<(), Trouble>;
+/// Takes a promise, at once and for good, from any thread.
+pub type Say<'a> = &'a (dyn Fn(&Line) -> Result<(), Trouble> + Sync);
 
 /// Something that writes until the power is cut, and knows what must be left.
 pub trait Subject {
     /// Makes and syncs what has to be there before.
     fn prepare(&self) -> io::Result<()>;
+
+    /// Does what else is to be done before the clock starts; what it comes to is no promise yet.
+    fn get_ready(&mut self, _seed: u64) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Writes on and on, and says each promise as soon as it was made. Ends with the first error.
     fn write(&mut self, seed: u64, say: Say) -> Result<Infallible, Error>;
+
     /// What is there, against what was said. An error where nobody can tell.
     fn check(&self, said: &Said) -> io::Result<Found>;
+
+    /// How many promises may be made when the power is gone: those that the flushes under way at the cut
+    /// are waited for by.
+    fn late_max(&self) -> usize {
+        1
+    }
+
+    /// Opens what it wrote again and again, and says each time what is there for good; `None` of a
+    /// subject for which opening changes nothing. Ends with the first error.
+    fn reopen(&self, _say: Say) -> Option<Error> {
+        None
+    }
 }
 
 /// The subjects.
@@ -36,6 +56,12 @@ pub enum Name {
     Writer,
     /// `wrote::copy` to one new name after the other.
     Copy,
+    /// A `wrote::Log`, every record waited for until it is durable.
+    Log,
+    /// A `wrote::Log` that is synced now and then, its oldest segments removed.
+    LogSync,
+    /// A `wrote::Log` of lines, every one waited for until it is durable.
+    LogLines,
     /// As `save`, by the standard library: write, fsync, rename, fsync of the folder.
     ByHand,
     /// The same without the last step. What it takes for a promise is none.
@@ -60,6 +86,9 @@ impl Name {
             Name::Unsynced => Box::new(Saves::new(&folder, Way::Unsynced)),
             Name::Writer => Box::new(Streams::new(&folder)),
             Name::Copy => Box::new(Copies::new(&folder)),
+            Name::Log => Box::new(Logs::new(&folder, Safe::Record)),
+            Name::LogSync => Box::new(Logs::new(&folder, Safe::Sync)),
+            Name::LogLines => Box::new(Logs::new(&folder, Safe::Line)),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::report::{Outcome, Report};
 use crate::repository::{CARGO_LIMIT, cargo, target};
 use crate::run::{Show, check_interrupted, run};
 use disk::{Disk, FileSystem};
-use moment::{Moment, Seen};
+use moment::{Cast, Moment, Seen};
 use rand::rngs::SysRng;
 use rand::{RngExt, SeedableRng, TryRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -38,9 +38,10 @@ impl Default for Arguments {
 }
 
 /// Those that must come back whole. ext4 with `fast_commit` is not among them: `docs/durability.md`.
-const FILE_SYSTEMS: [FileSystem; 2] = [
+const FILE_SYSTEMS: [FileSystem; 3] = [
     FileSystem { name: "ext4", kind: "ext4", options: &["-F"], examine: &["e2fsck", "-f", "-n"] },
     FileSystem { name: "XFS", kind: "xfs", options: &["-f"], examine: &["xfs_repair", "-f", "-n"] },
+    FileSystem { name: "Btrfs", kind: "btrfs", options: &["-f"], examine: &["btrfs", "check"] },
 ];
 
 /// What a subject of `lab/power-cut` is for.
@@ -52,14 +53,20 @@ enum Role {
     Breaks,
 }
 
-const SUBJECTS: [(&str, Role); 6] = [
+const SUBJECTS: [(&str, Role); 9] = [
     ("save", Role::Keeps),
     ("writer", Role::Keeps),
     ("copy", Role::Keeps),
+    ("log", Role::Keeps),
+    ("log-sync", Role::Keeps),
+    ("log-lines", Role::Keeps),
     ("by-hand", Role::Keeps),
     ("unsynced-folder", Role::Breaks),
     ("unsynced", Role::Breaks),
 ];
+
+/// Those that change what they wrote when they open it again.
+const REOPENED: [&str; 3] = ["log", "log-sync", "log-lines"];
 
 /// What a file system without power answers: EIO, and ext4 in places EROFS.
 const REFUSALS: [i32; 2] = [5, 30];
@@ -119,6 +126,9 @@ fn cut(
         }
         made => made?,
     };
+    if let Some(because) = disk.lacks_switch()? {
+        return Ok(Outcome::Skipped(because));
+    }
     let mut tallies = SUBJECTS.map(|_| Tally::default());
     let done = (0..moments)
         .try_for_each(|number| one(&mut disk, program, seed, number, &mut tallies))
@@ -154,7 +164,8 @@ fn one(
         let ms = moment.delay.as_secs_f64() * 1e3;
         Failure::Failed(format!("moment {number}, {ms:.1} ms after the beginning: {because}"))
     };
-    let seen = moment::live(disk, program, &names, moment).map_err(|failure| match failure {
+    let cast = Cast { program, names: &names, reopened: &REOPENED };
+    let seen = moment::live(disk, cast, moment).map_err(|failure| match failure {
         Failure::Failed(because) => named(&because),
         failure => failure,
     })?;
@@ -168,14 +179,18 @@ fn one(
 }
 
 /// The moment of this number: from 1 to 200 ms after the subjects have begun, each doubling of that
-/// as often as the others.
+/// as often as the others. Every second has another, from 1 to 250 ms after the logs begin to be opened again.
 fn draw(seed: u64, number: u32) -> Moment {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     for _ in 0..number {
         random.jump();
     }
     let delay_ms = 200_f64.powf(random.random_range(0.0..1.0));
-    Moment { delay: Duration::from_secs_f64(delay_ms / 1e3), seed: random.random() }
+    let seed = random.random();
+    let again_ms = 250_f64.powf(random.random_range(0.0..1.0));
+    let after = |ms| Duration::from_secs_f64(ms / 1e3);
+    let again = (number % 2 == 1).then_some(after(again_ms));
+    Moment { delay: after(delay_ms), seed, again }
 }
 
 /// What is wrong with what one subject came to.
@@ -218,6 +233,7 @@ mod tests {
         assert_ne!(draw(7, 0), draw(7, 1));
         let (least, most) = (Duration::from_millis(1), Duration::from_millis(200));
         assert!(moments(7).iter().all(|moment| (least..=most).contains(&moment.delay)));
+        assert_eq!(moments(7).iter().filter(|moment| moment.again.is_some()).count(), 10);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The tables' place in `docs/performance.md`.
 
+use super::append::{self, ALONE_HEAD, Alone, LATENCY_HEAD, LatencyLine};
 use super::job::Job;
 use super::size::Size;
 use super::table::{COUNTED_HEAD, Counted, Line, Unit};
@@ -22,6 +23,17 @@ threads that work for its rings; memory is what was resident at the peak, less w
 the clock started where that is the data to write; of a command and of `wrote run` it is the \
 largest process's, whole.";
 
+const ABOUT_APPENDS: &str = "\n\n\
+The logs: every producer is a thread (of the strategies with tokio a task), the messages are slices of \
+random bytes made before the clock starts, and what is written to is opened before it starts: the log \
+too, with its first segments made ready. Where each message is durable, its producer hands over the \
+next one only then. Rates are of messages, bytes those of the messages alone; a slow peer is given \
+fewer of them, and as many producers. Gathered: a thread takes all messages that wait and makes them \
+durable together, for peers that do not do so by themselves. Of several peers, what is asked is asked \
+against the one with the best median. `wrote run` writes directly into a file that was allocated before \
+its clock starts, and flushes it in the end. The cycles are CPU seconds, user and kernel, times the \
+frequency that `/proc/cpuinfo` tells. What redis-server takes is counted from its start to its end.";
+
 /// What was measured, and how.
 #[derive(Debug, Default)]
 pub struct Results {
@@ -33,6 +45,12 @@ pub struct Results {
     pub ways: Vec<ways::Line>,
     /// Lines of what they have in memory.
     pub memory: Vec<ways::MemoryLine>,
+    /// Lines of many producers and one log.
+    pub appends: Vec<ways::Line>,
+    /// What of it is measured alone.
+    pub alone: Vec<Alone>,
+    /// How long its producers wait.
+    pub latencies: Vec<LatencyLine>,
     /// The commands as one would type them.
     pub commands: Vec<String>,
     /// The job files that some of them run.
@@ -79,12 +97,22 @@ impl Results {
         let memory = self.memory.iter().map(ways::MemoryLine::row).collect();
         tables.extend(table(ways::HEAD, ways));
         tables.extend(table(MEMORY_HEAD, memory));
+        let appends = self.appends.iter().map(ways::Line::row).collect();
+        tables.extend(table(append::HEAD, appends));
+        tables.extend(table(ALONE_HEAD, self.alone.iter().map(Alone::row).collect()));
+        let latencies = self.latencies.iter().map(LatencyLine::row).collect();
+        tables.extend(table(LATENCY_HEAD, latencies));
         tables.join("\n\n")
     }
 
     /// What one has to know of the ways to write, where there are any.
     fn about_ways(&self) -> &'static str {
         if self.ways.is_empty() && self.memory.is_empty() { "" } else { ABOUT_WAYS }
+    }
+
+    /// The same of the logs.
+    fn about_appends(&self) -> &'static str {
+        if self.appends.is_empty() && self.alone.is_empty() { "" } else { ABOUT_APPENDS }
     }
 
     fn job_files(&self) -> String {
@@ -120,9 +148,10 @@ The peer's file has the blocks that wrote's own has when the clock starts: new, 
 written before. fio \
 scrambles one random buffer; dd reads random data from a file in memory, a copy that its CPU time \
 and its clock include. With a job file, CPU time is that of the whole process with the kernel's \
-threads, less what the same job takes with a single operation.{}\n\n```sh\n{}\n```{}",
+threads, less what the same job takes with a single operation.{}{}\n\n```sh\n{}\n```{}",
         results.tables(),
         results.about_ways(),
+        results.about_appends(),
         results.commands.join("\n"),
         results.job_files()
     )
@@ -240,6 +269,23 @@ mod tests {
         assert!(!with.contains(MEMORY_HEAD), "{with}");
         let without = text(&circumstances(), &Results::default());
         assert!(!without.contains("The ways to write"), "{without}");
+    }
+
+    #[test]
+    fn the_logs_have_a_table_of_their_own_and_are_explained() {
+        let line = ways::Line {
+            what: "work".into(),
+            unit: ways::Unit::Messages,
+            ours: "`Log`".into(),
+            peer: "`File`".into(),
+            pairs: vec![],
+            asked: None,
+        };
+        let results = Results { appends: vec![line], ..Results::default() };
+        let with = text(&circumstances(), &results);
+        assert!(with.contains(&format!("{}\n| work | `Log` | `File` |", append::HEAD)), "{with}");
+        assert!(with.contains("The logs: every producer"), "{with}");
+        assert!(!with.contains(ALONE_HEAD) && !with.contains(LATENCY_HEAD), "{with}");
     }
 
     #[test]

@@ -35,4 +35,22 @@ pub enum Row {
     CopyMemory,
     /// wrote::write against the same steps by hand.
     Save,
+    /// Log against the usual strategies: 4 producers, one sync in the end.
+    #[value(name = "append-no-4")]
+    AppendNo4,
+    /// The same with 64 producers.
+    #[value(name = "append-no-64")]
+    AppendNo64,
+    /// Log against wrote run: direct writes of 1 MiB.
+    AppendNoDevice,
+    /// Log alone: messages of 64 bytes.
+    AppendSmall,
+    /// Log against one fdatasync at a time: 64 producers, each message durable.
+    #[value(name = "append-durable-64")]
+    AppendDurable64,
+    /// Log against okaywal, fjall, SQLite and redis-server: the same.
+    AppendDurablePeers,
+    /// Log against write and fdatasync: one producer, each message durable.
+    #[value(name = "append-durable-1")]
+    AppendDurable1,
 }

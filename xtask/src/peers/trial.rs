@@ -20,6 +20,29 @@ pub struct Outcome {
     /// Resident memory at its peak, in bytes, less what was there before the clock started: of a
     /// program of our own that is the data that it writes, of a command nothing.
     pub memory_bytes: u64,
+    /// How many messages; 0 where it was no matter of messages.
+    pub messages: u64,
+    /// From a message handed over until it was durable, where each was waited for.
+    pub latency: Option<Latency>,
+    /// One flush, where each was timed by itself.
+    pub flush: Option<Latency>,
+}
+
+/// How long something took that was done many times, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Latency {
+    /// Half of them took no longer.
+    pub p50_ns: u64,
+    /// And 99 % of them.
+    pub p99_ns: u64,
+}
+
+#[cfg(test)]
+impl Outcome {
+    /// Of what was no matter of messages.
+    pub fn new(measured: Measured, memory_bytes: u64) -> Outcome {
+        Outcome { measured, memory_bytes, messages: 0, latency: None, flush: None }
+    }
 }
 
 /// The programs.
@@ -74,7 +97,8 @@ fn compile(source: &Path, program: &Path) -> Result<(), Failure> {
     run(&mut command, CC_LIMIT, Show::Live)?.success("cc -O2 xtask/trial/putc.c").map(|_| ())
 }
 
-fn outcome_of(command: &mut Command, words: &[&str]) -> Result<Outcome, Failure> {
+/// Runs `command` and reads what it printed; `words` name it in errors.
+pub fn outcome_of(command: &mut Command, words: &[&str]) -> Result<Outcome, Failure> {
     let what = words.join(" ");
     let finished = run(command, LIMIT, Show::Quiet)?.success(&what)?;
     parse(&finished.stdout, &what)
@@ -93,7 +117,19 @@ pub fn parse(stdout: &str, what: &str) -> Result<Outcome, Failure> {
         cpu_s: number("cpu_s")?,
     };
     let memory_bytes = whole("max_rss_bytes")?.saturating_sub(whole("rss_before_bytes")?);
-    Ok(Outcome { measured, memory_bytes })
+    Ok(Outcome {
+        measured,
+        memory_bytes,
+        messages: value["messages"].as_u64().unwrap_or(0),
+        latency: Latency::of(&value["latency_ns"]),
+        flush: Latency::of(&value["flush_ns"]),
+    })
+}
+
+impl Latency {
+    fn of(value: &Value) -> Option<Latency> {
+        Some(Latency { p50_ns: value["p50"].as_u64()?, p99_ns: value["p99"].as_u64()? })
+    }
 }
 
 /// A script in the place of both programs, for the tests of what calls them.
@@ -110,11 +146,13 @@ pub mod fake {
         let path = folder.join("trial");
         let text = format!(
             "#!/bin/sh\necho \"$*\" >> calls\nelapsed_s={elapsed_s}\n\
-             case \"$*\" in *' writer '*|*' wrote '*|*/wrote*) elapsed_s={};; esac\n\
+             case \"$*\" in *' writer '*|*' wrote '*|*/wrote*|*'--by log'*) elapsed_s={};; esac\n\
              case \"$*\" in *.fio*) shift 2; \"$@\";; run*) truncate -s {bytes} copy;; \
              make*) for last; do :; done; truncate -s $3 \"$last\";; esac\n\
              echo '{{\"bytes\":{bytes},\"cpu_s\":0.5,\"elapsed_s\":'$elapsed_s',\
-             \"max_rss_bytes\":3145728,\"rss_before_bytes\":1048576}}'\n",
+             \"max_rss_bytes\":3145728,\"rss_before_bytes\":1048576,\"messages\":1000,\
+             \"latency_ns\":{{\"p50\":1000000,\"p99\":3000000}},\
+             \"flush_ns\":{{\"p50\":2000000,\"p99\":3000000}}}}'\n",
             elapsed_s / 2.0
         );
         std::fs::write(&path, text).expect("room");
@@ -134,7 +172,16 @@ mod tests {
     fn the_outcome_is_the_last_line_and_memory_is_what_came_on_top() {
         let outcome = parse(&format!("{{\"jobs\": []}}\nnote\n{LINE}\n"), "copy").expect("one");
         let measured = Measured { bytes: 1000, elapsed_s: 0.5, cpu_s: 0.25 };
-        assert_eq!(outcome, Outcome { measured, memory_bytes: 4000 });
+        assert_eq!(outcome, Outcome::new(measured, 4000));
+    }
+
+    #[test]
+    fn messages_are_counted_and_timed_where_the_line_says_so() {
+        let keys = r#","messages":20,"latency_ns":{"p50":5,"p99":9},"flush_ns":{"p50":4,"p99":8}}"#;
+        let outcome = parse(&LINE.replace('}', keys), "append").expect("one");
+        assert_eq!(outcome.messages, 20);
+        assert_eq!(outcome.latency, Some(Latency { p50_ns: 5, p99_ns: 9 }));
+        assert_eq!(outcome.flush, Some(Latency { p50_ns: 4, p99_ns: 8 }));
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! The ways to write: each of ours in turn with what a program would use otherwise.
 
-mod best;
+pub mod best;
 mod bytes;
-mod contest;
+pub mod contest;
 mod copy;
 mod memory;
-mod peak;
+pub mod peak;
 mod save;
 mod stream;
-mod table;
+pub mod table;
 
 pub use memory::{HEAD as MEMORY_HEAD, MemoryLine};
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::Done;
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
+use serde_json::Value;
 use std::time::Instant;
 
 /// Whose work it is (`getrusage(2)`).
@@ -63,6 +64,11 @@ impl Clock {
 impl Outcome {
     /// One line.
     pub fn json(&self) -> String {
+        self.value().to_string()
+    }
+
+    /// The same before it is text.
+    pub fn value(&self) -> Value {
         let Outcome { bytes, elapsed_s, cpu_s, max_rss_bytes, rss_before_bytes } = self;
         serde_json::json!({
             "bytes": bytes,
@@ -71,7 +77,6 @@ impl Outcome {
             "max_rss_bytes": max_rss_bytes,
             "rss_before_bytes": rss_before_bytes,
         })
-        .to_string()
     }
 }
 

@@ -3,20 +3,13 @@
 
 #![forbid(unsafe_code)]
 
-mod bytes;
-mod clock;
-mod command;
-mod data;
-mod place;
-mod save;
-mod stream;
-
 use clap::{Parser, Subcommand};
-use clock::Outcome;
-use std::error::Error;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use trial::append::{self, Messages, Work as Append};
+use trial::clock::Outcome;
+use trial::{Done, bytes, command, data, save, stream};
 
 /// Does one piece of writing work one way, and says what it came to: `bytes`, `elapsed_s`, `cpu_s`,
 /// `max_rss_bytes`, and `rss_before_bytes`, which was in memory when the clock started.
@@ -62,6 +55,16 @@ enum Work {
         /// The file, which must not be there.
         file: PathBuf,
     },
+    /// Append messages from several producers at once; then remove what they were written to.
+    Append {
+        /// The way.
+        #[arg(long)]
+        by: append::By,
+        #[command(flatten)]
+        work: Append,
+        /// The file or folder, which must not be there.
+        place: PathBuf,
+    },
     /// Make a file of random data that does not repeat, on the device when this is done.
     Make {
         /// How long the file becomes.
@@ -79,13 +82,10 @@ enum Work {
     },
 }
 
-/// What goes wrong is told in one line.
-type Done<T> = Result<T, Box<dyn Error>>;
-
 fn main() -> ExitCode {
     match work(Arguments::parse().work) {
-        Ok(outcome) => {
-            println!("{}", outcome.json());
+        Ok(line) => {
+            println!("{line}");
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -95,12 +95,17 @@ fn main() -> ExitCode {
     }
 }
 
-fn work(work: Work) -> Done<Outcome> {
+fn work(work: Work) -> Done<String> {
+    let line = |outcome: Outcome| outcome.json();
     match work {
-        Work::Stream { by, bytes, file } => stream::stream(by, bytes, &file),
-        Work::Bytes { by, bytes, file } => bytes::bytes(by, bytes, &file),
-        Work::Save { by, saves, file } => save::save(by, saves, &file),
-        Work::Make { bytes, file } => data::make(bytes, &file),
-        Work::Run { command } => command::run(&command),
+        Work::Stream { by, bytes, file } => stream::stream(by, bytes, &file).map(line),
+        Work::Bytes { by, bytes, file } => bytes::bytes(by, bytes, &file).map(line),
+        Work::Save { by, saves, file } => save::save(by, saves, &file).map(line),
+        Work::Append { by, work, place } => {
+            let messages = Messages::new(&work)?;
+            append::append(by, &work, &messages, &place).map(|appended| appended.json())
+        }
+        Work::Make { bytes, file } => data::make(bytes, &file).map(line),
+        Work::Run { command } => command::run(&command).map(line),
     }
 }

@@ -1,4 +1,4 @@
-//! The file of a piece of work: ours alone, and gone afterwards.
+//! The file or folder of a piece of work: ours alone, and gone afterwards.
 
 use crate::Done;
 use std::fs::File;
@@ -42,6 +42,31 @@ impl Drop for Place {
     }
 }
 
+/// A new folder that is ours; it is removed with all that is in it when dropped.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes `path`, where nothing may be.
+    pub fn make(path: &Path) -> Done<Folder> {
+        check_free(path)?;
+        std::fs::create_dir(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Folder(path.to_owned()))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is seen by whoever made the folder around it.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 /// Has the name of a new file on the device too (`fsync(2)`: "an explicit fsync() on a file
 /// descriptor for the directory is also needed").
 pub fn sync_folder(path: &Path) -> io::Result<()> {
@@ -64,6 +89,17 @@ mod tests {
         assert_eq!(message, format!("{}: 3 bytes, not 4", path.display()));
         sync_folder(&path).expect("a folder");
         drop(place);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_folder_is_gone_with_all_that_is_in_it() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("folder");
+        let ours = Folder::make(&path).expect("nothing there");
+        std::fs::write(ours.path().join("file"), "abc").expect("room");
+        assert!(Folder::make(&path).is_err());
+        drop(ours);
         assert!(!path.exists());
     }
 

@@ -4,7 +4,7 @@
 #[path = "examples.rs"]
 mod examples;
 
-use super::{Choice, is_durable, speed};
+use super::{Choice, body_of, is_durable, speed};
 use crate::findings::Evidence;
 use crate::result::{Advice, Row};
 
@@ -61,21 +61,13 @@ fn choose(purpose: &str, rows: &[&Row]) -> Option<Advice> {
         purpose: purpose.into(),
         action: action.into(),
         because: format!("{}: {}", choice.row.name, choice.reason(speed)),
-        code: body_of(function),
+        code: body_of(EXAMPLES, function),
     })
 }
 
 fn advised(row: &Row) -> Option<(&'static str, &'static str)> {
     let (_, action, function) = WAYS.iter().find(|(name, ..)| *name == row.name)?;
     Some((action, function))
-}
-
-/// The lines of an example without what makes a function of them.
-fn body_of(function: &str) -> String {
-    let begin = format!("pub fn {function}(");
-    let lines = EXAMPLES.lines().skip_while(|line| !line.starts_with(&begin)).skip(1);
-    let lines = lines.take_while(|line| *line != "}").filter(|line| *line != "    Ok(())");
-    lines.map(|line| line.strip_prefix("    ").unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -149,7 +141,7 @@ mod tests {
         fs::write(&source, &bytes).unwrap();
         let written = |name: &str| {
             assert_eq!(fs::read(&path).unwrap(), bytes, "{name}");
-            assert!(body_of(name).contains("?;"), "{name}");
+            assert!(body_of(EXAMPLES, name).contains("?;"), "{name}");
             fs::remove_file(&path).unwrap();
         };
         examples::write_all(&path, folder, &bytes).unwrap();
@@ -164,6 +156,6 @@ mod tests {
         written("stream");
         examples::copy(&source, &path).unwrap();
         written("copy");
-        assert!(WAYS.iter().all(|(.., function)| !body_of(function).is_empty()));
+        assert!(WAYS.iter().all(|(.., function)| !body_of(EXAMPLES, function).is_empty()));
     }
 }

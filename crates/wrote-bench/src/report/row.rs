@@ -90,6 +90,7 @@ fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
         device_read_bytes: group.device_read_bytes,
         max_rss_bytes: Some(group.max_rss_bytes),
         iodepth_reached: settings::iodepth_reached(jobs),
+        records: None,
     }
 }
 

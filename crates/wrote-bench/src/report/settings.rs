@@ -72,6 +72,10 @@ fn asked(jobs: &[&JobReport], direction: Direction, known: &Known) -> Settings {
         .filter(|_| is_write),
         source_cache: None,
         verify: spec.verify.map(|_| "crc32c".into()),
+        message_bytes_min: None,
+        messages: None,
+        producers: None,
+        producers_are: None,
     }
 }
 

@@ -4,17 +4,23 @@ use super::lock;
 use crate::Error;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, unlinkat};
 use rustix::io::Errno;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
+
+/// How a folder is opened: never through a symbolic link.
+const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// What is in a run's folder.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     /// Files that a run makes, without the lock.
     pub(super) ours: Vec<OsString>,
+    /// Folders of logs that a run makes, with nothing in them but a log's files.
+    pub(super) logs: Vec<OsString>,
     /// Whether the lock is there.
     pub(super) lock: bool,
     /// Everything else.
@@ -25,8 +31,7 @@ pub(super) struct Contents {
 
 /// Opens a folder, which must not be a symbolic link.
 pub(super) fn open(folder: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(openat(CWD, folder, flags, Mode::empty())?)
+    Ok(openat(CWD, folder, FOLDER, Mode::empty())?)
 }
 
 /// What is in an open folder.
@@ -50,12 +55,91 @@ pub(super) fn contents(folder: impl AsFd) -> io::Result<Contents> {
             // In units of 512 bytes (stat(3type)): what it takes up, not its length.
             contents.size_bytes += u64::try_from(stat.st_blocks).unwrap_or(0) * 512;
             contents.ours.push(name);
+        } else if let Some(log) = log_in(folder.as_fd(), &name)? {
+            contents.size_bytes += log.size_bytes;
+            contents.logs.push(name);
         } else {
             contents.foreign.push(name);
         }
     }
     contents.foreign.sort();
     Ok(contents)
+}
+
+/// What is in the folder of a log that a run made; none where `name` is something else, or where there
+/// is anything in it that is no log's.
+fn log_in(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<LogFiles>> {
+    if !is_a_runs_log(name) {
+        return Ok(None);
+    }
+    let folder = match openat(parent, name, FOLDER, Mode::empty()) {
+        Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT) => return Ok(None),
+        other => other?,
+    };
+    let mut files = LogFiles { names: Vec::new(), size_bytes: 0, folder };
+    for entry in Dir::read_from(&files.folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let stat = match statat(&files.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => continue,
+            other => other?,
+        };
+        let name = OsString::from_vec(name.to_bytes().to_vec());
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if !(is_file && is_a_logs(&name)) {
+            return Ok(None);
+        }
+        files.size_bytes += u64::try_from(stat.st_blocks).unwrap_or(0) * 512;
+        files.names.push(name);
+    }
+    Ok(Some(files))
+}
+
+/// The files of a log, and the folder that they are in.
+struct LogFiles {
+    folder: OwnedFd,
+    names: Vec<OsString>,
+    size_bytes: u64,
+}
+
+/// Whether a run gives the folder of a log such a name: `log-5001.data`.
+fn is_a_runs_log(name: &OsStr) -> bool {
+    let number = name.to_str().and_then(|name| name.strip_prefix("log-")?.strip_suffix(".data"));
+    number.is_some_and(is_number)
+}
+
+/// Whether a log gives its files such names: its lock, or a segment's number of 20 digits with what
+/// stands behind it.
+fn is_a_logs(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let segment = name.split_once('.').is_some_and(|(number, rest)| {
+        let known = ["segment", "log"].iter().any(|kind| {
+            rest.strip_prefix(kind).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        });
+        number.len() == 20 && is_number(number) && known
+    });
+    name == lock::NAME || segment
+}
+
+/// Removes the log's folder of this name, if there is one. What is no log's stays, and the error names
+/// the folder.
+pub(super) fn remove_log(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    if let Err(Errno::NOENT) = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        return Ok(());
+    }
+    let Some(log) = log_in(parent.as_fd(), name)? else {
+        return Err(io::Error::other(format!("{name:?} holds what this run did not make")));
+    };
+    for file in &log.names {
+        unlink(&log.folder, file)?;
+    }
+    match unlinkat(parent, name, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 /// Whether a run gives its files such names: small letters, a hyphen, a number, `.data`; or such a
@@ -95,6 +179,9 @@ pub(super) fn remove(folder: &Path) -> Result<(), Error> {
     let contents = contents(&open).map_err(failed)?;
     for name in &contents.ours {
         unlink(&open, name).map_err(failed)?;
+    }
+    for name in &contents.logs {
+        remove_log(&open, name).map_err(failed)?;
     }
     // Last, so that a run killed here leaves what is still known for a run's folder.
     if contents.lock {
@@ -143,6 +230,48 @@ mod tests {
             assert!(!is_a_runs(&name.into()), "{name}");
         }
         assert!(!is_a_runs(&OsString::from_vec(b"job-\xff.data".to_vec())));
+    }
+
+    #[test]
+    fn only_names_of_a_log_are_a_logs() {
+        let segment = "00000000000000000001.segment";
+        for name in ["lock", segment, &format!("{segment}.torn-2"), "00000000000000000007.log"] {
+            assert!(is_a_logs(name.as_ref()), "{name}");
+        }
+        for name in
+            ["1.segment", "00000000000000000001.segments", "0000000000000000000x.log", "log"]
+        {
+            assert!(!is_a_logs(name.as_ref()), "{name}");
+        }
+        assert!(is_a_runs_log("log-5001.data".as_ref()));
+        assert!(!is_a_runs_log("log-.data".as_ref()) && !is_a_runs_log("job-1.data".as_ref()));
+    }
+
+    #[test]
+    fn a_log_is_removed_with_its_folder_and_nothing_else() {
+        // W7
+        let parent = tempfile::tempdir().unwrap();
+        let log = parent.path().join("log-1.data");
+        let make = |file: &str| {
+            std::fs::create_dir_all(&log).unwrap();
+            std::fs::write(log.join(file), vec![1; 5000]).unwrap();
+        };
+        make("lock");
+        make("00000000000000000001.segment");
+        let folder = open(parent.path()).unwrap();
+        let found = contents(&folder).unwrap();
+        assert_eq!((found.logs.len(), found.foreign.len()), (1, 0));
+        assert!(found.size_bytes >= 5000);
+        remove_log(&folder, "log-1.data".as_ref()).unwrap();
+        assert!(!log.exists());
+        remove_log(&folder, "log-1.data".as_ref()).unwrap();
+        make("precious");
+        assert_eq!(contents(&folder).unwrap().foreign, ["log-1.data"]);
+        let error = remove_log(&folder, "log-1.data".as_ref()).unwrap_err();
+        assert!(error.to_string().contains("did not make") && log.join("precious").exists());
+        std::fs::remove_dir_all(&log).unwrap();
+        std::os::unix::fs::symlink("/", &log).unwrap();
+        assert_eq!(contents(&folder).unwrap().foreign, ["log-1.data"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use wrote::device::BlockDevice;
 
 /// Does the work, and tells what it gave and what it cost. `usage` says whose CPU time counts. The
 /// counters are read around it (M7); bytes, operations and memory are the caller's to fill in.
-pub(super) fn clocked<T>(
+pub(crate) fn clocked<T>(
     device: Option<&BlockDevice>,
     usage: fn() -> Usage,
     work: impl FnOnce() -> Result<T, Error>,

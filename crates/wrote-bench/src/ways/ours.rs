@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use wrote::{CopyOptions, Effective, Ioengine, Method, Reflink, Writer};
 
 /// What was in effect while one of them wrote.
-pub(super) struct Done {
+pub(crate) struct Done {
     pub effective: Effective,
     /// Whether the page cache was bypassed.
     pub direct: bool,
@@ -16,7 +16,7 @@ pub(super) struct Done {
 
 impl Done {
     /// Tells what was in effect, in the words of the result.
-    pub(super) fn tell(&self, effective: &mut Settings) {
+    pub(crate) fn tell(&self, effective: &mut Settings) {
         let done = &self.effective;
         let ring = |is: bool| (done.ioengine == Ioengine::IoUring).then_some(is);
         effective.ioengine = done.ioengine.as_str().into();

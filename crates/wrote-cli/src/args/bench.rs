@@ -1,20 +1,21 @@
 //! The arguments of `wrote bench`, as a request.
 
-use super::values::{BlockSizes, block_sizes, count};
+use super::values::{BlockSizes, MessageSizes, block_sizes, count, message_sizes};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote_bench::{Request, units};
+use wrote_bench::{AppendAs, Request, units};
 
 /// The help at length.
 pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes data, and what each number survives.\
         \n\nEvery way of writing is measured in turn, several times, in a folder that the run makes \
         under PATH (.wrote-XXXX) and removes. What it will write is said before. At least 10 % of \
         the file system or 5 GiB, whichever is smaller, stays free.\n\n\
-        Three more scenarios are measured only when --only names them, each in a minute or two: ways, \
-        one file written whole by each way that programs use, and over the size of chunks; peak, the \
+        Four more scenarios are measured only when --only names them, each in a minute or two: ways, \
+        one file written whole by each way that programs use, and over the size of chunks; append, short \
+        messages from many tasks or threads into one file, read back and checked; peak, the \
         fastest sequential reads and writes, over block size, depth and way of io_uring; and rand, \
-        small random reads, writes and a mix, over depth. Each uses a file that is written before.\n\n\
+        small random reads, writes and a mix, over depth. Those two and the copies of ways use a file that is written before.\n\n\
         The result goes to standard output, or to a file with --output; progress and notes go to \
         standard error.";
 
@@ -23,6 +24,7 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote bench                              the current folder's disk, in about a minute\n  \
         wrote bench /mnt/data --only stream      only the sequential stream\n  \
         wrote bench --only ways                  fs::write, BufWriter, dd and others side by side\n  \
+        wrote bench --only append                a lock, channels and a log, of many producers\n  \
         wrote bench --only peak                  the fastest stream, and with which settings\n  \
         wrote bench --only rand --bs 8K          random reads and writes, of 8 KiB\n  \
         wrote bench --size 8G --runs 10          longer runs, and more of them\n  \
@@ -48,8 +50,8 @@ pub struct BenchArgs {
     #[arg(long, requires = "output")]
     pub force: bool,
 
-    /// Measure only these scenarios, workloads or rows (see --list); ways, peak and rand must be
-    /// named
+    /// Measure only these scenarios, workloads or rows (see --list); ways, append, peak and
+    /// rand must be named
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub only: Vec<String>,
 
@@ -85,6 +87,22 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", value_parser = count::<{ Request::NUMJOBS_MAX }>, allow_hyphen_values = true)]
     pub numjobs: Option<u32>,
 
+    /// Messages of one run of append, from 1 to 1000000000; by default as many as fit in 0.3 s
+    #[arg(long, value_name = "N", value_parser = count::<{ Request::MESSAGES_MAX as u32 }>, allow_hyphen_values = true)]
+    pub messages: Option<u32>,
+
+    /// How long the messages of append are: 300..2000 [default], 64, 1K..4K
+    #[arg(long, value_name = "MIN..MAX", value_parser = message_sizes, allow_hyphen_values = true)]
+    pub message_size: Option<MessageSizes>,
+
+    /// How many append to a log at once, each number in rows of its own: 4,64 [default]
+    #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = count::<{ Request::PRODUCERS_MAX }>, allow_hyphen_values = true)]
+    pub producers: Vec<u32>,
+
+    /// What they are: threads that block, or tasks of tokio's that await
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Producers::Threads)]
+    pub append_as: Producers,
+
     /// Leave the last test files where they are
     #[arg(long)]
     pub keep: bool,
@@ -111,6 +129,15 @@ pub enum Format {
     Markdown,
 }
 
+/// What appends to a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Producers {
+    /// Threads, which block
+    Threads,
+    /// Tasks of tokio's, which await
+    Tasks,
+}
+
 impl BenchArgs {
     /// What is asked of the benchmark. `command` is the command line as it was given.
     pub fn request(&self, command: Vec<String>) -> Request {
@@ -131,6 +158,13 @@ impl BenchArgs {
             small_bs_bytes,
             iodepth: self.iodepth,
             numjobs: self.numjobs,
+            messages: self.messages.map(u64::from),
+            message_bytes: self.message_size.map(|sizes| (sizes.min_bytes, sizes.max_bytes)),
+            producers: self.producers.clone(),
+            append_as: match self.append_as {
+                Producers::Threads => AppendAs::Threads,
+                Producers::Tasks => AppendAs::Tasks,
+            },
             keep: self.keep,
             command,
             commit: crate::commit(),
@@ -179,6 +213,19 @@ mod tests {
         assert_eq!(request.time, Some(Duration::from_secs(2)));
         assert_eq!((request.runs, request.iodepth, request.numjobs), (Some(5), Some(32), Some(4)));
         assert!(request.keep);
+    }
+
+    #[test]
+    fn what_is_said_of_messages_reaches_the_benchmark() {
+        let usual = request("wrote bench --only append");
+        assert_eq!((usual.messages, usual.message_bytes), (None, None));
+        assert!(usual.producers.is_empty() && usual.append_as == AppendAs::Threads);
+        let asked = request(
+            "wrote bench --only append --messages 1000000 --message-size 64..128 --producers 1,16 \
+             --append-as tasks",
+        );
+        assert_eq!((asked.messages, asked.message_bytes), (Some(1_000_000), Some((64, 128))));
+        assert_eq!((asked.producers, asked.append_as), (vec![1, 16], AppendAs::Tasks));
     }
 
     #[test]

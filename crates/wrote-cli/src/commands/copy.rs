@@ -3,16 +3,13 @@
 mod plan;
 mod told;
 
+use super::{of_library, outlive_the_size_limit, say};
 use crate::args::CopyArgs;
 use crate::progress::CopyReporter;
 use plan::{Item, Kind};
 use rustix::io::Errno;
-use signal_hook::consts::SIGXFSZ;
-use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use told::Done;
 use wrote::copy::{TreeCopied, copy_in, copy_out, copy_through, copy_tree, copy_tree_through};
@@ -46,14 +43,6 @@ pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
         say(&done.line(elapsed, told::survives(&arguments.to, &options, &done)));
     }
     check_all_copied(&done)
-}
-
-/// A write beyond RLIMIT_FSIZE is an error to be told of (EFBIG, `setrlimit(2)`), not the end of the
-/// process: its signal is taken, and nothing done about it.
-fn outlive_the_size_limit() -> Result<(), Error> {
-    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
-        .map(drop)
-        .map_err(|error| Error::Failed(format!("cannot take SIGXFSZ: {error}")))
 }
 
 /// Copies one after the other, until one fails: those before it are done.
@@ -97,15 +86,13 @@ fn has_no_reader(error: &wrote::Error, items: &[Item]) -> bool {
 
 fn complaint(error: wrote::Error, arguments: &CopyArgs) -> Error {
     match &error {
-        wrote::Error::Interrupted => Error::Interrupted,
-        wrote::Error::Refused { .. } => Error::Usage(error.to_string()),
         wrote::Error::File { path, action: Action::Open, errno, .. }
             if *errno == Errno::EXIST.raw_os_error() && !arguments.force =>
         {
             let what = if path.is_dir() { "replaces what is in it" } else { "replaces it" };
             Error::Usage(format!("{}: exists already; --force {what}", path.display()))
         }
-        _ => Error::Failed(error.to_string()),
+        _ => of_library(&error),
     }
 }
 
@@ -116,9 +103,4 @@ fn check_all_copied(done: &Done) -> Result<(), Error> {
         1 => Err(Error::Failed("not copied: a pipe, a socket or a device".into())),
         count => Err(Error::Failed(format!("not copied: {count} pipes, sockets or devices"))),
     }
-}
-
-fn say(line: &str) {
-    // When nobody can read standard error any more, there is nobody to tell that either.
-    let _ = writeln!(std::io::stderr(), "{line}");
 }

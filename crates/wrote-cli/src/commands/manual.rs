@@ -25,7 +25,7 @@ const ENVIRONMENT: [(&str, &str); 4] = [
     ),
 ];
 
-const FILES: [(&str, &str); 2] = [
+const FILES: [(&str, &str); 3] = [
     (
         "PATH/.wrote-XXXX",
         "The folder that holds a run's files. It is removed when the run ends; 'wrote clean' \
@@ -35,6 +35,11 @@ const FILES: [(&str, &str); 2] = [
         ".NAME.wrote-PROCESS-NUMBER",
         "A copy that is not whole yet, beside its place. Only kill -9 or a crash leaves one; it can \
          be removed.",
+    ),
+    (
+        "DIR/NAME.torn-N",
+        "What a crash left of a write to a log, kept when the log was opened next. It can be \
+         removed.",
     ),
 ];
 
@@ -52,16 +57,21 @@ pub(super) fn write(out: &mut dyn Write) -> io::Result<()> {
     man.render_options_section(out)?;
     write_examples("SH", &command, out)?;
     for subcommand in command.get_subcommands() {
-        write_subcommand(subcommand, out)?;
+        write_subcommand("wrote", subcommand, out)?;
     }
     write_section("EXIT STATUS", &EXIT_STATUS, out)?;
     write_section("ENVIRONMENT", &ENVIRONMENT, out)?;
     write_section("FILES", &FILES, out)
 }
 
-/// A section for a subcommand, in which the sections of its own page are subsections.
-fn write_subcommand(subcommand: &clap::Command, out: &mut dyn Write) -> io::Result<()> {
-    let name = format!("wrote {}", subcommand.get_name());
+/// A section for a subcommand of `parent`, in which the sections of its own page are subsections, and one
+/// for each of its own subcommands.
+fn write_subcommand(
+    parent: &str,
+    subcommand: &clap::Command,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let name = format!("{parent} {}", subcommand.get_name());
     let man = Man::new(subcommand.clone().bin_name(&name).disable_help_flag(true));
     let mut page = Vec::new();
     man.render_synopsis_section(&mut page)?;
@@ -76,7 +86,8 @@ fn write_subcommand(subcommand: &clap::Command, out: &mut dyn Write) -> io::Resu
             None => writeln!(out, "{line}")?,
         }
     }
-    write_examples("SS", subcommand, out)
+    write_examples("SS", subcommand, out)?;
+    subcommand.get_subcommands().try_for_each(|inner| write_subcommand(&name, inner, out))
 }
 
 /// The examples that end a command's help, line by line as they are there.

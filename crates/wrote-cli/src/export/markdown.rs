@@ -1,8 +1,8 @@
 //! Tables and lists, to paste in an issue.
 
 use super::{
-    Export, Group, block_sizes, cpu_per_operation, cpu_s_per_gb, latency, operations_per_s,
-    peak_memory, plus_minus, survives,
+    Export, Group, block_sizes, cpu_per_operation, cpu_s_per_gb, latency, mean_latency,
+    operations_per_s, peak_memory, plus_minus, run_time, survives,
 };
 use std::io::{self, Write};
 use wrote_bench::result::{Advice, Document, Finding, Row, Severity};
@@ -72,6 +72,20 @@ fn columns(group: &Group) -> Vec<Column> {
         add("job", |row| inline(&row.name));
     }
     add("way", |row| inline(&row.way));
+    if group.is_of_messages() {
+        add("writes/s", operations_per_s);
+        add("±95 %", plus_minus);
+        add("mean", mean_latency);
+        add("P50", |row| latency(row, |of| of.p50));
+        add("P90", |row| latency(row, |of| of.p90));
+        add("P99", |row| latency(row, |of| of.p99));
+        add("P99.9", |row| latency(row, |of| of.p99_9));
+        add("CPU/op", cpu_per_operation);
+        add("bytes", |row| units::bytes(row.bytes_per_run));
+        add("time", run_time);
+        add("survives", |row| inline(survives(row)));
+        return columns;
+    }
     if group.common(|row| row.settings.effective.rw.clone()).is_none() {
         add("rw", |row| inline(&row.settings.effective.rw));
     }

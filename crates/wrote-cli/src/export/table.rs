@@ -7,6 +7,7 @@ mod target;
 mod text;
 
 pub(super) use target::facts;
+pub(crate) use text::plain;
 
 use super::{Export, Group};
 use crate::terminal::Screen;
@@ -99,9 +100,14 @@ impl Table {
 
     /// What the words under SURVIVES mean, and how long it took.
     fn foot(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
-        let legend = "SURVIVES is the worst event after which an acknowledged write is still there. \
-                      process-crash: it is in the kernel's memory. os-crash: it is in the device. \
-                      power-loss: it is on stable storage.";
+        let rows = || document.scenarios.iter().flat_map(|scenario| &scenario.rows);
+        let in_process = rows().any(|row| row.survives.as_deref() == Some("nothing"));
+        let nothing = if in_process { "nothing: it is in the program's memory. " } else { "" };
+        let legend = format!(
+            "SURVIVES is the worst event after which an acknowledged write is still there. {nothing}\
+             process-crash: it is in the kernel's memory. os-crash: it is in the device. \
+             power-loss: it is on stable storage."
+        );
         let commit = document.wrote.commit.as_ref();
         let commit = commit.map(|commit| format!(" ({})", text::plain(commit)));
         let made = format!(
@@ -111,8 +117,7 @@ impl Table {
             text::plain(&document.wrote.version),
             commit.unwrap_or_default(),
         );
-        let mut rows = document.scenarios.iter().flat_map(|scenario| &scenario.rows);
-        let legend = rows.any(|row| row.survives.is_some()).then_some(legend);
+        let legend = rows().any(|row| row.survives.is_some()).then_some(legend.as_str());
         writeln!(out)?;
         for paragraph in legend.into_iter().chain([made.as_str()]) {
             for line in self.text().wrapped(paragraph, 0).lines() {

@@ -190,6 +190,7 @@ fn run(workload: &str, mb_per_s: f64, bs_bytes: u64) -> Run {
         device_read_bytes: Some(0),
         max_rss_bytes: Some(50_331_648),
         iodepth_reached: 1,
+        records: None,
     }
 }
 

@@ -288,8 +288,9 @@ impl Claims {
         let seed = segment::seed(self.layout.log_id, turn.start.segment);
         slot.seed.store(seed, Ordering::Relaxed);
         turn.is_open = true;
-        // Release: who claims a place sees what the slot says.
-        self.word.0.store((turn.slot as u64) << SLOT_SHIFT | head as u64, Ordering::Release);
+        // Release: who claims a place sees what the slot says. Not a store: whoever waits for room adds to
+        // the word too, and of two additions and a store the model checker does not know the order.
+        self.word.0.swap((turn.slot as u64) << SLOT_SHIFT | head as u64, Ordering::AcqRel);
         self.opened.notify_all();
     }
 

@@ -42,3 +42,6 @@ impl fmt::Display for Format {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

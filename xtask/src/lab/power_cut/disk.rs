@@ -109,6 +109,20 @@ impl Disk {
         File::open(self.point()).map(Switch).tried("the mount point")
     }
 
+    /// Why the power of this kind of file system can't be cut, if so; cuts it for that, once.
+    pub fn lacks_switch(&mut self) -> Result<Option<String>, Failure> {
+        match self.switch()?.cut() {
+            Err(Failure::Failed(because)) if because.contains("Inappropriate ioctl") => {
+                let name = self.file_system.name;
+                return Ok(Some(format!("{name} has no shutdown in this kernel: {because}")));
+            }
+            cut => cut?,
+        }
+        self.unmount()?;
+        self.mount()?;
+        Ok(None)
+    }
+
     /// Has the file system's own program look for damage, unmounted.
     pub fn examine(&mut self) -> Result<(), Failure> {
         self.unmount()?;

@@ -21,6 +21,19 @@ pub struct Moment {
     pub delay: Duration,
     /// The subjects' seed.
     pub seed: u64,
+    /// Where the power is cut a second time: after the subjects have begun to open again what they wrote.
+    pub again: Option<Duration>,
+}
+
+/// Who writes: the program, and the names of its subjects.
+#[derive(Clone, Copy, Debug)]
+pub struct Cast<'a> {
+    /// `lab/power-cut`.
+    pub program: &'a Path,
+    /// The subjects, in order.
+    pub names: &'a [&'a str],
+    /// Those of them that recover what they wrote when they open it, and can lose it then.
+    pub reopened: &'a [&'a str],
 }
 
 /// What one subject came to.
@@ -34,29 +47,80 @@ pub struct Seen {
     pub refused: (String, i32),
     /// What became of what was under way, in one word.
     pub in_flight: String,
+    /// How often it was opened again before a second cut.
+    pub reopened: u32,
     /// Temporary files that were left.
     pub temporary_files: u32,
     /// Promises that were not kept.
     pub faults: Vec<String>,
 }
 
-/// Goes through one moment with the subjects of these names, `program` doing their work; what each
-/// of them came to, in the same order. The disk is mounted before and after.
-pub fn live(
-    disk: &mut Disk,
-    program: &Path,
-    names: &[&str],
-    moment: Moment,
-) -> Result<Vec<Seen>, Failure> {
+/// Goes through one moment with these subjects; what each of them came to, in the same order. The disk
+/// is mounted before and after.
+pub fn live(disk: &mut Disk, cast: Cast, moment: Moment) -> Result<Vec<Seen>, Failure> {
     let folder = fresh(disk.point().join("moment"))?;
     let said = fresh(disk.folder().join("said"))?;
-    let subjects = names.iter().map(|name| Writing::start(program, name, &folder, &said, moment));
-    let mut subjects = subjects.collect::<Result<Vec<_>, _>>()?;
+    let seed = moment.seed.to_string();
+    let write = |name| {
+        let mut command = Command::new(cast.program);
+        command.args(["write", name]).arg(&folder).args(["--seed", &seed]);
+        Writing::start(name, command, said.join(name))
+    };
+    for (subject, cut) in until_cut(disk, cast.names, write, moment.delay)? {
+        subject.mark(cut)?;
+    }
+    disk.unmount()?;
+    disk.mount()?;
+    if let Some(delay) = moment.again {
+        again(disk, cast, &folder, &said, delay)?;
+    }
+    let mut check = Command::new(cast.program);
+    let found = run(check.arg("check").args([&folder, &said]), LIMIT, Show::Quiet)?
+        .success("power-cut check")?;
+    let seen = |name: &&str| {
+        let path = said.join(name);
+        let said = std::fs::read_to_string(&path).tried(path.display())?;
+        Seen::read(name, &said, &found.stdout)
+    };
+    cast.names.iter().map(seen).collect()
+}
+
+/// Has subjects open again what they wrote, and cuts the power once more.
+fn again(
+    disk: &mut Disk,
+    cast: Cast,
+    folder: &Path,
+    said: &Path,
+    delay: Duration,
+) -> Result<(), Failure> {
+    let reopen = |name| {
+        let mut command = Command::new(cast.program);
+        command.args(["reopen", name]).arg(folder);
+        Writing::start(name, command, said.join(format!("{name}.again")))
+    };
+    for (subject, (going, _)) in until_cut(disk, cast.reopened, reopen, delay)? {
+        subject.add_to(&said.join(subject.name), going)?;
+    }
+    disk.unmount()?;
+    disk.mount()
+}
+
+/// How many bytes a subject had said just before and just after the cut.
+type Cut = (usize, usize);
+
+/// Starts subjects and cuts the power `delay` after the last has begun; all have ended then.
+fn until_cut<'a>(
+    disk: &Disk,
+    names: &[&'a str],
+    start: impl Fn(&'a str) -> Result<Writing<'a>, Failure>,
+    delay: Duration,
+) -> Result<Vec<(Writing<'a>, Cut)>, Failure> {
+    let mut subjects = names.iter().map(|name| start(name)).collect::<Result<Vec<_>, _>>()?;
     for subject in &mut subjects {
         subject.wait_until_ready()?;
     }
     let switch = disk.switch()?;
-    thread::sleep(moment.delay);
+    thread::sleep(delay);
     for subject in &mut subjects {
         subject.must_be_running()?;
     }
@@ -66,21 +130,7 @@ pub fn live(
     for subject in &mut subjects {
         subject.wait_until_refused()?;
     }
-    for (subject, cut) in subjects.iter().zip(going.into_iter().zip(gone)) {
-        subject.mark(cut)?;
-    }
-    drop(subjects);
-    disk.unmount()?;
-    disk.mount()?;
-    let what = "power-cut check";
-    let found = run(Command::new(program).arg("check").args([&folder, &said]), LIMIT, Show::Quiet)?
-        .success(what)?;
-    let seen = |name: &&str| {
-        let path = said.join(name);
-        let said = std::fs::read_to_string(&path).tried(path.display())?;
-        Seen::read(name, &said, &found.stdout)
-    };
-    names.iter().map(seen).collect()
+    Ok(subjects.into_iter().zip(going.into_iter().zip(gone)).collect())
 }
 
 /// An empty folder, in place of what is there.
@@ -98,7 +148,8 @@ impl Seen {
         let mut seen = Seen::default();
         for line in said.lines() {
             match line.split(' ').collect::<Vec<_>>()[..] {
-                ["ready" | "power-going" | "power-gone" | "unpoisoned"] => {}
+                ["ready" | "power-going" | "power-gone" | "unpoisoned"] | ["sending", ..] => {}
+                ["reopened", _] => seen.reopened += 1,
                 ["refused", action, errno] => {
                     seen.refused = (action.to_owned(), errno.parse().tried(line)?);
                 }
@@ -119,6 +170,12 @@ impl Seen {
         }
         Ok(seen)
     }
+}
+
+/// The lines that were said whole in the first `going` bytes, without the first, which is `ready`.
+fn sure_lines(said: &str, going: usize) -> &str {
+    let end = said[..going].rfind('\n').map_or(0, |newline| newline + 1);
+    said[..end].split_once('\n').map_or("", |(_, after)| after)
 }
 
 /// The same lines with two more: `power-going` before the first that was not said whole in the first
@@ -142,17 +199,12 @@ struct Writing<'a> {
 }
 
 impl<'a> Writing<'a> {
-    fn start(
-        program: &Path,
-        name: &'a str,
-        folder: &Path,
-        said: &Path,
-        moment: Moment,
-    ) -> Result<Writing<'a>, Failure> {
-        let (said, errors) = (said.join(name), said.join(format!("{name}.errors")));
+    /// Starts a subject whose lines go into the new file `said`.
+    fn start(name: &'a str, mut command: Command, said: PathBuf) -> Result<Writing<'a>, Failure> {
+        let mut errors = said.clone().into_os_string();
+        errors.push(".errors");
+        let errors = PathBuf::from(errors);
         let file = |path: &Path| File::create_new(path).tried(path.display()).map(Stdio::from);
-        let mut command = Command::new(program);
-        command.args(["write", name]).arg(folder).args(["--seed", &moment.seed.to_string()]);
         command.stdout(file(&said)?).stderr(file(&errors)?);
         Ok(Writing { name, group: start(&mut command)?, said, errors })
     }
@@ -177,6 +229,14 @@ impl<'a> Writing<'a> {
     fn mark(&self, (going, gone): (usize, usize)) -> Result<(), Failure> {
         let said = std::fs::read_to_string(&self.said).tried(self.said.display())?;
         std::fs::write(&self.said, marked(&said, going, gone)).tried(self.said.display())
+    }
+
+    /// Puts what it surely said before all that is in the file `path`: it must hold like any promise there.
+    fn add_to(&self, path: &Path, going: usize) -> Result<(), Failure> {
+        let said = std::fs::read_to_string(&self.said).tried(self.said.display())?;
+        let before = std::fs::read_to_string(path).tried(path.display())?;
+        let all = format!("{}{before}", sure_lines(&said, going));
+        std::fs::write(path, all).tried(path.display())
     }
 
     /// A failure where it has ended: nothing has refused anything yet.
@@ -227,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_subject_is_what_it_said_and_what_was_found_of_it() {
-        let said = "ready\nsynced 0 17\nfinished 0\nrefused fdatasync 5\n";
+        let said = "reopened 5\nready\nsynced 0 17\nsending 0 8\nfinished 0\nrefused fdatasync 5\n";
         let found = "save in-flight new\nwriter in-flight more\nwriter temporary 2\n\
                      writer late 1\nwriter fault stream-0: no file\nwriter fault two\n";
         let seen = Seen::read("writer", said, found).expect("lines");
@@ -238,6 +298,7 @@ mod tests {
                 late: 1,
                 refused: ("fdatasync".into(), 5),
                 in_flight: "more".into(),
+                reopened: 1,
                 temporary_files: 2,
                 faults: vec!["stream-0: no file".into(), "two".into()],
             }
@@ -252,6 +313,15 @@ mod tests {
         assert_eq!(marked(said, 16, 17), marked_1);
         let nothing_meanwhile = "ready\nsaved 1\npower-going\npower-gone\nsaved 2\nsaved 3\n";
         assert_eq!(marked(said, 14, 14), nothing_meanwhile);
+    }
+
+    #[test]
+    fn what_is_sure_of_a_second_time_are_its_whole_lines() {
+        let said = "ready\nreopened 7\nreopened 9\nrefused open 5\n";
+        assert_eq!(sure_lines(said, said.len()), "reopened 7\nreopened 9\nrefused open 5\n");
+        assert_eq!(sure_lines(said, 20), "reopened 7\n");
+        assert_eq!(sure_lines(said, 6), "");
+        assert_eq!(sure_lines(said, 0), "");
     }
 
     #[test]

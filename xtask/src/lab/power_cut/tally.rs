@@ -18,6 +18,8 @@ pub struct Tally {
     refused: BTreeMap<String, u32>,
     /// How often each came of what was under way.
     in_flight: BTreeMap<String, u32>,
+    /// How often it was opened again before a second cut, and in how many moments.
+    reopened: (u32, u32),
     /// Promises made when the power was gone.
     late: u32,
     /// Moments that left a temporary file.
@@ -32,6 +34,8 @@ impl Tally {
         self.late += seen.late;
         self.early += u32::from(seen.promises == 0);
         self.broken += u32::from(!seen.faults.is_empty());
+        self.reopened.0 += seen.reopened;
+        self.reopened.1 += u32::from(seen.reopened > 0);
         self.left += u32::from(seen.temporary_files > 0);
         if self.first_fault.is_none() {
             self.first_fault = seen.faults.first().cloned();
@@ -55,6 +59,12 @@ impl Tally {
         );
         let _ = write!(text, "\n    hit in the middle of: {}", counts(&self.refused));
         let _ = write!(text, "\n    what was under way was then: {}", counts(&self.in_flight));
+        if let (times @ 1.., moments) = self.reopened {
+            let _ = write!(
+                text,
+                "\n    opened again {times} times in {moments} moments with a second cut"
+            );
+        }
         if self.left > 0 {
             let _ = write!(text, "\n    temporary files left in {} moments", self.left);
         }
@@ -86,6 +96,7 @@ mod tests {
             late: 0,
             refused: (action.into(), 5),
             in_flight: "old".into(),
+            reopened: 2,
             temporary_files: 1,
             faults: faults.iter().map(|&fault| fault.into()).collect(),
         };
@@ -99,6 +110,7 @@ mod tests {
             "  save: 7 promises in 3 moments, 1 moments before the first
     hit in the middle of: rename 1, write 2
     what was under way was then: old 3
+    opened again 6 times in 3 moments with a second cut
     temporary files left in 3 moments
     promises broken in 2 moments, first: lost"
         );

@@ -21,9 +21,14 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// The cell of these.
+    pub fn new(bs: &str, iodepth: &str, way: &str) -> Cell {
+        Cell { bs: bs.to_owned(), iodepth: iodepth.to_owned(), way: way.to_owned() }
+    }
+
     /// 512 KiB x 64 with buffers and file registered: where a fast device usually is at its best.
     pub fn usual() -> Cell {
-        Cell { bs: "512k".into(), iodepth: "64".into(), way: "registered".into() }
+        Cell::new("512k", "64", "registered")
     }
 
     /// The best one by `wrote bench --only peak/write` in `folder`.
@@ -80,10 +85,6 @@ impl Cell {
 mod tests {
     use super::*;
 
-    fn cell(bs: &str, iodepth: &str, way: &str) -> Cell {
-        Cell { bs: bs.into(), iodepth: iodepth.into(), way: way.into() }
-    }
-
     #[test]
     fn the_best_is_the_one_with_the_best_median() {
         let row = |name: &str, median: u64| {
@@ -96,7 +97,7 @@ mod tests {
             row("peak/read/512k-8-registered", 900),
         ];
         let result = format!(r#"{{"scenarios": [{{"rows": [{}]}}]}}"#, rows.join(","));
-        assert_eq!(Cell::best(&result).expect("a best"), cell("2m", "64", "sqpoll"));
+        assert_eq!(Cell::best(&result).expect("a best"), Cell::new("2m", "64", "sqpoll"));
         let message = Cell::best("{}").expect_err("no rows").to_string();
         assert_eq!(message, "the result of wrote bench has no peak/write/…");
     }
@@ -104,10 +105,10 @@ mod tests {
     #[test]
     fn the_job_does_what_the_cell_did() {
         let size = "4g".parse().expect("a size");
-        let text = cell("2m", "8", "sqpoll").job("writer-peak-best", &size).text();
+        let text = Cell::new("2m", "8", "sqpoll").job("writer-peak-best", &size).text();
         assert!(text.contains("\nbs=2m\niodepth=8\nfixedbufs=1\nregisterfiles=1\n"), "{text}");
         assert!(text.contains("\nsqthread_poll=1\nhipri=0\n"), "{text}");
-        let text = cell("128k", "8", "plain").job("writer-peak-best", &size).text();
+        let text = Cell::new("128k", "8", "plain").job("writer-peak-best", &size).text();
         assert!(text.contains("\nfixedbufs=0\nregisterfiles=0\nsqthread_poll=0\nhipri=0\n"));
         assert_eq!(Cell::usual().words(), "512k x 64, registered");
     }

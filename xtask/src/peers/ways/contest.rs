@@ -80,7 +80,7 @@ impl Contest<'_> {
 
     /// The lines of `outcomes`: of each round ours first, then the peers'.
     fn lines(&self, outcomes: &[Vec<Outcome>]) -> Vec<Line> {
-        let best = best(outcomes);
+        let best = best(self.unit, outcomes);
         let line = |(peer, contender): (usize, &Contender)| Line {
             what: self.what.clone(),
             unit: self.unit,
@@ -97,10 +97,10 @@ impl Contest<'_> {
 }
 
 /// The peer with the best median, counted from the first; `None` without any.
-fn best(outcomes: &[Vec<Outcome>]) -> Option<usize> {
+fn best(unit: Unit, outcomes: &[Vec<Outcome>]) -> Option<usize> {
     let peers = outcomes.first()?.len().checked_sub(1)?;
     let median = |peer: usize| {
-        let rates = outcomes.iter().map(|round| round[peer + 1].measured.throughput_bytes_per_s());
+        let rates = outcomes.iter().map(|round| unit.rate_number(&round[peer + 1]));
         Figures::new(rates).median()
     };
     (0..peers).max_by(|&one, &other| median(one).total_cmp(&median(other)))
@@ -114,7 +114,7 @@ mod tests {
 
     fn outcome(elapsed_s: f64) -> Outcome {
         let measured = measured::Measured { bytes: 1_000_000_000, elapsed_s, cpu_s: 0.1 };
-        Outcome { measured, memory_bytes: 1 << 20 }
+        Outcome::new(measured, 1 << 20)
     }
 
     fn contender<'a>(name: &str, elapsed_s: f64) -> Contender<'a> {

@@ -45,7 +45,8 @@ fn measure_against(ways: &Ways, best: &Cell) -> Result<Measured, Failure> {
     Ok(Measured { jobs, ..measured })
 }
 
-fn peer<'a>(
+/// `wrote run` of a job that writes as `cell` says.
+pub fn peer<'a>(
     ways: &Ways<'a>,
     setting: Setting<'a>,
     job: &'a Job,

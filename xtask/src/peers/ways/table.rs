@@ -16,6 +16,8 @@ pub enum Unit {
     Stream,
     /// Pieces of work of this many bytes a second, and CPU microseconds each.
     Saves(u64),
+    /// Thousands of messages a second, and CPU microseconds each.
+    Messages,
 }
 
 /// What one peer came to beside ours.
@@ -46,21 +48,34 @@ impl Unit {
         match self {
             Unit::Stream => format!("{rate} MB/s"),
             Unit::Saves(_) => format!("{rate} saves/s"),
+            Unit::Messages => format!("{rate} k/s"),
         }
     }
 
-    fn rate_number(self, outcome: &Outcome) -> f64 {
+    /// The figure alone: of two outcomes the better has more.
+    pub fn rate_number(self, outcome: &Outcome) -> f64 {
         let bytes_per_s = outcome.measured.throughput_bytes_per_s();
         match self {
             Unit::Stream => bytes_per_s / 1e6,
             Unit::Saves(bytes) => bytes_per_s / bytes as f64,
+            Unit::Messages => outcome.messages as f64 / outcome.measured.elapsed_s / 1e3,
         }
     }
 
-    fn cpu_of(self, s_per_gb: f64) -> String {
+    fn cpu_number(self, outcome: &Outcome) -> f64 {
+        let s_per_gb = outcome.measured.cpu_s_per_gb();
         match self {
-            Unit::Stream => format!("{s_per_gb:.2} s/GB"),
-            Unit::Saves(bytes) => format!("{:.0} µs/save", s_per_gb * bytes as f64 / 1e3),
+            Unit::Stream => s_per_gb,
+            Unit::Saves(bytes) => s_per_gb * bytes as f64 / 1e3,
+            Unit::Messages => outcome.measured.cpu_s / outcome.messages as f64 * 1e6,
+        }
+    }
+
+    fn cpu_of(self, number: f64) -> String {
+        match self {
+            Unit::Stream => format!("{number:.2} s/GB"),
+            Unit::Saves(_) => format!("{number:.0} µs/save"),
+            Unit::Messages => format!("{number:.2} µs"),
         }
     }
 }
@@ -73,7 +88,7 @@ impl Line {
             Figures::new(pairs.iter().map(figure)).median()
         };
         let rate = |outcome: &Outcome| unit.rate_number(outcome);
-        let cpu = |outcome: &Outcome| outcome.measured.cpu_s_per_gb();
+        let cpu = |outcome: &Outcome| unit.cpu_number(outcome);
         let memory = |outcome: &Outcome| outcome.memory_bytes as f64;
         let ratios = Figures::new(pairs.iter().map(|(ours, peer)| rate(ours) / rate(peer)));
         format!(
@@ -100,7 +115,7 @@ mod tests {
     use super::*;
 
     fn outcome(bytes: u64, elapsed_s: f64, cpu_s: f64, mib: u64) -> Outcome {
-        Outcome { measured: Measured { bytes, elapsed_s, cpu_s }, memory_bytes: mib << 20 }
+        Outcome::new(Measured { bytes, elapsed_s, cpu_s }, mib << 20)
     }
 
     fn line(unit: Unit, pairs: Vec<(Outcome, Outcome)>, asked: Option<Asked>) -> Line {
@@ -130,6 +145,17 @@ mod tests {
             line(Unit::Saves(1000), vec![pair], None).row(),
             "| work | Writer | File | **2.00** (2.00–2.00) | 500 saves/s | 250 saves/s \
              | 200 µs/save | 400 µs/save | 1.0 MiB | 1.0 MiB | – |"
+        );
+    }
+
+    #[test]
+    fn messages_are_counted_by_thousands_and_cost_microseconds_each() {
+        let of = |messages, elapsed_s| Outcome { messages, ..outcome(500_000, elapsed_s, 0.1, 1) };
+        let pair = (of(400_000, 0.5), of(10_000, 0.1));
+        assert_eq!(
+            line(Unit::Messages, vec![pair], None).row(),
+            "| work | Writer | File | **8.00** (8.00–8.00) | 800 k/s | 100 k/s | 0.25 µs | 10.00 µs \
+             | 1.0 MiB | 1.0 MiB | – |"
         );
     }
 

@@ -1,6 +1,7 @@
 //! What was copied, in one line.
 
 use super::TreeCopied;
+use crate::commands::promised;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::{Acknowledged, Copied, CopyOptions, Fallback, Method, Survives, device};
@@ -135,15 +136,6 @@ const EXPECTED: [&str; 3] = ["reflink", "copy_file_range", "allocated space"];
 
 fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
-fn promised(survives: Survives) -> &'static str {
-    match survives {
-        Survives::PowerLoss => "survives a power loss",
-        Survives::OsCrash => "survives an OS crash (os-crash), no power loss",
-        Survives::ProcessCrash => "survives a process crash (process-crash), no power loss",
-        Survives::Nothing => "survives nothing",
-    }
 }
 
 /// What the copies survive: they were flushed, if that was asked, and where the file system passes

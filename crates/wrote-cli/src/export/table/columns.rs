@@ -5,7 +5,7 @@ use super::paint::{Paint, Tone};
 use super::text::plain;
 use crate::export::{
     Group, are_level, block_sizes, cpu_per_operation, cpu_s_per_gb, fell_back, is_durable, latency,
-    operations_per_s, peak_memory, plus_minus, survives,
+    mean_latency, operations_per_s, peak_memory, plus_minus, run_time, survives,
 };
 use crate::terminal::Screen;
 use std::io::{self, Write};
@@ -162,6 +162,21 @@ fn columns(group: &Group, marks: Marks) -> Vec<Column> {
         align: Align::Left,
         ..figures(title, keep, cell)
     };
+    if group.is_of_messages() {
+        return vec![
+            figures(group.counted(), Keep::Always, &operations_per_s),
+            figures("±95%", Keep::If(3), &plus_minus),
+            figures("MEAN", Keep::If(4), &mean_latency),
+            figures("P50", Keep::If(2), &|row| latency(row, |of| of.p50)),
+            figures("P90", Keep::If(5), &|row| latency(row, |of| of.p90)),
+            figures("P99", Keep::Always, &|row| latency(row, |of| of.p99)),
+            figures("P99.9", Keep::If(6), &|row| latency(row, |of| of.p99_9)),
+            figures("CPU/op", Keep::If(1), &cpu_per_operation),
+            figures("BYTES", Keep::If(8), &|row| units::bytes(row.bytes_per_run)),
+            figures("TIME", Keep::If(7), &run_time),
+            words("SURVIVES", Keep::Always, &|row| plain(survives(row))),
+        ];
+    }
     let mut columns = Vec::new();
     if group.common(|row| row.settings.effective.rw.clone()).is_none() {
         columns.push(words("RW", Keep::If(2), &|row| plain(&row.settings.effective.rw)));

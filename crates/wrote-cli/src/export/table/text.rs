@@ -47,7 +47,7 @@ impl Text {
 
 /// Text on one line, with nothing in it that a terminal would obey: paths, models and the kernel's
 /// words come from outside.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 

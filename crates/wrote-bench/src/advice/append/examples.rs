@@ -1,0 +1,77 @@
+//! The lines that are advised for short messages, as functions whose bodies are what is shown.
+
+use std::error::Error;
+use std::path::Path;
+
+type Result = std::result::Result<(), Box<dyn Error>>;
+
+pub fn log_no(folder: &Path, message: &[u8]) -> Result {
+    let log = wrote::Log::options().sync(wrote::Sync::No).open(folder)?;
+    // from any thread or task, by a clone or a reference
+    let _sequence = log.append(message)?.sequence();
+    log.sync()?; // now and then, and at the end: all that was appended before is durable
+    Ok(())
+}
+
+pub fn log_everysec(folder: &Path, message: &[u8]) -> Result {
+    let log = wrote::Log::options().sync(wrote::Sync::EverySec).open(folder)?;
+    // from any thread or task, by a clone or a reference: durable within about a second
+    let _sequence = log.append(message)?.sequence();
+    log.close()?; // at the end: durable
+    Ok(())
+}
+
+pub fn log_lines(folder: &Path, line: &[u8]) -> Result {
+    let options = wrote::Log::options().sync(wrote::Sync::No).format(wrote::Format::Lines);
+    let log = options.open(folder)?;
+    // from any thread or task, by a clone or a reference
+    let _sequence = log.append(line)?.sequence();
+    log.sync()?; // now and then, and at the end: all that was appended before is durable
+    Ok(())
+}
+
+pub fn log_always(folder: &Path, message: &[u8]) -> Result {
+    let log = wrote::Log::options().sync(wrote::Sync::Always).open(folder)?;
+    // from any thread, by a clone or a reference; in a task: log.append(message)?.await?
+    log.append(message)?.wait()?; // durable
+    Ok(())
+}
+
+pub async fn mutex(path: &Path, message: &[u8]) -> Result {
+    use tokio::io::AsyncWriteExt;
+    let file = std::sync::Arc::new(tokio::sync::Mutex::new(tokio::fs::File::create(path).await?));
+    file.lock().await.write_all(message).await?; // in each task, by a clone of the Arc
+    file.lock().await.flush().await?; // at the end: the last message has reached the kernel
+    Ok(())
+}
+
+pub async fn mpsc(path: &Path, message: Vec<u8>) -> Result {
+    use tokio::io::AsyncWriteExt;
+    let (sender, mut receiver) = tokio::sync::mpsc::channel::<Vec<u8>>(1024);
+    let mut file = tokio::fs::File::create(path).await?;
+    let writer = tokio::spawn(async move {
+        while let Some(message) = receiver.recv().await {
+            file.write_all(&message).await?;
+        }
+        file.flush().await // the last message has reached the kernel
+    });
+    sender.send(message).await?; // in each task, by a clone
+    drop(sender); // at the end, and all its clones
+    writer.await??;
+    Ok(())
+}
+
+pub fn flume_bufwriter(path: &Path, message: Vec<u8>) -> Result {
+    let (sender, receiver) = flume::unbounded::<Vec<u8>>();
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+    let writer = std::thread::spawn(move || {
+        for message in receiver {
+            std::io::Write::write_all(&mut file, &message)?;
+        }
+        std::io::Write::flush(&mut file)
+    });
+    sender.send(message)?; // in each thread or task, by a clone
+    drop(sender); // at the end, and all its clones
+    writer.join().expect("it does not panic")?;
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! The rounds of the scenario: every way in turn, each file read back, and what they add up to.
+
+use super::check::Check;
+use super::message::Messages;
+use super::plan::Plan;
+use super::walk::walk;
+use super::{Kind, NAME, Promise, QUESTION, Way, ours, theirs};
+use crate::bench::Ticker;
+use crate::result::{Fallback, Records, Row, Run, Scenario, Settings};
+use crate::run::{self, Measured};
+use crate::scratch::Scratch;
+use crate::session::{Named, RowSoFar, device_of};
+use crate::usage::Usage;
+use crate::ways::{Done, clocked};
+use crate::{Error, Stop};
+use hdrhistogram::Histogram;
+use std::fs::File;
+use std::path::PathBuf;
+use tokio::runtime::{Builder, Runtime};
+use wrote::device::Target;
+use wrote::{Format, LogReader};
+
+/// The numbers of the file and of the log's folder: no other scenario's.
+const FILE: u32 = 5000;
+const LOG: u32 = 5001;
+
+/// What the scenario gave.
+pub(crate) struct Outcome {
+    pub scenario: Scenario,
+    /// File bytes written in all.
+    pub written_bytes: u64,
+    /// Rows that were called for and not measured, with the reason.
+    pub left_out: Vec<(String, String)>,
+}
+
+/// What all runs use.
+struct Rounds<'a> {
+    plan: &'a Plan,
+    target: &'a Target,
+    scratch: &'a Scratch,
+    stop: &'a Stop,
+    file: PathBuf,
+    log: PathBuf,
+}
+
+/// Looks once at how fast each way is, and runs every way in turn, every second round backwards (M8).
+/// `keep` leaves the last run's file or log where it is.
+pub(crate) fn measure(
+    plan: &Plan,
+    target: &Target,
+    scratch: &Scratch,
+    stop: &Stop,
+    keep: bool,
+    ticker: &mut Ticker,
+) -> Result<Outcome, Error> {
+    for (name, because) in &plan.left_out {
+        ticker.note(&format!("{name} is left out: {because}"));
+    }
+    let (file, log) = (scratch.job_file(FILE), scratch.log_folder(LOG));
+    let rounds = Rounds { plan, target, scratch, stop, file, log };
+    let mut written_bytes = 0;
+    let mut messages = Vec::with_capacity(plan.ways.len());
+    for way in &plan.ways {
+        let first = rounds.first_look(way)?;
+        messages.push(plan.messages(way, first.as_ref().map_or(f64::MAX, |first| first.iops)));
+        written_bytes += first.map_or(0, |first| first.bytes);
+    }
+    let mut rows: Vec<RowSoFar> = plan.ways.iter().map(|_| RowSoFar::new()).collect();
+    let order = plan.order();
+    let last = order.len().saturating_sub(1);
+    for (number, index) in order.into_iter().enumerate() {
+        let way = &plan.ways[index];
+        ticker.tick(&way.name());
+        let measured = rounds.run(way, messages[index])?;
+        written_bytes += measured.run.bytes;
+        rows[index].add(measured);
+        if !(keep && number == last) {
+            rounds.clear()?;
+        }
+    }
+    let rows = plan.ways.iter().zip(&messages).zip(rows);
+    let rows = rows.map(|((way, messages), so_far)| rounds.row(way, *messages, so_far)).collect();
+    Ok(Outcome {
+        scenario: Scenario { name: NAME.into(), question: QUESTION.into(), rows },
+        written_bytes,
+        left_out: plan.left_out.clone(),
+    })
+}
+
+/// What a run gave before its file was read back.
+struct Written {
+    latencies: Histogram<u64>,
+    run: Run,
+    effective: Settings,
+    fallbacks: Vec<Fallback>,
+}
+
+impl Rounds<'_> {
+    /// A short run that tells how fast a way is; none where it need not be known.
+    fn first_look(&self, way: &Way) -> Result<Option<Run>, Error> {
+        let Some(messages) = self.plan.first_messages(way) else { return Ok(None) };
+        let measured = self.run(way, messages)?;
+        self.clear()?;
+        Ok(Some(measured.run))
+    }
+
+    /// Runs a way once and reads back what it wrote; its file or log stays.
+    fn run(&self, way: &Way, count: u64) -> Result<Measured, Error> {
+        self.stop.check()?;
+        let messages = Messages::of_all(way.producers(), self.plan.sizes, count);
+        let check = Check::new(&messages);
+        let bytes = messages.iter().map(Messages::total_bytes).sum();
+        let asked = way.asked(self.plan.sizes, self.plan.append_as, count, bytes);
+        let Written { latencies, mut run, effective, fallbacks } = match way.strategy.kind {
+            Kind::Log(promise) => self.ours(promise, messages, asked)?,
+            kind => self.theirs(kind, messages, asked)?,
+        };
+        self.stop.check()?;
+        let records = match way.strategy.kind {
+            Kind::Log(_) => self.check_log(check)?,
+            _ => self.check_file(check)?,
+        };
+        self.stop.check()?;
+        run.bytes = bytes;
+        run.throughput_bytes_per_s = bytes as f64 / run.elapsed_s;
+        run.iops = count as f64 / run.elapsed_s;
+        run.records = Some(records);
+        Ok(Measured { run, latencies, effective, fallbacks })
+    }
+
+    fn theirs(
+        &self,
+        kind: Kind,
+        mut messages: Vec<Messages>,
+        effective: Settings,
+    ) -> Result<Written, Error> {
+        let failed = |error| Error::Failed(format!("{}: create: {error}", self.file.display()));
+        let file = File::create_new(&self.file).map_err(failed)?;
+        let messages = messages.pop().expect("these ways have one producer");
+        let runtime = runtime()?;
+        let task =
+            theirs::Task { path: &self.file, file, messages, runtime: &runtime, stop: self.stop };
+        let (latencies, run) =
+            clocked(device_of(self.target), Usage::now, || theirs::append(kind, task))?;
+        Ok(Written { latencies, run, effective, fallbacks: Vec::new() })
+    }
+
+    fn ours(
+        &self,
+        promise: Promise,
+        messages: Vec<Messages>,
+        mut effective: Settings,
+    ) -> Result<Written, Error> {
+        let log = ours::open(&self.log, promise)?;
+        let (append_as, runtime) = (self.plan.append_as, runtime()?);
+        let task =
+            ours::Task { log: log.clone(), promise, append_as, runtime: &runtime, stop: self.stop };
+        let timed =
+            ours::append(&task, messages, |work| clocked(device_of(self.target), Usage::now, work));
+        drop(task);
+        let told = log.effective();
+        // Also where a producer failed: the log is at rest before its folder is looked at.
+        let closed = log.close();
+        let (latencies, mut run) = timed?;
+        closed?;
+        run.iodepth_reached = told.iodepth_reached.max(1);
+        let fallbacks = told.fallbacks.iter().map(run::fallback).collect();
+        let fell_back = told.fallbacks.iter().any(|fallback| fallback.wanted == "O_DIRECT");
+        let direct = promise.format == Format::Framed && !fell_back;
+        Done { effective: told, direct }.tell(&mut effective);
+        Ok(Written { latencies, run, effective, fallbacks })
+    }
+
+    /// Looks for every message in the file.
+    fn check_file(&self, mut check: Check) -> Result<Records, Error> {
+        let failed = |error| Error::Failed(format!("{}: read: {error}", self.file.display()));
+        let mut file = File::open(&self.file).map_err(failed)?;
+        let max_bytes = self.plan.sizes.max_bytes as usize;
+        walk(&mut file, max_bytes, &mut check, self.stop).map_err(failed)?;
+        Ok(check.finish())
+    }
+
+    /// Looks for every message in the log, as its readers do.
+    fn check_log(&self, mut check: Check) -> Result<Records, Error> {
+        let mut reader = LogReader::open(&self.log, 0)?;
+        let mut record = Vec::new();
+        while reader.read_into(&mut record)?.is_some() {
+            self.stop.check()?;
+            check.record(&record);
+            record.clear();
+        }
+        Ok(check.finish())
+    }
+
+    /// Removes what the last run wrote, and waits until the file system has let go of it.
+    fn clear(&self) -> Result<(), Error> {
+        self.scratch.remove_log(&self.log)?;
+        run::clear(std::slice::from_ref(&self.file), self.scratch.path())
+    }
+
+    fn row(&self, way: &Way, messages: u64, so_far: RowSoFar) -> Row {
+        let size_bytes = so_far.effective().size_bytes;
+        so_far.row(Named {
+            name: &way.name(),
+            workload: NAME,
+            words: &way.words(),
+            survives: way.survives(self.target),
+            asked: way.asked(self.plan.sizes, self.plan.append_as, messages, size_bytes),
+        })
+    }
+}
+
+/// tokio's usual runtime: a thread for each processor.
+fn runtime() -> Result<Runtime, Error> {
+    let built = Builder::new_multi_thread().build();
+    built.map_err(|error| Error::Failed(format!("tokio's runtime can't be started: {error}")))
+}

@@ -1,0 +1,313 @@
+//! The arguments of `wrote log` and of what it can do.
+
+use super::values::number;
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use std::path::PathBuf;
+
+/// The help at length.
+pub(super) const LONG_ABOUT: &str = "Read, check and repair logs.\n\nA log is a folder that the library's Log writes: \
+        records in a strict order, each with a sequence, in files called segments. Reading takes no \
+        lock, and may go on while somebody writes.";
+
+/// The help's end.
+pub(super) const EXAMPLES: &str = "Examples:\n  \
+        wrote log cat events                      all records, a line each\n  \
+        wrote log tail -f events                  the last ten, and what comes\n  \
+        wrote log stat events                     segments, records, bytes, who writes\n  \
+        wrote log verify events                   every byte read and checked\n  \
+        wrote log repair events                   what is whole can be read again\n  \
+        journalctl -f | wrote log append events   each line as a record, durable as it comes";
+
+/// The arguments of `wrote log`.
+#[derive(Debug, Args)]
+#[command(disable_help_subcommand = true, arg_required_else_help = false)]
+pub struct LogArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: LogVerb,
+}
+
+/// What can be done with a log.
+#[derive(Debug, Subcommand)]
+pub enum LogVerb {
+    /// Print records, from the first to the last
+    #[command(long_about = CAT_LONG_ABOUT, after_help = CAT_EXAMPLES)]
+    Cat(LogCatArgs),
+    /// Print the last records, and what comes
+    #[command(long_about = TAIL_LONG_ABOUT, after_help = TAIL_EXAMPLES)]
+    Tail(LogTailArgs),
+    /// Say what a log consists of, and who writes it
+    #[command(long_about = STAT_LONG_ABOUT, after_help = STAT_EXAMPLES)]
+    Stat(LogStatArgs),
+    /// Read every byte and say what is damaged
+    #[command(long_about = VERIFY_LONG_ABOUT, after_help = VERIFY_EXAMPLES)]
+    Verify(LogVerifyArgs),
+    /// Make a damaged log one that can be read and written again
+    #[command(long_about = REPAIR_LONG_ABOUT, after_help = REPAIR_EXAMPLES)]
+    Repair(LogRepairArgs),
+    /// Append each line of standard input as a record
+    #[command(long_about = APPEND_LONG_ABOUT, after_help = APPEND_EXAMPLES)]
+    Append(LogAppendArgs),
+}
+
+const CAT_LONG_ABOUT: &str = "Print records, from the first to the last.\n\nEach record is followed by a line feed. Records can hold \
+        any bytes, line feeds too: --json keeps them apart whatever they hold, and --raw adds nothing \
+        to them. Where the first records were removed, because they were too many or too old, it begins \
+        with the first that is there.";
+
+const CAT_EXAMPLES: &str = "Examples:\n  \
+        wrote log cat events                            all records, a line each\n  \
+        wrote log cat --from 1000 --count 50 events     50 of them\n  \
+        wrote log cat --sequence events | grep error    with the sequence before each\n  \
+        wrote log cat --json events | jq -r .text       as JSON, a line each\n  \
+        wrote log cat --raw events > all                their bytes and nothing else";
+
+const TAIL_LONG_ABOUT: &str = "Print the last records, and what comes.\n\nWith --follow it goes on with each record that is appended, \
+        by whatever process, until it is interrupted. Ctrl-C ends it without a word and with the exit \
+        code 130, as it ends tail -f. A reader that goes away ends it too, with 0.";
+
+const TAIL_EXAMPLES: &str = "Examples:\n  \
+        wrote log tail events                   the last ten records\n  \
+        wrote log tail -n 100 events            the last hundred\n  \
+        wrote log tail -f events                the last ten, and what comes\n  \
+        wrote log tail -f -n 0 --json events    only what comes, as JSON\n  \
+        wrote log tail -f --from 1000 events    from that record on";
+
+const STAT_LONG_ABOUT: &str = "Say what a log consists of, and who writes it.\n\nIts segments with their records and bytes, its format, whether \
+        it was closed after its last record, and which process has it open for writing. Records are not \
+        read: verify does that.\n\nUSED counts bytes up to the end of the last record, FILE the length of \
+        the file, with what is only prepared for records to come.";
+
+const STAT_EXAMPLES: &str =
+    "Examples:\n  wrote log stat events\n  wrote log stat --json events | jq .records";
+
+const VERIFY_LONG_ABOUT: &str = "Read every byte and say what is damaged.\n\nA log is damaged where records that were durable can't be read any \
+        more: the disk lost them, or something else wrote there. Each place is told in a line, and the \
+        exit code is 1. The end of a write that a crash broke off is no damage: the next opening for \
+        writing keeps it aside. Nothing is changed. In lines nothing checks the bytes: only what can't \
+        be a line is found.";
+
+const VERIFY_EXAMPLES: &str =
+    "Examples:\n  wrote log verify events\n  wrote log verify --json events | jq .damage";
+
+const REPAIR_LONG_ABOUT: &str = "Make a damaged log one that can be read and written again.\n\nEvery record that is whole stays, with its sequence; \
+        what is lost leaves a gap in the sequences. The damaged files are kept beside the log as they \
+        were, and named. A log that is open for writing is refused. A log that is whole is left as it \
+        is.";
+
+const REPAIR_EXAMPLES: &str = "Examples:\n  \
+        wrote log repair --dry-run events    what is damaged, and touch nothing\n  \
+        wrote log repair events";
+
+const APPEND_LONG_ABOUT: &str = "Append each line of standard input as a record.\n\nThe log is made where there is none. All lines survive a power \
+        loss when the command says done. Before it waits for more input, what came is as safe as --sync \
+        says. What was appended stays, also when it is interrupted.\n\nA log has one writer: one that is \
+        open for writing is refused.";
+
+const APPEND_EXAMPLES: &str = "Examples:\n  \
+        echo hello | wrote log append events              one record\n  \
+        journalctl -f | wrote log append events           each line durable as it comes\n  \
+        wrote log append --sync no events < lines         as fast as the disk, durable at the end\n  \
+        wrote log append --format lines events < lines    a log that grep reads";
+
+/// How records are printed.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct LogShape {
+    /// Print the sequence and a tab before each record
+    #[arg(short, long)]
+    pub sequence: bool,
+
+    /// Print the bytes of the records, and nothing between them
+    #[arg(long, conflicts_with = "sequence")]
+    pub raw: bool,
+
+    /// Print a JSON object a line: "sequence", and "text", or "bytes_base64" of what is no UTF-8
+    #[arg(long, conflicts_with_all = ["sequence", "raw"])]
+    pub json: bool,
+}
+
+/// The arguments of `wrote log cat`.
+#[derive(Debug, Args)]
+pub struct LogCatArgs {
+    /// The log's folder
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub folder: PathBuf,
+
+    /// Begin with the record of this sequence
+    #[arg(long, value_name = "SEQUENCE", default_value = "0", hide_default_value = true, value_parser = number, allow_hyphen_values = true)]
+    pub from: u64,
+
+    /// End with the record of this sequence
+    #[arg(long, value_name = "SEQUENCE", value_parser = number, allow_hyphen_values = true)]
+    pub to: Option<u64>,
+
+    /// Print at most N records
+    #[arg(short = 'n', long, value_name = "N", value_parser = number, allow_hyphen_values = true)]
+    pub count: Option<u64>,
+
+    /// How.
+    #[command(flatten)]
+    pub shape: LogShape,
+}
+
+/// The arguments of `wrote log tail`.
+#[derive(Debug, Args)]
+pub struct LogTailArgs {
+    /// The log's folder
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub folder: PathBuf,
+
+    /// Begin with the last N records
+    #[arg(short = 'n', long, value_name = "N", default_value = "10", value_parser = number, allow_hyphen_values = true)]
+    pub count: u64,
+
+    /// Begin with the record of this sequence instead
+    #[arg(long, value_name = "SEQUENCE", conflicts_with = "count", value_parser = number, allow_hyphen_values = true)]
+    pub from: Option<u64>,
+
+    /// Go on with what is appended, until interrupted
+    #[arg(short, long)]
+    pub follow: bool,
+
+    /// How.
+    #[command(flatten)]
+    pub shape: LogShape,
+}
+
+/// The arguments of `wrote log stat`.
+#[derive(Debug, Args)]
+pub struct LogStatArgs {
+    /// The log's folder
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub folder: PathBuf,
+
+    /// Print it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The arguments of `wrote log verify`.
+#[derive(Debug, Args)]
+pub struct LogVerifyArgs {
+    /// The log's folder
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub folder: PathBuf,
+
+    /// Print it as JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Say nothing but what is damaged
+    #[arg(short, long, conflicts_with = "json")]
+    pub quiet: bool,
+}
+
+/// The arguments of `wrote log repair`.
+#[derive(Debug, Args)]
+pub struct LogRepairArgs {
+    /// The log's folder
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub folder: PathBuf,
+
+    /// Say what is damaged, as verify does, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// The arguments of `wrote log append`.
+#[derive(Debug, Args)]
+pub struct LogAppendArgs {
+    /// The log's folder; it is made where it is not there
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub folder: PathBuf,
+
+    /// When records are made durable on the way; at the end they all are
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = LogSync::Always)]
+    pub sync: LogSync,
+
+    /// How a new log stores its records (framed); one that is there keeps its own way
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub format: Option<LogFormat>,
+
+    /// Say nothing but what goes wrong
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// When records are made durable, in Redis's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogSync {
+    /// As they come
+    Always,
+    /// About once a second
+    #[value(name = "everysec")]
+    EverySec,
+    /// At the end
+    No,
+}
+
+impl From<LogSync> for wrote::Sync {
+    fn from(sync: LogSync) -> wrote::Sync {
+        match sync {
+            LogSync::Always => wrote::Sync::Always,
+            LogSync::EverySec => wrote::Sync::EverySec,
+            LogSync::No => wrote::Sync::No,
+        }
+    }
+}
+
+/// How records stand in the files of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// With checksums, any bytes
+    Framed,
+    /// As text, a line each
+    Lines,
+}
+
+impl From<LogFormat> for wrote::Format {
+    fn from(format: LogFormat) -> wrote::Format {
+        match format {
+            LogFormat::Framed => wrote::Format::Framed,
+            LogFormat::Lines => wrote::Format::Lines,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cli, Command, one_line};
+    use super::*;
+    use clap::Parser;
+
+    fn parsed(line: &str) -> Result<LogVerb, String> {
+        match Cli::try_parse_from(line.split(' ')) {
+            Ok(Cli { command: Command::Log(arguments) }) => Ok(arguments.verb),
+            Ok(_) => panic!("not a log: {line}"),
+            Err(error) => Err(one_line(&error)),
+        }
+    }
+
+    #[test]
+    fn by_default_cat_prints_all_and_tail_the_last_ten() {
+        let Ok(LogVerb::Cat(cat)) = parsed("wrote log cat events") else { panic!("a cat") };
+        assert_eq!((cat.from, cat.to, cat.count), (0, None, None));
+        let Ok(LogVerb::Tail(tail)) = parsed("wrote log tail events") else { panic!("a tail") };
+        assert_eq!((tail.count, tail.from, tail.follow), (10, None, false));
+    }
+
+    #[test]
+    fn records_are_printed_in_one_way() {
+        for both in ["--raw --json", "--raw --sequence", "--sequence --json"] {
+            let refused = parsed(&format!("wrote log cat {both} events")).unwrap_err();
+            assert!(refused.contains("cannot be used with"), "{refused}");
+        }
+        assert!(parsed("wrote log tail -n 3 --from 4 events").is_err());
+    }
+
+    #[test]
+    fn a_sequence_that_is_none_is_told() {
+        let refused = parsed("wrote log cat --from -1 events").unwrap_err();
+        assert_eq!(refused, "--from \"-1\": must be a whole number, 0 or more");
+    }
+}

@@ -1,0 +1,128 @@
+//! `wrote log cat` and `wrote log tail`: which records are printed.
+
+use super::print::Printer;
+use crate::args::{LogCatArgs, LogTailArgs};
+use crate::stdio::End;
+use std::path::Path;
+use std::time::Duration;
+use wrote::LogReader;
+use wrote::log::summary;
+use wrote_bench::{Error, Stop};
+
+/// How long nothing may come before it is looked whether somebody asked to stop, or stopped reading.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// How much further back is looked where fewer records are there than places for them.
+const REACH_FACTOR: u64 = 4;
+
+pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
+    let to = arguments.to.unwrap_or(u64::MAX);
+    let mut left = arguments.count.unwrap_or(u64::MAX);
+    let mut printer = Printer::new(arguments.shape, stop);
+    let printed = each(&arguments.folder, arguments.from, stop, |sequence, bytes| {
+        if sequence > to || left == 0 {
+            return Ok(false);
+        }
+        left -= 1;
+        printer.print(sequence, bytes)?;
+        Ok(left > 0)
+    });
+    finish(printed, printer)
+}
+
+pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
+    let (from, mut passed_over) = match arguments.from {
+        Some(from) => (from, 0),
+        None => last(&arguments.folder, arguments.count, stop)?,
+    };
+    let mut printer = Printer::new(arguments.shape, stop);
+    let mut print = |printer: &mut Printer, sequence, bytes: &[u8]| {
+        if passed_over > 0 {
+            passed_over -= 1;
+            return Ok(());
+        }
+        printer.print(sequence, bytes)
+    };
+    if arguments.follow {
+        let reader = LogReader::follow(&arguments.folder, from)?;
+        return match follow(reader, printer, print, stop) {
+            // Nobody ends it otherwise.
+            Err(End::Because(Error::Interrupted)) => Ok(()),
+            other => other,
+        };
+    }
+    let printed = each(&arguments.folder, from, stop, |sequence, bytes| {
+        print(&mut printer, sequence, bytes).map(|()| true)
+    });
+    finish(printed, printer)
+}
+
+/// Gives each record from `from` on, until there is no more or the answer is `false`.
+fn each(
+    folder: &Path,
+    from: u64,
+    stop: &Stop,
+    mut take: impl FnMut(u64, &[u8]) -> Result<bool, End>,
+) -> Result<(), End> {
+    let mut reader = LogReader::open(folder, from)?;
+    let mut bytes = Vec::new();
+    while let Some(sequence) = reader.read_into(&mut bytes)? {
+        stop.check()?;
+        if !take(sequence, &bytes)? {
+            break;
+        }
+        bytes.clear();
+    }
+    Ok(())
+}
+
+/// What was printed before something went wrong is printed all the same.
+fn finish(printed: Result<(), End>, mut printer: Printer) -> Result<(), End> {
+    match printed {
+        Err(End::NoReader) => Err(End::NoReader),
+        other => printer.flush().and(other),
+    }
+}
+
+/// Prints what is there and what comes until somebody asks to stop.
+fn follow(
+    mut reader: LogReader,
+    mut printer: Printer,
+    mut print: impl FnMut(&mut Printer, u64, &[u8]) -> Result<(), End>,
+    stop: &Stop,
+) -> Result<(), End> {
+    while !stop.is_requested() {
+        let mut record = reader.next_within(Duration::ZERO)?;
+        if record.is_none() {
+            printer.flush()?;
+            if !printer.has_reader() {
+                return Err(End::NoReader);
+            }
+            record = reader.next_within(PATIENCE)?;
+        }
+        if let Some(record) = record {
+            print(&mut printer, record.sequence, &record.bytes)?;
+        }
+    }
+    printer.flush()
+}
+
+/// Where the last `count` records begin: a sequence, and how many records from there on are passed over.
+fn last(folder: &Path, count: u64, stop: &Stop) -> Result<(u64, u64), End> {
+    let summary = summary(folder)?;
+    let (first, next) = (summary.first_sequence, summary.next_sequence);
+    let mut reach = count;
+    loop {
+        let from = next.saturating_sub(reach).max(first);
+        // Places that nobody filled and what a repair left out have sequences, and are no records.
+        let mut found = 0;
+        each(folder, from, stop, |sequence, _| {
+            found += u64::from(sequence < next);
+            Ok(sequence < next)
+        })?;
+        if found >= count || from == first {
+            return Ok((from, found.saturating_sub(count)));
+        }
+        reach = reach.saturating_mul(REACH_FACTOR);
+    }
+}

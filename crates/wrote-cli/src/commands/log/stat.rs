@@ -1,0 +1,140 @@
+//! `wrote log stat`: what a log consists of, as a table or as JSON.
+
+use super::counted;
+use crate::args::LogStatArgs;
+use crate::export::plain;
+use crate::output;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::path::Path;
+use unicode_width::UnicodeWidthStr;
+use wrote::log::{LogSummary, SegmentSummary, summary};
+use wrote_bench::{Error, units};
+
+/// What stands between two columns.
+const GAP: &str = "  ";
+
+pub(super) fn run(arguments: &LogStatArgs) -> Result<(), Error> {
+    let folder = &arguments.folder;
+    let summary = summary(folder).map_err(|error| super::super::of_library(&error))?;
+    output::to_stdout(|out| {
+        if arguments.json {
+            super::write_json(&JsonSummary::of(folder, &summary), out)
+        } else {
+            write_table(folder, &summary, out)
+        }
+    })
+}
+
+/// A log in JSON.
+#[derive(Serialize)]
+pub(super) struct JsonSummary {
+    path: String,
+    format: String,
+    /// Whether it was closed after its last record.
+    closed: bool,
+    /// The process that has it open for writing; left out where none has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    writer_process: Option<u32>,
+    first_sequence: u64,
+    next_sequence: u64,
+    records: u64,
+    used_bytes: u64,
+    file_bytes: u64,
+    segments: Vec<JsonSegment>,
+}
+
+#[derive(Serialize)]
+struct JsonSegment {
+    path: String,
+    first_sequence: u64,
+    records: u64,
+    used_bytes: u64,
+    file_bytes: u64,
+}
+
+impl JsonSummary {
+    pub(super) fn of(folder: &Path, summary: &LogSummary) -> JsonSummary {
+        let segments = summary.segments.iter().map(|segment| JsonSegment {
+            path: segment.path.to_string_lossy().into_owned(),
+            first_sequence: segment.first_sequence,
+            records: segment.records,
+            used_bytes: segment.used_bytes,
+            file_bytes: segment.file_bytes,
+        });
+        JsonSummary {
+            path: folder.to_string_lossy().into_owned(),
+            format: summary.format.to_string(),
+            closed: summary.closed,
+            writer_process: summary.writer,
+            first_sequence: summary.first_sequence,
+            next_sequence: summary.next_sequence,
+            records: total(summary, |segment| segment.records),
+            used_bytes: total(summary, |segment| segment.used_bytes),
+            file_bytes: total(summary, |segment| segment.file_bytes),
+            segments: segments.collect(),
+        }
+    }
+}
+
+fn total(summary: &LogSummary, of: fn(&SegmentSummary) -> u64) -> u64 {
+    summary.segments.iter().map(of).sum()
+}
+
+fn write_table(folder: &Path, summary: &LogSummary, out: &mut dyn Write) -> io::Result<()> {
+    let records = total(summary, |segment| segment.records);
+    let segments = counted(summary.segments.len() as u64, "segment");
+    let shown = plain(&folder.to_string_lossy());
+    writeln!(out, "{shown}: {}, {} in {segments}", summary.format, counted(records, "record"))?;
+    writeln!(out, "{}; the next record is {}", state(summary), summary.next_sequence)?;
+    if summary.segments.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    let rows: Vec<[String; 5]> = rows(summary);
+    let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
+    let widths: [usize; 5] = std::array::from_fn(width);
+    for row in &rows {
+        let mut line = format!("{}{}", row[0], " ".repeat(widths[0] - row[0].width()));
+        for (cell, width) in row.iter().zip(widths).skip(1) {
+            line = line + GAP + &" ".repeat(width - cell.width()) + cell;
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// Who writes it, or how it was left.
+fn state(summary: &LogSummary) -> String {
+    match summary.writer {
+        Some(process) => format!("open for writing by process {process}"),
+        None if summary.closed => "closed".into(),
+        None => "not closed: its writer ended before, or was ended".into(),
+    }
+}
+
+/// Titles, a line for each segment, and the sums of more than one.
+fn rows(summary: &LogSummary) -> Vec<[String; 5]> {
+    let titles = ["SEGMENT", "FIRST", "RECORDS", "USED", "FILE"].map(str::to_owned);
+    let mut rows = vec![titles];
+    rows.extend(summary.segments.iter().map(|segment| {
+        let name = segment.path.file_name().unwrap_or(segment.path.as_os_str());
+        [
+            plain(&name.to_string_lossy()),
+            segment.first_sequence.to_string(),
+            segment.records.to_string(),
+            units::bytes(segment.used_bytes),
+            units::bytes(segment.file_bytes),
+        ]
+    }));
+    if summary.segments.len() > 1 {
+        rows.push([
+            "all".into(),
+            String::new(),
+            total(summary, |segment| segment.records).to_string(),
+            units::bytes(total(summary, |segment| segment.used_bytes)),
+            units::bytes(total(summary, |segment| segment.file_bytes)),
+        ]);
+    }
+    rows
+}

@@ -1,0 +1,132 @@
+//! `wrote log verify`: every byte read, and what is damaged.
+
+use super::counted;
+use super::stat::JsonSummary;
+use crate::args::LogVerifyArgs;
+use crate::output;
+use crate::progress::CopyReporter;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::path::Path;
+use wrote::CopyProgress;
+use wrote::log::{Damage, Verified, verify};
+use wrote_bench::{Error, Stop, units};
+
+pub(super) fn run(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
+    let LogVerifyArgs { folder, json, quiet } = arguments;
+    let verified = read(folder, *quiet, stop)?;
+    output::to_stdout(|out| match *json {
+        true => super::write_json(&JsonVerified::of(folder, &verified), out),
+        false => write_text(&verified, *quiet, out),
+    })?;
+    complain(folder, &verified.damage)
+}
+
+/// Reads the log with a bar that is gone from the screen when this returns.
+fn read(folder: &Path, quiet: bool, stop: &Stop) -> Result<Verified, Error> {
+    let mut reporter = CopyReporter::new(quiet);
+    let watch = |bytes_done, bytes_total| {
+        reporter.progress(CopyProgress { bytes_done, bytes_total: Some(bytes_total) });
+        !stop.is_requested()
+    };
+    verify(folder, watch).map_err(|error| super::super::of_library(&error))
+}
+
+/// Damage is why the command fails, and each place has been told.
+fn complain(folder: &Path, damage: &[Damage]) -> Result<(), Error> {
+    let places = match damage.len() as u64 {
+        0 => return Ok(()),
+        count => counted(count, "place"),
+    };
+    let shown = folder.display();
+    Err(Error::Failed(format!(
+        "{shown}: damaged in {places}; wrote log repair {shown} keeps every record that is whole"
+    )))
+}
+
+/// What came of it in JSON.
+#[derive(Serialize)]
+struct JsonVerified {
+    /// Whether nothing is damaged.
+    whole: bool,
+    /// Records that were read and are whole.
+    records: u64,
+    /// Bytes of these records.
+    record_bytes: u64,
+    /// Bytes of a write that a crash broke off, behind the last whole record.
+    torn_bytes: u64,
+    damage: Vec<JsonDamage>,
+    log: JsonSummary,
+}
+
+#[derive(Serialize)]
+struct JsonDamage {
+    path: String,
+    offset_bytes: u64,
+    sequence: u64,
+    /// Left out where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    records: Option<u64>,
+    because: String,
+}
+
+impl JsonVerified {
+    fn of(folder: &Path, verified: &Verified) -> JsonVerified {
+        let damage = verified.damage.iter().map(|damage| JsonDamage {
+            path: damage.path.to_string_lossy().into_owned(),
+            offset_bytes: damage.offset_bytes,
+            sequence: damage.sequence,
+            records: damage.records,
+            because: damage.because.clone(),
+        });
+        JsonVerified {
+            whole: verified.damage.is_empty(),
+            records: verified.records,
+            record_bytes: verified.record_bytes,
+            torn_bytes: verified.torn_bytes,
+            damage: damage.collect(),
+            log: JsonSummary::of(folder, &verified.summary),
+        }
+    }
+}
+
+fn write_text(verified: &Verified, quiet: bool, out: &mut dyn Write) -> io::Result<()> {
+    write_damage(&verified.damage, out)?;
+    if quiet {
+        return Ok(());
+    }
+    let records = counted(verified.records, "record");
+    let segments = counted(verified.summary.segments.len() as u64, "segment");
+    let bytes = units::bytes(verified.record_bytes);
+    let whole = if verified.damage.is_empty() { "whole" } else { "whole besides" };
+    writeln!(out, "{records} in {segments}, {bytes}, {whole}")?;
+    match (verified.torn_bytes, verified.summary.writer) {
+        (0, _) => Ok(()),
+        (torn, Some(process)) => {
+            let torn = units::bytes(torn);
+            writeln!(out, "{torn} behind them may be under way from process {process}")
+        }
+        (torn, None) => {
+            let torn = units::bytes(torn);
+            writeln!(
+                out,
+                "{torn} behind them of a write that was broken off: kept aside by the next opening"
+            )
+        }
+    }
+}
+
+/// A line for each place that is damaged.
+pub(super) fn write_damage(damage: &[Damage], out: &mut dyn Write) -> io::Result<()> {
+    for Damage { path, offset_bytes, sequence, records, because, .. } in damage {
+        let lost = match records {
+            Some(0) => "no record is lost".into(),
+            Some(1) => format!("record {sequence} is lost"),
+            Some(count) => format!("{count} records from {sequence} on are lost"),
+            None => format!("records from {sequence} on are lost"),
+        };
+        let path = crate::export::plain(&path.to_string_lossy());
+        writeln!(out, "{path}: damaged at byte {offset_bytes}: {because}; {lost}")?;
+    }
+    Ok(())
+}

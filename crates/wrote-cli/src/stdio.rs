@@ -1,0 +1,199 @@
+//! Standard input and output that wait for the other side only as long as nobody asked to stop.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat};
+use rustix::io::{Errno, ReadWriteFlags, pwritev2, read, write};
+use std::io::{self, IoSlice, Read, Stdin, Stdout, Write};
+use std::os::fd::AsFd;
+use wrote_bench::{Error, Stop};
+
+/// How long nothing may come or go before it is looked whether somebody asked to stop.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// The most that is written at once where the kernel can't write without waiting: what a pipe that is
+/// ready has room for (`PIPE_BUF`, `pipe(7)`).
+const WAITING_WRITE_BYTES_MAX: usize = 4096;
+
+/// The offset that means "where the file stands" (`pwritev2(2)`).
+const WHERE_IT_STANDS: u64 = u64::MAX;
+
+/// Why no more goes out, or nothing more comes in.
+#[derive(Debug)]
+pub enum End {
+    /// The reader of standard output has had what it wanted (`wrote log cat .. | head`).
+    NoReader,
+    /// What went wrong, or that somebody asked to stop.
+    Because(Error),
+}
+
+impl End {
+    /// What a failed write to standard output means.
+    pub fn of_output(error: &io::Error) -> End {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => End::NoReader,
+            _ => End::of("standard output", error),
+        }
+    }
+
+    /// What a failed read of standard input means.
+    pub fn of_input(error: &io::Error) -> End {
+        End::of("standard input", error)
+    }
+
+    fn of(name: &str, error: &io::Error) -> End {
+        let stopped = error.raw_os_error() == Some(Errno::CANCELED.raw_os_error());
+        End::Because(if stopped {
+            Error::Interrupted
+        } else {
+            Error::Failed(format!("{name}: {error}"))
+        })
+    }
+
+    /// That nobody reads any more is no error.
+    ///
+    /// # Errors
+    ///
+    /// Whatever else ended it.
+    pub fn outcome(result: Result<(), End>) -> Result<(), Error> {
+        match result {
+            Ok(()) | Err(End::NoReader) => Ok(()),
+            Err(End::Because(error)) => Err(error),
+        }
+    }
+}
+
+impl From<Error> for End {
+    fn from(error: Error) -> End {
+        End::Because(error)
+    }
+}
+
+impl From<wrote::Error> for End {
+    fn from(error: wrote::Error) -> End {
+        End::Because(super::commands::of_library(&error))
+    }
+}
+
+/// Standard output; a write that waits for its reader ends with `ECANCELED` once somebody asked to stop.
+#[derive(Debug)]
+pub struct Output<'a> {
+    stdout: Stdout,
+    stop: &'a Stop,
+    /// Never ready or not ready: all can be written at once.
+    is_ordinary: bool,
+    /// Writes may say that they would have to wait (`RWF_NOWAIT`): terminals have no such thing, pipes
+    /// since Linux 6.4.
+    nowait: bool,
+}
+
+impl<'a> Output<'a> {
+    /// Standard output, as long as `stop` is not raised.
+    pub fn new(stop: &'a Stop) -> Output<'a> {
+        let stdout = io::stdout();
+        let is_ordinary = fstat(&stdout)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        Output { stdout, stop, is_ordinary, nowait: !is_ordinary }
+    }
+
+    /// Whether somebody can still read what is written.
+    pub fn has_reader(&self) -> bool {
+        let mut files = [PollFd::new(&self.stdout, PollFlags::empty())];
+        poll(&mut files, Some(&AT_ONCE)).is_err()
+            || !files[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+    }
+
+    fn try_write(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        if self.nowait {
+            let all = [IoSlice::new(bytes)];
+            return pwritev2(&self.stdout, &all, WHERE_IT_STANDS, ReadWriteFlags::NOWAIT);
+        }
+        let most = if self.is_ordinary { bytes.len() } else { WAITING_WRITE_BYTES_MAX };
+        write(&self.stdout, &bytes[..bytes.len().min(most)])
+    }
+}
+
+impl Write for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            wait(&self.stdout, PollFlags::OUT, self.stop)?;
+            match self.try_write(bytes) {
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) if self.nowait => self.nowait = false,
+                other => return Ok(other?),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Standard input; a read that waits ends with `ECANCELED` once somebody asked to stop.
+#[derive(Debug)]
+pub struct Input<'a> {
+    stdin: Stdin,
+    stop: &'a Stop,
+}
+
+impl<'a> Input<'a> {
+    /// Standard input, as long as `stop` is not raised.
+    pub fn new(stop: &'a Stop) -> Input<'a> {
+        Input { stdin: io::stdin(), stop }
+    }
+}
+
+impl Read for Input<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            wait(&self.stdin, PollFlags::IN, self.stop)?;
+            match read(&self.stdin, &mut *buffer) {
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                other => return Ok(other?),
+            }
+        }
+    }
+}
+
+/// Waits until there is something to read or room to write, or an error to be had; not at all once
+/// somebody asked to stop. Ordinary files are always ready (`poll(2)`).
+fn wait(file: impl AsFd, wanted: PollFlags, stop: &Stop) -> io::Result<()> {
+    loop {
+        let stopped = stop.is_requested();
+        let patience = if stopped { AT_ONCE } else { PATIENCE };
+        match poll(&mut [PollFd::new(&file, wanted)], Some(&patience)) {
+            Ok(1..) => return Ok(()),
+            Ok(0) | Err(Errno::INTR | Errno::AGAIN) if stopped => {
+                return Err(Errno::CANCELED.into());
+            }
+            Ok(0) | Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asked_to_stop_waits_for_nobody_and_takes_what_is_there() {
+        let (reader, mut writer) = io::pipe().expect("a pipe");
+        let stop = Stop::new();
+        stop.request();
+        let error = wait(&reader, PollFlags::IN, &stop).unwrap_err();
+        assert!(matches!(End::of_input(&error), End::Because(Error::Interrupted)));
+        writer.write_all(b"x").expect("room in the pipe");
+        assert!(wait(&reader, PollFlags::IN, &stop).is_ok());
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_is_no_error_and_a_full_disk_is() {
+        let gone = End::of_output(&Errno::PIPE.into());
+        assert!(End::outcome(Err(gone)).is_ok());
+        let full = End::outcome(Err(End::of_output(&Errno::NOSPC.into()))).unwrap_err();
+        assert_eq!(full.to_string(), "standard output: No space left on device (os error 28)");
+    }
+}

@@ -1,0 +1,470 @@
+//! `wrote log` as a person has it: records on standard output, what is wrong in one line, a log that is
+//! changed only by what says so.
+
+mod support;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use support::{Finished, Running, finish, folder, names, wrote};
+use wrote::{Format, Log, Sync};
+
+/// `wrote log`, run in the folder, with a word for each argument.
+fn log(folder: &Path, arguments: &str) -> Command {
+    let mut command = wrote(&["log"]);
+    command.args(arguments.split_whitespace()).current_dir(folder);
+    command
+}
+
+/// What it says on standard output where all is well and there is nothing else to say.
+fn said(folder: &Path, arguments: &str) -> String {
+    let finished = finish(&mut log(folder, arguments));
+    assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""), "{arguments}");
+    finished.stdout
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// A log that takes no longer than it must: small buffers and segments, no flushes on the way.
+fn open(folder: &Path, format: Format) -> Log {
+    let options = Log::options().sync(Sync::No).format(format).buffers(2).buffer_bytes(16 << 10);
+    options.segment_bytes(32 << 10).open(folder.join("events")).expect("a log")
+}
+
+/// Appends records `from..to`, each a line of 100 bytes that begins with its number.
+fn append(log: &Log, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        assert_eq!(log.append(text(number).as_bytes()).expect("room").sequence(), number);
+    }
+    log.sync().expect("a disk");
+}
+
+fn text(number: u64) -> String {
+    format!("record {number:<93}")
+}
+
+fn lines(numbers: std::ops::Range<u64>) -> String {
+    numbers.map(|number| text(number) + "\n").collect()
+}
+
+/// A folder with the closed log `events` of so many records.
+fn place(format: Format, records: u64) -> tempfile::TempDir {
+    let folder = folder();
+    let log = open(folder.path(), format);
+    append(&log, 0..records);
+    log.close().expect("a disk");
+    folder
+}
+
+/// The segments of `events`, in order.
+fn segments(folder: &Path) -> Vec<PathBuf> {
+    let is_segment = |name: &String| name.ends_with(".segment") || name.ends_with(".log");
+    let events = folder.join("events");
+    names(&events).into_iter().filter(is_segment).map(|name| events.join(name)).collect()
+}
+
+/// Changes a byte in the middle of record `number`, which is on the disk.
+fn damage(folder: &Path, number: u64) -> PathBuf {
+    let wanted = text(number);
+    for path in segments(folder) {
+        let mut bytes = fs::read(&path).expect("a file");
+        let place = bytes.windows(wanted.len()).position(|bytes| bytes == wanted.as_bytes());
+        if let Some(place) = place {
+            bytes[place + 50] ^= 1;
+            fs::write(&path, bytes).expect("a file");
+            return path;
+        }
+    }
+    panic!("record {number} is in no segment");
+}
+
+/// The names and bytes of all files of the log.
+fn content(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let events = folder.join("events");
+    let read = |name: String| (name.clone(), fs::read(events.join(name)).expect("a file"));
+    names(&events).into_iter().map(read).collect()
+}
+
+const FORMATS: [Format; 2] = [Format::Framed, Format::Lines];
+
+#[test]
+fn cat_prints_all_records_or_those_that_were_asked_for() {
+    for format in FORMATS {
+        let folder = place(format, 1000);
+        let said = |arguments: &str| said(folder.path(), &format!("cat {arguments} events"));
+        assert!(said("") == lines(0..1000), "{format}");
+        assert!(segments(folder.path()).len() > 1, "{format}");
+        assert_eq!(said("--from 998"), lines(998..1000));
+        assert_eq!(said("--from 997 --to 998"), lines(997..999));
+        assert_eq!(said("--to 1"), lines(0..2));
+        assert_eq!(said("--from 400 -n 2"), lines(400..402));
+        assert_eq!(said("--count 0"), "");
+        assert_eq!(said("--from 1000"), "");
+    }
+}
+
+#[test]
+fn records_of_any_bytes_are_told_apart_as_json() {
+    let folder = folder();
+    let log = open(folder.path(), Format::Framed);
+    for bytes in [&b"plain"[..], b"", b"two\nlines", b"\xff\0"] {
+        log.append(bytes).expect("room").wait().expect("a disk");
+    }
+    log.close().expect("a disk");
+    let all = said(folder.path(), "cat --json events");
+    let records: Vec<Value> = all.lines().map(json).collect();
+    assert_eq!(records.len(), 4, "{all}");
+    assert_eq!(records[0], json(r#"{"sequence": 0, "text": "plain"}"#));
+    assert_eq!(records[1]["text"], "");
+    assert_eq!(records[2]["text"], "two\nlines");
+    assert_eq!(records[3], json(r#"{"sequence": 3, "bytes_base64": "/wA="}"#));
+    let first = said(folder.path(), "cat --sequence --to 2 events");
+    assert_eq!(first, "0\tplain\n1\t\n2\ttwo\nlines\n");
+    let raw = log_bytes(folder.path(), "cat --raw events");
+    assert_eq!(raw, b"plaintwo\nlines\xff\0");
+}
+
+fn log_bytes(folder: &Path, arguments: &str) -> Vec<u8> {
+    log(folder, arguments).output().expect("the program runs").stdout
+}
+
+#[test]
+fn tail_prints_the_last_records() {
+    for format in FORMATS {
+        let folder = place(format, 500);
+        let said = |arguments: &str| said(folder.path(), &format!("tail {arguments} events"));
+        assert_eq!(said(""), lines(490..500));
+        assert_eq!(said("-n 300"), lines(200..500));
+        assert_eq!(said("-n 501"), lines(0..500));
+        assert_eq!(said("-n 0"), "");
+        assert_eq!(said("--from 498"), lines(498..500));
+    }
+}
+
+#[test]
+fn tail_passes_over_places_that_nobody_filled() {
+    let folder = folder();
+    let log = open(folder.path(), Format::Framed);
+    append(&log, 0..5);
+    for _ in 0..20 {
+        let filled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _ = log.append_with(10, |_| std::panic::resume_unwind(Box::new("on purpose")));
+        }));
+        assert!(filled.is_err());
+    }
+    append(&log, 25..27);
+    log.close().expect("a disk");
+    assert_eq!(said(folder.path(), "tail -n 3 events"), lines(4..5) + &lines(25..27));
+}
+
+/// Reads so many records of a log that is followed.
+fn read(from: &mut impl Read, records: usize) -> String {
+    let mut bytes = vec![0; records * 101];
+    from.read_exact(&mut bytes).expect("as much comes");
+    String::from_utf8(bytes).expect("it is text")
+}
+
+#[test]
+fn tail_follows_what_is_appended_until_it_is_interrupted_and_says_no_word() {
+    for format in FORMATS {
+        let folder = folder();
+        let writer = open(folder.path(), format);
+        append(&writer, 0..20);
+        let (mut reader, output) = std::io::pipe().expect("a pipe");
+        let mut command = log(folder.path(), "tail -f events");
+        let mut running = Running::start(command.stdout(output));
+        drop(command);
+        assert_eq!(read(&mut reader, 10), lines(10..20));
+        // So many that segments end meanwhile.
+        append(&writer, 20..1000);
+        assert!(read(&mut reader, 980) == lines(20..1000), "{format}");
+        append(&writer, 1000..1001);
+        assert_eq!(read(&mut reader, 1), lines(1000..1001));
+        running.send(Signal::INT);
+        let finished = running.finish();
+        assert_eq!((finished.code(), finished.stderr.as_str()), (Some(130), ""), "{format}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_cat_and_a_log_that_is_followed() {
+    let folder = place(Format::Framed, 2000);
+    for arguments in ["cat events", "tail -f events", "tail -f -n 2000 events"] {
+        let (mut reader, output) = std::io::pipe().expect("a pipe");
+        let mut command = log(folder.path(), arguments);
+        let running = Running::start(command.stdout(output));
+        drop(command);
+        read(&mut reader, 1);
+        drop(reader);
+        let finished = running.finish();
+        assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""), "{arguments}");
+    }
+}
+
+#[test]
+fn cat_is_interrupted_while_nobody_reads() {
+    let folder = place(Format::Framed, 2000);
+    let (mut reader, output) = std::io::pipe().expect("a pipe");
+    let mut running = Running::start(log(folder.path(), "cat events").stdout(output));
+    read(&mut reader, 1);
+    running.send(Signal::INT);
+    let finished = running.finish();
+    assert_eq!(finished.code(), Some(130), "{finished:?}");
+    assert_eq!(finished.stderr, "wrote: interrupted\n");
+}
+
+#[test]
+fn a_standard_output_that_is_full_is_an_error() {
+    let folder = place(Format::Framed, 1);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    let finished = finish(log(folder.path(), "cat events").stdout(full));
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    let said = "wrote: standard output: No space left on device (os error 28)";
+    assert_eq!(finished.complaint(), said);
+}
+
+fn assert_golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("WROTE_UPDATE_GOLDEN").is_some() {
+        fs::write(&path, text).expect("the golden file can be written");
+    }
+    let golden = fs::read_to_string(&path).expect("the golden file is there");
+    assert!(text == golden, "{name} differs from what is said now:\n{text}");
+}
+
+#[test]
+fn what_stat_and_verify_say_of_lines_are_the_golden_texts() {
+    // The bytes of lines are the same on every file system.
+    let folder = place(Format::Lines, 500);
+    assert_golden("log-stat.txt", &said(folder.path(), "stat events"));
+    assert_golden("log-stat.json", &said(folder.path(), "stat --json events"));
+    assert_golden("log-verify.txt", &said(folder.path(), "verify events"));
+    assert_golden("log-verify.json", &said(folder.path(), "verify --json events"));
+    assert_eq!(said(folder.path(), "verify --quiet events"), "");
+}
+
+#[test]
+fn stat_tells_who_writes_and_how_the_log_was_left() {
+    for format in FORMATS {
+        let folder = folder();
+        let writer = open(folder.path(), format);
+        append(&writer, 0..500);
+        let stat = json(&said(folder.path(), "stat --json events"));
+        assert_eq!(stat["writer_process"], std::process::id(), "{stat}");
+        let table = said(folder.path(), "stat events");
+        assert!(table.contains(&format!("open for writing by process {}", std::process::id())));
+        writer.close().expect("a disk");
+        drop(writer);
+
+        let stat = json(&said(folder.path(), "stat --json events"));
+        assert_eq!((&stat["writer_process"], &stat["path"]), (&Value::Null, &"events".into()));
+        assert_eq!((&stat["records"], &stat["next_sequence"]), (&500.into(), &500.into()));
+        assert_eq!(stat["format"], format.to_string());
+        assert_eq!(stat["segments"].as_array().map(Vec::len), Some(segments(folder.path()).len()));
+        let table = said(folder.path(), "stat events");
+        assert!(table.starts_with(&format!("events: {format}, 500 records in ")), "{table}");
+    }
+}
+
+#[test]
+fn a_whole_log_is_verified_and_left_as_it_is_by_repair() {
+    for format in FORMATS {
+        let folder = place(format, 500);
+        let before = content(folder.path());
+        let verified = said(folder.path(), "verify events");
+        assert!(verified.starts_with("500 records in ") && verified.ends_with("50.0 kB, whole\n"));
+        assert_eq!(json(&said(folder.path(), "verify --json events"))["whole"], true);
+        assert_eq!(said(folder.path(), "repair --dry-run events"), verified);
+        let repaired = said(folder.path(), "repair events");
+        assert_eq!(repaired, "nothing to repair: 500 records, whole\n");
+        assert!(content(folder.path()) == before, "{format}");
+    }
+}
+
+/// Asserts that damage was found, and gives what was said of it.
+fn found(finished: &Finished) -> &str {
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    let complaint = "wrote: events: damaged in 1 place; wrote log repair events keeps every record \
+        that is whole\n";
+    assert_eq!(finished.stderr, complaint);
+    &finished.stdout
+}
+
+#[test]
+fn damage_is_told_with_its_place_and_repaired_with_what_was_there_kept() {
+    let folder = place(Format::Framed, 500);
+    let path = damage(folder.path(), 100);
+    let path = Path::new("events").join(path.file_name().expect("a name"));
+    let before = content(folder.path());
+    for arguments in ["verify events", "verify -q events", "repair --dry-run events"] {
+        let finished = finish(&mut log(folder.path(), arguments));
+        let told = found(&finished);
+        let begin = format!("{}: damaged at byte ", path.display());
+        assert!(told.starts_with(&begin) && told.contains("100"), "{told}");
+        assert_eq!(told.lines().count(), if arguments.contains("-q") { 1 } else { 2 }, "{told}");
+    }
+    let verified = json(found(&finish(&mut log(folder.path(), "verify --json events"))));
+    assert_eq!(
+        (&verified["whole"], &verified["damage"][0]["sequence"]),
+        (&false.into(), &100.into())
+    );
+    assert!(content(folder.path()) == before);
+
+    // What comes before the damage is printed before it is told.
+    let finished = finish(&mut log(folder.path(), "cat events"));
+    assert_eq!((finished.code(), finished.stdout), (Some(1), lines(0..100)));
+    let complaint = &finished.stderr;
+    assert!(complaint.lines().count() == 1 && complaint.contains("wrote log"), "{complaint}");
+
+    let repaired = said(folder.path(), "repair events");
+    assert!(repaired.starts_with(&format!("{}: damaged at byte ", path.display())), "{repaired}");
+    let kept = repaired.lines().find_map(|line| line.strip_prefix("kept as it was: "));
+    let kept = fs::read(folder.path().join(kept.expect("a file is kept"))).expect("it is there");
+    let (_, damaged) = before.iter().find(|(name, _)| path.ends_with(name)).expect("it was there");
+    assert!(kept == *damaged);
+
+    let left = said(folder.path(), "cat events");
+    let verified = said(folder.path(), "verify events");
+    assert!(left.starts_with(&lines(0..100)) && left.ends_with(&lines(400..500)), "{verified}");
+    assert!(!left.contains(&text(100)));
+    let records = left.lines().count();
+    assert!(verified.starts_with(&format!("{records} records in ")), "{verified}");
+    let sequences = said(folder.path(), "tail -n 450 --sequence events");
+    let last = sequences.lines().last().expect("records");
+    assert_eq!(last, format!("499\t{}", text(499)));
+    assert_eq!(sequences.lines().count(), records.min(450));
+}
+
+#[test]
+fn a_log_that_is_written_is_not_repaired_and_has_no_second_writer() {
+    let folder = folder();
+    let writer = open(folder.path(), Format::Framed);
+    append(&writer, 0..10);
+    for verb in ["repair", "append"] {
+        let finished = finish(&mut log(folder.path(), &format!("{verb} events")));
+        assert_eq!(finished.code(), Some(2), "{finished:?}");
+        let said = finished.complaint();
+        assert!(said.starts_with("wrote: events"), "{said}");
+        assert!(said.contains(&std::process::id().to_string()), "{said}");
+    }
+    append(&writer, 10..20);
+    writer.close().expect("a disk");
+    assert_eq!(said(folder.path(), "cat events"), lines(0..20));
+}
+
+#[test]
+fn what_is_no_log_is_refused_in_one_line_and_nothing_is_made() {
+    let folder = folder();
+    fs::write(folder.path().join("file"), b"x").expect("a file");
+    fs::create_dir(folder.path().join("empty")).expect("a folder");
+    for verb in ["cat", "tail", "tail -f", "stat", "verify", "repair"] {
+        for path in ["file", "empty", "nothing"] {
+            let finished = finish(&mut log(folder.path(), &format!("{verb} {path}")));
+            assert!(matches!(finished.code(), Some(1 | 2)), "{verb} {path}: {finished:?}");
+            let said = finished.complaint();
+            assert!(said.starts_with(&format!("wrote: {path}: ")), "{verb} {path}: {said}");
+        }
+    }
+    assert_eq!(names(folder.path()), ["empty", "file"]);
+    assert_eq!(names(&folder.path().join("empty")), [""; 0]);
+}
+
+/// Runs `wrote log append` with this standard input.
+fn append_by_command(folder: &Path, arguments: &str, input: &[u8]) -> Finished {
+    fs::write(folder.join("input"), input).expect("a file");
+    let input = File::open(folder.join("input")).expect("a file");
+    finish(log(folder, &format!("append {arguments} events")).stdin(input))
+}
+
+#[test]
+fn each_line_of_standard_input_becomes_a_record() {
+    for (format, sync) in [("framed", "always"), ("framed", "no"), ("lines", "everysec")] {
+        let folder = folder();
+        let arguments = format!("--format {format} --sync {sync}");
+        let finished = append_by_command(folder.path(), &arguments, b"one\n\nlast, without an end");
+        assert_eq!((finished.code(), finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
+        let said_of_it = finished.stderr;
+        assert!(said_of_it.starts_with("appended 3 records (0 to 2), 23 B, in "), "{said_of_it}");
+        assert!(said_of_it.ends_with("survives a power loss\n"), "{said_of_it}");
+        assert_eq!(said(folder.path(), "cat events"), "one\n\nlast, without an end\n");
+        // The log keeps the format in which it was begun.
+        let finished = append_by_command(folder.path(), "-q", b"four\n");
+        assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""));
+        assert_eq!(said(folder.path(), "tail -n 1 --sequence events"), "3\tfour\n");
+        assert_eq!(json(&said(folder.path(), "stat --json events"))["format"], format);
+        assert_eq!(json(&said(folder.path(), "stat --json events"))["closed"], format == "framed");
+    }
+}
+
+#[test]
+fn a_line_that_is_no_record_is_told_with_its_number_and_those_before_it_stay() {
+    let folder = folder();
+    let finished = append_by_command(folder.path(), "--format lines -q", b"one\ntwo\0\nthree\n");
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    let said_of_it = finished.complaint();
+    assert!(said_of_it.starts_with("wrote: standard input: line 2: "), "{said_of_it}");
+    let long = vec![b'x'; 3 << 20];
+    let finished = append_by_command(folder.path(), "-q", &long);
+    assert_eq!(finished.complaint(), "wrote: standard input: line 1: longer than 1 MiB");
+    assert_eq!(said(folder.path(), "cat events"), "one\n");
+}
+
+#[test]
+fn lines_are_there_as_they_come_and_stay_when_it_is_interrupted() {
+    let folder = folder();
+    let (input, mut writer) = std::io::pipe().expect("a pipe");
+    let mut running = Running::start(log(folder.path(), "append events").stdin(input));
+    for (number, line) in ["one\n", "two\n"].iter().enumerate() {
+        writer.write_all(line.as_bytes()).expect("it reads");
+        running.until("the record", || {
+            let cat = finish(&mut log(folder.path(), "cat events"));
+            (cat.stdout.lines().count() == number + 1).then_some(())
+        });
+    }
+    running.send(Signal::INT);
+    let finished = running.finish();
+    assert_eq!(finished.code(), Some(130), "{finished:?}");
+    let said_of_it: Vec<&str> = finished.stderr.lines().collect();
+    assert!(said_of_it[0].starts_with("appended 2 records (0 to 1), 6 B, in "), "{said_of_it:?}");
+    assert_eq!(said_of_it[1..], ["wrote: interrupted"]);
+    assert_eq!(said(folder.path(), "cat events"), "one\ntwo\n");
+}
+
+#[test]
+fn the_end_that_a_crash_tore_is_no_damage_and_kept_by_the_next_opening() {
+    let folder = folder();
+    let writer = open(folder.path(), Format::Lines);
+    append(&writer, 0..3);
+    writer.close().expect("a disk");
+    drop(writer);
+    let path = segments(folder.path()).pop().expect("a segment");
+    let mut file = fs::OpenOptions::new().append(true).open(path).expect("a file");
+    file.write_all(b"half a li").expect("room");
+    let verified = said(folder.path(), "verify events");
+    assert!(verified.contains("9 B behind them of a write that was broken off"), "{verified}");
+    assert_eq!(said(folder.path(), "cat events"), lines(0..3));
+    let finished = append_by_command(folder.path(), "", b"next\n");
+    assert!(finished.stderr.starts_with("wrote: note: the end of a write"), "{finished:?}");
+    assert_eq!(said(folder.path(), "tail -n 1 --sequence events"), "3\tnext\n");
+    let kept = names(&folder.path().join("events")).into_iter().find(|name| name.contains("torn"));
+    let kept = folder.path().join("events").join(kept.expect("it is kept"));
+    assert_eq!(fs::read(kept).expect("a file"), b"half a li");
+}
+
+#[test]
+fn a_log_is_verified_while_it_is_written() {
+    let folder = folder();
+    let writer = open(folder.path(), Format::Framed);
+    append(&writer, 0..100);
+    let child = log(folder.path(), "verify events").stderr(Stdio::piped()).spawn();
+    append(&writer, 100..1000);
+    let output = child.expect("it starts").wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said_of_it = String::from_utf8(output.stdout).expect("text");
+    assert!(said_of_it.lines().next().is_some_and(|line| line.ends_with("whole")), "{said_of_it}");
+}

@@ -1,0 +1,276 @@
+//! What `docs/log-format.md` says, held against what is written.
+
+mod reader;
+
+use super::super::batch::{self, BatchHeader};
+use super::super::record::{self, Frame};
+use super::super::segment::{self, SegmentHeader};
+use super::Format;
+use reader::{End, File};
+use std::fmt::Write as _;
+use std::path::Path;
+
+const DOCUMENT: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/log-format.md"));
+
+const LOG_ID: u64 = 0x1122_3344_5566_7788;
+const BLOCK: usize = 4096;
+const BEGUN_NS: u64 = 1_700_000_000_000_000_000;
+
+/// A segment as the encoders write it.
+struct Written {
+    bytes: Vec<u8>,
+    header: SegmentHeader,
+    /// Bytes up to the end of the last batch.
+    used_bytes: usize,
+    last_checksum: u32,
+    next_sequence: u64,
+}
+
+impl Written {
+    fn begin(segment_id: u64, first_sequence: u64, previous: Option<&Written>) -> Written {
+        let header = SegmentHeader {
+            log_id: LOG_ID,
+            segment_id,
+            first_sequence,
+            previous_bytes: previous.map_or(0, |segment| segment.used_bytes as u64),
+            previous_checksum: previous.map_or(0, |segment| segment.last_checksum),
+            block_bytes: BLOCK as u32,
+            created_at_ns: BEGUN_NS,
+        };
+        let mut bytes = vec![0; BLOCK];
+        header.encode(&mut bytes);
+        Written {
+            bytes,
+            header,
+            used_bytes: segment::HEADER_BYTES,
+            last_checksum: 0,
+            next_sequence: first_sequence,
+        }
+    }
+
+    /// Appends a batch where the next belongs, with what of its header does not follow from `frames`.
+    fn batch(&mut self, frames: &[Frame<'_>], said: BatchHeader) {
+        let is_first = self.used_bytes == segment::HEADER_BYTES && !said.after_cut;
+        let begin =
+            if is_first { self.used_bytes } else { self.used_bytes.next_multiple_of(BLOCK) };
+        let seed = self.header.seed();
+        let mut bytes = vec![0; batch::HEADER_BYTES];
+        for (sequence, frame) in (self.next_sequence..).zip(frames) {
+            let at = bytes.len();
+            bytes.resize(at + frame.len(), 0);
+            match *frame {
+                Frame::Data(own) => {
+                    bytes[at + record::HEADER_BYTES..].copy_from_slice(own);
+                    record::seal(&mut bytes[at..], seed, sequence);
+                }
+                Frame::Skipped(_) => record::skip(&mut bytes[at..], seed, sequence),
+            }
+        }
+        let header = BatchHeader {
+            bytes: bytes.len() as u32,
+            count: frames.len() as u32,
+            first_sequence: self.next_sequence,
+            ..said
+        };
+        self.last_checksum = header.encode(&mut bytes, seed);
+        self.used_bytes = begin + bytes.len();
+        self.next_sequence += frames.len() as u64;
+        self.bytes.resize(self.used_bytes.next_multiple_of(BLOCK), 0);
+        self.bytes[begin..self.used_bytes].copy_from_slice(&bytes);
+    }
+
+    /// What recovery does where only the first `records` of the last batch, which end at `end`, are
+    /// whole.
+    fn cut(&mut self, end: usize, next_sequence: u64) {
+        self.bytes.truncate(end);
+        self.used_bytes = end;
+        self.next_sequence = next_sequence;
+    }
+}
+
+/// The segment of the document's example.
+fn example() -> Written {
+    let at = |seconds: u64| BEGUN_NS + seconds * 1_000_000_000;
+    let mut segment = Written::begin(1, 0, None);
+    let said = BatchHeader { written_at_ns: at(0), ..BatchHeader::default() };
+    let three = [Frame::Data(b"hello"), Frame::Data(b"two\nlines"), Frame::Data(b"torn")];
+    segment.batch(&three, said);
+    let end = segment.used_bytes - three[2].len();
+    segment.cut(end, 2);
+    let said = BatchHeader {
+        durable_sequence: 2,
+        written_at_ns: at(60),
+        after_cut: true,
+        ..BatchHeader::default()
+    };
+    segment.batch(&[Frame::Data(b"after"), Frame::Skipped(3)], said);
+    let said = BatchHeader {
+        durable_sequence: 4,
+        written_at_ns: at(61),
+        closed: true,
+        ..BatchHeader::default()
+    };
+    segment.batch(&[], said);
+    segment
+}
+
+/// Bytes as `hexdump -C` shows them.
+fn dump(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    let mut before: Option<(&[u8], bool)> = None;
+    for (line, offset) in bytes.chunks(16).zip((0..).step_by(16)) {
+        match before {
+            Some((same, starred)) if same == line => {
+                text += if starred { "" } else { "*\n" };
+                before = Some((line, true));
+                continue;
+            }
+            _ => before = Some((line, false)),
+        }
+        let hex: Vec<String> = line
+            .chunks(8)
+            .map(|half| half.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" "))
+            .collect();
+        let shown = |&byte: &u8| if byte.is_ascii_graphic() || byte == b' ' { byte } else { b'.' };
+        let letters: Vec<u8> = line.iter().map(shown).collect();
+        let letters = String::from_utf8_lossy(&letters);
+        let _ = writeln!(text, "{offset:08x}  {:<48}  |{letters}|", hex.join("  "));
+    }
+    let _ = writeln!(text, "{:08x}", bytes.len());
+    text
+}
+
+/// The blocks of the document that are fenced as `kind`.
+fn fenced(kind: &str) -> Vec<&'static str> {
+    let open = format!("```{kind}\n");
+    DOCUMENT.split(&open).skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+#[test]
+fn the_dump_in_the_document_is_what_is_written() {
+    let written = dump(&example().bytes);
+    let shown = fenced("hexdump").concat();
+    assert!(shown == written, "the document shows\n{shown}\nand it is\n{written}");
+}
+
+#[test]
+fn the_numbers_in_the_documents_tables_are_the_codes() {
+    let example = example();
+    let seed = format!("`{:08x}`", example.header.seed());
+    assert!(DOCUMENT.contains(&seed), "the seed of the example is {seed}");
+    for (name, bytes) in [
+        ("segment header", segment::HEADER_BYTES),
+        ("batch header", batch::HEADER_BYTES),
+        ("record header", record::HEADER_BYTES),
+    ] {
+        let sentence = format!("The {name} has {bytes} bytes");
+        assert!(DOCUMENT.contains(&sentence), "{sentence}");
+    }
+    let version = format!("The version of the framed format is {}", segment::VERSION);
+    assert!(DOCUMENT.contains(&version), "{version}");
+    let longest = format!("{} bytes", record::LEN_MAX);
+    assert!(DOCUMENT.contains(&longest), "{longest}");
+}
+
+fn name(format: Format, number: u64) -> String {
+    let path = segment::path(Path::new(""), format, number);
+    path.into_os_string().into_string().expect("ASCII")
+}
+
+/// Three segments: the example's without its end, one that begins after a cut at the end of the one
+/// before, and one that is prepared.
+fn folder() -> (Vec<File>, Vec<(u64, Vec<u8>)>) {
+    let mut first = Written::begin(1, 0, None);
+    let mut truth = Vec::new();
+    for round in 0..5u64 {
+        let own: Vec<Vec<u8>> =
+            (0..3).map(|index| vec![b'a' + index as u8; (round * 700 + index) as usize]).collect();
+        let mut frames: Vec<Frame<'_>> = own.iter().map(|bytes| Frame::Data(bytes)).collect();
+        frames.insert(1, Frame::Skipped(round as usize));
+        let begin = first.next_sequence;
+        let places = [begin, begin + 2, begin + 3];
+        truth.extend(places.into_iter().zip(own.iter().cloned()));
+        let durable_sequence = begin;
+        first.batch(&frames, BatchHeader { durable_sequence, ..BatchHeader::default() });
+    }
+    let mut second = Written::begin(2, first.next_sequence, Some(&first));
+    let begin = second.next_sequence;
+    let said = BatchHeader { durable_sequence: begin, ..BatchHeader::default() };
+    second.batch(&[Frame::Data(b"kept"), Frame::Data(b"torn")], said);
+    second.cut(second.used_bytes - Frame::Data(b"torn").len(), begin + 1);
+    let said = BatchHeader { durable_sequence: begin + 1, after_cut: true, ..said };
+    second.batch(&[Frame::Data(b"after the cut")], said);
+    let said = BatchHeader { durable_sequence: begin + 2, closed: true, ..BatchHeader::default() };
+    second.batch(&[], said);
+    truth.extend([(begin, b"kept".to_vec()), (begin + 1, b"after the cut".to_vec())]);
+    second.bytes.resize(second.bytes.len() + 5 * BLOCK, 0);
+    first.bytes.truncate(first.used_bytes);
+    let files = vec![
+        (name(Format::Framed, 1), first.bytes),
+        (name(Format::Framed, 2), second.bytes),
+        (name(Format::Framed, 3), vec![0; 4 * BLOCK]),
+        ("lock".to_owned(), b"1234\n".to_vec()),
+        (format!("{}.torn-1", name(Format::Framed, 2)), b"kept aside".to_vec()),
+    ];
+    (files, truth)
+}
+
+#[test]
+fn a_reader_made_from_the_document_reads_the_example() {
+    let files = [(name(Format::Framed, 1), example().bytes)];
+    let read = reader::read(&files);
+    let records = [(0, b"hello".to_vec()), (1, b"two\nlines".to_vec()), (2, b"after".to_vec())];
+    assert_eq!(read.records, records);
+    assert_eq!(read.end, End::Closed { sequence: 4 });
+}
+
+#[test]
+fn a_reader_made_from_the_document_reads_several_segments() {
+    let (files, truth) = folder();
+    let read = reader::read(&files);
+    assert_eq!(read.records, truth);
+    assert!(matches!(read.end, End::Closed { .. }), "{:?}", read.end);
+}
+
+/// Each bit of the first batch flipped, and the file that is not flushed any more cut at each byte that is
+/// none of the zeros between batches.
+#[test]
+fn by_the_documents_rules_damage_is_told_from_a_torn_end() {
+    let (files, truth) = folder();
+    let read_with = |file: usize, change: &dyn Fn(&mut Vec<u8>)| {
+        let mut changed = files.clone();
+        change(&mut changed[file].1);
+        let read = reader::read(&changed);
+        assert!(truth.starts_with(&read.records), "a record that was never written");
+        (read.records.len(), read.end)
+    };
+    // All of the first segment was durable when the second was begun.
+    for bit in 0..160 * 8 {
+        let (records, end) = read_with(0, &|bytes| bytes[bit / 8] ^= 1 << (bit % 8));
+        assert!(records == truth.len() || matches!(end, End::Damaged { .. }), "bit {bit}: {end:?}");
+    }
+    for lost in 1..60 {
+        let (_, end) = read_with(0, &|bytes| bytes.truncate(bytes.len() - lost));
+        assert!(matches!(end, End::Damaged { .. }), "{lost} bytes lost: {end:?}");
+    }
+    // Of a file's end nobody can say how far it went: what is left of the log is one that is not closed.
+    let second = &files[1].1;
+    let ends = (segment::HEADER_BYTES..second.len()).filter(|&end| second[end] != 0);
+    for end_bytes in ends {
+        let (_, end) = read_with(1, &|bytes| bytes.truncate(end_bytes));
+        assert!(matches!(end, End::Open { .. } | End::Torn { .. }), "{end_bytes} bytes: {end:?}");
+    }
+}
+
+#[test]
+fn a_reader_made_from_the_document_reads_lines() {
+    let files = [
+        (name(Format::Lines, 0), b"one\n\nthree\n".to_vec()),
+        (name(Format::Lines, 3), b"four\nno en".to_vec()),
+    ];
+    let read = reader::read_lines(&files);
+    let lines = [b"one".to_vec(), b"".to_vec(), b"three".to_vec(), b"four".to_vec()];
+    let records: Vec<(u64, Vec<u8>)> = (0..).zip(lines).collect();
+    assert_eq!((read.records, read.end), (records, End::Torn { sequence: 4, offset: 5 }));
+}

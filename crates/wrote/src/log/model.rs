@@ -1,0 +1,401 @@
+//! Claims in every order in which their threads might come to each other: run by `cargo xtask model`.
+//!
+//! The crate `loom` runs each test once for every order of its threads' steps, and every value that a
+//! read may see by the rules of the memory model, within the bound that `LOOM_MAX_PREEMPTIONS` sets. A
+//! thread that waits for ever is a deadlock, which it finds too.
+
+use super::Format;
+use super::atomics::{Condvar, Mutex};
+use super::claim::{Claimed, Claims, Closed, Layout, Place, Start, head_bytes};
+use loom::cell::UnsafeCell;
+
+use loom::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of every frame.
+const FRAME: usize = 8;
+/// What a cell holds of a place that was claimed and not filled.
+const SKIPPED: u64 = u64::MAX;
+
+/// One frame's worth of a buffer: loom sees who comes to it, and `content` what was left there.
+#[derive(Default)]
+struct Cell {
+    seen: UnsafeCell<()>,
+    content: AtomicU64,
+}
+
+// SAFETY: the only thing in it that may not be shared is `seen`, whose value nobody touches: loom follows
+// who would, and fails the test where two would at once.
+unsafe impl Sync for Cell {}
+
+impl Cell {
+    fn write(&self, content: u64) {
+        self.seen.with_mut(|_| ());
+        // Not loom's: the order in which it is seen is that of the run.
+        self.content.store(content, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> u64 {
+        self.seen.with(|_| ());
+        self.content.load(Ordering::Relaxed)
+    }
+}
+
+/// Rung when a batch is ready.
+#[derive(Default)]
+struct Bell {
+    rung: Mutex<bool>,
+    rings: Condvar,
+}
+
+impl Bell {
+    fn ring(&self) {
+        *self.rung.lock().unwrap() = true;
+        self.rings.notify_one();
+    }
+
+    fn wait(&self) {
+        let mut rung = self.rung.lock().unwrap();
+        while !*rung {
+            rung = self.rings.wait(rung).unwrap();
+        }
+        *rung = false;
+    }
+}
+
+/// A log without a disk.
+struct Scene {
+    claims: Claims,
+    layout: Layout,
+    buffers: Vec<Vec<Cell>>,
+    bell: Bell,
+    /// Whether the bell is rung for every record, as by one who waits for theirs.
+    is_eager: bool,
+}
+
+/// What is in a cell that holds a record of this producer.
+fn content(producer: u64, record: u64) -> u64 {
+    (producer + 1) * 100 + record
+}
+
+impl Scene {
+    /// Two slots with room for `records` each, of which one is open; segments of `batches`.
+    fn new(format: Format, records: usize, batches: u64) -> Arc<Scene> {
+        let block_bytes = 256;
+        let layout = Layout {
+            format,
+            capacity: (head_bytes(format, true) + records * FRAME) as u64,
+            block_bytes,
+            segment_bytes: batches * block_bytes - 1,
+            log_id: 7,
+        };
+        let cells = layout.capacity as usize / FRAME;
+        let buffer = || (0..cells).map(|_| Cell::default()).collect();
+        let start = Start { first_sequence: 0, segment: 1, offset: 0 };
+        let claims = Claims::new(layout, 2, start);
+        claims.free(0, 0);
+        claims.free(1, 1);
+        let buffers = (0..2).map(|_| buffer()).collect();
+        Arc::new(Scene { claims, layout, buffers, bell: Bell::default(), is_eager: false })
+    }
+
+    /// The same where every producer wants its record written without waiting for others.
+    fn eager(format: Format, records: usize, batches: u64) -> Arc<Scene> {
+        let scene = Arc::into_inner(Scene::new(format, records, batches)).expect("the only one");
+        Arc::new(Scene { is_eager: true, ..scene })
+    }
+
+    fn ring_if(&self, ready: bool) {
+        if ready {
+            self.bell.ring();
+        }
+    }
+
+    /// A place, or `None` where the log has ended.
+    fn claim(&self) -> Option<Place> {
+        loop {
+            let (claimed, ready) = self.claims.claim(FRAME);
+            self.ring_if(ready);
+            match claimed {
+                Claimed::Place(place) => return Some(place),
+                Claimed::Full if self.claims.has_ended() => return None,
+                Claimed::Full => self.claims.wait_for_room(),
+            }
+        }
+    }
+
+    fn fill(&self, place: Place, content: u64) -> u64 {
+        let sequence = place.sequence;
+        assert_eq!(place.address, place.slot, "the buffer that the slot was given");
+        self.buffers[place.slot][place.offset / FRAME].write(content);
+        let ready = self.claims.publish(place);
+        self.ring_if(ready || self.is_eager);
+        sequence
+    }
+
+    /// Appends so many records one after the other, which get rising sequences.
+    fn produce(&self, producer: u64, records: u64) {
+        let mut before = None;
+        for record in 0..records {
+            let place = self.claim().expect("the log goes on");
+            let sequence = self.fill(place, content(producer, record));
+            assert!(before < Some(sequence), "one producer's records stay in order"); // W9
+            before = Some(sequence);
+        }
+    }
+
+    /// What a batch that is ready holds, and its slot is free again.
+    fn write(&self, batch: Closed, written: &mut Written) {
+        let head = head_bytes(self.layout.format, batch.start.offset == 0);
+        assert_eq!(batch.start, written.expected(&self.layout), "batches follow each other");
+        assert_eq!(batch.bytes, head + batch.count as usize * FRAME);
+        for index in 0..batch.count as usize {
+            let cell = &self.buffers[batch.slot][head / FRAME + index];
+            written.records.push(cell.read());
+        }
+        if batch.count > 0 {
+            written.last = Some(batch);
+        }
+        self.claims.free(batch.slot, batch.slot);
+    }
+
+    /// Takes what is ready until there are so many records, and waits for the bell in between.
+    fn flush(&self, records: usize) -> Written {
+        let mut written = Written::default();
+        while written.records.len() < records {
+            match self.claims.take_ready() {
+                Some(batch) => self.write(batch, &mut written),
+                None => self.bell.wait(),
+            }
+        }
+        written
+    }
+
+    /// The same for a flusher that waits for no batch to be full.
+    fn flush_eagerly(&self, records: usize) -> Written {
+        let mut written = Written::default();
+        while written.records.len() < records {
+            match self.claims.take_ready() {
+                Some(batch) => self.write(batch, &mut written),
+                None if self.claims.close_open() => {}
+                None => self.bell.wait(),
+            }
+        }
+        written
+    }
+}
+
+/// What the flusher has written.
+#[derive(Default)]
+struct Written {
+    records: Vec<u64>,
+    last: Option<Closed>,
+}
+
+impl Written {
+    /// Where the next batch begins.
+    fn expected(&self, layout: &Layout) -> Start {
+        let Some(last) = self.last else {
+            return Start { first_sequence: 0, segment: 1, offset: 0 };
+        };
+        let end = last.start.offset + (last.bytes as u64).next_multiple_of(layout.block_bytes);
+        let first_sequence = last.end_sequence();
+        if end + layout.capacity <= layout.segment_bytes {
+            return Start { first_sequence, segment: last.start.segment, offset: end };
+        }
+        let segment = match layout.format {
+            Format::Framed => last.start.segment + 1,
+            Format::Lines => first_sequence,
+        };
+        Start { first_sequence, segment, offset: 0 }
+    }
+
+    /// Every record of so many producers with so many each is there once, and each producer's in order.
+    fn assert_whole(&self, producers: u64, records: u64) {
+        assert_eq!(self.records.len() as u64, producers * records);
+        for producer in 0..producers {
+            let own = |found: &&u64| **found / 100 == producer + 1;
+            let found: Vec<u64> = self.records.iter().filter(own).copied().collect();
+            let sent: Vec<u64> = (0..records).map(|record| content(producer, record)).collect();
+            assert_eq!(found, sent);
+        }
+    }
+}
+
+/// Starts a producer of so many records for each number.
+fn producers(scene: &Arc<Scene>, count: u64, records: u64) -> Vec<thread::JoinHandle<()>> {
+    let start = |producer| {
+        let scene = Arc::clone(scene);
+        thread::spawn(move || scene.produce(producer, records))
+    };
+    (0..count).map(start).collect()
+}
+
+fn join(threads: Vec<thread::JoinHandle<()>>) {
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// The flusher is told of each batch by whoever made it ready and by nobody else; a batch that has one
+/// record too many for it turns over by itself, the last is closed when all have come.
+fn every_record_is_written_once(producing: u64, records: u64, room: usize) {
+    loom::model(move || {
+        let scene = Scene::new(Format::Lines, room, 100);
+        let flusher = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || scene.flush((producing * records) as usize))
+        };
+        join(producers(&scene, producing, records));
+        scene.ring_if(scene.claims.close_open());
+        flusher.join().unwrap().assert_whole(producing, records);
+    });
+}
+
+#[test]
+fn of_two_producers_every_record_is_in_its_place_when_its_batch_is_ready() {
+    every_record_is_written_once(2, 2, 2);
+}
+
+#[test]
+fn a_producer_that_waits_for_room_is_woken_when_there_is_some() {
+    // Two batches of one record: the third and fourth have to wait.
+    every_record_is_written_once(2, 2, 1);
+}
+
+#[test]
+fn of_three_producers_one_turns_over() {
+    loom::model(|| {
+        let scene = Scene::new(Format::Lines, 2, 100);
+        let others = producers(&scene, 2, 1);
+        scene.produce(2, 1);
+        join(others);
+        scene.ring_if(scene.claims.close_open());
+        scene.flush(3).assert_whole(3, 1);
+    });
+}
+
+#[test]
+fn a_batch_is_closed_while_places_in_it_are_claimed() {
+    loom::model(|| {
+        let scene = Scene::eager(Format::Lines, 2, 100);
+        let producers = producers(&scene, 2, 2);
+        scene.flush_eagerly(4).assert_whole(2, 2);
+        join(producers);
+    });
+}
+
+#[test]
+fn two_who_close_a_batch_at_once_close_it_once() {
+    loom::model(|| {
+        let scene = Scene::new(Format::Lines, 2, 100);
+        let producers = producers(&scene, 1, 1);
+        let closer = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || scene.ring_if(scene.claims.close_open()))
+        };
+        join(producers);
+        scene.ring_if(scene.claims.close_open());
+        scene.flush(1).assert_whole(1, 1);
+        closer.join().unwrap();
+        assert!(!scene.claims.has_closed() || scene.claims.take_ready().is_some_and(is_empty));
+    });
+}
+
+fn is_empty(batch: Closed) -> bool {
+    batch.count == 0
+}
+
+#[test]
+fn a_batch_that_finds_no_room_in_its_segment_begins_the_next() {
+    loom::model(|| {
+        let scene = Scene::eager(Format::Framed, 1, 1);
+        let producers = producers(&scene, 2, 1);
+        let written = scene.flush_eagerly(2);
+        written.assert_whole(2, 1);
+        assert_eq!(written.last.map(|batch| batch.start.segment), Some(2));
+        join(producers);
+    });
+}
+
+#[test]
+fn the_seed_of_a_place_is_that_of_its_batchs_segment() {
+    loom::model(|| {
+        let scene = Scene::new(Format::Framed, 1, 1);
+        let claim = |scene: Arc<Scene>| {
+            let place = scene.claim().expect("room");
+            let segment = 1 + place.sequence;
+            assert_eq!(place.seed, super::segment::seed(scene.layout.log_id, segment));
+            scene.fill(place, 1);
+        };
+        let other = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || claim(scene))
+        };
+        claim(scene);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_place_that_nobody_filled_holds_nothing_up() {
+    loom::model(|| {
+        let scene = Scene::eager(Format::Lines, 2, 100);
+        let panicked = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || {
+                let place = scene.claim().expect("the log goes on");
+                scene.fill(place, SKIPPED);
+            })
+        };
+        let producers = producers(&scene, 1, 2);
+        let mut written = scene.flush_eagerly(3);
+        assert_eq!(written.records.iter().filter(|&&found| found == SKIPPED).count(), 1);
+        written.records.retain(|&found| found != SKIPPED);
+        written.assert_whole(1, 2);
+        join(producers);
+        panicked.join().unwrap();
+    });
+}
+
+#[test]
+fn when_the_log_ends_nobody_waits_for_room() {
+    loom::model(|| {
+        let scene = Scene::new(Format::Lines, 1, 100);
+        // Nothing is ever written, and there is room for two.
+        let produce = || {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || {
+                let mut done = 0;
+                while let Some(place) = scene.claim() {
+                    scene.fill(place, done);
+                    done += 1;
+                }
+                done
+            })
+        };
+        let threads = [produce(), produce()];
+        scene.claims.end();
+        let done: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+        assert!(done <= 2, "{done} records in room for two");
+    });
+}
+
+#[test]
+fn where_the_log_goes_on_is_never_before_what_was_claimed() {
+    loom::model(|| {
+        let scene = Scene::new(Format::Lines, 1, 100);
+        let other = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || scene.produce(1, 1))
+        };
+        let place = scene.claim().expect("room");
+        let sequence = scene.fill(place, 1);
+        let next = scene.claims.next_start();
+        assert!((sequence + 1..=2).contains(&next.first_sequence), "{next:?} after {sequence}");
+        // There is one record to a batch, and one batch to a block.
+        assert_eq!(next.offset, next.first_sequence * scene.layout.block_bytes);
+        other.join().unwrap();
+        let next = scene.claims.next_start();
+        assert_eq!((next.first_sequence, next.offset), (2, 2 * scene.layout.block_bytes));
+    });
+}

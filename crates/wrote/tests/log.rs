@@ -1,0 +1,308 @@
+//! `Log` on the real kernel: what it takes, in which order it comes back, and when it is safe.
+
+mod small_log;
+
+use futures_util::future::join_all;
+use small_log::{BUFFER_BYTES, FORMATS, PATIENCE, SYNCS, folder, read, record, segments, small};
+use std::fs;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+use wrote::{Error, Format, Survives, Sync};
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// The smallest executor: it knows nothing of logs, and sleeps until it is woken.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(done) => return done,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+#[test]
+fn records_come_back_as_they_were_in_the_order_in_which_they_were_appended() {
+    for format in FORMATS {
+        for sync in SYNCS {
+            let (_folder, folder) = folder();
+            let log = small(format).sync(sync).open(&folder).unwrap();
+            for number in 0..400 {
+                let ticket = log.append(&record(number)).unwrap();
+                assert_eq!(ticket.sequence(), number);
+                if number % 10 == 9 {
+                    ticket.wait().unwrap();
+                    let through_the_log: Vec<_> =
+                        log.reader(number).unwrap().map(|record| record.unwrap().bytes).collect();
+                    assert_eq!(
+                        through_the_log,
+                        [record(number)],
+                        "what was waited for can be read"
+                    );
+                }
+            }
+            log.close().unwrap();
+            let expected: Vec<_> = (0..400).map(|number| (number, record(number))).collect();
+            assert!(read(&folder) == expected, "{format:?} {sync:?}");
+            let segments = segments(&folder, format).len() as u64;
+            assert!(segments > 2, "{segments} segments");
+        }
+    }
+}
+
+#[test]
+fn the_longest_record_fits_and_a_longer_one_is_refused_and_harms_nothing() {
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        let log = small(format).open(&folder).unwrap();
+        log.append(b"before").unwrap().wait().unwrap();
+        let error = log.append(&vec![b'x'; BUFFER_BYTES]).unwrap_err();
+        assert!(matches!(error, Error::Refused { .. }), "{error}");
+        assert_eq!(error.to_string().lines().count(), 1);
+        let longest = vec![b'y'; BUFFER_BYTES - 200];
+        assert_eq!(log.append(&longest).unwrap().sequence(), 1, "{format:?}");
+        log.close().unwrap();
+        assert!(read(&folder) == [(0, b"before".to_vec()), (1, longest)]);
+    }
+}
+
+#[test]
+fn what_is_no_line_is_refused_and_harms_nothing() {
+    let (_folder, folder) = folder();
+    let log = small(Format::Lines).open(&folder).unwrap();
+    log.append(b"before").unwrap().wait().unwrap();
+    for bytes in [&b"two\nlines"[..], b"\n", b"a\0b"] {
+        let error = log.append(bytes).unwrap_err();
+        assert!(matches!(error, Error::Refused { .. }), "{error}");
+        assert_eq!(error.to_string().lines().count(), 1);
+    }
+    assert_eq!(log.append(b"after").unwrap().sequence(), 1);
+    log.close().unwrap();
+    assert_eq!(read(&folder), [(0, b"before".to_vec()), (1, b"after".to_vec())]);
+}
+
+#[test]
+fn lines_are_plain_files_that_hold_the_lines_and_nothing_else() {
+    let (_folder, folder) = folder();
+    let log = small(Format::Lines).sync(Sync::Always).open(&folder).unwrap();
+    let mut expected = Vec::new();
+    for number in 0..300 {
+        log.append(&record(number)).unwrap().wait().unwrap();
+        expected.extend(record(number));
+        expected.push(b'\n');
+        if number % 100 == 99 {
+            // While the log is open, as `cat` would.
+            let paths = segments(&folder, Format::Lines);
+            let found: Vec<u8> = paths.iter().flat_map(|path| fs::read(path).unwrap()).collect();
+            assert!(found == expected, "{} bytes, {} belong", found.len(), expected.len());
+        }
+    }
+    log.close().unwrap();
+    let lines_before = |path: &Path| -> usize {
+        let paths = segments(&folder, Format::Lines);
+        let before = paths.iter().take_while(|other| other.as_path() != path);
+        before.map(|path| fs::read_to_string(path).unwrap().lines().count()).sum()
+    };
+    for path in segments(&folder, Format::Lines) {
+        let number: usize = path.file_stem().unwrap().to_str().unwrap().parse().unwrap();
+        assert_eq!(number, lines_before(&path), "a file is named by its first line's sequence");
+    }
+}
+
+#[test]
+fn a_fill_that_panics_is_passed_over_and_the_log_goes_on() {
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        let log = small(format).sync(Sync::Always).open(&folder).unwrap();
+        log.append(b"before").unwrap().wait().unwrap();
+        let panics = catch_unwind(AssertUnwindSafe(|| {
+            let _ = log.append_with(100, |bytes| {
+                bytes[..50].fill(b'x');
+                panic!("in the middle of a record");
+            });
+        }));
+        assert!(panics.is_err());
+        let after = log.append_with(5, |bytes| bytes.copy_from_slice(b"after")).unwrap();
+        let sequence = after.sequence();
+        after.wait().unwrap();
+        log.close().unwrap();
+        let found = read(&folder);
+        assert_eq!(found.first(), Some(&(0, b"before".to_vec())), "{format:?}");
+        assert_eq!(found.last(), Some(&(sequence, b"after".to_vec())), "{format:?}");
+        assert!(!found.iter().any(|(_, bytes)| bytes.contains(&b'x')), "{format:?}");
+        drop(log);
+        let log = small(format).open(&folder).unwrap();
+        assert_eq!(log.append(b"later").unwrap().sequence(), sequence + 1, "{format:?}");
+    }
+}
+
+#[test]
+fn each_producers_records_stay_in_order_and_tickets_know_their_places() {
+    // W9
+    const PRODUCERS: u64 = 4;
+    const RECORDS: u64 = 3000;
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        let log = small(format).open(&folder).unwrap();
+        let sequences: Vec<Vec<u64>> = thread::scope(|scope| {
+            let produce = |producer: u64| {
+                let log = log.clone();
+                scope.spawn(move || {
+                    let append = |number| {
+                        log.append(format!("{producer} {number}").as_bytes()).unwrap().sequence()
+                    };
+                    (0..RECORDS).map(append).collect()
+                })
+            };
+            let threads: Vec<_> = (0..PRODUCERS).map(produce).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        log.close().unwrap();
+        let found = read(&folder);
+        assert_eq!(found.len() as u64, PRODUCERS * RECORDS);
+        assert!(found.iter().zip(0..).all(|((sequence, _), place)| *sequence == place));
+        for (producer, sequences) in sequences.iter().enumerate() {
+            assert!(sequences.is_sorted(), "{format:?}: producer {producer}");
+            for (number, sequence) in sequences.iter().enumerate() {
+                let (_, bytes) = &found[usize::try_from(*sequence).unwrap()];
+                assert_eq!(*bytes, format!("{producer} {number}").into_bytes());
+            }
+        }
+    }
+}
+
+#[test]
+fn tickets_can_be_awaited_together_on_an_executor_that_knows_nothing_of_logs() {
+    for sync in SYNCS {
+        let (_folder, folder) = folder();
+        let log = small(Format::Framed).sync(sync).open(&folder).unwrap();
+        let tickets: Vec<_> = (0..200).map(|number| log.append(&record(number)).unwrap()).collect();
+        let done = block_on(join_all(tickets));
+        assert!(done.into_iter().all(|done| done.is_ok()), "{sync:?}");
+        let least = if sync == Sync::Always { log.survives(0) } else { Survives::ProcessCrash };
+        assert!(least >= Survives::ProcessCrash);
+        assert!((0..200).all(|sequence| log.survives(sequence) >= least));
+        assert_eq!(read(&folder).len(), 200, "what was awaited is there for a reader");
+    }
+}
+
+#[test]
+fn tickets_that_are_dropped_or_waited_for_in_any_order_harm_nothing() {
+    let (_folder, folder) = folder();
+    let log = small(Format::Framed).sync(Sync::Always).open(&folder).unwrap();
+    let mut kept = Vec::new();
+    for number in 0..300 {
+        let mut ticket = Box::pin(log.append(&record(number)).unwrap());
+        match number % 3 {
+            0 => drop(ticket),
+            1 => {
+                // Polled once, so that somebody is to be woken, and then dropped.
+                let mut context = Context::from_waker(Waker::noop());
+                let _ = ticket.as_mut().poll(&mut context);
+            }
+            _ => kept.push(ticket.sequence()),
+        }
+    }
+    for sequence in kept.into_iter().rev() {
+        log.ticket(sequence).wait().unwrap();
+    }
+    log.close().unwrap();
+    assert_eq!(read(&folder).len(), 300);
+}
+
+#[test]
+fn a_log_that_syncs_by_itself_does_so_without_being_asked() {
+    for format in FORMATS {
+        for sync in [Sync::EverySec, Sync::Interval(Duration::from_millis(20))] {
+            let (_folder, folder) = folder();
+            let log = small(format).sync(sync).open(&folder).unwrap();
+            // What a sync comes to in this place: a power loss, where there is power to lose.
+            drop(log.append(b"first").unwrap());
+            log.sync().unwrap();
+            let synced = log.survives(0);
+            let ticket = log.append(b"second").unwrap();
+            let patience = Instant::now() + PATIENCE;
+            while ticket.survives() < synced {
+                assert!(Instant::now() < patience, "{format:?} {sync:?}: {:?}", log.stats());
+                thread::sleep(Duration::from_millis(5));
+            }
+            // An acknowledgement needs no sync.
+            ticket.wait().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_sync_makes_all_that_was_appended_as_safe_as_it_gets_and_its_absence_does_not() {
+    // W1
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        let log = small(format).open(&folder).unwrap();
+        let sequences: Vec<u64> =
+            (0..20).map(|number| log.append(&record(number)).unwrap().sequence()).collect();
+        log.ticket(19).wait().unwrap();
+        assert!(log.survives(19) >= Survives::ProcessCrash);
+        assert!(log.survives(19) < Survives::PowerLoss, "nobody has flushed it");
+        log.sync().unwrap();
+        let synced = log.survives(0);
+        assert!(sequences.iter().all(|sequence| log.survives(*sequence) == synced));
+        assert!(log.stats().durable_sequence == 20 && log.stats().flushes > 0);
+        assert_eq!(log.survives(20), Survives::Nothing, "it was never appended");
+        log.close().unwrap();
+    }
+}
+
+#[test]
+fn a_reader_that_follows_gets_what_is_appended_while_it_waits() {
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        let log = small(format).open(&folder).unwrap();
+        let mut tail = log.tail(0).unwrap();
+        let reader = thread::spawn(move || {
+            let next =
+                |n| tail.next_within(PATIENCE).unwrap().unwrap_or_else(|| panic!("{format:?} {n}"));
+            (0..1000).map(next).collect::<Vec<_>>()
+        });
+        for number in 0..1000 {
+            drop(log.append(&record(number)).unwrap());
+        }
+        log.sync().unwrap();
+        let found = reader.join().unwrap();
+        assert!(
+            found.iter().zip(0..).all(|(found, number)| {
+                found.sequence == number && found.bytes == record(number)
+            })
+        );
+        log.close().unwrap();
+    }
+}
+
+#[test]
+fn an_append_that_need_not_wait_does_not() {
+    let (_folder, folder) = folder();
+    let log = small(Format::Framed).open(&folder).unwrap();
+    let mut appended = 0;
+    for number in 0..20_000 {
+        if let Some(ticket) = log.try_append(&record(number % 50)).unwrap() {
+            assert_eq!(ticket.sequence(), appended, "one that was not taken has no place");
+            appended += 1;
+        }
+    }
+    log.close().unwrap();
+    assert!(appended > 0);
+    assert_eq!(read(&folder).len() as u64, appended);
+}

@@ -1,0 +1,196 @@
+//! `Log` on the real kernel: who may open one, what an end leaves, which segments stay, and where.
+
+mod small_log;
+mod support;
+
+use small_log::{FORMATS, PATIENCE, SEGMENT_BYTES, folder, read, record, segments, small};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+use support::{Mounted, skip};
+use wrote::{Error, Format, Survives, Sync};
+
+/// In the environment of a test that is run again as a process of its own: the log's folder.
+const FOLDER: &str = "WROTE_TEST_FOLDER";
+
+/// Runs this test again as a process of its own, which finds `folder` in its environment.
+fn in_another_process(test: &str, folder: &Path) {
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    let output = again.args([test, "--exact"]).env(FOLDER, folder).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn a_second_opener_is_refused_in_one_line_and_readers_are_not() {
+    let test = "a_second_opener_is_refused_in_one_line_and_readers_are_not";
+    let refused = |folder: &Path| {
+        let error = small(Format::Framed).open(folder).unwrap_err();
+        assert!(matches!(error, Error::Refused { .. }), "{error}");
+        assert_eq!(error.to_string().lines().count(), 1);
+    };
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        refused(Path::new(&folder));
+        assert_eq!(read(Path::new(&folder)), [(0, b"first".to_vec())]);
+        return;
+    }
+    let (_folder, folder) = folder();
+    let log = small(Format::Framed).open(&folder).unwrap();
+    log.append(b"first").unwrap().wait().unwrap();
+    refused(&folder);
+    in_another_process(test, &folder);
+    assert_eq!(read(&folder), [(0, b"first".to_vec())]);
+    let clone = log.clone();
+    drop(log);
+    // A clone holds the log open.
+    refused(&folder);
+    clone.append(b"second").unwrap().wait().unwrap();
+    clone.close().unwrap();
+    drop(clone);
+    let log = small(Format::Framed).open(&folder).unwrap();
+    assert_eq!(log.stats().next_sequence, 2);
+}
+
+#[test]
+fn a_log_of_the_other_format_is_refused_and_untouched() {
+    for (format, other) in [(Format::Framed, Format::Lines), (Format::Lines, Format::Framed)] {
+        let (_folder, folder) = folder();
+        let log = small(format).open(&folder).unwrap();
+        log.append(b"first").unwrap().wait().unwrap();
+        log.close().unwrap();
+        drop(log);
+        let error = small(other).open(&folder).unwrap_err();
+        assert!(matches!(error, Error::Refused { .. }), "{error}");
+        assert_eq!(error.to_string().lines().count(), 1);
+        assert_eq!(read(&folder), [(0, b"first".to_vec())]);
+    }
+}
+
+#[test]
+fn after_it_was_closed_a_log_takes_nothing_and_opened_again_it_goes_on() {
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        for opening in 0..4 {
+            let log = small(format).open(&folder).unwrap();
+            assert_eq!(log.stats().next_sequence, opening * 50);
+            assert_eq!(log.recovered().records, opening * 50, "{format:?}");
+            assert_eq!(log.recovered().torn_bytes, 0);
+            for number in opening * 50..(opening + 1) * 50 {
+                assert_eq!(log.append(&record(number)).unwrap().sequence(), number);
+            }
+            let clone = log.clone();
+            log.close().unwrap();
+            for log in [&log, &clone] {
+                let error = log.append(b"too late").unwrap_err();
+                assert!(matches!(error, Error::Refused { .. }), "{error}");
+                assert_eq!(error.to_string().lines().count(), 1);
+            }
+            assert!(read(&folder).len() as u64 == (opening + 1) * 50);
+        }
+    }
+}
+
+#[test]
+fn a_log_that_was_dropped_without_being_closed_has_all_that_was_appended() {
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        let log = small(format).open(&folder).unwrap();
+        for number in 0..100 {
+            drop(log.append(&record(number)).unwrap());
+        }
+        drop(log);
+        let expected: Vec<_> = (0..100).map(|number| (number, record(number))).collect();
+        assert!(read(&folder) == expected, "{format:?}");
+        let log = small(format).open(&folder).unwrap();
+        assert_eq!(log.append(b"more").unwrap().sequence(), 100);
+    }
+}
+
+#[test]
+fn retention_removes_the_oldest_segments_and_never_the_one_that_is_written() {
+    const RETAIN_BYTES: u64 = 1 << 20;
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        let log = small(format).retain_bytes(RETAIN_BYTES).open(&folder).unwrap();
+        for number in 0..4000 {
+            let ticket = log.append(&record(number)).unwrap();
+            if number % 200 == 199 {
+                ticket.wait().unwrap();
+                let last = log.reader(number).unwrap().next().unwrap().unwrap();
+                assert_eq!((last.sequence, last.bytes), (number, record(number)));
+            }
+        }
+        log.close().unwrap();
+        let stats = log.stats();
+        assert!(stats.removed > 0 && stats.first_sequence > 0, "{format:?}: {stats:?}");
+        let paths = segments(&folder, format);
+        let bytes: u64 = paths.iter().map(|path| fs::metadata(path).unwrap().len()).sum();
+        // The one that is written, and one that is prepared.
+        assert!(bytes <= RETAIN_BYTES + 2 * SEGMENT_BYTES, "{format:?}: {bytes} bytes");
+        let expected: Vec<_> =
+            (stats.first_sequence..4000).map(|number| (number, record(number))).collect();
+        assert!(read(&folder) == expected, "{format:?}");
+        // Even where nothing may be kept.
+        drop(log);
+        let log = small(format).retain_bytes(0).open(&folder).unwrap();
+        for number in 4000..5000 {
+            log.append(&record(number)).unwrap().wait().unwrap();
+        }
+        log.close().unwrap();
+        assert_eq!(read(&folder).last(), Some(&(4999, record(4999))), "{format:?}");
+    }
+}
+
+#[test]
+fn a_segment_that_is_old_enough_is_followed_by_the_next() {
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        let log = small(format).segment_age(Duration::from_millis(1)).open(&folder).unwrap();
+        let patience = Instant::now() + PATIENCE;
+        let mut number = 0;
+        while log.stats().segments < 3 {
+            log.append(b"a line").unwrap().wait().unwrap();
+            number += 1;
+            assert!(Instant::now() < patience, "{format:?}: {:?}", log.stats());
+            thread::sleep(Duration::from_millis(1));
+        }
+        log.close().unwrap();
+        assert_eq!(read(&folder).len(), number);
+    }
+}
+
+#[test]
+fn a_log_is_whole_on_every_file_system_and_says_what_its_records_survive_there() {
+    let test = "a_log_is_whole_on_every_file_system_and_says_what_its_records_survive_there";
+    // No flush makes memory more than memory; a loop device's cache is flushed.
+    for (fs, synced) in [
+        ("ext4", Survives::PowerLoss),
+        ("xfs", Survives::PowerLoss),
+        ("btrfs", Survives::PowerLoss),
+        ("tmpfs", Survives::ProcessCrash),
+    ] {
+        let mounted = match fs {
+            "tmpfs" => Mounted::tmpfs(64 << 20),
+            _ => Mounted::image(fs, 320 << 20),
+        };
+        let mounted = match mounted {
+            Ok(mounted) => mounted,
+            Err(reason) => return skip(test, &format!("{fs}: {reason}")),
+        };
+        for format in FORMATS {
+            let folder = mounted.path().join(format.to_string());
+            let log = small(format).sync(Sync::Always).open(&folder).unwrap();
+            for number in 0..300 {
+                let ticket = log.append(&record(number)).unwrap();
+                if number % 3 == 2 {
+                    ticket.wait().unwrap();
+                    assert_eq!(log.survives(number), synced, "{fs} {format:?}");
+                }
+            }
+            log.close().unwrap();
+            let expected: Vec<_> = (0..300).map(|number| (number, record(number))).collect();
+            assert!(read(&folder) == expected, "{fs} {format:?}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Small logs for tests, their records, and what is in them.
+
+#![allow(dead_code, reason = "each file of tests uses a part of this")]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wrote::{Format, Log, LogOptions, LogReader, Record, Sync};
+
+/// Both.
+pub const FORMATS: [Format; 2] = [Format::Framed, Format::Lines];
+/// Each kind.
+pub const SYNCS: [Sync; 4] =
+    [Sync::Always, Sync::EverySec, Sync::Interval(Duration::from_millis(1)), Sync::No];
+pub const SEGMENT_BYTES: u64 = 256 << 10;
+pub const BUFFER_BYTES: usize = 16 << 10;
+/// How long something may take that comes by itself.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder of its own on the disk, and the name of a log in it.
+pub fn folder() -> (tempfile::TempDir, PathBuf) {
+    // On the disk, not in /tmp, which may lie in memory.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("log");
+    (folder, path)
+}
+
+/// A small log, so that buffers are handed over and segments begun all the time.
+pub fn small(format: Format) -> LogOptions {
+    Log::options()
+        .format(format)
+        .sync(Sync::No)
+        .segment_bytes(SEGMENT_BYTES)
+        .buffers(4)
+        .buffer_bytes(BUFFER_BYTES)
+}
+
+/// The record of this number: letters, some few to some thousand.
+pub fn record(number: u64) -> Vec<u8> {
+    let len = number * 7919 % 3001;
+    (0..len).map(|place| b'a' + ((number + place) % 26) as u8).collect()
+}
+
+/// All that is in a log, by a reader that takes no lock.
+pub fn read(folder: &Path) -> Vec<(u64, Vec<u8>)> {
+    let reader = LogReader::open(folder, 0).unwrap();
+    reader
+        .map(|record| record.unwrap())
+        .map(|Record { sequence, bytes }| (sequence, bytes))
+        .collect()
+}
+
+/// The files of all segments, in order.
+pub fn segments(folder: &Path, format: Format) -> Vec<PathBuf> {
+    let extension = match format {
+        Format::Framed => "segment",
+        Format::Lines => "log",
+    };
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> =
+        paths.filter(|path| path.extension().is_some_and(|other| other == extension)).collect();
+    paths.sort();
+    paths
+}

@@ -1,0 +1,295 @@
+//! One life of a log, from when it is open until it ends.
+
+use crate::content;
+use crate::model::{Model, Sent};
+use crate::program::{End, Flavour, How, Opening, Step};
+use crate::reading::{Reading, told};
+use crate::run::{Disk, FOLDER, Tally};
+use crate::trouble::{Trouble, holds};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use wrote::{Error, Format, Log, Survives, Sync};
+
+/// How often a future is polled before it is held to be lost.
+const POLLS: usize = 10_000;
+
+/// An open log, and what is known of it.
+pub struct Living<'a> {
+    pub disk: &'a Disk,
+    pub model: &'a mut Model,
+    pub tally: &'a mut Tally,
+    pub log: &'a Log,
+    pub format: Format,
+    pub opening: Opening,
+    /// A reader that was there before, and is asked again: a reader goes on where more was written.
+    pub follower: Option<Reading>,
+    /// The first error that the log gave, in words: it is to give the same for ever (W2).
+    pub poison: Option<String>,
+}
+
+impl Living<'_> {
+    /// Does a step.
+    pub fn step(&mut self, step: Step) -> Result<(), Trouble> {
+        match step {
+            Step::Append { len, how, flavour } => self.append(len, how, flavour),
+            Step::Panic { len } => self.panic(len),
+            Step::TooLong => self.too_long(),
+            Step::Wait { back } => self.wait(back, |log, sequence| log.ticket(sequence).wait()),
+            Step::Await { back } => self.wait(back, awaited),
+            Step::Sync => self.sync(),
+            Step::Stats => self.stats(),
+            Step::Read { from } => self.read(from),
+            Step::Follow => self.follow(),
+            Step::Room { bytes } => {
+                self.disk.limit_room(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// The log's last step: closed where it is to be.
+    pub fn end(&mut self, end: End) -> Result<(), Trouble> {
+        self.follower = None;
+        if !matches!(end, End::Close | End::CloseAndCut) {
+            return Ok(());
+        }
+        let closed = self.log.close();
+        if self.allowed(closed)?.is_some() {
+            self.model.promise_durable(self.model.end());
+            self.tally.closed += 1;
+            let refused = self.log.append(b"late");
+            holds(matches!(refused, Err(Error::Refused { .. })), || {
+                "a log that was closed takes records".to_owned()
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What a call that succeeded gave, or `None` of one that may fail, and did.
+    fn allowed<T>(&mut self, result: Result<T, Error>) -> Result<Option<T>, Trouble> {
+        match (result, &self.poison) {
+            (Ok(_), Some(first)) => {
+                Err(Trouble::Broken(format!("a success after the error {first:?} (W2)")))
+            }
+            (Err(error), Some(first)) => {
+                let same = error.to_string() == *first;
+                holds(same, || format!("the error {error} after {first:?} (W2)")).map(|()| None)
+            }
+            (Ok(value), None) => Ok(Some(value)),
+            (Err(error), None) => {
+                self.disk.excuse(&error)?;
+                self.poison = Some(error.to_string());
+                self.tally.errors += 1;
+                Ok(None)
+            }
+        }
+    }
+
+    fn append(&mut self, len: usize, how: How, flavour: Flavour) -> Result<(), Trouble> {
+        let len = len.min(self.opening.len_max());
+        let bytes = self.content(len, flavour);
+        let appended = match how {
+            How::Append | How::AndWait => {
+                self.log.append(&bytes).map(|ticket| Some(ticket.sequence()))
+            }
+            How::With => {
+                let with = self.log.append_with(len, |place| place.copy_from_slice(&bytes));
+                with.map(|ticket| Some(ticket.sequence()))
+            }
+            How::Try => {
+                let tried = self.log.try_append(&bytes);
+                tried.map(|ticket| ticket.map(|ticket| ticket.sequence()))
+            }
+        };
+        if let Some(Some(sequence)) = self.allowed(appended)? {
+            self.tally.appended += 1;
+            self.model.append(Sent::Record(bytes), sequence)?;
+        }
+        if how == How::AndWait && self.poison.is_none() {
+            self.wait(0, |log, sequence| log.ticket(sequence).wait())?;
+        }
+        Ok(())
+    }
+
+    fn content(&mut self, len: usize, flavour: Flavour) -> Vec<u8> {
+        self.tally.numbers += 1;
+        let number = self.tally.numbers;
+        match (flavour, self.format) {
+            (Flavour::Own, Format::Framed) => {
+                let file = self.disk.last_segment().unwrap_or_default();
+                content::with_pieces_of(&file, number, len)
+            }
+            _ => content::bytes(number, len, flavour, self.format),
+        }
+    }
+
+    fn panic(&mut self, len: usize) -> Result<(), Trouble> {
+        let len = len.min(self.opening.len_max());
+        let fill = |place: &mut [u8]| {
+            // Half of it is written before; without the message that `panic!` prints.
+            place[..len / 2].fill(b'x');
+            resume_unwind(Box::new("the producer panics"));
+        };
+        let caught = catch_unwind(AssertUnwindSafe(|| self.log.append_with(len, fill).map(drop)));
+        match caught {
+            Err(_) => {
+                // A line is filled before it has a place.
+                if self.format == Format::Framed {
+                    self.model.pass_over();
+                }
+                Ok(())
+            }
+            Ok(Ok(())) => Err(Trouble::Broken("a panic of the producer's is lost".to_owned())),
+            Ok(Err(error)) => self.allowed(Err::<(), _>(error)).map(drop),
+        }
+    }
+
+    fn too_long(&mut self) -> Result<(), Trouble> {
+        let bytes = vec![b'l'; self.opening.buffer_bytes + 1];
+        match self.log.append(&bytes).map(drop) {
+            Err(Error::Refused { .. }) if self.poison.is_none() => Ok(()),
+            Ok(()) => Err(Trouble::Broken("a record too long for a buffer is taken".to_owned())),
+            error => self.allowed(error).map(drop),
+        }
+    }
+
+    fn wait(
+        &mut self,
+        back: u64,
+        wait: impl FnOnce(&Log, u64) -> Result<(), Error>,
+    ) -> Result<(), Trouble> {
+        let Some(sequence) = self.model.end().checked_sub(1 + back) else { return Ok(()) };
+        if sequence < self.model.first() {
+            return Ok(());
+        }
+        let was_durable = sequence < self.model.durable();
+        let waited = wait(self.log, sequence);
+        if was_durable {
+            // What was acknowledged stays true, whatever failed since.
+            return waited.map_err(|error| {
+                Trouble::Broken(format!("record {sequence} was durable, and then: {error}"))
+            });
+        }
+        let knows = self.poison.is_some();
+        if knows && waited.is_ok() {
+            // It may have become so before the error came: then the log says so of it.
+            return self.is_as_safe_as_waited_for(sequence);
+        }
+        if self.allowed(waited)?.is_some() {
+            self.is_as_safe_as_waited_for(sequence)?;
+        }
+        Ok(())
+    }
+
+    /// After its ticket was waited for with success.
+    fn is_as_safe_as_waited_for(&mut self, sequence: u64) -> Result<(), Trouble> {
+        let always = self.opening.sync == Sync::Always;
+        let least = if always { Survives::PowerLoss } else { Survives::ProcessCrash };
+        let survives = self.log.survives(sequence);
+        holds(survives >= least, || {
+            format!("record {sequence} was waited for and survives {survives}")
+        })?;
+        self.tally.acknowledged += 1;
+        match survives {
+            Survives::PowerLoss => self.model.promise_durable(sequence + 1),
+            _ => self.model.promise_written(sequence + 1),
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), Trouble> {
+        let synced = self.log.sync();
+        if self.allowed(synced)?.is_some() {
+            self.model.promise_durable(self.model.end());
+        }
+        self.stats()
+    }
+
+    fn stats(&mut self) -> Result<(), Trouble> {
+        let stats = self.log.stats();
+        let end = self.model.end();
+        let order = [stats.durable_sequence, stats.written_sequence, stats.next_sequence, end];
+        holds(order.is_sorted(), || {
+            format!("durable, written, appended, sent are {order:?}, each at least the one before")
+        })?;
+        holds(self.poison.is_some() || stats.next_sequence == end, || {
+            format!("{} is said to be next, {end} is", stats.next_sequence)
+        })?;
+        holds(stats.durable_sequence >= self.model.durable(), || {
+            format!("{} are durable now, {} were", stats.durable_sequence, self.model.durable())
+        })?;
+        self.model.promise_durable(stats.durable_sequence);
+        self.model.promise_written(stats.written_sequence);
+        holds(stats.first_sequence == self.model.first() || self.opening.removes(), || {
+            format!("the first record is {} now, and nothing is removed", stats.first_sequence)
+        })?;
+        self.model.remove(stats.first_sequence)?;
+        if stats.removed == 0 { Ok(()) } else { self.size() }
+    }
+
+    /// That what is kept is not more than asked.
+    fn size(&self) -> Result<(), Trouble> {
+        let Some(retain_bytes) = self.opening.retain_bytes else { return Ok(()) };
+        let segment_bytes = self.opening.segment_buffers * self.opening.buffer_bytes as u64;
+        let bytes = self.disk.segment_bytes();
+        holds(bytes <= retain_bytes + SEGMENTS_MORE * (segment_bytes + SEGMENT_SLACK), || {
+            format!("segments take {bytes} bytes, {retain_bytes} are to be kept")
+        })
+    }
+
+    fn read(&mut self, from: u8) -> Result<(), Trouble> {
+        self.stats()?;
+        let from = self.model.end() * u64::from(from) / 256;
+        let (removed, least) = (self.model.first(), self.log.stats().written_sequence);
+        let read = self.disk.reader(from).map_err(told).and_then(|reader| {
+            let mut reading = Reading::new(reader, from);
+            if from.is_multiple_of(2) {
+                reading.go_on(self.model, removed, least)?;
+            } else {
+                reading.read_into(self.model, removed, least)?;
+            }
+            reading.has_ended()
+        });
+        self.disk.unless_excused(read).map(drop)
+    }
+
+    fn follow(&mut self) -> Result<(), Trouble> {
+        self.stats()?;
+        let first = self.model.first();
+        if self.follower.is_none() {
+            let reader = self.disk.reader(first).map_err(told);
+            let follower = reader.map(|reader| Reading::new(reader, first));
+            self.follower = self.disk.unless_excused(follower)?;
+        }
+        let Some(mut follower) = self.follower.take() else { return Ok(()) };
+        let least = self.log.stats().written_sequence;
+        let read = follower.go_on(self.model, first, least);
+        if self.disk.unless_excused(read)?.is_some() {
+            self.follower = Some(follower);
+        }
+        Ok(())
+    }
+}
+
+/// One is written to, one is made ready, one is on its way to stable storage, and one stays until what
+/// follows it is there.
+const SEGMENTS_MORE: u64 = 4;
+/// A segment may be longer than asked by what rounds it up to whole buffers, and headers.
+const SEGMENT_SLACK: u64 = 16 << 10;
+
+fn awaited(log: &Log, sequence: u64) -> Result<(), Error> {
+    let mut ticket = pin!(log.ticket(sequence));
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..POLLS {
+        if let Poll::Ready(result) = ticket.as_mut().poll(&mut context) {
+            return result;
+        }
+    }
+    panic!("{POLLS} polls did not bring record {sequence} further");
+}
+
+/// Opens the log anew, without looking at what is in it.
+pub fn open(disk: &Disk, format: Format, opening: Opening) -> Result<Log, Error> {
+    opening.options(format).open_simulated(&disk.sim, FOLDER)
+}

@@ -1,0 +1,99 @@
+//! Programs of many seeds, one after the other on every CPU; each that breaks a promise is told, with
+//! the smallest one that still does.
+
+#![forbid(unsafe_code)]
+
+use clap::Parser;
+use log_sim::{Program, Tally, carry_out, smallest};
+use std::any::Any;
+use std::panic::{self, catch_unwind};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+/// Tries the log on simulated disks.
+#[derive(Clone, Copy, Parser)]
+#[command(name = "log-sim")]
+struct Arguments {
+    /// How many seeds.
+    #[arg(long, default_value_t = 100_000)]
+    seeds: u64,
+    /// The first.
+    #[arg(long, default_value_t = 0)]
+    from_seed: u64,
+    /// Of how many seeds that break a promise to tell before giving up.
+    #[arg(long, default_value_t = 3)]
+    failures: usize,
+}
+
+/// Seeds that a thread takes at once.
+const CHUNK: u64 = 64;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // What panicked is told with its seed.
+    panic::set_hook(Box::new(|_| ()));
+    let begun = Instant::now();
+    let (tally, mut broken) = all(arguments);
+    broken.sort();
+    for (seed, because) in &broken {
+        tell(*seed, because);
+    }
+    let elapsed_s = begun.elapsed().as_secs_f64();
+    eprintln!("{} seeds from {} in {elapsed_s:.1} s", arguments.seeds, arguments.from_seed);
+    eprintln!("{tally:#?}");
+    if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn all(arguments: Arguments) -> (Tally, Vec<(u64, String)>) {
+    let next = AtomicU64::new(0);
+    let found = Mutex::new((Tally::default(), Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, |count| count.get()) {
+            scope.spawn(|| {
+                loop {
+                    let start = next.fetch_add(CHUNK, Ordering::Relaxed);
+                    let end = arguments.seeds.min(start + CHUNK);
+                    let is_over = found.lock().expect("whole").1.len() >= arguments.failures;
+                    if start >= end || is_over {
+                        return;
+                    }
+                    let mut tally = Tally::default();
+                    let mut broken = Vec::new();
+                    for seed in start..end {
+                        let seed = arguments.from_seed + seed;
+                        match one(&Program::of_seed(seed), seed) {
+                            Ok(one) => tally.add(&one),
+                            Err(because) => broken.push((seed, because)),
+                        }
+                    }
+                    let mut found = found.lock().expect("whole");
+                    found.0.add(&tally);
+                    found.1.append(&mut broken);
+                }
+            });
+        }
+    });
+    found.into_inner().expect("whole")
+}
+
+/// A panic is a broken promise too.
+fn one(program: &Program, seed: u64) -> Result<Tally, String> {
+    catch_unwind(|| carry_out(program, seed)).unwrap_or_else(|panic| Err(words(&*panic)))
+}
+
+fn words(panic: &(dyn Any + Send)) -> String {
+    let words = panic.downcast_ref::<String>().map(String::as_str);
+    let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("a panic: {}", words.unwrap_or("without words"))
+}
+
+fn tell(seed: u64, because: &str) {
+    eprintln!("seed {seed}: {because}");
+    let least = smallest(&Program::of_seed(seed), |program| one(program, seed).is_err());
+    let why = one(&least, seed).err().unwrap_or_default();
+    eprintln!("  at least this is needed: {why}\n{least:#?}");
+    eprintln!("  again: cargo xtask lab sim --from-seed {seed} --seeds 1\n");
+}

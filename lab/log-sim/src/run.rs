@@ -1,0 +1,381 @@
+//! A program carried out: lives one after the other on one disk, and what lies between them.
+
+use crate::life::{self, Living};
+use crate::model::Model;
+use crate::program::{End, Flavour, How, Life, Opening, Planned, Program, Step};
+use crate::reading::{Reading, told};
+use crate::trouble::{Trouble, holds};
+use std::cell::{Cell, RefCell};
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use wrote::{Error, Fault, Format, Log, LogReader, Sim};
+
+/// Where the log is on the simulated disk.
+pub const FOLDER: &str = "/sim/events";
+
+/// What a program came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Operations of the disk.
+    pub operations: u64,
+    /// Operations of the last of the program's lives.
+    pub last_life_operations: u64,
+    /// Times at which the log was opened.
+    pub opened: u64,
+    /// Openings that an error ended.
+    pub failed_openings: u64,
+    /// Records that were appended.
+    pub appended: u64,
+    /// Times at which a record was waited for with success.
+    pub acknowledged: u64,
+    /// Errors that were a life's first.
+    pub errors: u64,
+    /// Times at which the power went.
+    pub cuts: u64,
+    /// Openings that cut something off.
+    pub torn: u64,
+    /// Times at which the log was closed.
+    pub closed: u64,
+    /// Segments that were begun.
+    pub segments: u64,
+    /// Segments that were removed.
+    pub removed: u64,
+    /// How many contents were made.
+    pub(crate) numbers: u64,
+}
+
+impl Tally {
+    /// Adds another program's.
+    pub fn add(&mut self, other: &Tally) {
+        self.operations += other.operations;
+        self.last_life_operations += other.last_life_operations;
+        self.opened += other.opened;
+        self.failed_openings += other.failed_openings;
+        self.appended += other.appended;
+        self.acknowledged += other.acknowledged;
+        self.errors += other.errors;
+        self.cuts += other.cuts;
+        self.torn += other.torn;
+        self.closed += other.closed;
+        self.segments += other.segments;
+        self.removed += other.removed;
+        self.numbers += other.numbers;
+    }
+}
+
+/// The simulated disk, and what is known to be wrong with it.
+pub struct Disk {
+    pub sim: Sim,
+    format: Format,
+    /// What was planned since the disk was last turned on, by the number of the operation.
+    planned: RefCell<Vec<Planned>>,
+    /// Whether there is room for so much only.
+    limited: Cell<bool>,
+}
+
+/// Error numbers of try again.
+const AGAIN: [i32; 2] = [4, 11];
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+impl Disk {
+    fn plan(&self, planned: &[Planned]) {
+        let now = self.sim.operations();
+        for Planned { operation, fault } in planned {
+            let operation = now + operation;
+            self.sim.fault(operation, *fault);
+            self.planned.borrow_mut().push(Planned { operation, fault: *fault });
+        }
+    }
+
+    /// Leaves room for so many bytes more.
+    pub fn limit_room(&self, bytes: u64) {
+        let lens = self.sim.names().into_iter().filter_map(|path| self.sim.contents(&path));
+        let used: usize = lens.map(|contents| contents.len()).sum();
+        self.sim.set_capacity(used as u64 + bytes);
+        self.limited.set(true);
+    }
+
+    fn make_room(&self) {
+        self.sim.set_capacity(u64::MAX);
+        self.limited.set(false);
+    }
+
+    /// Nothing where there was a reason for the error, else a broken promise.
+    pub fn excuse(&self, error: &Error) -> Result<(), Trouble> {
+        let over = self.sim.operations();
+        let planned = self.planned.borrow();
+        let came = planned.iter().filter(|planned| planned.operation < over);
+        let mut errnos = came.filter_map(|planned| match planned.fault {
+            Fault::Once(errno) if AGAIN.contains(&errno) => None,
+            Fault::Once(errno) | Fault::Forever(errno) => Some(errno),
+            Fault::PowerLoss => Some(EIO),
+            Fault::Short(_) => None,
+        });
+        let full = self.limited.get() && error.errno() == ENOSPC;
+        let of_disk = matches!(error, Error::File { .. } | Error::Poisoned { .. });
+        holds(of_disk && (full || errnos.any(|errno| errno == error.errno())), || {
+            format!("an error for no reason: {error}")
+        })
+    }
+
+    /// `None` of an error that there was a reason for.
+    pub fn unless_excused<T>(&self, result: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
+        match result {
+            Err(Trouble::Error(error)) => self.excuse(&error).map(|()| None),
+            result => result.map(Some),
+        }
+    }
+
+    /// Whether the power went by itself.
+    fn is_off(&self) -> bool {
+        let over = self.sim.operations();
+        let planned = self.planned.borrow();
+        let mut came = planned.iter().filter(|planned| planned.operation < over);
+        came.any(|planned| planned.fault == Fault::PowerLoss)
+    }
+
+    /// Whether anything went wrong since it was last turned on, or there is room for so much only.
+    fn is_troubled(&self) -> bool {
+        let over = self.sim.operations();
+        let came = |planned: &Planned| planned.operation < over;
+        self.limited.get() || self.planned.borrow().iter().any(came)
+    }
+
+    fn restart(&self) {
+        self.sim.restart();
+        self.planned.borrow_mut().clear();
+    }
+
+    /// A reader that knows nothing of who writes.
+    pub fn reader(&self, from: u64) -> Result<LogReader, Error> {
+        LogReader::open_simulated(&self.sim, FOLDER, from)
+    }
+
+    fn segments(&self) -> Vec<PathBuf> {
+        let extension = match self.format {
+            Format::Framed => "segment",
+            Format::Lines => "log",
+        };
+        let all = self.sim.names().into_iter();
+        all.filter(|path| path.extension() == Some(OsStr::new(extension))).collect()
+    }
+
+    /// What is in the last segment.
+    pub fn last_segment(&self) -> Option<Vec<u8>> {
+        self.segments().last().and_then(|path| self.sim.contents(path))
+    }
+
+    /// Bytes that all segments take.
+    pub fn segment_bytes(&self) -> u64 {
+        let all = self.segments().into_iter().filter_map(|path| self.sim.contents(&path));
+        all.map(|contents| contents.len() as u64).sum()
+    }
+}
+
+/// What a program's lives share.
+struct Run {
+    disk: Disk,
+    model: Model,
+    tally: Tally,
+    /// Whether the log was ever asked to remove anything.
+    removes: bool,
+}
+
+/// Carries out the program on a disk of this seed: what it came to, or the promise that was broken.
+/// At its end the log is opened once more and read, after a power cut, with nothing that goes wrong.
+pub fn carry_out(program: &Program, seed: u64) -> Result<Tally, String> {
+    let disk = Disk {
+        sim: Sim::new(seed),
+        format: program.format,
+        planned: RefCell::default(),
+        limited: Cell::new(false),
+    };
+    let mut run = Run { disk, model: Model::default(), tally: Tally::default(), removes: false };
+    for (number, life) in program.lives.iter().enumerate() {
+        let before = run.disk.sim.operations();
+        run.live(life).map_err(|trouble| told_of(number, trouble))?;
+        run.tally.last_life_operations = run.disk.sim.operations() - before;
+    }
+    let last = program.lives.last().map(|life| life.opening);
+    if let Some(opening) = last {
+        run.last_life(opening).map_err(|trouble| told_of(program.lives.len(), trouble))?;
+    }
+    run.tally.operations = run.disk.sim.operations();
+    Ok(run.tally)
+}
+
+fn told_of(life: usize, trouble: Trouble) -> String {
+    match trouble {
+        Trouble::Broken(because) => format!("life {life}: {because}"),
+        Trouble::Error(error) => format!("life {life}: an error that nobody expected: {error}"),
+    }
+}
+
+impl Run {
+    fn live(&mut self, life: &Life) -> Result<(), Trouble> {
+        self.disk.plan(&life.planned);
+        let Some(log) = self.open(life.opening)? else { return Ok(()) };
+        let mut living = self.living(&log, life.opening);
+        for &step in &life.steps {
+            living.step(step)?;
+        }
+        living.end(life.end)?;
+        let stats = log.stats();
+        self.tally.segments += stats.segments;
+        self.tally.removed += stats.removed;
+        self.end(log, life.end);
+        Ok(())
+    }
+
+    /// Everything that was promised is there, and the log goes on.
+    fn last_life(&mut self, opening: Opening) -> Result<(), Trouble> {
+        self.cut();
+        for end in [End::Drop, End::CloseAndCut, End::Close] {
+            let Some(log) = self.open(opening)? else {
+                return Err(Trouble::Broken("the log can't be opened".to_owned()));
+            };
+            let mut living = self.living(&log, opening);
+            living.step(LAST)?;
+            living.end(end)?;
+            self.end(log, end);
+        }
+        self.see().map(drop)
+    }
+
+    fn living<'a>(&'a mut self, log: &'a Log, opening: Opening) -> Living<'a> {
+        let Run { disk, model, tally, .. } = self;
+        let format = disk.format;
+        Living { disk, model, tally, log, format, opening, follower: None, poison: None }
+    }
+
+    /// Opens the log; where an error ends that for a reason, once more without the reason. `None` where
+    /// it has come to no more.
+    fn open(&mut self, opening: Opening) -> Result<Option<Log>, Trouble> {
+        if let Some(log) = self.try_to_open(opening)? {
+            return Ok(Some(log));
+        }
+        self.tally.failed_openings += 1;
+        // The power goes, or all that is there stays: both are ways out of an error.
+        if !self.disk.is_off() && self.tally.failed_openings.is_multiple_of(2) {
+            self.disk.sim.sync();
+        }
+        self.disk.make_room();
+        self.cut();
+        self.try_to_open(opening)
+    }
+
+    fn try_to_open(&mut self, opening: Opening) -> Result<Option<Log>, Trouble> {
+        self.see()?;
+        self.removes |= opening.removes();
+        let opened = life::open(&self.disk, self.disk.format, opening).map_err(told);
+        let Some(log) = self.disk.unless_excused(opened)? else { return Ok(None) };
+        self.tally.opened += 1;
+        let stats = log.stats();
+        let removes = self.removes;
+        holds(removes || stats.first_sequence == 0, || {
+            format!("the first record is {}, and nothing is removed", stats.first_sequence)
+        })?;
+        self.model.open(stats.first_sequence, stats.next_sequence)?;
+        self.look_at_what_was_cut_off(&log)?;
+        self.read()?;
+        Ok(Some(log))
+    }
+
+    fn look_at_what_was_cut_off(&mut self, log: &Log) -> Result<(), Trouble> {
+        let recovered = log.recovered();
+        self.tally.torn += u64::from(recovered.torn_bytes > 0);
+        holds(recovered.torn_bytes > 0 || recovered.kept_aside.is_empty(), || {
+            format!("nothing was torn, and {:?} were kept", recovered.kept_aside)
+        })?;
+        holds(recovered.torn_bytes == 0 || !recovered.closed, || {
+            "a log that was closed is torn".to_owned()
+        })?;
+        for (path, kept) in &self.model.kept_aside {
+            let same = self.disk.sim.contents(path).as_ref() == Some(kept);
+            holds(same, || format!("{}: it was kept aside, and is another", path.display()))?;
+        }
+        for path in &recovered.kept_aside {
+            let Some(kept) = self.disk.sim.contents(path) else {
+                let path = path.display();
+                return Err(Trouble::Broken(format!("{path}: it was not kept aside")));
+            };
+            holds(self.model.kept_aside.insert(path.clone(), kept).is_none(), || {
+                format!("{}: kept aside a second time", path.display())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Reads everything.
+    fn read(&mut self) -> Result<(), Trouble> {
+        let (first, end) = (self.model.first(), self.model.end());
+        let reader = self.disk.reader(0).map_err(told);
+        let read = reader.and_then(|reader| Reading::new(reader, 0).go_on(&self.model, first, end));
+        self.disk.unless_excused(read).map(drop)
+    }
+
+    /// Reads everything as another process does, and remembers where that ends.
+    fn see(&mut self) -> Result<(), Trouble> {
+        if self.disk.segments().is_empty() {
+            return Ok(());
+        }
+        let least = self.model.least();
+        // What was removed since the log last said what its first record is can't be known here.
+        let removed = if self.removes { self.model.end() } else { 0 };
+        let read = self
+            .disk
+            .reader(0)
+            .map_err(told)
+            .and_then(|reader| Reading::new(reader, 0).go_on(&self.model, removed, least));
+        match self.disk.unless_excused(read)? {
+            Some(last) if !self.disk.is_off() => self.model.saw(last),
+            _ => Ok(()),
+        }
+    }
+
+    fn end(&mut self, log: Log, end: End) {
+        let is_off = self.disk.is_off();
+        match end {
+            End::Close | End::Drop => self.drop(log),
+            End::CloseAndCut | End::DropAndCut => {
+                self.drop(log);
+                self.cut();
+            }
+            End::Cut => {
+                self.cut();
+                drop(log);
+            }
+            End::Kill => {
+                if is_off {
+                    self.cut();
+                } else {
+                    self.disk.sim.sync();
+                    self.disk.restart();
+                }
+                drop(log);
+            }
+        }
+        if self.disk.is_off() {
+            self.cut();
+        }
+        self.disk.make_room();
+    }
+
+    /// Whoever drops a log is not told of an error; where there was none it is closed.
+    fn drop(&mut self, log: Log) {
+        drop(log);
+        if !self.disk.is_troubled() {
+            self.model.promise_durable(self.model.end());
+        }
+    }
+
+    fn cut(&mut self) {
+        self.disk.restart();
+        self.model.lose_power();
+        self.tally.cuts += 1;
+    }
+}
+
+/// What the last lives do.
+const LAST: Step = Step::Append { len: 100, how: How::AndWait, flavour: Flavour::Random };

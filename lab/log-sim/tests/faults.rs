@@ -1,0 +1,168 @@
+//! Each fault at every operation of a log that begins several segments.
+
+use log_sim::{End, Flavour, How, Life, Opening, Planned, Program, Step, Tally, carry_out};
+use wrote::log::Prepare;
+use wrote::{Durable, Fault, Format, Sync};
+
+const EINTR: i32 = 4;
+const EIO: i32 = 5;
+const EAGAIN: i32 = 11;
+const ENOSPC: i32 = 28;
+
+const OPENING: Opening = Opening {
+    sync: Sync::Always,
+    durable: Durable::Dsync,
+    prepare: Some(Prepare::Write),
+    buffers: 3,
+    buffer_bytes: 4096,
+    segment_buffers: 3,
+    retain_bytes: None,
+};
+
+/// Each way to make records durable, and each to make segments ready.
+fn openings() -> [Opening; 5] {
+    [
+        OPENING,
+        Opening { durable: Durable::Fdatasync, prepare: Some(Prepare::Allocate), ..OPENING },
+        Opening { sync: Sync::No, prepare: None, ..OPENING },
+        Opening { sync: Sync::No, durable: Durable::Fdatasync, ..OPENING },
+        Opening { retain_bytes: Some(2 * 4096), segment_buffers: 2, ..OPENING },
+    ]
+}
+
+const fn append(len: usize, how: How) -> Step {
+    Step::Append { len, how, flavour: Flavour::Random }
+}
+
+/// Batches of one record and of many, several in flight at once, more than two segments of them.
+const SCRIPT: [Step; 27] = [
+    append(100, How::AndWait),
+    append(3000, How::Append),
+    append(1500, How::Append),
+    append(40, How::Append),
+    Step::Wait { back: 1 },
+    Step::Panic { len: 300 },
+    append(0, How::With),
+    append(3800, How::Append),
+    append(3800, How::Append),
+    append(700, How::Try),
+    Step::Stats,
+    append(2000, How::AndWait),
+    append(10, How::AndWait),
+    Step::TooLong,
+    append(3000, How::Append),
+    append(3000, How::Append),
+    Step::Await { back: 1 },
+    Step::Sync,
+    append(3500, How::Append),
+    append(3500, How::Append),
+    append(3500, How::Append),
+    append(512, How::Append),
+    Step::Wait { back: 3 },
+    Step::Wait { back: 0 },
+    append(1, How::AndWait),
+    append(900, How::Append),
+    Step::Sync,
+];
+
+/// The script, with what goes wrong in it.
+fn script(opening: Opening, end: End, planned: Vec<Planned>) -> Life {
+    Life { opening, planned, steps: SCRIPT.to_vec(), end }
+}
+
+/// The log is opened again, and a little is done.
+fn again(opening: Opening, planned: Vec<Planned>) -> Life {
+    let steps = vec![append(50, How::Append), append(2000, How::AndWait), Step::Sync];
+    Life { opening, planned, steps, end: End::Cut }
+}
+
+/// Carries out the program of each way to open a log, with the fault at every operation of its last
+/// life, and tells what that came to.
+fn at_every_operation(
+    format: Format,
+    fault: Fault,
+    lives: impl Fn(Opening, Vec<Planned>) -> Vec<Life>,
+) -> Tally {
+    let mut all = Tally::default();
+    for opening in openings() {
+        let with = |planned, seed| {
+            let program = Program { format, lives: lives(opening, planned) };
+            carry_out(&program, seed).unwrap_or_else(|broken| {
+                panic!("{format}, {opening:?}, {fault:?} at {seed}: {broken}")
+            })
+        };
+        let undisturbed = with(Vec::new(), 0);
+        assert!(undisturbed.segments >= 2, "it begins segments: {undisturbed:?}");
+        for operation in 0..undisturbed.last_life_operations {
+            all.add(&with(vec![Planned { operation, fault }], operation));
+        }
+    }
+    all
+}
+
+/// The log that is failed is the one that writes, ends, and is opened again.
+fn in_the_script(format: Format, fault: Fault) -> Tally {
+    let mut all = Tally::default();
+    for end in [End::Drop, End::Cut] {
+        let lives = |opening, planned| vec![script(opening, end, planned)];
+        all.add(&at_every_operation(format, fault, lives));
+    }
+    all
+}
+
+/// The log that is failed is the one that is opened after a power loss, which has left a torn end.
+fn in_the_opening(format: Format, fault: Fault) -> Tally {
+    let all = at_every_operation(format, fault, |opening, planned| {
+        vec![torn(opening), again(opening, planned)]
+    });
+    assert!(all.torn > 0, "{all:?}");
+    all
+}
+
+/// The power goes when much was handed to the kernel that nobody has flushed.
+fn torn(opening: Opening) -> Life {
+    let opening = Opening { sync: Sync::No, ..opening };
+    let is_flushed = |step: &Step| matches!(step, Step::Sync);
+    let steps = SCRIPT.iter().copied().take_while(|step| !is_flushed(step)).collect();
+    Life { opening, planned: Vec::new(), steps, end: End::Cut }
+}
+
+const FORMATS: [Format; 2] = [Format::Framed, Format::Lines];
+
+#[test]
+fn short_transfers_and_interruptions_are_not_seen() {
+    // W4
+    for format in FORMATS {
+        for fault in [Fault::Short(1), Fault::Short(512), Fault::Once(EINTR), Fault::Once(EAGAIN)] {
+            for all in [in_the_script(format, fault), in_the_opening(format, fault)] {
+                assert_eq!(all.errors + all.failed_openings, 0, "{fault:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn after_an_error_at_any_operation_nothing_more_is_promised_and_what_was_is_kept() {
+    // W1, W2
+    for format in FORMATS {
+        for errno in [EIO, ENOSPC] {
+            for fault in [Fault::Once(errno), Fault::Forever(errno)] {
+                let written = in_the_script(format, fault);
+                assert!(written.errors > 0, "{fault:?}: {written:?}");
+                let opened = in_the_opening(format, fault);
+                assert!(opened.failed_openings > 0, "{fault:?}: {opened:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn after_a_power_loss_at_any_operation_what_was_acknowledged_is_there_and_the_log_goes_on() {
+    // W1, W9
+    for format in FORMATS {
+        let written = in_the_script(format, Fault::PowerLoss);
+        assert!(written.errors > 0 && written.torn > 0, "{written:?}");
+        let opened = in_the_opening(format, Fault::PowerLoss);
+        assert!(opened.failed_openings > 0, "{opened:?}");
+    }
+}

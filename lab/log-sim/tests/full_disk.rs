@@ -1,0 +1,59 @@
+//! A disk that gets full, in the middle of a batch or of a segment, and has room again.
+
+use log_sim::{End, Flavour, How, Life, Opening, Program, Step, Tally, carry_out};
+use wrote::log::Prepare;
+use wrote::{Durable, Format, Sync};
+
+/// Records of some batches, waited for together: a group commit each.
+fn steps(room_bytes: u64) -> Vec<Step> {
+    let append = |len, how| Step::Append { len, how, flavour: Flavour::Random };
+    let mut steps = vec![append(1000, How::AndWait), Step::Room { bytes: room_bytes }];
+    for _ in 0..6 {
+        steps.extend([
+            append(1500, How::Append),
+            append(2500, How::Append),
+            append(3000, How::Append),
+            Step::Wait { back: 2 },
+            Step::Wait { back: 0 },
+        ]);
+    }
+    steps.push(Step::Sync);
+    steps
+}
+
+fn with_room_for(format: Format, opening: Opening, room_bytes: u64) -> Tally {
+    let life = |steps, end| Life { opening, planned: Vec::new(), steps, end };
+    let full = life(steps(room_bytes), End::Drop);
+    // With room again: the same once more.
+    let after = life(steps(1 << 30), End::Close);
+    let program = Program { format, lives: vec![full, after] };
+    carry_out(&program, room_bytes).unwrap_or_else(|broken| {
+        panic!("{format}, {opening:?}, room for {room_bytes} bytes: {broken}")
+    })
+}
+
+#[test]
+fn a_full_disk_fails_the_right_tickets_and_the_log_goes_on_when_there_is_room() {
+    for format in [Format::Framed, Format::Lines] {
+        for (sync, prepare) in [
+            (Sync::Always, Prepare::Write),
+            (Sync::Always, Prepare::Allocate),
+            (Sync::No, Prepare::Allocate),
+        ] {
+            let opening = Opening {
+                sync,
+                durable: Durable::Dsync,
+                prepare: Some(prepare),
+                buffers: 3,
+                buffer_bytes: 4096,
+                segment_buffers: 3,
+                retain_bytes: None,
+            };
+            let mut all = Tally::default();
+            for room_bytes in (0..70_000).step_by(1111) {
+                all.add(&with_room_for(format, opening, room_bytes));
+            }
+            assert!(all.errors > 10, "{format}, {opening:?}: {all:?}");
+        }
+    }
+}

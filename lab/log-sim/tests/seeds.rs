@@ -1,0 +1,31 @@
+//! Programs by chance: what many seeds come to, and that each comes to the same again.
+
+use log_sim::{Program, Tally, carry_out};
+
+/// `cargo xtask lab sim` tries more.
+const SEEDS: u64 = 1000;
+
+#[test]
+fn what_was_promised_is_kept_whatever_happens_to_the_disk() {
+    // W1, W2, W9
+    let mut all = Tally::default();
+    for seed in 0..SEEDS {
+        let tally = carry_out(&Program::of_seed(seed), seed).unwrap_or_else(|broken| {
+            panic!("seed {seed}: {broken}\nagain: cargo xtask lab sim --from-seed {seed} --seeds 1")
+        });
+        all.add(&tally);
+    }
+    // Where nothing of that happens, nothing is seen.
+    let happened =
+        [all.errors, all.failed_openings, all.torn, all.closed, all.removed, all.acknowledged];
+    assert!(happened.iter().all(|&times| times > SEEDS / 20), "{all:?}");
+    assert!(all.segments > 2 * SEEDS, "{all:?}");
+}
+
+#[test]
+fn a_seed_does_the_same_operations_again() {
+    for seed in 0..50 {
+        let program = Program::of_seed(seed);
+        assert_eq!(carry_out(&program, seed), carry_out(&program, seed), "seed {seed}");
+    }
+}

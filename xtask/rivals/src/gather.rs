@@ -1,0 +1,86 @@
+//! One thread that gathers what waits and makes it durable together: group commit, for what has none.
+
+use flume::{Receiver, Sender, bounded, unbounded};
+use std::thread;
+use trial::Done;
+use trial::append::{Appended, Crew, Messages, Timed, Work};
+
+/// Makes messages durable together.
+pub trait Commit: Send {
+    /// Returns when all of them are.
+    fn commit(&mut self, messages: &[Vec<u8>]) -> Done<()>;
+}
+
+/// A message, and where its producer waits for what became of it.
+struct Waiting {
+    message: Vec<u8>,
+    answer: Sender<Result<(), String>>,
+}
+
+/// Has the producers hand their messages to a thread that makes all those that wait durable at once.
+/// There are never more of them than producers.
+pub fn run(work: &Work, messages: &Messages, sink: impl Commit) -> Done<Appended> {
+    let (to, from) = unbounded();
+    thread::scope(|scope| {
+        let gatherer = scope.spawn(move || gather(&from, sink));
+        let steps = (0..work.producers).map(|_| {
+            let (to, (answer, answers)) = (to.clone(), bounded(1));
+            move |message: &[u8]| {
+                to.send(Waiting { message: message.to_vec(), answer: answer.clone() })?;
+                Ok(answers.recv()??)
+            }
+        });
+        let steps = steps.collect();
+        drop(to);
+        let appended = Crew { work, messages, timed: Timed::Each }.run(steps, || Ok(()));
+        gatherer.join().map_err(|_| "the thread that gathers panicked")?;
+        appended
+    })
+}
+
+/// Until all producers are gone.
+fn gather(from: &Receiver<Waiting>, mut sink: impl Commit) {
+    while let Ok(first) = from.recv() {
+        let all = std::iter::once(first).chain(from.try_iter());
+        let (messages, answers): (Vec<_>, Vec<_>) =
+            all.map(|waiting| (waiting.message, waiting.answer)).unzip();
+        let became = sink.commit(&messages).map_err(|error| error.to_string());
+        for answer in answers {
+            // A producer that failed waits no more.
+            let _ = answer.send(became.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORK: Work = Work { messages: 100, producers: 8, shortest: 300, longest: 2000 };
+
+    struct Sink<'a>(&'a mut Vec<usize>);
+
+    impl Commit for Sink<'_> {
+        fn commit(&mut self, messages: &[Vec<u8>]) -> Done<()> {
+            self.0.push(messages.len());
+            if self.0.len() > 1000 { Err("full".into()) } else { Ok(()) }
+        }
+    }
+
+    #[test]
+    fn every_message_is_committed_once_and_at_most_one_of_each_producer_together() {
+        let messages = Messages::new(&WORK).expect("a range");
+        let mut commits = Vec::new();
+        run(&WORK, &messages, Sink(&mut commits)).expect("no failure");
+        assert_eq!(commits.iter().sum::<usize>(), 100);
+        assert!(commits.iter().all(|&count| (1..=8).contains(&count)), "{commits:?}");
+    }
+
+    #[test]
+    fn a_commit_that_fails_fails_those_that_wait_for_it() {
+        let messages = Messages::new(&WORK).expect("a range");
+        let mut commits = vec![0; 1000];
+        let message = run(&WORK, &messages, Sink(&mut commits)).expect_err("full").to_string();
+        assert_eq!(message, "full");
+    }
+}

@@ -1,0 +1,68 @@
+//! fjall: a keyspace, whose journal is flushed when that is asked for.
+
+use crate::gather::{self, Commit};
+use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use trial::Done;
+use trial::append::{Appended, Crew, Messages, Timed, Work};
+use trial::place::Folder;
+
+/// A database with one keyspace, whose keys are numbers.
+struct Store {
+    database: Database,
+    keyspace: Keyspace,
+    next: AtomicU64,
+}
+
+impl Store {
+    fn open(path: &Path) -> Done<Store> {
+        // Random bytes can't be made shorter.
+        let builder = Database::builder(path).journal_compression(CompressionType::None);
+        let database = builder.open()?;
+        let keyspace = database.keyspace("messages", KeyspaceCreateOptions::default)?;
+        Ok(Store { database, keyspace, next: AtomicU64::new(0) })
+    }
+
+    fn key(&self) -> [u8; 8] {
+        self.next.fetch_add(1, Ordering::Relaxed).to_be_bytes()
+    }
+
+    fn check(&self, messages: u64) -> Done<()> {
+        let stored = self.keyspace.len()? as u64;
+        if stored == messages { Ok(()) } else { Err(format!("fjall has {stored} messages").into()) }
+    }
+}
+
+/// An insertion and a flush for each message.
+pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+    let folder = Folder::make(path)?;
+    let store = Store::open(folder.path())?;
+    let step = |message: &[u8]| {
+        store.keyspace.insert(store.key(), message)?;
+        Ok(store.database.persist(PersistMode::SyncData)?)
+    };
+    let crew = Crew { work, messages, timed: Timed::Each };
+    let appended = crew.run(vec![step; work.producers as usize], || Ok(()))?;
+    store.check(work.messages)?;
+    Ok(appended)
+}
+
+/// A batch for all that wait.
+pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+    let folder = Folder::make(path)?;
+    let store = Store::open(folder.path())?;
+    let appended = gather::run(work, messages, &store)?;
+    store.check(work.messages)?;
+    Ok(appended)
+}
+
+impl Commit for &Store {
+    fn commit(&mut self, messages: &[Vec<u8>]) -> Done<()> {
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
+        for message in messages {
+            batch.insert(&self.keyspace, self.key(), message.as_slice());
+        }
+        Ok(batch.commit()?)
+    }
+}

@@ -1,0 +1,135 @@
+//! `redis-server` with `appendfsync always`, over a Unix socket: a list, which is what it appends to
+//! with the least work.
+
+use crate::gather::{self, Commit};
+use redis::{Client, Connection, ConnectionAddr, IntoConnectionInfo};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use trial::Done;
+use trial::append::{Appended, Crew, Messages, Timed, Work};
+use trial::clock::{Clock, Who};
+use trial::place::Folder;
+
+const PROGRAM: &str = "redis-server";
+const SOCKET: &str = "socket";
+const LIST: &str = "messages";
+const START_LIMIT: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(10);
+/// On a Unix socket only, all in its folder; it never writes its log anew, which would be more work.
+const SETTINGS: [[&str; 2]; 7] = [
+    ["--port", "0"],
+    ["--unixsocket", SOCKET],
+    ["--dir", "."],
+    ["--save", ""],
+    ["--appendonly", "yes"],
+    ["--appendfsync", "always"],
+    ["--auto-aof-rewrite-percentage", "0"],
+];
+
+/// A process that ends when dropped.
+struct Process(Child);
+
+/// A server of our own.
+struct Server {
+    process: Process,
+    client: Client,
+    clock: Clock,
+}
+
+impl Server {
+    fn start(folder: &Folder) -> Done<Server> {
+        let clock = Clock::start(Who::Children)?;
+        let socket = std::path::absolute(folder.path().join(SOCKET))?;
+        let info = ConnectionAddr::Unix(socket).into_connection_info()?;
+        let client = Client::open(info)?;
+        let mut command = Command::new(PROGRAM);
+        command.args(SETTINGS.as_flattened()).current_dir(folder.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().map_err(|error| format!("{PROGRAM}: {error}"))?;
+        let mut server = Server { process: Process(child), client, clock };
+        server.wait_until_ready()?;
+        Ok(server)
+    }
+
+    fn wait_until_ready(&mut self) -> Done<()> {
+        let end = Instant::now() + START_LIMIT;
+        loop {
+            let Err(error) = self.client.get_connection() else { return Ok(()) };
+            if let Some(status) = self.process.0.try_wait()? {
+                return Err(format!("{PROGRAM} ended: {status}").into());
+            }
+            if Instant::now() > end {
+                return Err(format!("{PROGRAM} does not answer: {error}").into());
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    fn connection(&self) -> Done<Connection> {
+        Ok(self.client.get_connection()?)
+    }
+
+    /// Ends it, and adds what it took from its start on to what our side took.
+    fn end(self, mut appended: Appended) -> Done<Appended> {
+        let stored: u64 = redis::cmd("LLEN").arg(LIST).query(&mut self.connection()?)?;
+        if stored != appended.messages {
+            return Err(format!("{PROGRAM} has {stored} messages").into());
+        }
+        let Server { process, clock, .. } = self;
+        drop(process);
+        let server = clock.stop(0)?;
+        appended.outcome.cpu_s += server.cpu_s;
+        appended.outcome.max_rss_bytes += server.max_rss_bytes;
+        Ok(appended)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // An error means that it has ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether there is a server to start.
+#[cfg(test)]
+pub fn is_installed() -> bool {
+    let mut command = Command::new(PROGRAM);
+    command.arg("--version").stdout(Stdio::null()).status().is_ok()
+}
+
+/// A connection for each producer, and a command for each message.
+pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+    let folder = Folder::make(path)?;
+    let server = Server::start(&folder)?;
+    let step = |mut connection: Connection| {
+        move |message: &[u8]| {
+            Ok(redis::cmd("RPUSH").arg(LIST).arg(message).exec(&mut connection)?)
+        }
+    };
+    let steps = (0..work.producers).map(|_| server.connection().map(step));
+    let steps = steps.collect::<Done<Vec<_>>>()?;
+    let crew = Crew { work, messages, timed: Timed::Each };
+    server.end(crew.run(steps, || Ok(()))?)
+}
+
+/// A pipeline for all that wait.
+pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+    let folder = Folder::make(path)?;
+    let server = Server::start(&folder)?;
+    let connection = server.connection()?;
+    server.end(gather::run(work, messages, connection)?)
+}
+
+impl Commit for Connection {
+    fn commit(&mut self, messages: &[Vec<u8>]) -> Done<()> {
+        let mut pipeline = redis::pipe();
+        for message in messages {
+            pipeline.cmd("RPUSH").arg(LIST).arg(message.as_slice()).ignore();
+        }
+        Ok(pipeline.exec(self)?)
+    }
+}

@@ -1,0 +1,205 @@
+//! The usual strategies of an asynchronous program that appends to one file: a task for each producer,
+//! and a file that is synced once in the end.
+
+use flume::{Receiver, Sender};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use tokio::fs::File;
+use tokio::io::AsyncWriteExt;
+use tokio::runtime::Runtime;
+use tokio::sync::{Mutex, mpsc};
+use tokio::task::JoinSet;
+use trial::Done;
+use trial::append::{Appended, Messages, Work};
+use trial::clock::{Clock, Who};
+use trial::place::Place;
+
+/// Threads of [`Strategy::FlumeTen`].
+const TEN: usize = 10;
+
+/// The strategies.
+#[derive(Clone, Copy, Debug)]
+pub enum Strategy {
+    /// One task writes them all.
+    Loop,
+    /// Each task takes the lock of the file.
+    Mutex,
+    /// tokio's channel to one task.
+    Mpsc,
+    /// flume's channel to a thread with a `BufWriter`.
+    Flume,
+    /// flume's channel to ten threads.
+    FlumeTen,
+    /// flume's channel to a thread that answers each message.
+    Rendezvous,
+}
+
+/// What every strategy needs.
+struct Job {
+    messages: Arc<Messages>,
+    producers: u32,
+    path: PathBuf,
+}
+
+/// A message, and where its producer waits for the answer.
+type Request = (Vec<u8>, Sender<()>);
+
+/// Appends what `work` says to a file at `path`, which is gone afterwards.
+pub fn run(strategy: Strategy, work: &Work, messages: Messages, path: &Path) -> Done<Appended> {
+    let bytes = messages.total_bytes();
+    let place = Place::take(path)?;
+    let runtime = Runtime::new()?;
+    let job =
+        Job { messages: Arc::new(messages), producers: work.producers, path: path.to_owned() };
+    let clock = Clock::start(Who::Us)?;
+    runtime.block_on(async {
+        match strategy {
+            Strategy::Loop => job.one_loop().await,
+            Strategy::Mutex => job.mutex().await,
+            Strategy::Mpsc => job.mpsc().await,
+            Strategy::Flume => job.flume().await,
+            Strategy::FlumeTen => job.flume_ten().await,
+            Strategy::Rendezvous => job.rendezvous().await,
+        }
+    })?;
+    let outcome = clock.stop(bytes)?;
+    place.check_length(bytes)?;
+    Ok(Appended { outcome, messages: work.messages, latency: None, flush: None })
+}
+
+impl Job {
+    async fn one_loop(&self) -> Done<()> {
+        let mut file = File::create_new(&self.path).await?;
+        for producer in 0..self.producers {
+            for message in self.messages.share(producer) {
+                file.write_all(message).await?;
+            }
+        }
+        Ok(file.sync_data().await?)
+    }
+
+    async fn mutex(&self) -> Done<()> {
+        let file = Arc::new(Mutex::new(File::create_new(&self.path).await?));
+        let append = |messages: Arc<Messages>, producer| {
+            let file = Arc::clone(&file);
+            async move {
+                for message in messages.share(producer) {
+                    file.lock().await.write_all(message).await?;
+                }
+                Ok(())
+            }
+        };
+        self.tasks(append).await?;
+        Ok(file.lock().await.sync_data().await?)
+    }
+
+    async fn mpsc(&self) -> Done<()> {
+        let mut file = File::create_new(&self.path).await?;
+        let (to, mut from) = mpsc::unbounded_channel::<Vec<u8>>();
+        let writer = tokio::spawn(async move {
+            while let Some(message) = from.recv().await {
+                file.write_all(&message).await?;
+            }
+            file.sync_data().await
+        });
+        let send = move |messages: Arc<Messages>, producer| {
+            let to = to.clone();
+            async move {
+                for message in messages.share(producer) {
+                    to.send(message.to_vec())?;
+                }
+                Ok(())
+            }
+        };
+        self.tasks(send).await?;
+        Ok(writer.await??)
+    }
+
+    async fn flume(&self) -> Done<()> {
+        let mut file = BufWriter::new(std::fs::File::create_new(&self.path)?);
+        let (to, from) = flume::unbounded::<Vec<u8>>();
+        let writer = thread::spawn(move || -> Done<()> {
+            for message in from {
+                file.write_all(&message)?;
+            }
+            Ok(file.into_inner()?.sync_data()?)
+        });
+        self.send(to).await?;
+        joined(writer)
+    }
+
+    async fn flume_ten(&self) -> Done<()> {
+        let file = std::fs::File::create_new(&self.path)?;
+        let (to, from) = flume::unbounded::<Vec<u8>>();
+        let writer = || -> Done<JoinHandle<Done<()>>> {
+            let mut file = std::fs::File::options().append(true).open(&self.path)?;
+            let from: Receiver<Vec<u8>> = from.clone();
+            Ok(thread::spawn(move || Ok(from.iter().try_for_each(|one| file.write_all(&one))?)))
+        };
+        let writers: Vec<_> = (0..TEN).map(|_| writer()).collect::<Done<_>>()?;
+        self.send(to).await?;
+        writers.into_iter().try_for_each(joined)?;
+        Ok(file.sync_data()?)
+    }
+
+    async fn rendezvous(&self) -> Done<()> {
+        let mut file = std::fs::File::create_new(&self.path)?;
+        let (to, from) = flume::unbounded::<Request>();
+        let writer = thread::spawn(move || -> Done<()> {
+            for (message, answer) in from {
+                file.write_all(&message)?;
+                answer.send(())?;
+            }
+            Ok(file.sync_data()?)
+        });
+        let send = move |messages: Arc<Messages>, producer| {
+            let to = to.clone();
+            async move {
+                for message in messages.share(producer) {
+                    let (answer, answers) = flume::bounded(0);
+                    to.send((message.to_vec(), answer)).map_err(|_| "the writer is gone")?;
+                    answers.recv_async().await?;
+                }
+                Ok(())
+            }
+        };
+        self.tasks(send).await?;
+        joined(writer)
+    }
+
+    /// A task for each producer that sends its messages to a thread.
+    async fn send(&self, to: Sender<Vec<u8>>) -> Done<()> {
+        let send = move |messages: Arc<Messages>, producer| {
+            let to = to.clone();
+            async move {
+                for message in messages.share(producer) {
+                    to.send(message.to_vec())?;
+                }
+                Ok(())
+            }
+        };
+        self.tasks(send).await
+    }
+
+    /// A task for each producer; done when all are, and whatever they share is given up.
+    async fn tasks<F>(&self, task: impl Fn(Arc<Messages>, u32) -> F) -> Done<()>
+    where
+        F: Future<Output = Done<()>> + Send + 'static,
+    {
+        let mut tasks = JoinSet::new();
+        for producer in 0..self.producers {
+            tasks.spawn(task(Arc::clone(&self.messages), producer));
+        }
+        drop(task);
+        while let Some(done) = tasks.join_next().await {
+            done??;
+        }
+        Ok(())
+    }
+}
+
+fn joined(writer: JoinHandle<Done<()>>) -> Done<()> {
+    writer.join().map_err(|_| "a writer panicked")?
+}

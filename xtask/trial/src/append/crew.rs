@@ -1,0 +1,129 @@
+//! Producers that begin together: each a thread with its share of the messages.
+
+use super::{Appended, Latency, Messages, Work};
+use crate::Done;
+use crate::clock::{Clock, Who};
+use hdrhistogram::Histogram;
+use std::sync::Barrier;
+use std::thread;
+use std::time::Instant;
+
+/// What a producer does with each message.
+pub trait Step: FnMut(&[u8]) -> Done<()> + Send {}
+
+impl<F: FnMut(&[u8]) -> Done<()> + Send> Step for F {}
+
+/// Whether a clock is read around each message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timed {
+    /// Each: of those that are waited for.
+    Each,
+    /// None: two reads of the clock would be a good part of what is measured.
+    Not,
+}
+
+/// The producers.
+#[derive(Clone, Copy, Debug)]
+pub struct Crew<'a> {
+    /// What is appended.
+    pub work: &'a Work,
+    /// The messages.
+    pub messages: &'a Messages,
+    /// Whether each is timed.
+    pub timed: Timed,
+}
+
+impl Crew<'_> {
+    /// Has each producer do `steps`' part with each of its messages, and then does `finish`, inside
+    /// the clock.
+    pub fn run<S: Step>(&self, steps: Vec<S>, finish: impl FnOnce() -> Done<()>) -> Done<Appended> {
+        let bytes = self.messages.total_bytes();
+        let (ready, begin) = (Barrier::new(steps.len() + 1), Barrier::new(steps.len() + 1));
+        let (clock, histograms) = thread::scope(|scope| {
+            let start = |(producer, step): (usize, S)| {
+                let (ready, begin) = (&ready, &begin);
+                scope.spawn(move || {
+                    ready.wait();
+                    begin.wait();
+                    self.produce(producer as u32, step)
+                })
+            };
+            let producers: Vec<_> = steps.into_iter().enumerate().map(start).collect();
+            ready.wait();
+            let clock = Clock::start(Who::Us);
+            begin.wait();
+            let each = producers.into_iter().map(|producer| match producer.join() {
+                Ok(done) => done,
+                Err(_) => Err("a producer panicked".into()),
+            });
+            (clock, each.collect::<Done<Vec<Histogram<u64>>>>())
+        });
+        let (clock, histograms) = (clock?, histograms?);
+        finish()?;
+        let outcome = clock.stop(bytes)?;
+        let latency = Latency::of(&all(&histograms)?);
+        Ok(Appended { outcome, messages: self.work.messages, latency, flush: None })
+    }
+
+    fn produce(&self, producer: u32, mut step: impl Step) -> Done<Histogram<u64>> {
+        let mut histogram = Histogram::new(3)?;
+        let share = self.messages.share(producer);
+        match self.timed {
+            Timed::Not => share.into_iter().try_for_each(step)?,
+            Timed::Each => {
+                for message in share {
+                    let begin = Instant::now();
+                    step(message)?;
+                    histogram.record(begin.elapsed().as_nanos() as u64)?;
+                }
+            }
+        }
+        Ok(histogram)
+    }
+}
+
+fn all(histograms: &[Histogram<u64>]) -> Done<Histogram<u64>> {
+    let mut sum = Histogram::new(3)?;
+    for histogram in histograms {
+        sum.add(histogram)?;
+    }
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    const WORK: Work = Work { messages: 100, producers: 3, shortest: 300, longest: 2000 };
+
+    #[test]
+    fn every_message_is_handed_over_once_and_then_it_is_finished() {
+        let messages = Messages::new(&WORK).expect("a range");
+        let seen = Mutex::new(Vec::new());
+        let step = |message: &[u8]| {
+            seen.lock().expect("nobody panics").push(message.len());
+            Ok(())
+        };
+        let crew = Crew { work: &WORK, messages: &messages, timed: Timed::Each };
+        let mut seen_at_the_end = 0;
+        let appended = crew.run(vec![step; 3], || {
+            seen_at_the_end = seen.lock().expect("nobody panics").len();
+            Ok(())
+        });
+        let appended = appended.expect("no failure");
+        assert_eq!(seen_at_the_end, 100);
+        assert_eq!(appended.latency.expect("timed").count, 100);
+        let bytes: usize = seen.lock().expect("nobody panics").iter().sum();
+        assert_eq!(appended.outcome.bytes, bytes as u64);
+    }
+
+    #[test]
+    fn a_producer_that_fails_fails_the_work() {
+        let messages = Messages::new(&WORK).expect("a range");
+        let crew = Crew { work: &WORK, messages: &messages, timed: Timed::Not };
+        let steps = vec![|_: &[u8]| Err("no room".into()); 3];
+        let message = crew.run(steps, || Ok(())).expect_err("failed").to_string();
+        assert_eq!(message, "no room");
+    }
+}

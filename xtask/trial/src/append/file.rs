@@ -1,0 +1,100 @@
+//! A file by hand: each message is written and flushed before the next one's turn.
+
+use super::{Appended, Crew, Latency, Messages, Timed, Work};
+use crate::Done;
+use crate::place::{Place, sync_folder};
+use hdrhistogram::Histogram;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Instant;
+
+static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
+
+/// Writes one message, wherever it belongs.
+type WriteOne = fn(&mut File, &[u8], u64) -> io::Result<()>;
+
+/// Behind all that is there.
+const AT_THE_END: WriteOne = |file, message, _| file.write_all(message);
+/// Over the zeros.
+const AT_ITS_OFFSET: WriteOne = |file, message, offset| file.write_all_at(message, offset);
+
+/// What the lock guards.
+struct Shared {
+    file: File,
+    next_offset: u64,
+    flushes: Histogram<u64>,
+}
+
+/// A file that grows by each message.
+pub fn growing(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+    let place = Place::take(path)?;
+    let file = File::options().append(true).create_new(true).open(path)?;
+    sync_folder(path)?;
+    one_by_one(work, messages, &place, file, AT_THE_END)
+}
+
+/// A file that was written with zeros before.
+pub fn prepared(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+    let place = Place::take(path)?;
+    let mut file = File::create_new(path)?;
+    let mut left_bytes = messages.total_bytes();
+    while left_bytes > 0 {
+        let length = left_bytes.min(ZEROS.len() as u64);
+        file.write_all(&ZEROS[..length as usize])?;
+        left_bytes -= length;
+    }
+    file.sync_all()?;
+    sync_folder(path)?;
+    one_by_one(work, messages, &place, file, AT_ITS_OFFSET)
+}
+
+fn one_by_one(
+    work: &Work,
+    messages: &Messages,
+    place: &Place,
+    file: File,
+    write: WriteOne,
+) -> Done<Appended> {
+    let shared = Mutex::new(Shared { file, next_offset: 0, flushes: Histogram::new(3)? });
+    let step = |message: &[u8]| {
+        let mut shared = shared.lock().map_err(|_| "a producer panicked")?;
+        let offset = shared.next_offset;
+        write(&mut shared.file, message, offset)?;
+        shared.next_offset += message.len() as u64;
+        let begin = Instant::now();
+        shared.file.sync_data()?;
+        Ok(shared.flushes.record(begin.elapsed().as_nanos() as u64)?)
+    };
+    let crew = Crew { work, messages, timed: Timed::Each };
+    let appended = crew.run(vec![step; work.producers as usize], || Ok(()))?;
+    place.check_length(appended.outcome.bytes)?;
+    let shared = shared.into_inner().map_err(|_| "a producer panicked")?;
+    Ok(Appended { flush: Latency::of(&shared.flushes), ..appended })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORK: Work = Work { messages: 20, producers: 1, shortest: 300, longest: 2000 };
+
+    #[test]
+    fn messages_stand_one_behind_the_other() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let messages = Messages::new(&WORK).expect("a range");
+        let expected: Vec<u8> = messages.share(0).flatten().copied().collect();
+        for (name, write) in [("grown", AT_THE_END), ("prepared", AT_ITS_OFFSET)] {
+            let path = folder.path().join("file");
+            // A second name keeps what the place removes.
+            let kept = folder.path().join(name);
+            let place = Place::take(&path).expect("nothing there");
+            let file = File::create_new(&path).expect("room");
+            std::fs::hard_link(&path, &kept).expect("room");
+            one_by_one(&WORK, &messages, &place, file, write).expect("room");
+            assert!(std::fs::read(&kept).expect("there") == expected);
+        }
+    }
+}

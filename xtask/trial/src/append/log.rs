@@ -1,0 +1,49 @@
+//! `wrote::Log`.
+
+use super::{Appended, Crew, Messages, Timed, Work};
+use crate::Done;
+use crate::place::Folder;
+use std::path::Path;
+use wrote::{Log, LogReader, Sync};
+
+/// Appended without waiting, with one `sync` in the end.
+pub fn at_the_end(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+    let folder = Folder::make(path)?;
+    let log = Log::options().sync(Sync::No).open(path)?;
+    let step = |message: &[u8]| {
+        drop(log.append(message)?);
+        Ok(())
+    };
+    let crew = Crew { work, messages, timed: Timed::Not };
+    let appended = crew.run(vec![step; work.producers as usize], || Ok(log.sync()?))?;
+    finish(&log, &appended, &folder)?;
+    Ok(appended)
+}
+
+/// Each message waited for until it is durable.
+pub fn durable_each(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+    let folder = Folder::make(path)?;
+    let log = Log::options().sync(Sync::Always).open(path)?;
+    let step = |message: &[u8]| Ok(log.append(message)?.wait()?);
+    let crew = Crew { work, messages, timed: Timed::Each };
+    let appended = crew.run(vec![step; work.producers as usize], || Ok(()))?;
+    finish(&log, &appended, &folder)?;
+    Ok(appended)
+}
+
+/// Closes the log and fails unless all messages are in it.
+fn finish(log: &Log, appended: &Appended, folder: &Folder) -> Done<()> {
+    log.close()?;
+    let mut reader = LogReader::open(folder.path(), 0)?;
+    let (mut messages, mut bytes, mut record) = (0_u64, 0_u64, Vec::new());
+    while reader.read_into(&mut record)?.is_some() {
+        messages += 1;
+        bytes += record.len() as u64;
+        record.clear();
+    }
+    if (messages, bytes) == (appended.messages, appended.outcome.bytes) {
+        return Ok(());
+    }
+    let path = folder.path().display();
+    Err(format!("{path}: {messages} records of {bytes} bytes, not all that were sent").into())
+}

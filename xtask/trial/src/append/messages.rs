@@ -1,0 +1,126 @@
+//! The messages: random bytes of random lengths, the same in every way, made before the clock starts.
+
+use super::Work;
+use crate::Done;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+/// Every way appends the same.
+const SEED: u64 = 0x0061_7070_656e_6400;
+/// What messages are slices of: short enough to stay in a processor's cache, where a message is that
+/// has just come in, and long enough that no drive finds the bytes twice in what it looks at.
+const CONTENT_BYTES: usize = 8 << 20;
+/// Of so many messages the lengths are drawn; then they come again.
+const LENGTHS: usize = 1 << 16;
+
+/// What is appended.
+#[derive(Debug)]
+pub struct Messages {
+    content: Vec<u8>,
+    lengths: Vec<u32>,
+    work: Work,
+}
+
+/// One producer's messages in their order.
+#[derive(Clone, Debug)]
+pub struct Share<'a> {
+    messages: &'a Messages,
+    offset: usize,
+    /// The number of the next among all messages; it goes on by the number of producers.
+    next: u64,
+}
+
+impl Messages {
+    /// Those that `work` asks for.
+    pub fn new(work: &Work) -> Done<Messages> {
+        let Work { shortest, longest, .. } = *work;
+        let span =
+            longest.checked_sub(shortest).ok_or("the longest is shorter than the shortest")?;
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
+        let mut content = vec![0; CONTENT_BYTES];
+        random.fill_bytes(&mut content);
+        // The high half of the product is even in 0..=span.
+        let draw =
+            || shortest + ((u64::from(random.next_u32()) * (u64::from(span) + 1)) >> 32) as u32;
+        let lengths = std::iter::repeat_with(draw).take(LENGTHS).collect();
+        Ok(Messages { content, lengths, work: *work })
+    }
+
+    /// The messages of the producer of this number.
+    pub fn share(&self, producer: u32) -> Share<'_> {
+        let part = self.content.len() / self.work.producers as usize;
+        Share { messages: self, offset: producer as usize * part, next: producer.into() }
+    }
+
+    /// The length of all of them together.
+    pub fn total_bytes(&self) -> u64 {
+        (0..self.work.messages).map(|number| self.length(number) as u64).sum()
+    }
+
+    fn length(&self, number: u64) -> usize {
+        self.lengths[number as usize % self.lengths.len()] as usize
+    }
+}
+
+impl<'a> Iterator for Share<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let messages = self.messages;
+        if self.next >= messages.work.messages {
+            return None;
+        }
+        let length = messages.length(self.next);
+        if self.offset + length > messages.content.len() {
+            self.offset = 0;
+        }
+        let message = &messages.content[self.offset..self.offset + length];
+        self.offset += length;
+        self.next += u64::from(messages.work.producers);
+        Some(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(messages: u64, producers: u32) -> Work {
+        Work { messages, producers, shortest: 300, longest: 2000 }
+    }
+
+    #[test]
+    fn producers_share_all_messages() {
+        let messages = Messages::new(&work(1001, 4)).expect("a range");
+        let shares: Vec<Vec<&[u8]>> = (0..4).map(|of| messages.share(of).collect()).collect();
+        assert_eq!(shares.iter().map(Vec::len).collect::<Vec<_>>(), [251, 250, 250, 250]);
+        let bytes: usize = shares.iter().flatten().map(|message| message.len()).sum();
+        assert_eq!(bytes as u64, messages.total_bytes());
+    }
+
+    #[test]
+    fn lengths_reach_both_ends_and_lie_evenly_between() {
+        let messages = Messages::new(&work(LENGTHS as u64, 1)).expect("a range");
+        let lengths: Vec<usize> = messages.share(0).map(<[u8]>::len).collect();
+        assert_eq!(lengths.iter().min(), Some(&300));
+        assert_eq!(lengths.iter().max(), Some(&2000));
+        let mean = lengths.iter().sum::<usize>() / lengths.len();
+        assert!((1140..1160).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn a_message_after_the_end_of_the_content_begins_at_its_start() {
+        let work = Work { messages: 400, producers: 1, shortest: 65_536, longest: 65_536 };
+        let messages = Messages::new(&work).expect("a range");
+        let all: Vec<&[u8]> = messages.share(0).collect();
+        assert_eq!(all[CONTENT_BYTES / 65_536], all[0]);
+        assert_ne!(all[1], all[0]);
+    }
+
+    #[test]
+    fn a_range_that_ends_before_it_begins_is_refused() {
+        let work = Work { shortest: 10, longest: 9, ..work(1, 1) };
+        let message = Messages::new(&work).expect_err("no range").to_string();
+        assert_eq!(message, "the longest is shorter than the shortest");
+    }
+}

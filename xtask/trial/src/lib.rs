@@ -1,0 +1,17 @@
+//! Pieces of writing work, each done one way with a clock around it, and what they share.
+
+#![forbid(unsafe_code)]
+
+pub mod append;
+pub mod bytes;
+pub mod clock;
+pub mod command;
+pub mod data;
+pub mod place;
+pub mod save;
+pub mod stream;
+
+use std::error::Error;
+
+/// What goes wrong is told in one line.
+pub type Done<T> = Result<T, Box<dyn Error + Send + Sync>>;
