@@ -21,30 +21,25 @@ pub(super) struct Segment {
     pub first_batch: Option<BatchHeader>,
 }
 
-/// How far a log is whole.
+/// The place up to which a log is whole.
 #[derive(Debug)]
-pub(super) enum End {
-    /// Nothing in it ever was.
-    Nothing,
-    /// Up to a place in a segment.
-    At {
-        /// Which of the segments.
-        last: usize,
-        /// The walk that ended there.
-        walk: Walk,
-        /// The segment, open; for writing too if it was flushed.
-        input: Input,
-    },
+pub(super) struct End {
+    /// In which of the segments.
+    pub last: usize,
+    /// The walk that ended there.
+    pub walk: Walk,
+    /// The segment, open; for writing too if it was flushed.
+    pub input: Input,
 }
 
-/// Finds the place up to which the log is whole. Segments that are known to be durable are not read: their
+/// Finds the place up to which the log is whole; `None` where nothing in it ever was. Segments that are known to be durable are not read: their
 /// headers are looked at. With `flush`, those that are read are brought to stable storage first.
 pub(super) fn end(
     engine: &mut Engine,
     folder: &Path,
     segments: &[Segment],
     flush: bool,
-) -> Result<End, Error> {
+) -> Result<Option<End>, Error> {
     let Some(known) = segments.iter().find_map(|segment| segment.header) else {
         return without_beginning(engine, folder, segments, Identity::Lost);
     };
@@ -70,7 +65,7 @@ pub(super) fn end(
                 input.close(engine)?;
                 last += 1;
             }
-            _ => return Ok(End::At { last, walk, input }),
+            _ => return Ok(Some(End { last, walk, input })),
         }
     }
 }
@@ -168,7 +163,7 @@ fn without_beginning(
     folder: &Path,
     segments: &[Segment],
     first: Identity,
-) -> Result<End, Error> {
+) -> Result<Option<End>, Error> {
     for (index, segment) in segments.iter().enumerate() {
         let identity = match (first, segment.header) {
             (_, Some(header)) => {
@@ -183,5 +178,5 @@ fn without_beginning(
             return Err(damaged(folder, &segments[0].path, 0, what));
         }
     }
-    Ok(End::Nothing)
+    Ok(None)
 }

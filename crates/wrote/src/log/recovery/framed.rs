@@ -21,7 +21,7 @@ pub(super) fn recover(
     names: &[(u64, PathBuf)],
 ) -> Result<Found, Error> {
     let segments = chain::look(engine, names)?;
-    let End::At { last, walk, input } = chain::end(engine, folder, &segments, true)? else {
+    let Some(End { last, walk, input }) = chain::end(engine, folder, &segments, true)? else {
         return begin_anew(engine, folder, &segments);
     };
     let recovered = cut(engine, folder, &segments, last, &walk, input)?;

@@ -151,5 +151,5 @@ fn found(
 /// When the file was last written, in nanoseconds since 1970; 0 on a simulated disk, which has no clock.
 fn modified_at_ns(engine: &Engine, file: FileId) -> u64 {
     let stat = engine.descriptor(file).and_then(|descriptor| fstat(descriptor).ok());
-    stat.map_or(0, |stat| stat.st_mtime as u64 * 1_000_000_000 + stat.st_mtime_nsec as u64)
+    stat.map_or(0, |stat| stat.st_mtime as u64 * 1_000_000_000 + stat.st_mtime_nsec)
 }

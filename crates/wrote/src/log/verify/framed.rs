@@ -14,7 +14,7 @@ pub(super) fn summary(engine: &mut Engine, folder: &Path) -> Result<LogSummary, 
     let names = names::all(engine, folder, Format::Framed)?;
     let segments = chain::look(engine, &names)?;
     let mut summary = empty(folder);
-    let End::At { last, walk, input } = chain::end(engine, folder, &segments, false)? else {
+    let Some(End { last, walk, input }) = chain::end(engine, folder, &segments, false)? else {
         return Ok(summary);
     };
     input.close(engine)?;
@@ -96,7 +96,7 @@ impl Verified {
                 }
             }
             Event::Lost(damage) => self.damage.push(Damage::clone(damage)),
-            Event::End { used_bytes, .. } => {
+            Event::End { used_bytes } => {
                 self.segment().used_bytes = used_bytes;
                 let file_bytes = self.segment().file_bytes;
                 progress.finished(file_bytes)?;

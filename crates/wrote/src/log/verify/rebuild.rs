@@ -75,7 +75,11 @@ impl Writer {
     fn take(&mut self, event: Event) -> Result<(), Error> {
         match event {
             Event::Begin { path, header, .. } => self.begin(path, header),
-            Event::Frame { frame, .. } => self.append(frame),
+            Event::Frame { sequence, frame, .. } => {
+                let is_its_place = |segment: &Segment| segment.next_sequence == sequence;
+                debug_assert!(self.open.as_ref().is_none_or(is_its_place), "gaps are filled");
+                self.append(frame)
+            }
             Event::Lost(damage) => {
                 (0..damage.records.unwrap_or(0)).try_for_each(|_| self.append(Frame::Skipped(0)))
             }

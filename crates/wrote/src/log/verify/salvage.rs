@@ -11,8 +11,9 @@ use super::Damage;
 use crate::{Engine, Error};
 use std::path::Path;
 
-/// The block of a segment that nothing is known of.
+/// The block of a segment that nothing is known of, and the largest that a damaged header is believed.
 const BLOCK_BYTES: u32 = 4096;
+const BLOCK_BYTES_MAX: u32 = 1 << 20;
 
 /// What is met on the way, in order.
 pub(super) enum Event<'a> {
@@ -23,7 +24,7 @@ pub(super) enum Event<'a> {
     /// A place at which something is damaged.
     Lost(&'a Damage),
     /// The end of the segment, where the last valid thing in it ends.
-    End { used_bytes: u64, next_sequence: u64 },
+    End { used_bytes: u64 },
 }
 
 /// What stands at the end of the log.
@@ -176,8 +177,7 @@ impl Salvage<'_> {
             (self.sink)(Event::Begin { path: &path, header: &header, file_bytes: 0 })?;
             let because = "the segment is not there".to_owned();
             self.lost(&path, 0, Some(next_sequence), because)?;
-            let used_bytes = 0;
-            (self.sink)(Event::End { used_bytes, next_sequence })?;
+            (self.sink)(Event::End { used_bytes: 0 })?;
         }
         Ok(true)
     }
@@ -213,12 +213,15 @@ impl Salvage<'_> {
                 header.first_sequence, self.sequence
             );
             self.lost(&path, 0, None, because)?;
-            (self.sink)(Event::End { used_bytes: 0, next_sequence: self.sequence })?;
+            (self.sink)(Event::End { used_bytes: 0 })?;
             return Ok(Ended::GoesOn);
         }
         let walk = if is_headless {
             self.lost(&path, 0, Some(self.sequence), "this is not how a segment begins".into())?;
-            let block_bytes = u64::from(header.block_bytes);
+            let block_bytes = match self.log_id {
+                0 => block_that_may_be(engine, &path)?,
+                _ => u64::from(header.block_bytes),
+            };
             // Where no header tells which log it is, a batch does.
             let seed = match self.log_id {
                 0 => self.scan(engine, index)?.seed,
@@ -255,7 +258,7 @@ impl Salvage<'_> {
             }
         };
         input.close(engine)?;
-        (self.sink)(Event::End { used_bytes: walk.end, next_sequence: self.sequence })?;
+        (self.sink)(Event::End { used_bytes: walk.end })?;
         Ok(ended)
     }
 
@@ -308,6 +311,17 @@ impl Salvage<'_> {
         }
         Ok(Some(Ended::GoesOn))
     }
+}
+
+/// The block that a damaged header says, if that can be true.
+fn block_that_may_be(engine: &mut Engine, path: &Path) -> Result<u64, Error> {
+    let mut input = Input::open(engine, path, true, false)?;
+    let header = input.bytes(engine, 0, segment::HEADER_BYTES)?;
+    let word = header.get(52..).and_then(|rest| rest.first_chunk::<4>());
+    let said = word.map_or(0, |word| u32::from_le_bytes(*word));
+    input.close(engine)?;
+    let may_be = said.is_power_of_two() && (512..=BLOCK_BYTES_MAX).contains(&said);
+    Ok(u64::from(if may_be { said } else { BLOCK_BYTES }))
 }
 
 /// Whether the segment after this one is not there, but one behind it is.

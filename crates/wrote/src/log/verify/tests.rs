@@ -72,7 +72,7 @@ fn every_byte_that_is_damaged_is_named_and_repaired_with_all_that_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     let files = built.files(folder.path());
     for file in 0..2 {
-        for byte in (0..files[file].1.len()).step_by(7) {
+        for byte in (0..files[file].1.len()).step_by(19) {
             let mut damaged = files.clone();
             damaged[file].1[byte] ^= 0x40;
             written(&damaged);
@@ -101,6 +101,24 @@ fn check_repair(built: &Built, folder: &Path, path: &Path, what: &str) {
     assert_eq!(records.len() as u64, found.records, "{what}");
     for record in records {
         assert_eq!(record.bytes, built.records[record.sequence as usize], "{what}");
+    }
+}
+
+#[test]
+fn a_log_of_which_no_header_is_left_keeps_its_records() {
+    let built = two_segments().batch(10, &[b"ten"]);
+    for both in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = built.files(folder.path());
+        files[0].1[30] ^= 1;
+        files[1].1[20] ^= if both { 1 } else { 0 };
+        written(&files);
+        assert!(LogReader::open(folder.path(), 0).is_err());
+        let repaired = repair(folder.path()).unwrap();
+        assert_eq!((repaired.records, repaired.kept_aside.len()), (11, if both { 2 } else { 1 }));
+        let records: Vec<_> =
+            LogReader::open(folder.path(), 0).unwrap().map(Result::unwrap).collect();
+        assert_eq!(assert_begins(&built, &records, "without headers"), 11);
     }
 }
 
