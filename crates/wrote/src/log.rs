@@ -5,6 +5,7 @@ mod background;
 mod batch;
 #[cfg(test)]
 mod bits;
+mod chain;
 mod claim;
 mod commit;
 mod format;
@@ -12,6 +13,7 @@ mod input;
 mod lock;
 #[cfg(all(test, loom))]
 mod model;
+mod names;
 mod open;
 mod options;
 mod prepare;

@@ -18,8 +18,8 @@ pub const FOLDER: &str = "/sim/events";
 pub struct Tally {
     /// Operations of the disk.
     pub operations: u64,
-    /// Operations until the first life was over.
-    pub first_life_operations: u64,
+    /// Operations of the last of the program's lives.
+    pub last_life_operations: u64,
     /// Times at which the log was opened.
     pub opened: u64,
     /// Openings that an error ended.
@@ -48,7 +48,7 @@ impl Tally {
     /// Adds another program's.
     pub fn add(&mut self, other: &Tally) {
         self.operations += other.operations;
-        self.first_life_operations += other.first_life_operations;
+        self.last_life_operations += other.last_life_operations;
         self.opened += other.opened;
         self.failed_openings += other.failed_openings;
         self.appended += other.appended;
@@ -193,10 +193,9 @@ pub fn carry_out(program: &Program, seed: u64) -> Result<Tally, String> {
     };
     let mut run = Run { disk, model: Model::default(), tally: Tally::default(), removes: false };
     for (number, life) in program.lives.iter().enumerate() {
+        let before = run.disk.sim.operations();
         run.live(life).map_err(|trouble| told_of(number, trouble))?;
-        if number == 0 {
-            run.tally.first_life_operations = run.disk.sim.operations();
-        }
+        run.tally.last_life_operations = run.disk.sim.operations() - before;
     }
     let last = program.lives.last().map(|life| life.opening);
     if let Some(opening) = last {

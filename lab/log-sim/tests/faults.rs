@@ -26,7 +26,7 @@ fn openings() -> [Opening; 5] {
         Opening { durable: Durable::Fdatasync, prepare: Some(Prepare::Allocate), ..OPENING },
         Opening { sync: Sync::No, prepare: None, ..OPENING },
         Opening { sync: Sync::No, durable: Durable::Fdatasync, ..OPENING },
-        Opening { retain_bytes: Some(3 * 4096), buffer_bytes: 8192, ..OPENING },
+        Opening { retain_bytes: Some(2 * 4096), segment_buffers: 2, ..OPENING },
     ]
 }
 
@@ -65,32 +65,66 @@ const SCRIPT: [Step; 27] = [
     Step::Sync,
 ];
 
-/// The script with this fault, and then a short life in which nothing fails.
-fn program(format: Format, opening: Opening, end: End, planned: Vec<Planned>) -> Program {
-    let script = Life { opening, planned, steps: SCRIPT.to_vec(), end };
-    let steps = vec![append(50, How::Append), append(2000, How::AndWait)];
-    let after = Life { opening, planned: Vec::new(), steps, end: End::Drop };
-    Program { format, lives: vec![script, after] }
+/// The script, with what goes wrong in it.
+fn script(opening: Opening, end: End, planned: Vec<Planned>) -> Life {
+    Life { opening, planned, steps: SCRIPT.to_vec(), end }
 }
 
-/// Runs the script with the fault at every operation, in every mode, and tells what that came to. A life
-/// may go on after the fault, by itself or by another log after it, or end with it.
-fn at_every_operation(format: Format, fault: Fault) -> Tally {
+/// The log is opened again, and a little is done.
+fn again(opening: Opening, planned: Vec<Planned>) -> Life {
+    let steps = vec![append(50, How::Append), append(2000, How::AndWait), Step::Sync];
+    Life { opening, planned, steps, end: End::Cut }
+}
+
+/// Carries out the program of each way to open a log, with the fault at every operation of its last
+/// life, and tells what that came to.
+fn at_every_operation(
+    format: Format,
+    fault: Fault,
+    lives: impl Fn(Opening, Vec<Planned>) -> Vec<Life>,
+) -> Tally {
     let mut all = Tally::default();
     for opening in openings() {
-        for end in [End::Drop, End::Cut, End::Close] {
-            let undisturbed = carry_out(&program(format, opening, end, Vec::new()), 0).unwrap();
-            assert!(undisturbed.segments >= 3, "the script begins segments: {undisturbed:?}");
-            for operation in 0..undisturbed.first_life_operations {
-                let planned = vec![Planned { operation, fault }];
-                let tally = carry_out(&program(format, opening, end, planned), operation);
-                all.add(&tally.unwrap_or_else(|broken| {
-                    panic!("{format}, {opening:?}, {end:?}, {fault:?} at {operation}: {broken}")
-                }));
-            }
+        let with = |planned, seed| {
+            let program = Program { format, lives: lives(opening, planned) };
+            carry_out(&program, seed).unwrap_or_else(|broken| {
+                panic!("{format}, {opening:?}, {fault:?} at {seed}: {broken}")
+            })
+        };
+        let undisturbed = with(Vec::new(), 0);
+        assert!(undisturbed.segments >= 2, "it begins segments: {undisturbed:?}");
+        for operation in 0..undisturbed.last_life_operations {
+            all.add(&with(vec![Planned { operation, fault }], operation));
         }
     }
     all
+}
+
+/// The log that is failed is the one that writes, ends, and is opened again.
+fn in_the_script(format: Format, fault: Fault) -> Tally {
+    let mut all = Tally::default();
+    for end in [End::Drop, End::Cut] {
+        let lives = |opening, planned| vec![script(opening, end, planned)];
+        all.add(&at_every_operation(format, fault, lives));
+    }
+    all
+}
+
+/// The log that is failed is the one that is opened after a power loss, which has left a torn end.
+fn in_the_opening(format: Format, fault: Fault) -> Tally {
+    let all = at_every_operation(format, fault, |opening, planned| {
+        vec![torn(opening), again(opening, planned)]
+    });
+    assert!(all.torn > 0, "{all:?}");
+    all
+}
+
+/// The power goes when much was handed to the kernel that nobody has flushed.
+fn torn(opening: Opening) -> Life {
+    let opening = Opening { sync: Sync::No, ..opening };
+    let is_flushed = |step: &Step| matches!(step, Step::Sync);
+    let steps = SCRIPT.iter().copied().take_while(|step| !is_flushed(step)).collect();
+    Life { opening, planned: Vec::new(), steps, end: End::Cut }
 }
 
 const FORMATS: [Format; 2] = [Format::Framed, Format::Lines];
@@ -100,8 +134,9 @@ fn short_transfers_and_interruptions_are_not_seen() {
     // W4
     for format in FORMATS {
         for fault in [Fault::Short(1), Fault::Short(512), Fault::Once(EINTR), Fault::Once(EAGAIN)] {
-            let all = at_every_operation(format, fault);
-            assert_eq!(all.errors + all.failed_openings, 0, "{fault:?}");
+            for all in [in_the_script(format, fault), in_the_opening(format, fault)] {
+                assert_eq!(all.errors + all.failed_openings, 0, "{fault:?}");
+            }
         }
     }
 }
@@ -112,8 +147,10 @@ fn after_an_error_at_any_operation_nothing_more_is_promised_and_what_was_is_kept
     for format in FORMATS {
         for errno in [EIO, ENOSPC] {
             for fault in [Fault::Once(errno), Fault::Forever(errno)] {
-                let all = at_every_operation(format, fault);
-                assert!(all.errors > 0 && all.failed_openings > 0, "{fault:?}: {all:?}");
+                let written = in_the_script(format, fault);
+                assert!(written.errors > 0, "{fault:?}: {written:?}");
+                let opened = in_the_opening(format, fault);
+                assert!(opened.failed_openings > 0, "{fault:?}: {opened:?}");
             }
         }
     }
@@ -123,7 +160,9 @@ fn after_an_error_at_any_operation_nothing_more_is_promised_and_what_was_is_kept
 fn after_a_power_loss_at_any_operation_what_was_acknowledged_is_there_and_the_log_goes_on() {
     // W1, W9
     for format in FORMATS {
-        let all = at_every_operation(format, Fault::PowerLoss);
-        assert!(all.errors > 0 && all.torn > 0, "{all:?}");
+        let written = in_the_script(format, Fault::PowerLoss);
+        assert!(written.errors > 0 && written.torn > 0, "{written:?}");
+        let opened = in_the_opening(format, Fault::PowerLoss);
+        assert!(opened.failed_openings > 0, "{opened:?}");
     }
 }
