@@ -1,7 +1,7 @@
 //! What is done to the files of a log.
 
 use crate::folder::Files;
-use crate::layout::{BLOCK, LOG_ID, Log, Said, name, reseal_segment_header, seed};
+use crate::layout::{LOG_ID, Log, Said, name, reseal_segment_header, seed};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 
 /// A place in a log: near where something begins, or anywhere.
@@ -106,14 +106,14 @@ fn one(files: &mut Files, log: &Log, edit: Edit) {
         }
         Edit::Extend { file, blocks, with } => {
             if let Some(bytes) = nth(files, file).and_then(|file| files.get_mut(&file)) {
-                bytes.resize(bytes.len() + usize::from(blocks % 8) * BLOCK, with);
+                bytes.resize(bytes.len() + usize::from(blocks % 8) * log.block_bytes, with);
             }
         }
-        Edit::CopyBlock { from, to } => copy(files, log, from, to, BLOCK, true),
+        Edit::CopyBlock { from, to } => copy(files, log, from, to, log.block_bytes, true),
         Edit::CopyBytes { from, to, len } => copy(files, log, from, to, usize::from(len), false),
         Edit::SwapBlocks { one, other } => {
-            let before = get(files, log, other, BLOCK, true);
-            copy(files, log, one, other, BLOCK, true);
+            let before = get(files, log, other, log.block_bytes, true);
+            copy(files, log, one, other, log.block_bytes, true);
             put(files, log, one, &before, true);
         }
         Edit::SwapFiles { one, other } => {
@@ -167,7 +167,7 @@ fn range<'a>(
     is_block: bool,
 ) -> Option<&'a mut [u8]> {
     let (file, offset) = find(files, log, place)?;
-    let offset = if is_block { offset / BLOCK * BLOCK } else { offset };
+    let offset = if is_block { offset / log.block_bytes * log.block_bytes } else { offset };
     let bytes = files.get_mut(&file)?;
     let end = bytes.len().min(offset + len);
     bytes.get_mut(offset..end).filter(|bytes| !bytes.is_empty())

@@ -3,8 +3,6 @@
 use crate::folder::Files;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 
-/// The smallest block, so that much happens in few bytes.
-pub const BLOCK: usize = 512;
 const SEGMENT_HEADER: usize = 64;
 const BATCH_HEADER: usize = 48;
 const RECORD_HEADER: usize = 8;
@@ -37,6 +35,7 @@ struct Batch {
 
 /// A valid log, and what is known of it.
 pub struct Log {
+    pub block_bytes: usize,
     pub files: Files,
     /// What was appended, by sequence; `None` of a place that is passed over.
     pub records: Vec<Option<Vec<u8>>>,
@@ -77,10 +76,15 @@ pub fn seed(log_id: u64, segment_id: u64) -> u32 {
 
 pub const LOG_ID: u64 = 0x0123_4567_89ab_cdef;
 
-/// Writes a log.
-pub fn build(shape: &Shape) -> Log {
-    let log =
-        Log { files: Files::new(), records: Vec::new(), batches: Vec::new(), segments: Vec::new() };
+/// Writes a log in blocks of this size.
+pub fn build(shape: &Shape, block_bytes: usize) -> Log {
+    let log = Log {
+        block_bytes,
+        files: Files::new(),
+        records: Vec::new(),
+        batches: Vec::new(),
+        segments: Vec::new(),
+    };
     let mut writer = Writer {
         log,
         log_id: LOG_ID,
@@ -102,11 +106,11 @@ pub fn build(shape: &Shape) -> Log {
     if shape.is_closed {
         writer.frame_batch(&[], CLOSED, writer.next_sequence());
     }
-    let end = writer.bytes.len() + usize::from(shape.prepared % 4) * BLOCK;
+    let end = writer.bytes.len() + usize::from(shape.prepared % 4) * block_bytes;
     writer.bytes.resize(end, 0);
     writer.end_segment();
     if shape.has_next_prepared {
-        writer.log.files.insert(name(writer.segment_id + 1), vec![0; 2 * BLOCK]);
+        writer.log.files.insert(name(writer.segment_id + 1), vec![0; 2 * block_bytes]);
     }
     writer.log
 }
@@ -121,8 +125,9 @@ impl Writer {
         self.end_segment();
         self.segment_id += 1;
         let first_sequence = self.next_sequence();
-        self.bytes = vec![0; BLOCK];
-        put_segment_header(&mut self.bytes, self.segment_id, first_sequence, previous);
+        self.bytes = vec![0; self.log.block_bytes];
+        let block_bytes = self.log.block_bytes as u32;
+        put_segment_header(&mut self.bytes, block_bytes, self.segment_id, first_sequence, previous);
         (self.used, self.last_checksum) = (SEGMENT_HEADER, 0);
         self.log.segments.push((name(self.segment_id), first_sequence));
     }
@@ -175,7 +180,8 @@ impl Writer {
         durable_sequence: u64,
     ) -> Vec<usize> {
         let is_first = self.used == SEGMENT_HEADER && flags & AFTER_CUT == 0;
-        let begin = if is_first { self.used } else { self.used.next_multiple_of(BLOCK) };
+        let begin =
+            if is_first { self.used } else { self.used.next_multiple_of(self.log.block_bytes) };
         let seed = seed(self.log_id, self.segment_id);
         let mut bytes = vec![0; BATCH_HEADER];
         let mut ends = vec![begin + BATCH_HEADER];
@@ -192,7 +198,7 @@ impl Writer {
         };
         self.last_checksum = said.put(&mut bytes, seed);
         self.used = begin + bytes.len();
-        self.bytes.resize(self.used.next_multiple_of(BLOCK), 0);
+        self.bytes.resize(self.used.next_multiple_of(self.log.block_bytes), 0);
         self.bytes[begin..self.used].copy_from_slice(&bytes);
         let file = name(self.segment_id);
         self.log.batches.push(Written { file, offset: begin, durable_sequence });
@@ -240,7 +246,13 @@ impl Said {
     }
 }
 
-fn put_segment_header(to: &mut [u8], id: u64, first_sequence: u64, previous: (usize, u32)) {
+fn put_segment_header(
+    to: &mut [u8],
+    block_bytes: u32,
+    id: u64,
+    first_sequence: u64,
+    previous: (usize, u32),
+) {
     to[..8].copy_from_slice(b"wrotelog");
     to[8..12].copy_from_slice(&1u32.to_le_bytes());
     to[16..24].copy_from_slice(&LOG_ID.to_le_bytes());
@@ -248,7 +260,7 @@ fn put_segment_header(to: &mut [u8], id: u64, first_sequence: u64, previous: (us
     to[32..40].copy_from_slice(&first_sequence.to_le_bytes());
     to[40..48].copy_from_slice(&(previous.0 as u64).to_le_bytes());
     to[48..52].copy_from_slice(&previous.1.to_le_bytes());
-    to[52..56].copy_from_slice(&(BLOCK as u32).to_le_bytes());
+    to[52..56].copy_from_slice(&block_bytes.to_le_bytes());
     reseal_segment_header(to);
 }
 

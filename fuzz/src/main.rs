@@ -36,7 +36,13 @@ enum Then {
 }
 
 fuzz_target!(|input: Input| {
-    let log = layout::build(&input.shape);
+    if std::env::var_os("WROTE_FUZZ_SHOW").is_some() {
+        eprintln!("{input:#?}");
+    }
+    // The smallest block there may be, so that much happens in few bytes; the one that is written where the
+    // log is to go on.
+    let block_bytes = if input.then == Then::Open { 4096 } else { 512 };
+    let log = layout::build(&input.shape, block_bytes);
     let mut files = log.files.clone();
     let is_forged = edit::apply(&mut files, &log, &input.edits);
     let truth = check::Truth::new(&log, &files, is_forged);

@@ -37,7 +37,7 @@ pub struct Arguments {
     /// How long it runs, in seconds.
     #[arg(long, value_name = "N", default_value_t = SECONDS)]
     seconds: u32,
-    /// Run this input alone, one that a run before has kept.
+    /// Run this input alone, one that a run before has kept, and show what it does to which log.
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
 }
@@ -82,7 +82,8 @@ pub fn run_for(seconds: u32) -> Result<Outcome, Failure> {
 fn again(input: &Path) -> Result<Outcome, Failure> {
     let input = std::path::absolute(input).tried(input.display())?;
     let mut command = Command::new(build()?);
-    judge(&run(command.arg(input), GRACE, Show::Live)?)
+    command.arg(input).env("WROTE_FUZZ_SHOW", "1");
+    judge(&run(&mut command, GRACE, Show::Live)?)
 }
 
 /// Builds the fuzzer. As with AddressSanitizer in `cargo xtask test`, the stable compiler does.
