@@ -284,6 +284,7 @@ impl Log {
     /// With the kernel's words, and for ever after (W2).
     pub fn sync(&self) -> Result<(), Error> {
         let shared = &self.0.shared;
+        shared.check()?;
         shared.wait(&shared.durable, shared.claims.next_start().first_sequence)
     }
 
