@@ -1,7 +1,9 @@
 //! What people who work on wrote run: `cargo xtask <verb>`.
 
 mod failure;
+mod fuzz;
 mod lab;
+mod model;
 mod packages;
 mod peers;
 mod report;
@@ -25,6 +27,10 @@ struct Arguments {
 enum Verb {
     /// Check and test everything, with whatever that needs installed first.
     Test(test::Arguments),
+    /// Damage logs in every way that a fuzzer comes upon, and read them.
+    Fuzz(fuzz::Arguments),
+    /// Try every order in which the threads that share a log's buffers might come to each other.
+    Model(model::Arguments),
     /// See wrote cope on machines that refuse or fail things.
     Lab(lab::Arguments),
     /// Measure wrote against what does the same, in turn, on one folder.
@@ -35,6 +41,8 @@ fn main() -> ExitCode {
     let verb = Arguments::parse().verb;
     let done = run::heed_signals().and_then(|()| match verb {
         Verb::Test(arguments) => test::test(&arguments),
+        Verb::Fuzz(arguments) => fuzz::fuzz(&arguments),
+        Verb::Model(arguments) => model::model(&arguments),
         Verb::Lab(arguments) => lab::lab(&arguments),
         Verb::Peers(arguments) => peers::peers(&arguments),
     });

@@ -7,7 +7,7 @@ use crate::packages::{self, GUEST, TESTS};
 use crate::report::{Counts, Outcome, Report};
 use crate::repository::{CARGO_LIMIT, cargo, root};
 use crate::run::{Show, run};
-use crate::{lab, repository};
+use crate::{fuzz, lab, model, repository};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -50,6 +50,9 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
         })?;
     }
     report.step("tests with AddressSanitizer", || sanitized(end))?;
+    report
+        .step("every order of threads", || tests(&mut model::command(model::PREEMPTIONS), end))?;
+    report.step("fuzzer of the log", || fuzz::run_for(fuzz::SECONDS))?;
     lab::all(&mut report, !arguments.no_install)?;
     report.finish()
 }
@@ -67,7 +70,7 @@ fn checks() -> Vec<Check> {
         ("clippy".into(), [&clippy[..], &strict].concat(), None),
         ("doc".into(), doc.to_vec(), Some(("RUSTDOCFLAGS", "-D warnings"))),
     ];
-    for (name, manifest) in OTHERS {
+    for (name, manifest) in OTHERS.into_iter().chain([("the fuzzer", fuzz::MANIFEST)]) {
         let other = ["--manifest-path", manifest];
         checks.push((format!("fmt of {name}"), [&fmt[..], &other].concat(), None));
         checks.push((format!("clippy of {name}"), [&clippy[..], &other, &strict].concat(), None));

@@ -30,6 +30,9 @@ fn sample() -> Value {
         "source_cache": "dropped", "verify": "crc32c", "message_bytes_min": 300, "messages": 100000,
         "producers": 4, "producers_are": "threads",
     });
+    let records = json!({
+        "sent": 5, "whole": 4, "lost": 1, "torn": 2, "doubled": 0, "out_of_order": 3,
+    });
     json!({
         "schema": SCHEMA,
         "wrote": { "version": "0.1.0", "commit": "abc", "debug_build": false },
@@ -67,9 +70,7 @@ fn sample() -> Value {
                     "iops": 3814.7, "cpu_user_s": 0.1, "cpu_system_s": 0.2,
                     "context_switches": 9, "device_written_bytes": 1000000000,
                     "device_read_bytes": 0, "max_rss_bytes": 50000000, "iodepth_reached": 64,
-                    "records": {
-                        "sent": 5, "whole": 4, "lost": 1, "torn": 2, "doubled": 0, "out_of_order": 3,
-                    },
+                    "records": records,
                 }],
                 "throughput_bytes_per_s": { "median": 2e9, "ci95_low": 2e9, "ci95_high": 2e9 },
                 "latency_ns": {

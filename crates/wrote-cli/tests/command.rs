@@ -144,6 +144,46 @@ fn a_signal_while_whole_files_are_written_leaves_nothing() {
     }
 }
 
+#[test]
+fn messages_are_appended_when_that_is_asked_for_and_looked_for_afterwards() {
+    let folder = folder();
+    let only = "append/loop,append/mutex,append/flume-bufwriter,append/log-no,append/log-always";
+    let arguments = format!(
+        "--only {only} --messages 500 --message-size 32..200 --producers 2 --runs 2 --format json"
+    );
+    let document = finish(&mut bench(folder.path(), &arguments)).document();
+    assert_eq!(names(folder.path()), [""; 0]);
+    let [scenario] = &document.scenarios[..] else { panic!("{document:?}") };
+    let rows: Vec<&str> = scenario.rows.iter().map(|row| row.name.as_str()).collect();
+    let asked = only.replace("append/log-no", "append/log-no/2");
+    assert_eq!(rows, asked.replace("log-always", "log-always/2").split(',').collect::<Vec<_>>());
+    for row in &scenario.rows {
+        for run in &row.runs {
+            let records = run.records.expect("looked for");
+            assert_eq!((records.sent, records.whole, records.torn), (500, 500, 0), "{row:?}");
+        }
+        assert_eq!((row.runs.len(), row.latency_ns.unwrap().count), (2, 1000), "{row:?}");
+        assert_eq!(row.settings.effective.message_bytes_min, Some(32), "{row:?}");
+    }
+    assert!(!findings(&document).contains(&"records-lost"), "{document:?}");
+    let advised = document.advice.iter().any(|advice| advice.purpose.starts_with("short messages"));
+    assert!(advised, "{document:?}");
+}
+
+#[test]
+fn a_signal_while_messages_are_appended_leaves_nothing() {
+    for only in ["append/mutex", "append/rendezvous", "append/log-lines"] {
+        let folder = folder();
+        let more = format!("--only {only} --messages 20000 --runs 1000");
+        let mut run = Running::start(&mut bench(folder.path(), &more));
+        run.until_it_writes(folder.path());
+        run.send(Signal::TERM);
+        let finished = run.finish();
+        assert_eq!((finished.code(), finished.stdout.as_str()), (Some(143), ""), "{finished:?}");
+        assert_eq!(names(folder.path()), [""; 0]);
+    }
+}
+
 /// The operations of all runs, by their bytes.
 fn operations(row: &Row) -> u64 {
     row.runs.iter().map(|run| run.bytes / row.settings.asked.bs_bytes).sum()

@@ -5,6 +5,7 @@ mod background;
 mod batch;
 #[cfg(test)]
 mod bits;
+mod chain;
 mod claim;
 mod commit;
 mod format;
@@ -12,6 +13,7 @@ mod input;
 mod lock;
 #[cfg(all(test, loom))]
 mod model;
+mod names;
 mod open;
 mod options;
 mod prepare;
@@ -34,7 +36,7 @@ pub use reader::{LogReader, Record};
 pub use recovery::Recovered;
 pub use verify::{Damage, LogSummary, Repaired, SegmentSummary, Verified, repair, summary, verify};
 
-use crate::{Durable, Effective, Error, Survives};
+use crate::{Durable, Effective, Error, Sim, Survives};
 use shared::Shared;
 use std::fmt;
 use std::future::Future;
@@ -113,7 +115,9 @@ struct Handle {
     /// What [`Log::close`] has come to.
     closed: Mutex<Option<Result<(), Error>>>,
     /// Held until nothing can be written any more.
-    _lock: Option<lock::Lock>,
+    lock: Mutex<Option<lock::Lock>>,
+    /// The disk, where it is a simulated one.
+    sim: Option<Sim>,
 }
 
 /// The promise for one record: waited for by blocking ([`Ticket::wait`]), or awaited on any runtime.
@@ -175,7 +179,7 @@ impl Log {
         segment_age: Option<Duration>,
         lock: lock::Lock,
     ) -> Result<Log, Error> {
-        let log = Log::without_thread(shared, Some(lock));
+        let log = Log::with(shared, Some(lock), None);
         let (shared, stop) = (Arc::clone(&log.0.shared), Arc::clone(&log.0.stop));
         let thread = std::thread::Builder::new()
             .name("wrote-log".to_owned())
@@ -190,13 +194,19 @@ impl Log {
         Ok(log)
     }
 
-    fn without_thread(shared: Shared, lock: Option<lock::Lock>) -> Log {
+    /// A log that is driven by those who wait.
+    fn without_thread(shared: Shared, sim: &Sim) -> Log {
+        Log::with(shared, None, Some(sim.clone()))
+    }
+
+    fn with(shared: Shared, lock: Option<lock::Lock>, sim: Option<Sim>) -> Log {
         Log(Arc::new(Handle {
             shared: Arc::new(shared),
             stop: Arc::new(AtomicBool::new(false)),
             thread: Mutex::new(None),
             closed: Mutex::new(None),
-            _lock: lock,
+            lock: Mutex::new(lock),
+            sim,
         }))
     }
 
@@ -274,6 +284,7 @@ impl Log {
     /// With the kernel's words, and for ever after (W2).
     pub fn sync(&self) -> Result<(), Error> {
         let shared = &self.0.shared;
+        shared.check()?;
         shared.wait(&shared.durable, shared.claims.next_start().first_sequence)
     }
 
@@ -283,7 +294,11 @@ impl Log {
     ///
     /// As [`LogReader::open`].
     pub fn reader(&self, from: u64) -> Result<LogReader, Error> {
-        LogReader::open(&self.0.shared.folder, from)
+        let folder = &self.0.shared.folder;
+        match &self.0.sim {
+            Some(sim) => LogReader::open_simulated(sim, folder, from),
+            None => LogReader::open(folder, from),
+        }
     }
 
     /// The same, and waits at the end for what comes.
@@ -311,7 +326,7 @@ impl Log {
     }
 
     /// Ends the log: everything written and durable, and marked as closed. Every later append, by any
-    /// clone, is refused.
+    /// clone, is refused; the log may be opened again.
     ///
     /// # Errors
     ///
@@ -324,7 +339,9 @@ impl Log {
 impl Handle {
     fn close(&self) -> Result<(), Error> {
         let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        closed.get_or_insert_with(|| self.end()).clone()
+        let result = closed.get_or_insert_with(|| self.end()).clone();
+        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
+        result
     }
 
     fn end(&self) -> Result<(), Error> {
@@ -339,8 +356,10 @@ impl Handle {
                 self.shared.fail(Error::Engine { what, errno: libc::EIO });
             }
         }
-        self.shared.check()?;
-        let closed = self.shared.flusher().close(&self.shared);
+        let mut flusher = self.shared.flusher();
+        let closed = self.shared.check().and_then(|()| flusher.close(&self.shared));
+        // Also of what failed nothing may reach the disk once somebody else may open the log.
+        flusher.wait_for_the_disk();
         closed.inspect_err(|error| self.shared.fail(error.clone()))
     }
 }

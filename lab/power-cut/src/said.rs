@@ -35,7 +35,7 @@ pub enum Line {
         sequence: u64,
         /// Who appended it.
         producer: u32,
-        /// The how manieth of the producer's it is, from 0 on.
+        /// Its number among the producer's, from 0 on.
         number: u64,
     },
     /// The log has every record before this sequence.

@@ -156,7 +156,7 @@ mod tests {
         let ours = "append --by log --messages 1000000 --producers 64 appended";
         assert_eq!(calls[0], ours);
         assert_eq!(calls.len(), 7);
-        assert_eq!(calls[4], "--by flume --messages 1000000 --producers 64 appended");
+        assert_eq!(calls[4], "--by flume --messages 500000 --producers 64 appended");
         let asked: Vec<_> = measured.lines.iter().filter_map(|line| line.asked).collect();
         assert_eq!(asked.len(), 1);
     }

@@ -56,18 +56,22 @@ pub fn append(by: By, work: &Work, messages: &Messages, place: &Path) -> Done<Ap
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::ValueEnum;
 
     #[test]
     fn every_way_takes_all_messages_and_leaves_nothing() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let work = Work { messages: 50, producers: 3, shortest: 300, longest: 2000 };
         let messages = Messages::new(&work).expect("a range");
-        for by in [By::File, By::FilePrepared] {
+        for &by in By::value_variants() {
             let place = folder.path().join("place");
             let appended = append(by, &work, &messages, &place).expect("room");
+            let timed = |is_timed: bool| is_timed.then_some(50);
+            let by_hand = matches!(by, By::File | By::FilePrepared);
             assert_eq!((appended.messages, appended.outcome.bytes), (50, messages.total_bytes()));
-            assert_eq!(appended.latency.expect("each is timed").count, 50, "{by:?}");
-            assert_eq!(appended.flush.expect("each is timed").count, 50, "{by:?}");
+            let waits = appended.latency.map(|all| all.count);
+            assert_eq!(waits, timed(by != By::Log), "{by:?}");
+            assert_eq!(appended.flush.map(|all| all.count), timed(by_hand), "{by:?}");
             assert!(!place.exists(), "{by:?}");
         }
     }

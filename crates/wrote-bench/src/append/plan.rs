@@ -16,6 +16,10 @@ const PRODUCERS: [u32; 2] = [4, 64];
 const RUN_S: f64 = 0.3;
 /// Messages of that first look, which is not recorded.
 const FIRST_MESSAGES: u64 = 2000;
+/// A look that took less than this is taken again, with so many times the messages: what a way does once,
+/// a sync at the end, would be most of it.
+const LOOK_S_MIN: f64 = 0.05;
+const LOOK_GROWTH: u64 = 8;
 /// The most messages of a run, where each is in memory until it is written.
 const TASKS_MESSAGES_MAX: u64 = 100_000;
 /// The most messages of another run.
@@ -138,6 +142,12 @@ impl Plan {
         self.messages.is_none().then(|| FIRST_MESSAGES.min(self.messages_max(way)))
     }
 
+    /// Messages of the next look, after one of so many that took so long; none where that was enough.
+    pub(super) fn longer_look(&self, way: &Way, messages: u64, elapsed_s: f64) -> Option<u64> {
+        let most = self.messages_max(way);
+        (elapsed_s < LOOK_S_MIN && messages < most).then(|| (messages * LOOK_GROWTH).min(most))
+    }
+
     /// Messages of a run of a way that takes so many a second.
     pub(super) fn messages(&self, way: &Way, messages_per_s: f64) -> u64 {
         let wanted = self.messages.unwrap_or((messages_per_s * RUN_S) as u64);
@@ -184,9 +194,9 @@ impl Plan {
     pub(crate) fn written_bytes_max(&self) -> u64 {
         let runs = u64::from(self.runs);
         let of = |way: &Way| {
-            let first = self.first_messages(way).map_or(0, |first| self.file_bytes(way, first));
-            let run = self.file_bytes(way, self.messages_max(way));
-            run.saturating_mul(runs).saturating_add(first)
+            // Looks that grow are together less than twice the longest that there can be.
+            let looks = if self.messages.is_none() { 2 } else { 0 };
+            self.file_bytes(way, self.messages_max(way)).saturating_mul(runs + looks)
         };
         self.ways.iter().map(of).fold(0, u64::saturating_add)
     }
@@ -310,6 +320,11 @@ mod tests {
         let exact = plan(&Request { messages: Some(5_000_000), ..asked(&["append/log-no"]) });
         assert_eq!(exact.messages(&exact.ways[0], 1.0), 5_000_000);
         assert_eq!(exact.first_messages(&exact.ways[0]), None);
+        assert_eq!(usual.first_messages(log), Some(FIRST_MESSAGES));
+        assert_eq!(usual.longer_look(log, 2000, 0.01), Some(16_000));
+        assert_eq!(usual.longer_look(log, 2000, 0.06), None);
+        assert_eq!(usual.longer_look(tasks, 99_000, 0.01), Some(TASKS_MESSAGES_MAX));
+        assert_eq!(usual.longer_look(tasks, TASKS_MESSAGES_MAX, 0.01), None);
         let few = plan(&Request { messages: Some(7), ..asked(&["append/log-no"]) });
         assert_eq!(few.messages(&few.ways[0], 1e9), 7);
     }

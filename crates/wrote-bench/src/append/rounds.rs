@@ -43,7 +43,7 @@ struct Rounds<'a> {
     log: PathBuf,
 }
 
-/// Looks once at how fast each way is, and runs every way in turn, every second round backwards (M8).
+/// Looks first at how fast each way is, and runs every way in turn, every second round backwards (M8).
 /// `keep` leaves the last run's file or log where it is.
 pub(crate) fn measure(
     plan: &Plan,
@@ -62,8 +62,8 @@ pub(crate) fn measure(
     let mut messages = Vec::with_capacity(plan.ways.len());
     for way in &plan.ways {
         let first = rounds.first_look(way)?;
-        messages.push(plan.messages(way, first.as_ref().map_or(f64::MAX, |first| first.iops)));
-        written_bytes += first.map_or(0, |first| first.bytes);
+        messages.push(plan.messages(way, first.as_ref().map_or(f64::MAX, |(run, _)| run.iops)));
+        written_bytes += first.map_or(0, |(_, bytes)| bytes);
     }
     let mut rows: Vec<RowSoFar> = plan.ways.iter().map(|_| RowSoFar::new()).collect();
     let order = plan.order();
@@ -96,12 +96,21 @@ struct Written {
 }
 
 impl Rounds<'_> {
-    /// A short run that tells how fast a way is; none where it need not be known.
-    fn first_look(&self, way: &Way) -> Result<Option<Run>, Error> {
-        let Some(messages) = self.plan.first_messages(way) else { return Ok(None) };
-        let measured = self.run(way, messages)?;
-        self.clear()?;
-        Ok(Some(measured.run))
+    /// Short runs that tell how fast a way is, each longer than the one before until one is long enough
+    /// to tell, with what they wrote; none where it need not be known.
+    fn first_look(&self, way: &Way) -> Result<Option<(Run, u64)>, Error> {
+        let mut written_bytes = 0;
+        let mut next = self.plan.first_messages(way);
+        while let Some(messages) = next {
+            let run = self.run(way, messages)?.run;
+            self.clear()?;
+            written_bytes += run.bytes;
+            next = self.plan.longer_look(way, messages, run.elapsed_s);
+            if next.is_none() {
+                return Ok(Some((run, written_bytes)));
+            }
+        }
+        Ok(None)
     }
 
     /// Runs a way once and reads back what it wrote; its file or log stays.

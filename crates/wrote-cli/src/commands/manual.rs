@@ -25,7 +25,7 @@ const ENVIRONMENT: [(&str, &str); 4] = [
     ),
 ];
 
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
     (
         "PATH/.wrote-XXXX",
         "The folder that holds a run's files. It is removed when the run ends; 'wrote clean' \
@@ -37,9 +37,13 @@ const FILES: [(&str, &str); 3] = [
          be removed.",
     ),
     (
-        "DIR/NAME.torn-N",
+        "DIR/SEGMENT.torn-N",
         "What a crash left of a write to a log, kept when the log was opened next. It can be \
          removed.",
+    ),
+    (
+        "DIR/SEGMENT.damaged-N",
+        "A damaged file of a log as it was before 'wrote log repair'. It can be removed.",
     ),
 ];
 

@@ -64,8 +64,8 @@ pub(super) struct Flusher {
     preparing: Option<Preparing>,
     /// Whether an operation of `preparing` is in flight.
     is_preparing: bool,
-    /// Ahead of its time a segment could not be prepared: it is tried again when it is needed.
-    has_failed_to_prepare: bool,
+    /// Why a segment could not be prepared ahead of its time: it is tried again when it is needed.
+    failed_to_prepare: Option<Error>,
     /// Names in the folder have changed since it was synced.
     is_folder_dirty: bool,
     /// Recovery has cut something off: the first batch says so.
@@ -170,7 +170,7 @@ impl Flusher {
             sealed: beginning.sealed.into(),
             preparing: beginning.preparing,
             is_preparing: false,
-            has_failed_to_prepare: false,
+            failed_to_prepare: None,
             is_folder_dirty: true,
             after_cut: beginning.after_cut,
             woken: Vec::new(),
@@ -394,8 +394,15 @@ impl Flusher {
         let path = segment::path(&self.folder, self.format, number);
         self.is_folder_dirty = true;
         let (how, bytes) = (self.prepare, self.segment_bytes);
-        self.preparing = Some(Preparing::new(&mut self.engine, &path, number, how, bytes)?);
-        self.has_failed_to_prepare = false;
+        match Preparing::new(&mut self.engine, &path, number, how, bytes) {
+            Ok(preparing) => self.preparing = Some(preparing),
+            // What failed before could not be removed either: that is the error to tell of.
+            Err(error) if error.errno() == libc::EEXIST => {
+                return Err(self.failed_to_prepare.clone().unwrap_or(error));
+            }
+            Err(error) => return Err(error),
+        }
+        self.failed_to_prepare = None;
         Ok(())
     }
 
@@ -408,8 +415,11 @@ impl Flusher {
             let half_full =
                 self.segment.as_ref().filter(|segment| segment.end * 2 > self.segment_bytes);
             let Some(number) = half_full.map(|segment| segment.number + 1) else { return Ok(()) };
-            if self.has_failed_to_prepare || self.begin_preparing(number).is_err() {
-                self.has_failed_to_prepare = true;
+            if self.failed_to_prepare.is_some() {
+                return Ok(());
+            }
+            if let Err(error) = self.begin_preparing(number) {
+                self.failed_to_prepare = Some(error);
                 return Ok(());
             }
         }
@@ -482,7 +492,6 @@ impl Flusher {
     /// Segments that are full and durable are closed; those that are too many are removed.
     fn seal(&mut self, shared: &Shared, durable: u64) -> Result<(), Error> {
         let is_durable = |segment: &Segment| !segment.is_dirty && segment.end_sequence <= durable;
-        let known = self.sealed.len();
         while self.unflushed.first().is_some_and(is_durable) {
             let segment = self.unflushed.remove(0);
             let bytes = self.engine.file_len(segment.file)?;
@@ -494,14 +503,15 @@ impl Flusher {
                 written_at_ns: now_ns(),
             });
         }
-        if self.sealed.len() > known {
-            self.retain(shared);
-        }
+        self.retain(shared);
         Ok(())
     }
 
     /// Removes the oldest segments where the log is too long or they are too old.
     fn retain(&mut self, shared: &Shared) {
+        if self.retain_bytes.is_none() && self.retain_age.is_none() {
+            return;
+        }
         let sealed_bytes =
             |sealed: &VecDeque<Sealed>| sealed.iter().map(|one| one.bytes).sum::<u64>();
         let used = self.segment.as_ref().map_or(0, |segment| segment.end);
@@ -510,7 +520,10 @@ impl Flusher {
             let is_over =
                 self.retain_bytes.is_some_and(|most| sealed_bytes(&self.sealed) + used > most);
             let is_old = oldest_ns.is_some_and(|oldest_ns| oldest.written_at_ns < oldest_ns);
-            if !is_over && !is_old {
+            // One must be there from which recovery learns where the log was: the last that is sealed
+            // goes when a record behind it is durable, and so how its segment begins.
+            let is_needed = self.sealed.len() == 1 && shared.durable.done() <= oldest.end_sequence;
+            if !is_over && !is_old || is_needed {
                 return;
             }
             if let Err(error) = self.engine.remove(&oldest.path) {
@@ -543,10 +556,10 @@ impl Flusher {
             prepare::USER_DATA => {
                 self.is_preparing = false;
                 let preparing = self.preparing.as_mut().expect("is under way");
-                if preparing.complete(completion).is_err() {
+                if let Err(error) = preparing.complete(completion) {
                     let preparing = self.preparing.take().expect("is under way");
                     preparing.abandon(&mut self.engine);
-                    self.has_failed_to_prepare = true;
+                    self.failed_to_prepare = Some(error);
                 }
                 Ok(())
             }
@@ -613,6 +626,12 @@ impl Flusher {
             self.engine.close_file(segment.file)?;
         }
         self.engine.sync_folder(&self.folder)
+    }
+
+    /// Waits for everything in flight, whatever becomes of it.
+    pub(super) fn wait_for_the_disk(&mut self) {
+        // The error of a log that failed is known already; one that was closed has nothing in flight.
+        let _ = self.engine.drain();
     }
 
     fn write_closing_batch(&mut self, shared: &Shared) -> Result<(), Error> {

@@ -392,6 +392,8 @@ fn where_the_log_goes_on_is_never_before_what_was_claimed() {
         let sequence = scene.fill(place, 1);
         let next = scene.claims.next_start();
         assert!((sequence + 1..=2).contains(&next.first_sequence), "{next:?} after {sequence}");
+        // There is one record to a batch, and one batch to a block.
+        assert_eq!(next.offset, next.first_sequence * scene.layout.block_bytes);
         other.join().unwrap();
         let next = scene.claims.next_start();
         assert_eq!((next.first_sequence, next.offset), (2, 2 * scene.layout.block_bytes));

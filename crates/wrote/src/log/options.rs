@@ -141,7 +141,7 @@ impl LogOptions {
     /// As [`LogOptions::open`].
     pub fn open_simulated(&self, sim: &Sim, folder: impl AsRef<Path>) -> Result<Log, Error> {
         let shared = open::open_simulated(self, sim, folder.as_ref())?;
-        Ok(Log::without_thread(shared, None))
+        Ok(Log::without_thread(shared, sim))
     }
 }
 

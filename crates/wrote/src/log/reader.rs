@@ -2,11 +2,11 @@
 
 mod framed;
 mod lines;
-mod names;
+
 #[cfg(test)]
 mod tests;
 
-use super::Format;
+use super::{Format, names};
 use crate::engine::Callers;
 use crate::{Engine, Error, Ioengine, Options, Sim};
 use std::fmt;

@@ -1,8 +1,8 @@
 //! What opening a log for writing finds, and what it does about the end that a crash left.
 
-mod aside;
+pub(super) mod aside;
 mod framed;
-mod lines;
+pub(super) mod lines;
 #[cfg(test)]
 mod tests;
 
@@ -96,7 +96,7 @@ pub(super) fn recover(engine: &mut Engine, folder: &Path, format: Format) -> Res
 }
 
 /// A number that no other log has: the standard library's own source of chance, which needs no more.
-fn new_log_id() -> u64 {
+pub(super) fn new_log_id() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 

@@ -40,6 +40,8 @@ pub(super) struct Rest {
     pub durable_sequence: u64,
     /// The first batch in it.
     pub first: Option<(u64, BatchHeader)>,
+    /// The checksum of the identity with which that batch is valid.
+    pub seed: u32,
     /// Something is there, but not what a segment begins with.
     pub is_headless: bool,
 }
@@ -113,7 +115,7 @@ pub(super) fn behind(
     let is_whole = walk.is_between_batches() && rest.end == walk.end;
     let place = match later.first().zip(found.first()) {
         Some(((_, path), next)) if is_whole && next.is_headless => (path.clone(), 0),
-        _ => (input.path.clone(), walk.end),
+        _ => (input.path.clone(), walk.place),
     };
     let lost = (durable_sequence > walk.sequence).then_some(place);
     Ok(Behind { rest, later: found, lost })
@@ -138,9 +140,11 @@ pub(super) fn scan_file(
     let mut rest = scan(engine, &mut input, 0, sequence, identity)?;
     input.close(engine)?;
     rest.is_headless = !is_known && rest.end > 0;
-    let is_behind_header = |(place, _)| place == segment::HEADER_BYTES as u64;
-    if rest.is_headless && rest.first.is_some_and(is_behind_header) {
-        rest.durable_sequence = u64::MAX;
+    if rest.is_headless
+        && let Some((place, batch)) = rest.first
+        && place == segment::HEADER_BYTES as u64
+    {
+        rest.durable_sequence = rest.durable_sequence.max(batch.first_sequence + 1);
     }
     Ok(rest)
 }
@@ -160,13 +164,16 @@ impl Rest {
                 let may_begin =
                     place.is_multiple_of(block_bytes) || place == segment::HEADER_BYTES as u64;
                 let bytes = input.bytes(engine, place, batch::HEADER_BYTES)?;
-                walk::decode(bytes, seed).filter(|_| may_begin).map(|(header, _)| header)
+                walk::decode(bytes, seed).filter(|_| may_begin).map(|(header, _)| (header, seed))
             }
             Identity::Lost => batch_by_its_record(engine, input, place)?,
         };
-        if let Some(header) = found.filter(|header| header.first_sequence >= sequence) {
+        if let Some((header, seed)) = found.filter(|(header, _)| header.first_sequence >= sequence)
+        {
             self.durable_sequence = self.durable_sequence.max(header.durable_sequence);
-            self.first.get_or_insert((place, header));
+            if self.first.is_none() {
+                (self.first, self.seed) = (Some((place, header)), seed);
+            }
         }
         Ok(())
     }
@@ -179,13 +186,13 @@ fn batch_by_its_record(
     engine: &mut Engine,
     input: &mut Input,
     place: u64,
-) -> Result<Option<BatchHeader>, Error> {
+) -> Result<Option<(BatchHeader, u32)>, Error> {
     let bytes = input.bytes(engine, place, batch::HEADER_BYTES + record::HEADER_BYTES)?;
     let Some(seed) = seed::of_batch(bytes) else { return Ok(None) };
     let Some((header, _)) = walk::decode(bytes, seed) else { return Ok(None) };
     let BatchHeader { bytes: all, count, first_sequence, durable_sequence, .. } = header;
     if header.closed && (all as usize, count) == (batch::HEADER_BYTES, 0) {
-        return Ok((durable_sequence == first_sequence).then_some(header));
+        return Ok((durable_sequence == first_sequence).then_some((header, seed)));
     }
     let Some(length) = bytes.get(batch::HEADER_BYTES..batch::HEADER_BYTES + 4) else {
         return Ok(None);
@@ -197,5 +204,5 @@ fn batch_by_its_record(
     }
     let bytes = input.bytes(engine, place, len)?;
     let first = bytes.get(batch::HEADER_BYTES..).unwrap_or_default();
-    Ok(record::parse(first, seed, header.first_sequence).map(|_| header))
+    Ok(record::parse(first, seed, header.first_sequence).map(|_| (header, seed)))
 }

@@ -4,6 +4,7 @@ use super::batch::{self, BatchHeader};
 use super::segment::{self, SegmentHeader};
 use super::{Format, LogReader, Record, record};
 use crate::{Engine, Error, FileOptions, Ioengine, Op, Options, Sim};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -191,4 +192,13 @@ pub(super) fn assert_begins(built: &Built, records: &[Record], what: &str) -> u6
         assert_eq!(Some(&record.bytes), built.records.get(sequence), "{what}, record {sequence}");
     }
     records.len() as u64
+}
+
+/// The records that are read in a folder: how long each is, by sequence.
+pub(super) fn read_all(folder: &Path) -> BTreeMap<u64, usize> {
+    let length = |record: Result<Record, Error>| {
+        let record = record.unwrap();
+        (record.sequence, record.bytes.len())
+    };
+    LogReader::open(folder, 0).unwrap().map(length).collect()
 }

@@ -1,8 +1,21 @@
 //! A log as it lies on the disk: what there is, whether it is whole, and what can be saved of it.
 
-use super::Format;
-use crate::Error;
+mod framed;
+mod lines;
+mod progress;
+mod rebuild;
+mod salvage;
+#[cfg(test)]
+mod tests;
+
+use super::lock::Lock;
+use super::{Format, names};
+use crate::{Engine, Error, Ioengine, Options};
 use std::path::{Path, PathBuf};
+
+/// Bytes of one read, when a file is read from front to back; [`READS`] of them are under way.
+const BUFFER_BYTES: usize = 512 << 10;
+const READS: u32 = 4;
 
 /// What is known of a log without reading its records.
 #[derive(Clone, Debug)]
@@ -83,38 +96,75 @@ pub struct Repaired {
     pub records: u64,
 }
 
-/// Looks at the log in `folder`, without reading its records.
+/// Looks at the log in `folder`, without reading more of its records than it takes to find its end.
 ///
 /// # Errors
 ///
-/// When there is no log in the folder, or it can't be read.
+/// When there is no log in the folder, or it can't be read; [`Error::Damaged`] where its end can't be told.
 pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
-    let _ = folder.as_ref();
-    todo!()
+    let folder = folder.as_ref();
+    let mut engine = Engine::open(&options())?;
+    match format_of(&mut engine, folder)? {
+        Some(Format::Lines) => lines::summary(&mut engine, folder),
+        _ => framed::summary(&mut engine, folder),
+    }
 }
 
 /// Reads every byte of the log in `folder` and says what is damaged. `watch` is told how many bytes
 /// were read and how many there are; where it answers `false` the reading ends with
 /// [`Error::Interrupted`].
 ///
+/// What is written to the log meanwhile may look like a torn end.
+///
 /// # Errors
 ///
 /// When there is no log in the folder, or it can't be read; damage is no error.
 pub fn verify(
     folder: impl AsRef<Path>,
-    watch: impl FnMut(u64, u64) -> bool,
+    mut watch: impl FnMut(u64, u64) -> bool,
 ) -> Result<Verified, Error> {
-    let _ = (folder.as_ref(), watch);
-    todo!()
+    let folder = folder.as_ref();
+    let mut engine = Engine::open(&options())?;
+    match format_of(&mut engine, folder)? {
+        Some(Format::Lines) => lines::verify(&mut engine, folder, &mut watch),
+        _ => framed::verify(&mut engine, folder, &mut watch),
+    }
 }
 
 /// Makes a damaged log one that can be read and written again. Every record that is whole stays, with
-/// its sequence; what is lost leaves a gap. The damaged segments are kept aside as they were.
+/// its sequence. What is lost of a framed log leaves a gap; of a log of lines it leaves empty lines, since
+/// there the count is all that tells a line's place. The damaged segments are kept aside as they were, in
+/// files named `.damaged-N`. A torn end is left to the next opening.
 ///
 /// # Errors
 ///
-/// When there is no log in the folder, when it is open for writing, or with the kernel's words.
+/// When there is no log in the folder, when it is open for writing, or with the kernel's words. A power
+/// loss at any moment leaves a log that can be repaired.
 pub fn repair(folder: impl AsRef<Path>) -> Result<Repaired, Error> {
-    let _ = folder.as_ref();
-    todo!()
+    let folder = folder.as_ref();
+    let mut engine = Engine::open(&options())?;
+    let format = format_of(&mut engine, folder)?;
+    let _lock = Lock::take(folder)?;
+    match format {
+        Some(Format::Lines) => lines::repair(&mut engine, folder),
+        _ => rebuild::repair(&mut engine, folder),
+    }
+}
+
+/// The format of the log in the folder; `None` where nothing was written to it yet.
+fn format_of(engine: &mut Engine, folder: &Path) -> Result<Option<Format>, Error> {
+    if names::is_empty(engine, folder)? {
+        let because = "there is no log here".to_owned();
+        return Err(Error::Refused { path: folder.to_owned(), because });
+    }
+    names::format(engine, folder)
+}
+
+fn options() -> Options {
+    // One buffer beside those that are under way.
+    Options {
+        buffers: READS + 1,
+        registered_buffers: false,
+        ..Options::new(Ioengine::IoUring, READS, BUFFER_BYTES)
+    }
 }

@@ -58,11 +58,16 @@ pub(super) enum Step<'a> {
 impl Walk {
     /// A walk from the segment's first batch on.
     pub(super) fn new(header: &SegmentHeader) -> Walk {
+        Walk::of(header.seed(), u64::from(header.block_bytes), header.first_sequence)
+    }
+
+    /// The same, of a segment that is known only so far.
+    pub(super) fn of(seed: u32, block_bytes: u64, sequence: u64) -> Walk {
         Walk {
-            seed: header.seed(),
-            block_bytes: u64::from(header.block_bytes),
+            seed,
+            block_bytes,
             place: segment::HEADER_BYTES as u64,
-            sequence: header.first_sequence,
+            sequence,
             end: segment::HEADER_BYTES as u64,
             last: None,
             inside: None,
@@ -116,6 +121,33 @@ impl Walk {
             self.inside = Some(Inside { left: 0, ..inside });
         }
         Ok(())
+    }
+
+    /// Passes over a record that is not valid, if the next one in the batch is where its length says.
+    pub(super) fn pass_over(
+        &mut self,
+        engine: &mut Engine,
+        input: &mut Input,
+    ) -> Result<bool, Error> {
+        let Some(inside) = self.inside.filter(|inside| inside.left > 1) else { return Ok(false) };
+        let header = input.bytes(engine, self.place, record::HEADER_BYTES)?;
+        let Some(length) = header.first_chunk::<4>() else { return Ok(false) };
+        let own = u32::from_le_bytes(*length) as usize & record::LEN_MAX;
+        let place = self.place + record::frame_bytes(own) as u64;
+        let next = Walk { place, sequence: self.sequence + 1, ..self.clone() };
+        let is_there = next.valid_frame(engine, input, inside)?.is_some();
+        if is_there {
+            *self = next;
+            self.inside = Some(Inside { left: inside.left - 1, ..inside });
+        }
+        Ok(is_there)
+    }
+
+    /// Goes on with the batch at `place`, of which the first record has this sequence.
+    pub(super) fn go_on_at(&mut self, place: u64, sequence: u64) {
+        self.inside = None;
+        self.place = place;
+        self.sequence = sequence;
     }
 
     /// How the segment's batches are known.

@@ -7,20 +7,20 @@ use super::{Appends, LatencyLine, Measured, Work};
 use crate::failure::Failure;
 
 /// Ours, of many producers and of one.
-const MESSAGES: u64 = 100_000;
-const MESSAGES_OF_ONE: u64 = 5_000;
+const MESSAGES: u64 = 50_000;
+const MESSAGES_OF_ONE: u64 = 3_000;
 const PRODUCERS: u32 = 64;
 /// By hand, one flush after the other: rates are compared, so fewer will do.
-const BY_HAND: u64 = 4_000;
-/// The logs of others, with as many messages as they take in about a second.
+const BY_HAND: u64 = 2_000;
+/// The logs of others, with as many messages as they take in a second or less.
 const LOGS: [(&str, &str, u64); 7] = [
-    ("okaywal", "okaywal", 50_000),
-    ("fjall", "fjall, `persist` each", 1_000),
-    ("fjall-gathered", "fjall, gathered", 50_000),
-    ("sqlite", "SQLite, a transaction each", 1_000),
-    ("sqlite-gathered", "SQLite, gathered", 30_000),
-    ("redis", "redis-server, 64 connections", 30_000),
-    ("redis-gathered", "redis-server, gathered", 10_000),
+    ("okaywal", "okaywal", 20_000),
+    ("fjall", "fjall, `persist` each", 500),
+    ("fjall-gathered", "fjall, gathered", 30_000),
+    ("sqlite", "SQLite, a transaction each", 500),
+    ("sqlite-gathered", "SQLite, gathered", 20_000),
+    ("redis", "redis-server, 64 connections", 20_000),
+    ("redis-gathered", "redis-server, gathered", 5_000),
 ];
 /// How long the slowest of a hundred waits, against one flush.
 const P99: Asked = Asked::AtMost(2.5);

@@ -8,6 +8,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
 use unicode_width::UnicodeWidthStr;
+use wrote::Format;
 use wrote::log::{LogSummary, SegmentSummary, summary};
 use wrote_bench::{Error, units};
 
@@ -31,8 +32,9 @@ pub(super) fn run(arguments: &LogStatArgs) -> Result<(), Error> {
 pub(super) struct JsonSummary {
     path: String,
     format: String,
-    /// Whether it was closed after its last record.
-    closed: bool,
+    /// Whether it was closed after its last record; left out of lines, which have no mark for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    closed: Option<bool>,
     /// The process that has it open for writing; left out where none has.
     #[serde(skip_serializing_if = "Option::is_none")]
     writer_process: Option<u32>,
@@ -65,7 +67,7 @@ impl JsonSummary {
         JsonSummary {
             path: folder.to_string_lossy().into_owned(),
             format: summary.format.to_string(),
-            closed: summary.closed,
+            closed: (summary.format != Format::Lines).then_some(summary.closed),
             writer_process: summary.writer,
             first_sequence: summary.first_sequence,
             next_sequence: summary.next_sequence,
@@ -104,12 +106,13 @@ fn write_table(folder: &Path, summary: &LogSummary, out: &mut dyn Write) -> io::
     Ok(())
 }
 
-/// Who writes it, or how it was left.
+/// Who writes it, or how it was left. Lines have no place in which their end could be marked.
 fn state(summary: &LogSummary) -> String {
-    match summary.writer {
-        Some(process) => format!("open for writing by process {process}"),
-        None if summary.closed => "closed".into(),
-        None => "not closed: its writer ended before, or was ended".into(),
+    match (summary.writer, summary.format) {
+        (Some(process), _) => format!("open for writing by process {process}"),
+        (None, Format::Lines) => "nobody has it open for writing".into(),
+        (None, _) if summary.closed => "closed".into(),
+        (None, _) => "not closed by its writer: verify tells whether all of it is there".into(),
     }
 }
 

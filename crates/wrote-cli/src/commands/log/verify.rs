@@ -98,8 +98,11 @@ fn write_text(verified: &Verified, quiet: bool, out: &mut dyn Write) -> io::Resu
     let records = counted(verified.records, "record");
     let segments = counted(verified.summary.segments.len() as u64, "segment");
     let bytes = units::bytes(verified.record_bytes);
-    let whole = if verified.damage.is_empty() { "whole" } else { "whole besides" };
-    writeln!(out, "{records} in {segments}, {bytes}, {whole}")?;
+    if verified.damage.is_empty() {
+        writeln!(out, "{records} in {segments}, {bytes}, whole")?;
+    } else {
+        writeln!(out, "whole besides: {records} in {segments}, {bytes}")?;
+    }
     match (verified.torn_bytes, verified.summary.writer) {
         (0, _) => Ok(()),
         (torn, Some(process)) => {

@@ -1,13 +1,13 @@
 //! A reader's place in a framed log.
 
-use super::super::Format;
 use super::super::input::Input;
+use super::super::names::{self, Next};
 use super::super::record::Frame;
 use super::super::recovery::damaged;
 use super::super::rest::{self, Behind, Identity};
-use super::super::segment::{HEADER_BYTES, NotASegment, SegmentHeader, VERSION};
+use super::super::segment::{HEADER_BYTES, NotASegment, SegmentHeader};
 use super::super::walk::{Step, Walk};
-use super::names::{self, Next};
+use super::super::{Format, chain};
 use crate::{Engine, Error};
 use std::path::{Path, PathBuf};
 
@@ -125,11 +125,7 @@ fn open(engine: &mut Engine, number: u64, path: &Path) -> Result<Option<Cursor>,
         Ok(header) if header.segment_id == number => {
             Ok(Some(Cursor { walk: Walk::new(&header), header, input }))
         }
-        Err(NotASegment::Version(version)) => {
-            let because =
-                format!("a log of version {version}; this program reads version {VERSION}");
-            Err(Error::Refused { path: path.to_owned(), because })
-        }
+        Err(NotASegment::Version(version)) => Err(chain::of_another_version(path, version)),
         Ok(_) | Err(NotASegment::Damaged) => {
             input.close(engine)?;
             Ok(None)

@@ -2,8 +2,8 @@
 
 use super::super::Format;
 use super::super::input::Input;
+use super::super::names::{self, Next};
 use super::super::recovery::damaged;
-use super::names::{self, Next};
 use crate::{Engine, Error};
 use std::io::BufRead;
 use std::path::Path;

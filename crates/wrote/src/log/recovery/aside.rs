@@ -1,18 +1,19 @@
-//! What recovery cuts off is kept: in files beside the segments that nobody overwrites.
+//! What recovery cuts off and repair replaces is kept: in files beside the segments that nobody overwrites.
 
 use super::super::input::Input;
 use crate::{Engine, Error, FileId, FileOptions, Op};
 use std::path::{Path, PathBuf};
 
-/// Copies a range of a segment into a new file beside it, which is on stable storage afterwards, its name
+/// Copies a range of a segment into a new file beside it, named `.KIND-N`, which is on stable storage afterwards, its name
 /// once the folder was synced.
-pub(super) fn copy(
+pub(in crate::log) fn copy(
     engine: &mut Engine,
     input: &mut Input,
     from: u64,
     to: u64,
+    kind: &str,
 ) -> Result<PathBuf, Error> {
-    let (path, file) = create(engine, &input.path.clone())?;
+    let (path, file) = create(engine, &input.path.clone(), kind)?;
     let mut place = from;
     while place < to {
         let len = (to - place).min(engine.pool().buffer_bytes() as u64) as usize;
@@ -31,9 +32,9 @@ pub(super) fn copy(
 }
 
 /// Gives a whole segment a name under which it is none.
-pub(super) fn rename(engine: &mut Engine, segment: &Path) -> Result<PathBuf, Error> {
+pub(in crate::log) fn rename(engine: &mut Engine, segment: &Path) -> Result<PathBuf, Error> {
     for number in 0.. {
-        let path = name(segment, number);
+        let path = name(segment, "torn", number);
         match engine.rename(segment, &path, false) {
             Ok(()) => return Ok(path),
             Err(error) if error.errno() == libc::EEXIST => {}
@@ -43,10 +44,10 @@ pub(super) fn rename(engine: &mut Engine, segment: &Path) -> Result<PathBuf, Err
     unreachable!("there are fewer files than numbers")
 }
 
-fn create(engine: &mut Engine, segment: &Path) -> Result<(PathBuf, FileId), Error> {
+fn create(engine: &mut Engine, segment: &Path, kind: &str) -> Result<(PathBuf, FileId), Error> {
     let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
     for number in 0.. {
-        let path = name(segment, number);
+        let path = name(segment, kind, number);
         match engine.open_file(&path, &options) {
             Ok(file) => return Ok((path, file)),
             Err(error) if error.errno() == libc::EEXIST => {}
@@ -56,8 +57,8 @@ fn create(engine: &mut Engine, segment: &Path) -> Result<(PathBuf, FileId), Erro
     unreachable!("there are fewer files than numbers")
 }
 
-fn name(segment: &Path, number: u64) -> PathBuf {
+fn name(segment: &Path, kind: &str, number: u64) -> PathBuf {
     let mut name = segment.as_os_str().to_owned();
-    name.push(format!(".torn-{number}"));
+    name.push(format!(".{kind}-{number}"));
     name.into()
 }

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 /// The last files, which may not be on stable storage: those before them were flushed when the one after
 /// the next was begun.
-const UNSURE_FILES: usize = 2;
+pub(in crate::log) const UNSURE_FILES: usize = 2;
 
 /// The whole lines of a file.
-struct Lines {
-    count: u64,
+pub(in crate::log) struct Lines {
+    pub count: u64,
     /// Where the last of them ends.
-    end: u64,
+    pub end: u64,
 }
 
 pub(super) fn recover(
@@ -53,7 +53,7 @@ pub(super) fn recover(
 }
 
 /// Reads the whole lines of a file.
-fn read(engine: &mut Engine, input: &mut Input) -> Result<Lines, Error> {
+pub(in crate::log) fn read(engine: &mut Engine, input: &mut Input) -> Result<Lines, Error> {
     let piece_bytes = engine.pool().buffer_bytes();
     let mut lines = Lines { count: 0, end: 0 };
     let mut place = 0;
@@ -90,7 +90,7 @@ fn cut(
     };
     if input.len_bytes > lines.end {
         let to = input.len_bytes;
-        recovered.kept_aside.push(aside::copy(engine, &mut input, lines.end, to)?);
+        recovered.kept_aside.push(aside::copy(engine, &mut input, lines.end, to, "torn")?);
         // The copy must be found before what it was copied from is gone.
         engine.sync_folder(folder)?;
     }
@@ -151,5 +151,5 @@ fn found(
 /// When the file was last written, in nanoseconds since 1970; 0 on a simulated disk, which has no clock.
 fn modified_at_ns(engine: &Engine, file: FileId) -> u64 {
     let stat = engine.descriptor(file).and_then(|descriptor| fstat(descriptor).ok());
-    stat.map_or(0, |stat| stat.st_mtime as u64 * 1_000_000_000 + stat.st_mtime_nsec as u64)
+    stat.map_or(0, |stat| stat.st_mtime as u64 * 1_000_000_000 + stat.st_mtime_nsec)
 }

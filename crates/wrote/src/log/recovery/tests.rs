@@ -275,6 +275,33 @@ mod of_lines {
     }
 
     #[test]
+    fn a_recovery_that_loses_power_is_made_good_by_the_next() {
+        let files = [
+            (file(0), b"zero\none\n".to_vec()),
+            (file(2), b"two\nthr\0e\nfour\n".to_vec()),
+            (file(5), b"five\n".to_vec()),
+        ];
+        let recovered = |sim: &Sim| recover(&mut engine(sim), folder(), Format::Lines);
+        for seed in 0..10 {
+            for operation in 0.. {
+                let sim = disk(seed, &files);
+                sim.fault(sim.operations() + operation, Fault::PowerLoss);
+                let result = recovered(&sim);
+                sim.restart();
+                let found = recovered(&sim).unwrap();
+                assert_eq!(found.next_sequence, 3, "operation {operation}, seed {seed}");
+                assert_eq!(sim.contents(&file(2)).unwrap(), b"two\n");
+                let names = sim.names();
+                let kept = names.contains(&torn(&file(2), 0)) && names.contains(&torn(&file(5), 0));
+                assert!(kept, "operation {operation}, seed {seed}");
+                if result.is_ok() {
+                    break;
+                }
+            }
+        }
+    }
+
+    #[test]
     fn long_lines_lie_in_many_pieces() {
         let text = [&vec![b'x'; 10_000][..], b"\n", &vec![b'y'; 10_000], b"\n", b"rest"].concat();
         let (sim, found) = lines(&[(7, &text)]);

@@ -1,6 +1,6 @@
-//! The segments that a reader finds by their names, while a writer makes and removes them.
+//! The segments that are found by their names, while a writer makes and removes them.
 
-use super::super::{Format, segment};
+use super::{Format, segment};
 use crate::{Engine, Error};
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,79 @@
+//! Reading a log while it is written, and after it was damaged.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+use wrote::log::{repair, summary, verify};
+use wrote::{Error, Format, Log, LogOptions, LogReader, Sync};
+
+fn options(format: Format) -> LogOptions {
+    Log::options().sync(Sync::No).format(format).buffer_bytes(16 << 10).segment_bytes(64 << 10)
+}
+
+fn record(number: u64) -> Vec<u8> {
+    let mut bytes = format!("record {number} ").into_bytes();
+    bytes.resize(20 + (number % 700) as usize, b'.');
+    bytes
+}
+
+#[test]
+fn a_reader_follows_a_writer_through_its_segments() {
+    const RECORDS: u64 = 3000;
+    for format in [Format::Framed, Format::Lines] {
+        let folder = tempfile::tempdir().unwrap();
+        let log = options(format).open(folder.path()).unwrap();
+        let follower = LogReader::follow(folder.path(), 0).unwrap();
+        let reading = std::thread::spawn(move || {
+            for (number, found) in (0..RECORDS).zip(follower) {
+                let found = found.unwrap();
+                assert_eq!((found.sequence, found.bytes), (number, record(number)));
+            }
+        });
+        for number in 0..RECORDS {
+            log.append(&record(number)).unwrap().wait().unwrap();
+        }
+        reading.join().unwrap();
+        log.close().unwrap();
+        let found = verify(folder.path(), |_, _| true).unwrap();
+        assert!(found.damage.is_empty() && found.torn_bytes == 0, "{:?}", found.damage);
+        assert_eq!(found.records, RECORDS);
+        let summary = summary(folder.path()).unwrap();
+        assert!(summary.segments.len() > 5);
+        assert_eq!(summary.next_sequence, RECORDS);
+        assert_eq!(summary.segments.iter().map(|segment| segment.records).sum::<u64>(), RECORDS);
+        // From the middle, as it lies there.
+        let mut reader = LogReader::open(folder.path(), 1500).unwrap();
+        assert_eq!(reader.next_within(Duration::ZERO).unwrap().unwrap().sequence, 1500);
+        assert_eq!(reader.count() as u64, RECORDS - 1501);
+    }
+}
+
+#[test]
+fn a_log_that_was_repaired_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = options(Format::Framed).open(folder.path()).unwrap();
+    for number in 0..1000 {
+        log.append(&record(number)).unwrap().wait().unwrap();
+    }
+    log.close().unwrap();
+    drop(log);
+    let segment = summary(folder.path()).unwrap().segments[2].clone();
+    let mut bytes = std::fs::read(&segment.path).unwrap();
+    let at = bytes.windows(7).position(|window| window == b"record ").unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&segment.path, bytes).unwrap();
+
+    let failed = LogReader::open(folder.path(), 0).unwrap().find_map(Result::err).unwrap();
+    assert!(matches!(&failed, Error::Damaged { path, .. } if *path == segment.path), "{failed}");
+    let repaired = repair(folder.path()).unwrap();
+    assert_eq!((repaired.damage.len(), repaired.records), (1, 999));
+    let lost = repaired.damage[0].sequence;
+
+    let log = options(Format::Framed).open(folder.path()).unwrap();
+    let sequence = log.append(b"after the repair").unwrap().sequence();
+    assert_eq!(sequence, 1000);
+    log.close().unwrap();
+    let found: BTreeSet<u64> =
+        LogReader::open(folder.path(), 0).unwrap().map(|found| found.unwrap().sequence).collect();
+    let expected: BTreeSet<u64> = (0..=1000).filter(|&sequence| sequence != lost).collect();
+    assert_eq!(found, expected);
+}

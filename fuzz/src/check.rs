@@ -1,0 +1,171 @@
+//! What is read of a damaged log, held against what was written.
+
+use crate::folder::Files;
+use crate::layout::Log as Written;
+use std::path::Path;
+use wrote::log::{Verified, repair, verify};
+use wrote::{Log, LogReader, Record, Sync};
+
+/// More records than any input can have, forged counts included: a record takes some bytes.
+const RECORDS_MAX: usize = 100_000;
+
+/// What is known of a log whatever was done to it.
+pub struct Truth {
+    records: Vec<Option<Vec<u8>>>,
+    /// Checksums were made right again: wrong records may be valid.
+    is_forged: bool,
+    is_untouched: bool,
+    /// The sequence at which reading begins, where the first segment begins as it did.
+    begin: Option<u64>,
+    /// The first sequences of all segments that do.
+    begins: Vec<u64>,
+    /// Records before this one were durable, as a header says that is as it was.
+    durable_sequence: u64,
+}
+
+impl Truth {
+    pub fn new(log: &Written, files: &Files, is_forged: bool) -> Truth {
+        let is_intact = |file: &String, from: usize, to: usize| {
+            let now = files.get(file).and_then(|bytes| bytes.get(from..to));
+            now.is_some() && now == log.files[file].get(from..to)
+        };
+        let lowest = files.keys().next();
+        let intact = || log.segments.iter().filter(|(file, _)| is_intact(file, 0, 64));
+        let begin = intact().find(|(file, _)| Some(file) == lowest);
+        let proofs = log.batches.iter().filter(|batch| {
+            is_intact(&batch.file, 0, 64) && is_intact(&batch.file, batch.offset, batch.offset + 48)
+        });
+        Truth {
+            records: log.records.clone(),
+            is_forged,
+            is_untouched: *files == log.files,
+            begin: begin.map(|(_, first)| *first),
+            begins: intact().map(|(_, first)| *first).collect(),
+            durable_sequence: proofs.map(|batch| batch.durable_sequence).max().unwrap_or(0),
+        }
+    }
+
+    /// The first sequence from `sequence` on at which there is a record.
+    fn next_record(&self, sequence: u64) -> u64 {
+        let rest = self.records.get(sequence as usize..).unwrap_or_default();
+        sequence + rest.iter().take_while(|record| record.is_none()).count() as u64
+    }
+
+    fn is_true(&self, record: &Record) -> bool {
+        let own = self.records.get(record.sequence as usize);
+        own.is_some_and(|own| own.as_ref() == Some(&record.bytes))
+    }
+
+    /// Whether the records are those that were written, none is missing between them, and the end is silent
+    /// only where it may be.
+    fn hold(&self, read: &Read) {
+        let mut next = None;
+        for record in &read.records {
+            assert!(self.is_true(record), "not what was written: {record:?}");
+            let is_next = |from: u64| self.next_record(from) == record.sequence;
+            let follows = match next.or(self.begin) {
+                Some(next) => is_next(next),
+                None => self.begins.iter().any(|&from| is_next(from)),
+            };
+            assert!(follows, "a record is missing before: {record:?}");
+            next = Some(record.sequence + 1);
+        }
+        if read.error.is_none()
+            && let Some(next) = next.or(self.begin)
+        {
+            let lost = self.next_record(next) < self.durable_sequence;
+            assert!(!lost, "silent at {next}, and durable up to {}", self.durable_sequence);
+        }
+    }
+}
+
+struct Read {
+    records: Vec<Record>,
+    error: Option<wrote::Error>,
+}
+
+fn read_all(folder: &Path) -> Read {
+    let mut read = Read { records: Vec::new(), error: None };
+    let reader = match LogReader::open(folder, 0) {
+        Ok(reader) => reader,
+        Err(error) => return Read { error: Some(error), ..read },
+    };
+    for record in reader {
+        match record {
+            Ok(record) => read.records.push(record),
+            Err(error) => {
+                read.error = Some(error);
+                break;
+            }
+        }
+        assert!(read.records.len() <= RECORDS_MAX, "no end");
+    }
+    let rises = read.records.windows(2).all(|pair| pair[0].sequence < pair[1].sequence);
+    assert!(rises, "sequences rise");
+    read
+}
+
+fn verified(folder: &Path) -> Result<Verified, wrote::Error> {
+    verify(folder, |_, _| true)
+}
+
+/// Reads the log, and has it verified.
+pub fn read(folder: &Path, truth: &Truth) {
+    let read = read_all(folder);
+    let verified = verified(folder);
+    if let Ok(verified) = &verified {
+        let (found, said) = (read.error.is_some(), !verified.damage.is_empty());
+        assert_eq!(found, said, "the reader: {:?}; verified: {verified:?}", read.error);
+    }
+    if truth.is_forged {
+        return;
+    }
+    truth.hold(&read);
+    if truth.is_untouched {
+        let all = truth.records.iter().flatten().count();
+        assert_eq!((read.records.len(), read.error.is_none()), (all, true), "{:?}", read.error);
+        let verified = verified.expect("nothing was done to the log");
+        assert_eq!((verified.records, verified.torn_bytes), (all as u64, 0), "{verified:?}");
+    }
+}
+
+/// Opens the log for writing. Where it could be read to its end it goes on there.
+pub fn open(folder: &Path, truth: &Truth) {
+    let before = read_all(folder);
+    let options = Log::options().sync(Sync::No).buffers(2).buffer_bytes(4096).segment_bytes(16384);
+    let log = match options.open(folder) {
+        Ok(log) => log,
+        Err(error) => {
+            assert!(before.error.is_some() || truth.is_forged, "it could be read: {error}");
+            return;
+        }
+    };
+    let sequence = log.append(b"new").expect("a new log takes a record").sequence();
+    log.close().expect("a log on a disk that works");
+    if truth.is_forged || before.error.is_some() {
+        return;
+    }
+    let after = read_all(folder);
+    assert!(after.error.is_none(), "{:?}", after.error);
+    let mut expected = before.records;
+    expected.push(Record { sequence, bytes: b"new".to_vec() });
+    assert_eq!(after.records, expected);
+}
+
+/// Repairs the log: what could be read stays, and it is whole then.
+pub fn repair_and_read(folder: &Path, truth: &Truth) {
+    let before = read_all(folder);
+    if repair(folder).is_err() {
+        return;
+    }
+    let after = read_all(folder);
+    assert!(after.error.is_none(), "{:?}", after.error);
+    let verified = verified(folder).expect("a repaired log");
+    assert!(verified.damage.is_empty(), "{verified:?}");
+    if truth.is_forged {
+        return;
+    }
+    assert!(after.records.iter().all(|record| truth.is_true(record)), "not what was written");
+    let kept = before.records.iter().all(|record| after.records.contains(record));
+    assert!(kept, "a record that could be read is lost");
+}

@@ -1,0 +1,28 @@
+//! The folder that a log lies in: in memory where the machine has such a file system.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+
+thread_local! {
+    static ROOT: OnceCell<tempfile::TempDir> = const { OnceCell::new() };
+}
+
+/// Files by their names.
+pub type Files = std::collections::BTreeMap<String, Vec<u8>>;
+
+/// Puts `files` into a folder that has nothing else in it, for as long as `action` runs.
+pub fn with(files: &Files, action: impl FnOnce(&Path)) {
+    let folder = ROOT.with(|root| root.get_or_init(root_folder).path().join("log"));
+    // What an earlier input left.
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir(&folder).expect("a folder for the log");
+    for (name, bytes) in files {
+        std::fs::write(folder.join(name), bytes).expect("a file of the log");
+    }
+    action(&folder);
+}
+
+fn root_folder() -> tempfile::TempDir {
+    let memory = PathBuf::from("/dev/shm");
+    tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir()).expect("a temporary folder")
+}

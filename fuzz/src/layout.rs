@@ -1,0 +1,287 @@
+//! Valid logs, written as `docs/log-format.md` says and by no code of the library's.
+
+use crate::folder::Files;
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+
+const SEGMENT_HEADER: usize = 64;
+const BATCH_HEADER: usize = 48;
+const RECORD_HEADER: usize = 8;
+const AFTER_CUT: u32 = 1;
+const CLOSED: u32 = 2;
+
+/// How a log looks before it is damaged.
+#[derive(Arbitrary, Debug)]
+pub struct Shape {
+    segments: u8,
+    /// The batches of all segments in turn, as often as it takes.
+    batches: [Batch; 4],
+    /// How far the durable frontier is behind what is written, in batches.
+    lag: u8,
+    /// Blocks of zeros behind the last batch.
+    prepared: u8,
+    is_closed: bool,
+    has_next_prepared: bool,
+}
+
+#[derive(Arbitrary, Debug)]
+struct Batch {
+    records: u8,
+    len: u8,
+    /// The record that is passed over, if it is one of them.
+    skipped: u8,
+    /// Of these, the last is cut off and written again by the next batch.
+    is_cut: bool,
+}
+
+/// A valid log, and what is known of it.
+pub struct Log {
+    pub block_bytes: usize,
+    pub files: Files,
+    /// What was appended, by sequence; `None` of a place that is passed over.
+    pub records: Vec<Option<Vec<u8>>>,
+    pub batches: Vec<Written>,
+    /// The name and the first sequence of each segment with records.
+    pub segments: Vec<(String, u64)>,
+}
+
+/// A batch's header as it was written.
+#[derive(Clone)]
+pub struct Written {
+    pub file: String,
+    pub offset: usize,
+    pub durable_sequence: u64,
+}
+
+struct Writer {
+    log: Log,
+    log_id: u64,
+    segment_id: u64,
+    bytes: Vec<u8>,
+    used: usize,
+    last_checksum: u32,
+    after_cut: bool,
+    /// The frontier after each batch.
+    frontiers: Vec<u64>,
+    lag: usize,
+}
+
+pub fn name(number: u64) -> String {
+    format!("{number:020}.segment")
+}
+
+/// The checksum of a segment's identity, which the others go on from.
+pub fn seed(log_id: u64, segment_id: u64) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&log_id.to_le_bytes()), &segment_id.to_le_bytes())
+}
+
+pub const LOG_ID: u64 = 0x0123_4567_89ab_cdef;
+
+/// Writes a log in blocks of this size.
+pub fn build(shape: &Shape, block_bytes: usize) -> Log {
+    let log = Log {
+        block_bytes,
+        files: Files::new(),
+        records: Vec::new(),
+        batches: Vec::new(),
+        segments: Vec::new(),
+    };
+    let mut writer = Writer {
+        log,
+        log_id: LOG_ID,
+        segment_id: 0,
+        bytes: Vec::new(),
+        used: 0,
+        last_checksum: 0,
+        after_cut: false,
+        frontiers: vec![0],
+        lag: usize::from(shape.lag % 4),
+    };
+    let segments = 1 + shape.segments % 4;
+    for index in 0..segments {
+        writer.begin();
+        for batch in &shape.batches[..1 + usize::from(index) % 4] {
+            writer.batch(batch);
+        }
+    }
+    if shape.is_closed {
+        writer.frame_batch(&[], CLOSED, writer.next_sequence());
+    }
+    let end = writer.bytes.len() + usize::from(shape.prepared % 4) * block_bytes;
+    writer.bytes.resize(end, 0);
+    writer.end_segment();
+    if shape.has_next_prepared {
+        writer.log.files.insert(name(writer.segment_id + 1), vec![0; 2 * block_bytes]);
+    }
+    writer.log
+}
+
+impl Writer {
+    fn next_sequence(&self) -> u64 {
+        self.log.records.len() as u64
+    }
+
+    fn begin(&mut self) {
+        let previous = if self.segment_id == 0 { (0, 0) } else { (self.used, self.last_checksum) };
+        self.end_segment();
+        self.segment_id += 1;
+        let first_sequence = self.next_sequence();
+        self.bytes = vec![0; self.log.block_bytes];
+        let block_bytes = self.log.block_bytes as u32;
+        put_segment_header(&mut self.bytes, block_bytes, self.segment_id, first_sequence, previous);
+        (self.used, self.last_checksum) = (SEGMENT_HEADER, 0);
+        self.log.segments.push((name(self.segment_id), first_sequence));
+    }
+
+    fn end_segment(&mut self) {
+        if self.segment_id > 0 {
+            let bytes = std::mem::take(&mut self.bytes);
+            self.log.files.insert(name(self.segment_id), bytes);
+        }
+    }
+
+    fn batch(&mut self, batch: &Batch) {
+        let records = 1 + u64::from(batch.records % 6);
+        let first = self.next_sequence();
+        let own = |sequence: u64| {
+            let len = usize::from(batch.len) + sequence as usize % 3;
+            (0..len).map(|at| (sequence as usize * 7 + at) as u8).collect::<Vec<u8>>()
+        };
+        let skipped = u64::from(batch.skipped % 12);
+        let frames: Vec<Option<Vec<u8>>> =
+            (0..records).map(|index| (index != skipped).then(|| own(first + index))).collect();
+        let lagging = self.frontiers.len().saturating_sub(1 + self.lag);
+        let durable = self.frontiers[lagging];
+        let flags = if std::mem::take(&mut self.after_cut) { AFTER_CUT } else { 0 };
+        let ends = self.frame_batch(&frames, flags, durable);
+        self.log.records.extend(frames);
+        self.frontiers.push(self.next_sequence());
+        if batch.is_cut {
+            self.cut(ends);
+        }
+    }
+
+    /// The last record was torn: recovery found so, and cut it off; all before it was flushed.
+    fn cut(&mut self, ends: Vec<usize>) {
+        self.log.records.pop();
+        let end =
+            ends.iter().rev().nth(1).copied().expect("where the records begin is one of them");
+        self.bytes.truncate(end);
+        self.used = end;
+        self.after_cut = true;
+        *self.frontiers.last_mut().expect("there is one") = self.next_sequence();
+        self.frontiers = vec![self.next_sequence()];
+    }
+
+    /// Appends a batch, and tells where its records begin and where each ends.
+    fn frame_batch(
+        &mut self,
+        frames: &[Option<Vec<u8>>],
+        flags: u32,
+        durable_sequence: u64,
+    ) -> Vec<usize> {
+        let is_first = self.used == SEGMENT_HEADER && flags & AFTER_CUT == 0;
+        let begin =
+            if is_first { self.used } else { self.used.next_multiple_of(self.log.block_bytes) };
+        let seed = seed(self.log_id, self.segment_id);
+        let mut bytes = vec![0; BATCH_HEADER];
+        let mut ends = vec![begin + BATCH_HEADER];
+        for (sequence, frame) in (self.next_sequence()..).zip(frames) {
+            put_record(&mut bytes, frame.as_deref(), seed, sequence);
+            ends.push(begin + bytes.len());
+        }
+        let said = Said {
+            bytes: bytes.len() as u32,
+            count: frames.len() as u32,
+            first_sequence: self.next_sequence(),
+            durable_sequence,
+            flags,
+        };
+        self.last_checksum = said.put(&mut bytes, seed);
+        self.used = begin + bytes.len();
+        self.bytes.resize(self.used.next_multiple_of(self.log.block_bytes), 0);
+        self.bytes[begin..self.used].copy_from_slice(&bytes);
+        let file = name(self.segment_id);
+        self.log.batches.push(Written { file, offset: begin, durable_sequence });
+        ends
+    }
+}
+
+/// What a batch's header says.
+#[derive(Clone, Copy)]
+pub struct Said {
+    pub bytes: u32,
+    pub count: u32,
+    pub first_sequence: u64,
+    pub durable_sequence: u64,
+    pub flags: u32,
+}
+
+impl Said {
+    /// What the header at the beginning of `bytes` says, valid or not.
+    pub fn get(bytes: &[u8]) -> Said {
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        Said {
+            bytes: word(8),
+            count: word(12),
+            first_sequence: long(16),
+            durable_sequence: long(24),
+            flags: word(40),
+        }
+    }
+
+    /// Puts the header at the beginning of `bytes`, and tells its checksum.
+    pub fn put(&self, bytes: &mut [u8], seed: u32) -> u32 {
+        let header = &mut bytes[..BATCH_HEADER];
+        header.fill(0);
+        header[..4].copy_from_slice(b"WB1\xf0");
+        header[8..12].copy_from_slice(&self.bytes.to_le_bytes());
+        header[12..16].copy_from_slice(&self.count.to_le_bytes());
+        header[16..24].copy_from_slice(&self.first_sequence.to_le_bytes());
+        header[24..32].copy_from_slice(&self.durable_sequence.to_le_bytes());
+        header[40..44].copy_from_slice(&self.flags.to_le_bytes());
+        let checksum = crc32c::crc32c_append(seed, &header[8..]);
+        header[4..8].copy_from_slice(&checksum.to_le_bytes());
+        checksum
+    }
+}
+
+fn put_segment_header(
+    to: &mut [u8],
+    block_bytes: u32,
+    id: u64,
+    first_sequence: u64,
+    previous: (usize, u32),
+) {
+    to[..8].copy_from_slice(b"wrotelog");
+    to[8..12].copy_from_slice(&1u32.to_le_bytes());
+    to[16..24].copy_from_slice(&LOG_ID.to_le_bytes());
+    to[24..32].copy_from_slice(&id.to_le_bytes());
+    to[32..40].copy_from_slice(&first_sequence.to_le_bytes());
+    to[40..48].copy_from_slice(&(previous.0 as u64).to_le_bytes());
+    to[48..52].copy_from_slice(&previous.1.to_le_bytes());
+    to[52..56].copy_from_slice(&block_bytes.to_le_bytes());
+    reseal_segment_header(to);
+}
+
+/// Makes the checksum of a segment's header right.
+pub fn reseal_segment_header(header: &mut [u8]) {
+    let checksum =
+        crc32c::crc32c_append(crc32c::crc32c(&header[..12]), &header[16..SEGMENT_HEADER]);
+    header[12..16].copy_from_slice(&checksum.to_le_bytes());
+}
+
+fn put_record(to: &mut Vec<u8>, own: Option<&[u8]>, seed: u32, sequence: u64) {
+    let (kind, bytes, covered) = match own {
+        Some(own) => (0x4000_0000, own, own),
+        None => (0x8000_0000, &b"half a record"[..], &[][..]),
+    };
+    let length = (kind | bytes.len() as u32).to_le_bytes();
+    let at = to.len();
+    to.resize(at + RECORD_HEADER, 0);
+    to[at..at + 4].copy_from_slice(&length);
+    let place = crc32c::crc32c_append(seed, &sequence.to_le_bytes());
+    let checksum = crc32c::crc32c_append(crc32c::crc32c_append(place, &length), covered);
+    to[at + 4..].copy_from_slice(&checksum.to_le_bytes());
+    to.extend_from_slice(bytes);
+}

@@ -1,0 +1,173 @@
+//! `cargo xtask fuzz`: logs damaged in every way that a fuzzer comes upon, and read.
+
+use crate::failure::{Failure, Tried};
+use crate::packages::{self, Package};
+use crate::report::{Outcome, Report};
+use crate::repository::{CARGO_LIMIT, cargo, target};
+use crate::run::{Finished, Show, run};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// How long it runs within `cargo xtask test`.
+pub const SECONDS: u32 = 30;
+/// The fuzzer's crate.
+pub const MANIFEST: &str = "fuzz/Cargo.toml";
+const PROGRAM: &str = "wrote-fuzz";
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// What the fuzzer is linked with is C++.
+const NEEDED: [Package; 1] = [Package { program: "c++", name: "build-essential" }];
+/// How the code is instrumented: each edge is counted, so that the fuzzer knows when it has found something
+/// new. Comparisons are not told to it: it would learn the checksums that damaged bytes ought to have.
+const INSTRUMENTS: &str = "-Cpasses=sancov-module \
+     -Cllvm-args=-sanitizer-coverage-level=4 \
+     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+     -Cllvm-args=-sanitizer-coverage-pc-table \
+     -Zsanitizer=address";
+/// Bytes of an input, at most: some tens of edits.
+const INPUT_BYTES_MAX: usize = 1024;
+/// What building and one slow input may take beyond the time that is asked for.
+const GRACE: Duration = Duration::from_secs(120);
+
+/// Damage logs in every way that a fuzzer comes upon, and read them.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// How long it runs, in seconds.
+    #[arg(long, value_name = "N", default_value_t = SECONDS)]
+    seconds: u32,
+    /// Run this input alone, one that a run before has kept, and show what it does to which log.
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+}
+
+/// Builds the fuzzer and runs it.
+pub fn fuzz(arguments: &Arguments) -> Result<(), Failure> {
+    packages::install(&NEEDED)?;
+    let mut report = Report::default();
+    report.step("fuzzer of the log", || match &arguments.input {
+        Some(input) => again(input),
+        None => run_for(arguments.seconds),
+    })?;
+    report.finish()
+}
+
+/// Builds the fuzzer and runs it for so long.
+///
+/// What it finds on the way and what it was begun with stay in `target/fuzz`, and the next run begins with
+/// that.
+pub fn run_for(seconds: u32) -> Result<Outcome, Failure> {
+    if std::env::consts::ARCH != "x86_64" {
+        let architecture = std::env::consts::ARCH;
+        return Ok(Outcome::Skipped(format!("the fuzzer on {architecture} was never tried")));
+    }
+    let program = build()?;
+    let corpus = folder("corpus")?;
+    let found = folder("found")?;
+    put_seeds(&corpus)?;
+    let mut command = Command::new(program);
+    command
+        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-max_len={INPUT_BYTES_MAX}"))
+        // No log of an input is longer than some tens of KiB: nothing needs a piece of memory like that.
+        .args(["-malloc_limit_mb=64", "-rss_limit_mb=2048", "-timeout=20"])
+        .arg(format!("-artifact_prefix={}/", found.display()))
+        .args(["-print_final_stats=1", "-use_cmp=0"])
+        .arg(&corpus);
+    let limit = Duration::from_secs(u64::from(seconds)) + GRACE;
+    judge(&run(&mut command, limit, Show::Live)?)
+}
+
+fn again(input: &Path) -> Result<Outcome, Failure> {
+    let input = std::path::absolute(input).tried(input.display())?;
+    let mut command = Command::new(build()?);
+    command.arg(input).env("WROTE_FUZZ_SHOW", "1");
+    judge(&run(&mut command, GRACE, Show::Live)?)
+}
+
+/// Builds the fuzzer. As with AddressSanitizer in `cargo xtask test`, the stable compiler does.
+fn build() -> Result<PathBuf, Failure> {
+    let arguments = ["build", "--release", "--manifest-path", MANIFEST, "--target", TARGET];
+    let mut command = cargo(&arguments);
+    let folder = target().join("fuzz");
+    command
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", INSTRUMENTS)
+        .env("CARGO_TARGET_DIR", &folder);
+    run(&mut command, CARGO_LIMIT, Show::Live)?.success("the fuzzer's build")?;
+    Ok(folder.join(TARGET).join("release").join(PROGRAM))
+}
+
+fn folder(name: &str) -> Result<PathBuf, Failure> {
+    let folder = target().join("fuzz").join(name);
+    std::fs::create_dir_all(&folder).tried(folder.display())?;
+    Ok(folder)
+}
+
+/// Inputs to begin with: a log each and some edits, by chance and the same every time.
+fn put_seeds(corpus: &Path) -> Result<(), Failure> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
+    for index in 0..64 {
+        let mut bytes = vec![0; random.random_range(16..256)];
+        random.fill(&mut bytes[..]);
+        let path = corpus.join(format!("seed-{index:02}"));
+        std::fs::write(&path, bytes).tried(path.display())?;
+    }
+    Ok(())
+}
+
+/// What the fuzzer said: how much it tried, or the input that it has kept.
+fn judge(finished: &Finished) -> Result<Outcome, Failure> {
+    let after = |what: &str| {
+        let lines = finished.stderr.lines().rev();
+        lines.filter_map(|line| line.split_once(what)).map(|(_, value)| value.trim()).next()
+    };
+    if let Some(trouble) = &finished.trouble {
+        let kept = after("Test unit written to ").map_or_else(String::new, |path| {
+            format!("; the input is kept: cargo xtask fuzz --input {path}")
+        });
+        return Err(Failure::Failed(format!("the fuzzer: {trouble}{kept}")));
+    }
+    if let Some(runs) = after("stat::number_of_executed_units:") {
+        eprintln!("xtask: {runs} damaged logs read");
+    }
+    Ok(Outcome::Passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finished(trouble: Option<&str>, stderr: &str) -> Finished {
+        Finished {
+            trouble: trouble.map(str::to_owned),
+            exit_code: None,
+            stdout: String::new(),
+            stderr: stderr.to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_input_that_fails_is_named_with_what_runs_it_again() {
+        let said = "artifact_prefix='/t/'; Test unit written to /t/crash-0a\nBase64: AA==\n";
+        let failure = judge(&finished(Some("exit code 77"), said)).err().expect("it failed");
+        assert_eq!(
+            failure.to_string(),
+            "the fuzzer: exit code 77; the input is kept: cargo xtask fuzz --input /t/crash-0a"
+        );
+    }
+
+    #[test]
+    fn seeds_are_the_same_every_time() {
+        let folders = [tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("one")];
+        for folder in &folders {
+            put_seeds(folder.path()).expect("seeds");
+        }
+        for index in 0..64 {
+            let name = format!("seed-{index:02}");
+            let [one, other] = folders.each_ref().map(|folder| folder.path().join(&name));
+            assert_eq!(std::fs::read(one).expect("a seed"), std::fs::read(other).expect("a seed"));
+        }
+    }
+}
