@@ -306,3 +306,27 @@ fn an_append_that_need_not_wait_does_not() {
     assert!(appended > 0);
     assert_eq!(read(&folder).len() as u64, appended);
 }
+
+/// Wakes nobody.
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker that panics");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_stops_nobody_else() {
+    let (_folder, folder) = folder();
+    let log = small(Format::Framed).open(&folder).unwrap();
+    let waker = Waker::from(Arc::new(Panics));
+    let mut context = Context::from_waker(&waker);
+    let mut ticket = log.append(b"first").unwrap();
+    // Whoever writes the record, here or in the background, wakes it.
+    let _ = std::pin::Pin::new(&mut ticket).poll(&mut context);
+    log.append(b"second").unwrap().wait().unwrap();
+    drop(ticket);
+    log.close().unwrap();
+    assert_eq!(read(&folder).len(), 2);
+}

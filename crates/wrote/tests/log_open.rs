@@ -143,6 +143,33 @@ fn retention_removes_the_oldest_segments_and_never_the_one_that_is_written() {
 }
 
 #[test]
+fn what_is_to_be_kept_for_centuries_is_kept() {
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        // One more than 64 bits of nanoseconds.
+        let age = Duration::new(18_446_744_073, 709_551_616);
+        let log = small(format).retain_age(age).open(&folder).unwrap();
+        for number in 0..1000 {
+            drop(log.append(&record(number)).unwrap());
+        }
+        log.close().unwrap();
+        let stats = log.stats();
+        assert!(stats.segments > 3 && stats.removed == 0, "{format:?}: {stats:?}");
+    }
+}
+
+#[test]
+fn lines_without_any_bound_are_one_file() {
+    let (_folder, folder) = folder();
+    let log = small(Format::Lines).segment_bytes(u64::MAX).open(&folder).unwrap();
+    for number in 0..1000 {
+        drop(log.append(&record(number)).unwrap());
+    }
+    log.close().unwrap();
+    assert_eq!(segments(&folder, Format::Lines).len(), 1);
+}
+
+#[test]
 fn a_segment_that_is_old_enough_is_followed_by_the_next() {
     for format in FORMATS {
         let (_folder, folder) = folder();

@@ -91,11 +91,11 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", value_parser = count::<{ Request::MESSAGES_MAX as u32 }>, allow_hyphen_values = true)]
     pub messages: Option<u32>,
 
-    /// How long the messages of append are: 300..2000 [default], 64, 1K..4K
+    /// How long the messages of append are: 300..2000, 64, 1K..4K [default: 300..2000]
     #[arg(long, value_name = "MIN..MAX", value_parser = message_sizes, allow_hyphen_values = true)]
     pub message_size: Option<MessageSizes>,
 
-    /// How many append to a log at once, each number in rows of its own: 4,64 [default]
+    /// How many append to a log at once, each number in rows of its own [default: 4,64]
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = count::<{ Request::PRODUCERS_MAX }>, allow_hyphen_values = true)]
     pub producers: Vec<u32>,
 

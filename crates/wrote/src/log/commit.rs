@@ -513,7 +513,7 @@ impl Flusher {
         let sealed_bytes =
             |sealed: &VecDeque<Sealed>| sealed.iter().map(|one| one.bytes).sum::<u64>();
         let used = self.segment.as_ref().map_or(0, |segment| segment.end);
-        let oldest_ns = self.retain_age.map(|age| now_ns().saturating_sub(age.as_nanos() as u64));
+        let oldest_ns = self.retain_age.map(|age| now_ns().saturating_sub(as_ns(age)));
         while let Some(oldest) = self.sealed.front() {
             let is_over =
                 self.retain_bytes.is_some_and(|most| sealed_bytes(&self.sealed) + used > most);
@@ -669,6 +669,11 @@ fn give_way(times: u32) {
 
 fn add(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Ordering::Relaxed);
+}
+
+/// A duration in nanoseconds; what is longer than 64 bits can say is as long as they can.
+pub(super) fn as_ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Nanoseconds since 1970.

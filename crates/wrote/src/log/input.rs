@@ -108,8 +108,9 @@ impl Input {
             self.start = offset - offset % align;
         }
         while self.window_end() < offset + len as u64 {
-            if self.take_piece(engine, align)? == 0 {
-                // Somebody made it shorter meanwhile.
+            if !self.take_piece(engine, align)? {
+                // Somebody made it shorter meanwhile; what is there may end at any byte, from which a
+                // direct read could not go on.
                 self.len_bytes = self.window_end();
                 break;
             }
@@ -117,8 +118,8 @@ impl Input {
         Ok(())
     }
 
-    /// Appends the next piece to the window.
-    fn take_piece(&mut self, engine: &mut Engine, align: u64) -> Result<usize, Error> {
+    /// Appends the next piece to the window. Tells whether it is whole: else the file ends with it.
+    fn take_piece(&mut self, engine: &mut Engine, align: u64) -> Result<bool, Error> {
         self.ask_ahead(engine, align)?;
         while self.ahead.front().is_some_and(|piece| piece.arrived.is_none()) {
             let mut completions = Vec::new();
@@ -128,13 +129,13 @@ impl Input {
         let piece = self.ahead.pop_front().expect("one was asked for");
         let bytes = piece.arrived.expect("it was waited for");
         self.window.extend_from_slice(&bytes);
-        if (bytes.len() as u64) < piece.len {
+        let is_whole = bytes.len() as u64 == piece.len;
+        if !is_whole {
             // The file ends here: what comes behind is nothing, and would not follow the window.
             drop(bytes);
             self.pause(engine)?;
-            return Ok((self.window_end() - piece.offset) as usize);
         }
-        Ok(bytes.len())
+        Ok(is_whole)
     }
 
     /// Has pieces under way: one at first, and when they have grown to a buffer as many as there are.
@@ -179,5 +180,28 @@ impl Input {
             engine.reap(usize::MAX, &mut completions)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{disk, engine, folder};
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_cut_anywhere_while_it_is_read_ends_there() {
+        for cut in [1000, 2048, 3000, 5000] {
+            let path = folder().join("file");
+            let sim = disk(1, &[(path.clone(), vec![7; 64 << 10])]);
+            let mut reading = engine(&sim);
+            let mut input = Input::open(&mut reading, &path, true, false).unwrap();
+            let mut other = engine(&sim);
+            let options = FileOptions { write: true, ..FileOptions::default() };
+            let file = other.open_file(&path, &options).unwrap();
+            other.truncate(file, cut).unwrap();
+            let bytes = input.bytes(&mut reading, 0, 20_000).unwrap();
+            assert_eq!(bytes, vec![7; cut as usize], "cut at {cut}");
+            assert!(input.bytes(&mut reading, cut, 100).unwrap().is_empty(), "cut at {cut}");
+        }
     }
 }

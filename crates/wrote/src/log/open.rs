@@ -17,6 +17,8 @@ use std::path::Path;
 
 /// The least of a buffer.
 const BUFFER_BYTES_MIN: usize = 4096;
+/// The most of a segment: more than any file system has, and no sum of it and a buffer overflows.
+const SEGMENT_BYTES_MAX: u64 = 1 << 62;
 /// Operations beside those of the batches: flushes of segments, and what prepares the next.
 const OTHER_OPERATIONS: u32 = 6;
 /// Writes of each way that are tried to choose how records are made durable.
@@ -82,7 +84,8 @@ fn within_bounds(options: &LogOptions) -> LogOptions {
     let blocks = options.buffer_bytes.min(most).next_multiple_of(BLOCK_BYTES as usize);
     options.buffer_bytes = blocks.clamp(BUFFER_BYTES_MIN, most);
     let least = 2 * options.buffer_bytes as u64;
-    options.segment_bytes = options.segment_bytes.max(least).next_multiple_of(BLOCK_BYTES);
+    let segment_bytes = options.segment_bytes.clamp(least, SEGMENT_BYTES_MAX);
+    options.segment_bytes = segment_bytes.next_multiple_of(BLOCK_BYTES);
     options
 }
 
@@ -104,15 +107,16 @@ fn assemble(
     let found = recover(&mut engine, folder, options.format)?;
     let by_sync = if options.sync == Sync::Always { Prepare::Write } else { Prepare::Allocate };
     let prepare = options.prepare.unwrap_or(by_sync);
-    let block_bytes = if options.format == Format::Framed { BLOCK_BYTES } else { 1 };
-    if let Some(active) = &found.active
-        && options.format == Format::Framed
-        && u64::from(active.block_bytes) != block_bytes
-    {
-        let Active { path, block_bytes: found, .. } = active.clone();
-        let because =
-            format!("has blocks of {found} bytes, and this version writes blocks of {block_bytes}");
-        return Err(Error::Refused { path, because });
+    let block_bytes = match (&found.active, options.format) {
+        (_, Format::Lines) => 1,
+        (Some(active), _) => u64::from(active.block_bytes),
+        (None, _) => BLOCK_BYTES,
+    };
+    if !(options.buffer_bytes as u64).is_multiple_of(block_bytes) {
+        let because = format!(
+            "the log's blocks have {block_bytes} bytes; open it with LogOptions::buffer_bytes a multiple of that"
+        );
+        return Err(Error::Refused { path: folder.to_owned(), because });
     }
     let layout = Layout {
         format: options.format,
@@ -213,4 +217,43 @@ fn begin(
         return Err(error);
     }
     Ok(preparing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Log;
+    use super::super::segment::SegmentHeader;
+    use super::super::testing::{LOG_ID, disk, folder, read};
+    use super::*;
+
+    /// A disk with a log in which nothing was written behind the header of its first segment.
+    fn log_of_blocks(block_bytes: u32) -> Sim {
+        let header =
+            SegmentHeader { log_id: LOG_ID, segment_id: 1, block_bytes, ..Default::default() };
+        let mut bytes = vec![0; segment::HEADER_BYTES];
+        header.encode(&mut bytes);
+        disk(1, &[(segment::path(folder(), Format::Framed, 1), bytes)])
+    }
+
+    #[test]
+    fn a_log_of_larger_blocks_is_written_in_them_or_refused_where_buffers_do_not_hold_any() {
+        for (block_bytes, buffer_bytes) in
+            [(512, 4096), (16384, 32768), (16384, 4096), (1 << 31, 8192)]
+        {
+            let sim = log_of_blocks(block_bytes);
+            let options = Log::options().sync(Sync::No).buffers(2).buffer_bytes(buffer_bytes);
+            let opened = options.segment_bytes(1 << 20).open_simulated(&sim, folder());
+            if buffer_bytes < block_bytes as usize {
+                let error = opened.unwrap_err().to_string();
+                assert!(error.contains("LogOptions::buffer_bytes"), "{error}");
+                continue;
+            }
+            let log = opened.unwrap();
+            log.append(b"hello").unwrap().wait().unwrap();
+            log.close().unwrap();
+            let (records, end) = read(&sim, 0);
+            end.unwrap();
+            assert_eq!((records.len(), &records[0].bytes[..]), (1, &b"hello"[..]));
+        }
+    }
 }

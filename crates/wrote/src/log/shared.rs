@@ -2,11 +2,12 @@
 
 use super::LogStats;
 use super::claim::{Claimed, Claims, Place};
-use super::commit::{Flusher, now_ns};
+use super::commit::{Flusher, as_ns, now_ns};
 use super::wait::{Frontier, Waiting, thread_waker};
 use super::{Format, Recovered, record};
 use crate::{Acknowledged, Durable, Effective, Error, Survives, Sync};
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
@@ -249,8 +250,7 @@ impl Shared {
             Err(TryLockError::WouldBlock) => return Driven::ByOther,
             // A mistake of ours: the log must not go on with what is half done.
             Err(TryLockError::Poisoned(poisoned)) => {
-                let what = "an earlier panic while the log was written";
-                self.fail(Error::Engine { what, errno: libc::EIO });
+                self.fail(half_done());
                 drop(poisoned);
                 return Driven::Far;
             }
@@ -311,8 +311,7 @@ impl Shared {
     pub(super) fn rotate_if_older(&self, age: std::time::Duration) {
         // Who drives just now is looked at the next time.
         let Ok(mut flusher) = self.flusher.try_lock() else { return };
-        let age_ns = age.as_nanos().min(u128::from(u64::MAX)) as u64;
-        if flusher.take_rotation(now_ns().saturating_sub(age_ns)) {
+        if flusher.take_rotation(now_ns().saturating_sub(as_ns(age))) {
             self.claims.rotate();
             self.written.want(self.claims.next_start().first_sequence);
         }
@@ -320,7 +319,10 @@ impl Shared {
 
     /// The flusher, as soon as nobody drives.
     pub(super) fn flusher(&self) -> MutexGuard<'_, Flusher> {
-        self.flusher.lock().unwrap_or_else(PoisonError::into_inner)
+        self.flusher.lock().unwrap_or_else(|poisoned| {
+            self.fail(half_done());
+            poisoned.into_inner()
+        })
     }
 
     pub(super) fn stats(&self) -> LogStats {
@@ -341,6 +343,11 @@ impl Shared {
     }
 }
 
+/// A panic left the flusher in the middle of something.
+fn half_done() -> Error {
+    Error::Engine { what: "an earlier panic while the log was written", errno: libc::EIO }
+}
+
 /// How far somebody came who wanted to drive the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Driven {
@@ -352,9 +359,12 @@ pub(super) enum Driven {
     ByOther,
 }
 
-/// Wakes those whose wait has ended.
+/// Wakes those whose wait has ended. A waker is somebody else's code: where it panics that is told on
+/// standard error, as every panic is, and the log and all others go on.
 pub(super) fn wake(waiters: BTreeMap<Waiting, Waker>) {
-    waiters.into_values().for_each(Waker::wake);
+    for waker in waiters.into_values() {
+        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+    }
 }
 
 /// A place that is being filled. Whatever becomes of that, it is published: a log never waits for a
