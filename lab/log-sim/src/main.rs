@@ -42,6 +42,7 @@ fn main() -> ExitCode {
     let begun = Instant::now();
     let (tally, mut broken) = all(arguments);
     broken.sort();
+    broken.truncate(arguments.failures);
     for (seed, because) in &broken {
         tell(*seed, because);
     }
