@@ -130,7 +130,7 @@ fn one(files: &mut Files, log: &Log, edit: Edit) {
         }
         Edit::RenameFile { file, number } => {
             if let Some(bytes) = nth(files, file).and_then(|file| files.remove(&file)) {
-                files.insert(name(u64::from(number % 8)), bytes);
+                files.insert(name(1 + u64::from(number % 8)), bytes);
             }
         }
         Edit::ForgeBatch { batch, field, value } => forge_batch(files, log, batch, field, value),

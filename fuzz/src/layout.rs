@@ -151,8 +151,7 @@ impl Writer {
             (0..records).map(|index| (index != skipped).then(|| own(first + index))).collect();
         let lagging = self.frontiers.len().saturating_sub(1 + self.lag);
         let durable = self.frontiers[lagging];
-        let flags = if std::mem::take(&mut self.after_cut) { AFTER_CUT } else { 0 };
-        let ends = self.frame_batch(&frames, flags, durable);
+        let ends = self.frame_batch(&frames, 0, durable);
         self.log.records.extend(frames);
         self.frontiers.push(self.next_sequence());
         if batch.is_cut {
@@ -179,7 +178,8 @@ impl Writer {
         flags: u32,
         durable_sequence: u64,
     ) -> Vec<usize> {
-        let is_first = self.used == SEGMENT_HEADER && flags & AFTER_CUT == 0;
+        let flags = flags | if std::mem::take(&mut self.after_cut) { AFTER_CUT } else { 0 };
+        let is_first = self.used == SEGMENT_HEADER;
         let begin =
             if is_first { self.used } else { self.used.next_multiple_of(self.log.block_bytes) };
         let seed = seed(self.log_id, self.segment_id);
