@@ -22,7 +22,7 @@ pub struct Living<'a> {
     pub log: &'a Log,
     pub format: Format,
     pub opening: Opening,
-    /// A reader that was there before, and is asked again: a reader goes on where more was written.
+    /// A reader that is asked again after its end: it goes on where more was written.
     pub follower: Option<Reading>,
     /// The first error that the log gave, in words: it is to give the same for ever (W2).
     pub poison: Option<String>,
@@ -242,7 +242,7 @@ impl Living<'_> {
         self.stats()?;
         let from = self.model.end() * u64::from(from) / 256;
         let (removed, least) = (self.model.first(), self.log.stats().written_sequence);
-        let read = self.disk.reader(from).map_err(told).and_then(|reader| {
+        let read = self.log.reader(from).map_err(told).and_then(|reader| {
             let mut reading = Reading::new(reader, from);
             if from.is_multiple_of(2) {
                 reading.go_on(self.model, removed, least)?;
@@ -258,7 +258,7 @@ impl Living<'_> {
         self.stats()?;
         let first = self.model.first();
         if self.follower.is_none() {
-            let reader = self.disk.reader(first).map_err(told);
+            let reader = self.log.reader(first).map_err(told);
             let follower = reader.map(|reader| Reading::new(reader, first));
             self.follower = self.disk.unless_excused(follower)?;
         }

@@ -42,13 +42,18 @@ fn main() -> ExitCode {
     let begun = Instant::now();
     let (tally, mut broken) = all(arguments);
     broken.sort();
+    broken.truncate(arguments.failures);
     for (seed, because) in &broken {
         tell(*seed, because);
     }
-    let elapsed_s = begun.elapsed().as_secs_f64();
-    eprintln!("{} seeds from {} in {elapsed_s:.1} s", arguments.seeds, arguments.from_seed);
-    eprintln!("{tally:#?}");
-    if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let Arguments { seeds, from_seed, .. } = arguments;
+    eprintln!(
+        "{tally:?}\n{seeds} seeds from {from_seed} in {:.1} s",
+        begun.elapsed().as_secs_f64()
+    );
+    let Some((seed, because)) = broken.first() else { return ExitCode::SUCCESS };
+    eprintln!("seed {seed}: {because}");
+    ExitCode::FAILURE
 }
 
 fn all(arguments: Arguments) -> (Tally, Vec<(u64, String)>) {

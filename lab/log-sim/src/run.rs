@@ -278,7 +278,7 @@ impl Run {
         })?;
         self.model.open(stats.first_sequence, stats.next_sequence)?;
         self.look_at_what_was_cut_off(&log)?;
-        self.read()?;
+        self.read(&log)?;
         Ok(Some(log))
     }
 
@@ -307,10 +307,10 @@ impl Run {
         Ok(())
     }
 
-    /// Reads everything.
-    fn read(&mut self) -> Result<(), Trouble> {
+    /// Reads everything by the open log.
+    fn read(&mut self, log: &Log) -> Result<(), Trouble> {
         let (first, end) = (self.model.first(), self.model.end());
-        let reader = self.disk.reader(0).map_err(told);
+        let reader = log.reader(0).map_err(told);
         let read = reader.and_then(|reader| Reading::new(reader, 0).go_on(&self.model, first, end));
         self.disk.unless_excused(read).map(drop)
     }
