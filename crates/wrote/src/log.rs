@@ -224,7 +224,8 @@ impl Log {
 
     /// Appends a record of `len` bytes, zeros at first or what an earlier record has left there, that
     /// `fill` writes where they are written from. Panics where `fill` does: the place in the log is then
-    /// passed over, and the log goes on.
+    /// passed over, and the log goes on. Until `fill` returns no later record is written: it should not take
+    /// long, and must not append to this log.
     ///
     /// # Errors
     ///

@@ -3,9 +3,12 @@
 
 #![forbid(unsafe_code)]
 
+mod watch;
+
 use clap::Parser;
 use log_sim::{Program, Tally, carry_out, smallest};
 use std::any::Any;
+use std::ops::Range;
 use std::panic::{self, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // What panicked is told with its seed.
     panic::set_hook(Box::new(|_| ()));
+    watch::start(give_up);
     let begun = Instant::now();
     let (tally, mut broken) = all(arguments);
     broken.sort();
@@ -50,33 +54,49 @@ fn main() -> ExitCode {
 fn all(arguments: Arguments) -> (Tally, Vec<(u64, String)>) {
     let next = AtomicU64::new(0);
     let found = Mutex::new((Tally::default(), Vec::new()));
+    let work = |thread| {
+        loop {
+            let start = next.fetch_add(CHUNK, Ordering::Relaxed);
+            let end = arguments.seeds.min(start + CHUNK);
+            let is_over = found.lock().expect("whole").1.len() >= arguments.failures;
+            if start >= end || is_over {
+                return watch::end(thread);
+            }
+            let (tally, mut broken) = some(thread, arguments.from_seed, start..end);
+            let mut found = found.lock().expect("whole");
+            found.0.add(&tally);
+            found.1.append(&mut broken);
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, |count| count.get());
     thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, |count| count.get()) {
-            scope.spawn(|| {
-                loop {
-                    let start = next.fetch_add(CHUNK, Ordering::Relaxed);
-                    let end = arguments.seeds.min(start + CHUNK);
-                    let is_over = found.lock().expect("whole").1.len() >= arguments.failures;
-                    if start >= end || is_over {
-                        return;
-                    }
-                    let mut tally = Tally::default();
-                    let mut broken = Vec::new();
-                    for seed in start..end {
-                        let seed = arguments.from_seed + seed;
-                        match one(&Program::of_seed(seed), seed) {
-                            Ok(one) => tally.add(&one),
-                            Err(because) => broken.push((seed, because)),
-                        }
-                    }
-                    let mut found = found.lock().expect("whole");
-                    found.0.add(&tally);
-                    found.1.append(&mut broken);
-                }
-            });
+        let work = &work;
+        for thread in 0..threads {
+            scope.spawn(move || work(thread));
         }
     });
     found.into_inner().expect("whole")
+}
+
+fn some(thread: usize, from_seed: u64, seeds: Range<u64>) -> (Tally, Vec<(u64, String)>) {
+    let mut tally = Tally::default();
+    let mut broken = Vec::new();
+    for seed in seeds {
+        let seed = from_seed + seed;
+        watch::begin(thread, seed);
+        match one(&Program::of_seed(seed), seed) {
+            Ok(one) => tally.add(&one),
+            Err(because) => broken.push((seed, because)),
+        }
+    }
+    (tally, broken)
+}
+
+/// There is no way to end the thread that is at this seed.
+fn give_up(seed: u64) {
+    eprintln!("seed {seed}: it never comes to its end");
+    again(seed);
+    std::process::exit(1);
 }
 
 /// A panic is a broken promise too.
@@ -95,5 +115,9 @@ fn tell(seed: u64, because: &str) {
     let least = smallest(&Program::of_seed(seed), |program| one(program, seed).is_err());
     let why = one(&least, seed).err().unwrap_or_default();
     eprintln!("  at least this is needed: {why}\n{least:#?}");
+    again(seed);
+}
+
+fn again(seed: u64) {
     eprintln!("  again: cargo xtask lab sim --from-seed {seed} --seeds 1\n");
 }

@@ -6,7 +6,6 @@ use wrote::{Durable, Fault, Format, Sync};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
-const EAGAIN: i32 = 11;
 const ENOSPC: i32 = 28;
 
 const OPENING: Opening = Opening {
@@ -133,7 +132,7 @@ const FORMATS: [Format; 2] = [Format::Framed, Format::Lines];
 fn short_transfers_and_interruptions_are_not_seen() {
     // W4
     for format in FORMATS {
-        for fault in [Fault::Short(1), Fault::Short(512), Fault::Once(EINTR), Fault::Once(EAGAIN)] {
+        for fault in [Fault::Short(1), Fault::Short(512), Fault::Once(EINTR)] {
             for all in [in_the_script(format, fault), in_the_opening(format, fault)] {
                 assert_eq!(all.errors + all.failed_openings, 0, "{fault:?}");
             }

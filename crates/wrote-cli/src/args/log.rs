@@ -75,9 +75,9 @@ const TAIL_EXAMPLES: &str = "Examples:\n  \
 
 const STAT_LONG_ABOUT: &str = "Say what a log consists of, and who writes it.\n\nIts segments with their records and bytes, its format, whether \
         it was closed after its last record, and which process has it open for writing. Records are not \
-        read: verify does that.\n\nRECORDS counts sequences, those too that a repair left empty; \
-        USED counts bytes up to the end of the last record, FILE the length of \
-        the file, with what is only prepared for records to come.";
+        read: verify does that.\n\nRECORDS counts sequences, those too that a repair left \
+        empty; USED counts bytes up to the end of the last record, FILE the length of the file, with \
+        what is only prepared for records to come.";
 
 const STAT_EXAMPLES: &str =
     "Examples:\n  wrote log stat events\n  wrote log stat --json events | jq .records";
@@ -92,9 +92,9 @@ const VERIFY_EXAMPLES: &str =
     "Examples:\n  wrote log verify events\n  wrote log verify --json events | jq .damage";
 
 const REPAIR_LONG_ABOUT: &str = "Make a damaged log one that can be read and written again.\n\nEvery record that is whole stays, with its sequence; \
-        what is lost leaves a gap in the sequences, or empty lines in a log of lines. The damaged files are kept beside the log as they \
-        were, and named. A log that is open for writing is refused. A log that is whole is left as it \
-        is.";
+        what is lost leaves a gap in the sequences, or empty lines in a log of lines. The damaged files \
+        are kept beside the log as they were, and named. A log that is open for writing is refused. A \
+        log that is whole is left as it is.";
 
 const REPAIR_EXAMPLES: &str = "Examples:\n  \
         wrote log repair --dry-run events    what is damaged, and touch nothing\n  \

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 /// How long a record that nobody waits for stays in memory at most, about, before it is written.
 const LINGER: Duration = Duration::from_millis(10);
+/// However short the interval is that was asked for, the clock is looked at no more often than this.
+const TICK_MIN: Duration = Duration::from_millis(1);
 /// So long after the last record the thread sleeps until one comes...
 const QUIET: Duration = Duration::from_secs(1);
 /// ... or until so much time has passed: the flag that it sleeps is read without a fence, so that a
@@ -25,7 +27,7 @@ pub(super) fn run(shared: &Arc<Shared>, segment_age: Option<Duration>, stop: &At
             continue;
         }
         if clock.moved_at.elapsed() < QUIET || clock.is_something_due_later(shared) {
-            std::thread::park_timeout(LINGER);
+            std::thread::park_timeout(Clock::tick_after(shared));
         } else {
             sleep(shared);
         }
@@ -57,6 +59,11 @@ impl Clock {
             Sync::Interval(interval) => Some(interval),
             Sync::Always | Sync::No => None,
         }
+    }
+
+    /// How long until the next look at the clock.
+    fn tick_after(shared: &Shared) -> Duration {
+        Clock::interval(shared).unwrap_or(LINGER).clamp(TICK_MIN, LINGER)
     }
 
     /// Whether something waits for its time, so that the thread must not sleep for long.

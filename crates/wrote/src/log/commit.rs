@@ -27,9 +27,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const FLUSH: u64 = 1 << 62;
 
 /// How often the processor is given away for a producer that has claimed and not published, before the
-/// wait becomes sleep.
+/// wait becomes sleep, which gets longer up to the last of these.
 const YIELDS: u32 = 200;
-const UNPUBLISHED_SLEEP: Duration = Duration::from_micros(50);
+const SLEEP_MIN: Duration = Duration::from_micros(50);
+const SLEEP_MAX: Duration = Duration::from_millis(1);
 
 /// Writes a log. Used by one thread at a time.
 pub(super) struct Flusher {
@@ -208,10 +209,7 @@ impl Flusher {
                 Ok(true) => unpublished = 0,
                 Ok(false) if shared.claims.has_closed() => {
                     unpublished += 1;
-                    match unpublished < YIELDS {
-                        true => std::thread::yield_now(),
-                        false => std::thread::sleep(UNPUBLISHED_SLEEP),
-                    }
+                    give_way(unpublished);
                 }
                 Ok(false) => break,
                 Err(error) => shared.fail(error),
@@ -658,6 +656,14 @@ impl Flusher {
         self.engine.flush(file)?;
         add(&shared.counters.flushes, 1);
         Ok(())
+    }
+}
+
+/// Lets a producer go on that has claimed a place and not published it.
+fn give_way(times: u32) {
+    match times.checked_sub(YIELDS) {
+        None => std::thread::yield_now(),
+        Some(slept) => std::thread::sleep((SLEEP_MIN * (1 + slept)).min(SLEEP_MAX)),
     }
 }
 

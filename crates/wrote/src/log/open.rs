@@ -4,7 +4,7 @@ use super::Format;
 use super::claim::{CAPACITY_MAX, Claims, Layout, SLOTS_MAX, Start};
 use super::commit::{Beginning, Flusher, Segment};
 use super::options::{LogOptions, Prepare};
-use super::prepare::Preparing;
+use super::prepare::{self, BLOCK_BYTES, Preparing};
 use super::recovery::{Active, Found, recover};
 use super::segment;
 use super::shared::{Parts, Promise, Shared};
@@ -15,9 +15,6 @@ use crate::{
 };
 use std::path::Path;
 
-/// Batches of framed segments begin at multiples of this: no disk in use writes less as a whole, and a
-/// block that holds acknowledged records is never written again (W3).
-const BLOCK_BYTES: u64 = 4096;
 /// The least of a buffer.
 const BUFFER_BYTES_MIN: usize = 4096;
 /// Operations beside those of the batches: flushes of segments, and what prepares the next.
@@ -107,11 +104,16 @@ fn assemble(
     let found = recover(&mut engine, folder, options.format)?;
     let by_sync = if options.sync == Sync::Always { Prepare::Write } else { Prepare::Allocate };
     let prepare = options.prepare.unwrap_or(by_sync);
-    let block_bytes = match (&found.active, options.format) {
-        (_, Format::Lines) => 1,
-        (Some(active), _) => u64::from(active.block_bytes),
-        (None, _) => BLOCK_BYTES,
-    };
+    let block_bytes = if options.format == Format::Framed { BLOCK_BYTES } else { 1 };
+    if let Some(active) = &found.active
+        && options.format == Format::Framed
+        && u64::from(active.block_bytes) != block_bytes
+    {
+        let Active { path, block_bytes: found, .. } = active.clone();
+        let because =
+            format!("has blocks of {found} bytes, and this version writes blocks of {block_bytes}");
+        return Err(Error::Refused { path, because });
+    }
     let layout = Layout {
         format: options.format,
         capacity: options.buffer_bytes as u64,
@@ -185,7 +187,7 @@ fn go_on(
 ) -> Result<Segment, Error> {
     let is_framed = layout.format == Format::Framed;
     let options = FileOptions { write: true, direct: is_framed, ..Default::default() };
-    let file = engine.open_file(&active.path, &options)?;
+    let file = prepare::open(engine, &active.path, &options)?;
     if is_framed && start.segment == active.number {
         let (from, end) = (start.offset, layout.segment_bytes);
         Preparing::rest_of(file, &active.path, active.number, prepare, from, end).finish(engine)?;

@@ -7,6 +7,24 @@ use std::path::{Path, PathBuf};
 /// What the operations of a preparation are called; one is in flight at a time.
 pub(super) const USER_DATA: u64 = 1 << 63;
 
+/// Batches of framed segments begin at multiples of this: what disks write as a whole is no more, and a block
+/// that holds acknowledged records is never written again (W3).
+pub(super) const BLOCK_BYTES: u64 = 4096;
+
+/// Opens a segment: through the page cache where direct transfers must be aligned to more than its blocks.
+pub(super) fn open(
+    engine: &mut Engine,
+    path: &Path,
+    options: &FileOptions,
+) -> Result<FileId, Error> {
+    let file = engine.open_file(path, options)?;
+    if u64::from(engine.align_bytes(file)) <= BLOCK_BYTES {
+        return Ok(file);
+    }
+    engine.close_file(file)?;
+    engine.open_file(path, &FileOptions { direct: false, create_new: false, ..*options })
+}
+
 /// A file that is made ready from some byte on up to some length.
 #[derive(Debug)]
 pub(super) struct Preparing {
@@ -41,7 +59,7 @@ impl Preparing {
     ) -> Result<Preparing, Error> {
         let options =
             FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
-        let file = engine.open_file(path, &options)?;
+        let file = open(engine, path, &options)?;
         Ok(Preparing::rest_of(file, path, number, how, 0, bytes))
     }
 
