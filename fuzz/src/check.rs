@@ -165,9 +165,10 @@ pub fn open(folder: &Path, truth: &Truth) {
 }
 
 /// Repairs the log: what could be read stays, and it is whole then. Not one with forged checksums: that may
-/// say of any number of records that they are lost, and a repair writes down the place of each.
+/// say of any number of records that they are lost, and a repair writes down the place of each. Nor one whose first
+/// segment does not begin as it did.
 pub fn repair_and_read(folder: &Path, truth: &Truth) {
-    if truth.is_forged {
+    if truth.is_forged || truth.begin.is_none() {
         return;
     }
     let before = read_all(folder);

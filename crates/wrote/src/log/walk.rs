@@ -200,7 +200,9 @@ impl Walk {
     /// What is expected at `place` is not there: it was cut off if a batch at the next block says so.
     fn begin_after_cut(&mut self, engine: &mut Engine, input: &mut Input) -> Result<bool, Error> {
         let next = self.place.next_multiple_of(self.block_bytes);
-        Ok(next != self.place && self.begin(engine, input, next, true)?)
+        // A record may begin right at a block, and be cut off there.
+        let was_tried = self.inside.is_none() && next == self.place;
+        Ok(!was_tried && self.begin(engine, input, next, true)?)
     }
 
     /// Bytes of the record at `place` with its header, and whether it is one or was passed over; `None`

@@ -6,6 +6,7 @@ use super::super::batch::{self, BatchHeader};
 use super::super::record::{self, Frame};
 use super::super::segment::{self, SegmentHeader};
 use super::Format;
+use crate::{Error, LogReader, Record};
 use reader::{End, File};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -260,6 +261,34 @@ fn by_the_documents_rules_damage_is_told_from_a_torn_end() {
     for end_bytes in ends {
         let (_, end) = read_with(1, &|bytes| bytes.truncate(end_bytes));
         assert!(matches!(end, End::Open { .. } | End::Torn { .. }), "{end_bytes} bytes: {end:?}");
+    }
+}
+
+/// A record that begins right at a block, and was cut off there.
+fn cut_at_a_block() -> (Vec<File>, Vec<(u64, Vec<u8>)>) {
+    let mut segment = Written::begin(1, 0, None);
+    let before = segment::HEADER_BYTES + batch::HEADER_BYTES + record::HEADER_BYTES;
+    let first = vec![b'f'; BLOCK - before];
+    segment.batch(&[Frame::Data(&first), Frame::Data(b"torn")], BatchHeader::default());
+    segment.cut(BLOCK, 1);
+    let said = BatchHeader { durable_sequence: 1, after_cut: true, ..BatchHeader::default() };
+    segment.batch(&[Frame::Data(b"after the cut")], said);
+    let truth = vec![(0, first), (1, b"after the cut".to_vec())];
+    (vec![(name(Format::Framed, 1), segment.bytes)], truth)
+}
+
+#[test]
+fn both_readers_read_the_same() {
+    for (files, truth) in [folder(), cut_at_a_block()] {
+        assert_eq!(reader::read(&files).records, truth);
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, bytes) in &files {
+            std::fs::write(folder.path().join(name), bytes).expect("a file of the log");
+        }
+        let read = LogReader::open(folder.path(), 0).expect("a log");
+        let record = |record: Result<Record, Error>| record.map(|it| (it.sequence, it.bytes));
+        let read: Result<Vec<(u64, Vec<u8>)>, Error> = read.map(record).collect();
+        assert_eq!(read.expect("a whole log"), truth);
     }
 }
 

@@ -49,8 +49,9 @@ fn cut(
     let later = names.iter().zip(&later).map(|((_, path), rest)| Later { path, end: rest.end });
     let later: Vec<Later> = later.collect();
 
+    let first_sequence = segments[0].header.map_or(0, |header| header.first_sequence);
     let mut recovered = Recovered {
-        records: walk.sequence - segments[0].header.map_or(0, |header| header.first_sequence),
+        records: walk.sequence.saturating_sub(first_sequence),
         closed: walk.is_closed()
             && rest.end == walk.end
             && later.iter().all(|later| later.end == 0),
