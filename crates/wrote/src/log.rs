@@ -308,7 +308,11 @@ impl Log {
     ///
     /// As [`LogReader::open`].
     pub fn tail(&self, from: u64) -> Result<LogReader, Error> {
-        LogReader::follow(&self.0.shared.folder, from)
+        let folder = &self.0.shared.folder;
+        match &self.0.sim {
+            Some(sim) => LogReader::simulated(sim, folder, from, true),
+            None => LogReader::follow(folder, from),
+        }
     }
 
     /// What opening the log found.

@@ -1,7 +1,7 @@
 //! One file of a log, read through an engine at any offset, and ahead of who reads it from front to back.
 
 use crate::buffer::Buffer;
-use crate::{Completion, Engine, Error, FileId, FileOptions, Op};
+use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Op};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 const PIECE_BYTES_MIN: u64 = 16 << 10;
 /// Pieces that are under way at once, at most.
 const MOST_AHEAD: u32 = 4;
+/// Reads that bring nothing where the file has bytes, before that is an error.
+const FRUITLESS_READS_MAX: u32 = 10;
 
 /// A file and the part of it that is in memory.
 ///
@@ -107,18 +109,33 @@ impl Input {
             self.window.clear();
             self.start = offset - offset % align;
         }
+        let mut fruitless = 0;
         while self.window_end() < offset + len as u64 {
-            if !self.take_piece(engine, align)? {
-                // Somebody made it shorter meanwhile; what is there may end at any byte, from which a
-                // direct read could not go on.
-                self.len_bytes = self.window_end();
+            let before = self.window_end();
+            if self.take_piece(engine, align)? {
+                continue;
+            }
+            // The file ends there, which somebody may have made shorter meanwhile. Or the disk does not give
+            // what it has: where that ends is not the end of the log.
+            self.len_bytes = engine.file_len(self.file)?.min(self.len_bytes);
+            if self.window_end() >= self.len_bytes {
                 break;
+            }
+            // A direct read goes on from a whole block only.
+            let part = self.window_end() % align;
+            self.window.truncate(self.window.len() - part as usize);
+            if self.window_end() <= before {
+                fruitless += 1;
+            }
+            if fruitless > FRUITLESS_READS_MAX {
+                let error = std::io::Error::from_raw_os_error(libc::EIO);
+                return Err(Error::file(&self.path, Action::Read, Some(before), &error));
             }
         }
         Ok(())
     }
 
-    /// Appends the next piece to the window. Tells whether it is whole: else the file ends with it.
+    /// Appends the next piece to the window. Tells whether it is whole.
     fn take_piece(&mut self, engine: &mut Engine, align: u64) -> Result<bool, Error> {
         self.ask_ahead(engine, align)?;
         while self.ahead.front().is_some_and(|piece| piece.arrived.is_none()) {

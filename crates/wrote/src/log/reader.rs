@@ -98,8 +98,17 @@ impl LogReader {
         folder: impl AsRef<Path>,
         from: u64,
     ) -> Result<LogReader, Error> {
+        LogReader::simulated(sim, folder.as_ref(), from, false)
+    }
+
+    pub(super) fn simulated(
+        sim: &Sim,
+        folder: &Path,
+        from: u64,
+        follows: bool,
+    ) -> Result<LogReader, Error> {
         let engine = Engine::simulated(sim, &options())?;
-        LogReader::new(engine, folder.as_ref(), from, false)
+        LogReader::new(engine, folder, from, follows)
     }
 
     fn of_disk(folder: &Path, from: u64, follows: bool) -> Result<LogReader, Error> {
@@ -174,7 +183,11 @@ impl LogReader {
         bytes: &mut Vec<u8>,
         timeout: Option<Duration>,
     ) -> Result<Option<u64>, Error> {
-        let mut found = self.advance(bytes)?;
+        // Who does not wait wants to know of what came since all the same.
+        let mut found = match self.advance(bytes)? {
+            None => self.look_again(bytes)?,
+            found => found,
+        };
         let began = Instant::now();
         let (mut sleep, mut check_after) = (SLEEP_MIN, CHECK_AFTER);
         while found.is_none() {

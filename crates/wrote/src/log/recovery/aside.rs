@@ -31,8 +31,13 @@ pub(in crate::log) fn copy(
     Ok(path)
 }
 
-/// Gives a whole segment a name under which it is none.
+/// Gives a whole segment a name under which it is none. What is in it is on stable storage then, its name
+/// once the folder was synced.
 pub(in crate::log) fn rename(engine: &mut Engine, segment: &Path) -> Result<PathBuf, Error> {
+    let options = FileOptions { write: true, ..FileOptions::default() };
+    let file = engine.open_file(segment, &options)?;
+    engine.flush(file)?;
+    engine.close_file(file)?;
     for number in 0.. {
         let path = name(segment, "torn", number);
         match engine.rename(segment, &path, false) {
