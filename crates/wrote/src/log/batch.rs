@@ -1,5 +1,7 @@
 //! The header of a batch: the records that were written together, and how safe those before them were.
 
+use super::segment::NUMBER_END;
+
 /// Bytes of a batch's header.
 pub(crate) const HEADER_BYTES: usize = 48;
 
@@ -64,7 +66,10 @@ impl BatchHeader {
         let long = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
         let checksum = crc32c::crc32c_append(seed, &header[8..]);
         let flags = word(40);
-        let valid = header[..4] == MAGIC && word(4) == checksum && flags & !FLAGS == 0;
+        let valid = header[..4] == MAGIC
+            && word(4) == checksum
+            && flags & !FLAGS == 0
+            && long(16) < NUMBER_END;
         let batch = BatchHeader {
             bytes: word(8),
             count: word(12),

@@ -2,7 +2,7 @@
 
 use super::batch::BatchHeader;
 use super::input::Input;
-use super::recovery::damaged;
+use super::recovery::{damaged, forget_cached};
 use super::rest::{self, Identity};
 use super::segment::{HEADER_BYTES, NotASegment, SegmentHeader, VERSION, seed};
 use super::walk::{Step, Walk};
@@ -151,6 +151,7 @@ fn walk_to_end(
     if flush {
         // What a process that was killed had written may be in memory only.
         engine.flush(input.file)?;
+        forget_cached(engine, input.file);
     }
     let mut walk = Walk::new(&segment.header.expect("only segments with a header are read"));
     while !matches!(walk.next(engine, &mut input)?, Step::End) {}

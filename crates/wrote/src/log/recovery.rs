@@ -7,7 +7,8 @@ pub(super) mod lines;
 mod tests;
 
 use super::{Format, segment};
-use crate::{Engine, Error};
+use crate::{Engine, Error, FileId};
+use rustix::fs::{Advice, fadvise};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
@@ -92,6 +93,18 @@ pub(super) fn recover(engine: &mut Engine, folder: &Path, format: Format) -> Res
     match format {
         Format::Framed => framed::recover(engine, folder, &of(format)),
         Format::Lines => lines::recover(engine, folder, &of(format)),
+    }
+}
+
+/// Has a file that was just flushed read from the disk from now on, where the page cache stands before it.
+///
+/// After a flush that failed the kernel calls pages clean that the disk never got, and a later flush of
+/// them succeeds (`fsync(2)`): what is read from the cache then proves nothing. Only clean pages are let
+/// go (`posix_fadvise(2)`, `POSIX_FADV_DONTNEED`), and only as far as the kernel likes to.
+pub(super) fn forget_cached(engine: &Engine, file: FileId) {
+    if let Some(descriptor) = engine.descriptor(file).filter(|_| !engine.is_direct(file)) {
+        // Advice: what it does not do can't be helped.
+        let _ = fadvise(descriptor, 0, None, Advice::DontNeed);
     }
 }
 

@@ -7,6 +7,10 @@ use std::path::{Path, PathBuf};
 /// Bytes of a segment's header. Its first batch begins right behind it.
 pub(crate) const HEADER_BYTES: usize = 64;
 
+/// Numbers of segments and sequences are below this: so nothing overflows that is computed from what a file
+/// says, and the flusher has numbers left to call other operations by.
+pub(crate) const NUMBER_END: u64 = 1 << 61;
+
 /// What a framed segment begins with.
 const MAGIC: [u8; 8] = *b"wrotelog";
 /// The version of the format that this code writes, and the only one that it reads.
@@ -83,7 +87,8 @@ impl SegmentHeader {
             created_at_ns: long(56),
         };
         let blocks = header.block_bytes.is_power_of_two() && header.block_bytes >= 512;
-        if blocks { Ok(header) } else { Err(NotASegment::Damaged) }
+        let numbers = header.segment_id < NUMBER_END && header.first_sequence < NUMBER_END;
+        if blocks && numbers { Ok(header) } else { Err(NotASegment::Damaged) }
     }
 }
 
@@ -107,7 +112,7 @@ pub(crate) fn number(path: &Path, format: Format) -> Option<u64> {
     let is_format = path.extension() == Some(OsStr::new(format.extension()));
     let digits = path.file_stem()?.to_str().filter(|_| is_format)?;
     let only_digits = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    digits.parse().ok().filter(|_| only_digits)
+    digits.parse().ok().filter(|&number| only_digits && number < NUMBER_END)
 }
 
 #[cfg(test)]
@@ -156,15 +161,20 @@ mod tests {
     fn names_say_numbers_and_sort_as_they_do() {
         let folder = Path::new("/logs/events");
         for format in [Format::Framed, Format::Lines] {
-            for number_of in [0, 1, 10, u64::MAX] {
+            for number_of in [0, 1, 10, NUMBER_END - 1] {
                 let path = path(folder, format, number_of);
                 assert_eq!(number(&path, format), Some(number_of));
             }
             assert!(path(folder, format, 9) < path(folder, format, 10));
         }
-        for other in
-            ["lock", "1.segment", "+0000000000000000001.segment", "next.segment", "segment"]
-        {
+        for other in [
+            "lock",
+            "1.segment",
+            "18446744073709551615.segment",
+            "+0000000000000000001.segment",
+            "next.segment",
+            "segment",
+        ] {
             assert_eq!(number(Path::new(other), Format::Framed), None, "{other}");
         }
     }

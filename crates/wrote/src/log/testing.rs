@@ -35,6 +35,11 @@ pub(super) struct Segment {
 }
 
 impl Built {
+    /// A log of which the first record that is there has this sequence.
+    pub(super) fn from(first_sequence: u64) -> Built {
+        Built { next_sequence: first_sequence, ..Built::default() }
+    }
+
     /// Begins the next segment, with its header only.
     pub(super) fn segment(mut self) -> Built {
         let header = SegmentHeader {

@@ -232,6 +232,7 @@ fn a_reader_made_from_the_document_reads_several_segments() {
     let read = reader::read(&files);
     assert_eq!(read.records, truth);
     assert!(matches!(read.end, End::Closed { .. }), "{:?}", read.end);
+    assert!(read.unlinked.is_empty(), "{:?}", read.unlinked);
 }
 
 /// Each bit of the first batch flipped, and the file that is not flushed any more cut at each byte that is
@@ -302,4 +303,32 @@ fn a_reader_made_from_the_document_reads_lines() {
     let lines = [b"one".to_vec(), b"".to_vec(), b"three".to_vec(), b"four".to_vec()];
     let records: Vec<(u64, Vec<u8>)> = (0..).zip(lines).collect();
     assert_eq!((read.records, read.end), (records, End::Torn { sequence: 4, offset: 5 }));
+}
+
+#[test]
+fn a_reader_made_from_the_document_reads_what_was_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = crate::Log::options().sync(crate::Sync::No).buffers(2).buffer_bytes(4096);
+    let options = options.segment_bytes(16 << 10);
+    let log = options.open(folder.path()).unwrap();
+    for number in 0..60u8 {
+        log.append(&[number; 1000]).unwrap().wait().unwrap();
+    }
+    log.close().unwrap();
+    let second = segment::path(folder.path(), Format::Framed, 2);
+    let mut bytes = std::fs::read(&second).unwrap();
+    bytes[5000] ^= 1;
+    std::fs::write(&second, bytes).unwrap();
+    assert_eq!(super::super::repair(folder.path()).unwrap().damage.len(), 1);
+    let entries = std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap);
+    let name = |entry: &std::fs::DirEntry| entry.file_name().to_str().unwrap().to_owned();
+    let files: Vec<File> =
+        entries.map(|entry| (name(&entry), std::fs::read(entry.path()).unwrap())).collect();
+    let found = super::super::LogReader::open(folder.path(), 0).unwrap().map(Result::unwrap);
+    let found: Vec<_> = found.map(|record| (record.sequence, record.bytes)).collect();
+    let read = reader::read(&files);
+    assert_eq!(read.end, End::Closed { sequence: 60 });
+    assert!(found.len() == 59 && read.records == found);
+    // Only the one behind that which was written anew.
+    assert_eq!(read.unlinked, [3]);
 }

@@ -146,3 +146,17 @@ fn lines_are_read_while_they_come() {
     std::fs::write(path(5), b"five\n").unwrap();
     assert_eq!(reader.next().unwrap().unwrap().sequence, 5);
 }
+
+#[test]
+fn numbers_that_no_log_comes_to_are_none() {
+    for first in [u64::MAX - 1, 1 << 62] {
+        let sim = disk(1, &Built::from(first).segment().batch(0, &[b"x"]).files(folder()));
+        assert!(read(&sim, 0).0.is_empty());
+        let log = crate::Log::options().open_simulated(&sim, folder()).unwrap();
+        log.append(b"hello").unwrap().wait().unwrap();
+        log.close().unwrap();
+        assert_eq!(read(&sim, 0).0[0].sequence, 0);
+    }
+    let lines = segment::path(folder(), Format::Lines, u64::MAX);
+    assert!(read(&disk(1, &[(lines, b"a\nb\n".to_vec())]), 0).0.is_empty());
+}

@@ -1,7 +1,7 @@
 //! Recovery of a log of lines: the log ends behind the last whole line that has no NUL in it.
 
 use super::super::input::Input;
-use super::{Active, Found, Recovered, Sealed, aside, damaged};
+use super::{Active, Found, Recovered, Sealed, aside, damaged, forget_cached};
 use crate::{Engine, Error, FileId};
 use rustix::fs::fstat;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,7 @@ pub(super) fn recover(
         let mut input = Input::open(engine, path, false, true)?;
         // What a process that was killed had written may be in memory only.
         engine.flush(input.file)?;
+        forget_cached(engine, input.file);
         let lines = read(engine, &mut input)?;
         let next_sequence = number + lines.count;
         if let Some((next, next_path)) = names.get(last + 1) {

@@ -9,6 +9,8 @@ pub(super) type File = (String, Vec<u8>);
 pub(super) struct Read {
     pub(super) records: Vec<(u64, Vec<u8>)>,
     pub(super) end: End,
+    /// Segments whose header does not say where the one before it ends.
+    pub(super) unlinked: Vec<u64>,
 }
 
 /// How a log ends.
@@ -172,21 +174,22 @@ fn read_segment(segment: &Segment<'_>, place: &mut Place, records: &mut Vec<(u64
 /// Reads a framed log.
 pub(super) fn read(files: &[File]) -> Read {
     let files = numbered(files, ".segment");
-    let mut records = Vec::new();
+    let (mut records, mut unlinked) = (Vec::new(), Vec::new());
     let mut place = Place { at: 0, sequence: 0, checksum: 0, whole: true, closed: false };
     let mut current = 0;
     for (index, &(number, bytes)) in files.iter().enumerate() {
         let Some(next) = segment(bytes, number) else { break };
-        let follows =
-            next.first_sequence == place.sequence && next.previous == (place.at, place.checksum);
-        if index > 0 && !follows {
+        if index > 0 && next.first_sequence != place.sequence {
             break;
+        }
+        if index > 0 && next.previous != (place.at, place.checksum) {
+            unlinked.push(number);
         }
         (current, place.sequence) = (index, next.first_sequence);
         read_segment(&next, &mut place, &mut records);
     }
     let end = end(&files[current..], &place);
-    Read { records, end }
+    Read { records, end, unlinked }
 }
 
 /// Step 6: what stands behind the last record.
@@ -221,7 +224,8 @@ pub(super) fn read_lines(files: &[File]) -> Read {
         let zero = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
         let end = bytes[..zero].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         if number != sequence {
-            return Read { records, end: End::Damaged { sequence, offset: 0 } };
+            let end = End::Damaged { sequence, offset: 0 };
+            return Read { records, end, unlinked: Vec::new() };
         }
         for line in bytes[..end].split_inclusive(|&byte| byte == b'\n') {
             records.push((sequence, line[..line.len() - 1].to_vec()));
@@ -234,8 +238,8 @@ pub(super) fn read_lines(files: &[File]) -> Read {
                 (true, (sequence, offset)) => End::Torn { sequence, offset },
                 (false, (sequence, offset)) => End::Damaged { sequence, offset },
             };
-            return Read { records, end };
+            return Read { records, end, unlinked: Vec::new() };
         }
     }
-    Read { records, end: End::Open { sequence } }
+    Read { records, end: End::Open { sequence }, unlinked: Vec::new() }
 }
