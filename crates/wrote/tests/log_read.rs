@@ -1,6 +1,7 @@
 //! Reading a log while it is written, and after it was damaged.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wrote::log::{repair, summary, verify};
 use wrote::{Error, Format, Log, LogOptions, LogReader, Sync};
@@ -44,6 +45,41 @@ fn a_reader_follows_a_writer_through_its_segments() {
         let mut reader = LogReader::open(folder.path(), 1500).unwrap();
         assert_eq!(reader.next_within(Duration::ZERO).unwrap().unwrap().sequence, 1500);
         assert_eq!(reader.count() as u64, RECORDS - 1501);
+    }
+}
+
+#[test]
+fn a_log_that_is_written_meanwhile_is_not_called_damaged() {
+    for (format, sync, retain_bytes) in [
+        (Format::Framed, Sync::Always, 4 << 20),
+        (Format::Framed, Sync::Always, 512 << 10),
+        (Format::Framed, Sync::No, 512 << 10),
+        (Format::Lines, Sync::No, 512 << 10),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = options(format).sync(sync).retain_bytes(retain_bytes);
+        let log = options.open(folder.path()).unwrap();
+        log.append(&record(0)).unwrap().wait().unwrap();
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in (1..).take_while(|_| !ended.load(Ordering::Relaxed)) {
+                    drop(log.append(&record(number)).unwrap());
+                }
+            });
+            // Whatever fails, the writer must end.
+            let looked = std::panic::catch_unwind(|| {
+                for look in 0..40 {
+                    let found = verify(folder.path(), |_, _| true).unwrap();
+                    assert!(found.damage.is_empty(), "{format}, {look}: {:?}", found.damage);
+                    summary(folder.path()).unwrap();
+                }
+            });
+            ended.store(true, Ordering::Relaxed);
+            looked.unwrap();
+        });
+        log.close().unwrap();
+        assert!(verify(folder.path(), |_, _| true).unwrap().damage.is_empty());
     }
 }
 

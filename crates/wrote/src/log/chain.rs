@@ -6,6 +6,7 @@ use super::recovery::{damaged, forget_cached};
 use super::rest::{self, Identity};
 use super::segment::{HEADER_BYTES, NotASegment, SegmentHeader, VERSION, seed};
 use super::walk::{Step, Walk};
+use super::{Format, names};
 use crate::{Engine, Error};
 use std::path::{Path, PathBuf};
 
@@ -32,8 +33,8 @@ pub(super) struct End {
     pub input: Input,
 }
 
-/// Finds the place up to which the log is whole; `None` where nothing in it ever was. Segments that are known to be durable are not read: their
-/// headers are looked at. With `flush`, those that are read are brought to stable storage first.
+/// Finds the place up to which the log is whole; `None` where nothing in it ever was. Segments that are
+/// known to be durable are not read: their headers are looked at. With `flush`, those that are read are brought to stable storage first.
 pub(super) fn end(
     engine: &mut Engine,
     folder: &Path,
@@ -68,6 +69,14 @@ pub(super) fn end(
             _ => return Ok(Some(End { last, walk, input })),
         }
     }
+}
+
+/// The segments in the folder, while a writer may make and remove some.
+pub(super) fn segments(engine: &mut Engine, folder: &Path) -> Result<Vec<Segment>, Error> {
+    names::unless_removed(|| {
+        let names = names::all(engine, folder, Format::Framed)?;
+        look(engine, &names).map(Some)
+    })
 }
 
 /// Reads how each file begins.

@@ -19,8 +19,22 @@ pub(super) enum Next {
     Nothing,
 }
 
-/// The segments in the folder, in order.
+/// The segments in the folder, in order and without one left out.
+///
+/// A file that is made while names are listed may be missed, and one that is made after it be seen:
+/// `readdir(3)`. So they are listed again, up to the last that was seen: those before it were made by then.
 pub(super) fn all(
+    engine: &mut Engine,
+    folder: &Path,
+    format: Format,
+) -> Result<Vec<(u64, PathBuf)>, Error> {
+    let Some((last, _)) = listed(engine, folder, format)?.pop() else { return Ok(Vec::new()) };
+    let mut names = listed(engine, folder, format)?;
+    names.retain(|(number, _)| *number <= last);
+    Ok(names)
+}
+
+fn listed(
     engine: &mut Engine,
     folder: &Path,
     format: Format,
@@ -52,6 +66,21 @@ pub(super) fn next(names: Vec<(u64, PathBuf)>, number: u64, follows: u64) -> Nex
         Some((of, path)) if !is_behind => Next::IsLeft(of, path),
         _ => Next::Nothing,
     }
+}
+
+/// Whether the error is that retention has removed this segment since its name was looked at: then those
+/// before it are gone too.
+pub(super) fn was_removed(
+    engine: &mut Engine,
+    folder: &Path,
+    format: Format,
+    removed: u64,
+    error: &Error,
+) -> Result<bool, Error> {
+    if error.errno() != libc::ENOENT {
+        return Ok(false);
+    }
+    Ok(all(engine, folder, format)?.iter().all(|(number, _)| *number > removed))
 }
 
 /// Does what looks at names and then opens files, again where one is gone in between: `None` from it asks

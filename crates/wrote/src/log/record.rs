@@ -1,5 +1,7 @@
 //! One record of the framed format: its header, its checksum, its place in a batch.
 
+use super::seed;
+
 /// Bytes before a record's own: its length with its kind, and its checksum.
 pub(crate) const HEADER_BYTES: usize = 8;
 
@@ -74,6 +76,23 @@ pub(crate) fn parse(bytes: &[u8], seed: u32, sequence: u64) -> Option<Frame<'_>>
     (checksum(seed, sequence, length, covered) == found).then_some(frame)
 }
 
+/// The length that a record's header says, of its own bytes; `None` where it is no record's.
+pub(crate) fn length(header: &[u8]) -> Option<usize> {
+    let length = u32::from_le_bytes(*header.first_chunk()?);
+    let is_record = matches!(length & KIND_MASK, KIND_DATA | KIND_SKIPPED);
+    is_record.then_some((length & !KIND_MASK) as usize)
+}
+
+/// The checksum that the segment's identity and the record's sequence must have for `frame` to be valid.
+pub(crate) fn place_checksum(frame: &[u8]) -> Option<u32> {
+    let (header, own) = frame.split_at_checked(HEADER_BYTES)?;
+    let (length, found) = header.split_first_chunk::<4>()?;
+    let is_data = u32::from_le_bytes(*length) & KIND_MASK == KIND_DATA;
+    let covered = if is_data { own } else { &[] };
+    let found = u32::from_le_bytes(found.try_into().ok()?);
+    Some(seed::before(seed::before(found, covered), length))
+}
+
 fn checksum(seed: u32, sequence: u64, length: u32, bytes: &[u8]) -> u32 {
     let mut place = [0; 12];
     place[..8].copy_from_slice(&sequence.to_le_bytes());
@@ -98,6 +117,16 @@ mod tests {
             frame.extend(b"what follows");
             assert_eq!(parse(&frame, 7, 42), Some(Frame::Data(bytes)));
         }
+    }
+
+    #[test]
+    fn a_record_tells_the_checksum_of_its_place() {
+        let place = crc32c::crc32c_append(7, &42u64.to_le_bytes());
+        let mut frame = framed(b"hello", 7, 42);
+        assert_eq!((length(&frame), place_checksum(&frame)), (Some(5), Some(place)));
+        skip(&mut frame, 7, 42);
+        assert_eq!((length(&frame), place_checksum(&frame)), (Some(5), Some(place)));
+        assert_eq!(length(&[0; HEADER_BYTES]), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The identity of a segment whose header is lost, found from a batch.
+//! What a checksum began from: so the identity of a segment whose header is lost is found from a batch.
 
 use super::batch;
 
@@ -13,22 +13,34 @@ pub(super) fn of_batch(bytes: &[u8]) -> Option<u32> {
     Some(before(u32::from_le_bytes(*checksum), covered))
 }
 
-/// The checksum from which a CRC32C over `bytes` must begin to end as `checksum`.
+/// What a state of a CRC32C was eight bits before, by its highest byte, as far as that byte tells.
 ///
 /// Each bit that a CRC takes in can be taken out again: the polynomial's highest bit is set, so that the
 /// highest bit of a state tells whether the polynomial was added to it.
-fn before(checksum: u32, bytes: &[u8]) -> u32 {
-    let mut state = !checksum;
-    for byte in bytes.iter().rev() {
-        for _ in 0..8 {
+static TAKEN_OUT: [u32; 256] = {
+    let mut taken_out = [0; 256];
+    let mut byte = 0;
+    while byte < taken_out.len() {
+        let mut state = (byte as u32) << 24;
+        let mut bit = 0;
+        while bit < 8 {
             state = match state >> 31 {
                 0 => state << 1,
                 _ => ((state ^ POLYNOMIAL) << 1) | 1,
             };
+            bit += 1;
         }
-        state ^= u32::from(*byte);
+        taken_out[byte] = state;
+        byte += 1;
     }
-    !state
+    taken_out
+};
+
+/// The checksum from which a CRC32C over `bytes` must begin to end as `checksum`.
+pub(super) fn before(checksum: u32, bytes: &[u8]) -> u32 {
+    let take_out =
+        |state: u32, byte: &u8| (state << 8) ^ TAKEN_OUT[(state >> 24) as usize] ^ u32::from(*byte);
+    !bytes.iter().rev().fold(!checksum, take_out)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub struct SegmentSummary {
     pub used_bytes: u64,
     /// The sequence of its first record.
     pub first_sequence: u64,
-    /// How many records it has.
+    /// How many records it has. [`summary`] counts places, [`verify`] what is in them.
     pub records: u64,
 }
 
@@ -98,9 +98,14 @@ pub struct Repaired {
 
 /// Looks at the log in `folder`, without reading more of its records than it takes to find its end.
 ///
+/// What it counts as records are places in the order: those that were passed over, because whoever had
+/// claimed them panicked or because they were lost to damage that was repaired, are among them. Only
+/// [`verify`] reads which ones are records.
+///
 /// # Errors
 ///
-/// When there is no log in the folder, or it can't be read; [`Error::Damaged`] where its end can't be told.
+/// When there is no log in the folder, or it can't be read; [`Error::Damaged`] where its end can't be
+/// told, since what stands behind it proves that more records were durable.
 pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
     let folder = folder.as_ref();
     let mut engine = Engine::open(&options())?;
@@ -114,7 +119,9 @@ pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
 /// were read and how many there are; where it answers `false` the reading ends with
 /// [`Error::Interrupted`].
 ///
-/// What is written to the log meanwhile may look like a torn end.
+/// The log may be written meanwhile. Nothing is called damaged before it was read a second time, after
+/// what proves that it was durable; but what is on its way may look like a torn end, and segments that
+/// retention removes before they are read are left out.
 ///
 /// # Errors
 ///
@@ -132,7 +139,7 @@ pub fn verify(
 }
 
 /// Makes a damaged log one that can be read and written again. Every record that is whole stays, with
-/// its sequence. What is lost of a framed log leaves a gap; of a log of lines it leaves empty lines, since
+/// its sequence, if it can be found: within a batch, up to 64 KiB behind a record whose length is damaged. What is lost of a framed log leaves a gap; of a log of lines it leaves empty lines, since
 /// there the count is all that tells a line's place. The damaged segments are kept aside as they were, in
 /// files named `.damaged-N`. A torn end is left to the next opening.
 ///

@@ -1,5 +1,7 @@
 //! The batches and records of one framed segment in order, up to the first place that is none.
 
+mod pass_over;
+
 use super::batch::{self, BatchHeader};
 use super::input::Input;
 use super::record::{self, Frame};
@@ -121,26 +123,6 @@ impl Walk {
             self.inside = Some(Inside { left: 0, ..inside });
         }
         Ok(())
-    }
-
-    /// Passes over a record that is not valid, if the next one in the batch is where its length says.
-    pub(super) fn pass_over(
-        &mut self,
-        engine: &mut Engine,
-        input: &mut Input,
-    ) -> Result<bool, Error> {
-        let Some(inside) = self.inside.filter(|inside| inside.left > 1) else { return Ok(false) };
-        let header = input.bytes(engine, self.place, record::HEADER_BYTES)?;
-        let Some(length) = header.first_chunk::<4>() else { return Ok(false) };
-        let own = u32::from_le_bytes(*length) as usize & record::LEN_MAX;
-        let place = self.place + record::frame_bytes(own) as u64;
-        let next = Walk { place, sequence: self.sequence + 1, ..self.clone() };
-        let is_there = next.valid_frame(engine, input, inside)?.is_some();
-        if is_there {
-            *self = next;
-            self.inside = Some(Inside { left: inside.left - 1, ..inside });
-        }
-        Ok(is_there)
     }
 
     /// Goes on with the batch at `place`, of which the first record has this sequence.

@@ -1,8 +1,11 @@
 //! What there is of a framed log, and whether all of it is whole.
 
-use super::super::chain::{self, End};
+use super::super::chain::{self, End, Segment};
 use super::super::lock::Lock;
 use super::super::record::Frame;
+use super::super::recovery::damaged;
+use super::super::rest::{self, Behind};
+use super::super::walk::Step;
 use super::super::{Format, names};
 use super::progress::Progress;
 use super::salvage::{Event, Tail, salvage};
@@ -11,12 +14,25 @@ use crate::{Engine, Error};
 use std::path::Path;
 
 pub(super) fn summary(engine: &mut Engine, folder: &Path) -> Result<LogSummary, Error> {
-    let names = names::all(engine, folder, Format::Framed)?;
-    let segments = chain::look(engine, &names)?;
+    let mut before = None;
+    names::unless_removed(|| match look(engine, folder) {
+        // A segment may have been begun after its beginning was read, and before what proves that it was.
+        Err(Error::Damaged { path, offset, because }) => {
+            let is_again = before.replace((path.clone(), offset)) == Some((path.clone(), offset));
+            if is_again { Err(Error::Damaged { path, offset, because }) } else { Ok(None) }
+        }
+        result => result.map(Some),
+    })
+}
+
+fn look(engine: &mut Engine, folder: &Path) -> Result<LogSummary, Error> {
+    let segments = chain::segments(engine, folder)?;
     let mut summary = empty(folder);
-    let Some(End { last, walk, input }) = chain::end(engine, folder, &segments, false)? else {
+    let Some(mut end) = chain::end(engine, folder, &segments, false)? else {
         return Ok(summary);
     };
+    check_end(engine, folder, &segments, &mut end)?;
+    let End { last, walk, input } = end;
     input.close(engine)?;
     summary.next_sequence = walk.sequence;
     summary.closed = walk.is_closed() && last + 1 == segments.len();
@@ -36,6 +52,29 @@ pub(super) fn summary(engine: &mut Engine, folder: &Path) -> Result<LogSummary, 
     Ok(summary)
 }
 
+/// The end is no end where what stands behind it proves that the next record was durable; unless that
+/// came meanwhile.
+fn check_end(
+    engine: &mut Engine,
+    folder: &Path,
+    segments: &[Segment],
+    end: &mut End,
+) -> Result<(), Error> {
+    let End { last, walk, input } = end;
+    let log_id = segments[*last].header.expect("it was walked through").log_id;
+    let later = segments[*last + 1..].iter().map(|later| (later.number, later.path.clone()));
+    let later: Vec<_> = later.collect();
+    let Behind { lost, .. } = rest::behind(engine, input, walk, log_id, &later)?;
+    let Some((path, offset)) = lost else { return Ok(()) };
+    input.look_again(engine)?;
+    if !matches!(walk.clone().next(engine, input)?, Step::End) {
+        return input.pause(engine);
+    }
+    input.pause(engine)?;
+    let what = format!("record {} can't be read, and was durable once", walk.sequence);
+    Err(damaged(folder, &path, offset, &what))
+}
+
 /// A log in which nothing was written yet.
 fn empty(folder: &Path) -> LogSummary {
     LogSummary {
@@ -53,8 +92,7 @@ pub(super) fn verify(
     folder: &Path,
     watch: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Verified, Error> {
-    let names = names::all(engine, folder, Format::Framed)?;
-    let segments = chain::look(engine, &names)?;
+    let segments = chain::segments(engine, folder)?;
     let all_bytes = segments.iter().map(|segment| segment.file_bytes).sum();
     let mut progress = Progress::new(all_bytes, watch);
     let mut verified = Verified {

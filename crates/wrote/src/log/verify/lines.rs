@@ -13,6 +13,10 @@ use crate::{Engine, Error, FileOptions, Op};
 use std::path::{Path, PathBuf};
 
 pub(super) fn summary(engine: &mut Engine, folder: &Path) -> Result<LogSummary, Error> {
+    names::unless_removed(|| look(engine, folder).map(Some))
+}
+
+fn look(engine: &mut Engine, folder: &Path) -> Result<LogSummary, Error> {
     let names = names::all(engine, folder, Format::Lines)?;
     let mut summary = LogSummary {
         format: Format::Lines,
@@ -69,7 +73,7 @@ pub(super) fn verify(
     for index in 0..sure {
         let next = summary.segments[index + 1].first_sequence;
         let segment = &mut summary.segments[index];
-        let mut input = Input::open(engine, &segment.path, false, false)?;
+        let Some(mut input) = open(engine, folder, segment)? else { continue };
         let found = survey(engine, &mut input)?;
         input.close(engine)?;
         progress.finished(segment.file_bytes)?;
@@ -87,8 +91,10 @@ pub(super) fn verify(
             torn_bytes += segment.file_bytes;
             continue;
         }
-        let mut input = Input::open(engine, &segment.path, false, false)?;
+        let Some(mut input) = open(engine, folder, segment)? else { continue };
         let Lines { count, end } = read(engine, &mut input)?;
+        // It may have grown since.
+        segment.file_bytes = input.len_bytes;
         input.close(engine)?;
         progress.finished(segment.file_bytes)?;
         records += count;
@@ -103,6 +109,22 @@ pub(super) fn verify(
         }
     }
     Ok(Verified { summary, records, record_bytes, torn_bytes, damage })
+}
+
+/// Opens a file; `None` where retention has removed it meanwhile: then nothing of it counts.
+fn open(
+    engine: &mut Engine,
+    folder: &Path,
+    segment: &mut SegmentSummary,
+) -> Result<Option<Input>, Error> {
+    let number = segment.first_sequence;
+    match Input::open(engine, &segment.path, false, false) {
+        Err(error) if names::was_removed(engine, folder, Format::Lines, number, &error)? => {
+            (segment.records, segment.used_bytes) = (0, 0);
+            Ok(None)
+        }
+        input => input.map(Some),
+    }
 }
 
 fn survey(engine: &mut Engine, input: &mut Input) -> Result<Survey, Error> {

@@ -1,4 +1,8 @@
 //! A framed log from its first byte to its last: all that is whole, and what is lost in between.
+//!
+//! It may be written meanwhile. What proves that a record was durable may be read after the place where
+//! the record was looked for, and both may have come in between. So before anything is called lost its
+//! place is read again: a record that was durable before its proof was read is there then, or is lost.
 
 use super::super::chain::{self, Segment};
 use super::super::input::Input;
@@ -14,6 +18,8 @@ use std::path::Path;
 /// The block of a segment that nothing is known of, and the largest that a damaged header is believed.
 const BLOCK_BYTES: u32 = 4096;
 const BLOCK_BYTES_MAX: u32 = 1 << 20;
+
+const NOT_AS_WRITTEN: &str = "a record here is not as it was written";
 
 /// What is met on the way, in order.
 pub(super) enum Event<'a> {
@@ -44,8 +50,7 @@ pub(super) fn salvage(
     folder: &Path,
     sink: &mut dyn FnMut(Event) -> Result<(), Error>,
 ) -> Result<Tail, Error> {
-    let names = names::all(engine, folder, Format::Framed)?;
-    let segments = chain::look(engine, &names)?;
+    let segments = chain::segments(engine, folder)?;
     let mut salvage = Salvage { folder, segments, log_id: 0, sequence: 0, durable: 0, sink };
     salvage.identify(engine)?;
     salvage.run(engine)
@@ -123,7 +128,32 @@ impl Salvage<'_> {
             (None, 0) => Identity::Lost,
             (None, _) => identity(&self.header(index)),
         };
-        rest::scan_file(engine, path, self.sequence, identity)
+        match rest::scan_file(engine, path, self.sequence, identity) {
+            Err(error) if self.was_removed(engine, index, &error)? => Ok(Rest::default()),
+            result => result,
+        }
+    }
+
+    /// Whether the error is that retention has removed the segment meanwhile.
+    fn was_removed(&self, engine: &mut Engine, index: usize, error: &Error) -> Result<bool, Error> {
+        let number = self.segments[index].number;
+        names::was_removed(engine, self.folder, Format::Framed, number, error)
+    }
+
+    /// Reads again how a segment begins, of which that could not be read. Whether it can be now.
+    fn look_again(&mut self, engine: &mut Engine, index: usize) -> Result<bool, Error> {
+        let Segment { number, path, .. } = &self.segments[index];
+        let found = match chain::look(engine, &[(*number, path.clone())]) {
+            Err(error) if self.was_removed(engine, index, &error)? => return Ok(false),
+            found => found?.pop().expect("one was looked at"),
+        };
+        let Some(header) = found.header else { return Ok(false) };
+        let is_of_log = self.log_id == 0 || header.log_id == self.log_id;
+        if is_of_log {
+            self.log_id = header.log_id;
+            self.segments[index] = found;
+        }
+        Ok(is_of_log)
     }
 
     /// The header that a segment has, or should have.
@@ -199,11 +229,18 @@ impl Salvage<'_> {
     }
 
     fn segment(&mut self, engine: &mut Engine, index: usize) -> Result<Ended, Error> {
+        if self.segments[index].header.is_none() {
+            let was_durable = self.was_durable(engine, index)?;
+            if !self.look_again(engine, index)? && !was_durable {
+                return self.end_before(engine, index).map(Ended::LogEnds);
+            }
+        }
         let Segment { path, header: own, file_bytes, .. } = &self.segments[index];
         let (path, file_bytes, is_headless) = (path.clone(), *file_bytes, own.is_none());
-        if is_headless && !self.was_durable(engine, index)? {
-            return self.end_before(engine, index).map(Ended::LogEnds);
-        }
+        let input = match Input::open(engine, &path, true, false) {
+            Err(error) if self.was_removed(engine, index, &error)? => return Ok(Ended::GoesOn),
+            input => input?,
+        };
         let header = self.header(index);
         let begin = Event::Begin { path: &path, header: &header, file_bytes };
         (self.sink)(begin)?;
@@ -213,6 +250,7 @@ impl Salvage<'_> {
                 header.first_sequence, self.sequence
             );
             self.lost(&path, 0, None, because)?;
+            input.close(engine)?;
             (self.sink)(Event::End { used_bytes: 0 })?;
             return Ok(Ended::GoesOn);
         }
@@ -231,7 +269,7 @@ impl Salvage<'_> {
         } else {
             Walk::new(&header)
         };
-        self.records(engine, index, &path, walk)
+        self.records(engine, index, input, walk)
     }
 
     /// Reads a segment from its first batch on.
@@ -239,10 +277,9 @@ impl Salvage<'_> {
         &mut self,
         engine: &mut Engine,
         index: usize,
-        path: &Path,
+        mut input: Input,
         mut walk: Walk,
     ) -> Result<Ended, Error> {
-        let mut input = Input::open(engine, path, true, false)?;
         let ended = loop {
             match walk.next(engine, &mut input)? {
                 Step::Batch => {}
@@ -263,7 +300,7 @@ impl Salvage<'_> {
     }
 
     /// Nothing valid follows in this segment where it should: goes on where something does. `None` is
-    /// behind what is lost, in the same segment.
+    /// behind what is lost, in the same segment, or where the next record has come meanwhile.
     fn behind(
         &mut self,
         engine: &mut Engine,
@@ -271,32 +308,41 @@ impl Salvage<'_> {
         input: &mut Input,
         walk: &mut Walk,
     ) -> Result<Option<Ended>, Error> {
+        let is_whole = self.is_whole_before(index, walk.sequence);
+        let is_known = !is_whole && self.durable > walk.sequence;
+        // The rest of the segment is not read again for each record that is lost.
+        if is_known && self.goes_on_inside(engine, index, input, walk)? {
+            return Ok(None);
+        }
         let path = input.path.clone();
         let rest = rest::scan(engine, input, walk.end, walk.sequence, walk.identity())?;
+        self.durable = self.durable.max(rest.durable_sequence);
         let is_clean = rest.end == walk.end && walk.is_between_batches();
-        let number = self.segments[index].number;
-        let next = self.segments.get(index + 1);
-        let follows = next.filter(|next| next.number == number + 1).and_then(|next| next.header);
-        if follows.is_some_and(|header| header.first_sequence <= walk.sequence) {
-            if rest.end > walk.end {
+        if is_whole {
+            let is_more = rest.end > walk.end;
+            if is_more && self.came_meanwhile(engine, index, input, walk)? {
+                return Ok(None);
+            }
+            if is_more {
                 let because = "what stands here is nothing that was appended".to_owned();
                 self.lost(&path, walk.place, Some(self.sequence), because)?;
             }
             return Ok(Some(Ended::GoesOn));
         }
-        self.durable = self.durable.max(rest.durable_sequence);
         if !self.was_durable(engine, index + 1)? {
             let mut tail = self.end_before(engine, index + 1)?;
             tail.closed = walk.is_closed() && is_clean && tail.torn_bytes == 0;
             tail.torn_bytes += rest.end - walk.end;
+            let is_torn = tail.torn_bytes > 0;
+            if is_torn && self.came_meanwhile(engine, index, input, walk)? {
+                return Ok(None);
+            }
             return Ok(Some(Ended::LogEnds(tail)));
         }
-        let place = walk.place;
-        let because = "a record here is not as it was written".to_owned();
-        if walk.pass_over(engine, input)? {
-            self.lost(&path, place, Some(walk.sequence), because)?;
+        if !is_known && self.goes_on_inside(engine, index, input, walk)? {
             return Ok(None);
         }
+        let (place, because) = (walk.place, NOT_AS_WRITTEN.to_owned());
         if let Some((at, batch)) = rest.first {
             self.lost(&path, place, Some(batch.first_sequence), because)?;
             walk.go_on_at(at, batch.first_sequence);
@@ -310,6 +356,49 @@ impl Salvage<'_> {
             self.lost(&path, place, goes_on_with, because)?;
         }
         Ok(Some(Ended::GoesOn))
+    }
+
+    /// Whether the next segment says that this one ends before this record.
+    fn is_whole_before(&self, index: usize, sequence: u64) -> bool {
+        let number = self.segments[index].number;
+        let next = self.segments.get(index + 1).filter(|next| next.number == number + 1);
+        next.and_then(|next| next.header).is_some_and(|header| header.first_sequence <= sequence)
+    }
+
+    /// Whether the next record, which was durable, has come meanwhile, or one behind it is in the same
+    /// batch.
+    fn goes_on_inside(
+        &mut self,
+        engine: &mut Engine,
+        index: usize,
+        input: &mut Input,
+        walk: &mut Walk,
+    ) -> Result<bool, Error> {
+        if self.came_meanwhile(engine, index, input, walk)? {
+            return Ok(true);
+        }
+        let place = walk.place;
+        let goes_on = walk.pass_over(engine, input)?;
+        if goes_on {
+            let path = input.path.clone();
+            self.lost(&path, place, Some(walk.sequence), NOT_AS_WRITTEN.to_owned())?;
+        }
+        Ok(goes_on)
+    }
+
+    /// Whether the log goes on here, or the next segment was begun, since that was read.
+    fn came_meanwhile(
+        &mut self,
+        engine: &mut Engine,
+        index: usize,
+        input: &mut Input,
+        walk: &Walk,
+    ) -> Result<bool, Error> {
+        input.look_again(engine)?;
+        let came = !matches!(walk.clone().next(engine, input)?, Step::End);
+        input.pause(engine)?;
+        let next_was_empty = self.segments.get(index + 1).is_some_and(|next| next.header.is_none());
+        Ok(came || (next_was_empty && self.look_again(engine, index + 1)?))
     }
 }
 

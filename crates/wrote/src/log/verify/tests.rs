@@ -1,9 +1,10 @@
 //! What is said of logs, damaged in each way, and what repair makes of them.
 
 use super::super::testing::{Built, assert_begins, read_all, two_segments};
-use super::super::{Format, LogReader, segment};
+use super::super::{Format, LogReader, batch, record, segment};
 use super::*;
 use std::collections::BTreeMap;
+use std::io::Write;
 
 fn written(files: &[(PathBuf, Vec<u8>)]) {
     for (path, bytes) in files {
@@ -82,6 +83,92 @@ fn every_byte_that_is_damaged_is_named_and_repaired_with_all_that_is_whole() {
             }
         }
     }
+}
+
+/// A log of one batch of so many records, and a second one that says that the first was durable.
+fn one_batch(records: usize, len: usize) -> Built {
+    let own: Vec<Vec<u8>> = (0..records).map(|number| vec![number as u8; len]).collect();
+    let own: Vec<&[u8]> = own.iter().map(Vec::as_slice).collect();
+    Built::default().segment().batch(0, &own).batch(records as u64, &[b"behind"])
+}
+
+/// Damages one record after the other of a log of [`one_batch`], each time anew, and asserts what is lost.
+fn damage_each(built: &Built, len: usize, damage: fn(&mut [u8]), lost: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let files = built.files(folder.path());
+    let (path, whole) = &files[0];
+    let all = built.records.len() as u64;
+    // The last of a batch has nothing behind it that could be damaged too.
+    for number in 0..all - 1 - lost {
+        let mut bytes = whole.clone();
+        let frame_bytes = record::frame_bytes(len);
+        let at = segment::HEADER_BYTES + batch::HEADER_BYTES + number as usize * frame_bytes;
+        damage(&mut bytes[at..]);
+        std::fs::write(path, bytes).unwrap();
+        assert!(LogReader::open(folder.path(), 0).unwrap().any(|record| record.is_err()));
+        let found = verified(folder.path());
+        let [told] = &found.damage[..] else { panic!("record {number}: {:?}", found.damage) };
+        assert_eq!((told.offset_bytes, told.sequence), (at as u64, number));
+        assert_eq!((told.records, found.records), (Some(lost), all - lost), "record {number}");
+        assert_eq!(repair(folder.path()).unwrap().records, all - lost);
+        let records: Vec<_> =
+            LogReader::open(folder.path(), 0).unwrap().map(Result::unwrap).collect();
+        assert_eq!(records.len() as u64, all - lost);
+        for record in records {
+            assert!(!(number..number + lost).contains(&record.sequence));
+            assert_eq!(record.bytes, built.records[record.sequence as usize]);
+        }
+    }
+}
+
+#[test]
+fn a_byte_that_is_damaged_in_a_record_costs_only_that_record() {
+    damage_each(&one_batch(30, 20), 20, |frame| frame[record::HEADER_BYTES + 7] ^= 1, 1);
+}
+
+#[test]
+fn a_length_that_is_damaged_costs_only_its_record() {
+    damage_each(&one_batch(30, 20), 20, |frame| frame[0] ^= 1, 1);
+    damage_each(&one_batch(30, 20), 20, |frame| frame[2] ^= 0x40, 1);
+    damage_each(&one_batch(30, 0), 0, |frame| frame[3] ^= 0x40, 1);
+}
+
+#[test]
+fn a_piece_of_a_batch_that_is_lost_costs_the_records_in_it() {
+    let piece = |frame: &mut [u8]| frame[..500].fill(0);
+    damage_each(&one_batch(60, 20), 20, piece, 500u64.div_ceil(28));
+    let piece = |frame: &mut [u8]| frame[..500].fill(0x40);
+    damage_each(&one_batch(60, 20), 20, piece, 500u64.div_ceil(28));
+}
+
+#[test]
+fn a_summary_of_a_log_that_is_damaged_in_its_last_segment_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = one_batch(3, 20).files(folder.path());
+    let (path, mut bytes) = files[0].clone();
+    written(&files);
+    assert_eq!(summary(folder.path()).unwrap().next_sequence, 4);
+    let at = segment::HEADER_BYTES + batch::HEADER_BYTES + record::frame_bytes(20);
+    bytes[at + 10] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let Error::Damaged { path: named, offset, because } = summary(folder.path()).unwrap_err()
+    else {
+        panic!("not told as damage")
+    };
+    assert_eq!((named, offset), (path, at as u64));
+    assert!(because.starts_with("record 1 can't be read, and was durable once"), "{because}");
+}
+
+#[test]
+fn a_place_that_was_passed_over_is_counted_by_a_summary_and_is_no_record_when_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = one_batch(3, 20).files(folder.path());
+    let at = segment::HEADER_BYTES + batch::HEADER_BYTES;
+    files[0].1[at + 10] ^= 1;
+    written(&files);
+    repair(folder.path()).unwrap();
+    assert_eq!(summary(folder.path()).unwrap().segments[0].records, 4);
+    assert_eq!(verified(folder.path()).summary.segments[0].records, 3);
 }
 
 /// Verifies and repairs a log of which one file is damaged.
@@ -166,6 +253,68 @@ fn who_watches_can_stop_it() {
     .unwrap();
     assert_eq!(told.last().map(|(read, all)| read == all), Some(true));
     assert!(matches!(verify(folder.path(), |_, _| false), Err(Error::Interrupted)));
+}
+
+/// Verifies a log that is `before` and is made `after` when so many bytes were read.
+fn verified_while_written(before: &Built, after: &Built, at_bytes: u64) -> Verified {
+    let folder = tempfile::tempdir().unwrap();
+    let files = after.files(folder.path());
+    let mut begun = before.files(folder.path()).into_iter();
+    for (path, bytes) in &files {
+        // What is not written yet is prepared.
+        let mut prepared = begun.next().map_or(Vec::new(), |(_, begun)| begun);
+        prepared.resize(bytes.len(), 0);
+        std::fs::write(path, prepared).unwrap();
+    }
+    let mut is_before = true;
+    let found = verify(folder.path(), |read_bytes, _| {
+        if is_before && read_bytes >= at_bytes {
+            is_before = false;
+            for (path, bytes) in &files {
+                let mut file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+                file.write_all(bytes).unwrap();
+            }
+        }
+        true
+    });
+    assert!(!is_before);
+    found.unwrap()
+}
+
+#[test]
+fn what_is_written_between_the_look_at_it_and_the_proof_that_it_was_durable_is_not_damaged() {
+    let long = vec![7; 1_200_000];
+    let before = Built::default().segment().batch(0, &[&long, b"one"]);
+    // Longer than what is read ahead.
+    let longer = vec![8; 8_000_000];
+    let after = before.clone().batch(2, &[&longer]).batch(3, &[b"three"]);
+    let found = verified_while_written(&before, &after, 1_200_000);
+    assert!(found.damage.is_empty(), "{:?}", found.damage);
+    assert_eq!((found.records, found.torn_bytes), (4, 0));
+}
+
+#[test]
+fn a_segment_that_is_begun_after_the_look_at_it_is_not_damaged() {
+    let before = two_segments();
+    let after = two_segments().segment().batch(10, &[b"ten"]).batch(11, &[b"eleven"]);
+    let found = verified_while_written(&before, &after, 1);
+    assert!(found.damage.is_empty(), "{:?}", found.damage);
+    assert_eq!((found.records, found.torn_bytes), (12, 0));
+}
+
+#[test]
+fn segments_that_are_removed_before_they_are_read_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = durable().files(folder.path());
+    written(&files);
+    let found = verify(folder.path(), |_, _| {
+        let gone = files[..2].iter().filter(|(path, _)| path.exists());
+        gone.for_each(|(path, _)| std::fs::remove_file(path).unwrap());
+        true
+    })
+    .unwrap();
+    assert!(found.damage.is_empty(), "{:?}", found.damage);
+    assert_eq!((found.records, found.summary.next_sequence), (7, 12));
 }
 
 #[test]
