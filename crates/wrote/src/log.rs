@@ -127,6 +127,8 @@ struct Handle {
 pub struct Ticket<'log> {
     log: &'log Log,
     sequence: u64,
+    /// Where those sleep who wait for the batch.
+    gate: usize,
     waiting: Option<Waiting>,
 }
 
@@ -218,8 +220,8 @@ impl Log {
     /// [`Error::Refused`] for a record that does not fit into a buffer or that the format can't hold, and
     /// after [`Log::close`]; after an error that error for ever (W2).
     pub fn append(&self, bytes: &[u8]) -> Result<Ticket<'_>, Error> {
-        let sequence = self.append_bytes(bytes, true)?;
-        Ok(self.ticket(sequence.expect("an append that waits comes to its end")))
+        let appended = self.append_bytes(bytes, true)?;
+        Ok(self.ticket_of(appended.expect("an append that waits comes to its end")))
     }
 
     /// Appends a record of `len` bytes, zeros at first or what an earlier record has left there, that
@@ -237,8 +239,8 @@ impl Log {
     ) -> Result<Ticket<'_>, Error> {
         match self.0.shared.format {
             Format::Framed => {
-                let sequence = self.0.shared.append(len, true, fill)?;
-                Ok(self.ticket(sequence.expect("an append that waits comes to its end")))
+                let appended = self.0.shared.append(len, true, fill)?;
+                Ok(self.ticket_of(appended.expect("an append that waits comes to its end")))
             }
             // What can't be a line must not come into its place.
             Format::Lines => {
@@ -255,10 +257,10 @@ impl Log {
     ///
     /// As [`Log::append`].
     pub fn try_append(&self, bytes: &[u8]) -> Result<Option<Ticket<'_>>, Error> {
-        Ok(self.append_bytes(bytes, false)?.map(|sequence| self.ticket(sequence)))
+        Ok(self.append_bytes(bytes, false)?.map(|appended| self.ticket_of(appended)))
     }
 
-    fn append_bytes(&self, bytes: &[u8], waits: bool) -> Result<Option<u64>, Error> {
+    fn append_bytes(&self, bytes: &[u8], waits: bool) -> Result<Option<(u64, usize)>, Error> {
         let shared = &self.0.shared;
         if shared.format == Format::Lines && bytes.iter().any(|&byte| byte == b'\n' || byte == 0) {
             let path = shared.folder.clone();
@@ -270,7 +272,11 @@ impl Log {
 
     /// The ticket of a record that was appended, by anyone.
     pub fn ticket(&self, sequence: u64) -> Ticket<'_> {
-        Ticket { log: self, sequence, waiting: None }
+        self.ticket_of((sequence, self.0.shared.common_gate()))
+    }
+
+    fn ticket_of(&self, (sequence, gate): (u64, usize)) -> Ticket<'_> {
+        Ticket { log: self, sequence, gate, waiting: None }
     }
 
     /// What a record survives now.
@@ -286,7 +292,8 @@ impl Log {
     pub fn sync(&self) -> Result<(), Error> {
         let shared = &self.0.shared;
         shared.check()?;
-        shared.wait(&shared.durable, shared.claims.next_start().first_sequence)
+        let gate = &shared.gates[shared.common_gate()];
+        shared.wait(&shared.durable, shared.claims.next_start().first_sequence, gate)
     }
 
     /// Reads the records from `from` on that have been handed to the kernel.
@@ -403,7 +410,7 @@ impl Ticket<'_> {
     pub fn wait(self) -> Result<(), Error> {
         let shared = &self.log.0.shared;
         self.check()?;
-        shared.wait(shared.asked(), self.sequence + 1)
+        shared.wait(shared.asked(), self.sequence + 1, &shared.gates[self.gate])
     }
 
     /// What the record survives now.

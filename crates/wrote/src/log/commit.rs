@@ -71,7 +71,10 @@ pub(super) struct Flusher {
     is_folder_dirty: bool,
     /// Recovery has cut something off: the first batch says so.
     after_cut: bool,
-    /// Those whose wait has ended, and who are woken as soon as the disk is busy again.
+    /// Slots whose batches were written and are not known to be durable yet, in order: where each ends.
+    not_durable: VecDeque<(u64, usize)>,
+    /// Gates to open, and futures to wake, as soon as the disk is busy again.
+    opened: Vec<usize>,
     woken: Vec<BTreeMap<Waiting, Waker>>,
     completions: Vec<Completion>,
 }
@@ -174,6 +177,8 @@ impl Flusher {
             failed_to_prepare: None,
             is_folder_dirty: true,
             after_cut: beginning.after_cut,
+            not_durable: VecDeque::new(),
+            opened: Vec::new(),
             woken: Vec::new(),
             completions: Vec::new(),
             engine,
@@ -215,7 +220,7 @@ impl Flusher {
                 Err(error) => shared.fail(error),
             }
         }
-        self.wake_those_done();
+        self.wake_those_done(shared);
     }
 
     /// Starts what can be started, and waits for something of it. Tells whether there was anything.
@@ -224,7 +229,7 @@ impl Flusher {
         let has_started = self.start_batches(shared)? | self.start_flush(shared)?;
         self.start_preparing()?;
         self.engine.submit()?;
-        self.wake_those_done();
+        self.wake_those_done(shared);
         if self.engine.outstanding() == 0 {
             return Ok(has_started);
         }
@@ -483,7 +488,7 @@ impl Flusher {
         if std::mem::take(&mut self.is_folder_dirty) {
             self.engine.sync_folder(&self.folder)?;
         }
-        self.woken.push(shared.durable.reach(flush.covers));
+        self.reach_durable(shared, flush.covers);
         self.seal(shared, flush.covers)
     }
 
@@ -582,13 +587,23 @@ impl Flusher {
         while self.batches.front().is_some_and(|batch| batch.is_done) {
             let batch = self.batches.pop_front().expect("is there");
             self.free_slot(shared, batch.slot)?;
+            self.not_durable.push_back((batch.end_sequence, batch.slot));
             if batch.is_durable {
                 add(&shared.counters.flushes, 1);
-                self.woken.push(shared.durable.reach(batch.end_sequence));
+                self.reach_durable(shared, batch.end_sequence);
             }
             self.woken.push(shared.written.reach(batch.end_sequence));
+            self.opened.push(batch.slot);
         }
         Ok(())
+    }
+
+    fn reach_durable(&mut self, shared: &Shared, sequence: u64) {
+        self.woken.push(shared.durable.reach(sequence));
+        while self.not_durable.front().is_some_and(|&(end, _)| end <= sequence) {
+            let (_, slot) = self.not_durable.pop_front().expect("is there");
+            self.opened.push(slot);
+        }
     }
 
     fn free_slot(&mut self, shared: &Shared, slot: usize) -> Result<(), Error> {
@@ -603,7 +618,13 @@ impl Flusher {
         Ok(())
     }
 
-    fn wake_those_done(&mut self) {
+    fn wake_those_done(&mut self, shared: &Shared) {
+        if !self.opened.is_empty() {
+            self.opened.push(shared.common_gate());
+        }
+        self.opened.sort_unstable();
+        self.opened.dedup();
+        self.opened.drain(..).for_each(|slot| shared.gates[slot].open());
         self.woken.drain(..).for_each(wake);
     }
 

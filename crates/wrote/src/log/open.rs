@@ -151,6 +151,7 @@ fn assemble(
     };
     let parts = Parts {
         claims: Claims::new(layout, options.buffers, start),
+        slots: options.buffers,
         next_sequence: found.next_sequence,
         first_sequence: found.first_sequence,
         folder: folder.to_owned(),

@@ -3,7 +3,7 @@
 use super::LogStats;
 use super::claim::{Claimed, Claims, Place};
 use super::commit::{Flusher, as_ns, now_ns};
-use super::wait::{Frontier, Waiting, thread_waker};
+use super::wait::{Frontier, Gate, Waiting};
 use super::{Format, Recovered, record};
 use crate::{Acknowledged, Durable, Effective, Error, Survives, Sync};
 use std::collections::BTreeMap;
@@ -21,6 +21,8 @@ pub(super) struct Shared {
     pub written: Frontier,
     /// Everything before it survives a power loss.
     pub durable: Frontier,
+    /// One for each slot, and the last for those who wait for no record of their own.
+    pub gates: Box<[Gate]>,
     pub counters: Counters,
     pub folder: PathBuf,
     pub format: Format,
@@ -73,6 +75,7 @@ impl Promise {
 /// What is needed to make a [`Shared`] and is no state of it.
 pub(super) struct Parts {
     pub claims: Claims,
+    pub slots: u32,
     pub next_sequence: u64,
     pub first_sequence: u64,
     pub folder: PathBuf,
@@ -92,6 +95,7 @@ impl Shared {
             claims: parts.claims,
             written: Frontier::new(parts.next_sequence),
             durable: Frontier::new(parts.next_sequence),
+            gates: (0..=parts.slots).map(|_| Gate::default()).collect(),
             counters,
             folder: parts.folder,
             format: parts.format,
@@ -114,14 +118,14 @@ impl Shared {
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Claims a place, has it filled, and publishes it; gives its sequence. `None` where that would
+    /// Claims a place, has it filled, and publishes it; gives its sequence and its slot. `None` where that would
     /// have to wait and `waits` is false.
     pub(super) fn append(
         &self,
         len: usize,
         waits: bool,
         fill: impl FnOnce(&mut [u8]),
-    ) -> Result<Option<u64>, Error> {
+    ) -> Result<Option<(u64, usize)>, Error> {
         self.check()?;
         let frame_bytes = self.format.frame_bytes(len);
         let frame_bytes_max = self.claims.frame_bytes_max();
@@ -146,15 +150,15 @@ impl Shared {
         }
     }
 
-    fn fill(&self, place: Place, fill: impl FnOnce(&mut [u8])) -> u64 {
-        let sequence = place.sequence;
+    fn fill(&self, place: Place, fill: impl FnOnce(&mut [u8])) -> (u64, usize) {
+        let appended = (place.sequence, place.slot);
         let mut filling = Filling { shared: self, place: Some(place), is_filled: false };
         let head = self.format.frame_bytes(0) - usize::from(self.format == Format::Lines);
         let frame = filling.frame();
         let end = frame.len() - usize::from(self.format == Format::Lines);
         fill(&mut frame[head..end]);
         filling.is_filled = true;
-        sequence
+        appended
     }
 
     fn wait_for_room(&self) {
@@ -199,26 +203,27 @@ impl Shared {
 
     /// Waits until everything before `sequence` is done, and does it where nobody else does: then no
     /// other thread has to be woken, and to wake this one.
-    pub(super) fn wait(&self, frontier: &Frontier, sequence: u64) -> Result<(), Error> {
+    pub(super) fn wait(
+        &self,
+        frontier: &Frontier,
+        sequence: u64,
+        gate: &Gate,
+    ) -> Result<(), Error> {
         frontier.want(sequence);
-        let mut known = None;
         loop {
+            let seen = gate.look();
             if let Some(outcome) = self.outcome(frontier, sequence) {
-                if let Some(waiting) = known {
-                    frontier.forget(waiting);
-                }
                 return outcome;
             }
-            if self.drive(|_| frontier.done() >= sequence) == Driven::Far {
+            if self.drive(|_| frontier.done() >= sequence) == Driven::Far
+                || self.outcome(frontier, sequence).is_some()
+            {
                 continue;
             }
-            known = Some(frontier.wake_at(sequence, known, &thread_waker()));
-            if self.outcome(frontier, sequence).is_none() {
-                self.notify();
-                match self.background.get() {
-                    Some(_) => std::thread::park(),
-                    None => std::thread::yield_now(),
-                }
+            self.notify();
+            match self.background.get() {
+                Some(_) => gate.sleep(seen),
+                None => std::thread::yield_now(),
             }
         }
     }
@@ -303,6 +308,7 @@ impl Shared {
         // The first error is the one that is told.
         let _ = self.failed.set(error);
         self.claims.end();
+        self.gates.iter().for_each(Gate::open);
         wake(self.written.all());
         wake(self.durable.all());
     }
@@ -315,6 +321,11 @@ impl Shared {
             self.claims.rotate();
             self.written.want(self.claims.next_start().first_sequence);
         }
+    }
+
+    /// The gate of those who wait for no record of their own.
+    pub(super) fn common_gate(&self) -> usize {
+        self.gates.len() - 1
     }
 
     /// The flusher, as soon as nobody drives.

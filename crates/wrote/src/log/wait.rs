@@ -1,10 +1,10 @@
 //! Who waits for which record, and is woken when it is written or durable.
 
+use rustix::thread::futex;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Wake, Waker};
-use std::thread::Thread;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 
 /// What is waited for: the sequence up to which everything must be done, and who waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,21 +81,36 @@ impl Frontier {
     }
 }
 
-/// Wakes a thread that has parked itself.
-pub(super) struct ThreadWaker(Thread);
-
-impl Wake for ThreadWaker {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
+/// Where the threads sleep that wait for the records of one batch, so that one call of the kernel wakes them
+/// all (`futex(2)`): woken one by one, the first would take the processor from the one who wakes them.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    /// How often it was opened.
+    opened: AtomicU32,
+    sleepers: AtomicU32,
 }
 
-/// A waker for the calling thread.
-pub(super) fn thread_waker() -> Waker {
-    thread_local! {
-        static WAKER: Waker = Waker::from(Arc::new(ThreadWaker(std::thread::current())));
+impl Gate {
+    /// What [`Gate::sleep`] must be told: looked at before what is waited for.
+    pub(super) fn look(&self) -> u32 {
+        self.opened.load(Ordering::SeqCst)
     }
-    WAKER.with(Waker::clone)
+
+    /// Sleeps until the gate is opened, if it was not since it was looked at. May wake for nothing.
+    pub(super) fn sleep(&self, seen: u32) {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        // An error is a reason to look again: it was opened (EAGAIN), or a signal came (EINTR).
+        let _ = futex::wait(&self.opened, futex::Flags::PRIVATE, seen, None);
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn open(&self) {
+        self.opened.fetch_add(1, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            // It fails for no address that is ours.
+            let _ = futex::wake(&self.opened, futex::Flags::PRIVATE, i32::MAX as u32);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -105,9 +120,9 @@ mod tests {
     #[test]
     fn those_whose_record_is_done_are_woken_and_no_others() {
         let frontier = Frontier::new(10);
-        let waker = thread_waker();
+        let waker = Waker::noop();
         let waiting: Vec<Waiting> =
-            [12, 11, 15].map(|sequence| frontier.wake_at(sequence, None, &waker)).into();
+            [12, 11, 15].map(|sequence| frontier.wake_at(sequence, None, waker)).into();
         frontier.want(15);
         assert!(frontier.is_wanted());
         assert_eq!(frontier.reach(12).len(), 2);
@@ -119,8 +134,36 @@ mod tests {
     #[test]
     fn who_asks_again_waits_once() {
         let frontier = Frontier::new(0);
-        let waiting = frontier.wake_at(1, None, &thread_waker());
-        assert_eq!(frontier.wake_at(1, Some(waiting), &thread_waker()), waiting);
+        let waiting = frontier.wake_at(1, None, Waker::noop());
+        assert_eq!(frontier.wake_at(1, Some(waiting), Waker::noop()), waiting);
         assert_eq!(frontier.all().len(), 1);
+    }
+
+    #[test]
+    fn a_gate_that_was_opened_since_it_was_looked_at_lets_through() {
+        let gate = Gate::default();
+        let seen = gate.look();
+        gate.open();
+        gate.sleep(seen);
+    }
+
+    #[test]
+    fn all_who_sleep_at_a_gate_are_woken_when_it_opens() {
+        let (gate, is_open) = (Gate::default(), std::sync::atomic::AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    loop {
+                        let seen = gate.look();
+                        if is_open.load(Ordering::SeqCst) {
+                            return;
+                        }
+                        gate.sleep(seen);
+                    }
+                });
+            }
+            is_open.store(true, Ordering::SeqCst);
+            gate.open();
+        });
     }
 }
