@@ -10,7 +10,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::{Mounted, skip};
-use wrote::{Error, Format, Survives, Sync};
+use wrote::{Error, Format, LogReader, Survives, Sync};
 
 /// In the environment of a test that is run again as a process of its own: the log's folder.
 const FOLDER: &str = "WROTE_TEST_FOLDER";
@@ -219,5 +219,24 @@ fn a_log_is_whole_on_every_file_system_and_says_what_its_records_survive_there()
             let expected: Vec<_> = (0..300).map(|number| (number, record(number))).collect();
             assert!(read(&folder) == expected, "{fs} {format:?}");
         }
+    }
+}
+
+#[test]
+fn a_pipe_with_a_segments_name_is_refused_and_not_waited_for() {
+    for format in FORMATS {
+        let (_folder, folder) = folder();
+        let log = small(format).open(&folder).unwrap();
+        log.append(b"first").unwrap().wait().unwrap();
+        log.close().unwrap();
+        let pipe = match format {
+            Format::Framed => "00000000000000000002.segment",
+            Format::Lines => "00000000000000000001.log",
+        };
+        rustix::fs::mkfifoat(rustix::fs::CWD, folder.join(pipe), rustix::fs::Mode::RWXU).unwrap();
+        let error = LogReader::open(&folder, 0)
+            .and_then(|mut reader| reader.try_for_each(|record| record.map(drop)));
+        assert!(error.unwrap_err().to_string().contains("ordinary file"), "{format:?}");
+        assert!(small(format).open(&folder).is_err());
     }
 }

@@ -113,3 +113,58 @@ fn a_log_that_was_repaired_goes_on() {
     let expected: BTreeSet<u64> = (0..=1000).filter(|&sequence| sequence != lost).collect();
     assert_eq!(found, expected);
 }
+
+#[test]
+fn a_log_is_looked_at_while_retention_removes_its_segments() {
+    for format in [Format::Framed, Format::Lines] {
+        let folder = tempfile::tempdir().unwrap();
+        let log = options(format).retain_bytes(200 << 10).open(folder.path()).unwrap();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..40_000 {
+                    drop(log.append(&record(number)).unwrap());
+                }
+                is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            });
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                let summary = summary(folder.path()).unwrap();
+                assert!(summary.first_sequence <= summary.next_sequence);
+                let verified = verify(folder.path(), |_, _| true).unwrap();
+                assert!(verified.damage.is_empty(), "{:?}", verified.damage);
+            }
+        });
+        log.close().unwrap();
+        assert!(log.stats().removed > 10);
+    }
+}
+
+#[test]
+fn what_is_written_meanwhile_is_no_damage_and_damage_is_found_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = options(Format::Framed).sync(Sync::Always).open(folder.path()).unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..20_000 {
+                let ticket = log.append(&record(number)).unwrap();
+                if number % 20 == 0 {
+                    ticket.wait().unwrap();
+                }
+            }
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+            let verified = verify(folder.path(), |_, _| true).unwrap();
+            assert!(verified.damage.is_empty(), "{:?}", verified.damage);
+        }
+    });
+    log.sync().unwrap();
+    let path = summary(folder.path()).unwrap().segments[1].path.clone();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[9000] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let verified = verify(folder.path(), |_, _| true).unwrap();
+    assert_eq!(verified.damage.len(), 1, "{:?}", verified.damage);
+    log.close().unwrap();
+}

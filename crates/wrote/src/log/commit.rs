@@ -62,6 +62,8 @@ pub(super) struct Flusher {
     unflushed: Vec<Segment>,
     /// Those that nothing happens to any more but that they are removed.
     sealed: VecDeque<Sealed>,
+    /// Bytes that these take.
+    sealed_bytes: u64,
     preparing: Option<Preparing>,
     /// Whether an operation of `preparing` is in flight.
     is_preparing: bool,
@@ -171,6 +173,7 @@ impl Flusher {
             segment: beginning.segment,
             previous: None,
             unflushed: Vec::new(),
+            sealed_bytes: beginning.sealed.iter().map(|segment| segment.bytes).sum(),
             sealed: beginning.sealed.into(),
             preparing: beginning.preparing,
             is_preparing: false,
@@ -499,6 +502,7 @@ impl Flusher {
             let segment = self.unflushed.remove(0);
             let bytes = self.engine.file_len(segment.file)?;
             self.engine.close_file(segment.file)?;
+            self.sealed_bytes += bytes;
             self.sealed.push_back(Sealed {
                 path: segment.path,
                 bytes,
@@ -515,13 +519,10 @@ impl Flusher {
         if self.retain_bytes.is_none() && self.retain_age.is_none() {
             return;
         }
-        let sealed_bytes =
-            |sealed: &VecDeque<Sealed>| sealed.iter().map(|one| one.bytes).sum::<u64>();
         let used = self.segment.as_ref().map_or(0, |segment| segment.end);
         let oldest_ns = self.retain_age.map(|age| now_ns().saturating_sub(as_ns(age)));
         while let Some(oldest) = self.sealed.front() {
-            let is_over =
-                self.retain_bytes.is_some_and(|most| sealed_bytes(&self.sealed) + used > most);
+            let is_over = self.retain_bytes.is_some_and(|most| self.sealed_bytes + used > most);
             let is_old = oldest_ns.is_some_and(|oldest_ns| oldest.written_at_ns < oldest_ns);
             // One must be there from which recovery learns where the log was: the last that is sealed
             // goes when a record behind it is durable, and so how its segment begins.
@@ -535,6 +536,7 @@ impl Flusher {
             }
             shared.counters.first_sequence.store(oldest.end_sequence, Ordering::Relaxed);
             add(&shared.counters.removed, 1);
+            self.sealed_bytes -= oldest.bytes;
             self.sealed.pop_front();
         }
     }

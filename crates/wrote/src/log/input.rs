@@ -1,7 +1,7 @@
 //! One file of a log, read through an engine at any offset, and ahead of who reads it from front to back.
 
 use crate::buffer::Buffer;
-use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Op};
+use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Found, Op};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
@@ -48,6 +48,11 @@ impl Input {
         direct: bool,
         write: bool,
     ) -> Result<Input, Error> {
+        // A pipe that has a segment's name would be waited for without end.
+        if !matches!(engine.locate(path)?.found, Found::File | Found::Nothing) {
+            let because = "is not an ordinary file, and no segment of a log".to_owned();
+            return Err(Error::Refused { path: path.to_owned(), because });
+        }
         let options = FileOptions { direct, write, ..FileOptions::default() };
         let file = engine.open_file(path, &options)?;
         Ok(Input {

@@ -7,6 +7,8 @@ use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::time::Duration;
 
+/// The file that is locked.
+pub(super) const LOCK: &str = "lock";
 /// How often a lock is tried for: whoever asks for its holder has it for a moment.
 const TRIES: u32 = 5;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
@@ -20,7 +22,7 @@ pub(super) struct Lock {
 impl Lock {
     /// Takes the lock, and says in the file which process has it.
     pub(super) fn take(folder: &Path) -> Result<Lock, Error> {
-        let path = folder.join("lock");
+        let path = folder.join(LOCK);
         let failed = |action| {
             let path = path.clone();
             move |error: std::io::Error| Error::file(&path, action, None, &error)
@@ -52,7 +54,7 @@ impl Lock {
 
     /// The process that has the log open for writing; `None` where there is none, or it can't be seen.
     pub(super) fn holder(folder: &Path) -> Option<u32> {
-        let mut file = File::open(folder.join("lock")).ok()?;
+        let mut file = File::open(folder.join(LOCK)).ok()?;
         let is_free = lock(&file, FlockOperation::NonBlockingLockShared, 1).ok()?;
         if is_free { None } else { process_in(&mut file) }
     }

@@ -1,6 +1,6 @@
 //! What is asked of a log.
 
-use super::lock::Lock;
+use super::lock::{LOCK, Lock};
 use super::{Format, Log, open};
 use crate::engine::folder_of;
 use crate::{Durable, Engine, Error, Ioengine, Options, Sim, Sync};
@@ -145,9 +145,10 @@ impl LogOptions {
     }
 }
 
-/// Makes the folder, and its name durable, unless it is there.
+/// Makes the folder, and its name durable, unless a log was opened in it before: one that is there may have
+/// been made a moment ago.
 fn make_folder(folder: &Path) -> Result<(), Error> {
-    if folder.is_dir() {
+    if folder.join(LOCK).exists() {
         return Ok(());
     }
     let mut engine = Engine::open(&Options::new(Ioengine::Psync, 1, 4096))?;
