@@ -264,8 +264,9 @@ impl Shared {
         flusher.run(self, &is_enough);
         self.has_left_work.store(flusher.has_work_in_flight(), Ordering::SeqCst);
         self.note_effective(&flusher);
-        self.is_driven.store(false, Ordering::SeqCst);
         drop(flusher);
+        // After the lock is free: who sees this can take it.
+        self.is_driven.store(false, Ordering::SeqCst);
         let is_far = is_enough(self) || self.failed.get().is_some();
         // What came while we were leaving is left to the thread that is there for it.
         if self.has_work() {
