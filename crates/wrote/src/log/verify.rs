@@ -120,7 +120,8 @@ pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
 /// [`Error::Interrupted`].
 ///
 /// The log may be written meanwhile. Nothing is called damaged before it was read a second time, after
-/// what proves that it was durable; but what is on its way may look like a torn end, and segments that
+/// what proves that it was durable, and where it is open for writing all is read again before that is said:
+/// what is damaged is so the next time too. What is on its way may look like a torn end, and segments that
 /// retention removes before they are read are left out.
 ///
 /// # Errors
@@ -131,17 +132,30 @@ pub fn verify(
     mut watch: impl FnMut(u64, u64) -> bool,
 ) -> Result<Verified, Error> {
     let folder = folder.as_ref();
+    let first = read_all(folder, &mut watch)?;
+    if first.damage.is_empty() || first.summary.writer.is_none() {
+        return Ok(first);
+    }
+    let mut second = read_all(folder, &mut watch)?;
+    let place = |damage: &Damage| (damage.path.clone(), damage.offset_bytes, damage.sequence);
+    second.damage.retain(|damage| first.damage.iter().any(|known| place(known) == place(damage)));
+    Ok(second)
+}
+
+/// Reads every byte, once.
+fn read_all(folder: &Path, watch: &mut dyn FnMut(u64, u64) -> bool) -> Result<Verified, Error> {
     let mut engine = Engine::open(&options())?;
     match format_of(&mut engine, folder)? {
-        Some(Format::Lines) => lines::verify(&mut engine, folder, &mut watch),
-        _ => framed::verify(&mut engine, folder, &mut watch),
+        Some(Format::Lines) => lines::verify(&mut engine, folder, watch),
+        _ => framed::verify(&mut engine, folder, watch),
     }
 }
 
 /// Makes a damaged log one that can be read and written again. Every record that is whole stays, with
-/// its sequence, if it can be found: within a batch, up to 64 KiB behind a record whose length is damaged. What is lost of a framed log leaves a gap; of a log of lines it leaves empty lines, since
-/// there the count is all that tells a line's place. The damaged segments are kept aside as they were, in
-/// files named `.damaged-N`. A torn end is left to the next opening.
+/// its sequence, if it can be found: within a batch, up to 64 KiB behind a record whose length is damaged.
+/// What is lost of a framed log leaves a gap; of a log of lines it leaves empty lines, since there the count is
+/// all that tells a line's place. The damaged segments are kept aside as they were, in files named
+/// `.damaged-N`. A torn end is left to the next opening.
 ///
 /// # Errors
 ///
