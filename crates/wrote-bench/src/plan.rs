@@ -285,22 +285,8 @@ fn ways(only: &[String]) -> Result<Vec<&'static Way>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::place as target;
     use proptest::prelude::*;
-    use wrote::device::Backing;
-
-    fn target(capacity_bytes: u64, free_bytes: u64) -> Target {
-        Target {
-            path: "/data".into(),
-            mount_point: "/".into(),
-            filesystem: "ext4".into(),
-            mount_options: Vec::new(),
-            capacity_bytes,
-            free_bytes,
-            read_only: false,
-            in_memory: false,
-            backing: Backing::None { because: String::new() },
-        }
-    }
 
     fn request() -> Request {
         Request::new("/data".into())

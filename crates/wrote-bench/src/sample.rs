@@ -1,9 +1,11 @@
 //! Rows and evidence for tests: a plain run on a plain disk, about which there is nothing to say.
 
+use crate::bench::Request;
 use crate::findings::Evidence;
 use crate::result::{
     Device, Direction, Latency, Records, Row, Run, Settings, SettingsPair, Target,
 };
+use wrote::device;
 
 /// A disk of 1 TB that is half full.
 pub(crate) fn target() -> Target {
@@ -16,6 +18,27 @@ pub(crate) fn target() -> Target {
         device: Some(Device { name: "sda".into(), ..Device::default() }),
         ..Target::default()
     }
+}
+
+/// A place on a disk of this size with so much room, as the library tells of it.
+pub(crate) fn place(capacity_bytes: u64, free_bytes: u64) -> device::Target {
+    device::Target {
+        path: "/data".into(),
+        mount_point: "/".into(),
+        filesystem: "ext4".into(),
+        mount_options: Vec::new(),
+        capacity_bytes,
+        free_bytes,
+        read_only: false,
+        in_memory: false,
+        backing: device::Backing::None { because: String::new() },
+    }
+}
+
+/// A request for these scenarios or ways.
+pub(crate) fn asked(only: &[&str]) -> Request {
+    let only = only.iter().map(|name| name.to_string()).collect();
+    Request { only, ..Request::new("/data".into()) }
 }
 
 /// Evidence of these rows, measured as well as can be.

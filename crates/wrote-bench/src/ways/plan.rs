@@ -172,28 +172,9 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wrote::device::Backing;
+    use crate::sample::{asked, place as target};
 
     const GIB: u64 = 1 << 30;
-
-    fn target(capacity_bytes: u64, free_bytes: u64) -> Target {
-        Target {
-            path: "/data".into(),
-            mount_point: "/".into(),
-            filesystem: "ext4".into(),
-            mount_options: Vec::new(),
-            capacity_bytes,
-            free_bytes,
-            read_only: false,
-            in_memory: false,
-            backing: Backing::None { because: String::new() },
-        }
-    }
-
-    fn asked(only: &[&str]) -> Request {
-        let only = only.iter().map(|name| name.to_string()).collect();
-        Request { only, ..Request::new("/data".into()) }
-    }
 
     fn plan(request: &Request) -> Option<Plan> {
         Plan::within(request, &target(1 << 40, 1 << 39), 16 * GIB).unwrap()
