@@ -9,7 +9,6 @@ mod theirs;
 mod walk;
 
 pub(crate) use plan::Plan;
-pub(crate) use rounds::measure;
 
 use crate::bench::AppendAs;
 use crate::result::Settings;

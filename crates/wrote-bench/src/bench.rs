@@ -1,17 +1,25 @@
 //! The main job: from what was asked to the result document.
 
+use crate::data::Data;
 use crate::findings::Evidence;
-use crate::grid::{self, Grid};
 use crate::ladder::{self, WAYS, Way};
-use crate::plan::Plan;
-use crate::result::{Document, Program, Row, SCHEMA, Scenario};
+use crate::plan::{Plan, STREAM_BS_BYTES};
+use crate::rate::Rate;
+use crate::result::{Document, Program, Row, SCHEMA};
+use crate::scenario::{Planned, Site};
 use crate::scratch::{self, Scratch};
-use crate::session::{Outcome, Session, device_of};
-use crate::{Error, Stop, advice, append, findings, host, units, ways};
+use crate::shown::{device_of, shown_target};
+use crate::{
+    Error, Stop, advice, append, findings, grid, host, latency, load, sustained, units, ways,
+};
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote::Engine;
-use wrote::device::{self, BlockDevice};
+use wrote::device::{self, BlockDevice, Target};
+
+/// The generator is measured in pieces of the stream's size, and of this one at most.
+const GENERATOR_BS_BYTES_MAX: u64 = 16 << 20;
 
 /// What was asked of a benchmark. Values left `None` are chosen from what lies under the path.
 #[derive(Clone, Debug)]
@@ -45,6 +53,18 @@ pub struct Request {
     pub producers: Vec<u32>,
     /// What those producers are.
     pub append_as: AppendAs,
+    /// How often each text of the scenario `latency` is saved by each way, over all runs; 1000 by
+    /// default.
+    pub iterations: Option<u32>,
+    /// How long those texts are, in bytes; 500, 1000, 2000 and 10 000 where empty.
+    pub save_bytes: Vec<u64>,
+    /// The rate that every workload is held to (M5); none where the next operation begins when one is
+    /// acknowledged.
+    pub rate: Option<Rate>,
+    /// Instead of measuring what is called for once, do it at rising rates: the scenario `load`.
+    pub load_curve: bool,
+    /// How long the scenario `sustained` lets the device rest before it looks again.
+    pub idle: Option<Duration>,
     /// Leave the test files where they are.
     pub keep: bool,
     /// The command line, for the result.
@@ -105,6 +125,11 @@ impl Request {
             message_bytes: None,
             producers: Vec::new(),
             append_as: AppendAs::default(),
+            iterations: None,
+            save_bytes: Vec::new(),
+            rate: None,
+            load_curve: false,
+            idle: None,
             keep: false,
             command: Vec::new(),
             commit: None,
@@ -172,44 +197,22 @@ pub fn bench(
         .expect("the present is a time");
     scratch::check_folder(&request.path)?;
     let target = device::examine(&request.path)?;
-    let plan = Plan::new(request, &target)?;
-    let files = ways::Plan::new(request, &target)?;
-    let grids = grid::grids(request, &target)?;
-    let appends = append::Plan::new(request, &target)?;
+    let planned = planned(request, &target)?;
     let leftovers = tell_leftovers(request, observer);
     let scratch = Scratch::make(&request.path)?;
-    let announcement = announcement(&scratch, &plan, files.as_ref(), &grids, appends.as_ref());
+    let shown = shown_target(&target, File::open(scratch.lock_file()).ok().as_ref());
+    let announcement = announcement(&scratch, &planned);
     observer.announce(&announcement);
     let mut ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
-    let mut session = Session::new(&plan, &target, &scratch, stop);
-    session.calibrate()?;
-    session.rounds(&mut ticker)?;
-    let Outcome { target: shown, rows, generator_bytes_per_s, mut written_bytes } =
-        session.finish();
-    let mut scenarios = Vec::new();
-    if !rows.is_empty() {
-        let (name, question) = (ladder::NAME.into(), ladder::QUESTION.into());
-        scenarios.push(Scenario { name, question, rows });
-    }
-    let mut left_out = Vec::new();
-    if let Some(files) = &files {
-        let keep = request.keep;
-        let measured = ways::measure(files, &target, &scratch, stop, keep, &mut ticker)?;
-        scenarios.push(measured.scenario);
-        written_bytes += measured.written_bytes;
-        left_out = measured.left_out;
-    }
-    if let Some(appends) = &appends {
-        let keep = request.keep;
-        let measured = append::measure(appends, &target, &scratch, stop, keep, &mut ticker)?;
+    let site = Site { target: &target, scratch: &scratch, stop, keep: request.keep };
+    let bs_bytes = request.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES).min(GENERATOR_BS_BYTES_MAX);
+    let generator_bytes_per_s = Data::new(0, 0).measure(bs_bytes as usize);
+    let (mut scenarios, mut written_bytes, mut left_out) = (Vec::new(), 0, Vec::new());
+    for scenario in &planned {
+        let measured = scenario.measure(&site, &mut ticker)?;
         scenarios.push(measured.scenario);
         written_bytes += measured.written_bytes;
         left_out.extend(measured.left_out);
-    }
-    for grid in &grids {
-        let measured = grid::measure(grid, &target, &scratch, stop, &mut ticker)?;
-        scenarios.push(measured.scenario);
-        written_bytes += measured.written_bytes;
     }
     ticker.finish();
     let host = host::host(Engine::probe_io_uring().err().unwrap_or_else(|| "yes".into()));
@@ -251,36 +254,36 @@ pub fn bench(
     })
 }
 
-fn announcement(
-    scratch: &Scratch,
-    plan: &Plan,
-    files: Option<&ways::Plan>,
-    grids: &[Grid],
-    appends: Option<&append::Plan>,
-) -> Announcement {
-    let of_grids = grids.iter().map(|grid| grid.estimate() * grid.runs_total());
-    let of_files = |of: fn(&ways::Plan) -> u64| files.map_or(0, of);
-    let of_appends = |of: fn(&append::Plan) -> u64| appends.map_or(0, of);
-    // The files of the scenarios are there one after the other, but those of the ladder that are
-    // written over, which stay.
-    let space_bytes = grid::space_bytes(grids)
-        .max(of_files(ways::Plan::space_bytes_max))
-        .max(of_appends(append::Plan::space_bytes_max));
+/// Everything that is called for, in the order in which it is measured.
+fn planned(request: &Request, target: &Target) -> Result<Vec<Box<dyn Planned>>, Error> {
+    fn boxed<P: Planned + 'static>(plan: P) -> Box<dyn Planned> {
+        Box::new(plan)
+    }
+    let ladder = Some(Plan::new(request, target)?).filter(|plan| !plan.ways.is_empty());
+    let grids = grid::grids(request, target)?.into_iter().map(boxed);
+    let all = [
+        ladder.map(boxed),
+        ways::Plan::new(request, target)?.map(boxed),
+        append::Plan::new(request, target)?.map(boxed),
+        latency::Plan::new(request, target)?.map(boxed),
+    ];
+    let last = [
+        load::Plan::new(request, target)?.map(boxed),
+        // It leaves the device's cache full.
+        sustained::Plan::new(request, target)?.map(boxed),
+    ];
+    let all = all.into_iter().flatten().chain(grids).chain(last.into_iter().flatten());
+    Ok(all.collect())
+}
+
+fn announcement(scratch: &Scratch, planned: &[Box<dyn Planned>]) -> Announcement {
     Announcement {
         folder: scratch.path().to_owned(),
-        space_bytes_max: plan.space_bytes_max() + space_bytes,
-        written_bytes_max: plan.written_bytes_max()
-            + of_files(ways::Plan::written_bytes_max)
-            + of_appends(append::Plan::written_bytes_max)
-            + grids.iter().map(Grid::written_bytes_max).sum::<u64>(),
-        runs: plan.runs_total()
-            + files.map_or(0, ways::Plan::runs_total)
-            + appends.map_or(0, append::Plan::runs_total)
-            + grids.iter().map(Grid::runs_total).sum::<u32>(),
-        estimated: plan.estimate() * plan.runs_total()
-            + files.map_or(Duration::ZERO, ways::Plan::estimate)
-            + appends.map_or(Duration::ZERO, append::Plan::estimate)
-            + of_grids.sum::<Duration>(),
+        // One after the other: each removes its files.
+        space_bytes_max: planned.iter().map(|of| of.space_bytes_max()).max().unwrap_or(0),
+        written_bytes_max: planned.iter().map(|of| of.written_bytes_max()).sum(),
+        runs: planned.iter().map(|of| of.runs_total()).sum(),
+        estimated: planned.iter().map(|of| of.estimate()).sum(),
     }
 }
 
@@ -352,7 +355,7 @@ fn tell_leftovers(request: &Request, observer: &mut dyn Observer) -> Vec<String>
 /// A row that can be asked for by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// `ladder`, `ways`, `append`, `peak`, `rand`.
+    /// `ladder`, `ways`, `append`, `latency`, `peak`, `rand`, `load`, `sustained`.
     pub scenario: &'static str,
     /// `stream/direct-io_uring`; of a grid a whole workload, `peak/read`; of a log the way whatever the
     /// number of producers, `append/log-no`.
@@ -389,5 +392,7 @@ pub fn catalogue() -> Vec<Listed> {
         way: strategy.words,
         survives: Some(strategy.survives_at_best()),
     });
-    WAYS.iter().map(listed).chain(of_files).chain(of_appends).chain(of_grids).collect()
+    let ladder = WAYS.iter().map(listed);
+    let all = ladder.chain(of_files).chain(of_appends).chain(latency::listed()).chain(of_grids);
+    all.chain(sustained::listed()).collect()
 }

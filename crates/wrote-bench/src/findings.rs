@@ -3,6 +3,10 @@
 
 mod append;
 mod copies;
+mod imported;
+mod jobs;
+mod machine;
+mod sustained;
 #[cfg(test)]
 mod tests;
 
@@ -13,7 +17,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Every finding's stable name, in the order in which they are explained.
-pub const IDS: [&str; 18] = [
+pub const IDS: [&str; 32] = [
     "ram-not-disk",
     "no-block-device",
     "counters-off",
@@ -23,6 +27,20 @@ pub const IDS: [&str; 18] = [
     "same-device",
     "read-from-memory",
     "memory-grows",
+    "direct-not-honoured",
+    "compressible-data",
+    "unwritten-read",
+    "same-offsets",
+    "flush-outside-clock",
+    "cache-cliff",
+    "not-steady",
+    "rate-not-reached",
+    "write-amplification",
+    "throttled",
+    "cpu-limited",
+    "too-hot",
+    "link-downgraded",
+    "slow-clock",
     "records-lost",
     "records-out-of-order",
     "noisy",
@@ -95,6 +113,9 @@ pub fn find(evidence: &Evidence) -> Vec<Finding> {
     let mut findings: Vec<Finding> = single.into_iter().flatten().collect();
     findings.extend(copies::find(evidence).into_iter().flatten());
     findings.extend(append::find(evidence).into_iter().flatten());
+    findings.extend(jobs::find(evidence));
+    findings.extend(machine::find(evidence));
+    findings.extend(sustained::find(evidence));
     findings.extend(fallbacks(evidence));
     sort(&mut findings);
     findings

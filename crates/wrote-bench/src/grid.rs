@@ -4,10 +4,9 @@ mod peak;
 mod rand;
 mod rounds;
 
-pub(crate) use rounds::measure;
-
-use crate::bench::Request;
-use crate::session::shown_target;
+use crate::bench::{Request, Ticker};
+use crate::scenario::{Measured, Planned, Site};
+use crate::shown::shown_target;
 use crate::spec::{JobSpec, Rw};
 use crate::{Error, space, units};
 use std::path::PathBuf;
@@ -18,6 +17,8 @@ use wrote::device::{Backing, Target};
 const FILE_BYTES_MAX: u64 = 1 << 30;
 /// Runs of each cell.
 const RUNS: u32 = 5;
+/// What a run takes beside its clock: making ready, and clearing up.
+const BESIDE: Duration = Duration::from_millis(60);
 
 /// A scenario whose rows are cells of a grid.
 #[derive(Clone, Debug)]
@@ -97,11 +98,6 @@ pub(crate) fn grids(request: &Request, target: &Target) -> Result<Vec<Grid>, Err
     Ok(grids)
 }
 
-/// What the files of all grids take up at once.
-pub(crate) fn space_bytes(grids: &[Grid]) -> u64 {
-    grids.iter().map(Grid::space_bytes).max().unwrap_or(0)
-}
-
 impl Grid {
     fn new(
         name: &'static str,
@@ -131,7 +127,7 @@ impl Grid {
         if grid.file_bytes == 0 {
             return Err(Error::Usage(format!("--size: {name} needs at least 1 MiB of each job")));
         }
-        space::check(grid.space_bytes(), grid.space_bytes(), &shown)?;
+        space::check(grid.space_bytes_max(), grid.space_bytes_max(), &shown)?;
         Ok(grid)
     }
 
@@ -141,30 +137,6 @@ impl Grid {
             let name = format!("{workload}/{suffix}");
             self.cells.push(Cell { name, workload, words, spec });
         }
-    }
-
-    /// The files' bytes.
-    pub fn space_bytes(&self) -> u64 {
-        self.file_bytes * u64::from(self.numjobs)
-    }
-
-    /// The most that is written: the files once, and what the cells write.
-    pub fn written_bytes_max(&self) -> u64 {
-        let writing = self.cells.iter().filter(|cell| cell.spec.rw.write);
-        // A mix may happen to be all writes.
-        let a_run = |cell: &Cell| cell.spec.io_bytes.unwrap_or(self.file_bytes);
-        let cells: u64 = writing.map(a_run).sum();
-        self.space_bytes() + cells * u64::from(self.runs) * u64::from(self.numjobs)
-    }
-
-    /// How many runs there are.
-    pub fn runs_total(&self) -> u32 {
-        self.runs * self.cells.len() as u32
-    }
-
-    /// About how long a run takes, with making ready.
-    pub fn estimate(&self) -> Duration {
-        self.time + Duration::from_millis(60)
     }
 
     /// Jobs that have the files written before anything is measured: each reads one block.
@@ -181,6 +153,34 @@ impl Grid {
             runtime: Some(self.time),
             ..JobSpec::new("", rw, bs_bytes)
         }
+    }
+}
+
+impl Planned for Grid {
+    fn runs_total(&self) -> u32 {
+        self.runs * self.cells.len() as u32
+    }
+
+    /// The files' bytes.
+    fn space_bytes_max(&self) -> u64 {
+        self.file_bytes * u64::from(self.numjobs)
+    }
+
+    /// The most that is written: the files once, and what the cells write.
+    fn written_bytes_max(&self) -> u64 {
+        let writing = self.cells.iter().filter(|cell| cell.spec.rw.write);
+        // A mix may happen to be all writes.
+        let a_run = |cell: &Cell| cell.spec.io_bytes.unwrap_or(self.file_bytes);
+        let cells: u64 = writing.map(a_run).sum();
+        self.space_bytes_max() + cells * u64::from(self.runs) * u64::from(self.numjobs)
+    }
+
+    fn estimate(&self) -> Duration {
+        (self.time + BESIDE) * self.runs_total()
+    }
+
+    fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+        rounds::measure(self, site, ticker)
     }
 }
 
@@ -319,8 +319,10 @@ mod tests {
                 .filter(|job| job.rw.write)
                 .map(|job| job.io_bytes.unwrap_or(0))
                 .sum();
-            assert!(told * u64::from(grid.runs) + grid.space_bytes() <= grid.written_bytes_max());
-            assert!(grid.space_bytes() <= 3 << 30);
+            assert!(
+                told * u64::from(grid.runs) + grid.space_bytes_max() <= grid.written_bytes_max()
+            );
+            assert!(grid.space_bytes_max() <= 3 << 30);
         }
     }
 

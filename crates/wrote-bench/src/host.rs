@@ -29,6 +29,8 @@ pub fn host(io_uring: String) -> Host {
         memory_bytes: memory_bytes(),
         virtualization: virtualization(root),
         io_uring,
+        clocksource: None,
+        clock_read_ns: None,
     }
 }
 

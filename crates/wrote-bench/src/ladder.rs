@@ -1,5 +1,9 @@
 //! The scenario `ladder`: one sequential write, at every level of safety, in every usual way.
 
+mod rounds;
+
+pub(crate) use rounds::measure;
+
 use crate::job::{Blocks, Flush, Job};
 use crate::result::Settings;
 use wrote::device::Target;

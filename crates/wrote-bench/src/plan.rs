@@ -1,14 +1,15 @@
 //! How large, how deep and how long each run is, so that the whole answers within a minute.
 
-use crate::bench::Request;
-use crate::ladder::{Sizes, WAYS, Way, Workload};
-use crate::session::shown_target;
+use crate::bench::{Request, Ticker};
+use crate::ladder::{self, Sizes, WAYS, Way, Workload};
+use crate::scenario::{Measured, Planned, Site};
+use crate::shown::shown_target;
 use crate::{Error, append, grid, host, space, units, ways};
 use std::time::Duration;
 use wrote::device::Target;
 
 /// Large enough that the cost of a call does not show, small enough for its latency to be told.
-const STREAM_BS_BYTES: u64 = 512 << 10;
+pub(crate) const STREAM_BS_BYTES: u64 = 512 << 10;
 /// A page: what a log record or a database page is on most disks.
 const SMALL_BS_BYTES: u64 = 4 << 10;
 /// Writes in flight, where the device is fast enough for them.
@@ -23,6 +24,8 @@ pub(crate) const RUNS: u32 = 5;
 const STREAM_RUN_S: f64 = 0.3;
 /// Where a run is cut off, a last flush not counted, unless asked otherwise.
 const RUN_TIME: Duration = Duration::from_millis(500);
+/// What a run takes beside its clock: making ready, and clearing up.
+const BESIDE: Duration = Duration::from_millis(50);
 /// Longer than any run: it is never cut off.
 pub(crate) const WHOLE: Duration = Duration::from_secs(24 * 3600);
 /// The most that a streaming run writes, so that its file is no burden.
@@ -42,8 +45,6 @@ pub(crate) struct Plan {
     pub ways: Vec<&'static Way>,
     pub runs: u32,
     time: Option<Duration>,
-    /// Whether the test files stay where they are.
-    pub keep: bool,
     numjobs: u32,
     stream_bs_bytes: u64,
     small_bs_bytes: u64,
@@ -68,7 +69,6 @@ impl Plan {
             ways: ways(&request.only)?,
             runs,
             time: request.time,
-            keep: request.keep,
             numjobs,
             stream_bs_bytes: bs("bs", request.stream_bs_bytes, STREAM_BS_BYTES)?,
             small_bs_bytes: bs("bs", request.small_bs_bytes, SMALL_BS_BYTES)?,
@@ -151,24 +151,10 @@ impl Plan {
         (wanted / least).max(1) * least
     }
 
-    /// The most that lies in the folder at any time.
-    pub(crate) fn space_bytes_max(&self) -> u64 {
-        let one = self.ways.iter().map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
-        self.settled_bytes_max() + one
-    }
-
     /// The files that are written over by every round.
     fn settled_bytes_max(&self) -> u64 {
         let kinds = [Workload::Stream, Workload::Small];
         kinds.iter().filter(|w| self.overwrites(**w)).map(|w| self.largest_bytes(*w)).sum()
-    }
-
-    /// The most that is written in all.
-    pub(crate) fn written_bytes_max(&self) -> u64 {
-        let runs: u64 = self.ways.iter().map(|way| self.largest_bytes(way.workload)).sum();
-        let settled = self.settled_bytes_max();
-        let calibration = if self.needs_calibration() { self.calibration().size_bytes } else { 0 };
-        runs * u64::from(self.runs) + settled + calibration
     }
 
     /// Where a run is cut off. A stream of a size that was asked for is written whole; small writes
@@ -181,19 +167,9 @@ impl Plan {
         }
     }
 
-    /// About how long a run takes, with making ready and clearing up.
-    pub(crate) fn estimate(&self) -> Duration {
-        self.time.unwrap_or(RUN_TIME) + Duration::from_millis(50)
-    }
-
     /// The rows' indices in the order of their runs.
     pub(crate) fn order(&self) -> Vec<usize> {
         in_turn(self.ways.len(), self.runs)
-    }
-
-    /// How many runs there are.
-    pub(crate) fn runs_total(&self) -> u32 {
-        self.runs * self.ways.len() as u32
     }
 
     /// Whether something is left to be found out before sizes are known.
@@ -231,6 +207,32 @@ impl Plan {
         let depth = (bytes_per_s * IN_FLIGHT_S / least as f64) as u32;
         let iodepth = self.iodepth.unwrap_or(depth.clamp(IODEPTH_MIN, IODEPTH));
         Sizes { bs_bytes, size_bytes, iodepth, numjobs: self.numjobs }
+    }
+}
+
+impl Planned for Plan {
+    fn runs_total(&self) -> u32 {
+        self.runs * self.ways.len() as u32
+    }
+
+    fn space_bytes_max(&self) -> u64 {
+        let one = self.ways.iter().map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
+        self.settled_bytes_max() + one
+    }
+
+    fn written_bytes_max(&self) -> u64 {
+        let runs: u64 = self.ways.iter().map(|way| self.largest_bytes(way.workload)).sum();
+        let settled = self.settled_bytes_max();
+        let calibration = if self.needs_calibration() { self.calibration().size_bytes } else { 0 };
+        runs * u64::from(self.runs) + settled + calibration
+    }
+
+    fn estimate(&self) -> Duration {
+        (self.time.unwrap_or(RUN_TIME) + BESIDE) * self.runs_total()
+    }
+
+    fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+        ladder::measure(self, site, ticker)
     }
 }
 

@@ -59,6 +59,7 @@ pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
             name: file.name.into(),
             question: format!("How fast are the jobs of {} here?", file.name),
             rows,
+            knee: None,
         }
     });
     let scenarios = scenarios.collect();

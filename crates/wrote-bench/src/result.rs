@@ -2,6 +2,10 @@
 //!
 //! Keys carry their units, and a key that does not apply is left out, never null.
 
+mod sustained;
+
+pub use sustained::{Change, Sample, SteadyState, Sustained};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -67,6 +71,12 @@ pub struct Host {
     pub virtualization: String,
     /// Whether io_uring may be used here: `yes`, or the kernel's reason why not.
     pub io_uring: String,
+    /// The clock that the kernel tells time by: `tsc`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocksource: Option<String>,
+    /// What one look at the clock costs, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_read_ns: Option<f64>,
 }
 
 /// What lies under the path.
@@ -95,6 +105,9 @@ pub struct Target {
     /// Why there is no block device, where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_device_because: Option<String>,
+    /// What the control groups of this process let the device do, and the CPU.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Limit>,
 }
 
 /// A block device and its queue, as the kernel describes them.
@@ -129,6 +142,18 @@ pub struct Device {
     pub nr_requests: u32,
 }
 
+/// Something that a control group of this process is held to (cgroups(7)).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Limit {
+    /// `write_bytes_per_s`, `read_bytes_per_s`, `write_iops`, `read_iops`, `cpus`.
+    pub of: String,
+    /// How much, in the unit that `of` names.
+    pub most: f64,
+    /// The file that says so: `/sys/fs/cgroup/blkio/jail/blkio.throttle.write_bps_device`.
+    pub from: String,
+}
+
 /// A question and the rows that answer it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -139,6 +164,21 @@ pub struct Scenario {
     pub question: String,
     /// One row for each way that was measured.
     pub rows: Vec<Row>,
+    /// Where rows are the same work at rising rates: the last row before the latency bends upwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knee: Option<Knee>,
+}
+
+/// The bend of a curve of latency against load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Knee {
+    /// The row at the bend.
+    pub row: String,
+    /// Operations per second there.
+    pub iops: f64,
+    /// The 99th percentile of the latency there, in nanoseconds.
+    pub p99_ns: u64,
 }
 
 /// One way of writing, measured several times.
@@ -162,6 +202,11 @@ pub struct Row {
     pub survives: Option<String>,
     /// File bytes transferred by each run (the median, where runs are bounded by time).
     pub bytes_per_run: u64,
+    /// What of the file may be there after a crash in the middle of the write, where whole files are
+    /// saved: `old-or-new`, `torn` (some of both), `empty` (or a part of the new), `old-and-part`
+    /// (all of the old, and a part of what was appended).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crash_leaves: Option<String>,
     /// What was asked, what was in effect, and why they differ.
     pub settings: SettingsPair,
     /// Each run, in the order in which they were made.
@@ -172,6 +217,9 @@ pub struct Row {
     /// single operation was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Latency>,
+    /// How the throughput went, where the device was written for long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sustained: Option<Sustained>,
 }
 
 /// Which way bytes went.
@@ -262,6 +310,11 @@ pub struct Settings {
     /// Operations per second that each job is held to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_iops: Option<u32>,
+    /// When the operations of a job that is held to a rate are due: `linear`, at even distances, or
+    /// `poisson`. Where there is none, the next operation begins when one is acknowledged (a closed
+    /// loop).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_process: Option<String>,
     /// Files of one job, where it has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nrfiles: Option<u32>,
@@ -350,6 +403,25 @@ pub struct Run {
     /// What became of the messages that were appended: the file is read back after the clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<Records>,
+    /// The latency of one write or read of this run alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<Latency>,
+    /// The CPU that had the most to do, whoever gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_busiest: Option<CpuBusy>,
+    /// Bytes of the run's files that the page cache held at its end, of runs that go past it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_cache_bytes: Option<u64>,
+}
+
+/// How busy a CPU was.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CpuBusy {
+    /// Its number.
+    pub cpu: u32,
+    /// The part of the time in which it was not idle, nor waiting for I/O, from 0 to 1.
+    pub busy_share: f64,
 }
 
 /// What was found of the messages that were appended.
@@ -403,6 +475,9 @@ pub struct Latency {
     pub p99_9: u64,
     /// The greatest.
     pub max: u64,
+    /// All together.
+    #[serde(default)]
+    pub total: u64,
     /// How many operations.
     pub count: u64,
 }

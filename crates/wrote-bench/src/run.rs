@@ -229,7 +229,7 @@ fn measured(job: &Job, parts: Vec<Part>, usage: Usage, counters: Option<Counters
         device_read_bytes: counters.map(|counters| counters.read_bytes),
         max_rss_bytes: Some(usage.max_rss_bytes),
         iodepth_reached,
-        records: None,
+        ..Run::default()
     };
     Measured { run, latencies, effective, fallbacks }
 }

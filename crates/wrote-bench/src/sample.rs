@@ -93,6 +93,8 @@ pub(crate) fn row(name: &str, survives: &str, throughputs_bytes_per_s: &[f64]) -
         runs,
         throughput_bytes_per_s: crate::stats::interval(throughputs_bytes_per_s),
         latency_ns: Some(Latency::default()),
+        crash_leaves: None,
+        sustained: None,
     }
 }
 

@@ -3,6 +3,7 @@
 //! The parser of job files makes these, the scenarios `peak` and `rand` make them too, and
 //! [`crate::jobs`] runs them.
 
+use crate::rate::Process;
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Ioengine;
@@ -72,6 +73,8 @@ pub struct JobSpec {
     pub read_rate_iops: Option<u32>,
     /// Writes per second that the job is held to.
     pub write_rate_iops: Option<u32>,
+    /// When the operations of a job that is held to a rate are due.
+    pub rate_process: Process,
     /// Random offsets may come again before all were used once.
     pub norandommap: bool,
     /// Seed of offsets, sizes and mix; the same seed gives the same order (`randrepeat`).
@@ -135,6 +138,7 @@ impl JobSpec {
             write_rate_bytes_per_s: None,
             read_rate_iops: None,
             write_rate_iops: None,
+            rate_process: Process::Linear,
             norandommap: false,
             seed: 1,
             verify: None,

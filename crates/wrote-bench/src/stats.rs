@@ -87,6 +87,7 @@ pub fn latency(histogram: &Histogram<u64>) -> Latency {
         p99: at(0.99),
         p99_9: at(0.999),
         max: histogram.max(),
+        total: (histogram.mean() * histogram.len() as f64).round() as u64,
         count: histogram.len(),
     }
 }

@@ -14,7 +14,6 @@ mod write;
 pub(crate) use clock::clocked;
 pub(crate) use ours::Done;
 pub(crate) use plan::Plan;
-pub(crate) use rounds::measure;
 
 use crate::result::Settings;
 use wrote::device::Target;

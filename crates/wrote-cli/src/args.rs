@@ -1,13 +1,17 @@
 //! What may be said on the command line, and what of it makes no sense.
 
 mod bench;
+mod compare;
 mod copy;
+mod doctor;
 mod log;
 mod run;
 mod values;
 
 pub use bench::{BenchArgs, Format};
+pub use compare::CompareArgs;
 pub use copy::{CopyArgs, WhenReflink};
+pub use doctor::DoctorArgs;
 pub use log::{
     LogAppendArgs, LogArgs, LogCatArgs, LogFormat, LogRepairArgs, LogShape, LogStatArgs, LogSync,
     LogTailArgs, LogVerb, LogVerifyArgs,
@@ -59,6 +63,12 @@ pub enum Command {
     /// Run fio job files, and say what each write survives
     #[command(long_about = run::LONG_ABOUT, after_help = run::EXAMPLES)]
     Run(RunArgs),
+    /// Hold a result against an older one: what changed, and how sure that is
+    #[command(long_about = compare::LONG_ABOUT, after_help = compare::EXAMPLES)]
+    Compare(CompareArgs),
+    /// Say what holds the disk under PATH back, and the command that changes it; write nothing
+    #[command(long_about = doctor::LONG_ABOUT, after_help = doctor::EXAMPLES)]
+    Doctor(DoctorArgs),
     /// Copy files and folders: whole or not at all, durable, in constant memory
     #[command(long_about = copy::LONG_ABOUT, after_help = copy::EXAMPLES)]
     Copy(CopyArgs),

@@ -2,7 +2,9 @@
 
 mod bench;
 mod clean;
+mod compare;
 mod copy;
+mod doctor;
 mod log;
 mod manual;
 mod run;
@@ -27,6 +29,8 @@ pub fn run(cli: Cli, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     match cli.command {
         Command::Bench(arguments) => bench::run(&arguments, stop, command),
         Command::Run(arguments) => run::run(&arguments, stop, command),
+        Command::Compare(arguments) => compare::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Copy(arguments) => copy::run(&arguments, stop),
         Command::Log(arguments) => log::run(&arguments, stop),
         Command::Clean(arguments) => clean::run(&arguments),

@@ -1,9 +1,10 @@
 //! Which ways are called for, how many messages each run has, and what that takes.
 
 use super::message::{BYTES_MAX, BYTES_MIN, MESSAGES_MAX, PRODUCERS_MAX, Sizes};
-use super::{Kind, NAME, Promise, STRATEGIES, Strategy, Way};
-use crate::bench::{AppendAs, Request};
+use super::{Kind, NAME, Promise, STRATEGIES, Strategy, Way, rounds};
+use crate::bench::{AppendAs, Request, Ticker};
 use crate::plan::{RUNS, in_turn};
+use crate::scenario::{Measured, Planned, Site};
 use crate::{Error, host, space, units};
 use std::time::Duration;
 use wrote::device::Target;
@@ -132,11 +133,6 @@ impl Plan {
         in_turn(self.ways.len(), self.runs)
     }
 
-    /// How many runs there are.
-    pub(crate) fn runs_total(&self) -> u32 {
-        self.runs * self.ways.len() as u32
-    }
-
     /// Messages of the first look at a way; none where a number was asked for.
     pub(super) fn first_messages(&self, way: &Way) -> Option<u64> {
         self.messages.is_none().then(|| FIRST_MESSAGES.min(self.messages_max(way)))
@@ -183,15 +179,20 @@ impl Plan {
         let ready = if matches!(way.strategy.kind, Kind::Log(_)) { SEGMENTS_BYTES } else { 0 };
         messages.saturating_mul(self.message_bytes_max(way)).saturating_add(ready)
     }
+}
+
+impl Planned for Plan {
+    fn runs_total(&self) -> u32 {
+        self.runs * self.ways.len() as u32
+    }
 
     /// The most that lies in the folder at once.
-    pub(crate) fn space_bytes_max(&self) -> u64 {
+    fn space_bytes_max(&self) -> u64 {
         let of = |way: &Way| self.file_bytes(way, self.messages_max(way));
         self.ways.iter().map(of).max().unwrap_or(0)
     }
 
-    /// The most that is written in all.
-    pub(crate) fn written_bytes_max(&self) -> u64 {
+    fn written_bytes_max(&self) -> u64 {
         let runs = u64::from(self.runs);
         let of = |way: &Way| {
             // Looks that grow are together less than twice the longest that there can be.
@@ -201,14 +202,17 @@ impl Plan {
         self.ways.iter().map(of).fold(0, u64::saturating_add)
     }
 
-    /// About how long all runs take.
-    pub(crate) fn estimate(&self) -> Duration {
+    fn estimate(&self) -> Duration {
         let clock = match self.messages {
             None => RUN_S,
             // As most ways of tasks take them.
             Some(messages) => messages as f64 / 100_000.0,
         };
         (Duration::from_secs_f64(clock) + BESIDE) * self.runs_total()
+    }
+
+    fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+        rounds::measure(self, site, ticker)
     }
 }
 

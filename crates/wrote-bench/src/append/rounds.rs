@@ -5,59 +5,41 @@ use super::message::Messages;
 use super::plan::Plan;
 use super::walk::walk;
 use super::{Kind, NAME, Promise, QUESTION, Way, ours, theirs};
+use crate::Error;
 use crate::bench::Ticker;
 use crate::result::{Fallback, Records, Row, Run, Scenario, Settings};
-use crate::run::{self, Measured};
-use crate::scratch::Scratch;
-use crate::session::{Named, RowSoFar, device_of};
+use crate::run::{self, Measured as OneRun};
+use crate::runs::{Named, RowSoFar};
+use crate::scenario::{Measured, Site};
 use crate::usage::Usage;
 use crate::ways::{Done, clocked};
-use crate::{Error, Stop};
 use hdrhistogram::Histogram;
 use std::fs::File;
 use std::path::PathBuf;
 use tokio::runtime::{Builder, Runtime};
-use wrote::device::Target;
 use wrote::{Format, LogReader};
 
 /// The numbers of the file and of the log's folder: no other scenario's.
 const FILE: u32 = 5000;
 const LOG: u32 = 5001;
 
-/// What the scenario gave.
-pub(crate) struct Outcome {
-    pub scenario: Scenario,
-    /// File bytes written in all.
-    pub written_bytes: u64,
-    /// Rows that were called for and not measured, with the reason.
-    pub left_out: Vec<(String, String)>,
-}
-
 /// What all runs use.
 struct Rounds<'a> {
     plan: &'a Plan,
-    target: &'a Target,
-    scratch: &'a Scratch,
-    stop: &'a Stop,
+    site: &'a Site<'a>,
     file: PathBuf,
     log: PathBuf,
 }
 
 /// Looks first at how fast each way is, and runs every way in turn, every second round backwards (M8).
 /// `keep` leaves the last run's file or log where it is.
-pub(crate) fn measure(
-    plan: &Plan,
-    target: &Target,
-    scratch: &Scratch,
-    stop: &Stop,
-    keep: bool,
-    ticker: &mut Ticker,
-) -> Result<Outcome, Error> {
+pub(super) fn measure(plan: &Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+    let (scratch, keep) = (site.scratch, site.keep);
     for (name, because) in &plan.left_out {
         ticker.note(&format!("{name} is left out: {because}"));
     }
     let (file, log) = (scratch.job_file(FILE), scratch.log_folder(LOG));
-    let rounds = Rounds { plan, target, scratch, stop, file, log };
+    let rounds = Rounds { plan, site, file, log };
     let mut written_bytes = 0;
     let mut messages = Vec::with_capacity(plan.ways.len());
     for way in &plan.ways {
@@ -80,8 +62,8 @@ pub(crate) fn measure(
     }
     let rows = plan.ways.iter().zip(&messages).zip(rows);
     let rows = rows.map(|((way, messages), so_far)| rounds.row(way, *messages, so_far)).collect();
-    Ok(Outcome {
-        scenario: Scenario { name: NAME.into(), question: QUESTION.into(), rows },
+    Ok(Measured {
+        scenario: Scenario { name: NAME.into(), question: QUESTION.into(), rows, knee: None },
         written_bytes,
         left_out: plan.left_out.clone(),
     })
@@ -114,8 +96,8 @@ impl Rounds<'_> {
     }
 
     /// Runs a way once and reads back what it wrote; its file or log stays.
-    fn run(&self, way: &Way, count: u64) -> Result<Measured, Error> {
-        self.stop.check()?;
+    fn run(&self, way: &Way, count: u64) -> Result<OneRun, Error> {
+        self.site.stop.check()?;
         let messages = Messages::of_all(way.producers(), self.plan.sizes, count);
         let check = Check::new(&messages);
         let bytes = messages.iter().map(Messages::total_bytes).sum();
@@ -124,17 +106,17 @@ impl Rounds<'_> {
             Kind::Log(promise) => self.ours(promise, messages, asked)?,
             kind => self.theirs(kind, messages, asked)?,
         };
-        self.stop.check()?;
+        self.site.stop.check()?;
         let records = match way.strategy.kind {
             Kind::Log(_) => self.check_log(check)?,
             _ => self.check_file(check)?,
         };
-        self.stop.check()?;
+        self.site.stop.check()?;
         run.bytes = bytes;
         run.throughput_bytes_per_s = bytes as f64 / run.elapsed_s;
         run.iops = count as f64 / run.elapsed_s;
         run.records = Some(records);
-        Ok(Measured { run, latencies, effective, fallbacks })
+        Ok(OneRun { run, latencies, effective, fallbacks })
     }
 
     fn theirs(
@@ -147,10 +129,15 @@ impl Rounds<'_> {
         let file = File::create_new(&self.file).map_err(failed)?;
         let messages = messages.pop().expect("these ways have one producer");
         let runtime = runtime()?;
-        let task =
-            theirs::Task { path: &self.file, file, messages, runtime: &runtime, stop: self.stop };
+        let task = theirs::Task {
+            path: &self.file,
+            file,
+            messages,
+            runtime: &runtime,
+            stop: self.site.stop,
+        };
         let (latencies, run) =
-            clocked(device_of(self.target), Usage::now, || theirs::append(kind, task))?;
+            clocked(self.site.device(), Usage::now, || theirs::append(kind, task))?;
         Ok(Written { latencies, run, effective, fallbacks: Vec::new() })
     }
 
@@ -162,10 +149,15 @@ impl Rounds<'_> {
     ) -> Result<Written, Error> {
         let log = ours::open(&self.log, promise)?;
         let (append_as, runtime) = (self.plan.append_as, runtime()?);
-        let task =
-            ours::Task { log: log.clone(), promise, append_as, runtime: &runtime, stop: self.stop };
+        let task = ours::Task {
+            log: log.clone(),
+            promise,
+            append_as,
+            runtime: &runtime,
+            stop: self.site.stop,
+        };
         let timed =
-            ours::append(&task, messages, |work| clocked(device_of(self.target), Usage::now, work));
+            ours::append(&task, messages, |work| clocked(self.site.device(), Usage::now, work));
         drop(task);
         let told = log.effective();
         // Also where a producer failed: the log is at rest before its folder is looked at.
@@ -185,7 +177,7 @@ impl Rounds<'_> {
         let failed = |error| Error::Failed(format!("{}: read: {error}", self.file.display()));
         let mut file = File::open(&self.file).map_err(failed)?;
         let max_bytes = self.plan.sizes.max_bytes as usize;
-        walk(&mut file, max_bytes, &mut check, self.stop).map_err(failed)?;
+        walk(&mut file, max_bytes, &mut check, self.site.stop).map_err(failed)?;
         Ok(check.finish())
     }
 
@@ -194,7 +186,7 @@ impl Rounds<'_> {
         let mut reader = LogReader::open(&self.log, 0)?;
         let mut record = Vec::new();
         while reader.read_into(&mut record)?.is_some() {
-            self.stop.check()?;
+            self.site.stop.check()?;
             check.record(&record);
             record.clear();
         }
@@ -203,8 +195,8 @@ impl Rounds<'_> {
 
     /// Removes what the last run wrote, and waits until the file system has let go of it.
     fn clear(&self) -> Result<(), Error> {
-        self.scratch.remove_log(&self.log)?;
-        run::clear(std::slice::from_ref(&self.file), self.scratch.path())
+        self.site.scratch.remove_log(&self.log)?;
+        run::clear(std::slice::from_ref(&self.file), self.site.scratch.path())
     }
 
     fn row(&self, way: &Way, messages: u64, so_far: RowSoFar) -> Row {
@@ -213,7 +205,7 @@ impl Rounds<'_> {
             name: &way.name(),
             workload: NAME,
             words: &way.words(),
-            survives: way.survives(self.target),
+            survives: way.survives(self.site.target),
             asked: way.asked(self.plan.sizes, self.plan.append_as, messages, size_bytes),
         })
     }

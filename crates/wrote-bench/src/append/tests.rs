@@ -1,10 +1,9 @@
 //! Every way writes what was sent, or is found not to; and nothing is left.
 
-use super::rounds::Outcome;
 use super::*;
-use crate::append;
 use crate::bench::{Request, Ticker};
 use crate::result::Row;
+use crate::scenario::{Measured, Planned, Site};
 use crate::scratch::Scratch;
 use crate::{Error, Stop};
 use std::collections::HashSet;
@@ -34,12 +33,12 @@ fn measured(
     scratch: &Scratch,
     stop: &Stop,
     keep: bool,
-) -> Result<Outcome, Error> {
+) -> Result<Measured, Error> {
     let target = device::examine(&request.path).unwrap();
     let plan = Plan::new(request, &target).unwrap().unwrap();
     let mut observer = ();
     let mut ticker = Ticker::new(&mut observer, plan.runs_total(), Duration::ZERO);
-    append::measure(&plan, &target, scratch, stop, keep, &mut ticker)
+    plan.measure(&Site { target: &target, scratch, stop, keep }, &mut ticker)
 }
 
 /// What is in a folder but the lock.

@@ -297,6 +297,7 @@ fn spec(
         write_rate_bytes_per_s: rate(draft.rate[1]),
         read_rate_iops: iops(draft.rate_iops[0]),
         write_rate_iops: iops(draft.rate_iops[1]),
+        rate_process: crate::rate::Process::Linear,
         norandommap: draft.norandommap,
         seed,
         verify: draft.verify.then_some(Verify { after_writes: draft.do_verify && draft.rw.write }),

@@ -1,58 +1,50 @@
 //! The rounds of a grid: every cell in turn, and what they add up to.
 
 use super::{Cell, Grid};
+use crate::Error;
 use crate::bench::Ticker;
 use crate::jobs::{self, GroupReport, Permissions};
 use crate::plan::in_turn;
 use crate::report::{self, Before};
 use crate::result::{Direction, Row, Scenario};
-use crate::scratch::Scratch;
-use crate::session::device_of;
-use crate::{Error, Stop};
+use crate::run;
+use crate::scenario::{Measured, Planned, Site};
 use std::path::PathBuf;
-use wrote::device::{BlockDevice, Target};
+use wrote::device::BlockDevice;
 
 /// The grids' files have numbers from here on: no other scenario's.
 const FIRST_FILE: u32 = 3000;
 
 /// Runs every cell in turn, every second round backwards (M8), and tells what came out.
 ///
-/// All cells use the same files, which are written before anything is measured and stay.
-pub(crate) fn measure(
-    grid: &Grid,
-    target: &Target,
-    scratch: &Scratch,
-    stop: &Stop,
-    ticker: &mut Ticker,
-) -> Result<Measured, Error> {
+/// All cells use the same files, which are written before anything is measured.
+pub(super) fn measure(grid: &Grid, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
     let files: Vec<PathBuf> =
-        (0..grid.numjobs).map(|number| scratch.job_file(FIRST_FILE + number)).collect();
+        (0..grid.numjobs).map(|number| site.scratch.job_file(FIRST_FILE + number)).collect();
     // The run made them, below a folder of its own.
     let permissions = Permissions { overwrite: true, ..Permissions::default() };
-    let run = |jobs: &[_]| jobs::run(jobs, permissions, stop, &mut ());
-    run(&grid.layout(&files))?;
+    let run_all = |jobs: &[_]| jobs::run(jobs, permissions, site.stop, &mut ());
+    run_all(&grid.layout(&files))?;
     let mut reports: Vec<Vec<GroupReport>> = grid.cells.iter().map(|_| Vec::new()).collect();
     for index in in_turn(grid.cells.len(), grid.runs) {
         let cell = &grid.cells[index];
         ticker.tick(&cell.name);
-        reports[index].extend(run(&cell.jobs(&files))?);
+        reports[index].extend(run_all(&cell.jobs(&files))?);
     }
     let written_bytes = reports.iter().flatten().flat_map(|group| &group.jobs);
-    let written_bytes = written_bytes.map(|job| job.write.bytes).sum::<u64>() + grid.space_bytes();
+    let written_bytes =
+        written_bytes.map(|job| job.write.bytes).sum::<u64>() + grid.space_bytes_max();
     let cells = grid.cells.iter().zip(&reports);
-    let device_counts = device_of(target).is_some_and(BlockDevice::counts);
+    let device_counts = site.device().is_some_and(BlockDevice::counts);
     let settled = files.iter().cloned().collect();
-    let before = Before::new(files[0].clone(), target.clone(), settled, device_counts);
+    let before = Before::new(files[0].clone(), site.target.clone(), settled, device_counts);
     let rows = cells.flat_map(|(cell, reports)| rows(cell, reports, &before)).collect();
-    let scenario = Scenario { name: grid.name.into(), question: grid.question.into(), rows };
-    Ok(Measured { scenario, written_bytes })
-}
-
-/// What a grid gave.
-pub(crate) struct Measured {
-    pub scenario: Scenario,
-    /// File bytes written in all.
-    pub written_bytes: u64,
+    let scenario =
+        Scenario { name: grid.name.into(), question: grid.question.into(), rows, knee: None };
+    if !site.keep {
+        run::clear(&files, site.scratch.path())?;
+    }
+    Ok(Measured { scenario, written_bytes, left_out: Vec::new() })
 }
 
 fn rows(cell: &Cell, reports: &[GroupReport], before: &Before) -> Vec<Row> {

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::jobs::Permissions;
 use crate::result;
-use crate::session::{device_of, shown_target};
+use crate::shown::{device_of, shown_target};
 use crate::spec::JobSpec;
 use rustix::fs::{SeekFrom, seek};
 use std::collections::{HashMap, HashSet};

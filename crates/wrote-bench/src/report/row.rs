@@ -64,7 +64,9 @@ fn row(
         settings,
         throughput_bytes_per_s: stats::interval(&[run.throughput_bytes_per_s]),
         latency_ns: Some(stats::latency(&latencies)),
-        runs: vec![run],
+        runs: vec![Run { latency_ns: Some(stats::latency(&latencies)), ..run }],
+        crash_leaves: None,
+        sustained: None,
     }
 }
 
@@ -90,7 +92,7 @@ fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
         device_read_bytes: group.device_read_bytes,
         max_rss_bytes: Some(group.max_rss_bytes),
         iodepth_reached: settings::iodepth_reached(jobs),
-        records: None,
+        ..Run::default()
     }
 }
 

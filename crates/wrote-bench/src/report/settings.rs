@@ -33,6 +33,7 @@ fn asked(jobs: &[&JobReport], direction: Direction, known: &Known) -> Settings {
     let ring = |wanted: bool| (spec.ioengine == Ioengine::IoUring).then_some(wanted);
     let more_than_one = |count: u32| (count > 1).then_some(count);
     let rate = if is_write { spec.write_rate_bytes_per_s } else { spec.read_rate_bytes_per_s };
+    let rate_iops = if is_write { spec.write_rate_iops } else { spec.read_rate_iops };
     Settings {
         rw: spec.rw.as_str().into(),
         ioengine: spec.ioengine.as_str().into(),
@@ -61,7 +62,9 @@ fn asked(jobs: &[&JobReport], direction: Direction, known: &Known) -> Settings {
             .filter(|ramp| *ramp > Duration::ZERO)
             .map(|ramp| ramp.as_secs_f64()),
         rate_bytes_per_s: rate,
-        rate_iops: if is_write { spec.write_rate_iops } else { spec.read_rate_iops },
+        rate_iops,
+        rate_process: (rate.is_some() || rate_iops.is_some())
+            .then(|| spec.rate_process.as_str().into()),
         nrfiles: more_than_one(spec.files.len() as u32),
         loops: more_than_one(spec.loops),
         data: match spec.data {

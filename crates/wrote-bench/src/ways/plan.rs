@@ -1,9 +1,10 @@
 //! Which ways are called for, how large the file is, and how often it is written.
 
 use super::{CHUNK, FILE, NAME, WAYS, Way};
-use crate::bench::Request;
+use crate::bench::{Request, Ticker};
 use crate::plan::{RUNS, in_turn};
-use crate::session::shown_target;
+use crate::scenario::{Measured, Planned, Site};
+use crate::shown::shown_target;
 use crate::{Error, host, space};
 use std::time::Duration;
 use wrote::device::Target;
@@ -107,11 +108,6 @@ impl Plan {
         in_turn(self.ways.len(), self.runs)
     }
 
-    /// How many runs there are.
-    pub(crate) fn runs_total(&self) -> u32 {
-        self.runs * self.ways.len() as u32
-    }
-
     /// The largest files that there will be.
     fn sizes_max(&self) -> Sizes {
         Sizes::of_file(self.largest_bytes)
@@ -137,24 +133,33 @@ impl Plan {
         let unit = if wanted >= 16 * MIB { 8 * MIB } else { MIB };
         Sizes::of_file(wanted / unit * unit)
     }
+}
+
+impl Planned for Plan {
+    fn runs_total(&self) -> u32 {
+        self.runs * self.ways.len() as u32
+    }
 
     /// The most that lies in the folder at once: the source, and the file that is written.
-    pub(crate) fn space_bytes_max(&self) -> u64 {
+    fn space_bytes_max(&self) -> u64 {
         2 * self.largest_bytes
     }
 
     /// The most that is written in all: the source, and each file.
-    pub(crate) fn written_bytes_max(&self) -> u64 {
+    fn written_bytes_max(&self) -> u64 {
         let sizes = self.sizes_max();
         let round: u64 = self.ways.iter().map(|way| sizes.of(way)).sum();
         self.largest_bytes + round.saturating_mul(self.runs.into())
     }
 
-    /// About how long all runs take.
-    pub(crate) fn estimate(&self) -> Duration {
+    fn estimate(&self) -> Duration {
         let writing_s = self.written_bytes_max() as f64 / USUAL_BYTES_PER_S;
         let writing_s = if self.asked { writing_s } else { writing_s.min(1.5 * ALL_RUNS_S) };
         Duration::from_secs_f64(writing_s) + BESIDE * self.runs_total()
+    }
+
+    fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+        super::rounds::measure(self, site, ticker)
     }
 }
 

@@ -7,9 +7,9 @@ use super::{Kind, NAME, QUESTION, Way, cache, dd, memory, ours};
 use crate::bench::Ticker;
 use crate::jobs::lay_out;
 use crate::result::{Fallback, Row, Run, Scenario, Settings};
-use crate::run::{self, Measured};
-use crate::scratch::Scratch;
-use crate::session::{Named, RowSoFar, device_of};
+use crate::run::{self, Measured as OneRun};
+use crate::runs::{Named, RowSoFar};
+use crate::scenario::{Measured, Planned, Site};
 use crate::usage::Usage;
 use crate::worker::histogram;
 use crate::{Error, Stop};
@@ -17,26 +17,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use wrote::device::Target;
 
 /// The numbers of the source and of the file that is written: no other scenario's.
 const INPUT: u32 = 4000;
 const OUTPUT: u32 = 4001;
 
-/// What the scenario gave.
-pub(crate) struct Outcome {
-    pub scenario: Scenario,
-    /// File bytes written in all.
-    pub written_bytes: u64,
-    /// Rows that were called for and not measured, with the reason.
-    pub left_out: Vec<(String, String)>,
-}
-
 /// What all runs use.
 struct Rounds<'a> {
-    target: &'a Target,
-    scratch: &'a Scratch,
-    stop: &'a Stop,
+    site: &'a Site<'a>,
     input: PathBuf,
     output: PathBuf,
     sizes: Sizes,
@@ -44,14 +32,8 @@ struct Rounds<'a> {
 
 /// Makes the source, and runs every way in turn, every second round backwards (M8). `keep` leaves the
 /// source and the last file where they are.
-pub(crate) fn measure(
-    plan: &Plan,
-    target: &Target,
-    scratch: &Scratch,
-    stop: &Stop,
-    keep: bool,
-    ticker: &mut Ticker,
-) -> Result<Outcome, Error> {
+pub(super) fn measure(plan: &Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+    let (scratch, keep) = (site.scratch, site.keep);
     let mut plan = plan.clone();
     let (input, output) = (scratch.job_file(INPUT), scratch.job_file(OUTPUT));
     let runs_planned = plan.runs_total();
@@ -60,8 +42,8 @@ pub(crate) fn measure(
     for (name, because) in &plan.left_out {
         ticker.note(&format!("{name} is left out: {because}"));
     }
-    let sizes = make_source(&plan, &input, stop)?;
-    let rounds = Rounds { target, scratch, stop, input, output, sizes };
+    let sizes = make_source(&plan, &input, site.stop)?;
+    let rounds = Rounds { site, input, output, sizes };
     let mut rows: Vec<RowSoFar> = plan.ways.iter().map(|_| RowSoFar::new()).collect();
     let mut written_bytes = sizes.file_bytes;
     let order = plan.order();
@@ -80,8 +62,8 @@ pub(crate) fn measure(
     }
     let rows = plan.ways.iter().zip(rows).map(|(way, so_far)| rounds.row(way, so_far)).collect();
     let left_out = plan.left_out.into_iter().map(|(name, because)| (name.into(), because));
-    Ok(Outcome {
-        scenario: Scenario { name: NAME.into(), question: QUESTION.into(), rows },
+    Ok(Measured {
+        scenario: Scenario { name: NAME.into(), question: QUESTION.into(), rows, knee: None },
         written_bytes,
         left_out: left_out.collect(),
     })
@@ -117,12 +99,12 @@ fn make_source(plan: &Plan, input: &Path, stop: &Stop) -> Result<Sizes, Error> {
 
 impl Rounds<'_> {
     /// Runs a way once; its file stays.
-    fn run(&self, way: &Way) -> Result<Measured, Error> {
+    fn run(&self, way: &Way) -> Result<OneRun, Error> {
         let size_bytes = self.sizes.of(way);
         let mut effective = way.asked(size_bytes);
         let mut fallbacks = Vec::new();
         if let Some(wanted) = way.kind.cache() {
-            let (found, fallback) = cache::prepare(&self.input, wanted, self.stop)?;
+            let (found, fallback) = cache::prepare(&self.input, wanted, self.site.stop)?;
             effective.source_cache = Some(found.as_str().into());
             fallbacks.extend(fallback);
         }
@@ -130,17 +112,17 @@ impl Rounds<'_> {
             Kind::Dd { direct } => self.dd(direct, size_bytes)?,
             kind => self.ours_or_theirs(kind, size_bytes, &mut effective, &mut fallbacks)?,
         };
-        self.stop.check()?;
+        self.site.stop.check()?;
         run.bytes = size_bytes;
         run.throughput_bytes_per_s = size_bytes as f64 / run.elapsed_s;
         run.iops = size_bytes.div_ceil(effective.bs_bytes.max(1)) as f64 / run.elapsed_s;
-        Ok(Measured { run, latencies: histogram(), effective, fallbacks })
+        Ok(OneRun { run, latencies: histogram(), effective, fallbacks })
     }
 
     fn dd(&self, direct: bool, size_bytes: u64) -> Result<Run, Error> {
         let task = self.task(&[], size_bytes);
-        let (peak, run) = clocked(device_of(self.target), Usage::of_children, || {
-            let peak = dd::write(&self.output, size_bytes, direct, self.stop)?;
+        let (peak, run) = clocked(self.site.device(), Usage::of_children, || {
+            let peak = dd::write(&self.output, size_bytes, direct, self.site.stop)?;
             // dd knows nothing of folders; whoever wants its file to last adds that.
             if !direct {
                 task.sync_name()?;
@@ -164,7 +146,7 @@ impl Rounds<'_> {
         let bytes =
             if kind.holds_input() { read_whole(&self.input, size_bytes)? } else { Vec::new() };
         let task = self.task(&bytes, size_bytes);
-        let (done, mut run) = clocked(device_of(self.target), Usage::now, || match kind {
+        let (done, mut run) = clocked(self.site.device(), Usage::now, || match kind {
             Kind::Writer(bytes) => ours::writer(&task, bytes).map(Some),
             Kind::CopyFile(_) => ours::copy(&task).map(Some),
             kind => write::write(kind, &task).map(|()| None),
@@ -189,12 +171,12 @@ impl Rounds<'_> {
     }
 
     fn task<'a>(&'a self, bytes: &'a [u8], size_bytes: u64) -> Task<'a> {
-        Task { input: &self.input, bytes, size_bytes, output: &self.output, stop: self.stop }
+        Task { input: &self.input, bytes, size_bytes, output: &self.output, stop: self.site.stop }
     }
 
     /// Removes the file that was written.
     fn clear(&self) -> Result<(), Error> {
-        run::clear(std::slice::from_ref(&self.output), self.scratch.path())
+        run::clear(std::slice::from_ref(&self.output), self.site.scratch.path())
     }
 
     fn row(&self, way: &Way, so_far: RowSoFar) -> Row {
@@ -202,7 +184,7 @@ impl Rounds<'_> {
             name: way.name,
             workload: way.workload,
             words: way.words,
-            survives: way.survives(self.target),
+            survives: way.survives(self.site.target),
             asked: way.asked(self.sizes.of(way)),
         })
     }

@@ -1,11 +1,11 @@
 //! Every way leaves the right bytes and nothing else, and says what it is.
 
-use super::rounds::Outcome;
 use super::*;
 use crate::bench::{Request, Ticker};
 use crate::result::Row;
+use crate::scenario::{Measured, Planned, Site};
 use crate::scratch::Scratch;
-use crate::{Error, Stop, ways};
+use crate::{Error, Stop};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,12 +34,12 @@ fn measured(
     scratch: &Scratch,
     stop: &Stop,
     keep: bool,
-) -> Result<Outcome, Error> {
+) -> Result<Measured, Error> {
     let target = device::examine(&request.path).unwrap();
     let plan = Plan::new(request, &target).unwrap().unwrap();
     let mut observer = ();
     let mut ticker = Ticker::new(&mut observer, plan.runs_total(), Duration::ZERO);
-    ways::measure(&plan, &target, scratch, stop, keep, &mut ticker)
+    plan.measure(&Site { target: &target, scratch, stop, keep }, &mut ticker)
 }
 
 /// The files in a folder but the lock.

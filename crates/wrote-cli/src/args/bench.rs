@@ -1,9 +1,10 @@
 //! The arguments of `wrote bench`, as a request.
 
-use super::values::{BlockSizes, MessageSizes, block_sizes, count, message_sizes};
+use super::values::{BlockSizes, MessageSizes, block_sizes, count, message_sizes, rate};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
+use wrote_bench::rate::{Amount, Process, Rate};
 use wrote_bench::{AppendAs, Request, units};
 
 /// The help at length.
@@ -103,6 +104,31 @@ pub struct BenchArgs {
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Producers::Threads)]
     pub append_as: Producers,
 
+    /// How often latency saves each text by each way, from 1 to 1000000 [default: 1000]
+    #[arg(long, value_name = "N", value_parser = count::<1_000_000>, allow_hyphen_values = true)]
+    pub iterations: Option<u32>,
+
+    /// How long the texts of latency are [default: 500,1000,2000,10000]
+    #[arg(long, value_name = "SIZE,..", value_delimiter = ',', value_parser = units::parse_size, allow_hyphen_values = true)]
+    pub save_size: Vec<u64>,
+
+    /// Hold every workload to a rate, and count latencies from when each operation was due: 5000 (a
+    /// second), 20MB, 20MB/s
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_hyphen_values = true)]
+    pub rate: Option<Amount>,
+
+    /// When operations at a rate are due: at even distances, or at random ones
+    #[arg(long, value_name = "PROCESS", value_enum, default_value_t = RateProcess::Linear, requires = "rate")]
+    pub rate_process: RateProcess,
+
+    /// Do what --only names at rising rates instead of once, and mark where its latency bends
+    #[arg(long, conflicts_with = "rate")]
+    pub load_curve: bool,
+
+    /// How long sustained lets the device rest before it looks again [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
+    pub idle: Option<Duration>,
+
     /// Leave the last test files where they are
     #[arg(long)]
     pub keep: bool,
@@ -127,6 +153,15 @@ pub enum Format {
     Csv,
     /// To paste in an issue
     Markdown,
+}
+
+/// When operations at a rate are due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RateProcess {
+    /// At even distances
+    Linear,
+    /// At random distances, as requests of many who know nothing of each other come
+    Poisson,
 }
 
 /// What appends to a log.
@@ -165,6 +200,17 @@ impl BenchArgs {
                 Producers::Threads => AppendAs::Threads,
                 Producers::Tasks => AppendAs::Tasks,
             },
+            iterations: self.iterations,
+            save_bytes: self.save_size.clone(),
+            rate: self.rate.map(|amount| Rate {
+                amount,
+                process: match self.rate_process {
+                    RateProcess::Linear => Process::Linear,
+                    RateProcess::Poisson => Process::Poisson,
+                },
+            }),
+            load_curve: self.load_curve,
+            idle: self.idle,
             keep: self.keep,
             command,
             commit: crate::commit(),

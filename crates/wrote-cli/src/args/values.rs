@@ -1,5 +1,6 @@
 //! The values of arguments that are neither plain sizes nor plain times.
 
+use wrote_bench::rate::Amount;
 use wrote_bench::{Request, units};
 
 /// The bytes of one write: of one workload, or of both.
@@ -51,6 +52,25 @@ pub(super) fn message_sizes(text: &str) -> Result<MessageSizes, String> {
     Ok(sizes)
 }
 
+/// Operations (`5000`, `5k`) or bytes (`20MB`, `20MB/s`) a second. Only bytes end in `B`: so that nobody
+/// is held to 5000 bytes who thought of 5000 requests.
+pub(super) fn rate(text: &str) -> Result<Amount, String> {
+    let amount = text.strip_suffix("/s").unwrap_or(text);
+    let bad = || format!("{text:?}: must be operations a second, as 5000 or 5k, or bytes, as 20MB");
+    if amount.ends_with(['B', 'b']) {
+        let bytes = units::parse_size(amount).map_err(|_| bad())?;
+        return if bytes == 0 { Err(bad()) } else { Ok(Amount::BytesPerS(bytes)) };
+    }
+    let (digits, times) = match amount.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1000),
+        None => (amount.strip_suffix(['m', 'M']).unwrap_or(amount), 1_000_000),
+    };
+    let times = if digits.len() == amount.len() { 1 } else { times };
+    let only_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number = digits.parse::<u32>().ok().filter(|number| only_digits && *number > 0);
+    number.and_then(|number| number.checked_mul(times)).map(Amount::OperationsPerS).ok_or_else(bad)
+}
+
 /// A whole number from 1 to `MAX`.
 pub(super) fn count<const MAX: u32>(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| (1..=MAX).contains(number));
@@ -67,6 +87,18 @@ pub(super) fn number(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_is_of_operations_unless_it_is_of_bytes() {
+        assert_eq!(rate("5000"), Ok(Amount::OperationsPerS(5000)));
+        assert_eq!(rate("5k/s"), Ok(Amount::OperationsPerS(5000)));
+        assert_eq!(rate("2M"), Ok(Amount::OperationsPerS(2_000_000)));
+        assert_eq!(rate("20MB"), Ok(Amount::BytesPerS(20_000_000)));
+        assert_eq!(rate("4KiB/s"), Ok(Amount::BytesPerS(4096)));
+        for bad in ["", "0", "0B", "-5", "fast", "5000M", "1.5", "k", "B", "+7"] {
+            assert!(rate(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn a_number_is_digits_and_not_too_many() {

@@ -86,6 +86,8 @@ fn host() -> Host {
         memory_bytes: 67_108_864_000,
         virtualization: "none".into(),
         io_uring: "yes".into(),
+        clocksource: None,
+        clock_read_ns: None,
     }
 }
 
@@ -115,6 +117,7 @@ fn target() -> Target {
             nr_requests: 1023,
         }),
         no_device_because: None,
+        limits: Vec::new(),
     }
 }
 
@@ -125,6 +128,7 @@ fn scenario() -> Scenario {
         name: "ladder".into(),
         question: "How fast is a sequential write at each level of safety?".into(),
         rows: stream.chain(small).collect(),
+        knee: None,
     }
 }
 
@@ -153,6 +157,8 @@ fn row(workload: &str, way: &Way, bs_bytes: u64) -> Row {
         settings: SettingsPair { asked, effective, fallbacks },
         throughput_bytes_per_s: stats::interval(&rates),
         latency_ns: Some(latency(p50_us * 1000)),
+        crash_leaves: None,
+        sustained: None,
         runs,
     }
 }
@@ -190,7 +196,7 @@ fn run(workload: &str, mb_per_s: f64, bs_bytes: u64) -> Run {
         device_read_bytes: Some(0),
         max_rss_bytes: Some(50_331_648),
         iodepth_reached: 1,
-        records: None,
+        ..Run::default()
     }
 }
 
@@ -204,6 +210,7 @@ fn latency(p50: u64) -> Latency {
         p99: p50 * 5,
         p99_9: p50 * 12,
         max: p50 * 90,
+        total: p50 * 1100 / 1000 * 6144,
         count: 6144,
     }
 }

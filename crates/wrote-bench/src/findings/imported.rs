@@ -1,0 +1,1 @@
+//! Findings on results of other tools: what their numbers leave out.
