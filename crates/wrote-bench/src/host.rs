@@ -34,6 +34,11 @@ pub fn host(io_uring: String) -> Host {
     }
 }
 
+/// Whether the machine is a guest of another, as far as it can tell.
+pub(crate) fn is_virtual() -> bool {
+    virtualization(Path::new("/")) != "none"
+}
+
 /// The first processor's name: `/proc/cpuinfo` on x86, the device tree's model elsewhere.
 fn cpu_model(root: &Path) -> String {
     let cpuinfo = read(root, "proc/cpuinfo");

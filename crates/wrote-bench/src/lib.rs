@@ -12,6 +12,7 @@ pub mod fio;
 pub mod fio_json;
 mod gates;
 mod grid;
+mod held;
 pub mod host;
 pub mod import;
 mod job;
