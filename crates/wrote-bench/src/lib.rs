@@ -20,6 +20,7 @@ pub mod jobs;
 mod ladder;
 mod latency;
 mod load;
+mod machine;
 mod plan;
 pub mod rate;
 pub mod report;
