@@ -4,10 +4,6 @@ use crate::units;
 use clap::Args;
 use std::time::{Duration, Instant};
 
-/// How late a writer may come and still be given what it was due. Without it, every wait that the
-/// machine makes too long would be missing from the rate.
-const CREDIT: Duration = Duration::from_millis(100);
-
 /// What was asked for on the command line.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[group(id = "pace")]
@@ -25,6 +21,10 @@ pub struct Asked {
     /// After nothing was written for so long, the fast bytes are there again.
     #[arg(long, value_name = "TIME", value_parser = units::time, requires = "fast_bytes")]
     pub idle_restores: Option<Duration>,
+    /// How late a writer may come and still be given what it was due. Without it, every wait that
+    /// the machine makes too long would be missing from the rate.
+    #[arg(long, value_name = "TIME", value_parser = units::time, default_value = "100ms")]
+    pub credit: Duration,
     /// The first read or write after N bytes that were read or written answers only after --stall.
     #[arg(long, value_name = "N", value_parser = units::bytes, requires = "stall")]
     pub stall_after: Option<u64>,
@@ -58,7 +58,7 @@ impl Pace {
         self.fast_left_bytes -= fast_bytes;
         let time = duration(fast_bytes, self.asked.fast_rate)
             + duration(length_bytes - fast_bytes, self.asked.slow_rate);
-        let earliest = now.checked_sub(CREDIT).unwrap_or(now);
+        let earliest = now.checked_sub(self.asked.credit).unwrap_or(now);
         // The first write has come too late for nothing yet.
         let due = self.due.map_or(now, |due| due.max(earliest)) + time;
         self.due = Some(due);
@@ -109,6 +109,7 @@ mod tests {
         fast_rate: Some(1000),
         slow_rate: Some(100),
         idle_restores: None,
+        credit: Duration::from_millis(100),
         stall_after: None,
         stall: None,
     };
