@@ -19,7 +19,6 @@ mod machine;
 mod messages;
 mod neighbour;
 mod offsets;
-mod place;
 mod scene;
 mod stall;
 mod strange;

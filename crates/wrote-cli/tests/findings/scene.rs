@@ -1,7 +1,7 @@
 //! What the tests of findings have in common: a disk of their own, jobs on it, and what was said of
 //! them.
 
-use crate::filesystems::{Loop, Mounted};
+use crate::filesystems::{Loop, Mounted, skip};
 use crate::support::{finish, wrote};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(crate) use or_skip;
 /// Says that the test in which this closure stands could not run.
 pub fn skip_here(closure: &str, reason: &str) {
     let test = closure.trim_end_matches("::{{closure}}").rsplit("::").next().unwrap_or(closure);
-    skip::skip(test, reason);
+    skip(test, reason);
 }
 
 /// Held by a test whose finding is about time: what else goes on then is at least not another such.
@@ -66,6 +66,11 @@ impl Disk {
 
     pub fn path(&self) -> &Path {
         self.mounted.path()
+    }
+
+    /// `loop3`.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// `MAJOR:MINOR`, as cgroups want it.
