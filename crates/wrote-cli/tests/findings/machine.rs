@@ -1,21 +1,25 @@
 //! Findings on the program and the machine that it runs on: what else than the disk a number may be
 //! of.
 
+use crate::preload::library;
 use crate::scene::{Disk, MIB, alone, bench, jobs, of, or_skip, run, said, silent};
 use crate::strange::Strange;
 use crate::support::{self, finish};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tempfile::TempDir;
 use wrote_bench::result::Document;
 
 #[test]
-fn generator_limited_is_said_where_memory_takes_data_faster_than_it_is_made() {
-    let _alone = alone();
-    let disk = or_skip!(Disk::ext4(256 * MIB));
-    // A cached write is a copy of memory, which making random data in a debug build is far from.
-    let document = bench(disk.path(), "--only stream/cached --size 32MiB --time 60s --runs 3");
-    said(&document, "generator-limited", &["stream/cached"]);
+fn generator_limited_is_said_where_data_is_made_more_slowly_than_memory_takes_it() {
+    let slow = or_skip!(library("slow_memcpy.c"));
+    let disk = or_skip!(Disk::ext4(64 * MIB));
+    let mut command =
+        support::bench(disk.path(), "--only stream/cached --bs 4K --size 2MiB --runs 1");
+    command.args(["--format", "json"]).env("LD_PRELOAD", &slow.path);
+    let document = finish(&mut command).document();
+    let finding = said(&document, "generator-limited", &["stream/cached"]);
+    let rate = finding.evidence["generator_bytes_per_s"].as_f64().expect("a number");
+    assert!(rate < 100e6, "{rate}");
 }
 
 #[test]
@@ -76,20 +80,6 @@ fn cpu_limited_is_not_said_of_a_disk_that_is_waited_for() {
     silent(&document, "cpu-limited");
 }
 
-/// A library that makes each look at the clock take a thousand times as long.
-fn slow_clock() -> Result<(TempDir, PathBuf), String> {
-    let folder = support::folder();
-    let library = folder.path().join("slow_clock.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/findings/slow_clock.c");
-    let mut compile = Command::new("cc");
-    compile.args(["-shared", "-fPIC", "-O1", "-o"]).args([&library, &source]);
-    match compile.output() {
-        Ok(output) if output.status.success() => Ok((folder, library)),
-        Ok(output) => panic!("cc: {}", String::from_utf8_lossy(&output.stderr)),
-        Err(error) => Err(format!("cc: {error}")),
-    }
-}
-
 /// What is said of small writes, with this library before the C library.
 fn timed(library: Option<&Path>) -> Result<Document, String> {
     let disk = Disk::ext4(64 * MIB)?;
@@ -102,8 +92,8 @@ fn timed(library: Option<&Path>) -> Result<Document, String> {
 
 #[test]
 fn slow_clock_is_said_where_each_look_at_it_takes_tens_of_microseconds() {
-    let (_folder, library) = or_skip!(slow_clock());
-    let document = or_skip!(timed(Some(&library)));
+    let slow = or_skip!(library("slow_clock.c"));
+    let document = or_skip!(timed(Some(&slow.path)));
     let clock_read_ns = document.host.clock_read_ns.expect("it is measured");
     assert!(clock_read_ns > 10_000.0, "{clock_read_ns}");
     of(&document, "slow-clock");

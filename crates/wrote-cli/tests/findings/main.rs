@@ -19,6 +19,7 @@ mod machine;
 mod messages;
 mod neighbour;
 mod offsets;
+mod preload;
 mod scene;
 mod stall;
 mod strange;
