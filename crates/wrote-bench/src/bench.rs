@@ -301,6 +301,8 @@ pub(crate) struct Ticker<'a> {
     runs: u32,
     begun: u32,
     estimated: Duration,
+    /// Up to which run it is known better when it will be over, and when.
+    foreseen: Option<(u32, Instant)>,
 }
 
 impl<'a> Ticker<'a> {
@@ -310,13 +312,19 @@ impl<'a> Ticker<'a> {
         runs: u32,
         estimated: Duration,
     ) -> Ticker<'a> {
-        Ticker { observer, began: Instant::now(), runs, begun: 0, estimated }
+        Ticker { observer, began: Instant::now(), runs, begun: 0, estimated, foreseen: None }
     }
 
     /// A run of the row begins.
     pub(crate) fn tick(&mut self, row: &str) {
         self.tell(row);
         self.begun += 1;
+    }
+
+    /// The next `runs` runs will take about so long: they are no more like those before than these are
+    /// like each other.
+    pub(crate) fn foresee(&mut self, runs: u32, time: Duration) {
+        self.foreseen = Some((self.begun + runs, Instant::now() + time));
     }
 
     /// So many runs will not be made.
@@ -336,8 +344,12 @@ impl<'a> Ticker<'a> {
 
     fn tell(&mut self, row: &str) {
         let (runs, runs_done) = (self.runs, self.begun);
-        let left = match runs_done {
-            0 => self.estimated,
+        let left = match (runs_done, self.foreseen) {
+            (_, Some((until, over))) if runs_done < until => {
+                let others = self.estimated / runs.max(1) * runs.saturating_sub(until);
+                over.saturating_duration_since(Instant::now()) + others
+            }
+            (0, _) => self.estimated,
             _ => self.began.elapsed() / runs_done * runs.saturating_sub(runs_done),
         };
         self.observer.progress(&Progress { row: row.into(), runs_done, runs, left });

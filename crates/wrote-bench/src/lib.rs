@@ -44,4 +44,5 @@ mod worker;
 
 pub use bench::{Announcement, AppendAs, Listed, Observer, Progress, Request, bench, catalogue};
 pub use error::Error;
+pub use latency::{SyncCost, knows as knows_save, sync_costs};
 pub use stop::Stop;

@@ -561,6 +561,11 @@ impl Row {
         self.settings.asked.messages.is_some()
     }
 
+    /// Whether the row is of a file that was saved whole again and again.
+    pub fn is_of_saves(&self) -> bool {
+        self.crash_leaves.is_some()
+    }
+
     /// Whether in every run each message that was appended is there once and nothing else is, as far
     /// as that was looked at.
     pub fn has_all_records(&self) -> bool {

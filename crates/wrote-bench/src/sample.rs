@@ -142,3 +142,17 @@ fn run(settings: &Settings, throughput_bytes_per_s: f64) -> Run {
         ..Run::default()
     }
 }
+
+/// A row of the scenario `latency`, half of whose saves took so long. `name` is as in results:
+/// `latency/new-500/fs-write`.
+pub(crate) fn saved(name: &str, p50_ns: u64) -> Row {
+    let throughput = 500.0 * 1e9 / p50_ns as f64;
+    let mut row = row(name, "power-loss", &[0.99, 1.0, 1.01].map(|share| share * throughput));
+    row.workload = name.rsplit_once('/').unwrap().0.into();
+    row.latency_ns =
+        Some(Latency { p50: p50_ns, p99: 2 * p50_ns, count: 1000, ..Latency::default() });
+    if let Some((state, way)) = crate::latency::way_of(&row) {
+        row.crash_leaves = Some(way.kind.leaves(state).as_str().into());
+    }
+    row
+}
