@@ -259,6 +259,7 @@ fn planned(request: &Request, target: &Target) -> Result<Vec<Box<dyn Planned>>, 
     fn boxed<P: Planned + 'static>(plan: P) -> Box<dyn Planned> {
         Box::new(plan)
     }
+    refuse_rate_of_whole_files(request)?;
     let ladder = Some(Plan::new(request, target)?).filter(|plan| !plan.ways.is_empty());
     let grids = grid::grids(request, target)?.into_iter().map(boxed);
     let all = [
@@ -274,6 +275,16 @@ fn planned(request: &Request, target: &Target) -> Result<Vec<Box<dyn Planned>>, 
     ];
     let all = all.into_iter().flatten().chain(grids).chain(last.into_iter().flatten());
     Ok(all.collect())
+}
+
+/// A whole file has no operations that could be due at a rate.
+fn refuse_rate_of_whole_files(request: &Request) -> Result<(), Error> {
+    match request.only.iter().find(|name| request.rate.is_some() && ways::knows(name)) {
+        None => Ok(()),
+        Some(name) => Err(Error::Usage(format!(
+            "--rate: {name} times whole files, and no single operation that could be due at a time"
+        ))),
+    }
 }
 
 fn announcement(scratch: &Scratch, planned: &[Box<dyn Planned>]) -> Announcement {

@@ -56,6 +56,9 @@ pub struct JobReport {
     pub write: DirectionReport,
     /// Nanoseconds of each `fsync(2)` and `fdatasync(2)`.
     pub flush_ns: Histogram<u64>,
+    /// Nanoseconds by which each operation under a rate was handed on later than it was due, or than
+    /// there was room for it; empty without a rate.
+    pub issue_delay_ns: Histogram<u64>,
     /// What `do_verify` read and checked, after the clock stopped.
     pub verified_bytes: u64,
     /// CPU seconds in user space: of the job's thread, and where it is alone in its group of the whole
