@@ -6,6 +6,7 @@ mod copies;
 mod imported;
 mod jobs;
 mod machine;
+mod rates;
 mod sustained;
 #[cfg(test)]
 mod tests;
