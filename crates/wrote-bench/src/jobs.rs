@@ -20,6 +20,7 @@ pub(crate) use layout::lay_out;
 pub use place::file_key;
 
 use crate::spec::JobSpec;
+pub use crate::worker::Mark;
 use crate::{Error, Stop};
 use hdrhistogram::Histogram;
 use std::time::Duration;
@@ -56,6 +57,9 @@ pub struct JobReport {
     pub write: DirectionReport,
     /// Nanoseconds of each `fsync(2)` and `fdatasync(2)`.
     pub flush_ns: Histogram<u64>,
+    /// How many bytes were written when: hundreds of marks along the run, about evenly in bytes and in
+    /// time; none where nothing was written.
+    pub trail: Vec<Mark>,
     /// What `do_verify` read and checked, after the clock stopped.
     pub verified_bytes: u64,
     /// CPU seconds in user space: of the job's thread, and where it is alone in its group of the whole

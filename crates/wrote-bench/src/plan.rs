@@ -4,7 +4,7 @@ use crate::bench::{Request, Ticker};
 use crate::ladder::{self, Sizes, WAYS, Way, Workload};
 use crate::scenario::{Measured, Planned, Site};
 use crate::shown::shown_target;
-use crate::{Error, append, grid, host, space, units, ways};
+use crate::{Error, append, grid, host, space, sustained, units, ways};
 use std::time::Duration;
 use wrote::device::Target;
 
@@ -274,6 +274,7 @@ fn ways(only: &[String]) -> Result<Vec<&'static Way>, Error> {
     let known = |name: &str| {
         WAYS.iter().any(|way| way.is_called(name))
             || [grid::knows, ways::knows, append::knows].iter().any(|knows| knows(name))
+            || sustained::knows(name)
     };
     if let Some(unknown) = only.iter().find(|name| !known(name)) {
         return Err(Error::Usage(format!(

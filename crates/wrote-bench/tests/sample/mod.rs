@@ -67,6 +67,7 @@ pub fn job(name: &str, rw: &str, bs_bytes: u64, bytes: u64) -> JobReport {
         read: part(spec.rw.read),
         write: part(spec.rw.write),
         flush_ns: latencies(&[]),
+        trail: Vec::new(),
         verified_bytes: 0,
         cpu_user_s: 0.125,
         cpu_system_s: 0.25,
