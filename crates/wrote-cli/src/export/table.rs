@@ -3,6 +3,7 @@
 mod columns;
 mod grid;
 mod paint;
+pub(super) mod sustained;
 mod target;
 mod text;
 
@@ -58,7 +59,9 @@ impl Table {
         match Grid::of(group) {
             Some(grid) => grid.write(self.paint, self.screen, out),
             None => Columns::of(group, self.screen).write(self.paint, self.screen, out),
-        }
+        }?;
+        let rows = group.rows.iter();
+        rows.map(|row| sustained::write(row, self.paint, self.screen, out)).collect()
     }
 
     fn findings(&self, findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
