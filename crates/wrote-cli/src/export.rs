@@ -15,7 +15,7 @@ use crate::args::Format;
 use crate::terminal::Screen;
 use std::io::{self, Write};
 use wrote::Survives;
-use wrote_bench::result::{Direction, Document, Latency, Row, Scenario};
+use wrote_bench::result::{Direction, Document, Interval, Latency, Row, Scenario};
 use wrote_bench::{stats, units};
 
 /// Operations up to this size are counted: what matters of them is how many there are a second.
@@ -197,10 +197,12 @@ impl<'a> Group<'a> {
 /// How far the interval of the throughput reaches from the median, in percent; empty where a single
 /// run says nothing about it.
 fn plus_minus(row: &Row) -> String {
-    if row.runs.len() < 2 {
-        return String::new();
-    }
-    let percent = stats::relative_width(&row.throughput_bytes_per_s) * 100.0;
+    if row.runs.len() < 2 { String::new() } else { within(&row.throughput_bytes_per_s) }
+}
+
+/// How far an interval reaches from its median, in percent.
+fn within(interval: &Interval) -> String {
+    let percent = stats::relative_width(interval) * 100.0;
     match percent {
         // The interval is then wider than the number: how much so is of no use.
         p if p > 999.0 => "±>999%".into(),

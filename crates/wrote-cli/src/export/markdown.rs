@@ -3,9 +3,10 @@
 use super::{
     Export, Group, block_sizes, cpu_per_operation, cpu_s_per_gb, crash_leaves, iterations, latency,
     mean_latency, operations_per_s, peak_memory, plus_minus, run_time, survives, sync_cost_lines,
+    within,
 };
 use std::io::{self, Write};
-use wrote_bench::result::{Advice, Document, Finding, Row, Severity};
+use wrote_bench::result::{Advice, Document, Finding, Row, Severity, Sustained};
 use wrote_bench::units;
 
 /// Markdown with the tables of GitHub Flavored Markdown.
@@ -66,7 +67,21 @@ fn write_group(group: &Group, out: &mut dyn Write) -> io::Result<()> {
     if !costs.is_empty() {
         writeln!(out)?;
     }
-    costs.iter().try_for_each(|line| writeln!(out, "- {}", inline(line)))
+    costs.iter().try_for_each(|line| writeln!(out, "- {}", inline(line)))?;
+    let long = group.rows.iter().filter_map(|row| row.sustained.as_ref());
+    long.map(|sustained| write_sustained(sustained, out)).collect()
+}
+
+/// What a long run was like, as a list.
+fn write_sustained(sustained: &Sustained, out: &mut dyn Write) -> io::Result<()> {
+    use super::table::sustained::{change, levels, verdict};
+    let levels = levels(sustained).into_iter().map(|(name, interval, words)| {
+        format!("{name}: {} {}, {words}", units::rate(interval.median), within(&interval))
+    });
+    let changes = sustained.changes.iter().map(|changed| format!("changed {}", change(changed)));
+    let verdicts = sustained.steady_state.iter().map(verdict);
+    writeln!(out)?;
+    levels.chain(changes).chain(verdicts).try_for_each(|line| writeln!(out, "- {line}"))
 }
 
 fn columns(group: &Group) -> Vec<Column> {

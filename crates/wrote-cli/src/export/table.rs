@@ -4,6 +4,7 @@ mod columns;
 mod grid;
 mod paint;
 mod saves;
+pub(super) mod sustained;
 mod target;
 mod text;
 
@@ -62,7 +63,9 @@ impl Table {
                 Columns::of(group, self.screen).write(self.paint, self.screen, out)?;
                 saves::write_costs(group, self.text(), out)
             }
-        }
+        }?;
+        let mut rows = group.rows.iter();
+        rows.try_for_each(|row| sustained::write(row, self.paint, self.screen, out))
     }
 
     fn findings(&self, findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
