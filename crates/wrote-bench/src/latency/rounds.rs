@@ -126,6 +126,7 @@ impl<'a> Rounds<'a> {
         run.bytes = row.size_bytes * u64::from(saves);
         run.throughput_bytes_per_s = run.bytes as f64 / run.elapsed_s;
         run.iops = f64::from(saves) / run.elapsed_s;
+        run.max_rss_bytes = Some(Usage::now().max_rss_bytes);
         let effective = row.asked(saves.into(), rate);
         Ok(OneRun { run, latencies, effective, fallbacks: Vec::new() })
     }
