@@ -2,8 +2,9 @@
 
 use crate::bench::Request;
 use crate::findings::Evidence;
+use crate::machine::Watched;
 use crate::result::{
-    Device, Direction, Latency, Records, Row, Run, Settings, SettingsPair, Target,
+    Device, Direction, Host, Latency, Records, Row, Run, Settings, SettingsPair, Target,
 };
 use wrote::device;
 
@@ -17,6 +18,17 @@ pub(crate) fn target() -> Target {
         dio_offset_align_bytes: Some(512),
         device: Some(Device { name: "sda".into(), ..Device::default() }),
         ..Target::default()
+    }
+}
+
+/// A machine of four processors with a quick clock.
+pub(crate) fn host() -> Host {
+    Host {
+        cpus: 4,
+        memory_bytes: 16_000_000_000,
+        clocksource: Some("tsc".into()),
+        clock_read_ns: Some(25.0),
+        ..Host::default()
     }
 }
 
@@ -52,6 +64,9 @@ pub(crate) fn evidence<'a>(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> 
         generator_bytes_per_s: 50e9,
         written_bytes_total: 100_000_000_000,
         memory_bytes: 16_000_000_000,
+        host: host(),
+        watched: Watched::default(),
+        overlaps: Vec::new(),
         leftovers: Vec::new(),
         left_out: Vec::new(),
     }
