@@ -223,6 +223,8 @@ fn add(run: &mut Run, batch: Run) {
         (Some(ours), Some(theirs)) => Some(ours + theirs),
         (ours, theirs) => ours.or(theirs),
     };
+    let busiest = [run.cpu_busiest, batch.cpu_busiest].into_iter().flatten();
+    run.cpu_busiest = busiest.max_by(|a, b| a.busy_share.total_cmp(&b.busy_share));
     run.elapsed_s += batch.elapsed_s;
     run.cpu_user_s += batch.cpu_user_s;
     run.cpu_system_s += batch.cpu_system_s;
