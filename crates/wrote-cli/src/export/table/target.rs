@@ -34,7 +34,14 @@ const OPTIONS_THAT_MATTER: [&str; 24] = [
 
 /// The facts about the path and the machine: a name, and what is to be said of it.
 pub(in crate::export) fn facts(document: &Document) -> Vec<(&'static str, Vec<String>)> {
-    let target = &document.target;
+    facts_of(&document.target, &document.host)
+}
+
+/// The same, of a path and a machine without a benchmark.
+pub(in crate::export) fn facts_of(
+    target: &Target,
+    host: &Host,
+) -> Vec<(&'static str, Vec<String>)> {
     let mut facts = vec![("Path", path_facts(target))];
     match &target.device {
         Some(device) => {
@@ -43,7 +50,7 @@ pub(in crate::export) fn facts(document: &Document) -> Vec<(&'static str, Vec<St
         }
         None => facts.push(("Device", vec![no_device(target)])),
     }
-    facts.push(("Machine", machine_facts(&document.host)));
+    facts.push(("Machine", machine_facts(host)));
     facts
 }
 
