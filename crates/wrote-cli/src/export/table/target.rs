@@ -55,6 +55,10 @@ pub(in crate::export) fn facts_of(
 }
 
 fn path_facts(target: &Target) -> Vec<String> {
+    // Of a device itself there is no file system that could be full.
+    if target.filesystem == "none" {
+        return vec![format!("{}, a block device", target.path)];
+    }
     let mut facts = vec![format!("{} on {}", target.path, target.filesystem)];
     let matters = |option: &&String| {
         OPTIONS_THAT_MATTER.iter().any(|known| match known.strip_suffix('=') {
