@@ -1,11 +1,13 @@
 //! A result as text: one trait, one file a format.
 
 mod csv;
+mod examination;
 mod json;
 mod markdown;
 mod table;
 
 pub use csv::Csv;
+pub use examination::write_examination;
 pub use json::Json;
 pub use markdown::Markdown;
 pub use table::Table;

@@ -1,5 +1,9 @@
 //! Tables and lists, to paste in an issue.
 
+mod examination;
+
+pub(super) use examination::write_examination;
+
 use super::{
     Export, Group, block_sizes, cpu_per_operation, cpu_s_per_gb, crash_leaves, iterations, latency,
     mean_latency, operations_per_s, peak_memory, plus_minus, run_time, survives, sync_cost_lines,

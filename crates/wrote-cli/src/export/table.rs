@@ -1,6 +1,7 @@
 //! What a person sees: what lies under the path, a table for each workload, findings, advice.
 
 mod columns;
+mod examination;
 mod grid;
 mod paint;
 mod saves;
@@ -8,7 +9,8 @@ pub(super) mod sustained;
 mod target;
 mod text;
 
-pub(super) use target::facts;
+pub(super) use examination::write_examination;
+pub(super) use target::{facts, facts_of};
 pub(crate) use text::plain;
 
 use super::{Export, Group};
@@ -43,7 +45,14 @@ impl Table {
 
     /// Prose is kept from being too wide, but the facts in the head may be as wide as the screen.
     fn head(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
-        let facts = facts(document);
+        self.facts(facts(document), out)
+    }
+
+    fn facts(
+        &self,
+        facts: Vec<(&'static str, Vec<String>)>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let indent = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
         let text = Text { width: self.screen.width };
         for (name, facts) in facts {
