@@ -3,6 +3,7 @@
 mod columns;
 mod examination;
 mod grid;
+mod load;
 mod paint;
 mod saves;
 pub(super) mod sustained;
@@ -17,10 +18,11 @@ use super::{Export, Group};
 use crate::terminal::Screen;
 use columns::Columns;
 use grid::Grid;
+use load::Load;
 use paint::{Paint, Tone};
 use std::io::{self, Write};
 use text::Text;
-use wrote_bench::result::{Advice, Document, Finding, Row, Severity};
+use wrote_bench::result::{Advice, Document, Finding, Knee, Row, Severity};
 use wrote_bench::units;
 
 /// Wider than this a line of prose is hard to read.
@@ -63,9 +65,14 @@ impl Table {
         Ok(())
     }
 
-    fn group(&self, group: &Group, out: &mut dyn Write) -> io::Result<()> {
-        let workload = self.paint.paint(Tone::Strong, group.workload);
-        writeln!(out, "\n{workload}: {}", group.summary())?;
+    fn group(&self, group: &Group, knee: Option<&Knee>, out: &mut dyn Write) -> io::Result<()> {
+        let text = Text { width: self.screen.width };
+        let summary = text.wrapped(&format!("{}: {}", group.workload, group.summary()), 2);
+        let summary = summary.strip_prefix(group.workload).unwrap_or(&summary);
+        writeln!(out, "\n{}{summary}", self.paint.paint(Tone::Strong, group.workload))?;
+        if let Some(load) = Load::of(group, knee) {
+            return load.write(self.paint, self.screen, out);
+        }
         match Grid::of(group) {
             Some(grid) => grid.write(self.paint, self.screen, out),
             None => {
@@ -152,7 +159,7 @@ impl Export for Table {
             let question = self.text().wrapped(&scenario.question, 0);
             writeln!(out, "\n{}", self.paint.paint(Tone::Strong, &question))?;
             for group in Group::all_of(scenario) {
-                self.group(&group, out)?;
+                self.group(&group, scenario.knee.as_ref(), out)?;
             }
         }
         self.findings(&document.findings, out)?;
