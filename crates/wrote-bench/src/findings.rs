@@ -3,7 +3,7 @@
 
 mod append;
 mod copies;
-mod imported;
+pub(crate) mod imported;
 mod jobs;
 mod machine;
 mod sustained;

@@ -5,6 +5,7 @@ use crate::ladder::{self, Sizes, WAYS, Way, Workload};
 use crate::scenario::{Measured, Planned, Site};
 use crate::shown::shown_target;
 use crate::{Error, append, grid, host, space, units, ways};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use wrote::device::Target;
 
@@ -50,6 +51,8 @@ pub(crate) struct Plan {
     small_bs_bytes: u64,
     iodepth: Option<u32>,
     size_bytes: Option<u64>,
+    /// What a calibration of the same request has found before, or will have found.
+    pub speed: Arc<OnceLock<f64>>,
     /// What a run may write at most without filling the disk.
     share_bytes: u64,
 }
@@ -74,6 +77,7 @@ impl Plan {
             small_bs_bytes: bs("bs", request.small_bs_bytes, SMALL_BS_BYTES)?,
             iodepth: iodepth.transpose()?.map(|depth| depth as u32),
             size_bytes: request.size_bytes,
+            speed: request.speed.clone(),
             share_bytes: u64::MAX,
         };
         plan.check_size()?;
