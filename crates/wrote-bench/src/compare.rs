@@ -9,7 +9,7 @@ mod rows;
 mod tests;
 
 pub use gate::fail_if_slower;
-pub use pair::allowable;
+pub use pair::{allowable, is_allowable};
 
 use crate::Error;
 use crate::result::{Document, Finding, Program, Severity};
@@ -113,7 +113,7 @@ pub struct RowComparison {
     pub scenario: String,
     /// The group in which it is compared with others.
     pub workload: String,
-    /// Bytes of one operation, where they are the same on both sides.
+    /// Bytes of one operation, where all are of one size, the same on both sides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bs_bytes: Option<u64>,
     /// Whether it became faster.

@@ -1,10 +1,12 @@
 //! A result as text: one trait, one file a format.
 
+mod comparison;
 mod csv;
 mod json;
 mod markdown;
 mod table;
 
+pub use comparison::write_comparison;
 pub use csv::Csv;
 pub use json::Json;
 pub use markdown::Markdown;
@@ -264,7 +266,11 @@ fn cpu_per_operation(row: &Row) -> String {
 /// Operations per second: the median over the runs, with three significant digits and thousands apart.
 fn operations_per_s(row: &Row) -> String {
     let iops: Vec<f64> = row.runs.iter().map(|run| run.iops).collect();
-    let iops = stats::median(&iops);
+    per_second(stats::median(&iops))
+}
+
+/// So many a second, with three significant digits and thousands apart.
+fn per_second(iops: f64) -> String {
     match iops {
         i if i >= 1e6 => format!("{:.2} M/s", i / 1e6),
         i if i >= 99_950.0 => format!("{:.0} k/s", i / 1e3),

@@ -39,6 +39,11 @@ pub fn allowable() -> Vec<String> {
     settings.chain(OF_ROW.map(str::to_owned)).collect()
 }
 
+/// Whether a key of the settings or of a row has this name, with or without its unit.
+pub fn is_allowable(name: &str) -> bool {
+    allowable().iter().any(|key| is_called(key, name))
+}
+
 /// Pairs the rows of two results.
 pub(super) fn rows<'a>(old: &'a Document, new: &'a Document, allowed: &Allowed) -> Paired<'a> {
     let imported = import::is_imported(old) || import::is_imported(new);

@@ -51,7 +51,8 @@ fn compared_row(pair: &Pair<'_>) -> Option<RowComparison> {
         new_name: (old.name != new.name).then(|| new.name.clone()),
         scenario: (*scenario).into(),
         workload: old.workload.clone(),
-        bs_bytes: (bs_bytes == new.settings.asked.bs_bytes).then_some(bs_bytes),
+        bs_bytes: (one_size(old) && one_size(new) && bs_bytes == new.settings.asked.bs_bytes)
+            .then_some(bs_bytes),
         verdict: Verdict::OneRun,
         by: match p99_latency_ns {
             Some(_) if held_to_a_rate => Measure::P99LatencyNs,
@@ -61,6 +62,11 @@ fn compared_row(pair: &Pair<'_>) -> Option<RowComparison> {
         p99_latency_ns,
         differences: differences.clone(),
     })
+}
+
+/// Whether all operations are of one size.
+fn one_size(row: &Row) -> bool {
+    !row.is_of_messages() && row.settings.asked.bssplit.is_none()
 }
 
 fn is_held_to_a_rate(row: &Row) -> bool {

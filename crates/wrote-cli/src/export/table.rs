@@ -1,11 +1,13 @@
 //! What a person sees: what lies under the path, a table for each workload, findings, advice.
 
 mod columns;
+mod comparison;
 mod grid;
 mod paint;
 mod target;
 mod text;
 
+pub(super) use comparison::write_comparison;
 pub(super) use target::facts;
 pub(crate) use text::plain;
 
