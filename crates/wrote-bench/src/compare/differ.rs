@@ -20,9 +20,8 @@ pub(super) fn documents(old: &Document, new: &Document) -> Vec<Difference> {
         let mut all = flat("wrote", &document.wrote);
         all.extend(flat("host", &document.host));
         all.extend(flat("target", &document.target));
-        all.retain(|key, value| {
-            !ALWAYS_OTHER.contains(&key.as_str()) && !(imported && is_unknown(value))
-        });
+        all.retain(|key, _| !ALWAYS_OTHER.contains(&key.as_str()));
+        all.retain(|_, value| !imported || !is_unknown(value));
         all
     };
     let mut differences = maps(&whole(old), &whole(new));
