@@ -4,7 +4,7 @@
 mod append;
 mod bytes;
 mod copies;
-mod imported;
+pub(crate) mod imported;
 mod jobs;
 mod machine;
 mod place;
