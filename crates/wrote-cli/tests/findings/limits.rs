@@ -86,7 +86,7 @@ fn throttled_is_not_said_of_a_limit_that_is_far_off_or_of_none() {
 #[test]
 fn write_amplification_is_said_of_small_appends_that_each_commit_the_journal() {
     let disk = or_skip!(Disk::ext4(256 * MIB));
-    let appends = "[appends]\nrw=write\nbs=512\nsize=256k\nsync=dsync\n";
+    let appends = "[appends]\nrw=write\nbs=512\nsize=512k\nsync=dsync\n";
     let document = run(disk.path(), appends, "");
     said(&document, "write-amplification", &["appends"]);
 }

@@ -68,11 +68,6 @@ impl Disk {
         self.mounted.path()
     }
 
-    /// `loop3`.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// `MAJOR:MINOR`, as cgroups want it.
     pub fn number(&self) -> String {
         let path = Path::new("/sys/block").join(&self.name).join("dev");
