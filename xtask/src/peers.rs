@@ -25,11 +25,13 @@ mod trial;
 mod turn;
 mod ways;
 mod wrote;
-mod zram;
+
+pub use ratio::Figures;
 
 use crate::failure::{Failure, Tried};
 use crate::packages::{self, PEERS};
 use crate::repository::{release_wrote, root};
+use crate::zram;
 use append::{Appends, Rivals, is_append};
 use bench::{Bench, COMPARISONS};
 use clap::ValueEnum;

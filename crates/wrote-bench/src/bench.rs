@@ -3,6 +3,7 @@
 use crate::data::Data;
 use crate::findings::Evidence;
 use crate::ladder::{self, WAYS, Way};
+use crate::machine::{self, Watch};
 use crate::plan::{Plan, STREAM_BS_BYTES};
 use crate::rate::Rate;
 use crate::result::{Document, Program, Row, SCHEMA};
@@ -200,13 +201,15 @@ pub fn bench(
     let planned = planned(request, &target)?;
     let leftovers = tell_leftovers(request, observer);
     let scratch = Scratch::make(&request.path)?;
-    let shown = shown_target(&target, File::open(scratch.lock_file()).ok().as_ref());
+    let mut shown = shown_target(&target, File::open(scratch.lock_file()).ok().as_ref());
+    shown.limits = machine::limits(device_of(&target));
     let announcement = announcement(&scratch, &planned);
     observer.announce(&announcement);
     let mut ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
     let site = Site { target: &target, scratch: &scratch, stop, keep: request.keep };
     let bs_bytes = request.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES).min(GENERATOR_BS_BYTES_MAX);
     let generator_bytes_per_s = Data::new(0, 0).measure(bs_bytes as usize);
+    let watch = Watch::begin(device_of(&target));
     let (mut scenarios, mut written_bytes, mut left_out) = (Vec::new(), 0, Vec::new());
     for scenario in &planned {
         let measured = scenario.measure(&site, &mut ticker)?;
@@ -214,6 +217,7 @@ pub fn bench(
         written_bytes += measured.written_bytes;
         left_out.extend(measured.left_out);
     }
+    let watched = watch.end(device_of(&target));
     ticker.finish();
     let host = host::host(Engine::probe_io_uring().err().unwrap_or_else(|| "yes".into()));
     let rows: Vec<Row> = scenarios.iter().flat_map(|scenario| scenario.rows.clone()).collect();
@@ -232,6 +236,9 @@ pub fn bench(
         generator_bytes_per_s,
         written_bytes_total: written_bytes,
         memory_bytes: host.memory_bytes,
+        host: host.clone(),
+        watched,
+        overlaps: Vec::new(),
         leftovers,
         left_out,
     };
@@ -294,6 +301,8 @@ pub(crate) struct Ticker<'a> {
     runs: u32,
     begun: u32,
     estimated: Duration,
+    /// Up to which run it is known better when it will be over, and when.
+    foreseen: Option<(u32, Instant)>,
 }
 
 impl<'a> Ticker<'a> {
@@ -303,13 +312,19 @@ impl<'a> Ticker<'a> {
         runs: u32,
         estimated: Duration,
     ) -> Ticker<'a> {
-        Ticker { observer, began: Instant::now(), runs, begun: 0, estimated }
+        Ticker { observer, began: Instant::now(), runs, begun: 0, estimated, foreseen: None }
     }
 
     /// A run of the row begins.
     pub(crate) fn tick(&mut self, row: &str) {
         self.tell(row);
         self.begun += 1;
+    }
+
+    /// The next `runs` runs will take about so long: they are no more like those before than these are
+    /// like each other.
+    pub(crate) fn foresee(&mut self, runs: u32, time: Duration) {
+        self.foreseen = Some((self.begun + runs, Instant::now() + time));
     }
 
     /// So many runs will not be made.
@@ -329,8 +344,12 @@ impl<'a> Ticker<'a> {
 
     fn tell(&mut self, row: &str) {
         let (runs, runs_done) = (self.runs, self.begun);
-        let left = match runs_done {
-            0 => self.estimated,
+        let left = match (runs_done, self.foreseen) {
+            (_, Some((until, over))) if runs_done < until => {
+                let others = self.estimated / runs.max(1) * runs.saturating_sub(until);
+                over.saturating_duration_since(Instant::now()) + others
+            }
+            (0, _) => self.estimated,
             _ => self.began.elapsed() / runs_done * runs.saturating_sub(runs_done),
         };
         self.observer.progress(&Progress { row: row.into(), runs_done, runs, left });

@@ -42,7 +42,7 @@ pub(crate) struct Way {
     /// In words, at most 25 columns: the table shows it on one line.
     pub words: &'static str,
     ioengine: Ioengine,
-    direct: bool,
+    pub direct: bool,
     flush: Flush,
     pub blocks: Blocks,
 }

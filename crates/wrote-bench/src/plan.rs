@@ -4,7 +4,7 @@ use crate::bench::{Request, Ticker};
 use crate::ladder::{self, Sizes, WAYS, Way, Workload};
 use crate::scenario::{Measured, Planned, Site};
 use crate::shown::shown_target;
-use crate::{Error, append, grid, host, space, units, ways};
+use crate::{Error, append, grid, held, host, latency, space, units, ways};
 use std::time::Duration;
 use wrote::device::Target;
 
@@ -52,6 +52,8 @@ pub(crate) struct Plan {
     size_bytes: Option<u64>,
     /// What a run may write at most without filling the disk.
     share_bytes: u64,
+    /// What of the disk may be used beside the files.
+    spare_bytes: u64,
 }
 
 impl Plan {
@@ -75,6 +77,7 @@ impl Plan {
             iodepth: iodepth.transpose()?.map(|depth| depth as u32),
             size_bytes: request.size_bytes,
             share_bytes: u64::MAX,
+            spare_bytes: u64::MAX,
         };
         plan.check_size()?;
         plan.check_memory(host::memory_bytes())?;
@@ -114,7 +117,12 @@ impl Plan {
             let least = self.least_bytes(Workload::Stream).max(1 << 20);
             self.share_bytes = (budget / files).max(least);
         }
-        space::check(self.space_bytes_max(), self.largest_bytes(Workload::Stream), &shown)
+        space::check(self.files_bytes_max(), self.largest_bytes(Workload::Stream), &shown)?;
+        if target.capacity_bytes > 0 {
+            let budget = space::budget(target.capacity_bytes, target.free_bytes);
+            self.spare_bytes = budget.saturating_sub(self.files_bytes_max());
+        }
+        Ok(())
     }
 
     fn files_at_once(&self) -> u64 {
@@ -149,6 +157,19 @@ impl Plan {
         let wanted = self.size_bytes.unwrap_or(usual.min(self.share_bytes));
         let least = self.least_bytes(workload);
         (wanted / least).max(1) * least
+    }
+
+    /// The files that are there at once.
+    fn files_bytes_max(&self) -> u64 {
+        let one = self.ways.iter().map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
+        self.settled_bytes_max() + one
+    }
+
+    /// Memory that is held for runs through the page cache: in a file, of which nothing comes to the disk.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let cached = self.ways.iter().filter(|way| !way.direct);
+        let most = cached.map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
+        held::most_bytes(most.min(self.spare_bytes))
     }
 
     /// The files that are written over by every round.
@@ -216,8 +237,7 @@ impl Planned for Plan {
     }
 
     fn space_bytes_max(&self) -> u64 {
-        let one = self.ways.iter().map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
-        self.settled_bytes_max() + one
+        self.files_bytes_max() + self.held_bytes()
     }
 
     fn written_bytes_max(&self) -> u64 {
@@ -273,7 +293,9 @@ fn positive(name: &str, value: u64, most: u64) -> Result<u64, Error> {
 fn ways(only: &[String]) -> Result<Vec<&'static Way>, Error> {
     let known = |name: &str| {
         WAYS.iter().any(|way| way.is_called(name))
-            || [grid::knows, ways::knows, append::knows].iter().any(|knows| knows(name))
+            || [grid::knows, ways::knows, append::knows, latency::knows]
+                .iter()
+                .any(|knows| knows(name))
     };
     if let Some(unknown) = only.iter().find(|name| !known(name)) {
         return Err(Error::Usage(format!(

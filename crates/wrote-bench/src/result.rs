@@ -409,9 +409,13 @@ pub struct Run {
     /// The CPU that had the most to do, whoever gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_busiest: Option<CpuBusy>,
-    /// Bytes of the run's files that the page cache held at its end, of runs that go past it.
+    /// Bytes of the run's files that the page cache held at its end and need not have held from
+    /// before, of runs that go past it: 0 or little where they really do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache_bytes: Option<u64>,
+    /// Bytes of what the run is to read that were never written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwritten_bytes: Option<u64>,
 }
 
 /// How busy a CPU was.
@@ -555,6 +559,11 @@ impl Row {
     /// Whether the row is of messages that were appended.
     pub fn is_of_messages(&self) -> bool {
         self.settings.asked.messages.is_some()
+    }
+
+    /// Whether the row is of a file that was saved whole again and again.
+    pub fn is_of_saves(&self) -> bool {
+        self.crash_leaves.is_some()
     }
 
     /// Whether in every run each message that was appended is there once and nothing else is, as far

@@ -2,6 +2,8 @@
 
 use crate::gates::{self, Crew};
 use crate::job::{Blocks, Job};
+use crate::jobs::cached_bytes;
+use crate::machine::cpu::CpuTimes;
 use crate::result::{Fallback, Run, Settings};
 use crate::usage::Usage;
 use crate::worker::{Done, Progress, Shared, Worker, histogram};
@@ -60,18 +62,40 @@ pub(crate) fn run(job: &Job, place: &Place) -> Result<Measured, Error> {
     let (failed, progress) = (AtomicBool::new(false), Progress::default());
     let shared = Shared { stop: place.stop, failed: &failed, progress: &progress };
     let writers = Writers { job, place, shared };
-    let (parts, (usage, counters)) =
+    let held_before = held(job, place);
+    let (parts, (usage, counters, cpu_busiest)) =
         gates::together(&writers, job.numjobs as usize, &mut || {}, |go| {
             // Making ready and clearing up cost nobody's CPU time.
+            let cpu_before = CpuTimes::now();
             let counters_before = counters(place.device);
             let usage_before = Usage::now();
             go();
             let usage = Usage::now().since(&usage_before);
             let counters = counters(place.device).zip(counters_before);
-            (usage, counters.map(|(after, before)| after.since(&before)))
+            let cpu_busiest = CpuTimes::now().busiest_since(&cpu_before);
+            (usage, counters.map(|(after, before)| after.since(&before)), cpu_busiest)
         })?;
     place.stop.check()?;
-    Ok(measured(job, parts, usage, counters))
+    let mut measured = measured(job, parts, usage, counters);
+    measured.run.cpu_busiest = cpu_busiest;
+    if measured.effective.direct {
+        // What was written past the page cache was dropped from it.
+        let left = |before: u64| before.saturating_sub(measured.run.bytes);
+        let held = held(job, place).zip(held_before);
+        measured.run.page_cache_bytes =
+            held.map(|(after, before)| after.saturating_sub(left(before)));
+    }
+    Ok(measured)
+}
+
+/// Bytes of the files that the page cache holds, where they are to be written past it; `None` where the
+/// kernel does not say.
+fn held(job: &Job, place: &Place) -> Option<u64> {
+    let of_file = |file: &PathBuf| {
+        // One that is not there yet is nowhere.
+        if file.exists() { cached_bytes(file, &(0..job.file_bytes())) } else { Some(0) }
+    };
+    if job.direct { place.files.iter().map(of_file).sum() } else { None }
 }
 
 /// What the block layer counted for the device until now, where it counts.

@@ -211,6 +211,7 @@ impl<'a> Crew for Jobs<'a> {
                 read,
                 write,
                 flush_ns: done.tally.flush_ns.clone(),
+                unwritten_bytes: self.ready[number].unwritten_bytes,
                 verified_bytes,
                 cpu_user_s: usage.cpu_user_s,
                 cpu_system_s: usage.cpu_system_s,

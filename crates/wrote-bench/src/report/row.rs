@@ -3,7 +3,7 @@
 use super::known::Known;
 use super::settings;
 use crate::fio_json::{merged, span};
-use crate::jobs::{GroupReport, JobReport};
+use crate::jobs::{GroupReport, Held, JobReport};
 use crate::result::{Direction, Row, Run, Settings};
 use crate::spec::SyncEach;
 use crate::stats;
@@ -92,8 +92,36 @@ fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
         device_read_bytes: group.device_read_bytes,
         max_rss_bytes: Some(group.max_rss_bytes),
         iodepth_reached: settings::iodepth_reached(jobs),
+        cpu_busiest: group.cpu_busiest,
+        page_cache_bytes: page_cache_bytes(group, jobs),
+        unwritten_bytes: match direction {
+            Direction::Read => jobs.iter().map(|job| job.unwritten_bytes).sum(),
+            Direction::Write => None,
+        },
         ..Run::default()
     }
+}
+
+/// What the page cache holds of the jobs' files and need not have held from before. What was written
+/// past it was dropped from it; what was read past it may have stayed.
+fn page_cache_bytes(group: &GroupReport, jobs: &[&JobReport]) -> Option<u64> {
+    let uses = |job: &JobReport, held: &Held| {
+        job.spec.offset_bytes == held.offset_bytes && job.spec.files.contains(&held.file)
+    };
+    if !jobs.iter().all(|job| job.direct) {
+        return None;
+    }
+    let of_row = group.held.iter().filter(|held| jobs.iter().any(|job| uses(job, held)));
+    let each = of_row.map(|held| {
+        // What others put there is not these jobs'.
+        let others =
+            group.jobs.iter().any(|job| !job.direct && job.spec.files.contains(&held.file));
+        let users = group.jobs.iter().filter(|job| uses(job, held));
+        let written_bytes: u64 = users.map(|job| job.write.bytes).sum();
+        let left_bytes = held.before_bytes.saturating_sub(written_bytes);
+        (!others).then(|| held.after_bytes.saturating_sub(left_bytes))
+    });
+    each.reduce(|sum, next| Some(sum? + next?)).flatten()
 }
 
 /// In words: `random read, direct io_uring x 64`, `write, mmap, fsync each`.

@@ -63,7 +63,8 @@ fn survives(row: &Listed) -> &'static str {
 fn check_names(names: &[String], listed: &[Listed]) -> Result<(), Error> {
     let known = names_of(listed);
     for name in names {
-        if known.contains(name.as_str()) {
+        // Texts may have any size, and so their rows any name of some.
+        if known.contains(name.as_str()) || wrote_bench::knows_save(name) {
             continue;
         }
         let hint = match nearest(name, &known) {

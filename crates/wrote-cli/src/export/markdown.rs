@@ -1,8 +1,8 @@
 //! Tables and lists, to paste in an issue.
 
 use super::{
-    Export, Group, block_sizes, cpu_per_operation, cpu_s_per_gb, latency, mean_latency,
-    operations_per_s, peak_memory, plus_minus, run_time, survives,
+    Export, Group, block_sizes, cpu_per_operation, cpu_s_per_gb, crash_leaves, iterations, latency,
+    mean_latency, operations_per_s, peak_memory, plus_minus, run_time, survives, sync_cost_lines,
 };
 use std::io::{self, Write};
 use wrote_bench::result::{Advice, Document, Finding, Row, Severity};
@@ -46,7 +46,7 @@ fn title(document: &Document) -> String {
 type Column = (String, fn(&Row) -> String);
 
 /// These hold words, the rest figures.
-const WORDS: [&str; 4] = ["job", "way", "rw", "survives"];
+const WORDS: [&str; 5] = ["job", "way", "rw", "survives", "a crash leaves"];
 
 fn write_group(group: &Group, out: &mut dyn Write) -> io::Result<()> {
     let mut columns = columns(group);
@@ -62,7 +62,11 @@ fn write_group(group: &Group, out: &mut dyn Write) -> io::Result<()> {
     if let Some(best) = group.fastest_durable().filter(|_| group.is_of_whole_files()) {
         writeln!(out, "\nThe fastest that survives a power loss: {}", inline(&best.way))?;
     }
-    Ok(())
+    let costs = sync_cost_lines(group);
+    if !costs.is_empty() {
+        writeln!(out)?;
+    }
+    costs.iter().try_for_each(|line| writeln!(out, "- {}", inline(line)))
 }
 
 fn columns(group: &Group) -> Vec<Column> {
@@ -72,6 +76,20 @@ fn columns(group: &Group) -> Vec<Column> {
         add("job", |row| inline(&row.name));
     }
     add("way", |row| inline(&row.way));
+    if group.is_of_saves() {
+        add("min", |row| latency(row, |of| of.min));
+        add("P50", |row| latency(row, |of| of.p50));
+        add("P90", |row| latency(row, |of| of.p90));
+        add("P95", |row| latency(row, |of| of.p95));
+        add("P99", |row| latency(row, |of| of.p99));
+        add("P99.9", |row| latency(row, |of| of.p99_9));
+        add("max", |row| latency(row, |of| of.max));
+        add("total", |row| latency(row, |of| of.total));
+        add("iterations", iterations);
+        add("survives", |row| inline(survives(row)));
+        add("a crash leaves", |row| inline(crash_leaves(row)));
+        return columns;
+    }
     if group.is_of_messages() {
         add("writes/s", operations_per_s);
         add("±95 %", plus_minus);

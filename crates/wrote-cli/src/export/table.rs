@@ -3,6 +3,7 @@
 mod columns;
 mod grid;
 mod paint;
+mod saves;
 mod target;
 mod text;
 
@@ -16,7 +17,7 @@ use grid::Grid;
 use paint::{Paint, Tone};
 use std::io::{self, Write};
 use text::Text;
-use wrote_bench::result::{Advice, Document, Finding, Severity};
+use wrote_bench::result::{Advice, Document, Finding, Row, Severity};
 use wrote_bench::units;
 
 /// Wider than this a line of prose is hard to read.
@@ -57,7 +58,10 @@ impl Table {
         writeln!(out, "\n{workload}: {}", group.summary())?;
         match Grid::of(group) {
             Some(grid) => grid.write(self.paint, self.screen, out),
-            None => Columns::of(group, self.screen).write(self.paint, self.screen, out),
+            None => {
+                Columns::of(group, self.screen).write(self.paint, self.screen, out)?;
+                saves::write_costs(group, self.text(), out)
+            }
         }
     }
 
@@ -118,8 +122,9 @@ impl Table {
             commit.unwrap_or_default(),
         );
         let legend = rows().any(|row| row.survives.is_some()).then_some(legend.as_str());
+        let leaves = rows().any(Row::is_of_saves).then_some(saves::LEGEND);
         writeln!(out)?;
-        for paragraph in legend.into_iter().chain([made.as_str()]) {
+        for paragraph in legend.into_iter().chain(leaves).chain([made.as_str()]) {
             for line in self.text().wrapped(paragraph, 0).lines() {
                 writeln!(out, "{}", self.paint.paint(Tone::Faint, line))?;
             }
