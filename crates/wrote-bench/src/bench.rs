@@ -5,7 +5,7 @@ use crate::findings::Evidence;
 use crate::ladder::{self, WAYS, Way};
 use crate::machine::{self, Watch};
 use crate::plan::{Plan, STREAM_BS_BYTES};
-use crate::rate::Rate;
+use crate::rate::{Process, Rate};
 use crate::result::{Document, Program, Row, SCHEMA};
 use crate::scenario::{Planned, Site};
 use crate::scratch::{self, Scratch};
@@ -64,6 +64,8 @@ pub struct Request {
     pub rate: Option<Rate>,
     /// Instead of measuring what is called for once, do it at rising rates: the scenario `load`.
     pub load_curve: bool,
+    /// When the operations of that scenario are due.
+    pub load_process: Process,
     /// How long the scenario `sustained` lets the device rest before it looks again.
     pub idle: Option<Duration>,
     /// Leave the test files where they are.
@@ -130,6 +132,7 @@ impl Request {
             save_bytes: Vec::new(),
             rate: None,
             load_curve: false,
+            load_process: Process::Poisson,
             idle: None,
             keep: false,
             command: Vec::new(),
@@ -266,6 +269,10 @@ fn planned(request: &Request, target: &Target) -> Result<Vec<Box<dyn Planned>>, 
     fn boxed<P: Planned + 'static>(plan: P) -> Box<dyn Planned> {
         Box::new(plan)
     }
+    if request.load_curve {
+        return Ok(load::plans(request, target)?.into_iter().map(boxed).collect());
+    }
+    refuse_rate_of_whole_files(request)?;
     let ladder = Some(Plan::new(request, target)?).filter(|plan| !plan.ways.is_empty());
     let grids = grid::grids(request, target)?.into_iter().map(boxed);
     let all = [
@@ -274,13 +281,20 @@ fn planned(request: &Request, target: &Target) -> Result<Vec<Box<dyn Planned>>, 
         append::Plan::new(request, target)?.map(boxed),
         latency::Plan::new(request, target)?.map(boxed),
     ];
-    let last = [
-        load::Plan::new(request, target)?.map(boxed),
-        // It leaves the device's cache full.
-        sustained::Plan::new(request, target)?.map(boxed),
-    ];
-    let all = all.into_iter().flatten().chain(grids).chain(last.into_iter().flatten());
+    // It leaves the device's cache full.
+    let last = sustained::Plan::new(request, target)?.map(boxed);
+    let all = all.into_iter().flatten().chain(grids).chain(last);
     Ok(all.collect())
+}
+
+/// A whole file has no operations that could be due at a rate.
+fn refuse_rate_of_whole_files(request: &Request) -> Result<(), Error> {
+    match request.only.iter().find(|name| request.rate.is_some() && ways::knows(name)) {
+        None => Ok(()),
+        Some(name) => Err(Error::Usage(format!(
+            "--rate: {name} times whole files, and no single operation that could be due at a time"
+        ))),
+    }
 }
 
 fn announcement(scratch: &Scratch, planned: &[Box<dyn Planned>]) -> Announcement {

@@ -9,6 +9,7 @@ mod jobs;
 mod machine;
 mod place;
 mod program;
+mod rates;
 mod rows;
 mod sustained;
 #[cfg(test)]

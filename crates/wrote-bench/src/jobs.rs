@@ -63,6 +63,9 @@ pub struct JobReport {
     /// Bytes of its files that it was to read and that were never written; none where that can't be
     /// told, as of a block device.
     pub unwritten_bytes: Option<u64>,
+    /// Nanoseconds by which each operation under a rate was handed on later than it was due, or than
+    /// there was room for it; empty without a rate.
+    pub issue_delay_ns: Histogram<u64>,
     /// What `do_verify` read and checked, after the clock stopped.
     pub verified_bytes: u64,
     /// CPU seconds in user space: of the job's thread, and where it is alone in its group of the whole

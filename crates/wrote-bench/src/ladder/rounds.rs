@@ -74,6 +74,7 @@ impl<'a> Rounds<'a> {
             // Where direct I/O is refused, the flush still shows the device's speed.
             flush: Flush::FdatasyncAtEnd,
             blocks: Blocks::Allocated,
+            rate: None,
         };
         let files = [self.site.scratch.job_file(0)];
         let measured = run::run(&job, &self.place(&files, CALIBRATION_TIME))?;
@@ -162,6 +163,7 @@ impl<'a> Rounds<'a> {
             iodepth: self.stream.iodepth,
             flush: Flush::FdatasyncAtEnd,
             blocks: Blocks::Allocated,
+            rate: None,
             ..*job
         };
         self.settled.extend(files.iter().cloned());
