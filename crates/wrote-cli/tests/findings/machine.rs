@@ -2,6 +2,7 @@
 //! of.
 
 use crate::filesystems::Mounted;
+use crate::limits::is_installed;
 use crate::preload::library;
 use crate::scene::{Disk, MIB, alone, bench, found, jobs, of, or_skip, run, said, silent};
 use crate::strange::Strange;
@@ -15,7 +16,7 @@ fn generator_limited_is_said_where_data_is_made_more_slowly_than_memory_takes_it
     let slow = or_skip!(library("slow_memcpy.c"));
     let disk = or_skip!(Disk::ext4(64 * MIB));
     let mut command =
-        support::bench(disk.path(), "--only stream/cached --bs 4K --size 2MiB --runs 1");
+        support::bench(disk.path(), "--only stream/cached --bs 4K --size 8MiB --runs 1");
     command.args(["--format", "json"]).env("LD_PRELOAD", &slow.path);
     let document = finish(&mut command).document();
     let finding = said(&document, "generator-limited", &["stream/cached"]);
@@ -69,11 +70,12 @@ const CPU_BOUND: &str = "[memory]\nrw=randread\nbs=4k\nsize=4m\ntime_based\nrunt
 #[test]
 fn cpu_limited_is_said_of_small_reads_of_a_file_system_in_memory() {
     let _alone = alone();
+    or_skip!(is_installed("chrt"));
     let mounted = or_skip!(Mounted::tmpfs(64 * MIB));
-    // Before all others, or what they take of the CPU would be missing from what the run used.
+    // In real time, or what others take of the CPU would be missing from what the run used.
     let command = jobs(mounted.path(), CPU_BOUND, "");
-    let mut first = Command::new("nice");
-    first.args(["-n", "-20"]).arg(command.get_program()).args(command.get_args());
+    let mut first = Command::new("chrt");
+    first.args(["--fifo", "1"]).arg(command.get_program()).args(command.get_args());
     first.stdout(Stdio::piped()).stderr(Stdio::piped());
     said(&finish(&mut first).document(), "cpu-limited", &["memory"]);
 }
