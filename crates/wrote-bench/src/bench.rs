@@ -163,6 +163,9 @@ pub struct Progress {
     pub row: String,
     /// Runs that are finished.
     pub runs_done: u32,
+    /// How far the run is that is under way, from 0 to 1, as far as anyone can tell: short runs say
+    /// nothing while they last.
+    pub fraction: f64,
     /// Runs in all.
     pub runs: u32,
     /// About how long the rest will take.
@@ -173,7 +176,7 @@ pub struct Progress {
 pub trait Observer {
     /// Called once, before the first byte is written.
     fn announce(&mut self, _announcement: &Announcement) {}
-    /// Called before each run and after the last.
+    /// Called before each run and after the last; of a long run also a few times a second within it.
     fn progress(&mut self, _progress: &Progress) {}
     /// Something to be said that is no part of the result: a folder that an earlier run left.
     fn note(&mut self, _text: &str) {}
@@ -314,6 +317,8 @@ pub(crate) struct Ticker<'a> {
     began: Instant,
     runs: u32,
     begun: u32,
+    /// When the run under way began.
+    run_began: Instant,
     estimated: Duration,
     /// Up to which run it is known better when it will be over, and when.
     foreseen: Option<(u32, Instant)>,
@@ -326,13 +331,32 @@ impl<'a> Ticker<'a> {
         runs: u32,
         estimated: Duration,
     ) -> Ticker<'a> {
-        Ticker { observer, began: Instant::now(), runs, begun: 0, estimated, foreseen: None }
+        let began = Instant::now();
+        Ticker { observer, began, runs, begun: 0, run_began: began, estimated, foreseen: None }
     }
 
     /// A run of the row begins.
     pub(crate) fn tick(&mut self, row: &str) {
         self.tell(row);
         self.begun += 1;
+        self.run_began = Instant::now();
+    }
+
+    /// The run of the row that began last is so far, from 0 to 1.
+    pub(crate) fn within(&mut self, row: &str, fraction: f64) {
+        let fraction = fraction.clamp(0.0, 1.0);
+        let (runs, runs_done) = (self.runs, self.begun.saturating_sub(1));
+        let of_run = match fraction {
+            // Too early to tell.
+            fraction if fraction < 0.02 => self.estimated.saturating_sub(self.began.elapsed()),
+            fraction => self.run_began.elapsed().mul_f64((1.0 - fraction) / fraction),
+        };
+        let of_others = match runs_done {
+            0 => Duration::ZERO,
+            _ => (self.run_began - self.began) / runs_done * runs.saturating_sub(self.begun),
+        };
+        let left = of_run + of_others;
+        self.observer.progress(&Progress { row: row.into(), runs_done, runs, fraction, left });
     }
 
     /// The next `runs` runs will take about so long: they are no more like those before than these are
@@ -366,7 +390,7 @@ impl<'a> Ticker<'a> {
             (0, _) => self.estimated,
             _ => self.began.elapsed() / runs_done * runs.saturating_sub(runs_done),
         };
-        self.observer.progress(&Progress { row: row.into(), runs_done, runs, left });
+        self.observer.progress(&Progress { row: row.into(), runs_done, runs, fraction: 0.0, left });
     }
 }
 

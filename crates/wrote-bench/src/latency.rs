@@ -310,7 +310,6 @@ impl Saved {
             direct: false,
             sync: kind.sync().into(),
             blocks: kind.blocks(state).into(),
-            data: Some("text".into()),
             rate_bytes_per_s,
             rate_iops,
             rate_process: rate.map(|rate| rate.process.as_str().into()),

@@ -5,7 +5,7 @@ use crate::ladder::{self, Sizes, WAYS, Way, Workload};
 use crate::rate::{self, Rate};
 use crate::scenario::{Measured, Planned, Site};
 use crate::shown::shown_target;
-use crate::{Error, append, grid, held, host, latency, space, units, ways};
+use crate::{Error, append, grid, held, host, latency, space, sustained, units, ways};
 use std::time::Duration;
 use wrote::device::Target;
 
@@ -316,7 +316,7 @@ fn positive(name: &str, value: u64, most: u64) -> Result<u64, Error> {
 fn ways(only: &[String]) -> Result<Vec<&'static Way>, Error> {
     let known = |name: &str| {
         WAYS.iter().any(|way| way.is_called(name))
-            || [grid::knows, ways::knows, append::knows, latency::knows]
+            || [grid::knows, ways::knows, append::knows, latency::knows, sustained::knows]
                 .iter()
                 .any(|knows| knows(name))
     };

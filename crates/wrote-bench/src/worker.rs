@@ -6,9 +6,11 @@ mod tally;
 mod task;
 #[cfg(test)]
 mod tests;
+mod trail;
 
 pub(crate) use tally::{Direction, Tally, histogram};
 pub(crate) use task::{Progress, Shared, Task};
+pub use trail::Mark;
 
 use crate::Error;
 use crate::data::Data;

@@ -11,7 +11,9 @@ use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 use wrote_bench::fio_json;
 use wrote_bench::report::JobFile;
-use wrote_bench::result::{Direction, Document, Interval, Latency, Records, Row};
+use wrote_bench::result::{
+    Change, Direction, Document, Interval, Latency, Records, Row, Sample, SteadyState, Sustained,
+};
 use wrote_cli::args::Format;
 use wrote_cli::export::{exporter, write_fio_json};
 use wrote_cli::terminal::Screen;
@@ -253,6 +255,76 @@ fn saves_are_the_golden_ones_with_every_figure_where_there_is_room_and_what_sync
         assert!(wide.contains(title), "{title}");
     }
     assert!(table(140, true).contains("ITERATIONS") && wide.contains("1000 saves of each"));
+}
+
+/// A made-up disk that slows down twice, and recovers.
+fn sustained() -> Document {
+    let mut document = sample::document();
+    let mut row = document.scenarios[0].rows[3].clone();
+    (row.name, row.workload) = ("sustained/direct-io_uring".into(), "sustained".into());
+    row.way = "direct io_uring, on and on".into();
+    row.runs.truncate(1);
+    let (mut samples, mut end_s) = (Vec::new(), 0.0);
+    for number in 1..=300_u64 {
+        let level = match number {
+            ..=120 => 4.5e9,
+            ..=200 => 2e9,
+            _ => 0.5e9,
+        };
+        let throughput_bytes_per_s = level * (1.0 + 0.02 * ((number % 7) as f64 - 3.0));
+        end_s += 0.5e9 / throughput_bytes_per_s;
+        samples.push(Sample { end_bytes: number * 500_000_000, end_s, throughput_bytes_per_s });
+    }
+    let change = |at: usize, before_bytes_per_s: f64, after_bytes_per_s: f64| Change {
+        at_bytes: samples[at - 1].end_bytes,
+        at_s: samples[at - 1].end_s,
+        before_bytes_per_s,
+        after_bytes_per_s,
+    };
+    let changes = vec![change(120, 4.5e9, 2e9), change(200, 2e9, 0.5e9)];
+    let about =
+        |rate: f64| Interval { median: rate, ci95_low: rate * 0.98, ci95_high: rate * 1.02 };
+    row.bytes_per_run = 150_000_000_000;
+    row.throughput_bytes_per_s = about(1.1e9);
+    row.sustained = Some(Sustained {
+        file_bytes: 150_000_000_000,
+        samples,
+        changes,
+        burst_bytes_per_s: about(4.5e9),
+        sustained_bytes_per_s: about(0.5e9),
+        recovered_bytes_per_s: Some(about(4.3e9)),
+        idle_s: Some(10.0),
+        steady_state: Some(SteadyState {
+            reached: true,
+            rounds_bytes_per_s: vec![0.5e9; 25],
+            first_round: 12,
+            last_round: 16,
+            range_share: 0.03,
+            slope_share: 0.01,
+        }),
+    });
+    document.scenarios[0].rows = vec![row];
+    document.scenarios[0].name = "sustained".into();
+    document.scenarios[0].question = "How fast does this disk take writes for long?".into();
+    document.findings.clear();
+    document.advice.clear();
+    document
+}
+
+#[test]
+fn a_long_run_is_the_golden_one_with_its_rates_its_changes_and_a_drawing() {
+    let table = |width, unicode| {
+        exported(&sustained(), Format::Table, Screen { width, unicode, colour: false })
+    };
+    assert_golden("sustained-80.txt", &table(80, true));
+    assert_golden("sustained-140.txt", &table(140, true));
+    assert_golden("sustained.md", &exported(&sustained(), Format::Markdown, PLAIN));
+    assert!(table(80, false).is_ascii());
+    for width in 72..=200 {
+        for line in table(width, true).lines() {
+            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+        }
+    }
 }
 
 fn assert_golden(name: &str, text: &str) {

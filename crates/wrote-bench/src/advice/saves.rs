@@ -48,7 +48,7 @@ pub(super) fn advise(evidence: &Evidence) -> Option<Advice> {
     }
     if let Some(unsynced) = workload.iter().find(|row| is_of(row, Kind::FsWrite)) {
         because += &format!(
-            ". {} takes {}, {} of it: that is the kernel's memory, and lost with the power",
+            ". {} takes {}, {} of it, and survives no power loss",
             unsynced.name,
             p50(unsynced),
             part(unsynced, row),
@@ -166,8 +166,7 @@ mod tests {
              latency/existing-500/rename-fsync: P50 2.00 ms, P99 4.00 ms. \
              latency/existing-500/fs-write-fsync takes 900 us and survives a power loss once it is \
              done, but a crash in the middle may leave an empty file. \
-             latency/existing-500/fs-write takes 20.0 us, 1/50.0 of it: that is the kernel's memory, \
-             and lost with the power"
+             latency/existing-500/fs-write takes 20.0 us, 1/50.0 of it, and survives no power loss"
         );
         assert!(advice.code.starts_with("wrote::write(path, text)?;"), "{advice:?}");
     }

@@ -220,6 +220,7 @@ impl<'a> Crew for Jobs<'a> {
                 flush_ns: done.tally.flush_ns.clone(),
                 unwritten_bytes: self.ready[number].unwritten_bytes,
                 issue_delay_ns: done.tally.issue_delay_ns.clone(),
+                trail: done.tally.trail.marks(),
                 verified_bytes,
                 cpu_user_s: usage.cpu_user_s,
                 cpu_system_s: usage.cpu_system_s,

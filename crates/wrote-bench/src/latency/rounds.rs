@@ -126,6 +126,7 @@ impl<'a> Rounds<'a> {
         run.bytes = row.size_bytes * u64::from(saves);
         run.throughput_bytes_per_s = run.bytes as f64 / run.elapsed_s;
         run.iops = f64::from(saves) / run.elapsed_s;
+        run.max_rss_bytes = Some(Usage::now().max_rss_bytes);
         let effective = row.asked(saves.into(), rate);
         Ok(OneRun { run, latencies, effective, fallbacks: Vec::new() })
     }
@@ -222,6 +223,8 @@ fn add(run: &mut Run, batch: Run) {
         (Some(ours), Some(theirs)) => Some(ours + theirs),
         (ours, theirs) => ours.or(theirs),
     };
+    let busiest = [run.cpu_busiest, batch.cpu_busiest].into_iter().flatten();
+    run.cpu_busiest = busiest.max_by(|a, b| a.busy_share.total_cmp(&b.busy_share));
     run.elapsed_s += batch.elapsed_s;
     run.cpu_user_s += batch.cpu_user_s;
     run.cpu_system_s += batch.cpu_system_s;

@@ -4,7 +4,7 @@ mod cut;
 
 use super::save::{Place, save};
 use super::*;
-use crate::bench::{Request, Ticker};
+use crate::bench::{Observer, Progress, Request, Ticker};
 use crate::rate::Process;
 use crate::result::Row;
 use crate::scenario::{Measured, Planned, Site};
@@ -251,4 +251,43 @@ fn what_was_saved_is_told_of_a_row_and_not_of_others() {
     let rows: Vec<Row> = vec![crate::sample::saved("latency/new-5/rename", 1)];
     assert!(rows[0].is_of_saves());
     assert!(!crate::sample::row("stream/cached", "process-crash", &[1.0]).is_of_saves());
+}
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Told {
+    left: Vec<Duration>,
+    notes: Vec<String>,
+}
+
+impl Observer for Told {
+    fn progress(&mut self, progress: &Progress) {
+        self.left.push(progress.left);
+    }
+    fn note(&mut self, text: &str) {
+        self.notes.push(text.into());
+    }
+}
+
+#[test]
+fn the_first_look_tells_how_many_saves_there_are_and_that_a_slow_rate_takes_long() {
+    let folder = folder();
+    let scratch = Scratch::make(folder.path()).unwrap();
+    let stop = Stop::new();
+    let target = device::examine(folder.path()).unwrap();
+    let rate = Rate { amount: Amount::BytesPerS(1), process: Process::Linear };
+    // Of each row one save, due at once.
+    let request = Request { rate: Some(rate), ..request(folder.path(), "latency/new-700", 1, 1) };
+    let plan = Plan::new(&request, &target).unwrap().unwrap();
+    let mut told = Told::default();
+    let mut ticker = Ticker::new(&mut told, plan.runs_total(), Duration::ZERO);
+    let site = Site { target: &target, scratch: &scratch, stop: &stop, keep: false };
+    plan.measure(&site, &mut ticker).unwrap();
+    let [note] = &told.notes[..] else { panic!("{:?}", told.notes) };
+    assert!(note.starts_with("latency: 9 saves, about "), "{note}");
+    // Nine rows of 700 seconds each, as the rate has it.
+    assert_eq!(told.left.len(), 9);
+    for (left, runs) in told.left.iter().zip((1..=9).rev()) {
+        assert!((600 * runs..=700 * runs).contains(&left.as_secs()), "{:?}", told.left);
+    }
 }

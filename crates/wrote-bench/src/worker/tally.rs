@@ -1,5 +1,6 @@
 //! What a thread counts while the clock runs: cheap enough to be counted for each operation (M10).
 
+use super::trail::Trail;
 use hdrhistogram::Histogram;
 
 /// The longest operation that is told from longer ones: 10 minutes.
@@ -64,6 +65,8 @@ pub(crate) struct Tally {
     /// Of a job under a rate: how much later than due, or than there was room, each operation was
     /// handed on.
     pub issue_delay_ns: Histogram<u64>,
+    /// How many bytes were written when.
+    pub trail: Trail,
     /// How often each depth was seen, by the depth; so for the others.
     depths: Vec<u64>,
     submitted: Vec<u64>,
@@ -81,6 +84,7 @@ impl Tally {
             directions: [Direction::new(), Direction::new()],
             flush_ns: histogram(),
             issue_delay_ns: histogram(),
+            trail: Trail::new(),
             depths: vec![0; iodepth + 1],
             submitted: vec![0; iodepth + 1],
             completed: vec![0; iodepth + 1],
@@ -139,6 +143,7 @@ impl Tally {
 
     /// Takes a sample where one is due.
     pub(super) fn sample(&mut self, now_ns: u64) {
+        self.trail.pass(self.directions[1].bytes, now_ns);
         let elapsed_ns = now_ns.saturating_sub(self.sampled_ns);
         if elapsed_ns >= SAMPLE_NS {
             self.take_sample(now_ns, elapsed_ns);
@@ -157,6 +162,7 @@ impl Tally {
         self.directions.iter_mut().for_each(Direction::clear);
         self.flush_ns.reset();
         self.issue_delay_ns.reset();
+        self.trail.begin_again(now_ns);
         [&mut self.depths, &mut self.submitted, &mut self.completed]
             .into_iter()
             .for_each(|counts| counts.fill(0));

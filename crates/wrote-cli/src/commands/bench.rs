@@ -135,6 +135,13 @@ mod tests {
     }
 
     #[test]
+    fn a_text_of_any_size_may_be_named() {
+        let names = ["latency/new-777", "latency/existing-1/wrote-write", "latency/rename"];
+        assert!(check_names(&names.map(str::to_owned), &LISTED).is_ok());
+        assert!(refused("latency/new-777/wrote-wrote").contains("no such"));
+    }
+
+    #[test]
     fn an_unknown_name_is_answered_with_the_near_one() {
         assert!(refused("laddr").ends_with("did you mean 'ladder'?"), "{}", refused("laddr"));
         assert!(refused("stream/cahced").ends_with("did you mean 'stream/cached'?"));

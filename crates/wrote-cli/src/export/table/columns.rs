@@ -3,11 +3,11 @@
 use super::grid::Marks;
 use super::paint::{Paint, Tone};
 use super::saves;
-use super::text::plain;
+use super::text::{Text, plain};
 use crate::export::{
-    Group, are_level, block_sizes, cpu_per_operation, cpu_s_per_gb, crash_leaves, fell_back,
-    is_durable, latency, mean_latency, operations_per_s, peak_memory, plus_minus, run_time,
-    survives,
+    Group, OPEN_LOOP_LEGEND, are_level, block_sizes, cpu_per_operation, cpu_s_per_gb, crash_leaves,
+    fell_back, is_durable, latency, mean_latency, operations_per_s, peak_memory, plus_minus,
+    run_time, survives,
 };
 use crate::terminal::Screen;
 use std::io::{self, Write};
@@ -82,7 +82,11 @@ impl<'a> Columns<'a> {
     /// Chooses the columns that `screen` has room for.
     pub(super) fn of(group: &'a Group<'a>, screen: Screen) -> Columns<'a> {
         let (title, label) = group.label();
-        let ways: Vec<String> = group.rows.iter().map(|row| marked(label(row), row)).collect();
+        let ways: Vec<String> = group
+            .rows
+            .iter()
+            .map(|row| group.loop_mark(row).to_owned() + &marked(label(row), row))
+            .collect();
         let way_width_whole =
             ways.iter().map(|way| way.width()).max().unwrap_or(0).max(title.width());
         let mut columns = columns(group, Marks::of(screen));
@@ -124,6 +128,10 @@ impl<'a> Columns<'a> {
         self.explain_marks(Marks::of(screen), out)?;
         if self.group.rows.iter().any(|row| fell_back(row)) {
             writeln!(out, "* not as asked: see the findings")?;
+        }
+        if self.group.mixes_loops() {
+            let text = Text { width: screen.width };
+            writeln!(out, "{}", text.wrapped(OPEN_LOOP_LEGEND, 2))?;
         }
         Ok(())
     }
@@ -272,7 +280,7 @@ fn to_ascii(column: &mut Column) {
 
 /// A bar for a part of the whole `width`, in eighths of a column where the screen has them. What is
 /// there at all is seen.
-fn bar(part: f64, width: usize, unicode: bool) -> String {
+pub(super) fn bar(part: f64, width: usize, unicode: bool) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     if part.is_nan() || part <= 0.0 || width == 0 {
         return String::new();
