@@ -86,7 +86,7 @@ impl Observer for Turn<'_, '_> {
         let turns = &mut *self.0;
         let (runs, runs_done) = (turns.runs, turns.runs_before + progress.runs_done);
         let left = turns.left(runs_done);
-        let progress = Progress { row: progress.row.clone(), runs_done, runs, left };
+        let progress = Progress { runs_done, runs, left, ..progress.clone() };
         // At the end of each turn there is no row; only at the end of all is that worth a word.
         if !progress.row.is_empty() || runs_done >= runs {
             turns.observer.progress(&progress);
