@@ -3,8 +3,9 @@
 use crate::data::Data;
 use crate::findings::Evidence;
 use crate::ladder::{self, WAYS, Way};
+use crate::machine::{self, Watch};
 use crate::plan::{Plan, STREAM_BS_BYTES};
-use crate::rate::Rate;
+use crate::rate::{Process, Rate};
 use crate::result::{Document, Program, Row, SCHEMA};
 use crate::scenario::{Planned, Site};
 use crate::scratch::{self, Scratch};
@@ -63,6 +64,8 @@ pub struct Request {
     pub rate: Option<Rate>,
     /// Instead of measuring what is called for once, do it at rising rates: the scenario `load`.
     pub load_curve: bool,
+    /// When the operations of that scenario are due.
+    pub load_process: Process,
     /// How long the scenario `sustained` lets the device rest before it looks again.
     pub idle: Option<Duration>,
     /// Leave the test files where they are.
@@ -129,6 +132,7 @@ impl Request {
             save_bytes: Vec::new(),
             rate: None,
             load_curve: false,
+            load_process: Process::Poisson,
             idle: None,
             keep: false,
             command: Vec::new(),
@@ -203,13 +207,15 @@ pub fn bench(
     let planned = planned(request, &target)?;
     let leftovers = tell_leftovers(request, observer);
     let scratch = Scratch::make(&request.path)?;
-    let shown = shown_target(&target, File::open(scratch.lock_file()).ok().as_ref());
+    let mut shown = shown_target(&target, File::open(scratch.lock_file()).ok().as_ref());
+    shown.limits = machine::limits(device_of(&target));
     let announcement = announcement(&scratch, &planned);
     observer.announce(&announcement);
     let mut ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
     let site = Site { target: &target, scratch: &scratch, stop, keep: request.keep };
     let bs_bytes = request.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES).min(GENERATOR_BS_BYTES_MAX);
     let generator_bytes_per_s = Data::new(0, 0).measure(bs_bytes as usize);
+    let watch = Watch::begin(device_of(&target));
     let (mut scenarios, mut written_bytes, mut left_out) = (Vec::new(), 0, Vec::new());
     for scenario in &planned {
         let measured = scenario.measure(&site, &mut ticker)?;
@@ -217,6 +223,7 @@ pub fn bench(
         written_bytes += measured.written_bytes;
         left_out.extend(measured.left_out);
     }
+    let watched = watch.end(device_of(&target));
     ticker.finish();
     let host = host::host(Engine::probe_io_uring().err().unwrap_or_else(|| "yes".into()));
     let rows: Vec<Row> = scenarios.iter().flat_map(|scenario| scenario.rows.clone()).collect();
@@ -235,6 +242,9 @@ pub fn bench(
         generator_bytes_per_s,
         written_bytes_total: written_bytes,
         memory_bytes: host.memory_bytes,
+        host: host.clone(),
+        watched,
+        overlaps: Vec::new(),
         leftovers,
         left_out,
     };
@@ -262,6 +272,10 @@ fn planned(request: &Request, target: &Target) -> Result<Vec<Box<dyn Planned>>, 
     fn boxed<P: Planned + 'static>(plan: P) -> Box<dyn Planned> {
         Box::new(plan)
     }
+    if request.load_curve {
+        return Ok(load::plans(request, target)?.into_iter().map(boxed).collect());
+    }
+    refuse_rate_of_whole_files(request)?;
     let ladder = Some(Plan::new(request, target)?).filter(|plan| !plan.ways.is_empty());
     let grids = grid::grids(request, target)?.into_iter().map(boxed);
     let all = [
@@ -270,13 +284,20 @@ fn planned(request: &Request, target: &Target) -> Result<Vec<Box<dyn Planned>>, 
         append::Plan::new(request, target)?.map(boxed),
         latency::Plan::new(request, target)?.map(boxed),
     ];
-    let last = [
-        load::Plan::new(request, target)?.map(boxed),
-        // It leaves the device's cache full.
-        sustained::Plan::new(request, target)?.map(boxed),
-    ];
-    let all = all.into_iter().flatten().chain(grids).chain(last.into_iter().flatten());
+    // It leaves the device's cache full.
+    let last = sustained::Plan::new(request, target)?.map(boxed);
+    let all = all.into_iter().flatten().chain(grids).chain(last);
     Ok(all.collect())
+}
+
+/// A whole file has no operations that could be due at a rate.
+fn refuse_rate_of_whole_files(request: &Request) -> Result<(), Error> {
+    match request.only.iter().find(|name| request.rate.is_some() && ways::knows(name)) {
+        None => Ok(()),
+        Some(name) => Err(Error::Usage(format!(
+            "--rate: {name} times whole files, and no single operation that could be due at a time"
+        ))),
+    }
 }
 
 fn announcement(scratch: &Scratch, planned: &[Box<dyn Planned>]) -> Announcement {
@@ -299,6 +320,8 @@ pub(crate) struct Ticker<'a> {
     /// When the run under way began.
     run_began: Instant,
     estimated: Duration,
+    /// Up to which run it is known better when it will be over, and when.
+    foreseen: Option<(u32, Instant)>,
 }
 
 impl<'a> Ticker<'a> {
@@ -309,7 +332,7 @@ impl<'a> Ticker<'a> {
         estimated: Duration,
     ) -> Ticker<'a> {
         let began = Instant::now();
-        Ticker { observer, began, runs, begun: 0, run_began: began, estimated }
+        Ticker { observer, began, runs, begun: 0, run_began: began, estimated, foreseen: None }
     }
 
     /// A run of the row begins.
@@ -336,6 +359,12 @@ impl<'a> Ticker<'a> {
         self.observer.progress(&Progress { row: row.into(), runs_done, runs, fraction, left });
     }
 
+    /// The next `runs` runs will take about so long: they are no more like those before than these are
+    /// like each other.
+    pub(crate) fn foresee(&mut self, runs: u32, time: Duration) {
+        self.foreseen = Some((self.begun + runs, Instant::now() + time));
+    }
+
     /// So many runs will not be made.
     pub(crate) fn leave_out(&mut self, runs: u32) {
         self.runs = self.runs.saturating_sub(runs);
@@ -353,8 +382,12 @@ impl<'a> Ticker<'a> {
 
     fn tell(&mut self, row: &str) {
         let (runs, runs_done) = (self.runs, self.begun);
-        let left = match runs_done {
-            0 => self.estimated,
+        let left = match (runs_done, self.foreseen) {
+            (_, Some((until, over))) if runs_done < until => {
+                let others = self.estimated / runs.max(1) * runs.saturating_sub(until);
+                over.saturating_duration_since(Instant::now()) + others
+            }
+            (0, _) => self.estimated,
             _ => self.began.elapsed() / runs_done * runs.saturating_sub(runs_done),
         };
         self.observer.progress(&Progress { row: row.into(), runs_done, runs, fraction: 0.0, left });

@@ -2,7 +2,9 @@
 
 use crate::result::Host;
 use std::fs;
+use std::hint::black_box;
 use std::path::Path;
+use std::time::Instant;
 
 /// Main memory, in bytes.
 pub(crate) fn memory_bytes() -> u64 {
@@ -29,9 +31,28 @@ pub fn host(io_uring: String) -> Host {
         memory_bytes: memory_bytes(),
         virtualization: virtualization(root),
         io_uring,
-        clocksource: None,
-        clock_read_ns: None,
+        clocksource: text(root, "sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        clock_read_ns: Some(clock_read_ns()),
     }
+}
+
+/// Whether the machine is a guest of another, as far as it can tell.
+pub(crate) fn is_virtual() -> bool {
+    virtualization(Path::new("/")) != "none"
+}
+
+/// What one look at the clock costs: the median of batches, each of which may have been interrupted.
+fn clock_read_ns() -> f64 {
+    const BATCHES: usize = 21;
+    const LOOKS: u32 = 200;
+    let batch = |_| {
+        let began = Instant::now();
+        for _ in 1..LOOKS {
+            black_box(Instant::now());
+        }
+        began.elapsed().as_nanos() as f64 / f64::from(LOOKS)
+    };
+    crate::stats::median(&(0..BATCHES).map(batch).collect::<Vec<f64>>())
 }
 
 /// The first processor's name: `/proc/cpuinfo` on x86, the device tree's model elsewhere.
@@ -203,6 +224,7 @@ mod tests {
         assert!(host.memory_bytes > 16 << 20);
         assert!(!host.cpu_model.is_empty() && !host.virtualization.is_empty());
         assert_eq!(host.io_uring, "yes");
+        assert!(host.clock_read_ns.is_some_and(|cost| cost > 0.0), "{host:?}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod crew;
 mod files;
 mod group;
 pub(crate) mod header;
+mod held;
 mod layout;
 mod made;
 pub(crate) mod pace;
@@ -16,13 +17,16 @@ mod tests;
 mod unwritten;
 mod verify;
 
+pub(crate) use held::cached_bytes;
 pub(crate) use layout::lay_out;
 pub use place::file_key;
 
+use crate::result::CpuBusy;
 use crate::spec::JobSpec;
 pub use crate::worker::Mark;
 use crate::{Error, Stop};
 use hdrhistogram::Histogram;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What a run of jobs is asked, beside the jobs.
@@ -57,6 +61,12 @@ pub struct JobReport {
     pub write: DirectionReport,
     /// Nanoseconds of each `fsync(2)` and `fdatasync(2)`.
     pub flush_ns: Histogram<u64>,
+    /// Bytes of its files that it was to read and that were never written; none where that can't be
+    /// told, as of a block device.
+    pub unwritten_bytes: Option<u64>,
+    /// Nanoseconds by which each operation under a rate was handed on later than it was due, or than
+    /// there was room for it; empty without a rate.
+    pub issue_delay_ns: Histogram<u64>,
     /// How many bytes were written when: hundreds of marks along the run, about evenly in bytes and in
     /// time; none where nothing was written.
     pub trail: Vec<Mark>,
@@ -98,6 +108,28 @@ pub struct DirectionReport {
     pub iops_samples: Vec<f64>,
 }
 
+/// Two jobs that used the same bytes of a file at once, and not only to read them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overlap {
+    /// The file, as the later of the two names it.
+    pub file: PathBuf,
+    /// What the jobs are called.
+    pub jobs: [String; 2],
+}
+
+/// A file that a job uses past the page cache, and what that held of the bytes that are used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The file.
+    pub file: PathBuf,
+    /// Where the bytes begin that are used.
+    pub offset_bytes: u64,
+    /// Bytes of them in the page cache before.
+    pub before_bytes: u64,
+    /// Bytes of them in the page cache after.
+    pub after_bytes: u64,
+}
+
 /// What a group did to the device below its first job's files, by the block layer's counters (M7).
 #[derive(Clone, Debug, Default)]
 pub struct GroupReport {
@@ -111,6 +143,13 @@ pub struct GroupReport {
     pub device_read_bytes: Option<u64>,
     /// The process's peak resident memory, in bytes.
     pub max_rss_bytes: u64,
+    /// The CPU that had the most to do meanwhile, whoever gave it.
+    pub cpu_busiest: Option<CpuBusy>,
+    /// The files that were to be used past the page cache; without those of which the kernel does not
+    /// say what it holds.
+    pub held: Vec<Held>,
+    /// Jobs that used the same bytes at once.
+    pub overlaps: Vec<Overlap>,
 }
 
 /// Is told how far the jobs are.

@@ -63,9 +63,10 @@ pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
         }
     });
     let scenarios = scenarios.collect();
+    let watched = before.watched();
     let host = host::host(Engine::probe_io_uring().err().unwrap_or_else(|| "yes".into()));
     let target = before.shown();
-    let findings = evidence.findings(&target, before, host.memory_bytes);
+    let findings = evidence.findings(&target, before, watched, &host);
     Document {
         schema: SCHEMA.into(),
         wrote: Program {

@@ -2,7 +2,10 @@
 
 use crate::gates::{self, Crew};
 use crate::job::{Blocks, Job};
+use crate::jobs::cached_bytes;
+use crate::machine::cpu::CpuTimes;
 use crate::result::{Fallback, Run, Settings};
+use crate::stats;
 use crate::usage::Usage;
 use crate::worker::{Done, Progress, Shared, Worker, histogram};
 use crate::{Error, Stop};
@@ -60,18 +63,40 @@ pub(crate) fn run(job: &Job, place: &Place) -> Result<Measured, Error> {
     let (failed, progress) = (AtomicBool::new(false), Progress::default());
     let shared = Shared { stop: place.stop, failed: &failed, progress: &progress };
     let writers = Writers { job, place, shared };
-    let (parts, (usage, counters)) =
+    let held_before = held(job, place);
+    let (parts, (usage, counters, cpu_busiest)) =
         gates::together(&writers, job.numjobs as usize, &mut || {}, |go| {
             // Making ready and clearing up cost nobody's CPU time.
+            let cpu_before = CpuTimes::now();
             let counters_before = counters(place.device);
             let usage_before = Usage::now();
             go();
             let usage = Usage::now().since(&usage_before);
             let counters = counters(place.device).zip(counters_before);
-            (usage, counters.map(|(after, before)| after.since(&before)))
+            let cpu_busiest = CpuTimes::now().busiest_since(&cpu_before);
+            (usage, counters.map(|(after, before)| after.since(&before)), cpu_busiest)
         })?;
     place.stop.check()?;
-    Ok(measured(job, parts, usage, counters))
+    let mut measured = measured(job, parts, usage, counters);
+    measured.run.cpu_busiest = cpu_busiest;
+    if measured.effective.direct {
+        // What was written past the page cache was dropped from it.
+        let left = |before: u64| before.saturating_sub(measured.run.bytes);
+        let held = held(job, place).zip(held_before);
+        measured.run.page_cache_bytes =
+            held.map(|(after, before)| after.saturating_sub(left(before)));
+    }
+    Ok(measured)
+}
+
+/// Bytes of the files that the page cache holds, where they are to be written past it; `None` where the
+/// kernel does not say.
+fn held(job: &Job, place: &Place) -> Option<u64> {
+    let of_file = |file: &PathBuf| {
+        // One that is not there yet is nowhere.
+        if file.exists() { cached_bytes(file, &(0..job.file_bytes())) } else { Some(0) }
+    };
+    if job.direct { place.files.iter().map(of_file).sum() } else { None }
 }
 
 /// What the block layer counted for the device until now, where it counts.
@@ -108,7 +133,7 @@ impl<'a> Crew for Writers<'a> {
     type Part = Part;
 
     fn make_ready(&self, number: usize) -> Result<Ready<'a>, Error> {
-        make_ready(self.job, &self.place.files[number], self.place.time, self.shared)
+        make_ready(self.job, number, self.place, self.shared)
     }
 
     fn work(&self, ready: &mut Ready<'a>) -> Result<Done, Error> {
@@ -141,10 +166,11 @@ pub(crate) fn fallback(step: &wrote::Fallback) -> Fallback {
 
 fn make_ready<'a>(
     job: &Job,
-    path: &Path,
-    time: Duration,
+    number: usize,
+    place: &Place,
     shared: Shared<'a>,
 ) -> Result<Ready<'a>, Error> {
+    let path = place.files[number].as_path();
     let mut options = Options::new(job.ioengine, job.iodepth, job.bs_bytes as usize);
     options.buffers = buffers(job.bs_bytes, job.iodepth);
     let mut engine = Engine::open(&options)?;
@@ -168,7 +194,7 @@ fn make_ready<'a>(
         }
     }
     let files = vec![(path.to_owned(), file)];
-    let worker = Worker::new(engine, files, job.task(time, seed())?, shared)?;
+    let worker = Worker::new(engine, files, job.task(number as u32, place.time, seed())?, shared)?;
     Ok(Ready { worker, blocks, fallbacks })
 }
 
@@ -196,6 +222,11 @@ fn measured(job: &Job, parts: Vec<Part>, usage: Usage, counters: Option<Counters
     for part in &parts {
         let latency_ns = &part.written.writes().latency_ns;
         latencies.add(latency_ns).expect("all histograms have the same bounds");
+    }
+    let mut issue_delays = histogram();
+    for part in &parts {
+        let delay_ns = &part.written.tally.issue_delay_ns;
+        issue_delays.add(delay_ns).expect("all histograms have the same bounds");
     }
     let first = &parts[0];
     let mut fallbacks: Vec<Fallback> =
@@ -229,6 +260,7 @@ fn measured(job: &Job, parts: Vec<Part>, usage: Usage, counters: Option<Counters
         device_read_bytes: counters.map(|counters| counters.read_bytes),
         max_rss_bytes: Some(usage.max_rss_bytes),
         iodepth_reached,
+        issue_delay_ns: job.rate.map(|_| stats::latency(&issue_delays)),
         ..Run::default()
     };
     Measured { run, latencies, effective, fallbacks }
@@ -288,6 +320,7 @@ mod tests {
             numjobs,
             flush: Flush::FdatasyncAtEnd,
             blocks,
+            rate: None,
         }
     }
 

@@ -2,8 +2,9 @@
 
 use crate::bench::Request;
 use crate::findings::Evidence;
+use crate::machine::Watched;
 use crate::result::{
-    Device, Direction, Latency, Records, Row, Run, Settings, SettingsPair, Target,
+    Device, Direction, Host, Latency, Records, Row, Run, Settings, SettingsPair, Target,
 };
 use wrote::device;
 
@@ -17,6 +18,17 @@ pub(crate) fn target() -> Target {
         dio_offset_align_bytes: Some(512),
         device: Some(Device { name: "sda".into(), ..Device::default() }),
         ..Target::default()
+    }
+}
+
+/// A machine of four processors with a quick clock.
+pub(crate) fn host() -> Host {
+    Host {
+        cpus: 4,
+        memory_bytes: 16_000_000_000,
+        clocksource: Some("tsc".into()),
+        clock_read_ns: Some(25.0),
+        ..Host::default()
     }
 }
 
@@ -52,6 +64,9 @@ pub(crate) fn evidence<'a>(target: &'a Target, rows: &'a [Row]) -> Evidence<'a> 
         generator_bytes_per_s: 50e9,
         written_bytes_total: 100_000_000_000,
         memory_bytes: 16_000_000_000,
+        host: host(),
+        watched: Watched::default(),
+        overlaps: Vec::new(),
         leftovers: Vec::new(),
         left_out: Vec::new(),
     }
@@ -126,4 +141,18 @@ fn run(settings: &Settings, throughput_bytes_per_s: f64) -> Run {
         iodepth_reached: settings.iodepth,
         ..Run::default()
     }
+}
+
+/// A row of the scenario `latency`, half of whose saves took so long. `name` is as in results:
+/// `latency/new-500/fs-write`.
+pub(crate) fn saved(name: &str, p50_ns: u64) -> Row {
+    let throughput = 500.0 * 1e9 / p50_ns as f64;
+    let mut row = row(name, "power-loss", &[0.99, 1.0, 1.01].map(|share| share * throughput));
+    row.workload = name.rsplit_once('/').unwrap().0.into();
+    row.latency_ns =
+        Some(Latency { p50: p50_ns, p99: 2 * p50_ns, count: 1000, ..Latency::default() });
+    if let Some((state, way)) = crate::latency::way_of(&row) {
+        row.crash_leaves = Some(way.kind.leaves(state).as_str().into());
+    }
+    row
 }

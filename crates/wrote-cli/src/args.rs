@@ -11,7 +11,7 @@ mod values;
 pub use bench::{BenchArgs, Format};
 pub use compare::CompareArgs;
 pub use copy::{CopyArgs, WhenReflink};
-pub use doctor::DoctorArgs;
+pub use doctor::{DoctorArgs, DoctorFormat};
 pub use log::{
     LogAppendArgs, LogArgs, LogCatArgs, LogFormat, LogRepairArgs, LogShape, LogStatArgs, LogSync,
     LogTailArgs, LogVerb, LogVerifyArgs,

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 use wrote_bench::fio_json;
 use wrote_bench::report::JobFile;
 use wrote_bench::result::{
-    Change, Direction, Document, Interval, Records, Row, Sample, SteadyState, Sustained,
+    Change, Direction, Document, Interval, Latency, Records, Row, Sample, SteadyState, Sustained,
 };
 use wrote_cli::args::Format;
 use wrote_cli::export::{exporter, write_fio_json};
@@ -188,6 +188,75 @@ fn messages_are_the_golden_ones_with_the_way_that_loses_some_marked() {
     }
 }
 
+/// A text saved by made-up ways, into new files and into an existing one.
+fn saves() -> Document {
+    let mut document = sample::document();
+    let rows = &mut document.scenarios[0].rows;
+    let template = rows[1].clone();
+    let save = |name: &str, way: &str, survives: &str, leaves: &str, p50_us: u64| {
+        let mut row = template.clone();
+        row.name = format!("latency/{name}");
+        row.workload = row.name.rsplit_once('/').expect("a workload and a way").0.into();
+        (row.way, row.survives) = (way.into(), Some(survives.into()));
+        row.crash_leaves = Some(leaves.into());
+        for settings in [&mut row.settings.asked, &mut row.settings.effective] {
+            settings.bs_bytes = 500;
+        }
+        let at = |percent: u64| p50_us * 10 * percent;
+        row.latency_ns = Some(Latency {
+            min: at(95),
+            mean: at(101) as f64,
+            p50: at(100),
+            p90: at(103),
+            p95: at(107),
+            p99: at(112),
+            p99_9: at(195),
+            max: at(196),
+            total: 1000 * at(101),
+            count: 1000,
+        });
+        row
+    };
+    let (cached, durable) = ("process-crash", "power-loss");
+    *rows = vec![
+        save("new-500/fs-write", "fs::write", cached, "empty", 65),
+        save("new-500/fs-write-fsync", "fs::write, fsync", cached, "empty", 5109),
+        save("new-500/write-fdatasync", "write, fdatasync, folder", durable, "empty", 5210),
+        save("new-500/wrote-write", "wrote::write", durable, "old-or-new", 6200),
+        save("existing-500/fs-write-fsync", "fs::write, fsync", durable, "empty", 5109),
+        save("existing-500/o_dsync", "overwrite, O_DSYNC", durable, "torn", 1200),
+        save("existing-500/wrote-write", "wrote::write", durable, "old-or-new", 6200),
+        save("existing-500/append", "append", cached, "old-and-part", 9),
+        save("existing-500/append-fdatasync", "append, fdatasync", durable, "old-and-part", 2905),
+    ];
+    document.scenarios[0].name = "latency".into();
+    document.findings.clear();
+    document.advice.clear();
+    document
+}
+
+#[test]
+fn saves_are_the_golden_ones_with_every_figure_where_there_is_room_and_what_sync_costs() {
+    let table = |width, unicode| {
+        exported(&saves(), Format::Table, Screen { width, unicode, colour: false })
+    };
+    assert_golden("latency-80.txt", &table(80, true));
+    assert_golden("latency-120.txt", &table(120, true));
+    assert_golden("latency-140.txt", &table(140, true));
+    assert_golden("latency.md", &exported(&saves(), Format::Markdown, PLAIN));
+    assert!(table(80, false).is_ascii());
+    for width in 72..=200 {
+        for line in table(width, true).lines() {
+            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+        }
+    }
+    let wide = table(120, true);
+    for title in ["MIN", "P50", "P90", "P95", "P99", "P99.9", "MAX", "TOTAL", "CRASH LEAVES"] {
+        assert!(wide.contains(title), "{title}");
+    }
+    assert!(table(140, true).contains("ITERATIONS") && wide.contains("1000 saves of each"));
+}
+
 /// A made-up disk that slows down twice, and recovers.
 fn sustained() -> Document {
     let mut document = sample::document();
@@ -199,7 +268,7 @@ fn sustained() -> Document {
     for number in 1..=300_u64 {
         let level = match number {
             ..=120 => 4.5e9,
-            ..=200 => 2e9,
+            121..=200 => 2e9,
             _ => 0.5e9,
         };
         let throughput_bytes_per_s = level * (1.0 + 0.02 * ((number % 7) as f64 - 3.0));

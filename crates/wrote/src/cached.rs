@@ -30,7 +30,7 @@ struct Pages {
 /// `None` where the kernel does not say: before Linux 6.5 (`cachestat(2)`, ENOSYS), about a file that
 /// this process neither owns nor may write to (EPERM), on hugetlbfs (EOPNOTSUPP), or under a filter of
 /// system calls.
-pub(crate) fn cached_bytes(file: BorrowedFd, len: u64) -> Option<u64> {
+pub fn cached_bytes(file: BorrowedFd, len: u64) -> Option<u64> {
     if len == 0 {
         // The kernel takes a length of 0 for "up to the end of the file".
         return Some(0);

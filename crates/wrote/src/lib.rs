@@ -39,6 +39,7 @@ mod staged;
 pub mod sync;
 pub mod writer;
 
+pub use cached::cached_bytes;
 pub use copy::{
     Copied, CopyOptions, CopyProgress, Method, Reflink, TreeCopied, copy, copy_in, copy_out,
     copy_tree,

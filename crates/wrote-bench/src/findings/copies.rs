@@ -1,7 +1,8 @@
 //! What the evidence says of whole files that were written: where a copy's source came from, and what a
 //! way takes of the memory.
 
-use super::{Evidence, counts, finding, listed, names};
+use super::bytes::counts;
+use super::{Evidence, finding, listed, names};
 use crate::result::{Finding, Row, Run, Severity};
 use crate::stats::median;
 use crate::units::bytes;

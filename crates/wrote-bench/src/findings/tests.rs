@@ -1,16 +1,16 @@
 //! Each finding: once where it is made, once where it is not.
 
 use super::*;
-use crate::result::Device;
+use crate::result::{Device, Direction, Fallback, Run};
 use crate::sample::{evidence, row, target};
 
-const PLAIN: [f64; 3] = [1.0e9, 1.01e9, 1.02e9];
+pub(super) const PLAIN: [f64; 3] = [1.0e9, 1.01e9, 1.02e9];
 
-fn direct() -> Row {
+pub(super) fn direct() -> Row {
     row("stream/direct-psync", "process-crash", &PLAIN)
 }
 
-fn cached() -> Row {
+pub(super) fn cached() -> Row {
     row("stream/cached", "process-crash", &PLAIN)
 }
 
@@ -19,16 +19,22 @@ fn ids(evidence: &Evidence) -> Vec<String> {
 }
 
 /// The finding of this name, if it is made.
-fn found(evidence: &Evidence, id: &str) -> Option<Finding> {
+pub(super) fn found(evidence: &Evidence, id: &str) -> Option<Finding> {
     assert!(IDS.contains(&id));
     find(evidence).into_iter().find(|finding| finding.id == id)
 }
 
-fn with_device_bytes(mut row: Row, written: u64, read: u64) -> Row {
+pub(super) fn with_device_bytes(mut row: Row, written: u64, read: u64) -> Row {
     for run in &mut row.runs {
         run.device_written_bytes = Some(written);
         run.device_read_bytes = Some(read);
     }
+    row
+}
+
+/// A row with something changed in each of its runs.
+pub(super) fn each_run(mut row: Row, change: impl FnMut(&mut Run)) -> Row {
+    row.runs.iter_mut().for_each(change);
     row
 }
 
@@ -161,6 +167,74 @@ fn a_file_system_more_than_85_percent_full_is_nearly_full() {
     assert!(found(&evidence(&target, &[]), "nearly-full").is_none());
     (target.capacity_bytes, target.free_bytes) = (0, 0);
     assert!(found(&evidence(&target, &[]), "nearly-full").is_none());
+}
+
+#[test]
+fn a_direct_row_whose_bytes_stay_in_the_page_cache_or_never_reach_the_device_was_not_direct() {
+    let target = target();
+    let held = |row: Row, page_cache_bytes| {
+        each_run(row, |run| run.page_cache_bytes = Some(page_cache_bytes))
+    };
+    let rows = [held(direct(), 900_000_000), held(cached(), 900_000_000)];
+    let finding = found(&evidence(&target, &rows), "direct-not-honoured").unwrap();
+    assert_eq!(finding.evidence["rows"], json!(["stream/direct-psync"]));
+    assert_eq!(finding.evidence["page_cache_bytes"], json!(2_700_000_000_u64));
+    assert!(finding.text.contains("the page cache holds 2.70 GB"), "{}", finding.text);
+    let unseen = [with_device_bytes(direct(), 0, 0)];
+    let found_all = ids(&evidence(&target, &unseen));
+    assert_eq!(found_all, ["direct-not-honoured"], "one finding says it: it is no `ram-not-disk`");
+    let finding = found(&evidence(&target, &unseen), "direct-not-honoured").unwrap();
+    assert!(finding.text.contains("3.00 GB never passed the device"), "{}", finding.text);
+}
+
+#[test]
+fn a_direct_row_that_leaves_little_in_the_page_cache_was_direct() {
+    let target = target();
+    for page_cache_bytes in [None, Some(0), Some(65_536), Some(400_000_000)] {
+        let row = each_run(direct(), |run| run.page_cache_bytes = page_cache_bytes);
+        assert!(found(&evidence(&target, &[row]), "direct-not-honoured").is_none());
+    }
+    // Of a short file a last page is much.
+    let row = each_run(direct(), |run| (run.bytes, run.page_cache_bytes) = (10_000, Some(8192)));
+    let rows = [row];
+    let off = Evidence { device_counts: false, ..evidence(&target, &rows) };
+    assert!(found(&off, "direct-not-honoured").is_none());
+}
+
+#[test]
+fn what_a_place_makes_smaller_on_its_way_did_not_stay_in_memory() {
+    let squeezing = Target { mount_options: vec!["compress=zstd:3".into()], ..target() };
+    let mut row = with_device_bytes(cached(), 50_000_000, 0);
+    assert!(found(&evidence(&squeezing, &[row.clone()]), "ram-not-disk").is_some());
+    row.settings.effective.data = Some("zeros".into());
+    assert!(found(&evidence(&squeezing, &[row.clone()]), "ram-not-disk").is_none());
+    assert!(found(&evidence(&target(), &[row]), "ram-not-disk").is_some());
+}
+
+#[test]
+fn rows_that_flush_each_write_and_make_the_device_write_much_more_wear_it_out() {
+    let target = target();
+    let journal = |device_bytes| {
+        with_device_bytes(row("small/o_dsync-each", "power-loss", &PLAIN), device_bytes, 0)
+    };
+    let finding = found(&evidence(&target, &[journal(3_200_000_000)]), "write-amplification");
+    let finding = finding.unwrap();
+    assert_eq!(finding.severity, Severity::Info);
+    assert!(finding.text.contains("3.2 bytes for each"), "{}", finding.text);
+    assert_eq!(
+        finding.evidence["device_bytes_per_file_byte"],
+        json!({ "small/o_dsync-each": 3.2 })
+    );
+    let few = each_run(journal(3_000_000), |run| run.bytes = 2_000_000);
+    for row in [journal(1_400_000_000), few, with_device_bytes(cached(), 3_000_000_000, 0)] {
+        assert!(found(&evidence(&target, &[row]), "write-amplification").is_none());
+    }
+    let off = [journal(3_200_000_000)];
+    let off = Evidence { device_counts: false, ..evidence(&target, &off) };
+    assert!(found(&off, "write-amplification").is_none());
+    // Who wrote that can't be told.
+    let shared = [journal(3_200_000_000), with_device_bytes(direct(), 1_500_000_000, 0)];
+    assert!(found(&evidence(&target, &shared), "write-amplification").is_none());
 }
 
 #[test]

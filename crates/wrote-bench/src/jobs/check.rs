@@ -1,8 +1,8 @@
 //! Whether jobs make sense, alone and together, before anything is made or run.
 
-use super::Permissions;
 use super::header::HEADER_BYTES;
 use super::place::{Identity, Kind, file_key, kind};
+use super::{Overlap, Permissions};
 use crate::spec::{BlockSizes, JobSpec};
 use crate::{Error, host, plan, run, space, units};
 use std::collections::BTreeMap;
@@ -130,34 +130,54 @@ fn check_overlap(
     permissions: Permissions,
     note: &mut dyn FnMut(&str),
 ) -> Result<(), Error> {
+    for (path, other, spec) in shared(group) {
+        if std::ptr::eq(other, spec) {
+            let (label, path) = (label(spec), path.display());
+            return Err(Error::Usage(format!("{label}: names {path} twice")));
+        }
+        if !clash(other, spec) {
+            continue;
+        }
+        let text = format!(
+            "{}: {} and {} use the same bytes of it at once, and not only to read them",
+            path.display(),
+            label(other),
+            label(spec)
+        );
+        if !permissions.overlap {
+            let way_out = "give each its own file or offset; --allow-overlap allows it";
+            return Err(Error::Usage(format!("{text}; {way_out}")));
+        }
+        if other.verify.is_some() || spec.verify.is_some() {
+            return Err(Error::Usage(format!("{text}; verify can't be held against that")));
+        }
+        note(&text);
+    }
+    Ok(())
+}
+
+/// The jobs of a group that use the same bytes at once, and not only to read them.
+pub(crate) fn overlaps(group: &[&JobSpec]) -> Vec<Overlap> {
+    let clashes = shared(group).into_iter().filter(|(_, other, spec)| clash(other, spec));
+    let overlap = |(path, other, spec): (&Path, &JobSpec, &JobSpec)| Overlap {
+        file: path.to_owned(),
+        jobs: [label(other), label(spec)],
+    };
+    clashes.map(overlap).collect()
+}
+
+/// Each file that two jobs of the group use, or one job twice, in the order of the jobs.
+fn shared<'a>(group: &[&'a JobSpec]) -> Vec<(&'a Path, &'a JobSpec, &'a JobSpec)> {
     let mut users: BTreeMap<Identity, Vec<&JobSpec>> = BTreeMap::new();
+    let mut shared = Vec::new();
     for spec in group {
         for path in &spec.files {
             let others = users.entry(Identity::of(path)).or_default();
-            if others.iter().any(|other| std::ptr::eq(*other, *spec)) {
-                let (label, path) = (label(spec), path.display());
-                return Err(Error::Usage(format!("{label}: names {path} twice")));
-            }
-            for other in others.iter().filter(|other| clash(other, spec)) {
-                let text = format!(
-                    "{}: {} and {} use the same bytes of it at once, and not only to read them",
-                    path.display(),
-                    label(other),
-                    label(spec)
-                );
-                if !permissions.overlap {
-                    let way_out = "give each its own file or offset; --allow-overlap allows it";
-                    return Err(Error::Usage(format!("{text}; {way_out}")));
-                }
-                if other.verify.is_some() || spec.verify.is_some() {
-                    return Err(Error::Usage(format!("{text}; verify can't be held against that")));
-                }
-                note(&text);
-            }
+            shared.extend(others.iter().map(|other| (path.as_path(), *other, *spec)));
             others.push(spec);
         }
     }
-    Ok(())
+    shared
 }
 
 fn clash(a: &JobSpec, b: &JobSpec) -> bool {

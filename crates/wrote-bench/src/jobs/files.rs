@@ -33,6 +33,8 @@ pub(crate) struct Ready {
     pub regions: Vec<Range<u64>>,
     /// Each step down.
     pub fallbacks: Vec<Fallback>,
+    /// Bytes that are to be read and were never written; `None` where that can't be told.
+    pub unwritten_bytes: Option<u64>,
 }
 
 /// What is known of the files of a group, before anything is made.
@@ -85,6 +87,7 @@ impl<'a> Files<'a> {
                 using.make(made)?;
                 job.regions.push(using.region.clone());
             }
+            job.unwritten_bytes = uses.iter().map(|using| using.never_written_bytes()).sum();
             ready.push(job);
         }
         // What is read is written first: what is left to allocate is what is only written.
@@ -177,6 +180,21 @@ impl Use<'_> {
                 unwritten.start,
                 unwritten.end
             ))),
+        }
+    }
+
+    /// Bytes that the job is to read and that nobody wrote; `None` where that can't be told.
+    fn never_written_bytes(&self) -> Option<u64> {
+        match self.kind {
+            _ if !self.spec.rw.read || self.is_laid_out() => Some(0),
+            // It knows what was written, and tells nobody.
+            Kind::Device { .. } => None,
+            Kind::Missing => Some(0),
+            Kind::File { .. } => {
+                let file = open(self.path).ok()?;
+                file.sync_all().ok()?;
+                unwritten_bytes(&file, self.region.clone()).ok()
+            }
         }
     }
 

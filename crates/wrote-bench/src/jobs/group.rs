@@ -1,13 +1,16 @@
 //! One group: its files are made ready, its jobs run at once, and what they did is added up.
 
+use super::check::overlaps;
 use super::crew::{Jobs, Part, sequence};
 use super::files::Files;
 use super::made::Made;
-use super::{GroupReport, Permissions, Watcher};
+use super::{GroupReport, Permissions, Watcher, held};
+use crate::machine::cpu::CpuTimes;
 use crate::spec::JobSpec;
 use crate::usage::Usage;
 use crate::worker::Progress;
 use crate::{Error, Stop, gates, run};
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -23,7 +26,10 @@ pub(crate) fn run_group(
     let files = Files::examine(specs, made, permissions)?;
     let jobs: Vec<JobSpec> = specs.iter().map(|spec| (*spec).clone()).collect();
     watcher.group(specs[0].group, &jobs, files.laid_out_bytes()?);
+    let overlaps = overlaps(specs);
     let ready = files.make_ready(made, stop)?;
+    let regions: Vec<Vec<Range<u64>>> = ready.iter().map(|ready| ready.regions.clone()).collect();
+    let mut held = held::before(specs, &regions);
     let device = specs[0].files.first().and_then(|path| wrote::device::device_at(path));
     // What each is to move: how far it is follows from that.
     let totals = specs
@@ -42,11 +48,14 @@ pub(crate) fn run_group(
         let sum = |direction: usize| moved.iter().map(|moved| moved[direction]).sum();
         watcher.progress(sum(0), sum(1), far.fold(1.0, f64::min));
     };
-    let (parts, counted) = gates::together(&crew, specs.len(), &mut watch, |go| {
+    let (parts, (counted, cpu_busiest)) = gates::together(&crew, specs.len(), &mut watch, |go| {
+        let times = CpuTimes::now();
         let before = run::counters(device.as_ref());
         go();
         let counted = run::counters(device.as_ref()).zip(before);
-        counted.map(|(after, before)| after.since(&before))
+        let cpu_busiest = CpuTimes::now().busiest_since(&times);
+        held::after(&mut held);
+        (counted.map(|(after, before)| after.since(&before)), cpu_busiest)
     })?;
     stop.check()?;
     let elapsed = elapsed(&parts);
@@ -56,6 +65,9 @@ pub(crate) fn run_group(
         device_written_bytes: counted.map(|counted| counted.written_bytes),
         device_read_bytes: counted.map(|counted| counted.read_bytes),
         max_rss_bytes: Usage::now().max_rss_bytes,
+        cpu_busiest,
+        held: held.into_iter().map(|(held, _)| held).collect(),
+        overlaps,
     })
 }
 

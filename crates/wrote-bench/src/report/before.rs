@@ -2,7 +2,8 @@
 
 use crate::Error;
 use crate::jobs::Permissions;
-use crate::result;
+use crate::machine::{self, Watch, Watched};
+use crate::result::{self, Limit};
 use crate::shown::{device_of, shown_target};
 use crate::spec::JobSpec;
 use rustix::fs::{SeekFrom, seek};
@@ -27,6 +28,10 @@ pub struct Before {
     settled: HashSet<PathBuf>,
     /// Whether the first file's device counts what it moves.
     device_counts: bool,
+    /// What the control groups of this process are held to.
+    limits: Vec<Limit>,
+    /// The machine, where it was looked at.
+    watch: Option<Watch>,
 }
 
 impl Before {
@@ -57,6 +62,8 @@ impl Before {
                 }
             }
         }
+        before.limits = machine::limits(device_of(&before.target));
+        before.watch = Some(Watch::begin(device_of(&before.target)));
         before.settled = settled.difference(&unsettled).cloned().collect();
         Ok(before)
     }
@@ -69,7 +76,8 @@ impl Before {
         settled: HashSet<PathBuf>,
         device_counts: bool,
     ) -> Before {
-        Before { first, target, others: HashMap::new(), settled, device_counts }
+        let (others, limits, watch) = (HashMap::new(), Vec::new(), None);
+        Before { first, target, others, settled, device_counts, limits, watch }
     }
 
     /// The kernel's name of the device below the first job's files, where there is one.
@@ -96,7 +104,14 @@ impl Before {
     /// What lies under the first file, for the result. The alignments are those of the file, where
     /// it is there now.
     pub(super) fn shown(&self) -> result::Target {
-        shown_target(&self.target, open(&self.first).as_ref())
+        let shown = shown_target(&self.target, open(&self.first).as_ref());
+        result::Target { limits: self.limits.clone(), ..shown }
+    }
+
+    /// What the machine did since it was looked at.
+    pub(super) fn watched(&self) -> Watched {
+        let watch = self.watch.as_ref();
+        watch.map_or_else(Watched::default, |watch| watch.end(device_of(&self.target)))
     }
 }
 

@@ -2,12 +2,14 @@
 
 use super::before::Before;
 use crate::findings::{self, Evidence};
-use crate::jobs::GroupReport;
-use crate::result::{Direction, Finding, Row, Target};
+use crate::jobs::{GroupReport, Overlap};
+use crate::machine::Watched;
+use crate::result::{Direction, Finding, Host, Row, Target};
 use crate::stats;
 
 /// Findings that follow from the device's counters, which count for all that runs at once.
-const FROM_COUNTERS: [&str; 2] = ["ram-not-disk", "busy-neighbour"];
+const FROM_COUNTERS: [&str; 5] =
+    ["ram-not-disk", "direct-not-honoured", "busy-neighbour", "write-amplification", "throttled"];
 
 /// The rows of all groups, twice: as they are, and as what the device saw of them.
 #[derive(Debug, Default)]
@@ -17,6 +19,7 @@ pub(super) struct Rows {
     /// device's counters do not tell the jobs apart.
     seen_by_device: Vec<Row>,
     written_bytes: u64,
+    overlaps: Vec<Overlap>,
 }
 
 impl Rows {
@@ -24,6 +27,7 @@ impl Rows {
         let written = rows.iter().filter(|row| row.direction == Direction::Write);
         self.written_bytes += written.map(|row| row.bytes_per_run).sum::<u64>();
         self.rows.extend(rows.iter().map(without_counters));
+        self.overlaps.extend(group.overlaps.iter().cloned());
         match rows {
             [row] => self.seen_by_device.push(row.clone()),
             _ => {
@@ -39,7 +43,8 @@ impl Rows {
         &self,
         target: &Target,
         before: &Before,
-        memory_bytes: u64,
+        watched: Watched,
+        host: &Host,
     ) -> Vec<Finding> {
         let evidence = Evidence {
             target,
@@ -49,14 +54,18 @@ impl Rows {
             in_memory: before.in_memory(),
             generator_bytes_per_s: 0.0,
             written_bytes_total: self.written_bytes,
-            memory_bytes,
+            memory_bytes: host.memory_bytes,
+            host: host.clone(),
+            watched,
+            overlaps: self.overlaps.clone(),
             leftovers: Vec::new(),
             left_out: Vec::new(),
         };
         let of_device = Evidence { rows: &self.seen_by_device, ..evidence.clone() };
+        let from_counters = |finding: &Finding| FROM_COUNTERS.contains(&finding.id.as_str());
         let mut found = findings::find(&of_device);
-        found.retain(|finding| FROM_COUNTERS.contains(&finding.id.as_str()));
-        found.extend(findings::find(&evidence));
+        found.retain(from_counters);
+        found.extend(findings::find(&evidence).into_iter().filter(|of| !from_counters(of)));
         findings::sort(&mut found);
         found
     }
@@ -87,6 +96,9 @@ fn together(group: &GroupReport, rows: &[Row], direction: Direction) -> Option<R
     }
     row.bytes_per_run = bytes(&own);
     let mut run = row.runs.first()?.clone();
+    let runs = || own.iter().filter_map(|row| row.runs.first());
+    run.iops = runs().map(|run| run.iops).sum();
+    run.page_cache_bytes = runs().map(|run| run.page_cache_bytes).sum();
     run.bytes = row.bytes_per_run;
     run.elapsed_s = group.elapsed.as_secs_f64();
     let beyond_others =

@@ -3,8 +3,8 @@
 use super::known::Known;
 use super::settings;
 use crate::fio_json::{merged, span};
-use crate::jobs::{GroupReport, JobReport};
-use crate::result::{Direction, Row, Run, Settings};
+use crate::jobs::{GroupReport, Held, JobReport};
+use crate::result::{Direction, Latency, Row, Run, Settings};
 use crate::spec::SyncEach;
 use crate::stats;
 
@@ -52,6 +52,7 @@ fn row(
     let settings = settings::pair(jobs, direction, known);
     let run = run(group, jobs, direction);
     let latencies = merged(jobs.iter().map(|job| &job.direction(direction).latency_ns));
+    let latency_ns = jobs[0].spec.latencies.then(|| stats::latency(&latencies));
     let survives = (direction == Direction::Write)
         .then(|| settings::survives(jobs, known).as_str().to_owned());
     Row {
@@ -63,8 +64,8 @@ fn row(
         bytes_per_run: run.bytes,
         settings,
         throughput_bytes_per_s: stats::interval(&[run.throughput_bytes_per_s]),
-        latency_ns: Some(stats::latency(&latencies)),
-        runs: vec![Run { latency_ns: Some(stats::latency(&latencies)), ..run }],
+        latency_ns,
+        runs: vec![Run { latency_ns, ..run }],
         crash_leaves: None,
         sustained: None,
     }
@@ -92,8 +93,43 @@ fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
         device_read_bytes: group.device_read_bytes,
         max_rss_bytes: Some(group.max_rss_bytes),
         iodepth_reached: settings::iodepth_reached(jobs),
+        cpu_busiest: group.cpu_busiest,
+        page_cache_bytes: page_cache_bytes(group, jobs),
+        unwritten_bytes: match direction {
+            Direction::Read => jobs.iter().map(|job| job.unwritten_bytes).sum(),
+            Direction::Write => None,
+        },
+        issue_delay_ns: issue_delay(jobs),
         ..Run::default()
     }
+}
+
+/// What the page cache holds of the jobs' files and need not have held from before. What was written
+/// past it was dropped from it; what was read past it may have stayed.
+fn page_cache_bytes(group: &GroupReport, jobs: &[&JobReport]) -> Option<u64> {
+    let uses = |job: &JobReport, held: &Held| {
+        job.spec.offset_bytes == held.offset_bytes && job.spec.files.contains(&held.file)
+    };
+    if !jobs.iter().all(|job| job.direct) {
+        return None;
+    }
+    let of_row = group.held.iter().filter(|held| jobs.iter().any(|job| uses(job, held)));
+    let each = of_row.map(|held| {
+        // What others put there is not these jobs'.
+        let others =
+            group.jobs.iter().any(|job| !job.direct && job.spec.files.contains(&held.file));
+        let users = group.jobs.iter().filter(|job| uses(job, held));
+        let written_bytes: u64 = users.map(|job| job.write.bytes).sum();
+        let left_bytes = held.before_bytes.saturating_sub(written_bytes);
+        (!others).then(|| held.after_bytes.saturating_sub(left_bytes))
+    });
+    each.reduce(|sum, next| Some(sum? + next?)).flatten()
+}
+
+/// How late the jobs' own threads were; of jobs that are held to no rate nothing.
+fn issue_delay(jobs: &[&JobReport]) -> Option<Latency> {
+    let delays = merged(jobs.iter().map(|job| &job.issue_delay_ns));
+    (!delays.is_empty()).then(|| stats::latency(&delays))
 }
 
 /// In words: `random read, direct io_uring x 64`, `write, mmap, fsync each`.

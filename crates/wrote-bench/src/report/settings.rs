@@ -45,8 +45,10 @@ fn asked(jobs: &[&JobReport], direction: Direction, known: &Known) -> Settings {
         sync: if is_write { sync(spec) } else { "none".into() },
         blocks: match direction {
             Direction::Write => blocks(jobs, known).into(),
-            Direction::Read if known.read_unwritten => "unknown".into(),
-            Direction::Read => "written".into(),
+            Direction::Read if jobs.iter().all(|job| job.unwritten_bytes == Some(0)) => {
+                "written".into()
+            }
+            Direction::Read => "unknown".into(),
         },
         registered_buffers: ring(spec.fixedbufs),
         huge_pages: None,
@@ -73,12 +75,9 @@ fn asked(jobs: &[&JobReport], direction: Direction, known: &Known) -> Settings {
             Data::Compressible(percent) => Some(format!("compressible {percent} %")),
         }
         .filter(|_| is_write),
-        source_cache: None,
+        untimed: (!spec.latencies).then_some(true),
         verify: spec.verify.map(|_| "crc32c".into()),
-        message_bytes_min: None,
-        messages: None,
-        producers: None,
-        producers_are: None,
+        ..Settings::default()
     }
 }
 

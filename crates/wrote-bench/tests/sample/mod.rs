@@ -42,6 +42,7 @@ pub fn groups() -> Vec<GroupReport> {
             device_written_bytes: Some(1 << 30),
             device_read_bytes: Some(4096),
             max_rss_bytes: 40 << 20,
+            ..GroupReport::default()
         },
         GroupReport {
             jobs: vec![first, second, mix],
@@ -49,6 +50,7 @@ pub fn groups() -> Vec<GroupReport> {
             device_written_bytes: Some(16 * MIB),
             device_read_bytes: Some(144 * MIB),
             max_rss_bytes: 48 << 20,
+            ..GroupReport::default()
         },
     ]
 }
@@ -67,6 +69,8 @@ pub fn job(name: &str, rw: &str, bs_bytes: u64, bytes: u64) -> JobReport {
         read: part(spec.rw.read),
         write: part(spec.rw.write),
         flush_ns: latencies(&[]),
+        unwritten_bytes: Some(0),
+        issue_delay_ns: latencies(&[]),
         trail: Vec::new(),
         verified_bytes: 0,
         cpu_user_s: 0.125,
