@@ -78,6 +78,24 @@ fn sample() -> Value {
                     "min": 1, "mean": 2.5, "p50": 2, "p90": 3, "p95": 3, "p99": 4, "p99_9": 5,
                     "max": 6, "total": 18, "count": 7,
                 },
+                "sustained": {
+                    "file_bytes": 1000000000,
+                    "samples": [
+                        { "end_bytes": 1000000000, "end_s": 0.5, "throughput_bytes_per_s": 2e9 },
+                    ],
+                    "changes": [{
+                        "at_bytes": 500000000, "at_s": 0.25, "before_bytes_per_s": 2e9,
+                        "after_bytes_per_s": 2e8,
+                    }],
+                    "burst_bytes_per_s": { "median": 2e9, "ci95_low": 2e9, "ci95_high": 2e9 },
+                    "sustained_bytes_per_s": { "median": 2e8, "ci95_low": 2e8, "ci95_high": 2e8 },
+                    "recovered_bytes_per_s": { "median": 2e9, "ci95_low": 2e9, "ci95_high": 2e9 },
+                    "idle_s": 10.0,
+                    "steady_state": {
+                        "reached": true, "rounds_bytes_per_s": [2e8], "first_round": 1,
+                        "last_round": 5, "range_share": 0.1, "slope_share": 0.05,
+                    },
+                },
             }],
         }],
         "findings": [{
@@ -124,7 +142,7 @@ fn least() -> Value {
     ];
     remove(&format!("{row}/settings/asked"), &optional);
     remove(&format!("{row}/settings/effective"), &optional);
-    remove(row, &["survives", "crash_leaves", "latency_ns"]);
+    remove(row, &["survives", "crash_leaves", "latency_ns", "sustained"]);
     remove(
         &format!("{row}/runs/0"),
         &["device_written_bytes", "device_read_bytes", "max_rss_bytes", "records"],
