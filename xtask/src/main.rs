@@ -9,7 +9,9 @@ mod peers;
 mod report;
 mod repository;
 mod run;
+mod steady;
 mod test;
+mod zram;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -35,6 +37,8 @@ enum Verb {
     Lab(lab::Arguments),
     /// Measure wrote against what does the same, in turn, on one folder.
     Peers(peers::Arguments),
+    /// Run the same benchmark several times, and see whether it says the same.
+    Steady(steady::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +49,7 @@ fn main() -> ExitCode {
         Verb::Model(arguments) => model::model(&arguments),
         Verb::Lab(arguments) => lab::lab(&arguments),
         Verb::Peers(arguments) => peers::peers(&arguments),
+        Verb::Steady(arguments) => steady::steady(&arguments),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

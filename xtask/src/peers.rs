@@ -10,6 +10,7 @@ mod file;
 mod fio;
 mod fio_json;
 mod instructions;
+mod instrument;
 mod job;
 mod measured;
 mod page;
@@ -25,11 +26,13 @@ mod trial;
 mod turn;
 mod ways;
 mod wrote;
-mod zram;
+
+pub use ratio::Figures;
 
 use crate::failure::{Failure, Tried};
 use crate::packages::{self, PEERS};
 use crate::repository::{release_wrote, root};
+use crate::zram;
 use append::{Appends, Rivals, is_append};
 use bench::{Bench, COMPARISONS};
 use clap::ValueEnum;
@@ -217,7 +220,8 @@ impl Run<'_> {
 
     /// Small reads by job files, of the device in memory.
     fn small_reads(&self, results: &mut Results) -> Result<(), Failure> {
-        if !self.wants(Row::RandomRead) && !self.wants(Row::Instructions) {
+        let rows = [Row::RandomRead, Row::Instrument, Row::Instructions];
+        if !rows.iter().any(|row| self.wants(*row)) {
             return Ok(());
         }
         let pairs = self.arguments.pairs;
@@ -230,6 +234,18 @@ impl Run<'_> {
                     let (job, pin) = (random_read::job(), random_read::pin()?);
                     results.add_commands([Side::Wrote, Side::Fio].map(|s| s.describe(&job, &pin)));
                     results.jobs.push(job);
+                }
+            }
+        }
+        if self.wants(Row::Instrument) {
+            match &zram {
+                Err(because) => add(results, instrument::missing(because.clone())),
+                Ok(_) => {
+                    add(results, instrument::measure(&self.programs, self.folder, pairs)?);
+                    let (jobs, pin) = (instrument::jobs(), random_read::pin()?);
+                    results
+                        .add_commands(jobs.each_ref().map(|job| Side::Wrote.describe(job, &pin)));
+                    results.jobs.extend(jobs);
                 }
             }
         }

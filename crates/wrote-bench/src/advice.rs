@@ -3,6 +3,7 @@
 mod append;
 mod code;
 mod files;
+mod saves;
 
 use crate::findings::{Evidence, stayed_in_memory};
 use crate::result::{Advice, Row, Settings};
@@ -18,12 +19,12 @@ const SAME_COST: f64 = 1.1;
 const TOGETHER_GAIN_MIN: f64 = 2.0;
 
 /// How to write here: for streaming, for small durable records, for data that may be lost, for writing
-/// and copying whole files, for short messages. A purpose for which nothing was measured is left out.
+/// and copying whole files, for short messages, for saving a small file. A purpose for which nothing was measured is left out.
 pub fn advise(evidence: &Evidence) -> Vec<Advice> {
     [streaming(evidence), small_records(evidence), may_be_lost(evidence)]
         .into_iter()
         .chain(files::advise(evidence))
-        .chain([append::advise(evidence)])
+        .chain([append::advise(evidence), saves::advise(evidence)])
         .flatten()
         .collect()
 }

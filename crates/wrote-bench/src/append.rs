@@ -1,5 +1,6 @@
 //! The scenario `append`: many producers hand over short messages, and one file takes them.
 
+mod arrivals;
 mod check;
 mod message;
 mod ours;
@@ -10,9 +11,7 @@ mod walk;
 
 pub(crate) use plan::Plan;
 
-use crate::bench::AppendAs;
 use crate::result::Settings;
-use message::Sizes;
 pub(crate) use message::{BYTES_MAX, BYTES_MIN, MESSAGES_MAX, PRODUCERS_MAX};
 use wrote::device::Target;
 use wrote::{Acknowledged, Format, Survives, Sync};
@@ -177,7 +176,8 @@ impl Way {
     }
 
     /// What is asked, for the result, of so many messages that are so many bytes together.
-    fn asked(&self, sizes: Sizes, append_as: AppendAs, messages: u64, size_bytes: u64) -> Settings {
+    fn asked(&self, plan: &Plan, messages: u64, size_bytes: u64) -> Settings {
+        let Plan { sizes, append_as, rate, .. } = plan;
         let kind = self.strategy.kind;
         let framed = matches!(kind, Log(Promise { format: Format::Framed, .. }));
         let producers = if kind.has_task_a_message() { None } else { Some(self.producers()) };
@@ -200,6 +200,9 @@ impl Way {
             messages: Some(messages),
             producers,
             producers_are: Some(producers_are.into()),
+            rate_bytes_per_s: rate.and_then(|rate| rate.bytes_per_s()),
+            rate_iops: rate.and_then(|rate| rate.iops()),
+            rate_process: rate.map(|rate| rate.process.as_str().into()),
             ..Settings::default()
         }
     }

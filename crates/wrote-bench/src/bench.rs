@@ -5,7 +5,7 @@ use crate::findings::Evidence;
 use crate::ladder::{self, WAYS, Way};
 use crate::machine::{self, Watch};
 use crate::plan::{Plan, STREAM_BS_BYTES};
-use crate::rate::Rate;
+use crate::rate::{Process, Rate};
 use crate::result::{Document, Program, Row, SCHEMA};
 use crate::scenario::{Planned, Site};
 use crate::scratch::{self, Scratch};
@@ -15,6 +15,7 @@ use crate::{
 };
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use wrote::Engine;
 use wrote::device::{self, BlockDevice, Target};
@@ -64,8 +65,13 @@ pub struct Request {
     pub rate: Option<Rate>,
     /// Instead of measuring what is called for once, do it at rising rates: the scenario `load`.
     pub load_curve: bool,
+    /// When the operations of that scenario are due.
+    pub load_process: Process,
     /// How long the scenario `sustained` lets the device rest before it looks again.
     pub idle: Option<Duration>,
+    /// How fast the disk takes a stream, in bytes per second: filled by the first calibration of the
+    /// ladder, and used by every later one of this request and its clones.
+    pub speed: Arc<OnceLock<f64>>,
     /// Leave the test files where they are.
     pub keep: bool,
     /// The command line, for the result.
@@ -130,7 +136,9 @@ impl Request {
             save_bytes: Vec::new(),
             rate: None,
             load_curve: false,
+            load_process: Process::Poisson,
             idle: None,
+            speed: Arc::default(),
             keep: false,
             command: Vec::new(),
             commit: None,
@@ -160,6 +168,9 @@ pub struct Progress {
     pub row: String,
     /// Runs that are finished.
     pub runs_done: u32,
+    /// How far the run is that is under way, from 0 to 1, as far as anyone can tell: short runs say
+    /// nothing while they last.
+    pub fraction: f64,
     /// Runs in all.
     pub runs: u32,
     /// About how long the rest will take.
@@ -170,7 +181,7 @@ pub struct Progress {
 pub trait Observer {
     /// Called once, before the first byte is written.
     fn announce(&mut self, _announcement: &Announcement) {}
-    /// Called before each run and after the last.
+    /// Called before each run and after the last; of a long run also a few times a second within it.
     fn progress(&mut self, _progress: &Progress) {}
     /// Something to be said that is no part of the result: a folder that an earlier run left.
     fn note(&mut self, _text: &str) {}
@@ -203,7 +214,7 @@ pub fn bench(
     let scratch = Scratch::make(&request.path)?;
     let mut shown = shown_target(&target, File::open(scratch.lock_file()).ok().as_ref());
     shown.limits = machine::limits(device_of(&target));
-    let announcement = announcement(&scratch, &planned);
+    let announcement = announcement(scratch.path().to_owned(), &planned);
     observer.announce(&announcement);
     let mut ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
     let site = Site { target: &target, scratch: &scratch, stop, keep: request.keep };
@@ -261,11 +272,26 @@ pub fn bench(
     })
 }
 
+/// What a benchmark will do, with nothing made yet: its folder is the one that is measured.
+///
+/// # Errors
+///
+/// [`Error::Usage`] and [`Error::Failed`] as [`bench`], where that can be told before.
+pub(crate) fn outlook(request: &Request) -> Result<Announcement, Error> {
+    scratch::check_folder(&request.path)?;
+    let target = device::examine(&request.path)?;
+    Ok(announcement(request.path.clone(), &planned(request, &target)?))
+}
+
 /// Everything that is called for, in the order in which it is measured.
 fn planned(request: &Request, target: &Target) -> Result<Vec<Box<dyn Planned>>, Error> {
     fn boxed<P: Planned + 'static>(plan: P) -> Box<dyn Planned> {
         Box::new(plan)
     }
+    if request.load_curve {
+        return Ok(load::plans(request, target)?.into_iter().map(boxed).collect());
+    }
+    refuse_rate_of_whole_files(request)?;
     let ladder = Some(Plan::new(request, target)?).filter(|plan| !plan.ways.is_empty());
     let grids = grid::grids(request, target)?.into_iter().map(boxed);
     let all = [
@@ -274,18 +300,25 @@ fn planned(request: &Request, target: &Target) -> Result<Vec<Box<dyn Planned>>, 
         append::Plan::new(request, target)?.map(boxed),
         latency::Plan::new(request, target)?.map(boxed),
     ];
-    let last = [
-        load::Plan::new(request, target)?.map(boxed),
-        // It leaves the device's cache full.
-        sustained::Plan::new(request, target)?.map(boxed),
-    ];
-    let all = all.into_iter().flatten().chain(grids).chain(last.into_iter().flatten());
+    // It leaves the device's cache full.
+    let last = sustained::Plan::new(request, target)?.map(boxed);
+    let all = all.into_iter().flatten().chain(grids).chain(last);
     Ok(all.collect())
 }
 
-fn announcement(scratch: &Scratch, planned: &[Box<dyn Planned>]) -> Announcement {
+/// A whole file has no operations that could be due at a rate.
+fn refuse_rate_of_whole_files(request: &Request) -> Result<(), Error> {
+    match request.only.iter().find(|name| request.rate.is_some() && ways::knows(name)) {
+        None => Ok(()),
+        Some(name) => Err(Error::Usage(format!(
+            "--rate: {name} times whole files, and no single operation that could be due at a time"
+        ))),
+    }
+}
+
+fn announcement(folder: PathBuf, planned: &[Box<dyn Planned>]) -> Announcement {
     Announcement {
-        folder: scratch.path().to_owned(),
+        folder,
         // One after the other: each removes its files.
         space_bytes_max: planned.iter().map(|of| of.space_bytes_max()).max().unwrap_or(0),
         written_bytes_max: planned.iter().map(|of| of.written_bytes_max()).sum(),
@@ -300,7 +333,11 @@ pub(crate) struct Ticker<'a> {
     began: Instant,
     runs: u32,
     begun: u32,
+    /// When the run under way began.
+    run_began: Instant,
     estimated: Duration,
+    /// Up to which run it is known better when it will be over, and when.
+    foreseen: Option<(u32, Instant)>,
 }
 
 impl<'a> Ticker<'a> {
@@ -310,13 +347,38 @@ impl<'a> Ticker<'a> {
         runs: u32,
         estimated: Duration,
     ) -> Ticker<'a> {
-        Ticker { observer, began: Instant::now(), runs, begun: 0, estimated }
+        let began = Instant::now();
+        Ticker { observer, began, runs, begun: 0, run_began: began, estimated, foreseen: None }
     }
 
     /// A run of the row begins.
     pub(crate) fn tick(&mut self, row: &str) {
         self.tell(row);
         self.begun += 1;
+        self.run_began = Instant::now();
+    }
+
+    /// The run of the row that began last is so far, from 0 to 1.
+    pub(crate) fn within(&mut self, row: &str, fraction: f64) {
+        let fraction = fraction.clamp(0.0, 1.0);
+        let (runs, runs_done) = (self.runs, self.begun.saturating_sub(1));
+        let of_run = match fraction {
+            // Too early to tell.
+            fraction if fraction < 0.02 => self.estimated.saturating_sub(self.began.elapsed()),
+            fraction => self.run_began.elapsed().mul_f64((1.0 - fraction) / fraction),
+        };
+        let of_others = match runs_done {
+            0 => Duration::ZERO,
+            _ => (self.run_began - self.began) / runs_done * runs.saturating_sub(self.begun),
+        };
+        let left = of_run + of_others;
+        self.observer.progress(&Progress { row: row.into(), runs_done, runs, fraction, left });
+    }
+
+    /// The next `runs` runs will take about so long: they are no more like those before than these are
+    /// like each other.
+    pub(crate) fn foresee(&mut self, runs: u32, time: Duration) {
+        self.foreseen = Some((self.begun + runs, Instant::now() + time));
     }
 
     /// So many runs will not be made.
@@ -336,11 +398,15 @@ impl<'a> Ticker<'a> {
 
     fn tell(&mut self, row: &str) {
         let (runs, runs_done) = (self.runs, self.begun);
-        let left = match runs_done {
-            0 => self.estimated,
+        let left = match (runs_done, self.foreseen) {
+            (_, Some((until, over))) if runs_done < until => {
+                let others = self.estimated / runs.max(1) * runs.saturating_sub(until);
+                over.saturating_duration_since(Instant::now()) + others
+            }
+            (0, _) => self.estimated,
             _ => self.began.elapsed() / runs_done * runs.saturating_sub(runs_done),
         };
-        self.observer.progress(&Progress { row: row.into(), runs_done, runs, left });
+        self.observer.progress(&Progress { row: row.into(), runs_done, runs, fraction: 0.0, left });
     }
 }
 

@@ -4,11 +4,12 @@
 mod append;
 mod bytes;
 mod copies;
-mod imported;
+pub(crate) mod imported;
 mod jobs;
 mod machine;
 mod place;
 mod program;
+mod rates;
 mod rows;
 mod sustained;
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod rand;
 mod rounds;
 
 use crate::bench::{Request, Ticker};
+use crate::rate::{self, Process, Rate};
 use crate::scenario::{Measured, Planned, Site};
 use crate::shown::shown_target;
 use crate::spec::{JobSpec, Rw};
@@ -36,6 +37,8 @@ pub(crate) struct Grid {
     pub file_bytes: u64,
     /// Threads, each with a file of its own.
     pub numjobs: u32,
+    /// What the jobs of a run together are held to.
+    pub rate: Option<Rate>,
 }
 
 /// One cell: a job that every thread of a run does.
@@ -107,6 +110,7 @@ impl Grid {
         target: &Target,
     ) -> Result<Grid, Error> {
         let numjobs = request.numjobs.unwrap_or(1).max(1);
+        request.rate.map_or(Ok(()), |rate| rate.check(numjobs, "jobs"))?;
         let budget = match target.capacity_bytes {
             0 => u64::MAX,
             capacity => space::budget(capacity, target.free_bytes),
@@ -119,9 +123,14 @@ impl Grid {
             question,
             cells: Vec::new(),
             runs: request.runs.unwrap_or(RUNS),
-            time: request.time.unwrap_or(time),
+            time: request.time.unwrap_or(if request.rate.is_some() {
+                rate::RUN_TIME
+            } else {
+                time
+            }),
             file_bytes: file_bytes >> 20 << 20,
             numjobs,
+            rate: request.rate,
         };
         let shown = shown_target(target, None);
         if grid.file_bytes == 0 {
@@ -169,10 +178,12 @@ impl Planned for Grid {
     /// The most that is written: the files once, and what the cells write.
     fn written_bytes_max(&self) -> u64 {
         let writing = self.cells.iter().filter(|cell| cell.spec.rw.write);
-        // A mix may happen to be all writes.
-        let a_run = |cell: &Cell| cell.spec.io_bytes.unwrap_or(self.file_bytes);
-        let cells: u64 = writing.map(a_run).sum();
-        self.space_bytes_max() + cells * u64::from(self.runs) * u64::from(self.numjobs)
+        let a_run = |cell: &Cell| match self.rate {
+            Some(rate) => cell.due_bytes_max(rate, self.time),
+            // A mix may happen to be all writes.
+            None => cell.spec.io_bytes.unwrap_or(self.file_bytes) * u64::from(self.numjobs),
+        };
+        self.space_bytes_max() + writing.map(a_run).sum::<u64>() * u64::from(self.runs)
     }
 
     fn estimate(&self) -> Duration {
@@ -185,10 +196,51 @@ impl Planned for Grid {
 }
 
 impl Cell {
-    /// The jobs of a run, one for each file.
-    pub fn jobs(&self, files: &[PathBuf]) -> Vec<JobSpec> {
-        one_for_each(files, &JobSpec { name: self.name.clone(), ..self.spec.clone() })
+    /// The jobs of a run, one for each file. What all of them together are held to they share; each
+    /// then goes on until its time is over.
+    pub fn jobs(&self, files: &[PathBuf], rate: Option<Rate>) -> Vec<JobSpec> {
+        let spec = JobSpec { name: self.name.clone(), ..self.spec.clone() };
+        let mut jobs = one_for_each(files, &spec);
+        let count = jobs.len() as u32;
+        for (number, job) in (0..).zip(&mut jobs) {
+            if let Some(rate) = rate {
+                hold(job, rate.share(number, count));
+                // At even distances jobs come in turn, and not all at once.
+                if rate.process == Process::Linear {
+                    job.startdelay = rate.mean_distance(self.bs_bytes()) * number;
+                }
+            }
+        }
+        jobs
     }
+
+    /// Bytes of one operation.
+    pub fn bs_bytes(&self) -> u64 {
+        self.spec.read_bs.most_bytes().max(self.spec.write_bs.most_bytes())
+    }
+
+    /// The most bytes that are due within a time.
+    pub fn due_bytes_max(&self, rate: Rate, time: Duration) -> u64 {
+        rate.operations_max(self.bs_bytes(), time).saturating_mul(self.bs_bytes())
+    }
+}
+
+/// Holds a job to a rate, of which reads and writes have their parts, until its time is over.
+fn hold(job: &mut JobSpec, rate: Rate) {
+    let parts = match (job.rw.read, job.rw.write) {
+        (true, true) => {
+            let reads = rate.percent(job.rwmixread_percent);
+            [Some(reads), Some(rate.percent(100 - job.rwmixread_percent))]
+        }
+        (read, write) => [read.then_some(rate), write.then_some(rate)],
+    };
+    let [reads, writes] = parts;
+    job.read_rate_bytes_per_s = reads.and_then(|rate| rate.bytes_per_s());
+    job.write_rate_bytes_per_s = writes.and_then(|rate| rate.bytes_per_s());
+    job.read_rate_iops = reads.and_then(|rate| rate.iops());
+    job.write_rate_iops = writes.and_then(|rate| rate.iops());
+    job.rate_process = rate.process;
+    (job.time_based, job.io_bytes) = (true, None);
 }
 
 fn one_for_each(files: &[PathBuf], spec: &JobSpec) -> Vec<JobSpec> {
@@ -221,6 +273,7 @@ fn short(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rate::Amount;
     use std::collections::HashSet;
     use wrote::device::BlockDevice;
 
@@ -315,7 +368,7 @@ mod tests {
             let told: u64 = grid
                 .cells
                 .iter()
-                .flat_map(|cell| cell.jobs(&files))
+                .flat_map(|cell| cell.jobs(&files, None))
                 .filter(|job| job.rw.write)
                 .map(|job| job.io_bytes.unwrap_or(0))
                 .sum();
@@ -329,10 +382,32 @@ mod tests {
     #[test]
     fn every_job_of_a_run_has_a_file_and_an_order_of_its_own() {
         let grid = grids(&asked(&["rand"]), &target(false)).unwrap().remove(0);
-        let jobs = grid.cells[0].jobs(&["a".into(), "b".into()]);
+        let jobs = grid.cells[0].jobs(&["a".into(), "b".into()], None);
         assert_eq!(jobs.len(), 2);
         assert_ne!(jobs[0].files, jobs[1].files);
         assert_ne!(jobs[0].seed, jobs[1].seed);
+    }
+
+    #[test]
+    fn what_a_run_is_held_to_its_jobs_share_and_a_mix_divides() {
+        let rate = Rate { amount: Amount::OperationsPerS(1000), process: Process::Poisson };
+        let request = Request { rate: Some(rate), numjobs: Some(4), ..asked(&["rand"]) };
+        let grid = grids(&request, &target(false)).unwrap().remove(0);
+        assert_eq!(grid.time, rate::RUN_TIME);
+        let files: Vec<PathBuf> = ["a", "b", "c", "d"].map(PathBuf::from).to_vec();
+        for cell in &grid.cells {
+            let jobs = cell.jobs(&files, grid.rate);
+            let sum = |of: fn(&JobSpec) -> Option<u32>| jobs.iter().filter_map(of).sum::<u32>();
+            let (reads, writes) = (sum(|job| job.read_rate_iops), sum(|job| job.write_rate_iops));
+            let expected = match (cell.spec.rw.read, cell.spec.rw.write) {
+                (true, true) => (700, 300),
+                (true, false) => (1000, 0),
+                _ => (0, 1000),
+            };
+            assert_eq!((reads, writes), expected, "{}", cell.name);
+            // Nothing but its time ends it.
+            assert!(jobs.iter().all(|job| job.time_based && job.io_bytes.is_none()));
+        }
     }
 
     #[test]

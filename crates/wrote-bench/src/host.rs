@@ -36,6 +36,11 @@ pub fn host(io_uring: String) -> Host {
     }
 }
 
+/// Whether the machine is a guest of another, as far as it can tell.
+pub(crate) fn is_virtual() -> bool {
+    virtualization(Path::new("/")) != "none"
+}
+
 /// What one look at the clock costs: the median of batches, each of which may have been interrupted.
 fn clock_read_ns() -> f64 {
     const BATCHES: usize = 21;

@@ -1,7 +1,9 @@
 //! One way of writing: what is asked of a run, in fio's words.
 
 use crate::Error;
+use crate::jobs::pace::Pace;
 use crate::jobs::sequence::{Outline, Sequence};
+use crate::rate::{Process, Rate};
 use crate::result::Settings;
 use crate::spec::{BlockSizes, Data, Rw};
 use crate::worker::Task;
@@ -72,6 +74,9 @@ pub struct Job {
     pub flush: Flush,
     /// What it writes to.
     pub blocks: Blocks,
+    /// What all threads together are held to. Each then writes its file again and again until its time
+    /// is over; without a rate once.
+    pub rate: Option<Rate>,
 }
 
 impl Job {
@@ -95,12 +100,21 @@ impl Job {
             blocks: self.blocks.as_str().into(),
             registered_buffers: ring(true),
             registered_files: ring(true),
+            rate_bytes_per_s: self.share(0).and_then(|rate| rate.bytes_per_s()),
+            rate_iops: self.share(0).and_then(|rate| rate.iops()),
+            rate_process: self.rate.map(|rate| rate.process.as_str().into()),
             ..Settings::default()
         }
     }
-    /// What one thread does: its file from start to end. It is cut off after `time`, a last flush
-    /// not counted.
-    pub(crate) fn task(&self, time: Duration, data_seed: u64) -> Result<Task, Error> {
+
+    /// What the thread of this number is held to.
+    fn share(&self, number: u32) -> Option<Rate> {
+        self.rate.map(|rate| rate.share(number, self.numjobs))
+    }
+
+    /// What the thread of this number does: its file from start to end, under a rate again and again.
+    /// It is cut off after `time`, a last flush not counted.
+    pub(crate) fn task(&self, number: u32, time: Duration, data_seed: u64) -> Result<Task, Error> {
         let sequence = Sequence::new(Outline {
             rw: Rw { read: false, write: true, random: false },
             rwmixread_percent: 0,
@@ -108,7 +122,7 @@ impl Job {
             write_bs: BlockSizes::one(self.bs_bytes),
             regions: std::iter::once(0..self.file_bytes()).collect(),
             io_bytes: None,
-            loops: Some(1),
+            loops: self.rate.is_none().then_some(1),
             norandommap: false,
             seed: 0,
         });
@@ -116,7 +130,7 @@ impl Job {
         let each = self.flush == Flush::FdatasyncEach;
         Ok(Task {
             sequence: sequence.ok_or_else(too_small)?,
-            comes_again: false,
+            comes_again: self.rate.is_some(),
             data: Data::Random,
             data_seed,
             verify: false,
@@ -129,10 +143,22 @@ impl Job {
             end_fdatasync: self.flush == Flush::FdatasyncAtEnd,
             submit_together: None,
             wait_for: Some(1),
-            pace: Default::default(),
-            startdelay: Duration::ZERO,
+            latencies: true,
+            samples: true,
+            pace: [Pace::default(), self.pace(number, data_seed)],
+            startdelay: self.startdelay(number),
             ramp: Duration::ZERO,
             time: Some(time),
         })
+    }
+
+    fn pace(&self, number: u32, seed: u64) -> Pace {
+        self.rate.map_or_else(Pace::default, |rate| Pace::share(rate, number, self.numjobs, seed))
+    }
+
+    /// At even distances threads come in turn, and not all at once.
+    fn startdelay(&self, number: u32) -> Duration {
+        let linear = self.rate.filter(|rate| rate.process == Process::Linear);
+        linear.map_or(Duration::ZERO, |rate| rate.mean_distance(self.bs_bytes) * number)
     }
 }

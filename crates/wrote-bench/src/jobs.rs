@@ -23,6 +23,7 @@ pub use place::file_key;
 
 use crate::result::CpuBusy;
 use crate::spec::JobSpec;
+pub use crate::worker::Mark;
 use crate::{Error, Stop};
 use hdrhistogram::Histogram;
 use std::path::PathBuf;
@@ -63,6 +64,12 @@ pub struct JobReport {
     /// Bytes of its files that it was to read and that were never written; none where that can't be
     /// told, as of a block device.
     pub unwritten_bytes: Option<u64>,
+    /// Nanoseconds by which each operation under a rate was handed on later than it was due, or than
+    /// there was room for it; empty without a rate.
+    pub issue_delay_ns: Histogram<u64>,
+    /// How many bytes were written when: hundreds of marks along the run, about evenly in bytes and in
+    /// time; none where nothing was written.
+    pub trail: Vec<Mark>,
     /// What `do_verify` read and checked, after the clock stopped.
     pub verified_bytes: u64,
     /// CPU seconds in user space: of the job's thread, and where it is alone in its group of the whole

@@ -5,6 +5,7 @@ mod rounds;
 pub(crate) use rounds::measure;
 
 use crate::job::{Blocks, Flush, Job};
+use crate::rate::Rate;
 use crate::result::Settings;
 use wrote::device::Target;
 use wrote::{Acknowledged, Ioengine, Survives};
@@ -42,7 +43,7 @@ pub(crate) struct Way {
     /// In words, at most 25 columns: the table shows it on one line.
     pub words: &'static str,
     ioengine: Ioengine,
-    direct: bool,
+    pub direct: bool,
     flush: Flush,
     pub blocks: Blocks,
 }
@@ -98,6 +99,8 @@ pub(crate) struct Sizes {
     pub size_bytes: u64,
     pub iodepth: u32,
     pub numjobs: u32,
+    /// What all threads of a run together are held to.
+    pub rate: Option<Rate>,
 }
 
 impl Way {
@@ -111,6 +114,7 @@ impl Way {
             numjobs: sizes.numjobs,
             flush: self.flush,
             blocks: self.blocks,
+            rate: sizes.rate,
         }
     }
 

@@ -2,9 +2,11 @@
 
 use crate::bench::{Request, Ticker};
 use crate::ladder::{self, Sizes, WAYS, Way, Workload};
+use crate::rate::{self, Rate};
 use crate::scenario::{Measured, Planned, Site};
 use crate::shown::shown_target;
-use crate::{Error, append, grid, host, space, units, ways};
+use crate::{Error, append, grid, held, host, latency, space, sustained, units, ways};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use wrote::device::Target;
 
@@ -50,8 +52,14 @@ pub(crate) struct Plan {
     small_bs_bytes: u64,
     iodepth: Option<u32>,
     size_bytes: Option<u64>,
+    /// What all threads of a run together are held to.
+    rate: Option<Rate>,
+    /// What a calibration of the same request has found before, or will have found.
+    pub speed: Arc<OnceLock<f64>>,
     /// What a run may write at most without filling the disk.
     share_bytes: u64,
+    /// What of the disk may be used beside the files.
+    spare_bytes: u64,
 }
 
 impl Plan {
@@ -74,9 +82,13 @@ impl Plan {
             small_bs_bytes: bs("bs", request.small_bs_bytes, SMALL_BS_BYTES)?,
             iodepth: iodepth.transpose()?.map(|depth| depth as u32),
             size_bytes: request.size_bytes,
+            rate: request.rate,
+            speed: request.speed.clone(),
             share_bytes: u64::MAX,
+            spare_bytes: u64::MAX,
         };
         plan.check_size()?;
+        plan.rate.map_or(Ok(()), |rate| rate.check(numjobs, "jobs"))?;
         plan.check_memory(host::memory_bytes())?;
         plan.fit(target)?;
         Ok(plan)
@@ -114,7 +126,12 @@ impl Plan {
             let least = self.least_bytes(Workload::Stream).max(1 << 20);
             self.share_bytes = (budget / files).max(least);
         }
-        space::check(self.space_bytes_max(), self.largest_bytes(Workload::Stream), &shown)
+        space::check(self.files_bytes_max(), self.largest_bytes(Workload::Stream), &shown)?;
+        if target.capacity_bytes > 0 {
+            let budget = space::budget(target.capacity_bytes, target.free_bytes);
+            self.spare_bytes = budget.saturating_sub(self.files_bytes_max());
+        }
+        Ok(())
     }
 
     fn files_at_once(&self) -> u64 {
@@ -146,9 +163,37 @@ impl Plan {
             Workload::Stream => STREAM_SIZE_BYTES_MAX,
             Workload::Small => SMALL_SIZE_BYTES_MAX,
         };
+        // Under a rate as long as what is due; what is longer begins again.
+        let usual = self.due_bytes_max(workload).map_or(usual, |due| due.min(usual));
         let wanted = self.size_bytes.unwrap_or(usual.min(self.share_bytes));
         let least = self.least_bytes(workload);
         (wanted / least).max(1) * least
+    }
+
+    /// The files that are there at once.
+    fn files_bytes_max(&self) -> u64 {
+        let one = self.ways.iter().map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
+        self.settled_bytes_max() + one
+    }
+
+    /// Memory that is held for runs through the page cache: in a file, of which nothing comes to the disk.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let cached = self.ways.iter().filter(|way| !way.direct);
+        let most = cached.map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
+        held::most_bytes(most.min(self.spare_bytes))
+    }
+
+    /// Under a rate, the most that is due within a run.
+    fn due_bytes_max(&self, workload: Workload) -> Option<u64> {
+        let bs_bytes = self.bs_bytes(workload);
+        let due = self.rate?.operations_max(bs_bytes, self.time(workload));
+        Some(due.saturating_mul(bs_bytes))
+    }
+
+    /// The most that a run writes: its file once, or under a rate what is due in its time, though that
+    /// be more.
+    fn run_bytes_max(&self, workload: Workload) -> u64 {
+        self.due_bytes_max(workload).unwrap_or_else(|| self.largest_bytes(workload))
     }
 
     /// The files that are written over by every round.
@@ -157,11 +202,12 @@ impl Plan {
         kinds.iter().filter(|w| self.overwrites(**w)).map(|w| self.largest_bytes(*w)).sum()
     }
 
-    /// Where a run is cut off. A stream of a size that was asked for is written whole; small writes
+    /// Where a run is cut off: under a rate by its time alone. A stream of a size that was asked for is written whole; small writes
     /// of it, flushed one by one, might take an hour.
     pub(crate) fn time(&self, workload: Workload) -> Duration {
         match (self.time, workload) {
             (Some(time), _) => time,
+            (None, _) if self.rate.is_some() => rate::RUN_TIME,
             (None, Workload::Stream) if self.size_bytes.is_some() => WHOLE,
             (None, _) => RUN_TIME,
         }
@@ -183,7 +229,7 @@ impl Plan {
         let bytes = CALIBRATION_BYTES_MAX.min(self.largest_bytes(Workload::Stream));
         let size_bytes = (bytes / least).max(1) * least;
         let iodepth = self.iodepth.unwrap_or(8);
-        Sizes { bs_bytes: self.stream_bs_bytes, size_bytes, iodepth, numjobs: 1 }
+        Sizes { bs_bytes: self.stream_bs_bytes, size_bytes, iodepth, numjobs: 1, rate: None }
     }
 
     /// The sizes of a workload's runs on a device that takes a stream at `bytes_per_s`.
@@ -204,9 +250,10 @@ impl Plan {
             }
             (Some(_), _) => largest,
         };
+        let size_bytes = if self.rate.is_some() { largest } else { size_bytes };
         let depth = (bytes_per_s * IN_FLIGHT_S / least as f64) as u32;
         let iodepth = self.iodepth.unwrap_or(depth.clamp(IODEPTH_MIN, IODEPTH));
-        Sizes { bs_bytes, size_bytes, iodepth, numjobs: self.numjobs }
+        Sizes { bs_bytes, size_bytes, iodepth, numjobs: self.numjobs, rate: self.rate }
     }
 }
 
@@ -216,19 +263,19 @@ impl Planned for Plan {
     }
 
     fn space_bytes_max(&self) -> u64 {
-        let one = self.ways.iter().map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
-        self.settled_bytes_max() + one
+        self.files_bytes_max() + self.held_bytes()
     }
 
     fn written_bytes_max(&self) -> u64 {
-        let runs: u64 = self.ways.iter().map(|way| self.largest_bytes(way.workload)).sum();
+        let runs: u64 = self.ways.iter().map(|way| self.run_bytes_max(way.workload)).sum();
         let settled = self.settled_bytes_max();
         let calibration = if self.needs_calibration() { self.calibration().size_bytes } else { 0 };
         runs * u64::from(self.runs) + settled + calibration
     }
 
     fn estimate(&self) -> Duration {
-        (self.time.unwrap_or(RUN_TIME) + BESIDE) * self.runs_total()
+        let usual = if self.rate.is_some() { rate::RUN_TIME } else { RUN_TIME };
+        (self.time.unwrap_or(usual) + BESIDE) * self.runs_total()
     }
 
     fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
@@ -273,7 +320,9 @@ fn positive(name: &str, value: u64, most: u64) -> Result<u64, Error> {
 fn ways(only: &[String]) -> Result<Vec<&'static Way>, Error> {
     let known = |name: &str| {
         WAYS.iter().any(|way| way.is_called(name))
-            || [grid::knows, ways::knows, append::knows].iter().any(|knows| knows(name))
+            || [grid::knows, ways::knows, append::knows, latency::knows, sustained::knows]
+                .iter()
+                .any(|knows| knows(name))
     };
     if let Some(unknown) = only.iter().find(|name| !known(name)) {
         return Err(Error::Usage(format!(

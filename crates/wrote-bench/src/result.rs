@@ -315,6 +315,12 @@ pub struct Settings {
     /// loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_process: Option<String>,
+    /// Of rows of one workload at rising rates: the rate as a part of what a closed loop reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_share: Option<f64>,
+    /// Whether operations were counted and none was timed, as a job may ask (`gtod_reduce`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untimed: Option<bool>,
     /// Files of one job, where it has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nrfiles: Option<u32>,
@@ -406,6 +412,10 @@ pub struct Run {
     /// The latency of one write or read of this run alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Latency>,
+    /// Of a run that is held to a rate: by how much later than it was due, or than there was room for
+    /// it, an operation was handed on. That is the measuring program's own part of the latencies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issue_delay_ns: Option<Latency>,
     /// The CPU that had the most to do, whoever gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_busiest: Option<CpuBusy>,
@@ -565,15 +575,27 @@ impl Row {
         self.settings.asked.messages.is_some()
     }
 
+    /// Whether the row is of a file that was saved whole again and again.
+    pub fn is_of_saves(&self) -> bool {
+        self.crash_leaves.is_some()
+    }
+
     /// Whether in every run each message that was appended is there once and nothing else is, as far
     /// as that was looked at.
     pub fn has_all_records(&self) -> bool {
         self.runs.iter().filter_map(|run| run.records).all(|records| records.are_whole())
     }
 
+    /// Whether its operations came at a rate of their own, and not each when one was acknowledged:
+    /// latencies then count from when each was due (M5).
+    pub fn is_open_loop(&self) -> bool {
+        let asked = &self.settings.asked;
+        asked.rate_iops.is_some() || asked.rate_bytes_per_s.is_some()
+    }
+
     /// Whether whole files were timed, and no single operation.
     pub fn is_of_whole_files(&self) -> bool {
-        self.latency_ns.is_none()
+        self.latency_ns.is_none() && self.settings.effective.untimed != Some(true)
     }
 
     /// CPU seconds, user and kernel, that a gigabyte (10^9 bytes) costs: the median over the runs.

@@ -5,6 +5,7 @@ use crate::job::{Blocks, Job};
 use crate::jobs::cached_bytes;
 use crate::machine::cpu::CpuWatch;
 use crate::result::{Fallback, Run, Settings};
+use crate::stats;
 use crate::usage::Usage;
 use crate::worker::{Done, Progress, Shared, Worker, histogram};
 use crate::{Error, Stop};
@@ -133,7 +134,7 @@ impl<'a> Crew for Writers<'a> {
     type Part = Part;
 
     fn make_ready(&self, number: usize) -> Result<Ready<'a>, Error> {
-        make_ready(self.job, &self.place.files[number], self.place.time, self.shared)
+        make_ready(self.job, number, self.place, self.shared)
     }
 
     fn work(&self, ready: &mut Ready<'a>) -> Result<Done, Error> {
@@ -166,10 +167,11 @@ pub(crate) fn fallback(step: &wrote::Fallback) -> Fallback {
 
 fn make_ready<'a>(
     job: &Job,
-    path: &Path,
-    time: Duration,
+    number: usize,
+    place: &Place,
     shared: Shared<'a>,
 ) -> Result<Ready<'a>, Error> {
+    let path = place.files[number].as_path();
     let mut options = Options::new(job.ioengine, job.iodepth, job.bs_bytes as usize);
     options.buffers = buffers(job.bs_bytes, job.iodepth);
     let mut engine = Engine::open(&options)?;
@@ -193,7 +195,7 @@ fn make_ready<'a>(
         }
     }
     let files = vec![(path.to_owned(), file)];
-    let worker = Worker::new(engine, files, job.task(time, seed())?, shared)?;
+    let worker = Worker::new(engine, files, job.task(number as u32, place.time, seed())?, shared)?;
     Ok(Ready { worker, blocks, fallbacks })
 }
 
@@ -221,6 +223,11 @@ fn measured(job: &Job, parts: Vec<Part>, usage: Usage, counters: Option<Counters
     for part in &parts {
         let latency_ns = &part.written.writes().latency_ns;
         latencies.add(latency_ns).expect("all histograms have the same bounds");
+    }
+    let mut issue_delays = histogram();
+    for part in &parts {
+        let delay_ns = &part.written.tally.issue_delay_ns;
+        issue_delays.add(delay_ns).expect("all histograms have the same bounds");
     }
     let first = &parts[0];
     let mut fallbacks: Vec<Fallback> =
@@ -254,6 +261,7 @@ fn measured(job: &Job, parts: Vec<Part>, usage: Usage, counters: Option<Counters
         device_read_bytes: counters.map(|counters| counters.read_bytes),
         max_rss_bytes: Some(usage.max_rss_bytes),
         iodepth_reached,
+        issue_delay_ns: job.rate.map(|_| stats::latency(&issue_delays)),
         ..Run::default()
     };
     Measured { run, latencies, effective, fallbacks }
@@ -313,6 +321,7 @@ mod tests {
             numjobs,
             flush: Flush::FdatasyncAtEnd,
             blocks,
+            rate: None,
         }
     }
 

@@ -4,7 +4,8 @@ use crate::bench::Request;
 use crate::findings::Evidence;
 use crate::machine::Watched;
 use crate::result::{
-    Device, Direction, Host, Latency, Records, Row, Run, Settings, SettingsPair, Target,
+    Device, Direction, Document, Host, Latency, Program, Records, Row, Run, SCHEMA, Scenario,
+    Settings, SettingsPair, Target,
 };
 use wrote::device;
 
@@ -140,5 +141,35 @@ fn run(settings: &Settings, throughput_bytes_per_s: f64) -> Run {
         device_read_bytes: Some(0),
         iodepth_reached: settings.iodepth,
         ..Run::default()
+    }
+}
+
+/// A row of the scenario `latency`, half of whose saves took so long. `name` is as in results:
+/// `latency/new-500/fs-write`.
+pub(crate) fn saved(name: &str, p50_ns: u64) -> Row {
+    let throughput = 500.0 * 1e9 / p50_ns as f64;
+    let mut row = row(name, "power-loss", &[0.99, 1.0, 1.01].map(|share| share * throughput));
+    row.workload = name.rsplit_once('/').unwrap().0.into();
+    row.latency_ns =
+        Some(Latency { p50: p50_ns, p99: 2 * p50_ns, count: 1000, ..Latency::default() });
+    if let Some((state, way)) = crate::latency::way_of(&row) {
+        row.crash_leaves = Some(way.kind.leaves(state).as_str().into());
+    }
+    row
+}
+
+/// The result of a benchmark that measured these rows, as one scenario.
+pub(crate) fn document(rows: Vec<Row>) -> Document {
+    Document {
+        schema: SCHEMA.into(),
+        wrote: Program { version: "0.1.0".into(), commit: None, debug_build: false },
+        started_at: "2026-03-21T09:30:00Z".into(),
+        elapsed_s: 1.0,
+        command: ["wrote", "bench"].map(String::from).to_vec(),
+        host: Host::default(),
+        target: target(),
+        scenarios: vec![Scenario { name: "ladder".into(), question: "?".into(), rows, knee: None }],
+        findings: Vec::new(),
+        advice: Vec::new(),
     }
 }

@@ -75,6 +75,11 @@ pub struct JobSpec {
     pub write_rate_iops: Option<u32>,
     /// When the operations of a job that is held to a rate are due.
     pub rate_process: Process,
+    /// Whether the latency of each operation is taken (not with `gtod_reduce`, `disable_lat` and
+    /// `disable_clat`).
+    pub latencies: bool,
+    /// Whether the rates are sampled (not with `gtod_reduce`, `disable_bw_measurement`).
+    pub samples: bool,
     /// Random offsets may come again before all were used once.
     pub norandommap: bool,
     /// Seed of offsets, sizes and mix; the same seed gives the same order (`randrepeat`).
@@ -139,6 +144,8 @@ impl JobSpec {
             read_rate_iops: None,
             write_rate_iops: None,
             rate_process: Process::Linear,
+            latencies: true,
+            samples: true,
             norandommap: false,
             seed: 1,
             verify: None,

@@ -1,19 +1,21 @@
 //! One thread's part of a run: its operations one after another as fast as they may come, timed.
 
+mod flush;
+mod pacing;
 mod tally;
 mod task;
 #[cfg(test)]
 mod tests;
+mod trail;
 
 pub(crate) use tally::{Direction, Tally, histogram};
 pub(crate) use task::{Progress, Shared, Task};
+pub use trail::Mark;
 
 use crate::Error;
 use crate::data::Data;
 use crate::jobs::header::{HEADER_BYTES, Header};
-use crate::jobs::pace::nap;
 use crate::jobs::sequence::{Next, Sequence};
-use crate::spec::Rw;
 use crate::usage::Usage;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -27,8 +29,8 @@ const TOGETHER_MAX: usize = 32;
 /// Where nobody asked for a number, as many completions are waited for as come in this time: it is
 /// the most by which one is seen late so that the others cost no call of their own.
 const PATIENCE_NS: u64 = 100_000;
-/// The number of a flush among completions; operations are numbered by their places.
-const FLUSH: u64 = u64::MAX;
+/// Since when an operation's time counts that no rate holds: from when it is handed on.
+const NOT_DUE: u64 = u64::MAX;
 
 /// What one thread did.
 #[derive(Debug)]
@@ -107,6 +109,9 @@ pub(crate) struct Worker<'a> {
     submit_together: Option<usize>,
     wait_for: usize,
     wait_for_max: usize,
+    /// There was no room for another operation before this time: what was due earlier could not be
+    /// handed on earlier.
+    room_since_ns: u64,
     /// All times are counted from here.
     start: Instant,
     now_ns: u64,
@@ -164,6 +169,7 @@ impl<'a> Worker<'a> {
             submit_together: task.submit_together.map(|together| together.clamp(1, depth)),
             wait_for: task.wait_for.map_or(1, |min| min.clamp(1, depth)),
             wait_for_max: task.wait_for.map_or(adaptive_max, |min| min.clamp(1, depth)),
+            room_since_ns: 0,
             start: Instant::now(),
             now_ns: 0,
             counts_from_ns: 0,
@@ -180,6 +186,7 @@ impl<'a> Worker<'a> {
 
     /// Does the task until it is done, its time is over, or someone asks to stop.
     pub(crate) fn run(&mut self) -> Result<Done, Error> {
+        self.prepare_to_pace();
         self.delay();
         self.begin();
         while !self.over {
@@ -207,17 +214,6 @@ impl<'a> Worker<'a> {
 
     fn read_clock(&mut self) {
         self.now_ns = self.start.elapsed().as_nanos() as u64;
-    }
-
-    /// Waits for the job's turn within its group.
-    fn delay(&mut self) {
-        let begin = Instant::now();
-        while let Some(left) = self.task.startdelay.checked_sub(begin.elapsed())
-            && !left.is_zero()
-            && !self.shared.must_stop()
-        {
-            std::thread::sleep(nap(left, false));
-        }
     }
 
     fn begin(&mut self) {
@@ -270,36 +266,12 @@ impl<'a> Worker<'a> {
             }
             // Under a rate the time counts from when the operation was due (M5).
             let pace = &self.task.pace[usize::from(next.write)];
-            self.add(next, if pace.holds() { pace.due_ns() } else { u64::MAX })?;
+            self.add(next, if pace.holds() { pace.due_ns() } else { NOT_DUE })?;
         }
         if self.flush_is_due() {
             return Ok(Pause::Flush);
         }
         Ok(if self.free.is_empty() { Pause::Wait } else { Pause::Batch })
-    }
-
-    /// Which direction is next and when it is due; nothing where no rate says so.
-    ///
-    /// The rates of a mix say what it is made of: of two, the direction that is due first is next.
-    /// Where one has a rate, the other fills the time between.
-    fn due(&self) -> (Option<bool>, Option<u64>) {
-        if !self.paced {
-            return (None, None);
-        }
-        let Rw { read, write, .. } = self.sequence.outline().rw;
-        let due = |write: bool| {
-            let pace = &self.task.pace[usize::from(write)];
-            pace.holds().then(|| pace.due_ns())
-        };
-        match (read && write, due(false), due(true)) {
-            (false, read_due, write_due) => (Some(write), if write { write_due } else { read_due }),
-            (true, Some(read_due), Some(write_due)) => {
-                (Some(write_due < read_due), Some(read_due.min(write_due)))
-            }
-            (true, Some(read_due), None) => (Some(read_due > self.now_ns), None),
-            (true, None, Some(write_due)) => (Some(write_due <= self.now_ns), None),
-            (true, None, None) => (None, None),
-        }
     }
 
     /// W3: whether a write in flight is of some of the same bytes.
@@ -353,11 +325,16 @@ impl<'a> Worker<'a> {
         if self.ready.is_empty() {
             return;
         }
-        self.read_clock();
+        if self.paced || self.task.latencies {
+            self.read_clock();
+        }
         let before = self.in_flight.len() - self.free.len() - self.ready.len();
         self.tally.submitted(before, self.ready.len());
         for (place, op) in self.ready.drain(..) {
             let since_ns = &mut self.in_flight[place].since_ns;
+            if *since_ns != NOT_DUE {
+                self.tally.issued(self.now_ns.saturating_sub(self.room_since_ns.max(*since_ns)));
+            }
             *since_ns = self.now_ns.min(*since_ns);
             self.engine.queue(place as u64, op);
         }
@@ -373,6 +350,9 @@ impl<'a> Worker<'a> {
         let before_ns = self.now_ns;
         self.read_clock();
         let completed = self.completions.len();
+        if completed > 0 && (self.free.is_empty() || self.held.is_some()) {
+            self.room_since_ns = self.now_ns;
+        }
         let mut completions = std::mem::take(&mut self.completions);
         for completion in completions.drain(..) {
             let place = completion.user_data as usize;
@@ -388,7 +368,10 @@ impl<'a> Worker<'a> {
                 let checked = Header::found(buffer, next.offset);
                 checked.map_err(|what| self.failed("verify", &next, &what))?;
             }
-            self.tally.record(next.write, self.now_ns.saturating_sub(since_ns), bytes);
+            self.tally.count(next.write, bytes);
+            if self.task.latencies {
+                self.tally.record(next.write, self.now_ns.saturating_sub(since_ns));
+            }
             self.in_flight[place].writing = false;
             self.free.push(place);
         }
@@ -412,7 +395,9 @@ impl<'a> Worker<'a> {
     fn look_around(&mut self) {
         self.shared.progress.publish(&self.tally);
         if self.counting {
-            self.tally.sample(self.now_ns);
+            if self.task.samples {
+                self.tally.sample(self.now_ns);
+            }
         } else if self.now_ns >= self.counts_from_ns {
             self.counting = true;
             // Later than planned by what the last batch took.
@@ -422,55 +407,6 @@ impl<'a> Worker<'a> {
             self.usage = (Usage::of_thread(), Usage::now());
         }
         self.over |= self.now_ns >= self.deadline_ns || self.shared.must_stop();
-    }
-
-    /// Sleeps until the next operation is due, and looks after those in flight meanwhile.
-    fn wait_until(&mut self, due_ns: u64) -> Result<(), Error> {
-        self.reap(0)?;
-        let left = Duration::from_nanos(due_ns.min(self.deadline_ns).saturating_sub(self.now_ns));
-        if !self.over && !left.is_zero() {
-            std::thread::sleep(nap(left, self.engine.outstanding() > 0));
-        }
-        Ok(())
-    }
-
-    fn flush_is_due(&self) -> bool {
-        self.task.fsync_after == Some(self.since_fsync)
-            || self.task.fdatasync_after == Some(self.since_fdatasync)
-    }
-
-    /// Waits for what is in flight, and flushes every file that was written since its last flush.
-    fn flush(&mut self) -> Result<(), Error> {
-        self.engine.reap(usize::MAX, &mut self.completions)?;
-        if !self.task.latency_with_flush {
-            self.acknowledge()?;
-        }
-        let with_metadata = self.task.fsync_after == Some(self.since_fsync);
-        self.flush_dirty(with_metadata)?;
-        if with_metadata {
-            self.since_fsync = 0;
-        }
-        if with_metadata || self.task.fdatasync_after == Some(self.since_fdatasync) {
-            self.since_fdatasync = 0;
-        }
-        if self.task.latency_with_flush { self.acknowledge() } else { Ok(()) }
-    }
-
-    fn flush_dirty(&mut self, with_metadata: bool) -> Result<(), Error> {
-        for index in 0..self.files.len() {
-            if !std::mem::take(&mut self.dirty[index]) {
-                continue;
-            }
-            let file = self.files[index].1;
-            let op = if with_metadata { Op::Fsync { file } } else { Op::Fdatasync { file } };
-            let begin = Instant::now();
-            self.engine.queue(FLUSH, op);
-            let mut flushed = Vec::with_capacity(1);
-            self.engine.reap(1, &mut flushed)?;
-            flushed.into_iter().try_for_each(|completion| completion.result.map(drop))?;
-            self.tally.flushed(begin.elapsed().as_nanos() as u64);
-        }
-        Ok(())
     }
 
     fn done(&mut self) -> Done {

@@ -26,7 +26,7 @@ fn sample() -> Value {
         "sqpoll": false, "iopoll": true, "rwmixread_percent": 70,
         "bssplit": [{ "bytes": 4096, "percent": 60 }, { "bytes": 524288, "percent": 40 }],
         "runtime_s": 30.0, "time_based": true, "ramp_time_s": 2.5, "rate_bytes_per_s": 1000000,
-        "rate_iops": 100, "nrfiles": 4, "loops": 2, "data": "zeros",
+        "rate_iops": 100, "rate_process": "poisson", "load_share": 0.7, "untimed": true, "nrfiles": 4, "loops": 2, "data": "zeros",
         "source_cache": "dropped", "verify": "crc32c", "message_bytes_min": 300, "messages": 100000,
         "producers": 4, "producers_are": "threads",
     });
@@ -63,6 +63,7 @@ fn sample() -> Value {
                 "name": "stream/direct-io_uring", "workload": "stream", "way": "direct",
                 "direction": "write",
                 "survives": "process-crash", "bytes_per_run": 1000000000,
+                "crash_leaves": "torn",
                 "settings": {
                     "asked": settings, "effective": settings,
                     "fallbacks": [{ "wanted": "a", "got": "b", "because": "c" }],
@@ -78,7 +79,7 @@ fn sample() -> Value {
                 "throughput_bytes_per_s": { "median": 2e9, "ci95_low": 2e9, "ci95_high": 2e9 },
                 "latency_ns": {
                     "min": 1, "mean": 2.5, "p50": 2, "p90": 3, "p95": 3, "p99": 4, "p99_9": 5,
-                    "max": 6, "count": 7,
+                    "max": 6, "total": 18, "count": 7,
                 },
             }],
         }],
@@ -132,7 +133,7 @@ fn least() -> Value {
     ];
     remove(&format!("{row}/settings/asked"), &optional);
     remove(&format!("{row}/settings/effective"), &optional);
-    remove(row, &["survives", "latency_ns"]);
+    remove(row, &["survives", "crash_leaves", "latency_ns"]);
     remove(
         &format!("{row}/runs/0"),
         &["device_written_bytes", "device_read_bytes", "max_rss_bytes", "records"],

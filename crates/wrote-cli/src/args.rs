@@ -7,11 +7,12 @@ mod doctor;
 mod log;
 mod run;
 mod values;
+mod versus;
 
 pub use bench::{BenchArgs, Format};
-pub use compare::CompareArgs;
+pub use compare::{CompareArgs, CompareFormat};
 pub use copy::{CopyArgs, WhenReflink};
-pub use doctor::DoctorArgs;
+pub use doctor::{DoctorArgs, DoctorFormat};
 pub use log::{
     LogAppendArgs, LogArgs, LogCatArgs, LogFormat, LogRepairArgs, LogShape, LogStatArgs, LogSync,
     LogTailArgs, LogVerb, LogVerifyArgs,

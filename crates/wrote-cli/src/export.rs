@@ -1,11 +1,15 @@
 //! A result as text: one trait, one file a format.
 
+mod comparison;
 mod csv;
+mod examination;
 mod json;
 mod markdown;
 mod table;
 
+pub use comparison::write_comparison;
 pub use csv::Csv;
+pub use examination::write_examination;
 pub use json::Json;
 pub use markdown::Markdown;
 pub use table::Table;
@@ -15,7 +19,8 @@ use crate::args::Format;
 use crate::terminal::Screen;
 use std::io::{self, Write};
 use wrote::Survives;
-use wrote_bench::result::{Direction, Document, Latency, Row, Scenario};
+use wrote_bench::rate::Reached;
+use wrote_bench::result::{Direction, Document, Interval, Knee, Latency, Row, Scenario};
 use wrote_bench::{stats, units};
 
 /// Operations up to this size are counted: what matters of them is how many there are a second.
@@ -86,6 +91,11 @@ impl<'a> Group<'a> {
         self.rows.iter().all(|row| row.is_of_messages())
     }
 
+    /// Whether a small text was saved again and again: what counts is how long that took.
+    fn is_of_saves(&self) -> bool {
+        self.rows.iter().all(|row| row.is_of_saves())
+    }
+
     /// The fastest row that may be the best.
     fn fastest_durable(&self) -> Option<&'a Row> {
         let durable = |row: &&&Row| is_durable(row);
@@ -150,6 +160,14 @@ impl<'a> Group<'a> {
     fn summary(&self) -> String {
         let row = self.rows[0];
         let runs = self.rows.iter().map(|row| row.runs.len()).max().unwrap_or(0);
+        if self.is_of_saves() {
+            let runs = if runs == 1 { "1 run".into() } else { format!("{runs} runs") };
+            return format!(
+                "{} characters, {} saves of each in {runs}",
+                bs_bytes(row),
+                iterations(row)
+            );
+        }
         let mut parts = vec![self.operations()];
         if !self.is_counted() && self.common(|row| row.settings.asked.size_bytes).is_some() {
             parts.push(format!("{} a run", units::bytes(row.bytes_per_run)));
@@ -159,7 +177,41 @@ impl<'a> Group<'a> {
         if let Some(jobs) = jobs.filter(|jobs| *jobs > 1) {
             parts.push(format!("{jobs} jobs"));
         }
-        parts.join(", ")
+        let summary = parts.join(", ");
+        match self.open_loop() {
+            Some(open_loop) => format!("{summary}; {open_loop}"),
+            None => summary,
+        }
+    }
+
+    /// What all rows are held to, where all are at a rate: `open loop: 5000/s, poisson; latency from
+    /// when each was due`.
+    fn open_loop(&self) -> Option<String> {
+        if !self.rows.iter().all(|row| row.is_open_loop()) {
+            return None;
+        }
+        let process = self.common(|row| row.settings.asked.rate_process.clone()).flatten();
+        let rate = self.common(held_to).filter(|_| !self.is_of_load());
+        let facts: Vec<String> = rate.into_iter().chain(process).collect();
+        let facts =
+            if facts.is_empty() { String::new() } else { format!(": {}", facts.join(", ")) };
+        Some(format!("open loop{facts}; latency from when each was due"))
+    }
+
+    /// Whether the rows are one workload at parts of the load that a closed loop reaches.
+    fn is_of_load(&self) -> bool {
+        self.rows.iter().all(|row| row.settings.asked.load_share.is_some())
+    }
+
+    /// Whether some rows are at a rate and others are not: then those are marked.
+    fn mixes_loops(&self) -> bool {
+        let open = self.rows.iter().filter(|row| row.is_open_loop()).count();
+        0 < open && open < self.rows.len()
+    }
+
+    /// The mark of a row that is at a rate among others that are not.
+    fn loop_mark(&self, row: &Row) -> &'static str {
+        if self.mixes_loops() && row.is_open_loop() { OPEN_LOOP_MARK } else { "" }
     }
 
     /// `4 KiB random reads`.
@@ -181,13 +233,59 @@ impl<'a> Group<'a> {
     }
 }
 
+/// Stands at rows at a rate among others that are not.
+const OPEN_LOOP_MARK: &str = "@ ";
+/// What that says.
+const OPEN_LOOP_LEGEND: &str = "@ at a rate (an open loop): latency counts from when each operation was due; that of the others \
+     from when it was handed on, and while the disk stands still they hand nothing on";
+
+/// The rate that a row is held to, over all of its jobs: `5000/s`, `20.0 MB/s`; empty where it is held
+/// to none.
+fn held_to(row: &Row) -> String {
+    match Reached::of(row) {
+        None => String::new(),
+        Some(rate) if rate.is_of_operations => per_second(rate.asked_per_s),
+        Some(rate) => units::rate(rate.asked_per_s),
+    }
+}
+
+/// Whether a row came to the rate that it is held to, if it is.
+fn is_reached(row: &Row) -> bool {
+    Reached::of(row).is_none_or(|rate| rate.is_reached)
+}
+
+/// The part of what a closed loop reaches: `70 %`.
+fn load_percent(row: &Row) -> String {
+    let share = row.settings.asked.load_share;
+    share.map(|share| format!("{:.0} %", share * 100.0)).unwrap_or_default()
+}
+
+/// Where a curve bends: `the knee: 41.0 k/s (70 % of the closed loop's 58.1 k/s): P99 310 us`.
+fn knee_told(group: &Group, knee: Option<&Knee>) -> String {
+    let row = |knee: &Knee| group.rows.iter().find(|row| row.name == knee.row).copied();
+    let Some((knee, row)) = knee.and_then(|knee| Some((knee, row(knee)?))) else {
+        return "no knee: the latency does not bend within these rates".into();
+    };
+    let asked = Reached::of(row).map_or(0.0, |rate| rate.asked_per_s);
+    let whole = asked / row.settings.asked.load_share.unwrap_or(1.0);
+    format!(
+        "the knee: {} ({} of the closed loop's {}): P99 {}",
+        per_second(knee.iops),
+        load_percent(row),
+        per_second(whole),
+        units::nanoseconds(knee.p99_ns)
+    )
+}
+
 /// How far the interval of the throughput reaches from the median, in percent; empty where a single
 /// run says nothing about it.
 fn plus_minus(row: &Row) -> String {
-    if row.runs.len() < 2 {
-        return String::new();
-    }
-    let percent = stats::relative_width(&row.throughput_bytes_per_s) * 100.0;
+    if row.runs.len() < 2 { String::new() } else { within(&row.throughput_bytes_per_s) }
+}
+
+/// How far an interval reaches from its median, in percent.
+fn within(interval: &Interval) -> String {
+    let percent = stats::relative_width(interval) * 100.0;
     match percent {
         // The interval is then wider than the number: how much so is of no use.
         p if p > 999.0 => "±>999%".into(),
@@ -228,6 +326,43 @@ fn mean_latency(row: &Row) -> String {
     mean.map(units::nanoseconds).unwrap_or_default()
 }
 
+/// How many operations were timed; empty where none was.
+fn iterations(row: &Row) -> String {
+    row.latency_ns.as_ref().map(|of| of.count.to_string()).unwrap_or_default()
+}
+
+/// What a crash may leave of the file; empty where no file was saved whole.
+fn crash_leaves(row: &Row) -> &str {
+    row.crash_leaves.as_deref().unwrap_or_default()
+}
+
+/// What sync costs in a workload of saves: `52.1 times as long by P50: fs::write, fsync (1.20 ms)
+/// against fs::write (23.0 us)`.
+fn sync_cost_lines(group: &Group) -> Vec<String> {
+    let p50 = |row: &Row| latency(row, |of| of.p50);
+    let costs = wrote_bench::sync_costs(&group.rows);
+    let line = |cost: &wrote_bench::SyncCost| {
+        format!(
+            "{} times as long by P50: {} ({}) against {} ({})",
+            times(cost.times),
+            cost.with.way,
+            p50(cost.with),
+            cost.without.way,
+            p50(cost.without),
+        )
+    };
+    costs.iter().map(line).collect()
+}
+
+/// A factor, with three significant digits or all before the point.
+fn times(factor: f64) -> String {
+    match factor {
+        f if f >= 99.95 => format!("{f:.0}"),
+        f if f >= 9.995 => format!("{f:.1}"),
+        f => format!("{f:.2}"),
+    }
+}
+
 /// How long a run took: the median.
 fn run_time(row: &Row) -> String {
     let times: Vec<f64> = row.runs.iter().map(|run| run.elapsed_s).collect();
@@ -264,7 +399,11 @@ fn cpu_per_operation(row: &Row) -> String {
 /// Operations per second: the median over the runs, with three significant digits and thousands apart.
 fn operations_per_s(row: &Row) -> String {
     let iops: Vec<f64> = row.runs.iter().map(|run| run.iops).collect();
-    let iops = stats::median(&iops);
+    per_second(stats::median(&iops))
+}
+
+/// So many a second, with three significant digits and thousands apart.
+fn per_second(iops: f64) -> String {
     match iops {
         i if i >= 1e6 => format!("{:.2} M/s", i / 1e6),
         i if i >= 99_950.0 => format!("{:.0} k/s", i / 1e3),

@@ -16,6 +16,8 @@ use wrote_bench::{Announcement, Observer, Progress};
 
 /// How often the time left is drawn anew: seldom, because the CPU that draws it is being measured.
 const TICK: Duration = Duration::from_secs(1);
+/// A long run moves the bar in so many steps.
+const STEPS: u32 = 1000;
 
 /// Tells a person on standard error what a benchmark does.
 ///
@@ -95,8 +97,10 @@ impl Observer for Reporter {
     }
 
     fn progress(&mut self, progress: &Progress) {
-        let (done, runs) = (progress.runs_done.into(), progress.runs.into());
-        self.bar.show(done, runs, Some(progress.left), &measuring(progress));
+        let within = (progress.fraction * f64::from(STEPS)) as u64;
+        let done = u64::from(progress.runs_done) * u64::from(STEPS) + within;
+        let whole = u64::from(progress.runs) * u64::from(STEPS);
+        self.bar.show(done, whole, Some(progress.left), &measuring(progress));
     }
 
     fn note(&mut self, text: &str) {
@@ -167,8 +171,13 @@ mod tests {
 
     #[test]
     fn runs_are_counted_from_one() {
-        let progress =
-            Progress { row: "stream/cached".into(), runs_done: 4, runs: 42, left: Duration::ZERO };
+        let progress = Progress {
+            row: "stream/cached".into(),
+            runs_done: 4,
+            runs: 42,
+            fraction: 0.0,
+            left: Duration::ZERO,
+        };
         assert_eq!(measuring(&progress), "run 5 of 42  stream/cached");
     }
 

@@ -11,7 +11,9 @@ use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 use wrote_bench::fio_json;
 use wrote_bench::report::JobFile;
-use wrote_bench::result::{Direction, Document, Interval, Records, Row};
+use wrote_bench::result::{
+    Change, Direction, Document, Interval, Latency, Records, Row, Sample, SteadyState, Sustained,
+};
 use wrote_cli::args::Format;
 use wrote_cli::export::{exporter, write_fio_json};
 use wrote_cli::terminal::Screen;
@@ -178,6 +180,145 @@ fn messages_are_the_golden_ones_with_the_way_that_loses_some_marked() {
     assert_golden("append-80.txt", &table(80, true));
     assert_golden("append-140.txt", &table(140, true));
     assert_golden("append.md", &exported(&appended(), Format::Markdown, PLAIN));
+    assert!(table(80, false).is_ascii());
+    for width in 72..=200 {
+        for line in table(width, true).lines() {
+            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+        }
+    }
+}
+
+/// A text saved by made-up ways, into new files and into an existing one.
+fn saves() -> Document {
+    let mut document = sample::document();
+    let rows = &mut document.scenarios[0].rows;
+    let template = rows[1].clone();
+    let save = |name: &str, way: &str, survives: &str, leaves: &str, p50_us: u64| {
+        let mut row = template.clone();
+        row.name = format!("latency/{name}");
+        row.workload = row.name.rsplit_once('/').expect("a workload and a way").0.into();
+        (row.way, row.survives) = (way.into(), Some(survives.into()));
+        row.crash_leaves = Some(leaves.into());
+        for settings in [&mut row.settings.asked, &mut row.settings.effective] {
+            settings.bs_bytes = 500;
+        }
+        let at = |percent: u64| p50_us * 10 * percent;
+        row.latency_ns = Some(Latency {
+            min: at(95),
+            mean: at(101) as f64,
+            p50: at(100),
+            p90: at(103),
+            p95: at(107),
+            p99: at(112),
+            p99_9: at(195),
+            max: at(196),
+            total: 1000 * at(101),
+            count: 1000,
+        });
+        row
+    };
+    let (cached, durable) = ("process-crash", "power-loss");
+    *rows = vec![
+        save("new-500/fs-write", "fs::write", cached, "empty", 65),
+        save("new-500/fs-write-fsync", "fs::write, fsync", cached, "empty", 5109),
+        save("new-500/write-fdatasync", "write, fdatasync, folder", durable, "empty", 5210),
+        save("new-500/wrote-write", "wrote::write", durable, "old-or-new", 6200),
+        save("existing-500/fs-write-fsync", "fs::write, fsync", durable, "empty", 5109),
+        save("existing-500/o_dsync", "overwrite, O_DSYNC", durable, "torn", 1200),
+        save("existing-500/wrote-write", "wrote::write", durable, "old-or-new", 6200),
+        save("existing-500/append", "append", cached, "old-and-part", 9),
+        save("existing-500/append-fdatasync", "append, fdatasync", durable, "old-and-part", 2905),
+    ];
+    document.scenarios[0].name = "latency".into();
+    document.findings.clear();
+    document.advice.clear();
+    document
+}
+
+#[test]
+fn saves_are_the_golden_ones_with_every_figure_where_there_is_room_and_what_sync_costs() {
+    let table = |width, unicode| {
+        exported(&saves(), Format::Table, Screen { width, unicode, colour: false })
+    };
+    assert_golden("latency-80.txt", &table(80, true));
+    assert_golden("latency-120.txt", &table(120, true));
+    assert_golden("latency-140.txt", &table(140, true));
+    assert_golden("latency.md", &exported(&saves(), Format::Markdown, PLAIN));
+    assert!(table(80, false).is_ascii());
+    for width in 72..=200 {
+        for line in table(width, true).lines() {
+            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+        }
+    }
+    let wide = table(120, true);
+    for title in ["MIN", "P50", "P90", "P95", "P99", "P99.9", "MAX", "TOTAL", "CRASH LEAVES"] {
+        assert!(wide.contains(title), "{title}");
+    }
+    assert!(table(140, true).contains("ITERATIONS") && wide.contains("1000 saves of each"));
+}
+
+/// A made-up disk that slows down twice, and recovers.
+fn sustained() -> Document {
+    let mut document = sample::document();
+    let mut row = document.scenarios[0].rows[3].clone();
+    (row.name, row.workload) = ("sustained/direct-io_uring".into(), "sustained".into());
+    row.way = "direct io_uring, on and on".into();
+    row.runs.truncate(1);
+    let (mut samples, mut end_s) = (Vec::new(), 0.0);
+    for number in 1..=300_u64 {
+        let level = match number {
+            ..=120 => 4.5e9,
+            ..=200 => 2e9,
+            _ => 0.5e9,
+        };
+        let throughput_bytes_per_s = level * (1.0 + 0.02 * ((number % 7) as f64 - 3.0));
+        end_s += 0.5e9 / throughput_bytes_per_s;
+        samples.push(Sample { end_bytes: number * 500_000_000, end_s, throughput_bytes_per_s });
+    }
+    let change = |at: usize, before_bytes_per_s: f64, after_bytes_per_s: f64| Change {
+        at_bytes: samples[at - 1].end_bytes,
+        at_s: samples[at - 1].end_s,
+        before_bytes_per_s,
+        after_bytes_per_s,
+    };
+    let changes = vec![change(120, 4.5e9, 2e9), change(200, 2e9, 0.5e9)];
+    let about =
+        |rate: f64| Interval { median: rate, ci95_low: rate * 0.98, ci95_high: rate * 1.02 };
+    row.bytes_per_run = 150_000_000_000;
+    row.throughput_bytes_per_s = about(1.1e9);
+    row.sustained = Some(Sustained {
+        file_bytes: 150_000_000_000,
+        samples,
+        changes,
+        burst_bytes_per_s: about(4.5e9),
+        sustained_bytes_per_s: about(0.5e9),
+        recovered_bytes_per_s: Some(about(4.3e9)),
+        idle_s: Some(10.0),
+        steady_state: Some(SteadyState {
+            reached: true,
+            rounds_bytes_per_s: vec![0.5e9; 25],
+            first_round: 12,
+            last_round: 16,
+            range_share: 0.03,
+            slope_share: 0.01,
+        }),
+    });
+    document.scenarios[0].rows = vec![row];
+    document.scenarios[0].name = "sustained".into();
+    document.scenarios[0].question = "How fast does this disk take writes for long?".into();
+    document.findings.clear();
+    document.advice.clear();
+    document
+}
+
+#[test]
+fn a_long_run_is_the_golden_one_with_its_rates_its_changes_and_a_drawing() {
+    let table = |width, unicode| {
+        exported(&sustained(), Format::Table, Screen { width, unicode, colour: false })
+    };
+    assert_golden("sustained-80.txt", &table(80, true));
+    assert_golden("sustained-140.txt", &table(140, true));
+    assert_golden("sustained.md", &exported(&sustained(), Format::Markdown, PLAIN));
     assert!(table(80, false).is_ascii());
     for width in 72..=200 {
         for line in table(width, true).lines() {

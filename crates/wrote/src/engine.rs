@@ -51,8 +51,10 @@ use backend::{Backend, Done, Kernel, Request};
 use op::Kind;
 use std::collections::VecDeque;
 use std::fmt;
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Carries out operations on files, up to `iodepth` at once.
 ///
@@ -583,6 +585,28 @@ impl Engine {
         }
     }
 
+    /// Submits, waits until an operation is complete or so much time is over, and appends every
+    /// completion that there is to `completions`: for those who have something else to do at that time.
+    ///
+    /// It may return earlier without a completion: by a short transfer that goes on, by a signal, and
+    /// where nothing can wait for both (poll queues, Linux before 5.11, [`Sim`]), at once. With nothing
+    /// outstanding it does not wait.
+    ///
+    /// # Errors
+    ///
+    /// When the engine itself fails; an operation's own error is in its completion.
+    pub fn reap_within(
+        &mut self,
+        time: Duration,
+        completions: &mut Vec<Completion>,
+    ) -> Result<(), Error> {
+        if self.in_flight() > 0 && self.completed.is_empty() {
+            self.advanced(|backend, done| backend.wait_within(time, done))?;
+        }
+        completions.extend(self.completed.drain(..));
+        Ok(())
+    }
+
     /// Waits for everything outstanding; what was read is dropped.
     ///
     /// # Errors
@@ -609,8 +633,17 @@ impl Engine {
 
     /// Waits for `min` requests of the backend's, and settles each: again, whole, or failed.
     fn advance(&mut self, min: usize) -> Result<(), Error> {
+        let min = min.min(self.in_flight());
+        self.advanced(|backend, done| backend.wait(min, done))
+    }
+
+    /// Settles each request that `wait` finds done.
+    fn advanced(
+        &mut self,
+        wait: impl FnOnce(&mut dyn Backend, &mut Vec<Done>) -> io::Result<()>,
+    ) -> Result<(), Error> {
         let mut done = std::mem::take(&mut self.done);
-        let waited = self.backend.wait(min.min(self.in_flight()), &mut done);
+        let waited = wait(&mut *self.backend, &mut done);
         for result in done.drain(..) {
             self.settle(result);
         }

@@ -16,6 +16,7 @@ pub enum Refuse {
 
 /// What was asked for on the command line.
 #[derive(Args, Clone, Copy, Debug, Default)]
+#[group(id = "faults")]
 pub struct Asked {
     /// Refuse O_DIRECT with EINVAL.
     #[arg(long, value_name = "WHERE")]
@@ -26,6 +27,9 @@ pub struct Asked {
     /// Fail the first flush of a file with EIO; those that follow succeed.
     #[arg(long)]
     pub fail_fsync: bool,
+    /// Take O_DIRECT, and leave what was written in the kernel's page cache all the same.
+    #[arg(long, conflicts_with = "short_writes")]
+    pub keep_direct: bool,
 }
 
 /// The misbehaviour of one mounted file system.
@@ -61,6 +65,17 @@ impl Faults {
     /// finish a short write.
     pub fn bypasses_page_cache(&self) -> bool {
         self.asked.short_writes.is_some()
+    }
+
+    /// Whether what is written by a file opened with these flags is put into the page cache.
+    pub fn keeps(&self, flags: i32) -> bool {
+        self.asked.keep_direct && flags & libc::O_DIRECT != 0
+    }
+
+    /// Whether the next who opens a file finds its pages where they are. Otherwise the kernel drops
+    /// them at each `open(2)`.
+    pub fn keeps_page_cache(&self) -> bool {
+        self.asked.keep_direct
     }
 
     /// EIO where this flush fails.
@@ -111,6 +126,13 @@ mod tests {
         let faults = Faults::new(Asked { short_writes: Some(1000), ..Asked::default() });
         assert_eq!(faults.taken(4096), 1000);
         assert_eq!(faults.taken(7), 7);
+    }
+
+    #[test]
+    fn only_what_is_written_directly_needs_to_be_kept() {
+        let faults = Faults::new(Asked { keep_direct: true, ..Asked::default() });
+        assert!(faults.keeps(libc::O_DIRECT | libc::O_RDWR));
+        assert!(!faults.keeps(libc::O_RDWR) && !Faults::default().keeps(libc::O_DIRECT));
     }
 
     #[test]

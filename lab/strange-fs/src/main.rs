@@ -2,18 +2,24 @@
 //! gets SIGINT or SIGTERM.
 
 mod faults;
+mod keep;
+mod pace;
 mod serve;
 mod tree;
+mod units;
 
 use clap::Parser;
-use faults::{Asked, Faults};
+use faults::Faults;
 use fuser::{Config, MountOption, Session};
+use keep::Keep;
+use pace::Pace;
 use serve::StrangeFs;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use tree::{Maker, Tree};
 
 /// A file system in memory that misbehaves on demand.
@@ -25,8 +31,13 @@ struct Arguments {
     /// Room for file bytes, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 256)]
     capacity_mib: u64,
+    /// Keep no file's bytes, only how many there are; each is read as zero.
+    #[arg(long)]
+    forget: bool,
     #[command(flatten)]
-    asked: Asked,
+    faults: faults::Asked,
+    #[command(flatten)]
+    pace: pace::Asked,
 }
 
 fn main() -> ExitCode {
@@ -45,7 +56,7 @@ fn run(arguments: &Arguments) -> io::Result<()> {
     // The maker of the mount owns its root.
     let owner = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&arguments.mount_point)?);
     let root = Maker { mode: 0o755, uid: owner, gid: owner };
-    let tree = Tree::new(arguments.capacity_mib << 20, root);
+    let tree = Tree::new(arguments.capacity_mib << 20, arguments.forget, root);
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName("strange-fs".into()),
@@ -53,8 +64,13 @@ fn run(arguments: &Arguments) -> io::Result<()> {
         MountOption::NoDev,
         MountOption::DefaultPermissions,
     ];
-    let strange = StrangeFs::new(tree, Faults::new(arguments.asked));
+    let keep = Arc::new(Keep::default());
+    let (faults, pace) = (Faults::new(arguments.faults), Pace::new(arguments.pace));
+    let strange = StrangeFs::new(tree, faults, pace, Arc::clone(&keep));
     let mut session = Session::new(strange, &arguments.mount_point, &config)?;
+    keep.connect(session.notifier());
+    // It ends with the process.
+    std::thread::spawn(move || keep.run());
     let mut unmounter = session.unmount_callable();
     std::thread::spawn(move || {
         if signals.forever().next().is_some()
@@ -64,4 +80,18 @@ fn run(arguments: &Arguments) -> io::Result<()> {
         }
     });
     session.run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Arguments::command().debug_assert();
+        let line = "strange-fs /mnt --fast-bytes 2GB --fast-rate 400MB/s --slow-rate 40MB/s \
+                    --idle-restores 2s --forget --stall-after 1GB --stall 1s --keep-direct";
+        assert!(Arguments::try_parse_from(line.split_whitespace()).is_ok());
+    }
 }

@@ -1,6 +1,8 @@
 //! Answers the kernel's FUSE requests (`linux/fuse.h`) from the tree, with faults.
 
 use crate::faults::Faults;
+use crate::keep::Keep;
+use crate::pace::Pace;
 use crate::tree::{Kind, Maker, Node, Tree};
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
@@ -9,8 +11,8 @@ use fuser::{
 };
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 /// For how long the kernel may remember attributes: not at all, so that it asks.
 const TTL: Duration = Duration::ZERO;
@@ -21,12 +23,21 @@ const GENERATION: Generation = Generation(0);
 pub struct StrangeFs {
     tree: Mutex<Tree>,
     faults: Faults,
+    pace: Mutex<Pace>,
+    keep: Arc<Keep>,
 }
 
 impl StrangeFs {
-    /// Serves `tree`, misbehaving as `faults` says.
-    pub fn new(tree: Tree, faults: Faults) -> StrangeFs {
-        StrangeFs { tree: Mutex::new(tree), faults }
+    /// Serves `tree`, misbehaving as `faults` says, at this pace; what is kept goes through `keep`.
+    pub fn new(tree: Tree, faults: Faults, pace: Pace, keep: Arc<Keep>) -> StrangeFs {
+        StrangeFs { tree: Mutex::new(tree), faults, pace: Mutex::new(pace), keep }
+    }
+
+    /// Waits until a request is due. One thread answers all requests, so the others wait with it.
+    fn wait(&self, due: impl FnOnce(&mut Pace, Instant) -> Instant) {
+        let now = Instant::now();
+        let due = due(&mut self.pace.lock().unwrap_or_else(PoisonError::into_inner), now);
+        std::thread::sleep(due.saturating_duration_since(now));
     }
 
     fn tree(&self) -> MutexGuard<'_, Tree> {
@@ -36,6 +47,8 @@ impl StrangeFs {
     fn open_flags(&self) -> FopenFlags {
         if self.faults.bypasses_page_cache() {
             FopenFlags::FOPEN_DIRECT_IO
+        } else if self.faults.keeps_page_cache() {
+            FopenFlags::FOPEN_KEEP_CACHE
         } else {
             FopenFlags::empty()
         }
@@ -46,11 +59,12 @@ impl StrangeFs {
         request: &Request,
         (parent, name): (INodeNo, &OsStr),
         (mode, umask): (u32, u32),
-        kind: Kind,
+        kind: fn(&Tree) -> Kind,
     ) -> Result<FileAttr, Errno> {
         let mode = (mode & !umask & 0o7777) as u16;
         let maker = Maker { mode, uid: request.uid(), gid: request.gid() };
         let mut tree = self.tree();
+        let kind = kind(&tree);
         let number = tree.make(parent.0, name, kind, maker)?;
         Ok(attributes(number, tree.get(number)?))
     }
@@ -64,6 +78,10 @@ impl StrangeFs {
         self.faults.transfer(flags)?;
         let taken = self.faults.taken(data.len());
         self.tree().write(number, offset, &data[..taken])?;
+        self.wait(|pace, now| pace.write(taken as u64, now));
+        if self.faults.keeps(flags) {
+            self.keep.take(number, offset, &data[..taken]);
+        }
         Ok(taken as u32)
     }
 }
@@ -158,8 +176,8 @@ impl Filesystem for StrangeFs {
         umask: u32,
         reply: ReplyEntry,
     ) {
-        let kind = Kind::Folder(BTreeMap::new());
-        match self.make(request, (parent, name), (mode, umask), kind) {
+        let folder = |_: &Tree| Kind::Folder(BTreeMap::new());
+        match self.make(request, (parent, name), (mode, umask), folder) {
             Ok(attributes) => reply.entry(&TTL, &attributes, GENERATION),
             Err(error) => reply.error(error),
         }
@@ -175,7 +193,7 @@ impl Filesystem for StrangeFs {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let made = self.make(request, (parent, name), (mode, umask), Kind::File(Vec::new()));
+        let made = self.make(request, (parent, name), (mode, umask), Tree::empty_file);
         // The file is there before its opening is refused, as with open(2) elsewhere.
         let opened = made.and_then(|made| self.open_file(made.ino.0, flags).map(|()| made));
         match opened {
@@ -218,11 +236,12 @@ impl Filesystem for StrangeFs {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        self.wait(|pace, now| pace.read(size.into(), now));
         let tree = self.tree();
         let bytes =
             self.faults.transfer(flags.0).and_then(|()| tree.read(ino.0, offset, size as usize));
         match bytes {
-            Ok(bytes) => reply.data(bytes),
+            Ok(bytes) => reply.data(&bytes),
             Err(error) => reply.error(error),
         }
     }
@@ -253,6 +272,7 @@ impl Filesystem for StrangeFs {
         _lock_owner: LockOwner,
         reply: ReplyEmpty,
     ) {
+        self.keep.finish();
         reply.ok();
     }
 
@@ -264,6 +284,7 @@ impl Filesystem for StrangeFs {
         _datasync: bool,
         reply: ReplyEmpty,
     ) {
+        self.keep.finish();
         finish(reply, self.faults.flush());
     }
 

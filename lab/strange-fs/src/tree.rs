@@ -1,8 +1,10 @@
 //! Folders and files in memory, bounded.
 
 use fuser::Errno;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 use std::time::SystemTime;
 
 /// The root folder's number.
@@ -14,7 +16,47 @@ pub enum Kind {
     /// A folder: the names in it.
     Folder(BTreeMap<OsString, u64>),
     /// A file: its bytes.
-    File(Vec<u8>),
+    File(Content),
+}
+
+/// The bytes of a file.
+#[derive(Debug)]
+pub enum Content {
+    /// As they were written.
+    Kept(Vec<u8>),
+    /// Only how many there are: each is read as zero.
+    Forgotten(u64),
+}
+
+impl Content {
+    fn size_bytes(&self) -> u64 {
+        match self {
+            Content::Kept(bytes) => bytes.len() as u64,
+            Content::Forgotten(size_bytes) => *size_bytes,
+        }
+    }
+
+    fn resize(&mut self, new_bytes: u64) {
+        match self {
+            Content::Kept(bytes) => bytes.resize(new_bytes as usize, 0),
+            Content::Forgotten(size_bytes) => *size_bytes = new_bytes,
+        }
+    }
+
+    /// Of bytes that are there.
+    fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
+        match self {
+            Content::Kept(bytes) => bytes[range.start as usize..range.end as usize].into(),
+            Content::Forgotten(_) => vec![0; (range.end - range.start) as usize].into(),
+        }
+    }
+
+    /// Over bytes that are there.
+    fn write(&mut self, offset: u64, data: &[u8]) {
+        if let Content::Kept(bytes) = self {
+            bytes[offset as usize..][..data.len()].copy_from_slice(data);
+        }
+    }
 }
 
 /// A folder or a file.
@@ -40,7 +82,7 @@ impl Node {
     /// Bytes of a file; 0 of a folder.
     pub fn size_bytes(&self) -> u64 {
         match &self.kind {
-            Kind::File(bytes) => bytes.len() as u64,
+            Kind::File(content) => content.size_bytes(),
             Kind::Folder(_) => 0,
         }
     }
@@ -64,18 +106,26 @@ pub struct Tree {
     next: u64,
     used_bytes: u64,
     capacity_bytes: u64,
+    forgets: bool,
 }
 
 impl Tree {
-    /// An empty root folder, and room for `capacity_bytes` of file bytes.
-    pub fn new(capacity_bytes: u64, root: Maker) -> Tree {
+    /// An empty root folder, and room for `capacity_bytes` of file bytes. Where it `forgets`, files
+    /// have a length, and no bytes but zeros.
+    pub fn new(capacity_bytes: u64, forgets: bool, root: Maker) -> Tree {
         let root = node(Kind::Folder(BTreeMap::new()), root);
         Tree {
             nodes: BTreeMap::from([(ROOT, root)]),
             next: ROOT + 1,
             used_bytes: 0,
             capacity_bytes,
+            forgets,
         }
+    }
+
+    /// What a new file holds.
+    pub fn empty_file(&self) -> Kind {
+        Kind::File(if self.forgets { Content::Forgotten(0) } else { Content::Kept(Vec::new()) })
     }
 
     /// File bytes that there is room for in all, and that are still free.
@@ -185,10 +235,11 @@ impl Tree {
     }
 
     /// Up to `length` bytes of a file from `offset`.
-    pub fn read(&self, number: u64, offset: u64, length: usize) -> Result<&[u8], Errno> {
-        let Kind::File(bytes) = &self.get(number)?.kind else { return Err(Errno::EISDIR) };
-        let start = usize::try_from(offset).map_or(bytes.len(), |offset| offset.min(bytes.len()));
-        Ok(&bytes[start..bytes.len().min(start.saturating_add(length))])
+    pub fn read(&self, number: u64, offset: u64, length: usize) -> Result<Cow<'_, [u8]>, Errno> {
+        let Kind::File(content) = &self.get(number)?.kind else { return Err(Errno::EISDIR) };
+        let size_bytes = content.size_bytes();
+        let start = offset.min(size_bytes);
+        Ok(content.read(start..size_bytes.min(start.saturating_add(length as u64))))
     }
 
     /// Writes `data` at `offset`, with zeros between the file's end and there.
@@ -198,8 +249,8 @@ impl Tree {
             self.resize(number, end)?;
         }
         let node = self.get_mut(number)?;
-        let Kind::File(bytes) = &mut node.kind else { return Err(Errno::EISDIR) };
-        bytes[offset as usize..end as usize].copy_from_slice(data);
+        let Kind::File(content) = &mut node.kind else { return Err(Errno::EISDIR) };
+        content.write(offset, data);
         node.modified = SystemTime::now();
         Ok(())
     }
@@ -212,8 +263,8 @@ impl Tree {
             return Err(Errno::ENOSPC);
         }
         let node = self.get_mut(number)?;
-        let Kind::File(bytes) = &mut node.kind else { return Err(Errno::EISDIR) };
-        bytes.resize(size_bytes as usize, 0);
+        let Kind::File(content) = &mut node.kind else { return Err(Errno::EISDIR) };
+        content.resize(size_bytes);
         node.modified = SystemTime::now();
         self.used_bytes = self.used_bytes - before + size_bytes;
         Ok(())
@@ -247,11 +298,12 @@ mod tests {
     const MAKER: Maker = Maker { mode: 0o644, uid: 0, gid: 0 };
 
     fn tree() -> Tree {
-        Tree::new(10_000, MAKER)
+        Tree::new(10_000, false, MAKER)
     }
 
     fn file(tree: &mut Tree, name: &str) -> u64 {
-        tree.make(ROOT, OsStr::new(name), Kind::File(Vec::new()), MAKER).expect("a new name")
+        let empty = tree.empty_file();
+        tree.make(ROOT, OsStr::new(name), empty, MAKER).expect("a new name")
     }
 
     fn number_of(error: Errno) -> i32 {
@@ -263,8 +315,18 @@ mod tests {
         let mut tree = tree();
         let file = file(&mut tree, "a");
         tree.write(file, 3, b"xyz").expect("room");
-        assert_eq!(tree.read(file, 0, 100).expect("a file"), b"\0\0\0xyz");
-        assert_eq!(tree.read(file, 100, 5).expect("a file"), b"");
+        assert_eq!(*tree.read(file, 0, 100).expect("a file"), *b"\0\0\0xyz");
+        assert_eq!(*tree.read(file, 100, 5).expect("a file"), *b"");
+    }
+
+    #[test]
+    fn a_tree_that_forgets_has_lengths_and_zeros_and_takes_no_memory() {
+        let mut tree = Tree::new(1 << 50, true, MAKER);
+        let file = file(&mut tree, "a");
+        tree.write(file, 1 << 49, b"xyz").expect("room");
+        assert_eq!(tree.get(file).expect("there").size_bytes(), (1 << 49) + 3);
+        assert_eq!(*tree.read(file, 1 << 49, 100).expect("a file"), [0; 3]);
+        assert_eq!(tree.room_bytes(), (1 << 50, (1 << 49) - 3));
     }
 
     #[test]
@@ -284,7 +346,7 @@ mod tests {
         tree.open(file).expect("there");
         tree.write(file, 0, b"data").expect("room");
         tree.unlink(ROOT, OsStr::new("a")).expect("there");
-        assert_eq!(tree.read(file, 0, 4).expect("still open"), b"data");
+        assert_eq!(*tree.read(file, 0, 4).expect("still open"), *b"data");
         tree.release(file);
         assert!(tree.read(file, 0, 4).is_err());
         assert_eq!(tree.room_bytes(), (10_000, 10_000));
@@ -295,7 +357,8 @@ mod tests {
         let mut tree = tree();
         let name = OsStr::new("folder");
         let folder = tree.make(ROOT, name, Kind::Folder(BTreeMap::new()), MAKER).expect("new");
-        tree.make(folder, OsStr::new("a"), Kind::File(Vec::new()), MAKER).expect("new");
+        let empty = tree.empty_file();
+        tree.make(folder, OsStr::new("a"), empty, MAKER).expect("new");
         assert_eq!(number_of(tree.rmdir(ROOT, name).expect_err("not empty")), libc::ENOTEMPTY);
         tree.unlink(folder, OsStr::new("a")).expect("there");
         tree.rmdir(ROOT, name).expect("empty");

@@ -95,6 +95,11 @@ impl Job {
         Job { name, keys, filename: filename.to_owned() }
     }
 
+    /// The same by another name.
+    pub fn named(&self, name: &'static str) -> Job {
+        Job { name, ..self.clone() }
+    }
+
     /// The same with one more key.
     pub fn with(&self, key: &'static str, value: &str) -> Job {
         let mut job = self.clone();

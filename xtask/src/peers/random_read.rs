@@ -7,8 +7,8 @@ use super::job::{Job, RANDOM_BYTES, random_read};
 use super::programs::{Programs, Setting};
 use super::ratio::Asked;
 use super::table::{Line, Subject, Unit};
-use super::zram::{DEVICE, SIZE_BYTES};
 use crate::failure::Failure;
+use crate::zram::{DEVICE, SIZE_BYTES};
 use std::path::Path;
 
 const UNIT: Unit = Unit::Reads(RANDOM_BYTES);

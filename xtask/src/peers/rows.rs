@@ -21,6 +21,8 @@ pub enum Row {
     PeakReadSqpoll,
     /// One job file by both: 4 KiB random reads of /dev/zram0 on one core.
     RandomRead,
+    /// The same job by wrote alone: with latencies against without (gtod_reduce).
+    Instrument,
     /// Instructions in user space that each such read takes.
     Instructions,
     /// Writer against BufWriter and File: 64 KiB pieces, then durable.

@@ -1,9 +1,11 @@
 //! The library's own way: `wrote::Log`, by threads or by tasks.
 
 use super::Promise;
+use super::arrivals::Arrivals;
 use super::message::Messages;
 use super::theirs::record;
 use crate::bench::AppendAs;
+use crate::rate::Rate;
 use crate::worker::histogram;
 use crate::{Error, Stop};
 use hdrhistogram::Histogram;
@@ -18,6 +20,8 @@ pub(super) struct Task<'a> {
     pub log: Log,
     pub promise: Promise,
     pub append_as: AppendAs,
+    /// What all producers together are held to.
+    pub rate: Option<Rate>,
     pub runtime: &'a Runtime,
     pub stop: &'a Stop,
 }
@@ -49,16 +53,17 @@ fn by_threads<T>(
     clock: impl FnOnce(&mut dyn FnMut() -> Result<Histogram<u64>, Error>) -> T,
 ) -> T {
     let start = Barrier::new(messages.len() + 1);
+    let arrivals = arrivals(task, &messages);
     std::thread::scope(|scope| {
-        let begin = |messages| {
+        let begin = |(messages, arrivals)| {
             let start = &start;
             scope.spawn(move || {
                 let latencies = histogram();
                 start.wait();
-                produce(task, messages, latencies)
+                produce(task, messages, arrivals, latencies)
             })
         };
-        let mut producers: Vec<_> = messages.into_iter().map(begin).collect();
+        let mut producers: Vec<_> = messages.into_iter().zip(arrivals).map(begin).collect();
         clock(&mut || {
             start.wait();
             let ended = producers.drain(..).map(|producer| producer.join());
@@ -73,11 +78,13 @@ fn by_threads<T>(
 fn produce(
     task: &Task,
     mut messages: Messages,
+    mut arrivals: Arrivals,
     mut latencies: Histogram<u64>,
 ) -> Result<Histogram<u64>, Error> {
     let mut began = Instant::now();
     while let Some(message) = messages.next() {
         task.stop.check()?;
+        began = arrivals.wait(message.len(), task.stop).unwrap_or(began);
         let ticket = task.log.append(message)?;
         if task.promise.waits {
             ticket.wait()?;
@@ -92,11 +99,12 @@ fn produce(
 
 fn by_tasks(task: &Task, messages: Vec<Messages>) -> Result<Histogram<u64>, Error> {
     let ended = task.runtime.block_on(async {
-        let begin = |messages| {
+        let arrivals = arrivals(task, &messages);
+        let begin = |(messages, arrivals)| {
             let (log, promise, stop) = (task.log.clone(), task.promise, task.stop.clone());
-            tokio::spawn(produce_async(log, promise, stop, messages))
+            tokio::spawn(produce_async(log, promise, stop, messages, arrivals))
         };
-        let producers: Vec<_> = messages.into_iter().map(begin).collect();
+        let producers: Vec<_> = messages.into_iter().zip(arrivals).map(begin).collect();
         let mut ended = Vec::with_capacity(producers.len());
         for producer in producers {
             ended.push(producer.await.unwrap_or_else(|_| Err(panicked())));
@@ -111,11 +119,13 @@ async fn produce_async(
     promise: Promise,
     stop: Stop,
     mut messages: Messages,
+    mut arrivals: Arrivals,
 ) -> Result<Histogram<u64>, Error> {
     let mut latencies = histogram();
     let mut began = Instant::now();
     while let Some(message) = messages.next() {
         stop.check()?;
+        began = arrivals.wait_async(message.len(), &stop).await.unwrap_or(began);
         let ticket = log.append(message)?;
         if promise.waits {
             ticket.await?;
@@ -125,6 +135,12 @@ async fn produce_async(
         began = now;
     }
     Ok(latencies)
+}
+
+/// When the messages of each producer are due.
+fn arrivals(task: &Task, messages: &[Messages]) -> Vec<Arrivals> {
+    let producers = messages.len() as u32;
+    (0..producers).map(|number| Arrivals::new(task.rate, number, producers)).collect()
 }
 
 /// What all producers gave; durable, where they have not waited for that themselves.

@@ -4,6 +4,7 @@ use super::message::{BYTES_MAX, BYTES_MIN, MESSAGES_MAX, PRODUCERS_MAX, Sizes};
 use super::{Kind, NAME, Promise, STRATEGIES, Strategy, Way, rounds};
 use crate::bench::{AppendAs, Request, Ticker};
 use crate::plan::{RUNS, in_turn};
+use crate::rate::{self, Rate};
 use crate::scenario::{Measured, Planned, Site};
 use crate::{Error, host, space, units};
 use std::time::Duration;
@@ -45,8 +46,12 @@ pub(crate) struct Plan {
     pub runs: u32,
     pub sizes: Sizes,
     pub append_as: AppendAs,
+    /// What all producers of a run together are held to.
+    pub rate: Option<Rate>,
     /// Rows that were called for and can't be measured, with the reason.
     pub left_out: Vec<(String, String)>,
+    /// How long a run at a rate is.
+    time: Duration,
     /// Messages of a run, where they were asked for.
     messages: Option<u64>,
     /// What the files of one run may take.
@@ -70,6 +75,8 @@ impl Plan {
         if ways.is_empty() {
             return Ok(None);
         }
+        let most = producers.iter().copied().max().unwrap_or(1);
+        request.rate.map_or(Ok(()), |rate| rate.check(most, "producers"))?;
         let budget_bytes = match target.capacity_bytes {
             0 => u64::MAX,
             capacity => space::budget(capacity, target.free_bytes),
@@ -79,6 +86,8 @@ impl Plan {
             runs: request.runs.unwrap_or(RUNS),
             sizes: sizes(request)?,
             append_as: request.append_as,
+            rate: request.rate,
+            time: request.time.unwrap_or(rate::RUN_TIME),
             left_out: Vec::new(),
             messages: messages(request)?,
             budget_bytes,
@@ -135,7 +144,8 @@ impl Plan {
 
     /// Messages of the first look at a way; none where a number was asked for.
     pub(super) fn first_messages(&self, way: &Way) -> Option<u64> {
-        self.messages.is_none().then(|| FIRST_MESSAGES.min(self.messages_max(way)))
+        (self.messages.is_none() && self.rate.is_none())
+            .then(|| FIRST_MESSAGES.min(self.messages_max(way)))
     }
 
     /// Messages of the next look, after one of so many that took so long; none where that was enough.
@@ -146,8 +156,18 @@ impl Plan {
 
     /// Messages of a run of a way that takes so many a second.
     pub(super) fn messages(&self, way: &Way, messages_per_s: f64) -> u64 {
+        if let Some(due) = self.messages_due() {
+            return self.messages.unwrap_or(due).min(self.messages_max(way));
+        }
         let wanted = self.messages.unwrap_or((messages_per_s * RUN_S) as u64);
         wanted.max(MESSAGES_MIN).min(self.messages_max(way))
+    }
+
+    /// Messages that are due in the time of a run; none without a rate.
+    fn messages_due(&self) -> Option<u64> {
+        let mean_bytes = u64::from(self.sizes.min_bytes).midpoint(self.sizes.max_bytes.into());
+        let distance = self.rate?.mean_distance(mean_bytes);
+        Some(((self.time.as_secs_f64() / distance.as_secs_f64().max(1e-12)) as u64).max(1))
     }
 
     fn messages_max(&self, way: &Way) -> u64 {
@@ -204,6 +224,7 @@ impl Planned for Plan {
 
     fn estimate(&self) -> Duration {
         let clock = match self.messages {
+            None if self.rate.is_some() => self.time.as_secs_f64(),
             None => RUN_S,
             // As most ways of tasks take them.
             Some(messages) => messages as f64 / 100_000.0,

@@ -1,5 +1,6 @@
 //! The rounds of the scenario: every way in turn, each file read back, and what they add up to.
 
+use super::arrivals::Arrivals;
 use super::check::Check;
 use super::message::Messages;
 use super::plan::Plan;
@@ -101,7 +102,7 @@ impl Rounds<'_> {
         let messages = Messages::of_all(way.producers(), self.plan.sizes, count);
         let check = Check::new(&messages);
         let bytes = messages.iter().map(Messages::total_bytes).sum();
-        let asked = way.asked(self.plan.sizes, self.plan.append_as, count, bytes);
+        let asked = way.asked(self.plan, count, bytes);
         let Written { latencies, mut run, effective, fallbacks } = match way.strategy.kind {
             Kind::Log(promise) => self.ours(promise, messages, asked)?,
             kind => self.theirs(kind, messages, asked)?,
@@ -133,6 +134,7 @@ impl Rounds<'_> {
             path: &self.file,
             file,
             messages,
+            arrivals: Arrivals::new(self.plan.rate, 0, 1),
             runtime: &runtime,
             stop: self.site.stop,
         };
@@ -153,6 +155,7 @@ impl Rounds<'_> {
             log: log.clone(),
             promise,
             append_as,
+            rate: self.plan.rate,
             runtime: &runtime,
             stop: self.site.stop,
         };
@@ -206,13 +209,13 @@ impl Rounds<'_> {
             workload: NAME,
             words: &way.words(),
             survives: way.survives(self.site.target),
-            asked: way.asked(self.plan.sizes, self.plan.append_as, messages, size_bytes),
+            asked: way.asked(self.plan, messages, size_bytes),
         })
     }
 }
 
 /// tokio's usual runtime: a thread for each processor.
 fn runtime() -> Result<Runtime, Error> {
-    let built = Builder::new_multi_thread().build();
+    let built = Builder::new_multi_thread().enable_time().build();
     built.map_err(|error| Error::Failed(format!("tokio's runtime can't be started: {error}")))
 }

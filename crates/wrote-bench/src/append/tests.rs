@@ -1,7 +1,8 @@
 //! Every way writes what was sent, or is found not to; and nothing is left.
 
 use super::*;
-use crate::bench::{Request, Ticker};
+use crate::bench::{AppendAs, Request, Ticker};
+use crate::rate::{Amount, Process, Rate};
 use crate::result::Row;
 use crate::scenario::{Measured, Planned, Site};
 use crate::scratch::Scratch;
@@ -66,6 +67,48 @@ fn assert_has_all(row: &Row) {
     }
     assert_eq!(row.latency_ns.unwrap().count, row.runs.len() as u64 * MESSAGES, "{}", row.name);
     assert!(row.has_all_records() && row.is_of_messages());
+}
+
+#[test]
+fn at_a_rate_every_way_writes_what_was_sent_and_says_what_it_was_held_to() {
+    let folder = folder();
+    let rate = Rate { amount: Amount::OperationsPerS(50_000), process: Process::Poisson };
+    for strategy in STRATEGIES.iter().filter(|strategy| strategy.name != "append/flume-10-files") {
+        for append_as in [AppendAs::Threads, AppendAs::Tasks] {
+            let request =
+                Request { rate: Some(rate), append_as, ..request(folder.path(), strategy.name, 1) };
+            let row = row(&request);
+            assert_has_all(&row);
+            assert!(row.is_open_loop(), "{}", row.name);
+            assert_eq!(row.settings.asked.rate_iops, Some(50_000));
+            assert_eq!(row.settings.effective.rate_process.as_deref(), Some("poisson"));
+        }
+    }
+}
+
+#[test]
+fn a_run_at_a_rate_has_as_many_messages_as_are_due_in_its_time() {
+    let folder = folder();
+    let target = device::examine(folder.path()).unwrap();
+    let plan = |amount| {
+        let rate = Some(Rate { amount, process: Process::Linear });
+        let asked = Request {
+            messages: None,
+            message_bytes: Some((500, 1500)),
+            time: Some(Duration::from_secs(3)),
+            rate,
+            ..request(folder.path(), "append/log-no", 1)
+        };
+        Plan::new(&asked, &target).map(Option::unwrap)
+    };
+    let messages = |amount| {
+        let plan = plan(amount).unwrap();
+        assert_eq!(plan.first_messages(&plan.ways[0]), None, "no look is needed");
+        plan.messages(&plan.ways[0], f64::MAX)
+    };
+    assert_eq!(messages(Amount::OperationsPerS(100)), 300);
+    assert_eq!(messages(Amount::BytesPerS(100_000)), 300);
+    assert!(matches!(plan(Amount::OperationsPerS(2)), Err(Error::Usage(_))), "of three producers");
 }
 
 fn strategies(are_ours: bool) -> impl Iterator<Item = &'static Strategy> {

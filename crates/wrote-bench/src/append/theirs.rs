@@ -1,5 +1,6 @@
 //! The usual ways of appending, as programs write them in Rust with tokio and flume.
 
+use super::arrivals::Arrivals;
 use super::message::Messages;
 use super::{Kind, Opened};
 use crate::worker::histogram;
@@ -26,6 +27,7 @@ pub(super) struct Task<'a> {
     /// The new file, empty.
     pub file: File,
     pub messages: Messages,
+    pub arrivals: Arrivals,
     pub runtime: &'a Runtime,
     pub stop: &'a Stop,
 }
@@ -59,12 +61,12 @@ pub(super) fn append(kind: Kind, task: Task) -> Result<Histogram<u64>, Error> {
 
 /// A plain loop over a tokio file.
 async fn in_a_loop(task: Task<'_>) -> Result<Histogram<u64>, Error> {
-    let Task { path, file, mut messages, stop, .. } = task;
+    let Task { path, file, mut messages, mut arrivals, stop, .. } = task;
     let mut file = tokio::fs::File::from_std(file);
     let mut latencies = histogram();
     while let Some(message) = messages.next() {
         stop.check()?;
-        let began = Instant::now();
+        let began = arrivals.wait(message.len(), stop).unwrap_or_else(Instant::now);
         file.write_all(message).await.map_err(failed(path))?;
         record(&mut latencies, began.elapsed());
     }
@@ -74,16 +76,17 @@ async fn in_a_loop(task: Task<'_>) -> Result<Histogram<u64>, Error> {
 
 /// A task a message, each of which takes the lock and writes.
 async fn mutex(task: Task<'_>) -> Result<Histogram<u64>, Error> {
-    let Task { path, file, mut messages, stop, .. } = task;
+    let Task { path, file, mut messages, mut arrivals, stop, .. } = task;
     let file = Arc::new(Mutex::new(tokio::fs::File::from_std(file)));
     let mut tasks = Vec::with_capacity(messages.count() as usize);
     while let Some(message) = messages.next() {
         if stop.is_requested() {
             break;
         }
+        let due = arrivals.wait(message.len(), stop);
         let (bytes, file, stop) = (message.to_vec(), file.clone(), stop.clone());
         tasks.push(tokio::spawn(async move {
-            let began = Instant::now();
+            let began = due.unwrap_or_else(Instant::now);
             let mut file = file.lock().await;
             // Those that wait when the run is interrupted go in turn, without writing.
             if !stop.is_requested() {
@@ -102,7 +105,7 @@ async fn mutex(task: Task<'_>) -> Result<Histogram<u64>, Error> {
 
 /// A task a message, into tokio's channel; one task writes.
 async fn tokio_mpsc(task: Task<'_>) -> Result<Histogram<u64>, Error> {
-    let Task { path, file, mut messages, stop, .. } = task;
+    let Task { path, file, mut messages, mut arrivals, stop, .. } = task;
     let (sender, mut receiver) = mpsc::channel::<Sent>(CHANNEL_MESSAGES);
     let (path, writers_stop) = (path.to_owned(), stop.clone());
     let writer = tokio::spawn(async move {
@@ -121,10 +124,12 @@ async fn tokio_mpsc(task: Task<'_>) -> Result<Histogram<u64>, Error> {
         if stop.is_requested() {
             break;
         }
+        let due = arrivals.wait(message.len(), stop);
         let (bytes, sender) = (message.to_vec(), sender.clone());
         tokio::spawn(async move {
+            let began = due.unwrap_or_else(Instant::now);
             // Nobody receives any more only where the writer failed, which says so itself.
-            let _ = sender.send(Sent { bytes, began: Instant::now() }).await;
+            let _ = sender.send(Sent { bytes, began }).await;
         });
     }
     drop(sender);
@@ -141,7 +146,7 @@ async fn flume_bufwriter(task: Task<'_>) -> Result<Histogram<u64>, Error> {
         file.flush().map_err(failed(&path))?;
         Ok(latencies)
     });
-    send_all(task.messages, task.sender, task.stop).await;
+    send_all(task.messages, task.arrivals, task.sender, task.stop);
     writer.join().map_err(panicked_thread)?
 }
 
@@ -160,7 +165,7 @@ async fn flume_writers(task: Task<'_>, opened: Opened) -> Result<Histogram<u64>,
         writers.push(std::thread::spawn(move || write_all(&receiver, &mut file, &path, &stop)));
     }
     drop(receiver);
-    send_all(task.messages, task.sender, task.stop).await;
+    send_all(task.messages, task.arrivals, task.sender, task.stop);
     let mut latencies = histogram();
     for writer in writers {
         let of_one = writer.join().map_err(panicked_thread)??;
@@ -172,7 +177,7 @@ async fn flume_writers(task: Task<'_>, opened: Opened) -> Result<Histogram<u64>,
 /// A task a message, into a channel without room: it waits until a thread takes the message, and then
 /// for the answer that it is written.
 async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
-    let Task { path, mut file, mut messages, stop, .. } = task;
+    let Task { path, mut file, mut messages, mut arrivals, stop, .. } = task;
     let (sender, receiver) = flume::bounded::<Asked>(0);
     let (path, writers_stop) = (path.to_owned(), stop.clone());
     let writer = std::thread::spawn(move || {
@@ -189,9 +194,10 @@ async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
         if stop.is_requested() {
             break;
         }
+        let due = arrivals.wait(message.len(), stop);
         let (bytes, sender) = (message.to_vec(), sender.clone());
         tasks.push(tokio::spawn(async move {
-            let began = Instant::now();
+            let began = due.unwrap_or_else(Instant::now);
             let (written, answer) = oneshot::channel();
             let _ = sender.send_async(Asked { bytes, written }).await;
             answer.await.ok().map(|()| began.elapsed())
@@ -211,29 +217,37 @@ async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
 
 /// The channel's one end, and what is left of the task, with the other.
 fn sent_without_bounds(task: Task<'_>) -> (flume::Receiver<Sent>, Sending<'_>) {
-    let Task { path, file, messages, stop, .. } = task;
+    let Task { path, file, messages, arrivals, stop, .. } = task;
     let (sender, receiver) = flume::unbounded();
-    (receiver, Sending { path, file, messages, stop, sender })
+    (receiver, Sending { path, file, messages, arrivals, stop, sender })
 }
 
 struct Sending<'a> {
     path: &'a Path,
     file: File,
     messages: Messages,
+    arrivals: Arrivals,
     stop: &'a Stop,
     sender: flume::Sender<Sent>,
 }
 
 /// A task for each message, which sends it and ends.
-async fn send_all(mut messages: Messages, sender: flume::Sender<Sent>, stop: &Stop) {
+fn send_all(
+    mut messages: Messages,
+    mut arrivals: Arrivals,
+    sender: flume::Sender<Sent>,
+    stop: &Stop,
+) {
     while let Some(message) = messages.next() {
         if stop.is_requested() {
             break;
         }
+        let due = arrivals.wait(message.len(), stop);
         let (bytes, sender) = (message.to_vec(), sender.clone());
         tokio::spawn(async move {
+            let began = due.unwrap_or_else(Instant::now);
             // Nobody receives any more only where the writers failed, who say so themselves.
-            let _ = sender.send(Sent { bytes, began: Instant::now() });
+            let _ = sender.send(Sent { bytes, began });
         });
     }
 }

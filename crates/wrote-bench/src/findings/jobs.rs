@@ -1,6 +1,6 @@
 //! Findings on what was asked of a row: its data, its offsets, its rate.
 
-use super::{Evidence, finding, listed, names};
+use super::{Evidence, finding, listed, names, rates};
 use crate::result::{Direction, Finding, Row, Severity};
 use crate::units::bytes;
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Finding> {
         unwritten_read(evidence),
         blocks_unknown(evidence),
         same_offsets(evidence),
+        rates::not_reached(evidence),
     ];
     single.into_iter().flatten().collect()
 }

@@ -86,7 +86,9 @@ fn nearly_full(evidence: &Evidence) -> Option<Finding> {
 fn within_drive_cache(evidence: &Evidence) -> Option<Finding> {
     let device = evidence.target.device.as_ref().filter(|device| !device.rotational)?;
     let written_bytes = evidence.written_bytes_total;
-    if evidence.in_memory || written_bytes == 0 || written_bytes >= CACHE_BYTES {
+    // What was written for long has its own to say.
+    let long = evidence.rows.iter().any(|row| row.sustained.is_some());
+    if long || evidence.in_memory || written_bytes == 0 || written_bytes >= CACHE_BYTES {
         return None;
     }
     let text = format!(

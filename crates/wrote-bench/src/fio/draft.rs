@@ -6,6 +6,7 @@ use super::keys::{self, Key};
 use super::note::quoted;
 use super::value::{KbBase, Size, Value};
 use super::{Notes, ParseError};
+use crate::rate::Process;
 use crate::spec::{BlockSizes, Data, Fallocate, Rw, SyncEach};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -54,6 +55,12 @@ pub(super) struct Draft {
     pub startdelay: Duration,
     pub rate: [Option<u64>; 2],
     pub rate_iops: [Option<u64>; 2],
+    pub rate_process: Process,
+    /// `gtod_reduce`, which stands for the three others.
+    pub gtod_reduce: bool,
+    pub disable_lat: bool,
+    pub disable_clat: bool,
+    pub disable_bw: bool,
     pub norandommap: bool,
     pub randrepeat: bool,
     pub allrandrepeat: bool,
@@ -133,6 +140,11 @@ impl Default for Draft {
             startdelay: Duration::ZERO,
             rate: [None, None],
             rate_iops: [None, None],
+            rate_process: Process::Linear,
+            gtod_reduce: false,
+            disable_lat: false,
+            disable_clat: false,
+            disable_bw: false,
             norandommap: false,
             randrepeat: true,
             allrandrepeat: false,
@@ -237,6 +249,11 @@ impl Draft {
         said.sort_by_key(|(_, said)| said.order);
         let value = |said: &Said| said.value.clone().unwrap_or_else(|| "1".into());
         said.into_iter().map(|(name, said)| (name.to_string(), value(said))).collect()
+    }
+
+    /// Whether anyone wants each operation's latency: without `lat` there is still `clat`.
+    pub fn takes_latencies(&self) -> bool {
+        !(self.gtod_reduce || self.disable_lat && self.disable_clat)
     }
 
     /// What is written.

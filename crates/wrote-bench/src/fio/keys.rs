@@ -3,6 +3,7 @@
 use super::draft::Draft;
 use super::value::{KbBase, Size, Value};
 use super::{block, engine, files, names};
+use crate::rate::Process;
 use crate::spec::{Fallocate, Rw, SyncEach};
 
 /// A key of a job file.
@@ -34,7 +35,6 @@ const NUMJOBS_MAX: u32 = 256;
 const PERCENTILES_MAX: usize = 20;
 
 const LOGS: &str = "no log files are written; results have percentiles and samples";
-const CLOCK: &str = "every latency is taken, and costs no more than a clock read for a batch";
 const SPECIAL: &str = "no such request is made here; leave it out";
 const ALWAYS_PERCENTILES: &str = "changes nothing: percentiles are always reported";
 const VERIFY: &str = "only whole blocks are checked, after all writes; leave it out";
@@ -111,6 +111,7 @@ static KEYS: &[Key] = &[
     key("startdelay", &[], set!(d, v => startdelay = v.time()?)),
     key("rate", &[], Set(|d, v| merge(&mut d.rate, v.numbers()?))),
     key("rate_iops", &[], Set(|d, v| merge(&mut d.rate_iops, v.numbers()?))),
+    key("rate_process", &[], set!(d, v => rate_process = process(v)?)),
     // The files.
     key("filename", &[], Set(filename)),
     key("directory", &[], set!(d, v => directories = files::list(v)?)),
@@ -150,6 +151,10 @@ static KEYS: &[Key] = &[
     key("new_group", &[], set!(d, v => new_group = v.flag()?)),
     key("group_reporting", &[], set!(d, v => group_reporting = v.flag()?)),
     key("percentile_list", &[], set!(d, v => percentiles = percentiles(v)?)),
+    key("gtod_reduce", &[], set!(d, v => gtod_reduce = v.flag()?)),
+    key("disable_lat", &[], set!(d, v => disable_lat = v.flag()?)),
+    key("disable_clat", &[], set!(d, v => disable_clat = v.flag()?)),
+    key("disable_bw_measurement", &["disable_bw"], set!(d, v => disable_bw = v.flag()?)),
     key("kb_base", &[], set!(d, v => kb_base = kb_base(v)?)),
     // What can't matter here.
     key("thread", &[], Note("every job is a thread of one process")),
@@ -160,11 +165,7 @@ static KEYS: &[Key] = &[
     key("nonvectored", &[], Note("changes nothing: no request is vectored")),
     key("userspace_reap", &[], Note("changes nothing: completions are always taken in user space")),
     key("iodepth_batch_complete_max", &[], Note("changes nothing: all that have completed are taken")),
-    key("gtod_reduce", &[], Note(CLOCK)),
-    key("disable_lat", &[], Note(CLOCK)),
-    key("disable_clat", &[], Note(CLOCK)),
-    key("disable_slat", &[], Note(CLOCK)),
-    key("disable_bw_measurement", &["disable_bw"], Note("samples of the rates are always taken")),
+    key("disable_slat", &[], Note("changes nothing: the time of handing an operation on is not taken")),
     key("clocksource", &[], Note("the clock is clock_gettime(2), CLOCK_MONOTONIC")),
     key("mem", &["iomem"], Note("buffers are one mapped region, in huge pages where there are any")),
     key("hugepage-size", &[], Note("the system's own size of huge pages is used")),
@@ -201,7 +202,6 @@ static KEYS: &[Key] = &[
     key("bs_is_seq_rand", &[], Only(&["0"], "sizes are of reads and of writes")),
     key("io_submit_mode", &[], Only(&["inline"], "each job hands its own operations on")),
     key("serialize_overlap", &[], Only(&["0"], "operations in flight are not held against each other")),
-    key("rate_process", &[], Only(&["linear"], "operations are due at even distances")),
     key("rate_min", &[], Only(&["0"], "no job is ended for being slow")),
     key("rate_iops_min", &[], Only(&["0"], "no job is ended for being slow")),
     key("max_latency", &[], Only(&["0"], "no job is ended for being slow")),
@@ -321,6 +321,14 @@ fn sync(value: &mut Value<'_>) -> Result<SyncEach, String> {
         "sync" | "1" => Ok(SyncEach::Sync),
         "dsync" => Ok(SyncEach::Dsync),
         _ => Err("must be none, sync or dsync".into()),
+    }
+}
+
+fn process(value: &mut Value<'_>) -> Result<Process, String> {
+    match value.text()? {
+        "linear" => Ok(Process::Linear),
+        "poisson" => Ok(Process::Poisson),
+        _ => Err("must be linear or poisson".into()),
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn measure(grid: &Grid, site: &Site, ticker: &mut Ticker) -> Result<M
     for index in in_turn(grid.cells.len(), grid.runs) {
         let cell = &grid.cells[index];
         ticker.tick(&cell.name);
-        reports[index].extend(run_all(&cell.jobs(&files))?);
+        reports[index].extend(run_all(&cell.jobs(&files, grid.rate))?);
     }
     let written_bytes = reports.iter().flatten().flat_map(|group| &group.jobs);
     let written_bytes =

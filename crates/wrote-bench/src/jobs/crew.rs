@@ -105,15 +105,22 @@ pub(crate) fn task(spec: &JobSpec, sequence: Sequence) -> Task {
         end_fdatasync: false,
         submit_together: asked(spec.iodepth_batch),
         wait_for: asked(spec.iodepth_batch_complete_min),
-        pace: [
-            Pace::new(spec.read_rate_bytes_per_s, spec.read_rate_iops),
-            Pace::new(spec.write_rate_bytes_per_s, spec.write_rate_iops),
-        ],
+        latencies: spec.latencies,
+        samples: spec.samples,
+        pace: paces(spec),
         startdelay: spec.startdelay,
         ramp: spec.ramp_time,
         time: spec.runtime,
         sequence,
     }
+}
+
+/// When reads and writes are due: apart, as arrivals of two kinds are.
+fn paces(spec: &JobSpec) -> [Pace; 2] {
+    let read = Pace::new(spec.read_rate_bytes_per_s, spec.read_rate_iops);
+    let write = Pace::new(spec.write_rate_bytes_per_s, spec.write_rate_iops);
+    let seed = |kind: u64| spec.seed ^ kind << 32;
+    [read.process(spec.rate_process, seed(1)), write.process(spec.rate_process, seed(2))]
 }
 
 /// What of a job is not done as it was asked, before the engine says what it did.
@@ -212,6 +219,8 @@ impl<'a> Crew for Jobs<'a> {
                 write,
                 flush_ns: done.tally.flush_ns.clone(),
                 unwritten_bytes: self.ready[number].unwritten_bytes,
+                issue_delay_ns: done.tally.issue_delay_ns.clone(),
+                trail: done.tally.trail.marks(),
                 verified_bytes,
                 cpu_user_s: usage.cpu_user_s,
                 cpu_system_s: usage.cpu_system_s,

@@ -3,6 +3,7 @@
 use super::{NAME, QUESTION, Sizes, Way, Workload};
 use crate::Error;
 use crate::bench::Ticker;
+use crate::held::Held;
 use crate::job::{Blocks, Flush, Job};
 use crate::plan::{CALIBRATION_TIME, Plan, WHOLE};
 use crate::result::{Row, Scenario};
@@ -16,6 +17,8 @@ use wrote::Ioengine;
 /// Files with numbers from here on are written over by every round, and stay until the end.
 const SETTLED_STREAM: u32 = 1000;
 const SETTLED_SMALL: u32 = 2000;
+/// The file whose pages hold memory.
+const HELD: u32 = 2900;
 
 /// Looks first at how fast the disk is, and runs every row in turn, every second round backwards (M8).
 pub(crate) fn measure(plan: &Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
@@ -34,6 +37,8 @@ struct Rounds<'a> {
     rows: Vec<RowSoFar>,
     /// Files that are written over by every round.
     settled: Vec<PathBuf>,
+    /// Memory for what goes through the page cache.
+    held: Option<Held>,
     written_bytes: u64,
 }
 
@@ -48,6 +53,7 @@ impl<'a> Rounds<'a> {
             small: plan.sizes(Workload::Small, fast),
             rows: plan.ways.iter().map(|_| RowSoFar::new()).collect(),
             settled: Vec::new(),
+            held: None,
             written_bytes: 0,
         }
     }
@@ -57,6 +63,20 @@ impl<'a> Rounds<'a> {
         if !self.plan.needs_calibration() {
             return Ok(());
         }
+        let bytes_per_s = match self.plan.speed.get() {
+            Some(bytes_per_s) => *bytes_per_s,
+            None => {
+                let bytes_per_s = self.look()?;
+                *self.plan.speed.get_or_init(|| bytes_per_s)
+            }
+        };
+        self.stream = self.plan.sizes(Workload::Stream, bytes_per_s);
+        self.small = self.plan.sizes(Workload::Small, bytes_per_s);
+        Ok(())
+    }
+
+    /// How fast the disk takes a stream, in bytes per second.
+    fn look(&mut self) -> Result<f64, Error> {
         let sizes = self.plan.calibration();
         let job = Job {
             ioengine: Ioengine::IoUring,
@@ -68,19 +88,18 @@ impl<'a> Rounds<'a> {
             // Where direct I/O is refused, the flush still shows the device's speed.
             flush: Flush::FdatasyncAtEnd,
             blocks: Blocks::Allocated,
+            rate: None,
         };
         let files = [self.site.scratch.job_file(0)];
         let measured = run::run(&job, &self.place(&files, CALIBRATION_TIME))?;
         run::clear(&files, self.site.scratch.path())?;
         self.written_bytes += measured.run.bytes;
-        let bytes_per_s = measured.run.throughput_bytes_per_s;
-        self.stream = self.plan.sizes(Workload::Stream, bytes_per_s);
-        self.small = self.plan.sizes(Workload::Small, bytes_per_s);
-        Ok(())
+        Ok(measured.run.throughput_bytes_per_s)
     }
 
     /// Runs every row in turn (M8).
     fn run_all(&mut self, ticker: &mut Ticker) -> Result<(), Error> {
+        self.hold_first()?;
         let order = self.plan.order();
         let writes_new = |index: &usize| self.plan.ways[*index].blocks != Blocks::Written;
         let last_new = order.iter().rposition(writes_new);
@@ -107,13 +126,39 @@ impl<'a> Rounds<'a> {
         if way.blocks == Blocks::Written && !files[0].exists() {
             self.settle(&job, &files)?;
         }
+        self.give_memory(&job)?;
         let measured = run::run(&job, &self.place(&files, self.plan.time(way.workload)))?;
         if !stays {
             run::clear(&files, self.site.scratch.path())?;
         }
+        self.hold_memory()?;
         self.written_bytes += measured.run.bytes;
         self.rows[index].add(measured);
         Ok(())
+    }
+
+    /// A run through the page cache finds memory that is there.
+    fn give_memory(&mut self, job: &Job) -> Result<(), Error> {
+        match &mut self.held {
+            Some(held) if !job.direct => held.give_back(),
+            _ => Ok(()),
+        }
+    }
+
+    fn hold_memory(&mut self) -> Result<(), Error> {
+        match &mut self.held {
+            Some(held) => held.take(self.site.stop),
+            None => Ok(()),
+        }
+    }
+
+    /// Memory is held for the longest run through the page cache.
+    fn hold_first(&mut self) -> Result<(), Error> {
+        let cached = self.plan.ways.iter().filter(|way| !way.direct);
+        let longest = cached.map(|way| self.sizes(way).size_bytes).max().unwrap_or(0);
+        let bytes = longest.min(self.plan.held_bytes());
+        self.held = Some(Held::new(self.site.scratch.job_file(HELD), bytes));
+        self.hold_memory()
     }
 
     /// Writes and flushes the files that are then written over.
@@ -129,6 +174,7 @@ impl<'a> Rounds<'a> {
             iodepth: self.stream.iodepth,
             flush: Flush::FdatasyncAtEnd,
             blocks: Blocks::Allocated,
+            rate: None,
             ..*job
         };
         self.settled.extend(files.iter().cloned());
@@ -150,6 +196,9 @@ impl<'a> Rounds<'a> {
 
     /// Adds up what the rounds gave.
     fn finish(mut self) -> Result<Measured, Error> {
+        if let Some(held) = &mut self.held {
+            held.give_back()?;
+        }
         if !self.site.keep {
             run::clear(&self.settled, self.site.scratch.path())?;
         }

@@ -17,7 +17,7 @@ pub(crate) fn repeated(runs: &[GroupReport], before: &Before) -> Vec<Row> {
         let values = |value: fn(&Run) -> f64| row.runs.iter().map(value).collect::<Vec<f64>>();
         row.bytes_per_run = stats::median(&values(|run| run.bytes as f64)) as u64;
         row.throughput_bytes_per_s = stats::interval(&values(|run| run.throughput_bytes_per_s));
-        row.latency_ns = Some(latency(runs, row.direction));
+        row.latency_ns = row.latency_ns.map(|_| latency(runs, row.direction));
     }
     rows
 }

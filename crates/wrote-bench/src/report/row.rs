@@ -4,7 +4,7 @@ use super::known::Known;
 use super::settings;
 use crate::fio_json::{merged, span};
 use crate::jobs::{GroupReport, Held, JobReport};
-use crate::result::{Direction, Row, Run, Settings};
+use crate::result::{Direction, Latency, Row, Run, Settings};
 use crate::spec::SyncEach;
 use crate::stats;
 
@@ -52,6 +52,7 @@ fn row(
     let settings = settings::pair(jobs, direction, known);
     let run = run(group, jobs, direction);
     let latencies = merged(jobs.iter().map(|job| &job.direction(direction).latency_ns));
+    let latency_ns = jobs[0].spec.latencies.then(|| stats::latency(&latencies));
     let survives = (direction == Direction::Write)
         .then(|| settings::survives(jobs, known).as_str().to_owned());
     Row {
@@ -63,8 +64,8 @@ fn row(
         bytes_per_run: run.bytes,
         settings,
         throughput_bytes_per_s: stats::interval(&[run.throughput_bytes_per_s]),
-        latency_ns: Some(stats::latency(&latencies)),
-        runs: vec![Run { latency_ns: Some(stats::latency(&latencies)), ..run }],
+        latency_ns,
+        runs: vec![Run { latency_ns, ..run }],
         crash_leaves: None,
         sustained: None,
     }
@@ -102,6 +103,7 @@ fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
             Direction::Read => jobs.iter().map(|job| job.unwritten_bytes).sum(),
             Direction::Write => None,
         },
+        issue_delay_ns: issue_delay(jobs),
         ..Run::default()
     }
 }
@@ -126,6 +128,12 @@ fn page_cache_bytes(group: &GroupReport, jobs: &[&JobReport]) -> Option<u64> {
         (!others).then(|| held.after_bytes.saturating_sub(left_bytes))
     });
     each.reduce(|sum, next| Some(sum? + next?)).flatten()
+}
+
+/// How late the jobs' own threads were; of jobs that are held to no rate nothing.
+fn issue_delay(jobs: &[&JobReport]) -> Option<Latency> {
+    let delays = merged(jobs.iter().map(|job| &job.issue_delay_ns));
+    (!delays.is_empty()).then(|| stats::latency(&delays))
 }
 
 /// In words: `random read, direct io_uring x 64`, `write, mmap, fsync each`.

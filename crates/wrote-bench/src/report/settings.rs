@@ -75,12 +75,9 @@ fn asked(jobs: &[&JobReport], direction: Direction, known: &Known) -> Settings {
             Data::Compressible(percent) => Some(format!("compressible {percent} %")),
         }
         .filter(|_| is_write),
-        source_cache: None,
+        untimed: (!spec.latencies).then_some(true),
         verify: spec.verify.map(|_| "crc32c".into()),
-        message_bytes_min: None,
-        messages: None,
-        producers: None,
-        producers_are: None,
+        ..Settings::default()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a thread counts while the clock runs: cheap enough to be counted for each operation (M10).
 
+use super::trail::Trail;
 use hdrhistogram::Histogram;
 
 /// The longest operation that is told from longer ones: 10 minutes.
@@ -61,6 +62,11 @@ pub(crate) struct Tally {
     /// Reads, then writes.
     pub directions: [Direction; 2],
     pub flush_ns: Histogram<u64>,
+    /// Of a job under a rate: how much later than due, or than there was room, each operation was
+    /// handed on.
+    pub issue_delay_ns: Histogram<u64>,
+    /// How many bytes were written when.
+    pub trail: Trail,
     /// How often each depth was seen, by the depth; so for the others.
     depths: Vec<u64>,
     submitted: Vec<u64>,
@@ -77,6 +83,8 @@ impl Tally {
         Tally {
             directions: [Direction::new(), Direction::new()],
             flush_ns: histogram(),
+            issue_delay_ns: histogram(),
+            trail: Trail::new(),
             depths: vec![0; iodepth + 1],
             submitted: vec![0; iodepth + 1],
             completed: vec![0; iodepth + 1],
@@ -99,10 +107,15 @@ impl Tally {
         }
     }
 
-    pub(super) fn record(&mut self, write: bool, latency_ns: u64, bytes: usize) {
+    /// An operation of so many bytes is complete.
+    pub(super) fn count(&mut self, write: bool, bytes: usize) {
         let direction = &mut self.directions[usize::from(write)];
         direction.bytes += bytes as u64;
         direction.operations += 1;
+    }
+
+    /// It took so long.
+    pub(super) fn record(&mut self, write: bool, latency_ns: u64) {
         if (write, latency_ns) != (self.same.0, self.same.1) {
             self.record_same();
             self.same = (write, latency_ns, 0);
@@ -119,12 +132,18 @@ impl Tally {
         }
     }
 
+    /// An operation was handed on so much later than it could have been.
+    pub(super) fn issued(&mut self, delay_ns: u64) {
+        self.issue_delay_ns.saturating_record(delay_ns);
+    }
+
     pub(super) fn flushed(&mut self, latency_ns: u64) {
         self.flush_ns.saturating_record(latency_ns);
     }
 
     /// Takes a sample where one is due.
     pub(super) fn sample(&mut self, now_ns: u64) {
+        self.trail.pass(self.directions[1].bytes, now_ns);
         let elapsed_ns = now_ns.saturating_sub(self.sampled_ns);
         if elapsed_ns >= SAMPLE_NS {
             self.take_sample(now_ns, elapsed_ns);
@@ -142,6 +161,8 @@ impl Tally {
         self.same.2 = 0;
         self.directions.iter_mut().for_each(Direction::clear);
         self.flush_ns.reset();
+        self.issue_delay_ns.reset();
+        self.trail.begin_again(now_ns);
         [&mut self.depths, &mut self.submitted, &mut self.completed]
             .into_iter()
             .for_each(|counts| counts.fill(0));
@@ -195,11 +216,16 @@ fn counts(counts: &[u64]) -> Histogram<u64> {
 mod tests {
     use super::*;
 
+    fn done(tally: &mut Tally, write: bool, latency_ns: u64, bytes: usize) {
+        tally.count(write, bytes);
+        tally.record(write, latency_ns);
+    }
+
     #[test]
     fn operations_of_one_time_are_each_counted() {
         let mut tally = Tally::new(8);
         for (write, latency_ns) in [(false, 5), (false, 5), (true, 5), (true, 7), (false, 7)] {
-            tally.record(write, latency_ns, 10);
+            done(&mut tally, write, latency_ns, 10);
         }
         tally.finish(1000);
         let [reads, writes] = &tally.directions;
@@ -212,15 +238,15 @@ mod tests {
     #[test]
     fn a_sample_is_what_was_moved_since_the_last_one_by_the_time_that_it_took() {
         let mut tally = Tally::new(1);
-        tally.record(false, 1, 1000);
+        done(&mut tally, false, 1, 1000);
         tally.sample(SAMPLE_NS - 1);
         assert!(tally.directions[0].bytes_per_s.is_empty());
         tally.sample(SAMPLE_NS);
-        tally.record(false, 1, 500);
-        tally.record(true, 1, 300);
+        done(&mut tally, false, 1, 500);
+        done(&mut tally, true, 1, 300);
         tally.sample(3 * SAMPLE_NS);
         // Too short to be a sample.
-        tally.record(false, 1, 9999);
+        done(&mut tally, false, 1, 9999);
         tally.finish(3 * SAMPLE_NS + SAMPLE_NS_MIN - 1);
         assert_eq!(tally.directions[0].bytes_per_s, [2000.0, 500.0]);
         assert_eq!(tally.directions[0].operations_per_s, [2.0, 1.0]);
@@ -230,7 +256,7 @@ mod tests {
     #[test]
     fn a_run_that_is_shorter_than_a_sample_is_one() {
         let mut tally = Tally::new(1);
-        tally.record(true, 1, 1000);
+        done(&mut tally, true, 1, 1000);
         tally.finish(1_000_000);
         assert_eq!(tally.directions[1].bytes_per_s, [1e6]);
     }
@@ -239,12 +265,12 @@ mod tests {
     fn what_came_before_counting_is_moved_and_not_counted() {
         let mut tally = Tally::new(4);
         tally.submitted(0, 2);
-        tally.record(true, 9, 100);
+        done(&mut tally, true, 9, 100);
         tally.flushed(3);
         tally.begin_again(50);
         tally.submitted(1, 1);
         tally.completed(1);
-        tally.record(true, 8, 10);
+        done(&mut tally, true, 8, 10);
         assert_eq!(tally.moved_bytes(), [0, 110]);
         tally.finish(60);
         let writes = &tally.directions[1];

@@ -39,6 +39,10 @@ pub(crate) struct Task {
     pub submit_together: Option<usize>,
     /// How many completions are waited for; `None` is what serves best.
     pub wait_for: Option<usize>,
+    /// Whether each operation's latency is taken.
+    pub latencies: bool,
+    /// Whether the rates are sampled.
+    pub samples: bool,
     /// The rates of reads and writes.
     pub pace: [Pace; 2],
     /// How long after the others it begins.

@@ -20,6 +20,7 @@ fn job(iodepth: u32, direct: bool, flush: Flush) -> Job {
         numjobs: 1,
         flush,
         blocks: Blocks::New,
+        rate: None,
     }
 }
 
@@ -42,7 +43,7 @@ fn write(sim: &Sim, job: &Job, stop: &Stop) -> Result<Done, Error> {
         FileOptions { create_new: true, write: true, direct: job.direct, ..FileOptions::default() };
     let file = engine.open_file(path(), &options)?;
     sim.sync();
-    let task = job.task(Duration::from_secs(3600), 1)?;
+    let task = job.task(0, Duration::from_secs(3600), 1)?;
     let (failed, progress) = (AtomicBool::new(false), Progress::default());
     let shared = Shared { stop, failed: &failed, progress: &progress };
     Worker::new(engine, vec![(path().to_owned(), file)], task, shared)?.run()

@@ -70,6 +70,8 @@ pub fn job(name: &str, rw: &str, bs_bytes: u64, bytes: u64) -> JobReport {
         write: part(spec.rw.write),
         flush_ns: latencies(&[]),
         unwritten_bytes: Some(0),
+        issue_delay_ns: latencies(&[]),
+        trail: Vec::new(),
         verified_bytes: 0,
         cpu_user_s: 0.125,
         cpu_system_s: 0.25,

@@ -30,10 +30,12 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote bench --only rand --bs 8K          random reads and writes, of 8 KiB\n  \
         wrote bench --size 8G --runs 10          longer runs, and more of them\n  \
         wrote bench --bs 256K,8K                 the stream in 256 KiB, small writes in 8 KiB\n  \
+        wrote bench --only rand/read --iodepth 4 --vs '--iodepth 64'\n  \
+        \x20                                        two settings, in turn, compared\n  \
         wrote bench --format json -o disk.json   the whole result, for a program";
 
 /// The arguments of `wrote bench`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct BenchArgs {
     /// The folder whose disk is measured
     #[arg(value_name = "PATH", default_value = ".", value_hint = ValueHint::DirPath)]
@@ -114,20 +116,32 @@ pub struct BenchArgs {
 
     /// Hold every workload to a rate, and count latencies from when each operation was due: 5000 (a
     /// second), 20MB, 20MB/s
-    #[arg(long, value_name = "RATE", value_parser = rate, allow_hyphen_values = true)]
+    ///
+    /// All threads of a run share the rate. A run then takes 2 s unless --time says otherwise, and
+    /// begins again in its file until that is over.
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_hyphen_values = true, group = "open_loop")]
     pub rate: Option<Amount>,
 
-    /// When operations at a rate are due: at even distances, or at random ones
-    #[arg(long, value_name = "PROCESS", value_enum, default_value_t = RateProcess::Linear, requires = "rate")]
-    pub rate_process: RateProcess,
+    /// When operations at a rate are due: at even distances (linear), or at random ones (poisson)
+    /// [default: linear; poisson with --load-curve]
+    #[arg(long, value_name = "PROCESS", value_enum, requires = "open_loop")]
+    pub rate_process: Option<RateProcess>,
 
-    /// Do what --only names at rising rates instead of once, and mark where its latency bends
-    #[arg(long, conflicts_with = "rate")]
+    /// Do what --only names (rand/read and rand/write where it names nothing) at rising rates, and
+    /// mark where the latency bends
+    #[arg(long, group = "open_loop")]
     pub load_curve: bool,
 
     /// How long sustained lets the device rest before it looks again [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub idle: Option<Duration>,
+
+    /// Measure the same again with ARGS over these arguments, in turn with it, and compare the two
+    ///
+    /// ARGS is one word for the shell: --vs '--iodepth 64'. It may name another PATH, too. The result
+    /// is the comparison (see wrote compare), in JSON with both results in it.
+    #[arg(long, value_name = "ARGS", conflicts_with_all = ["keep", "load_curve"], allow_hyphen_values = true)]
+    pub vs: Option<String>,
 
     /// Leave the last test files where they are
     #[arg(long)]
@@ -202,19 +216,23 @@ impl BenchArgs {
             },
             iterations: self.iterations,
             save_bytes: self.save_size.clone(),
-            rate: self.rate.map(|amount| Rate {
-                amount,
-                process: match self.rate_process {
-                    RateProcess::Linear => Process::Linear,
-                    RateProcess::Poisson => Process::Poisson,
-                },
-            }),
+            rate: self.rate.map(|amount| Rate { amount, process: self.process(Process::Linear) }),
             load_curve: self.load_curve,
+            load_process: self.process(Process::Poisson),
             idle: self.idle,
             keep: self.keep,
             command,
             commit: crate::commit(),
             ..Request::new(self.path.clone())
+        }
+    }
+
+    /// When operations at a rate are due.
+    fn process(&self, usual: Process) -> Process {
+        match self.rate_process {
+            None => usual,
+            Some(RateProcess::Linear) => Process::Linear,
+            Some(RateProcess::Poisson) => Process::Poisson,
         }
     }
 
@@ -272,6 +290,24 @@ mod tests {
         );
         assert_eq!((asked.messages, asked.message_bytes), (Some(1_000_000), Some((64, 128))));
         assert_eq!((asked.producers, asked.append_as), (vec![1, 16], AppendAs::Tasks));
+    }
+
+    #[test]
+    fn a_rate_is_linear_and_a_curve_is_not_unless_it_is_said_otherwise() {
+        let linear = request("wrote bench --rate 5k").rate.unwrap();
+        assert_eq!(linear, Rate { amount: Amount::OperationsPerS(5000), process: Process::Linear });
+        let poisson = request("wrote bench --rate 20MB --rate-process poisson").rate.unwrap();
+        let expected = Rate { amount: Amount::BytesPerS(20_000_000), process: Process::Poisson };
+        assert_eq!(poisson, expected);
+        let curve = request("wrote bench --load-curve");
+        assert!(curve.load_curve && curve.rate.is_none());
+        assert_eq!(curve.load_process, Process::Poisson);
+        let curve = request("wrote bench --load-curve --rate-process linear");
+        assert_eq!(curve.load_process, Process::Linear);
+        for refused in ["--rate-process poisson", "--rate 5k --load-curve"] {
+            let line = format!("wrote bench {refused}");
+            assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{refused}");
+        }
     }
 
     #[test]

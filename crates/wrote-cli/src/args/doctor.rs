@@ -1,14 +1,23 @@
 //! The arguments of `wrote doctor`.
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
 /// The help at length.
-pub(super) const LONG_ABOUT: &str =
-    "Say what holds the disk under PATH back, and the command that changes it.";
+pub(super) const LONG_ABOUT: &str = "Say what holds the disk under PATH back, and the command that \
+        changes it.\n\nWhat the kernel says of the disk, its queue, the file system and its mount, of this \
+        process and of the machine is looked at, and nothing is written: no file is made, nothing is \
+        opened but for reading, and no command that is named is run. What is found is a risk (data is in \
+        danger), advice (it may cost speed), unknown (with the reason), or fine. Each check is explained in \
+        docs/doctor.md.\n\nThe exit code is 0 whatever is found, and 1 where PATH can't be looked at.";
 
 /// The help's end.
-pub(super) const EXAMPLES: &str = "Examples:\n  wrote doctor /mnt/data";
+pub(super) const EXAMPLES: &str = "Examples:\n  \
+        wrote doctor                             the disk that the current folder is on\n  \
+        wrote doctor /mnt/data --all             another, with all that is fine at length\n  \
+        wrote doctor /mnt/data/wal.log           a file: also its attributes and its space\n  \
+        wrote doctor /dev/nvme0n1                a disk itself, which is not opened\n  \
+        wrote doctor --format json -o disk.json  the whole examination, for a program";
 
 /// The arguments of `wrote doctor`.
 #[derive(Debug, Args)]
@@ -16,4 +25,35 @@ pub struct DoctorArgs {
     /// The folder, file or block device to look at
     #[arg(value_name = "PATH", default_value = ".", value_hint = ValueHint::AnyPath)]
     pub path: PathBuf,
+
+    /// How the result is written
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = DoctorFormat::Table)]
+    pub format: DoctorFormat,
+
+    /// Write the result to FILE instead of standard output; FILE must not exist
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Replace the FILE of --output if it exists
+    #[arg(long, requires = "output")]
+    pub force: bool,
+
+    /// Also tell at length what is fine, which else has a line each
+    #[arg(long)]
+    pub all: bool,
+
+    /// Print the JSON Schema of the result, and look at nothing
+    #[arg(long, conflicts_with = "output")]
+    pub schema: bool,
+}
+
+/// How an examination is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DoctorFormat {
+    /// For people: the worst first
+    Table,
+    /// The whole of it, `wrote.doctor/1`
+    Json,
+    /// To paste in an issue
+    Markdown,
 }

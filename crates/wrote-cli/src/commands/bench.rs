@@ -1,13 +1,14 @@
 //! `wrote bench`: measure, and write the result.
 
 use crate::args::BenchArgs;
-use crate::export::exporter;
+use crate::export::{exporter, write_comparison};
 use crate::output::{self, ResultFile};
 use crate::progress::Reporter;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use wrote::Survives;
 use wrote_bench::result::Document;
+use wrote_bench::versus::versus;
 use wrote_bench::{Error, Listed, Stop, catalogue};
 
 /// How alike two names must be (1 is equal) for one to be taken for a slip of the other.
@@ -22,12 +23,40 @@ pub(super) fn run(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> R
         return output::to_stdout(|out| writeln!(out, "{schema:#}"));
     }
     check_names(&arguments.only, &catalogue())?;
+    if let Some(words) = &arguments.vs {
+        return run_versus(arguments, words, stop, command);
+    }
     // Before anything is measured: a minute's work must not end in "exists already".
     let file = arguments.output.as_deref();
     let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
     let document = measure(arguments, stop, command)?;
     stop.check()?;
     output::deliver(file, |screen, out| exporter(arguments.format, screen).export(&document, out))
+}
+
+/// What the command line asks and the same with `words` over it, in turn; their comparison.
+fn run_versus(
+    arguments: &BenchArgs,
+    words: &str,
+    stop: &Stop,
+    command: Vec<String>,
+) -> Result<(), Error> {
+    let other = arguments.with(words).map_err(Error::Usage)?;
+    check_names(&other.only, &catalogue())?;
+    let file = arguments.output.as_deref();
+    let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
+    let requests = [arguments.request(command.clone()), other.request(command)];
+    let mut comparison = {
+        // The bar is gone from the screen at the end of this.
+        let mut reporter = Reporter::new();
+        versus(&requests[0], &requests[1], stop, &mut reporter)?
+    };
+    stop.check()?;
+    comparison.old.name = "as given".into();
+    comparison.new.name = words.into();
+    output::deliver(file, |screen, out| {
+        write_comparison(&comparison, arguments.format.into(), screen, out)
+    })
 }
 
 /// The bar is gone from the screen when this returns.
@@ -63,7 +92,8 @@ fn survives(row: &Listed) -> &'static str {
 fn check_names(names: &[String], listed: &[Listed]) -> Result<(), Error> {
     let known = names_of(listed);
     for name in names {
-        if known.contains(name.as_str()) {
+        // Texts may have any size, and so their rows any name of some.
+        if known.contains(name.as_str()) || wrote_bench::knows_save(name) {
             continue;
         }
         let hint = match nearest(name, &known) {
@@ -131,6 +161,13 @@ mod tests {
                 .is_ok()
         );
         assert!(check_names(&names.map(str::to_owned), &LISTED).is_ok());
+    }
+
+    #[test]
+    fn a_text_of_any_size_may_be_named() {
+        let names = ["latency/new-777", "latency/existing-1/wrote-write", "latency/rename"];
+        assert!(check_names(&names.map(str::to_owned), &LISTED).is_ok());
+        assert!(refused("latency/new-777/wrote-wrote").contains("no such"));
     }
 
     #[test]

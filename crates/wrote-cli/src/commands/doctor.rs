@@ -1,9 +1,19 @@
 //! `wrote doctor`: what holds the disk back.
 
 use crate::args::DoctorArgs;
-use wrote_bench::Error;
+use crate::export::write_examination;
+use crate::output::{self, ResultFile};
+use wrote_bench::{Error, doctor};
 
 pub(super) fn run(arguments: &DoctorArgs) -> Result<(), Error> {
-    let _ = arguments;
-    todo!()
+    if arguments.schema {
+        let schema = doctor::schema();
+        return output::to_stdout(|out| writeln!(out, "{schema:#}"));
+    }
+    let file = arguments.output.as_deref();
+    let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
+    let examination = doctor::examine(&arguments.path)?;
+    output::deliver(file, |screen, out| {
+        write_examination(&examination, arguments.format, arguments.all, screen, out)
+    })
 }

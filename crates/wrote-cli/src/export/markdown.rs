@@ -1,11 +1,16 @@
 //! Tables and lists, to paste in an issue.
 
+mod examination;
+
+pub(super) use examination::write_examination;
+
 use super::{
-    Export, Group, block_sizes, cpu_per_operation, cpu_s_per_gb, latency, mean_latency,
-    operations_per_s, peak_memory, plus_minus, run_time, survives,
+    Export, Group, OPEN_LOOP_LEGEND, block_sizes, cpu_per_operation, cpu_s_per_gb, crash_leaves,
+    held_to, iterations, knee_told, latency, load_percent, mean_latency, operations_per_s,
+    peak_memory, plus_minus, run_time, survives, sync_cost_lines, within,
 };
 use std::io::{self, Write};
-use wrote_bench::result::{Advice, Document, Finding, Row, Severity};
+use wrote_bench::result::{Advice, Document, Finding, Knee, Row, Severity, Sustained};
 use wrote_bench::units;
 
 /// Markdown with the tables of GitHub Flavored Markdown.
@@ -25,7 +30,7 @@ impl Export for Markdown {
                 writeln!(out)?;
                 writeln!(out, "### {}: {}", inline(group.workload), group.summary())?;
                 writeln!(out)?;
-                write_group(&group, out)?;
+                write_group(&group, scenario.knee.as_ref(), out)?;
             }
         }
         write_findings(&document.findings, out)?;
@@ -46,9 +51,9 @@ fn title(document: &Document) -> String {
 type Column = (String, fn(&Row) -> String);
 
 /// These hold words, the rest figures.
-const WORDS: [&str; 4] = ["job", "way", "rw", "survives"];
+const WORDS: [&str; 5] = ["job", "way", "rw", "survives", "a crash leaves"];
 
-fn write_group(group: &Group, out: &mut dyn Write) -> io::Result<()> {
+fn write_group(group: &Group, knee: Option<&Knee>, out: &mut dyn Write) -> io::Result<()> {
     let mut columns = columns(group);
     columns.retain(|(_, cell)| group.rows.iter().any(|row| !cell(row).is_empty()));
     let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
@@ -62,16 +67,66 @@ fn write_group(group: &Group, out: &mut dyn Write) -> io::Result<()> {
     if let Some(best) = group.fastest_durable().filter(|_| group.is_of_whole_files()) {
         writeln!(out, "\nThe fastest that survives a power loss: {}", inline(&best.way))?;
     }
-    Ok(())
+    if group.is_of_load() {
+        writeln!(out, "\n{}", inline(&knee_told(group, knee)))?;
+    }
+    if group.mixes_loops() {
+        writeln!(out, "\n{}", inline(OPEN_LOOP_LEGEND))?;
+    }
+    let costs = sync_cost_lines(group);
+    if !costs.is_empty() {
+        writeln!(out)?;
+    }
+    costs.iter().try_for_each(|line| writeln!(out, "- {}", inline(line)))?;
+    let long = group.rows.iter().filter_map(|row| row.sustained.as_ref());
+    long.map(|sustained| write_sustained(sustained, out)).collect()
+}
+
+/// What a long run was like, as a list.
+fn write_sustained(sustained: &Sustained, out: &mut dyn Write) -> io::Result<()> {
+    use super::table::sustained::{change, levels, verdict};
+    let levels = levels(sustained).into_iter().map(|(name, interval, words)| {
+        format!("{name}: {} {}, {words}", units::rate(interval.median), within(&interval))
+    });
+    let changes = sustained.changes.iter().map(|changed| format!("changed {}", change(changed)));
+    let verdicts = sustained.steady_state.iter().map(verdict);
+    writeln!(out)?;
+    levels.chain(changes).chain(verdicts).try_for_each(|line| writeln!(out, "- {line}"))
 }
 
 fn columns(group: &Group) -> Vec<Column> {
     let mut columns: Vec<Column> = Vec::new();
     let mut add = |name: &str, cell: fn(&Row) -> String| columns.push((name.into(), cell));
+    if group.is_of_load() {
+        add("load", load_percent);
+        add("rate", held_to);
+        add("achieved", operations_per_s);
+        add("P50", |row| latency(row, |of| of.p50));
+        add("P99", |row| latency(row, |of| of.p99));
+        add("P99.9", |row| latency(row, |of| of.p99_9));
+        return columns;
+    }
     if group.has_names() {
         add("job", |row| inline(&row.name));
     }
+    if group.mixes_loops() {
+        add("@ rate", held_to);
+    }
     add("way", |row| inline(&row.way));
+    if group.is_of_saves() {
+        add("min", |row| latency(row, |of| of.min));
+        add("P50", |row| latency(row, |of| of.p50));
+        add("P90", |row| latency(row, |of| of.p90));
+        add("P95", |row| latency(row, |of| of.p95));
+        add("P99", |row| latency(row, |of| of.p99));
+        add("P99.9", |row| latency(row, |of| of.p99_9));
+        add("max", |row| latency(row, |of| of.max));
+        add("total", |row| latency(row, |of| of.total));
+        add("iterations", iterations);
+        add("survives", |row| inline(survives(row)));
+        add("a crash leaves", |row| inline(crash_leaves(row)));
+        return columns;
+    }
     if group.is_of_messages() {
         add("writes/s", operations_per_s);
         add("±95 %", plus_minus);
@@ -150,7 +205,7 @@ fn write_advice(advice: &[Advice], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Text with what Markdown or HTML would take for markup made harmless, on one line.
-fn inline(text: &str) -> String {
+pub(super) fn inline(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -1,22 +1,30 @@
 //! What a person sees: what lies under the path, a table for each workload, findings, advice.
 
 mod columns;
+mod comparison;
+mod examination;
 mod grid;
+mod load;
 mod paint;
+mod saves;
+pub(super) mod sustained;
 mod target;
 mod text;
 
-pub(super) use target::facts;
+pub(super) use comparison::write_comparison;
+pub(super) use examination::write_examination;
+pub(super) use target::{facts, facts_of};
 pub(crate) use text::plain;
 
 use super::{Export, Group};
 use crate::terminal::Screen;
 use columns::Columns;
 use grid::Grid;
+use load::Load;
 use paint::{Paint, Tone};
 use std::io::{self, Write};
 use text::Text;
-use wrote_bench::result::{Advice, Document, Finding, Severity};
+use wrote_bench::result::{Advice, Document, Finding, Knee, Row, Severity};
 use wrote_bench::units;
 
 /// Wider than this a line of prose is hard to read.
@@ -41,7 +49,14 @@ impl Table {
 
     /// Prose is kept from being too wide, but the facts in the head may be as wide as the screen.
     fn head(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
-        let facts = facts(document);
+        self.facts(facts(document), out)
+    }
+
+    fn facts(
+        &self,
+        facts: Vec<(&'static str, Vec<String>)>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let indent = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
         let text = Text { width: self.screen.width };
         for (name, facts) in facts {
@@ -52,13 +67,23 @@ impl Table {
         Ok(())
     }
 
-    fn group(&self, group: &Group, out: &mut dyn Write) -> io::Result<()> {
-        let workload = self.paint.paint(Tone::Strong, group.workload);
-        writeln!(out, "\n{workload}: {}", group.summary())?;
+    fn group(&self, group: &Group, knee: Option<&Knee>, out: &mut dyn Write) -> io::Result<()> {
+        let text = Text { width: self.screen.width };
+        let summary = text.wrapped(&format!("{}: {}", group.workload, group.summary()), 2);
+        let summary = summary.strip_prefix(group.workload).unwrap_or(&summary);
+        writeln!(out, "\n{}{summary}", self.paint.paint(Tone::Strong, group.workload))?;
+        if let Some(load) = Load::of(group, knee) {
+            return load.write(self.paint, self.screen, out);
+        }
         match Grid::of(group) {
             Some(grid) => grid.write(self.paint, self.screen, out),
-            None => Columns::of(group, self.screen).write(self.paint, self.screen, out),
-        }
+            None => {
+                Columns::of(group, self.screen).write(self.paint, self.screen, out)?;
+                saves::write_costs(group, self.text(), out)
+            }
+        }?;
+        let mut rows = group.rows.iter();
+        rows.try_for_each(|row| sustained::write(row, self.paint, self.screen, out))
     }
 
     fn findings(&self, findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
@@ -118,8 +143,9 @@ impl Table {
             commit.unwrap_or_default(),
         );
         let legend = rows().any(|row| row.survives.is_some()).then_some(legend.as_str());
+        let leaves = rows().any(Row::is_of_saves).then_some(saves::LEGEND);
         writeln!(out)?;
-        for paragraph in legend.into_iter().chain([made.as_str()]) {
+        for paragraph in legend.into_iter().chain(leaves).chain([made.as_str()]) {
             for line in self.text().wrapped(paragraph, 0).lines() {
                 writeln!(out, "{}", self.paint.paint(Tone::Faint, line))?;
             }
@@ -135,7 +161,7 @@ impl Export for Table {
             let question = self.text().wrapped(&scenario.question, 0);
             writeln!(out, "\n{}", self.paint.paint(Tone::Strong, &question))?;
             for group in Group::all_of(scenario) {
-                self.group(&group, out)?;
+                self.group(&group, scenario.knee.as_ref(), out)?;
             }
         }
         self.findings(&document.findings, out)?;

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// One try of an operation. Its result may be short; trying again is the engine's part.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +86,11 @@ pub(super) trait Backend {
     fn submit(&mut self) -> io::Result<()>;
     /// Hands what is queued on, waits until `min` requests are done, and collects all that are.
     fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()>;
+    /// Hands what is queued on, waits at most so long for a request to be done, and collects all that
+    /// are. One that can't wait for both looks, and does not wait.
+    fn wait_within(&mut self, _time: Duration, done: &mut Vec<Done>) -> io::Result<()> {
+        self.wait(0, done)
+    }
 }
 
 /// A way to the kernel: moves bytes of files that [`Kernel`] has opened.
@@ -115,6 +121,10 @@ pub(super) trait Transfer {
     }
     /// As [`Backend::wait`].
     fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()>;
+    /// As [`Backend::wait_within`].
+    fn wait_within(&mut self, _time: Duration, done: &mut Vec<Done>) -> io::Result<()> {
+        self.wait(0, done)
+    }
 }
 
 /// Real files, and one way to the kernel.
@@ -207,5 +217,9 @@ impl<T: Transfer> Backend for Kernel<T> {
 
     fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()> {
         self.transfer.wait(min, done)
+    }
+
+    fn wait_within(&mut self, time: Duration, done: &mut Vec<Done>) -> io::Result<()> {
+        self.transfer.wait_within(time, done)
     }
 }

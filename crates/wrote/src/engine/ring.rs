@@ -9,10 +9,11 @@ use super::sqpoll::{Member, Sqpoll};
 use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
 use crate::error::errno_of;
-use io_uring::types::{Fd, FsyncFlags};
+use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, Probe, opcode, squeue};
 use std::io;
 use std::os::fd::RawFd;
+use std::time::Duration;
 
 /// The most that the kernel takes as one registered buffer (`io_uring_register(2)`): 1 GiB.
 const REGISTERED_BYTES_MAX: usize = 1 << 30;
@@ -229,6 +230,25 @@ impl Ring {
     pub(super) fn enter(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()> {
         match self.ring.submit_and_wait(min) {
             Err(error) if !is_passing(&error) => return Err(error),
+            _ => {}
+        }
+        self.collect(done);
+        Ok(())
+    }
+
+    /// Hands what is queued on, waits until one more is done, `time` is over or something else came
+    /// between, and collects all that are done. A kernel that takes no time limit here
+    /// (`IORING_FEAT_EXT_ARG` came with Linux 5.11) is only asked.
+    pub(super) fn enter_within(&mut self, time: Duration, done: &mut Vec<Done>) -> io::Result<()> {
+        if !self.ring.params().is_feature_ext_arg() {
+            return self.enter(0, done);
+        }
+        let time = Timespec::from(time);
+        let limit = SubmitArgs::new().timespec(&time);
+        match self.ring.submitter().submit_with_args(1, &limit) {
+            Err(error) if !is_passing(&error) && errno_of(&error) != libc::ETIME => {
+                return Err(error);
+            }
             _ => {}
         }
         self.collect(done);

@@ -7,6 +7,7 @@ use std::os::fd::RawFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// More threads than this bring no more from one disk, only more switching.
 pub(super) const THREADS_MAX: u32 = 64;
@@ -66,6 +67,13 @@ impl Transfer for Threads {
         for _ in 0..min {
             done.push(self.results.recv().expect("the threads hold the other end"));
         }
+        done.extend(self.results.try_iter());
+        Ok(())
+    }
+
+    fn wait_within(&mut self, time: Duration, done: &mut Vec<Done>) -> io::Result<()> {
+        // The threads hold the other end: an error is that the time is over.
+        done.extend(self.results.recv_timeout(time));
         done.extend(self.results.try_iter());
         Ok(())
     }

@@ -10,6 +10,7 @@ use crate::buffer::Pool;
 use std::io;
 use std::os::fd::RawFd;
 use std::path::Path;
+use std::time::Duration;
 
 /// The pair of rings, of which the second is made for the first file that it suits.
 pub(super) struct Uring {
@@ -178,6 +179,16 @@ impl Transfer for Uring {
         match &self.polled {
             Some(polled) if polled.ring.in_flight() > 0 => self.wait_for_both(min, done),
             _ => wait_for(&mut self.plain, min, done),
+        }
+    }
+
+    fn wait_within(&mut self, time: Duration, done: &mut Vec<Done>) -> io::Result<()> {
+        self.plain.collect(done);
+        match &self.polled {
+            // A polled ring has to be asked: there is nothing to wait for.
+            Some(polled) if polled.ring.in_flight() > 0 => self.wait_for_both(0, done),
+            _ if !done.is_empty() => wait_for(&mut self.plain, 0, done),
+            _ => self.plain.enter_within(time, done),
         }
     }
 }

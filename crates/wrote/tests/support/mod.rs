@@ -49,6 +49,12 @@ impl Mounted {
         Mounted::node(fs, &nodes[0], "rw", disks)
     }
 
+    /// The file system of type `fs` that is on the disk already.
+    pub fn found(fs: &str, disk: Loop) -> Result<Mounted, String> {
+        let node = disk.node().to_owned();
+        Mounted::node(fs, &node, "rw", vec![disk])
+    }
+
     /// A new file system of type `fs` on the only partition of a loop device, which leaves the
     /// first MiB of the device free.
     pub fn partition(fs: &str, size_bytes: u64) -> Result<Mounted, String> {
@@ -147,6 +153,19 @@ impl Loop {
         File::create_new(&image)
             .and_then(|file| file.set_len(size_bytes))
             .map_err(|e| format!("{}: {e}", image.display()))?;
+        Loop::of(image, folder)
+    }
+
+    /// Attaches a copy of an image, as it is now: what a device would hold if the power were cut.
+    pub fn copy(image: &Path) -> Result<Loop, String> {
+        be_root()?;
+        let folder = folder()?;
+        let copy = folder.path().join("image");
+        std::fs::copy(image, &copy).map_err(|e| format!("{}: {e}", copy.display()))?;
+        Loop::of(copy, folder)
+    }
+
+    fn of(image: PathBuf, folder: TempDir) -> Result<Loop, String> {
         let arguments = [OsStr::new("--find"), OsStr::new("--show"), image.as_os_str()];
         let node = PathBuf::from(run("losetup", &arguments)?.trim());
         Ok(Loop { node, partitioned: false, image, _folder: folder })
@@ -240,8 +259,9 @@ fn be_root() -> Result<(), String> {
 
 /// A folder beside what the build makes: on a disk where the build is on a disk.
 fn folder() -> Result<TempDir, String> {
-    TempDir::with_prefix_in("wrote-test-", env!("CARGO_TARGET_TMPDIR"))
-        .map_err(|e| format!("{}: {e}", env!("CARGO_TARGET_TMPDIR")))
+    // Tests inside of a crate have no such folder.
+    let parent = option_env!("CARGO_TARGET_TMPDIR").unwrap_or(env!("CARGO_MANIFEST_DIR"));
+    TempDir::with_prefix_in("wrote-test-", parent).map_err(|e| format!("{parent}: {e}"))
 }
 
 /// The names in a folder, in order.

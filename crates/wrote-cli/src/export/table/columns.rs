@@ -2,10 +2,12 @@
 
 use super::grid::Marks;
 use super::paint::{Paint, Tone};
-use super::text::plain;
+use super::saves;
+use super::text::{Text, plain};
 use crate::export::{
-    Group, are_level, block_sizes, cpu_per_operation, cpu_s_per_gb, fell_back, is_durable, latency,
-    mean_latency, operations_per_s, peak_memory, plus_minus, run_time, survives,
+    Group, OPEN_LOOP_LEGEND, are_level, block_sizes, cpu_per_operation, cpu_s_per_gb, crash_leaves,
+    fell_back, is_durable, latency, mean_latency, operations_per_s, peak_memory, plus_minus,
+    run_time, survives,
 };
 use crate::terminal::Screen;
 use std::io::{self, Write};
@@ -24,10 +26,12 @@ const BAR_WIDTH_MAX: usize = 32;
 const WAY_WIDTH_MIN: usize = 16;
 /// Columns that could be dropped are, before the way is made narrower than this.
 const WAY_WIDTH_EASY: usize = 28;
+/// The same of saves, of which the figures are the point and the ways are short.
+const SAVES_WAY_WIDTH_EASY: usize = 16;
 
 /// Whether a column may be dropped, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Keep {
+pub(super) enum Keep {
     /// On any screen.
     Always,
     /// In this order, as long as there is room.
@@ -35,17 +39,17 @@ enum Keep {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Align {
+pub(super) enum Align {
     Left,
     Right,
 }
 
 /// A title and a cell for each row.
-struct Column {
-    title: &'static str,
-    align: Align,
-    keep: Keep,
-    cells: Vec<String>,
+pub(super) struct Column {
+    pub title: &'static str,
+    pub align: Align,
+    pub keep: Keep,
+    pub cells: Vec<String>,
 }
 
 impl Column {
@@ -78,18 +82,27 @@ impl<'a> Columns<'a> {
     /// Chooses the columns that `screen` has room for.
     pub(super) fn of(group: &'a Group<'a>, screen: Screen) -> Columns<'a> {
         let (title, label) = group.label();
-        let ways: Vec<String> = group.rows.iter().map(|row| marked(label(row), row)).collect();
+        let ways: Vec<String> = group
+            .rows
+            .iter()
+            .map(|row| group.loop_mark(row).to_owned() + &marked(label(row), row))
+            .collect();
         let way_width_whole =
             ways.iter().map(|way| way.width()).max().unwrap_or(0).max(title.width());
         let mut columns = columns(group, Marks::of(screen));
         if !screen.unicode {
             columns.iter_mut().for_each(to_ascii);
         }
-        let way_width_easy = way_width_whole.min(WAY_WIDTH_EASY);
-        drop_columns(&mut columns, screen.width.saturating_sub(way_width_easy + BAR_WIDTH_MIN));
+        // Of saves it is the latency that counts, and a bar that is longer where it is worse misleads.
+        let (way_width_easy, bar_width_min, bar_width_max) = match group.is_of_saves() {
+            true => (SAVES_WAY_WIDTH_EASY, 0, 0),
+            false => (WAY_WIDTH_EASY, BAR_WIDTH_MIN, BAR_WIDTH_MAX),
+        };
+        let way_width_easy = way_width_whole.min(way_width_easy);
+        drop_columns(&mut columns, screen.width.saturating_sub(way_width_easy + bar_width_min));
         let left = screen.width.saturating_sub(taken(&columns));
-        let way_width = left.saturating_sub(BAR_WIDTH_MIN).max(WAY_WIDTH_MIN).min(way_width_whole);
-        let bar_width = left.saturating_sub(way_width).clamp(BAR_WIDTH_MIN, BAR_WIDTH_MAX);
+        let way_width = left.saturating_sub(bar_width_min).max(WAY_WIDTH_MIN).min(way_width_whole);
+        let bar_width = left.saturating_sub(way_width).clamp(bar_width_min, bar_width_max);
         let options = Options::new(way_width).word_splitter(WordSplitter::NoHyphenation);
         let ways = ways.iter().map(|way| broken(way, &options)).collect();
         Columns { group, title, ways, way_width, columns, bar_width }
@@ -116,6 +129,10 @@ impl<'a> Columns<'a> {
         if self.group.rows.iter().any(|row| fell_back(row)) {
             writeln!(out, "* not as asked: see the findings")?;
         }
+        if self.group.mixes_loops() {
+            let text = Text { width: screen.width };
+            writeln!(out, "{}", text.wrapped(OPEN_LOOP_LEGEND, 2))?;
+        }
         Ok(())
     }
 
@@ -141,6 +158,7 @@ impl<'a> Columns<'a> {
             let cell = column.cell(&column.cells[index], column.width());
             let tone = match column.title {
                 "SURVIVES" => Tone::of_survives(survives(row)),
+                saves::CRASH_LEAVES => saves::tone(crash_leaves(row)),
                 _ => Tone::Plain,
             };
             line = line + GAP + &paint.paint(tone, &cell);
@@ -162,6 +180,9 @@ fn columns(group: &Group, marks: Marks) -> Vec<Column> {
         align: Align::Left,
         ..figures(title, keep, cell)
     };
+    if group.is_of_saves() {
+        return saves::columns(group);
+    }
     if group.is_of_messages() {
         return vec![
             figures(group.counted(), Keep::Always, &operations_per_s),
@@ -259,9 +280,9 @@ fn to_ascii(column: &mut Column) {
 
 /// A bar for a part of the whole `width`, in eighths of a column where the screen has them. What is
 /// there at all is seen.
-fn bar(part: f64, width: usize, unicode: bool) -> String {
+pub(super) fn bar(part: f64, width: usize, unicode: bool) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    if part.is_nan() || part <= 0.0 {
+    if part.is_nan() || part <= 0.0 || width == 0 {
         return String::new();
     }
     let columns = part.min(1.0) * width as f64;

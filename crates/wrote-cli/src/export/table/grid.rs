@@ -37,6 +37,10 @@ fn place(row: &Row) -> Option<(&str, &str)> {
 impl<'a> Grid<'a> {
     /// The grid of a group; `None` where its rows are no cells of one.
     pub(super) fn of(group: &'a Group<'a>) -> Option<Grid<'a>> {
+        if group.rows.iter().any(|row| row.is_open_loop()) {
+            // At a rate all cells have the same throughput: what tells them apart is their latency.
+            return None;
+        }
         let (_, title) = GRIDS.iter().find(|(begin, _)| group.workload.starts_with(begin))?;
         let (mut sides, mut heads) = (Vec::new(), Vec::new());
         for row in &group.rows {

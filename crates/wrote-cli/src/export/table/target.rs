@@ -34,7 +34,14 @@ const OPTIONS_THAT_MATTER: [&str; 24] = [
 
 /// The facts about the path and the machine: a name, and what is to be said of it.
 pub(in crate::export) fn facts(document: &Document) -> Vec<(&'static str, Vec<String>)> {
-    let target = &document.target;
+    facts_of(&document.target, &document.host)
+}
+
+/// The same, of a path and a machine without a benchmark.
+pub(in crate::export) fn facts_of(
+    target: &Target,
+    host: &Host,
+) -> Vec<(&'static str, Vec<String>)> {
     let mut facts = vec![("Path", path_facts(target))];
     match &target.device {
         Some(device) => {
@@ -43,11 +50,15 @@ pub(in crate::export) fn facts(document: &Document) -> Vec<(&'static str, Vec<St
         }
         None => facts.push(("Device", vec![no_device(target)])),
     }
-    facts.push(("Machine", machine_facts(&document.host)));
+    facts.push(("Machine", machine_facts(host)));
     facts
 }
 
 fn path_facts(target: &Target) -> Vec<String> {
+    // Of a device itself there is no file system that could be full.
+    if target.filesystem == "none" {
+        return vec![format!("{}, a block device", target.path)];
+    }
     let mut facts = vec![format!("{} on {}", target.path, target.filesystem)];
     let matters = |option: &&String| {
         OPTIONS_THAT_MATTER.iter().any(|known| match known.strip_suffix('=') {

@@ -45,19 +45,25 @@ struct State {
     memory: String,
 }
 
-/// Takes the device, or says why it is not to be had.
+/// Takes the device and fills it, or says why it is not to be had.
 pub fn take() -> Result<Result<Zram, String>, Failure> {
+    match sized(SIZE_BYTES) {
+        Ok(zram) => fill().map(|()| Ok(zram)),
+        Err(because) => Ok(Err(because)),
+    }
+}
+
+/// Takes the device, makes it `size_bytes` long, and leaves it empty; or says why it is not to be had.
+/// It takes the memory of what is written to it.
+pub fn sized(size_bytes: u64) -> Result<Zram, String> {
     if let Some(because) = unusable(&State::read()) {
-        return Ok(Err(because));
+        return Err(because);
     }
     // The kernel takes a size only from the first who gives one.
     let size = Path::new(SYS).join("disksize");
-    if let Err(error) = std::fs::write(&size, SIZE_BYTES.to_string()) {
-        return Ok(Err(format!("{DEVICE} cannot be sized: {error}")));
-    }
-    let zram = Zram(());
-    fill()?;
-    Ok(Ok(zram))
+    std::fs::write(&size, size_bytes.to_string())
+        .map_err(|error| format!("{DEVICE} cannot be sized: {error}"))?;
+    Ok(Zram(()))
 }
 
 /// Writes random data all over the device, which nobody else may use meanwhile.

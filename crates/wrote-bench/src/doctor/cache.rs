@@ -1,0 +1,171 @@
+//! Whether flushes do what they are there for: the kernel's idea of each disk's cache, beside the disk's own.
+
+use super::check::{Change, Check, Evidence};
+use super::shell::{set_queue, udev_queue};
+use super::stack::{Disk, Kind};
+use super::world::World;
+
+const ID: &str = "write-cache";
+
+/// The checks of this room.
+pub(super) fn checks(world: &World) -> Vec<Check> {
+    let disks = world.stack.disks.iter();
+    disks
+        .filter(|disk| disk.kind != Kind::Memory)
+        .filter_map(|disk| {
+            let found = disk.queue(world, "write_cache")?;
+            let own = own_word(world, disk);
+            let check = judge(world, disk, &found, own.as_ref());
+            let source = "kernel: Documentation/ABI/stable/sysfs-block, write_cache";
+            Some(check.of(&disk.name).found([found]).found(own).source(source))
+        })
+        .collect()
+}
+
+/// What the disk itself says of its cache, as its driver read it: SCSI and SATA disks
+/// (`scsi_disk/*/cache_type`), virtio disks (`cache_type`).
+fn own_word(world: &World, disk: &Disk) -> Option<Evidence> {
+    let folder = format!("sys/block/{}/device/scsi_disk", disk.name);
+    let scsi = world.names(&folder).into_iter().next();
+    scsi.and_then(|address| world.see(&format!("{folder}/{address}/cache_type")))
+        .or_else(|| world.see(&format!("sys/block/{}/cache_type", disk.name)))
+}
+
+fn judge(world: &World, disk: &Disk, found: &Evidence, own: Option<&Evidence>) -> Check {
+    let own_is_volatile = own.map(|own| own.value.starts_with("write back"));
+    let is_loop = disk.kind == Kind::Loop && world.number(&loop_is_read_only(disk)) == Some(0);
+    match (found.value.as_str(), own_is_volatile) {
+        ("write back", Some(false)) => needless_flushes(world, disk),
+        ("write back", _) => {
+            let fua = disk.queue_number(world, "fua") == Some(1);
+            let fua = if fua { "; it takes writes with FUA" } else { "" };
+            Check::fine(
+                ID,
+                format!("write back: the disk's cache is volatile, and flushes are sent{fua}"),
+            )
+        }
+        ("write through", Some(true)) => forced(disk, "the disk says that its cache is volatile"),
+        ("write through", None) if is_loop => {
+            forced(disk, "the file of a loop device is flushed only when its device is")
+        }
+        ("write through", Some(false)) => {
+            Check::fine(ID, "write through: the disk says that it has no volatile cache")
+        }
+        ("write through", None) => untold(disk),
+        (other, _) => Check::unknown(
+            ID,
+            "whether flushes are sent can't be told",
+            format!("the kernel says {other:?}"),
+        ),
+    }
+}
+
+fn loop_is_read_only(disk: &Disk) -> String {
+    format!("sys/block/{}/ro", disk.name)
+}
+
+/// The kernel sends no flushes to a disk that needs them.
+fn forced(disk: &Disk, why: &str) -> Check {
+    let text = format!("write through: the kernel sends no flushes, but {why}");
+    Check::risk(ID, text)
+        .costs(
+            "It is fast because fsync does not wait for the disk: after a power cut, what was \
+             acknowledged as durable may be gone, and with it the order that a journal rests on.",
+        )
+        .change(
+            Change::run(set_queue(&disk.name, "write_cache", "write back"))
+                .lasting("take out the udev rule or script that sets write_cache")
+                .risk("none; each fsync then takes as long as the disk's flush"),
+        )
+}
+
+/// The kernel sends flushes to a disk that needs none.
+fn needless_flushes(world: &World, disk: &Disk) -> Check {
+    let text = "write back: flushes are sent, though the disk says that it has no volatile cache";
+    let risk = "if the disk's word is wrong, or a layer between has a cache, what was acknowledged as \
+                durable is lost in a power cut";
+    let set = |file| {
+        (
+            set_queue(&disk.name, file, "write through"),
+            udev_queue(&disk.name, file, "write through"),
+        )
+    };
+    let (command, lasting) = set("write_cache");
+    Check::advice(ID, text)
+        .costs(format!("A needless command for each fsync. {}", world.measure("small")))
+        .change(Change::run(command).lasting(lasting).risk(risk))
+}
+
+fn untold(disk: &Disk) -> Check {
+    let text = "write through: the kernel sends no flushes";
+    let because = "whether the disk itself has a volatile cache is not in /sys, and someone may have set \
+                   this by hand";
+    let how = match disk.kind {
+        Kind::Nvme => format!("nvme id-ctrl /dev/{} | grep vwc", disk.name),
+        _ => format!("hdparm -W /dev/{}", disk.name),
+    };
+    let change = Change {
+        how: Some(
+            "ask the disk; where it says that its cache is on or present, write \"write back\" to \
+                   write_cache"
+                .into(),
+        ),
+        commands: vec![how],
+        lasting: None,
+        risk: "none: it only asks".into(),
+    };
+    Check::unknown(ID, text, because).change(change)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::super::fake::{Fake, command, only};
+    use super::*;
+
+    fn judged(name: &str, queue: &str, own: Option<(&str, &str)>) -> Check {
+        let fake = Fake::new();
+        fake.disk(name, &[("write_cache", queue)]);
+        fake.file(&format!("sys/block/{name}/ro"), "0");
+        if let Some((file, word)) = own {
+            fake.file(&format!("sys/block/{name}/{file}"), word);
+        }
+        only(&checks(&fake.world(name)), ID).clone()
+    }
+
+    const SCSI: &str = "device/scsi_disk/0:0:0:0/cache_type";
+
+    #[test]
+    fn flushes_that_are_kept_from_a_volatile_cache_are_a_risk() {
+        let scsi = judged("sda", "write through", Some((SCSI, "write back")));
+        assert_eq!(scsi.state, State::Risk);
+        assert_eq!(command(&scsi), "echo \"write back\" > /sys/block/sda/queue/write_cache");
+        let scsi = judged("sda", "write through", Some((SCSI, "write back, no read (daft)")));
+        assert_eq!(scsi.state, State::Risk);
+        let virtio = judged("vda", "write through", Some(("cache_type", "write back")));
+        assert_eq!(virtio.state, State::Risk);
+        assert_eq!(judged("loop0", "write through", None).state, State::Risk);
+    }
+
+    #[test]
+    fn a_cache_that_the_kernel_and_the_disk_agree_on_is_fine() {
+        assert_eq!(judged("sda", "write back", Some((SCSI, "write back"))).state, State::Fine);
+        assert_eq!(judged("sda", "write through", Some((SCSI, "none"))).state, State::Fine);
+        assert_eq!(judged("nvme0n1", "write back", None).state, State::Fine);
+        assert_eq!(judged("loop0", "write back", None).state, State::Fine);
+    }
+
+    #[test]
+    fn flushes_of_a_cache_that_is_not_volatile_cost_speed_alone() {
+        let scsi = judged("sda", "write back", Some((SCSI, "write through")));
+        assert_eq!(scsi.state, State::Advice);
+    }
+
+    #[test]
+    fn a_disk_that_does_not_say_is_unknown_with_the_command_that_asks_it() {
+        let nvme = judged("nvme0n1", "write through", None);
+        assert_eq!(nvme.state, State::Unknown);
+        assert!(nvme.because.is_some());
+        assert_eq!(command(&nvme), "nvme id-ctrl /dev/nvme0n1 | grep vwc");
+    }
+}

@@ -1,0 +1,144 @@
+//! A folder that looks like the root of a machine, for tests of what cannot be made on every one.
+
+use super::file::FileFacts;
+use super::stack::Stack;
+use super::world::World;
+use super::{Check, State};
+use std::fs;
+use std::os::unix::fs::symlink;
+use tempfile::TempDir;
+use wrote::device::{Backing, BlockDevice, Target};
+
+/// The made-up root.
+pub(super) struct Fake(TempDir);
+
+impl Fake {
+    pub fn new() -> Fake {
+        Fake(tempfile::tempdir().unwrap())
+    }
+
+    pub fn file(&self, path: &str, content: &str) {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{content}\n")).unwrap();
+    }
+
+    /// A whole disk or a layer with these files in its queue.
+    pub fn disk(&self, name: &str, queue: &[(&str, &str)]) {
+        self.file(&format!("sys/block/{name}/size"), "1000000");
+        for (file, content) in queue {
+            self.file(&format!("sys/block/{name}/queue/{file}"), content);
+        }
+        self.link(&format!("sys/block/{name}"), &format!("sys/class/block/{name}"));
+    }
+
+    /// A partition that begins at this sector of 512 bytes.
+    pub fn partition(&self, disk: &str, name: &str, start: u64) {
+        let folder = format!("sys/block/{disk}/{name}");
+        self.file(&format!("{folder}/partition"), "1");
+        self.file(&format!("{folder}/start"), &start.to_string());
+        self.link(&folder, &format!("sys/class/block/{name}"));
+    }
+
+    /// Makes `upper` lie on `lower`.
+    pub fn slave(&self, upper: &str, lower: &str) {
+        self.link(
+            &format!("sys/class/block/{lower}"),
+            &format!("sys/block/{upper}/slaves/{lower}"),
+        );
+    }
+
+    /// The world as it is seen from a folder on an ext4 on this device.
+    pub fn world(&self, device: &str) -> World {
+        let mut world = self.world_on(Backing::Block(block_device(device)));
+        world.stack = Stack::of(&world, device);
+        world
+    }
+
+    /// The world as it is seen from a folder on no block device.
+    pub fn world_without_device(&self) -> World {
+        self.world_on(Backing::None { because: "strange has none".into() })
+    }
+
+    fn world_on(&self, backing: Backing) -> World {
+        World {
+            root: self.0.path().to_owned(),
+            target: Target {
+                path: "/mnt/data".into(),
+                mount_point: "/mnt/data".into(),
+                filesystem: "ext4".into(),
+                mount_options: vec!["rw".into(), "relatime".into()],
+                capacity_bytes: 100_000_000_000,
+                free_bytes: 50_000_000_000,
+                read_only: false,
+                in_memory: false,
+                backing,
+            },
+            stack: Stack::default(),
+            io_uring: Ok(()),
+            inodes: (1000, 900),
+            swaps: Vec::new(),
+            file: FileFacts { is_folder: true, ..FileFacts::default() },
+        }
+    }
+
+    fn link(&self, to: &str, from: &str) {
+        let from = self.0.path().join(from);
+        fs::create_dir_all(from.parent().unwrap()).unwrap();
+        if !from.exists() {
+            symlink(self.0.path().join(to), from).unwrap();
+        }
+    }
+}
+
+/// The world with these mount options, beside `rw`.
+pub(super) fn mounted(filesystem: &str, options: &[&str]) -> (Fake, World) {
+    let fake = Fake::new();
+    fake.disk("sda", &[]);
+    let mut world = fake.world("sda");
+    world.target.filesystem = filesystem.into();
+    world.target.mount_options =
+        ["rw"].iter().chain(options).map(|&option| option.to_owned()).collect();
+    (fake, world)
+}
+
+/// The one check of this name.
+pub(super) fn only<'a>(checks: &'a [Check], id: &str) -> &'a Check {
+    let of: Vec<&Check> = checks.iter().filter(|check| check.id == id).collect();
+    assert_eq!(of.len(), 1, "{id}: {checks:?}");
+    of[0]
+}
+
+/// What the one check of this name came to; `None` where there is none.
+pub(super) fn state(checks: &[Check], id: &str) -> Option<State> {
+    let mut of = checks.iter().filter(|check| check.id == id);
+    let state = of.next().map(|check| check.state);
+    assert!(of.next().is_none(), "{id} twice: {checks:?}");
+    state
+}
+
+/// The command that changes what this check found.
+pub(super) fn command(check: &Check) -> &str {
+    let change = check.change.as_ref().unwrap_or_else(|| panic!("nothing to change: {check:?}"));
+    change.commands.first().unwrap_or_else(|| panic!("no command: {check:?}"))
+}
+
+fn block_device(name: &str) -> BlockDevice {
+    BlockDevice {
+        name: name.into(),
+        major: 8,
+        minor: 0,
+        disks: Vec::new(),
+        model: None,
+        capacity_bytes: 512_000_000,
+        rotational: false,
+        scheduler: "none".into(),
+        logical_block_bytes: 512,
+        physical_block_bytes: 512,
+        write_cache: "write back".into(),
+        fua: false,
+        io_poll: false,
+        nr_requests: 64,
+        transfer_bytes_max: 0,
+    }
+}

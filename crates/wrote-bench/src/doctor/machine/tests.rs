@@ -1,0 +1,157 @@
+//! Each setting of the machine that holds back is named, and the usual ones are not.
+
+use super::super::State;
+use super::super::fake::{Fake, command, only, state};
+use super::super::world::Swap;
+use super::*;
+
+/// A machine with 16 GiB of memory available, as the kernel sets it up.
+fn usual() -> Fake {
+    let fake = Fake::new();
+    for (file, content) in [
+        ("dirty_writeback_centisecs", "500"),
+        ("dirty_expire_centisecs", "3000"),
+        ("dirty_ratio", "20"),
+        ("dirty_bytes", "0"),
+        ("laptop_mode", "0"),
+    ] {
+        fake.file(&format!("proc/sys/vm/{file}"), content);
+    }
+    fake.file(
+        "proc/meminfo",
+        "MemTotal: 20000000 kB\nMemAvailable:   16777216 kB\nHugePages_Free:        0",
+    );
+    fake.file("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never");
+    fake.file(&format!("{CLOCK}/current_clocksource"), "tsc");
+    fake.file("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "schedutil");
+    fake.file("proc/sys/kernel/osrelease", "6.14.2-generic");
+    fake.disk("sda", &[]);
+    fake
+}
+
+const CLOCK: &str = "sys/devices/system/clocksource/clocksource0";
+
+fn all(fake: &Fake) -> Vec<Check> {
+    let world = fake.world("sda");
+    memory(&world).into_iter().chain(clocks(&world)).collect()
+}
+
+#[test]
+fn a_machine_as_the_kernel_sets_it_up_is_fine() {
+    let checks = all(&usual());
+    assert_eq!(checks.len(), 6, "{checks:?}");
+    assert!(checks.iter().all(|check| check.state == State::Fine), "{checks:?}");
+    let dirty = only(&checks, "dirty-pages");
+    assert!(dirty.text.contains("3.44 GB"), "20 % of 16 GiB: {dirty:?}");
+}
+
+#[test]
+fn each_setting_that_holds_back_is_named() {
+    use State::{Advice, Risk};
+    for (file, content, id, state) in [
+        ("proc/sys/vm/dirty_writeback_centisecs", "0", "dirty-pages", Risk),
+        ("proc/sys/vm/dirty_expire_centisecs", "60000", "dirty-pages", Risk),
+        ("proc/sys/vm/laptop_mode", "5", "dirty-pages", Advice),
+        ("proc/sys/vm/dirty_ratio", "80", "dirty-pages", Advice),
+        ("proc/sys/vm/dirty_bytes", "1000000", "dirty-pages", Advice),
+        (
+            "sys/kernel/mm/transparent_hugepage/enabled",
+            "always madvise [never]",
+            "huge-pages",
+            Advice,
+        ),
+        (
+            "sys/devices/system/clocksource/clocksource0/current_clocksource",
+            "hpet",
+            "clock-source",
+            Advice,
+        ),
+        (
+            "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+            "powersave",
+            "cpu-governor",
+            Advice,
+        ),
+        ("proc/sys/kernel/osrelease", "5.15.0-91-generic", "kernel", Advice),
+    ] {
+        let fake = usual();
+        fake.file(file, content);
+        let checks = all(&fake);
+        let worse: Vec<&Check> = checks.iter().filter(|check| check.state != State::Fine).collect();
+        assert_eq!(worse.len(), 1, "{file}: {checks:?}");
+        assert_eq!((worse[0].id.as_str(), worse[0].state), (id, state), "{file}");
+        assert_eq!(worse[0].evidence[0].from, format!("/{file}"));
+        assert!(worse[0].change.is_some() && worse[0].costs.is_some(), "{:?}", worse[0]);
+    }
+}
+
+#[test]
+fn a_limit_in_bytes_counts_before_one_in_percent() {
+    let fake = usual();
+    fake.file("proc/sys/vm/dirty_ratio", "80");
+    fake.file("proc/sys/vm/dirty_bytes", "500000000");
+    assert_eq!(state(&all(&fake), "dirty-pages"), Some(State::Fine));
+}
+
+#[test]
+fn powersave_of_a_driver_that_raises_the_clock_by_itself_is_fine() {
+    let fake = usual();
+    fake.file("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave");
+    fake.file("sys/devices/system/cpu/cpu0/cpufreq/scaling_driver", "intel_pstate");
+    assert_eq!(state(&all(&fake), "cpu-governor"), Some(State::Fine));
+}
+
+#[test]
+fn huge_pages_that_are_set_aside_need_no_transparent_ones() {
+    let fake = usual();
+    fake.file("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]");
+    fake.file("proc/meminfo", "MemAvailable: 16777216 kB\nHugePages_Free:       64");
+    assert_eq!(state(&all(&fake), "huge-pages"), Some(State::Fine));
+}
+
+#[test]
+fn a_slow_clock_is_answered_with_the_faster_one_that_there_is() {
+    let fake = usual();
+    fake.file(&format!("{CLOCK}/current_clocksource"), "acpi_pm");
+    fake.file(&format!("{CLOCK}/available_clocksource"), "hpet acpi_pm");
+    assert!(only(&all(&fake), "clock-source").change.as_ref().unwrap().commands.is_empty());
+    fake.file(&format!("{CLOCK}/available_clocksource"), "tsc hpet acpi_pm");
+    let checks = all(&fake);
+    assert_eq!(
+        command(only(&checks, "clock-source")),
+        format!("echo tsc > /{CLOCK}/current_clocksource")
+    );
+}
+
+#[test]
+fn only_swap_that_is_used_on_this_very_disk_competes() {
+    let mut world = usual().world("sda");
+    let swap =
+        |used_kib, disk: &str| Swap { path: "/dev/x2".into(), used_kib, disks: vec![disk.into()] };
+    for (swap, wanted) in [
+        (swap(1024, "sda"), State::Advice),
+        (swap(0, "sda"), State::Fine),
+        (swap(1024, "zram0"), State::Fine),
+    ] {
+        world.swaps = vec![swap];
+        assert_eq!(state(&memory(&world), "swap"), Some(wanted), "{:?}", world.swaps);
+    }
+    world.swaps = vec![swap(1024, "sda")];
+    assert_eq!(command(only(&memory(&world), "swap")), "swapoff /dev/x2");
+}
+
+#[test]
+fn a_kernel_that_is_not_the_latest_is_told_what_came_later() {
+    let fake = usual();
+    fake.file("proc/sys/kernel/osrelease", "6.8.0");
+    let checks = all(&fake);
+    let kernel = only(&checks, "kernel");
+    assert_eq!(kernel.state, State::Fine);
+    assert!(kernel.text.contains("RWF_DONTCACHE came with 6.14"), "{kernel:?}");
+}
+
+#[test]
+fn a_machine_that_shows_nothing_is_not_judged() {
+    let world = Fake::new().world_without_device();
+    assert!(memory(&world).is_empty() && clocks(&world).is_empty());
+}

@@ -1,0 +1,363 @@
+//! How the file system is mounted.
+
+use super::check::{Change, Check, Evidence};
+use super::shell::quoted;
+use super::trim::is_discard;
+use super::world::World;
+use wrote::device::Backing;
+
+/// ext4's default, and that of ext3 (ext4(5)).
+const COMMIT_S: u64 = 5;
+/// Btrfs's default (btrfs(5)), and the longest that is common.
+const COMMIT_S_MAX: u64 = 30;
+
+/// The checks of this room.
+pub(super) fn checks(world: &World) -> Vec<Check> {
+    let target = &world.target;
+    let mut checks = vec![in_memory(world), no_device(world)];
+    if matches!(target.filesystem.as_str(), "none" | "unknown") {
+        return checks.into_iter().flatten().collect();
+    }
+    checks.extend([
+        read_only(world),
+        errors(world),
+        Some(sync(world)),
+        Some(discard(world)),
+        Some(atime(world)),
+        Some(barrier(world)),
+        Some(data(world)),
+        allocation(world),
+        commit(world),
+        copy_on_write(world),
+    ]);
+    checks.into_iter().flatten().collect()
+}
+
+/// The options, as evidence.
+fn options(world: &World, which: impl Fn(&str) -> bool) -> Vec<Evidence> {
+    let of = world.target.mount_options.iter().filter(|option| which(option));
+    of.map(|option| Evidence::new("/proc/self/mountinfo", option.clone())).collect()
+}
+
+/// Mounts it anew with one option changed.
+fn remount(world: &World, option: &str, risk: &str) -> Change {
+    let point = quoted(&world.target.mount_point.to_string_lossy());
+    Change::run(format!("mount -o remount,{option} {point}"))
+        .lasting(format!("the options of {point} in /etc/fstab"))
+        .risk(risk)
+}
+
+/// Mounts it anew without an option that a remount can't take back.
+fn fstab(world: &World, option: &str, risk: &str) -> Change {
+    let point = quoted(&world.target.mount_point.to_string_lossy());
+    Change::how(format!(
+        "take {option} out of the options of {point} in /etc/fstab, unmount it and mount it again: a \
+         remount does not change it"
+    ))
+    .risk(risk)
+}
+
+fn in_memory(world: &World) -> Option<Check> {
+    let filesystem = &world.target.filesystem;
+    let text = format!(
+        "{filesystem} that lies in the machine's memory: nothing here survives a power cut"
+    );
+    world.target.in_memory.then(|| {
+        Check::risk("in-memory", text)
+            .found([Evidence::new("/proc/self/mountinfo", filesystem.clone())])
+            .costs("No speed. No number that is measured here is a disk's.")
+            .change(Change::how("use a folder on a disk for what must not be lost").risk("none"))
+            .source("tmpfs(5)")
+    })
+}
+
+fn no_device(world: &World) -> Option<Check> {
+    let Backing::None { because } = &world.target.backing else { return None };
+    (!world.target.in_memory).then(|| {
+        let text = "the disk below can't be looked at";
+        let check = Check::unknown("no-block-device", text, because.clone());
+        let how = "where the disk is known, wrote doctor looks at a folder on it, or at its device";
+        check.change(Change::how(how).risk("none"))
+    })
+}
+
+fn read_only(world: &World) -> Option<Check> {
+    let Backing::Block(device) = &world.target.backing else { return None };
+    let name = device.name.replace('/', "!");
+    let disk = world.see(&format!("sys/class/block/{name}/ro"));
+    let disk_is = disk.as_ref().and_then(Evidence::number) == Some(1);
+    if !world.target.read_only && !disk_is {
+        return Some(Check::fine("read-only", "the file system can be written to").found(disk));
+    }
+    let risk = "where an error made it read-only, writing to it can destroy more: look at dmesg first, \
+                and run fsck while it is not mounted";
+    let (text, change) = if disk_is {
+        let device = quoted(&format!("/dev/{}", device.name));
+        ("the device is read-only", Change::run(format!("blockdev --setrw {device}")).risk(risk))
+    } else {
+        ("the file system is mounted read-only", remount(world, "rw", risk))
+    };
+    Some(
+        Check::risk("read-only", format!("{text}: nothing can be written"))
+            .found(disk)
+            .found(options(world, |option| option == "ro"))
+            .costs("Everything.")
+            .change(change)
+            .source("mount(8); ext4(5), errors="),
+    )
+}
+
+fn errors(world: &World) -> Option<Check> {
+    let Backing::Block(device) = &world.target.backing else { return None };
+    let name = device.name.replace('/', "!");
+    let found = world.see(&format!("sys/fs/{}/{name}/errors_count", world.target.filesystem))?;
+    let count = found.number()?;
+    if count == 0 {
+        return Some(
+            Check::fine("file-system-errors", "no errors since the last fsck").found([found]),
+        );
+    }
+    let text = format!("the file system has met {count} errors since the last fsck");
+    let device = quoted(&format!("/dev/{}", device.name));
+    Some(
+        Check::risk("file-system-errors", text)
+            .found([found])
+            .costs("No speed, but data: part of what is on it may be damaged.")
+            .change(
+                Change::run(format!("e2fsck -f {device}")).risk(
+                    "only while it is not mounted, and after a copy of what can still be read",
+                ),
+            )
+            .source("kernel: Documentation/ABI/testing/sysfs-fs-ext4; e2fsck(8)"),
+    )
+}
+
+fn sync(world: &World) -> Check {
+    let found = options(world, |option| matches!(option, "sync" | "dirsync" | "wsync"));
+    let Some(option) = found.first().map(|option| option.value.clone()) else {
+        return Check::fine("mount-sync", "writes wait for the disk only when they are asked to");
+    };
+    let risk = "programs that never call fsync and rely on this option lose what they wrote last in a \
+                crash";
+    let (text, change) = match option.as_str() {
+        "sync" => ("sync: every write waits for the disk", remount(world, "async", risk)),
+        "dirsync" => (
+            "dirsync: every new, renamed or removed name waits for the disk",
+            fstab(world, "dirsync", risk),
+        ),
+        _ => (
+            "wsync: every new, renamed or removed name waits for the log",
+            fstab(world, "wsync", risk),
+        ),
+    };
+    Check::advice("mount-sync", text)
+        .found(found)
+        .costs(format!(
+            "A wait for the disk each time, also where the program wants none; the row \
+             small/o_dsync-each of wrote bench shows what one such wait takes. {}",
+            world.measure("ladder")
+        ))
+        .change(change)
+        .source("mount(8), sync and dirsync; xfs(5), wsync")
+}
+
+fn discard(world: &World) -> Check {
+    let found = options(world, is_discard);
+    let option = found.first().map(|option| option.value.clone());
+    match option.as_deref() {
+        None => Check::fine("mount-discard", "free blocks are not trimmed while files are removed"),
+        Some("discard=async") => {
+            Check::fine("mount-discard", "discard=async: free blocks are trimmed in the background").found(found)
+        }
+        Some(_) => Check::advice("mount-discard", "discard: blocks are trimmed as soon as they are free")
+            .found(found)
+            .costs(format!(
+                "Removing and replacing files makes the disk trim at once; xfs(5) calls the cost quite \
+                 severe, and btrfs(5) says that it can severely degrade performance, neither with a \
+                 figure. {}",
+                world.measure("latency,ways")
+            ))
+            .change(remount(
+                world,
+                "nodiscard",
+                "the disk, or the host of a thin volume, learns of free blocks only when fstrim runs: \
+                 enable fstrim.timer first",
+            ))
+            .source("xfs(5), btrfs(5), ext4(5), discard; fstrim(8)"),
+    }
+}
+
+fn atime(world: &World) -> Check {
+    let has = |option: &str| world.is_mounted_with(option);
+    let found = options(world, |option| option.contains("atime"));
+    if has("noatime") || world.target.read_only {
+        return Check::fine("mount-atime", "reading a file writes nothing").found(found);
+    }
+    if has("relatime") {
+        let text = "relatime: reading a file writes its access time once a day at most, or after it changed";
+        return Check::fine("mount-atime", text).found(found);
+    }
+    Check::advice("mount-atime", "strictatime: every read of a file also writes its access time")
+        .found(found)
+        .found([Evidence::new("/proc/self/mountinfo", world.target.mount_options.join(","))])
+        .costs(format!(
+            "An inode that is written again and again while files are only read. {}",
+            world.measure("ways")
+        ))
+        .change(remount(
+            world,
+            "relatime",
+            "programs that compare access times to the second see old ones (mount(8))",
+        ))
+        .source("mount(8), strictatime and relatime")
+}
+
+fn barrier(world: &World) -> Check {
+    let found = options(world, |option| matches!(option, "nobarrier" | "barrier=0"));
+    if found.is_empty() {
+        return Check::fine("mount-barrier", "flushes reach the disk (barriers are on)");
+    }
+    let option = if world.target.filesystem == "btrfs" { "barrier" } else { "barrier=1" };
+    Check::risk(
+        "mount-barrier",
+        "barriers are off: an fsync returns before the disk has flushed its cache",
+    )
+    .found(found)
+    .costs(
+        "It is fast for that reason alone, and only as safe as the disk's cache: after a power cut \
+             data that was acknowledged is gone, and the file system itself may be damaged.",
+    )
+    .change(remount(world, option, "none; each fsync then takes as long as the disk's flush"))
+    .source("ext4(5), barrier; btrfs(5), barrier")
+}
+
+fn data(world: &World) -> Check {
+    match world.mount_value("data") {
+        Some("journal") => Check::advice("mount-data", "data=journal: all data is written twice")
+            .costs(format!(
+                "At most half of the disk's throughput in the long run, and no direct writes: ext4 does \
+                 them through the page cache then. {}",
+                world.measure("stream")
+            ))
+            .change(fstab(
+                world,
+                "data=journal",
+                "programs without fsync that relied on data and names becoming durable together",
+            )),
+        Some("writeback") => {
+            Check::risk("mount-data", "data=writeback: after a crash, files may hold what was on the disk before")
+                .costs("It saves waiting for data before a journal commit; how much was not measured here.")
+                .change(fstab(world, "data=writeback", "a journal commit waits for the data of new blocks"))
+        }
+        _ => Check::fine("mount-data", "data is written once, and before what points to it"),
+    }
+    .found(options(world, |option| option.starts_with("data=")))
+    .source("ext4(5), data=")
+}
+
+fn allocation(world: &World) -> Option<Check> {
+    if world.target.filesystem != "ext4" {
+        return None;
+    }
+    if !world.is_mounted_with("nodelalloc") {
+        return Some(Check::fine(
+            "mount-allocation",
+            "blocks are allocated when data is written out",
+        ));
+    }
+    Some(
+        Check::advice(
+            "mount-allocation",
+            "nodelalloc: blocks are allocated at each write into the page cache",
+        )
+        .found(options(world, |option| option == "nodelalloc"))
+        .costs(format!(
+            "More work for each write, and files in more pieces. {}",
+            world.measure("stream,ways")
+        ))
+        .change(remount(
+            world,
+            "delalloc",
+            "a program that replaces files without fsync more often leaves an empty one in a crash",
+        ))
+        .source("ext4(5), nodelalloc; kernel: Documentation/filesystems/ext4/"),
+    )
+}
+
+fn commit(world: &World) -> Option<Check> {
+    let seconds: u64 = world.mount_value("commit")?.parse().ok()?;
+    let found = options(world, |option| option.starts_with("commit="));
+    let usual = if world.target.filesystem == "btrfs" { COMMIT_S_MAX } else { COMMIT_S };
+    let check = if seconds > COMMIT_S_MAX {
+        let text = format!(
+            "commit={seconds}: what nobody synced may be {seconds} s old and still be lost"
+        );
+        Check::risk("mount-commit", text).costs("No speed. What was synced is safe in any case.")
+    } else if seconds < COMMIT_S {
+        let text = format!("commit={seconds}: the journal is committed every {seconds} s");
+        let costs = format!("Metadata is written more often. {}", world.measure("stream,ways"));
+        Check::advice("mount-commit", text).costs(costs)
+    } else {
+        return Some(
+            Check::fine("mount-commit", format!("the journal is committed every {seconds} s"))
+                .found(found),
+        );
+    };
+    let risk = "with a longer time a crash loses more of what nobody synced, with a shorter one the disk \
+                is written more often";
+    let change = remount(world, &format!("commit={usual}"), risk);
+    Some(check.found(found).change(change).source("ext4(5), commit; btrfs(5), commit"))
+}
+
+fn copy_on_write(world: &World) -> Option<Check> {
+    if world.target.filesystem != "btrfs" {
+        return None;
+    }
+    let source = |check: Check| Some(check.source("btrfs(5), MOUNT OPTIONS and COMPRESSION"));
+    if world.is_mounted_with("nodatacow") {
+        let text = "nodatacow: new files have no checksums, and damage to them is not noticed";
+        let risk = "what is written in place is copied again: slower for databases, which can be given \
+                    chattr +C on their own folder";
+        let costs = "No speed: writes in place are faster here.";
+        return source(
+            Check::risk("mount-copy-on-write", text)
+                .found(options(world, |option| option == "nodatacow"))
+                .costs(costs)
+                .change(remount(world, "datacow", risk)),
+        );
+    }
+    if world.is_mounted_with("autodefrag") {
+        let text = "autodefrag: small writes are queued to be written once more";
+        let risk = "files that are written in small pieces stay in pieces";
+        return source(
+            Check::advice("mount-copy-on-write", text)
+                .found(options(world, |option| option == "autodefrag"))
+                .costs(format!(
+                    "Each small write inside a file is read and written again in a larger piece; not for \
+                     databases, says btrfs(5). {}",
+                    world.measure("small,rand")
+                ))
+                .change(remount(world, "noautodefrag", risk)),
+        );
+    }
+    let compressed = options(world, |option| option.starts_with("compress"));
+    if !compressed.is_empty() {
+        let text = "compression: what is written may be less than what was given, and direct writes go \
+                    through the page cache";
+        return source(
+            Check::advice("mount-copy-on-write", text)
+                .found(compressed)
+                .costs(format!(
+                    "CPU time for each byte, and past the page cache there is no way (btrfs(5)); data \
+                     that compresses well may be written faster. {}",
+                    world.measure("stream")
+                ))
+                .change(remount(world, "compress=no", "files that are written from then on take more space")),
+        );
+    }
+    let text = "copy on write with checksums, without compression";
+    source(Check::fine("mount-copy-on-write", text))
+}
+
+#[cfg(test)]
+mod tests;

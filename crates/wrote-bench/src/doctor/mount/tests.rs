@@ -1,0 +1,118 @@
+//! Each mount option that matters is named, and the usual ones are not.
+
+use super::super::State;
+use super::super::fake::{Fake, command, mounted, only, state};
+use super::*;
+
+fn found(filesystem: &str, options: &[&str]) -> Vec<Check> {
+    let (_fake, world) = mounted(filesystem, options);
+    checks(&world)
+}
+
+#[test]
+fn a_mount_with_the_usual_options_is_fine() {
+    for (filesystem, options) in [
+        ("ext4", &["relatime", "errors=remount-ro"][..]),
+        ("ext4", &["noatime", "commit=30", "data=ordered"]),
+        ("xfs", &["relatime", "attr2", "inode64", "logbufs=8", "noquota"]),
+        ("btrfs", &["relatime", "ssd", "discard=async", "space_cache=v2", "subvol=/"]),
+    ] {
+        let checks = found(filesystem, options);
+        let fine = checks.iter().all(|check| check.state == State::Fine);
+        assert!(fine, "{filesystem} {options:?}: {checks:?}");
+    }
+}
+
+#[test]
+fn each_option_that_costs_or_endangers_is_named() {
+    use State::{Advice, Risk};
+    for (filesystem, option, id, state) in [
+        ("ext4", "sync", "mount-sync", Advice),
+        ("ext4", "dirsync", "mount-sync", Advice),
+        ("xfs", "wsync", "mount-sync", Advice),
+        ("ext4", "discard", "mount-discard", Advice),
+        ("btrfs", "discard=sync", "mount-discard", Advice),
+        ("ext4", "nobarrier", "mount-barrier", Risk),
+        ("ext4", "barrier=0", "mount-barrier", Risk),
+        ("btrfs", "nobarrier", "mount-barrier", Risk),
+        ("ext4", "data=journal", "mount-data", Advice),
+        ("ext4", "data=writeback", "mount-data", Risk),
+        ("ext4", "nodelalloc", "mount-allocation", Advice),
+        ("ext4", "commit=1", "mount-commit", Advice),
+        ("ext4", "commit=300", "mount-commit", Risk),
+        ("btrfs", "autodefrag", "mount-copy-on-write", Advice),
+        ("btrfs", "compress=zstd:3", "mount-copy-on-write", Advice),
+        ("btrfs", "compress-force=lzo", "mount-copy-on-write", Advice),
+        ("btrfs", "nodatacow", "mount-copy-on-write", Risk),
+    ] {
+        let checks = found(filesystem, &["relatime", option]);
+        let worse: Vec<&Check> = checks.iter().filter(|check| check.state != State::Fine).collect();
+        assert_eq!(worse.len(), 1, "{filesystem} {option}: {checks:?}");
+        assert_eq!((worse[0].id.as_str(), worse[0].state), (id, state), "{filesystem} {option}");
+        let shown = worse[0].evidence.iter().any(|evidence| evidence.value == option);
+        assert!(shown, "{:?}", worse[0]);
+        assert!(worse[0].change.is_some() && worse[0].costs.is_some(), "{:?}", worse[0]);
+    }
+}
+
+#[test]
+fn access_times_at_every_read_are_named() {
+    let strict = found("ext4", &[]);
+    let check = only(&strict, "mount-atime");
+    assert_eq!(check.state, State::Advice);
+    assert_eq!(command(check), "mount -o remount,relatime /mnt/data");
+    assert_eq!(state(&found("ext4", &["noatime"]), "mount-atime"), Some(State::Fine));
+}
+
+#[test]
+fn a_mount_point_with_a_space_stays_one_word_of_the_command() {
+    let (_fake, mut world) = mounted("ext4", &["sync", "relatime"]);
+    world.target.mount_point = "/mnt/my disk".into();
+    let checks = checks(&world);
+    assert_eq!(command(only(&checks, "mount-sync")), "mount -o remount,async '/mnt/my disk'");
+}
+
+#[test]
+fn what_can_not_be_written_to_is_a_risk() {
+    let (fake, mut world) = mounted("ext4", &["relatime"]);
+    world.target.read_only = true;
+    assert_eq!(command(only(&checks(&world), "read-only")), "mount -o remount,rw /mnt/data");
+    fake.file("sys/block/sda/ro", "1");
+    assert_eq!(command(only(&checks(&world), "read-only")), "blockdev --setrw /dev/sda");
+    world.target.read_only = false;
+    assert_eq!(state(&checks(&world), "read-only"), Some(State::Risk));
+    fake.file("sys/block/sda/ro", "0");
+    assert_eq!(state(&checks(&world), "read-only"), Some(State::Fine));
+}
+
+#[test]
+fn errors_that_the_file_system_has_met_are_a_risk() {
+    let (fake, world) = mounted("ext4", &["relatime"]);
+    assert_eq!(state(&checks(&world), "file-system-errors"), None);
+    fake.file("sys/fs/ext4/sda/errors_count", "0");
+    assert_eq!(state(&checks(&world), "file-system-errors"), Some(State::Fine));
+    fake.file("sys/fs/ext4/sda/errors_count", "3");
+    assert_eq!(state(&checks(&world), "file-system-errors"), Some(State::Risk));
+}
+
+#[test]
+fn memory_is_a_risk_and_a_disk_that_is_not_seen_is_unknown() {
+    let mut world = Fake::new().world_without_device();
+    world.target.filesystem = "fuse.strange".into();
+    let unseen = checks(&world);
+    assert_eq!(state(&unseen, "no-block-device"), Some(State::Unknown));
+    assert_eq!(only(&unseen, "no-block-device").because.as_deref(), Some("strange has none"));
+    assert_eq!(state(&unseen, "in-memory"), None);
+    world.target.filesystem = "tmpfs".into();
+    world.target.in_memory = true;
+    let memory = checks(&world);
+    assert_eq!(state(&memory, "in-memory"), Some(State::Risk));
+    assert_eq!(state(&memory, "no-block-device"), None);
+}
+
+#[test]
+fn of_a_block_device_itself_no_mount_is_judged() {
+    let (_fake, mut world) = mounted("none", &[]);
+    world.target.mount_options.clear();
+    assert!(checks(&world).is_empty());
+}

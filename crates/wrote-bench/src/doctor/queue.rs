@@ -1,0 +1,396 @@
+//! How the block layer hands requests to each disk: its scheduler, its throttle, its limits.
+
+use super::check::{Change, Check, Evidence};
+use super::shell::{set_queue, udev_queue};
+use super::stack::{Disk, Kind};
+use super::world::World;
+
+/// Fewer requests than a SATA disk alone takes at once hold every other disk back.
+const REQUESTS_MIN: i64 = 32;
+/// What the kernel gives a disk that takes more (`BLK_DEF_MAX_SECTORS_CAP` until Linux 6.15).
+const TRANSFER_KIB: i64 = 1280;
+/// What the kernel sets on a disk that does not turn (`block/blk-wbt.c`).
+const THROTTLE_US: i64 = 2000;
+/// What the kernel reads ahead unless told otherwise (`VM_READAHEAD_PAGES`).
+const READ_AHEAD_KIB: i64 = 128;
+
+const QUEUE_DOC: &str = "kernel: Documentation/ABI/stable/sysfs-block";
+
+/// The checks of this room.
+pub(super) fn checks(world: &World) -> Vec<Check> {
+    world.stack.disks.iter().flat_map(|disk| of_disk(world, disk)).collect()
+}
+
+fn of_disk(world: &World, disk: &Disk) -> Vec<Check> {
+    if disk.queue(world, "logical_block_size").is_none()
+        && disk.queue(world, "rotational").is_none()
+    {
+        let folder = format!("/sys/block/{}/queue", disk.name);
+        let because = format!("{folder} is not there, or can't be read from here");
+        let text = "how requests reach the disk can't be told";
+        return vec![Check::unknown("queue", text, because).of(&disk.name)];
+    }
+    let all = [
+        scheduler(world, disk),
+        throttling(world, disk),
+        merges(world, disk),
+        depth(world, disk),
+        transfer(world, disk),
+        completion(world, disk),
+        read_ahead(world, disk),
+        statistics(world, disk),
+    ];
+    all.into_iter().flatten().map(|check| check.of(&disk.name)).collect()
+}
+
+/// A setting of this disk's queue.
+fn set(disk: &Disk, file: &str, value: &str, risk: &str) -> Change {
+    Change::run(set_queue(&disk.name, file, value))
+        .lasting(udev_queue(&disk.name, file, value))
+        .risk(risk)
+}
+
+fn scheduler(world: &World, disk: &Disk) -> Option<Check> {
+    let found = disk.queue(world, "scheduler")?;
+    let chosen = found.chosen().to_owned();
+    let zoned = disk.queue(world, "zoned").is_some_and(|zoned| zoned.value != "none");
+    let check = match (disk.kind, chosen.as_str()) {
+        (_, "mq-deadline") if zoned => {
+            Check::fine("scheduler", "mq-deadline keeps the writes of a zoned disk in order")
+        }
+        (Kind::Turning, "none") => idle_scheduler(disk),
+        (Kind::Turning, _) => Check::fine("scheduler", format!("{chosen} on a disk that turns")),
+        (_, "none") => Check::fine("scheduler", "none: requests go straight to the disk"),
+        (Kind::Solid, "mq-deadline" | "kyber") => {
+            Check::fine("scheduler", format!("{chosen} on a disk of flash"))
+        }
+        (kind, _) => needless_scheduler(world, disk, kind, &chosen),
+    };
+    Some(check.found([found]).source("kernel: Documentation/block/switching-sched.rst"))
+}
+
+fn idle_scheduler(disk: &Disk) -> Check {
+    let risk = "a little CPU time for each request";
+    Check::advice("scheduler", "none on a disk that turns: its head takes requests as they come")
+        .costs(
+            "Seeks: the disk sorts only what fits into its own queue, 32 requests on SATA. How much \
+             that is depends on the load and was not measured.",
+        )
+        .change(set(disk, "scheduler", "mq-deadline", risk))
+}
+
+fn needless_scheduler(world: &World, disk: &Disk, kind: Kind, chosen: &str) -> Check {
+    let why = match kind {
+        Kind::Nvme | Kind::Solid => "which has no head to move",
+        Kind::Virtual => "whose host orders requests again",
+        Kind::Loop => "whose file's own disk orders requests again",
+        Kind::Memory | Kind::Turning => "which gains nothing by it",
+    };
+    let text = format!("{chosen} sorts the requests of a {}, {why}", kind.noun());
+    let costs = format!(
+        "CPU time and a lock for each request: on fast NVMe disks schedulers cost up to 63 % of the \
+         throughput (Ren et al., ICPE 2024). {}",
+        world.measure("peak,rand")
+    );
+    let risk = "nothing is fair any more: where many programs share the disk, one that writes much \
+                can delay the reads of others (Kyber and BFQ had 99 % lower P99 then, same paper)";
+    Check::advice("scheduler", text)
+        .costs(costs)
+        .change(set(disk, "scheduler", "none", risk))
+        .source(
+            "Ren, Doekemeijer, Tehrany, Trivedi: BFQ, Multiqueue-Deadline, or Kyber? ICPE 2024, \
+             doi:10.1145/3629526.3645053",
+        )
+}
+
+fn throttling(world: &World, disk: &Disk) -> Option<Check> {
+    let found = disk.queue(world, "wbt_lat_usec");
+    let Some(target_us) = found.as_ref().and_then(Evidence::number).filter(|us| *us > 0) else {
+        let text = "background writes are not throttled (wbt is off)";
+        return Some(Check::fine("write-throttling", text).found(found));
+    };
+    let yields = format!(
+        "background writes give way when reads take longer than {target_us} us (wbt_lat_usec)"
+    );
+    let check = if target_us < THROTTLE_US {
+        Check::advice("write-throttling", format!("{yields}: sooner than the kernel's own 2000 us"))
+    } else {
+        Check::fine("write-throttling", yields)
+    };
+    let risk = "reads wait behind the writes that the page cache sends in the background";
+    Some(
+        check
+            .found(found)
+            .costs(format!(
+                "Only writes through the page cache, and only while somebody reads; direct writes and \
+                 those of an fsync are not throttled. {}",
+                world.measure("stream")
+            ))
+            .change(set(disk, "wbt_lat_usec", "0", risk))
+            .source(QUEUE_DOC)
+            .source("kernel: block/blk-wbt.c"),
+    )
+}
+
+fn merges(world: &World, disk: &Disk) -> Option<Check> {
+    let found = disk.queue(world, "nomerges")?;
+    let text = match found.number()? {
+        0 => return Some(Check::fine("merges", "neighbouring requests are merged").found([found])),
+        1 => "neighbouring requests are merged only in the simplest case (nomerges)",
+        _ => "neighbouring requests are never merged (nomerges)",
+    };
+    let risk = "a little CPU time for each request, to look for its neighbours";
+    Some(
+        Check::advice("merges", text)
+            .found([found])
+            .costs(format!(
+                "Writes that lie side by side reach the disk one by one: more commands for the same \
+                 bytes. {}",
+                world.measure("stream,small")
+            ))
+            .change(set(disk, "nomerges", "0", risk))
+            .source(QUEUE_DOC),
+    )
+}
+
+fn depth(world: &World, disk: &Disk) -> Option<Check> {
+    let found = disk.queue(world, "nr_requests")?;
+    let requests = found.number()?;
+    if requests >= REQUESTS_MIN || disk.kind == Kind::Memory {
+        let text = format!("{requests} requests may wait for the disk (nr_requests)");
+        return Some(Check::fine("queue-depth", text).found([found]));
+    }
+    let risk = "without a scheduler the kernel refuses more than the disk itself takes; a longer queue \
+                can make single requests wait longer";
+    Some(
+        Check::advice(
+            "queue-depth",
+            format!("only {requests} requests may be on their way at once (nr_requests)"),
+        )
+        .found([found])
+        .costs(format!(
+            "Whatever depth a program asks for, it gets no more. {}",
+            world.measure("peak,rand")
+        ))
+        .change(set(disk, "nr_requests", "128", risk))
+        .source(QUEUE_DOC),
+    )
+}
+
+fn transfer(world: &World, disk: &Disk) -> Option<Check> {
+    let (found, most) =
+        (disk.queue(world, "max_sectors_kb")?, disk.queue(world, "max_hw_sectors_kb")?);
+    let (set_kib, hardware_kib) = (found.number()?, most.number()?);
+    let optimal_kib = disk.queue_number(world, "optimal_io_size").unwrap_or(0) / 1024;
+    let wanted_kib = hardware_kib.min(TRANSFER_KIB);
+    // The driver of SCSI disks takes the size that the disk itself likes best (`drivers/scsi/sd.c`).
+    if set_kib >= wanted_kib || set_kib == optimal_kib {
+        let text = format!("a request may be {set_kib} KiB long (max_sectors_kb)");
+        return Some(Check::fine("transfer-size", text).found([found, most]));
+    }
+    let pieces = 1024_i64.div_euclid(set_kib.max(1)).max(1);
+    let text = format!(
+        "a request may be {set_kib} KiB long, and the disk takes {hardware_kib} KiB (max_sectors_kb)"
+    );
+    let risk = "longer requests make what waits behind them wait longer";
+    Some(
+        Check::advice("transfer-size", text)
+            .found([found, most])
+            .costs(format!(
+                "A write of 1 MiB becomes {pieces} requests. {}",
+                world.measure("stream,peak")
+            ))
+            .change(set(disk, "max_sectors_kb", &wanted_kib.to_string(), risk))
+            .source(QUEUE_DOC),
+    )
+}
+
+fn completion(world: &World, disk: &Disk) -> Option<Check> {
+    let found = disk.queue(world, "rq_affinity")?;
+    if found.number()? != 0 {
+        let text = "requests are completed near the CPU that sent them (rq_affinity)";
+        return Some(Check::fine("completion-cpu", text).found([found]));
+    }
+    let risk = "one more interrupt between CPUs for a request that was completed elsewhere";
+    Some(
+        Check::advice(
+            "completion-cpu",
+            "requests are completed on whatever CPU the interrupt came to (rq_affinity)",
+        )
+        .found([found])
+        .costs(format!(
+            "Caches that are cold when the program goes on; the kernel's documentation speaks of a \
+             significant part of the CPU cycles for some loads, without a figure. {}",
+            world.measure("rand")
+        ))
+        .change(set(disk, "rq_affinity", "1", risk))
+        .source(QUEUE_DOC),
+    )
+}
+
+fn read_ahead(world: &World, disk: &Disk) -> Option<Check> {
+    let found = disk.queue(world, "read_ahead_kb")?;
+    let ahead_kib = found.number()?;
+    if ahead_kib >= READ_AHEAD_KIB {
+        let text = format!("{ahead_kib} KiB are read ahead (read_ahead_kb)");
+        return Some(Check::fine("read-ahead", text).found([found]));
+    }
+    let text = format!("only {ahead_kib} KiB are read ahead of a program (read_ahead_kb)");
+    let risk = "programs that read here and there make the disk read what they do not want";
+    Some(
+        Check::advice("read-ahead", text)
+            .found([found])
+            .costs(format!(
+                "Nothing of a write. Reads in order through the page cache wait for the disk more \
+                 often; direct reads do not. {}",
+                world.measure("ways")
+            ))
+            .change(set(disk, "read_ahead_kb", "128", risk))
+            .source(QUEUE_DOC),
+    )
+}
+
+fn statistics(world: &World, disk: &Disk) -> Option<Check> {
+    let found = disk.queue(world, "iostats")?;
+    if found.number()? != 0 {
+        let text = "the block layer counts what reaches the disk (iostats)";
+        return Some(Check::fine("statistics", text).found([found]));
+    }
+    let risk = "a little CPU time for each request";
+    Some(
+        Check::advice(
+            "statistics",
+            "the block layer does not count what reaches the disk (iostats)",
+        )
+        .found([found])
+        .costs(
+            "No speed, but what is known: wrote bench can't tell bytes that reached the disk from \
+                 bytes in memory, and iostat shows nothing.",
+        )
+        .change(set(disk, "iostats", "1", risk))
+        .source(QUEUE_DOC),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::super::fake::{Fake, command, only, state};
+    use super::*;
+
+    /// A disk as a kernel of today sets it up.
+    const USUAL: [(&str, &str); 11] = [
+        ("logical_block_size", "512"),
+        ("scheduler", "[none] mq-deadline kyber"),
+        ("wbt_lat_usec", "2000"),
+        ("nomerges", "0"),
+        ("nr_requests", "1023"),
+        ("max_sectors_kb", "1280"),
+        ("max_hw_sectors_kb", "2048"),
+        ("rq_affinity", "1"),
+        ("read_ahead_kb", "128"),
+        ("iostats", "1"),
+        ("rotational", "0"),
+    ];
+
+    fn checked(name: &str, changed: &[(&str, &str)]) -> Vec<Check> {
+        let fake = Fake::new();
+        fake.disk(name, &USUAL);
+        fake.disk(name, changed);
+        checks(&fake.world(name))
+    }
+
+    #[test]
+    fn a_disk_as_the_kernel_sets_it_up_is_fine() {
+        let checks = checked("nvme0n1", &[]);
+        assert_eq!(checks.len(), 8, "{checks:?}");
+        assert!(checks.iter().all(|check| check.state == State::Fine), "{checks:?}");
+        assert!(checks.iter().all(|check| check.device.as_deref() == Some("nvme0n1")));
+    }
+
+    #[test]
+    fn a_scheduler_is_judged_by_what_the_disk_is() {
+        let judged = |name: &str, scheduler: &str, rotational: &str| {
+            let checks = checked(name, &[("scheduler", scheduler), ("rotational", rotational)]);
+            only(&checks, "scheduler").clone()
+        };
+        let nvme = judged("nvme0n1", "none [mq-deadline] kyber bfq", "0");
+        assert_eq!(nvme.state, State::Advice);
+        assert_eq!(command(&nvme), "echo none > /sys/block/nvme0n1/queue/scheduler");
+        assert_eq!(nvme.evidence[0].from, "/sys/block/nvme0n1/queue/scheduler");
+        let lasting = nvme.change.unwrap().lasting.unwrap();
+        assert!(lasting.contains("KERNEL==\"nvme0n1\", ATTR{queue/scheduler}=\"none\""));
+        assert_eq!(judged("vda", "none [bfq]", "1").state, State::Advice);
+        assert_eq!(judged("loop3", "none [mq-deadline]", "0").state, State::Advice);
+        assert_eq!(judged("sda", "none [mq-deadline]", "0").state, State::Fine);
+        assert_eq!(judged("sda", "none mq-deadline [bfq]", "0").state, State::Advice);
+        assert_eq!(judged("sda", "none [mq-deadline]", "1").state, State::Fine);
+        let turning = judged("sda", "[none] mq-deadline", "1");
+        assert_eq!(turning.state, State::Advice);
+        assert_eq!(command(&turning), "echo mq-deadline > /sys/block/sda/queue/scheduler");
+    }
+
+    #[test]
+    fn a_zoned_disk_keeps_the_scheduler_that_it_needs() {
+        let changed = [("scheduler", "none [mq-deadline]"), ("zoned", "host-managed")];
+        assert_eq!(state(&checked("nvme0n1", &changed), "scheduler"), Some(State::Fine));
+    }
+
+    #[test]
+    fn each_setting_that_holds_back_is_named_with_the_command_that_changes_it() {
+        for (id, file, bad, good) in [
+            ("write-throttling", "wbt_lat_usec", "500", "0"),
+            ("merges", "nomerges", "2", "0"),
+            ("merges", "nomerges", "1", "0"),
+            ("queue-depth", "nr_requests", "4", "128"),
+            ("transfer-size", "max_sectors_kb", "64", "1280"),
+            ("completion-cpu", "rq_affinity", "0", "1"),
+            ("read-ahead", "read_ahead_kb", "4", "128"),
+            ("statistics", "iostats", "0", "1"),
+        ] {
+            let checks = checked("nvme0n1", &[(file, bad)]);
+            let worse: Vec<&Check> =
+                checks.iter().filter(|check| check.state != State::Fine).collect();
+            assert_eq!(worse.len(), 1, "{file}: {checks:?}");
+            assert_eq!((worse[0].id.as_str(), worse[0].state), (id, State::Advice));
+            let wanted = format!("echo {good} > /sys/block/nvme0n1/queue/{file}");
+            assert_eq!(command(worse[0]), wanted);
+            assert_eq!(worse[0].evidence[0].value, bad);
+            assert!(worse[0].costs.is_some() && !worse[0].sources.is_empty(), "{:?}", worse[0]);
+        }
+    }
+
+    #[test]
+    fn a_throttle_that_is_off_or_unknown_to_the_kernel_throttles_nothing() {
+        assert_eq!(
+            state(&checked("sda", &[("wbt_lat_usec", "0")]), "write-throttling"),
+            Some(State::Fine)
+        );
+        assert_eq!(
+            state(&checked("sda", &[("wbt_lat_usec", "")]), "write-throttling"),
+            Some(State::Fine)
+        );
+        assert_eq!(
+            state(&checked("sda", &[("wbt_lat_usec", "75000")]), "write-throttling"),
+            Some(State::Fine)
+        );
+    }
+
+    #[test]
+    fn requests_as_long_as_the_disk_itself_likes_are_fine() {
+        let chosen = [("max_sectors_kb", "512"), ("optimal_io_size", "524288")];
+        assert_eq!(state(&checked("sda", &chosen), "transfer-size"), Some(State::Fine));
+        let small = [("max_sectors_kb", "124"), ("max_hw_sectors_kb", "124")];
+        assert_eq!(state(&checked("sda", &small), "transfer-size"), Some(State::Fine));
+    }
+
+    #[test]
+    fn where_there_is_no_queue_to_look_at_that_is_said_once() {
+        let fake = Fake::new();
+        fake.disk("sda", &[]);
+        let checks = checks(&fake.world("sda"));
+        assert_eq!(checks.len(), 1);
+        assert_eq!((checks[0].id.as_str(), checks[0].state), ("queue", State::Unknown));
+        assert!(checks[0].because.as_ref().unwrap().contains("/sys/block/sda/queue"));
+    }
+}

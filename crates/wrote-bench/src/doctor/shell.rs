@@ -1,0 +1,57 @@
+//! Commands and files of settings, written so that they can be pasted.
+
+/// A word for a shell: as it is where nothing in it means anything to one, else in quotes.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Writes `value` to a file of the queue of a disk.
+pub(super) fn set_queue(disk: &str, file: &str, value: &str) -> String {
+    let value = if value.contains(' ') { format!("\"{value}\"") } else { value.to_owned() };
+    format!("echo {value} > {}", quoted(&format!("/sys/block/{disk}/queue/{file}")))
+}
+
+/// The rule of udev(7) that does the same whenever the disk appears.
+pub(super) fn udev_queue(disk: &str, file: &str, value: &str) -> String {
+    format!(
+        "in /etc/udev/rules.d/60-disk.rules: ACTION==\"add|change\", KERNEL==\"{disk}\", \
+         ATTR{{queue/{file}}}=\"{value}\""
+    )
+}
+
+/// Sets a variable of the kernel's (sysctl(8)).
+pub(super) fn sysctl(name: &str, value: &str) -> String {
+    format!("sysctl -w {name}={value}")
+}
+
+/// The line that does the same at every start.
+pub(super) fn sysctl_lasting(name: &str, value: &str) -> String {
+    format!("in /etc/sysctl.d/60-disk.conf: {name} = {value}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_with_spaces_or_quotes_stays_one_word_in_a_shell() {
+        assert_eq!(quoted("/mnt/data-1"), "/mnt/data-1");
+        assert_eq!(quoted("/mnt/my disk"), "'/mnt/my disk'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted("$(rm)"), "'$(rm)'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn a_value_of_two_words_is_written_as_one() {
+        assert_eq!(
+            set_queue("sda", "write_cache", "write back"),
+            "echo \"write back\" > /sys/block/sda/queue/write_cache"
+        );
+        assert_eq!(set_queue("c!d", "nomerges", "0"), "echo 0 > '/sys/block/c!d/queue/nomerges'");
+    }
+}

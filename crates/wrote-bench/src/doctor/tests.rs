@@ -1,0 +1,79 @@
+//! The examination as a whole: its order, its document, this very machine.
+
+use super::fake::mounted;
+use super::*;
+use std::collections::BTreeSet;
+
+#[test]
+fn the_worst_comes_first_and_the_rest_in_the_order_of_the_document() {
+    let (_fake, mut world) = mounted("ext4", &["barrier=0", "sync", "relatime"]);
+    world.file.attributes = Some(Err("no".into()));
+    let checks = checks(&world);
+    let states: Vec<State> = checks.iter().map(|check| check.state).collect();
+    assert!(states.is_sorted_by(|one, next| one >= next), "{states:?}");
+    assert_eq!((checks[0].id.as_str(), checks[0].state), ("mount-barrier", State::Risk));
+    let unknown = checks.iter().filter(|check| check.state == State::Unknown);
+    let ids: Vec<&str> = unknown.map(|check| check.id.as_str()).collect();
+    assert_eq!(ids, ["queue", "file-attributes"]);
+}
+
+#[test]
+fn every_check_has_a_name_that_is_known_and_says_what_its_state_asks_for() {
+    let found = examine(Path::new(".")).unwrap().checks;
+    assert!(!found.is_empty());
+    for check in &found {
+        assert!(IDS.contains(&check.id.as_str()), "{check:?}");
+        assert_eq!(check.because.is_some(), check.state == State::Unknown, "{check:?}");
+        if matches!(check.state, State::Advice | State::Risk) {
+            assert!(check.costs.is_some() && !check.evidence.is_empty(), "{check:?}");
+            let change = check.change.as_ref().unwrap();
+            assert!(change.how.is_some() || !change.commands.is_empty(), "{check:?}");
+            assert!(!change.risk.is_empty(), "{check:?}");
+            assert!(!check.sources.is_empty(), "{check:?}");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_is_not_there_is_an_error_with_the_kernels_words() {
+    let error = examine(Path::new("/does/not/exist")).unwrap_err().to_string();
+    assert!(error.contains("/does/not/exist") && error.contains("No such file"), "{error}");
+}
+
+#[test]
+fn names_are_unique() {
+    assert_eq!(IDS.iter().collect::<BTreeSet<_>>().len(), IDS.len());
+}
+
+/// The document says what the program does.
+mod document {
+    use super::*;
+    use serde_json::Value;
+
+    const TEXT: &str = include_str!("../../../../docs/doctor.md");
+
+    #[test]
+    fn every_check_has_a_chapter_in_the_order_of_the_program() {
+        let chapters: Vec<&str> =
+            TEXT.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`')).collect();
+        assert_eq!(chapters, IDS);
+    }
+
+    #[test]
+    fn every_key_of_a_check_is_explained() {
+        let schema = schema();
+        let keys_of = |pointer: &str| -> Vec<String> {
+            let properties = schema.pointer(pointer).and_then(Value::as_object);
+            properties.unwrap_or_else(|| panic!("{pointer}: {schema:#}")).keys().cloned().collect()
+        };
+        let pointers = [
+            "/properties",
+            "/$defs/Check/properties",
+            "/$defs/Change/properties",
+            "/$defs/Evidence/properties",
+        ];
+        for key in pointers.iter().flat_map(|pointer| keys_of(pointer)) {
+            assert!(TEXT.contains(&format!("| `{key}` |")), "{key} is not in docs/doctor.md");
+        }
+    }
+}

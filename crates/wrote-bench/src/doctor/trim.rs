@@ -1,0 +1,170 @@
+//! Whether the disk learns which blocks are free.
+
+use super::check::{Change, Check, Evidence};
+use super::shell::set_queue;
+use super::stack::Kind;
+use super::world::World;
+
+const ID: &str = "trim";
+/// Where systemd and cron keep what runs by itself; either trims all file systems, mostly weekly.
+const TIMERS: [&str; 3] = [
+    "etc/systemd/system/timers.target.wants/fstrim.timer",
+    "etc/cron.weekly/fstrim",
+    "etc/cron.daily/fstrim",
+];
+
+/// The check of this room: of the device that the file system speaks to.
+pub(super) fn checks(world: &World) -> Vec<Check> {
+    check(world).into_iter().collect()
+}
+
+fn check(world: &World) -> Option<Check> {
+    let top = world.stack.top.as_deref()?;
+    let queue = |file: &str| world.see(&format!("sys/block/{top}/queue/{file}"));
+    let (most, granularity) = (queue("discard_max_bytes")?, queue("discard_granularity"));
+    let hardware = queue("discard_max_hw_bytes");
+    let number = |seen: Option<&Evidence>| seen.and_then(Evidence::number).unwrap_or(0);
+    let kinds: Vec<Kind> = world.stack.disks.iter().map(|disk| disk.kind).collect();
+    let check = if number(Some(&most)) > 0 {
+        match (used_by(world), world.target.filesystem.as_str()) {
+            (_, "none") => Check::fine(ID, "the device takes TRIM"),
+            (Some(evidence), _) => {
+                Check::fine(ID, "the device takes TRIM, and is told of free blocks")
+                    .found([evidence])
+            }
+            (None, _) => untold(world),
+        }
+    } else if number(hardware.as_ref()) > 0 {
+        switched_off(world, top, hardware.as_ref())
+    } else if kinds.iter().all(|kind| *kind == Kind::Turning) {
+        Check::fine(ID, "a disk that turns needs no TRIM")
+    } else if kinds.iter().any(|kind| matches!(kind, Kind::Nvme | Kind::Solid)) {
+        no_trim(world)
+    } else {
+        Check::fine(ID, "the device takes no TRIM: whoever provides it keeps what was once written")
+    };
+    let source = "kernel: Documentation/ABI/stable/sysfs-block, discard_max_bytes; fstrim(8)";
+    Some(check.of(top).found([most]).found(granularity).found(hardware).source(source))
+}
+
+/// What tells the device of free blocks, as far as that can be seen.
+fn used_by(world: &World) -> Option<Evidence> {
+    let options = &world.target.mount_options;
+    let mounted = options.iter().find(|option| is_discard(option));
+    if let Some(option) = mounted {
+        return Some(Evidence::new("/proc/self/mountinfo", option.clone()));
+    }
+    // A link to a unit that is not below the same root is a link nevertheless.
+    let timer = TIMERS.iter().find(|timer| world.path(timer).symlink_metadata().is_ok())?;
+    Some(Evidence::new(format!("/{timer}"), "is there"))
+}
+
+/// `discard`, `discard=async` and `discard=sync`, but not `nodiscard`.
+pub(super) fn is_discard(option: &str) -> bool {
+    option == "discard" || option.starts_with("discard=")
+}
+
+fn untold(world: &World) -> Check {
+    let looked_at: Vec<String> = TIMERS.iter().map(|timer| format!("/{timer}")).collect();
+    Check::advice(ID, "the device takes TRIM, but nothing was found that tells it of free blocks")
+        .found([Evidence::new(looked_at.join(", "), "not there")])
+        .costs(format!(
+            "A disk of flash that takes deleted data for data has fewer erased blocks in reserve, and \
+             slows down under long writes; a thin volume never shrinks. {}",
+            world.measure("sustained")
+        ))
+        .change(
+            Change::run("systemctl enable --now fstrim.timer")
+                .lasting("the same command; without systemd, fstrim --fstab from cron each week")
+                .risk("the disk is busy for a while each week; deleted data can't be brought back"),
+        )
+}
+
+fn switched_off(world: &World, top: &str, hardware: Option<&Evidence>) -> Check {
+    let most = hardware.map_or_else(String::new, |hardware| hardware.value.clone());
+    Check::advice(ID, "the device could take TRIM, but discard_max_bytes is set to 0")
+        .costs(format!("Nothing tells it of free blocks. {}", world.measure("sustained")))
+        .change(
+            Change::run(set_queue(top, "discard_max_bytes", &most))
+                .lasting("take out the udev rule or script that sets it to 0")
+                .risk("someone may have set it because this disk's TRIM is slow or broken"),
+        )
+}
+
+fn no_trim(world: &World) -> Check {
+    let is_encrypted = world.stack.layers.iter().any(|layer| {
+        let uuid = world.text(&format!("sys/block/{layer}/dm/uuid"));
+        uuid.is_some_and(|uuid| uuid.starts_with("CRYPT-"))
+    });
+    let check = Check::advice(ID, "flash that is never told of free blocks: no TRIM reaches it")
+        .costs(format!(
+            "It slows down under long writes once every block was written. {}",
+            world.measure("sustained")
+        ));
+    let risk = "whoever has the disk sees which blocks are free (crypttab(5))";
+    if is_encrypted {
+        check
+            .change(Change::how("the option discard in /etc/crypttab lets TRIM through").risk(risk))
+    } else {
+        check.change(
+            Change::how(
+                "leave a part of the disk without a partition, after a secure erase: the disk \
+                         keeps it in reserve",
+            )
+            .risk("a secure erase destroys what is on the disk"),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::super::fake::{Fake, command, only, state};
+    use super::*;
+
+    const TAKES: [(&str, &str); 2] =
+        [("discard_max_bytes", "2147450880"), ("discard_max_hw_bytes", "2147450880")];
+
+    fn fake(disk: &str, queue: &[(&str, &str)]) -> Fake {
+        let fake = Fake::new();
+        fake.disk(disk, queue);
+        fake
+    }
+
+    #[test]
+    fn a_disk_that_nobody_tells_of_free_blocks_is_named() {
+        let fake = fake("nvme0n1", &TAKES);
+        let check = only(&checks(&fake.world("nvme0n1")), ID).clone();
+        assert_eq!(check.state, State::Advice);
+        assert_eq!(command(&check), "systemctl enable --now fstrim.timer");
+        fake.file(TIMERS[0], "");
+        assert_eq!(state(&checks(&fake.world("nvme0n1")), ID), Some(State::Fine));
+    }
+
+    #[test]
+    fn a_mount_with_discard_tells_the_disk() {
+        let fake = fake("nvme0n1", &TAKES);
+        let mut world = fake.world("nvme0n1");
+        world.target.mount_options.push("discard=async".into());
+        assert_eq!(state(&checks(&world), ID), Some(State::Fine));
+        world.target.mount_options = vec!["nodiscard".into()];
+        assert_eq!(state(&checks(&world), ID), Some(State::Advice));
+    }
+
+    #[test]
+    fn a_trim_that_was_switched_off_is_named_with_the_value_that_switches_it_on() {
+        let off = [("discard_max_bytes", "0"), ("discard_max_hw_bytes", "4096000")];
+        let check = only(&checks(&fake("sda", &off).world("sda")), ID).clone();
+        assert_eq!(check.state, State::Advice);
+        assert_eq!(command(&check), "echo 4096000 > /sys/block/sda/queue/discard_max_bytes");
+    }
+
+    #[test]
+    fn flash_without_trim_is_named_and_a_disk_that_turns_is_not() {
+        let never = [("discard_max_bytes", "0"), ("rotational", "0")];
+        assert_eq!(state(&checks(&fake("sda", &never).world("sda")), ID), Some(State::Advice));
+        let turns = [("discard_max_bytes", "0"), ("rotational", "1")];
+        assert_eq!(state(&checks(&fake("sda", &turns).world("sda")), ID), Some(State::Fine));
+        assert_eq!(state(&checks(&fake("vda", &never).world("vda")), ID), Some(State::Fine));
+    }
+}

@@ -1,0 +1,97 @@
+//! Findings on whole files: where a copy's source came from, what a way takes of the memory, which
+//! ways could not be measured.
+
+use crate::scene::{Disk, MIB, bench, of, or_skip, said, silent};
+use crate::support;
+use wrote_bench::result::Severity;
+
+const DROPPED: &str = "--only ways/file/stream-8m-dropped --size 32MiB --runs 2";
+const WARM: &str = "--only ways/file/stream-8m --size 32MiB --runs 2";
+
+#[test]
+fn same_device_is_said_of_a_copy_whose_source_the_device_read() {
+    let disk = or_skip!(Disk::ext4(256 * MIB));
+    let document = bench(disk.path(), DROPPED);
+    said(&document, "same-device", &["ways/file/stream-8m-dropped"]);
+}
+
+#[test]
+fn same_device_is_not_said_of_a_copy_whose_source_was_in_memory() {
+    let disk = or_skip!(Disk::ext4(256 * MIB));
+    silent(&bench(disk.path(), WARM), "same-device");
+}
+
+#[test]
+fn read_from_memory_is_said_of_a_source_that_was_written_a_moment_ago() {
+    let disk = or_skip!(Disk::ext4(256 * MIB));
+    let document = bench(disk.path(), WARM);
+    let finding = said(&document, "read-from-memory", &["ways/file/stream-8m"]);
+    assert_eq!(finding.severity, Severity::Info);
+}
+
+#[test]
+fn read_from_memory_is_not_said_of_a_source_that_was_dropped() {
+    let disk = or_skip!(Disk::ext4(256 * MIB));
+    silent(&bench(disk.path(), DROPPED), "read-from-memory");
+}
+
+#[test]
+fn memory_grows_is_said_of_a_way_that_holds_the_file_beside_one_that_does_not() {
+    let disk = or_skip!(Disk::ext4(512 * MIB));
+    let more = "--only ways/file/fs-write,ways/file/stream-8m --size 96MiB --runs 1";
+    let document = bench(disk.path(), more);
+    let peak = support::row(&document, "ways/file/fs-write").runs[0].max_rss_bytes;
+    or_skip!(peak.ok_or("/proc/self/clear_refs may not be written to".to_owned()));
+    said(&document, "memory-grows", &["ways/file/fs-write"]);
+}
+
+#[test]
+fn memory_grows_is_not_said_of_copies_alone() {
+    let disk = or_skip!(Disk::ext4(512 * MIB));
+    let more = "--only ways/file/stream-8m,ways/file/copy --size 96MiB --runs 1";
+    silent(&bench(disk.path(), more), "memory-grows");
+}
+
+const DD: &str = "--only ways/file/dd-fdatasync,ways/file/chunks-8m --size 2MiB --runs 1";
+
+#[test]
+fn left_out_is_said_where_dd_is_not_installed() {
+    let folder = support::folder();
+    let mut command = support::bench(folder.path(), DD);
+    command.args(["--format", "json"]).env("PATH", folder.path());
+    let document = support::finish(&mut command).document();
+    let rows = &of(&document, "left-out").evidence["rows"];
+    assert!(rows.get("ways/file/dd-fdatasync").is_some(), "{rows}");
+    assert!(rows.get("ways/file/chunks-8m").is_none(), "{rows}");
+}
+
+#[test]
+fn left_out_is_not_said_where_it_is() {
+    let folder = support::folder();
+    silent(&bench(folder.path(), DD), "left-out");
+}
+
+#[test]
+fn leftovers_is_said_of_the_folder_of_a_run_that_was_killed() {
+    let folder = support::folder();
+    let long = "--only small/fdatasync-each --size 200M --runs 50 --time 30s --iodepth 1";
+    let mut killed = support::Running::start(&mut support::bench(folder.path(), long));
+    let left = killed.until_it_writes(folder.path());
+    killed.send(rustix::process::Signal::KILL);
+    killed.finish();
+    let document = bench(folder.path(), "--only small/cached --size 64KiB --runs 1 --iodepth 1");
+    let finding = of(&document, "leftovers");
+    assert!(finding.text.contains(left.to_str().expect("text")), "{finding:?}");
+}
+
+#[test]
+fn leftovers_is_not_said_of_the_folder_of_a_run_that_lives_or_of_others() {
+    let folder = support::folder();
+    let long = "--only small/fdatasync-each --size 200M --runs 50 --time 30s --iodepth 1";
+    let mut living = support::Running::start(&mut support::bench(folder.path(), long));
+    living.until_it_writes(folder.path());
+    std::fs::create_dir(folder.path().join(".wrote-mine")).expect("a folder");
+    std::fs::write(folder.path().join(".wrote-mine/file"), "theirs").expect("a file");
+    let short = "--only small/cached --size 64KiB --runs 1 --iodepth 1";
+    silent(&bench(folder.path(), short), "leftovers");
+}

@@ -1,0 +1,85 @@
+//! Findings on a drive that is hot or badly connected, which the kernel's files tell of; here they are
+//! a test's own, laid over the real ones for the program alone (mount_namespaces(7)).
+
+use crate::limits::is_installed;
+use crate::scene::{Disk, MIB, jobs, of, or_skip, silent};
+use crate::support::{self, finish};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use wrote_bench::result::Document;
+
+/// What a run of the program says of a loop device above which `/sys` has these files, as it has them
+/// of the bus that a drive is on.
+fn seen_below(files: &[(&str, &str)]) -> Result<Document, String> {
+    is_installed("unshare")?;
+    let disk = Disk::ext4(64 * MIB)?;
+    let upper = support::folder();
+    for (name, text) in files {
+        let path = upper.path().join(name);
+        fs::create_dir_all(path.parent().expect("it is in the folder")).expect("a folder");
+        fs::write(path, format!("{text}\n")).expect("a file");
+    }
+    let command = jobs(disk.path(), "[job]\nrw=write\nsize=1m\ndirect=1\n", "");
+    let finished = finish(&mut laid_over(upper.path(), &command));
+    if finished.stderr.contains("unshare: ") || finished.stderr.contains("mount: ") {
+        return Err(finished.stderr);
+    }
+    Ok(finished.document())
+}
+
+/// The same command, which sees the folder's files among the kernel's.
+fn laid_over(upper: &Path, command: &Command) -> Command {
+    let script = "mount -t overlay -o \"lowerdir=$0:$1\" overlay \"$1\" && shift && exec \"$@\"";
+    let mut over = Command::new("unshare");
+    over.args(["--mount", "--propagation", "private", "sh", "-c", script]);
+    over.arg(upper).arg("/sys/devices/virtual/block");
+    over.arg(command.get_program()).args(command.get_args());
+    over.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    over
+}
+
+/// A drive at so many thousandths of a degree, which its maker wants to stay below 80 degrees
+/// (`Documentation/hwmon/sysfs-interface.rst`).
+fn at(temperature: &str) -> Result<Document, String> {
+    seen_below(&[
+        ("hwmon0/name", "nvme"),
+        ("hwmon0/temp1_label", "Composite"),
+        ("hwmon0/temp1_input", temperature),
+        ("hwmon0/temp1_max", "80000"),
+        ("hwmon0/temp1_crit", "85000"),
+    ])
+}
+
+#[test]
+fn too_hot_is_said_of_a_drive_above_its_limit() {
+    of(&or_skip!(at("84850")), "too-hot");
+}
+
+#[test]
+fn too_hot_is_not_said_of_a_cool_one_or_of_one_without_a_sensor() {
+    silent(&or_skip!(at("41850")), "too-hot");
+    silent(&or_skip!(seen_below(&[])), "too-hot");
+}
+
+/// A drive on PCI Express, whose link came up so (`Documentation/ABI/testing/sysfs-bus-pci`).
+fn linked(speed: &str, width: &str) -> Result<Document, String> {
+    seen_below(&[
+        ("current_link_speed", speed),
+        ("current_link_width", width),
+        ("max_link_speed", "16.0 GT/s PCIe"),
+        ("max_link_width", "4"),
+    ])
+}
+
+#[test]
+fn link_downgraded_is_said_of_a_link_that_is_slower_or_narrower_than_it_could_be() {
+    of(&or_skip!(linked("8.0 GT/s PCIe", "4")), "link-downgraded");
+    of(&or_skip!(linked("16.0 GT/s PCIe", "2")), "link-downgraded");
+}
+
+#[test]
+fn link_downgraded_is_not_said_of_a_whole_link_or_of_none() {
+    silent(&or_skip!(linked("16.0 GT/s PCIe", "4")), "link-downgraded");
+    silent(&or_skip!(seen_below(&[])), "link-downgraded");
+}

@@ -1,0 +1,81 @@
+//! Findings on a disk that is written for long: where it slows down, and whether it becomes steady; and
+//! how well the scenario `sustained` finds that.
+
+use crate::scene::{alone, bench, of, or_skip, silent};
+use crate::strange::Strange;
+use wrote_bench::result::{Document, Interval, Sustained};
+
+const MB: u64 = 1_000_000;
+
+/// A cliff: a tenth from 1.2 GB on, until the disk has rested. What the machine makes too late is made
+/// up for.
+const CLIFF_BYTES: u64 = 1200 * MB;
+const FAST_BYTES_PER_S: f64 = 400e6;
+const SLOW_BYTES_PER_S: f64 = 40e6;
+const CLIFF: &str = "--forget --capacity-mib 20000 --credit 2s --fast-bytes 1200MB \
+                     --fast-rate 400MB/s --slow-rate 40MB/s --idle-restores 1s";
+
+/// What the scenario says, of so many bytes.
+fn sustained(strange: &Strange, more: &str) -> Document {
+    bench(strange.path(), &format!("--only sustained {more}"))
+}
+
+fn row(document: &Document) -> &Sustained {
+    let mut rows = document.scenarios.iter().flat_map(|scenario| &scenario.rows);
+    rows.find_map(|row| row.sustained.as_ref()).expect("a row of sustained")
+}
+
+fn assert_near(found: &Interval, expected: f64) {
+    let share = found.median / expected;
+    assert!((0.9..=1.1).contains(&share), "{found:?}, not {expected}");
+}
+
+#[test]
+fn cache_cliff_is_said_with_its_place_and_both_rates() {
+    let _alone = alone();
+    let strange = or_skip!(Strange::mount(CLIFF));
+    let document = sustained(&strange, "--size 1600MB --idle 2s");
+    let found = row(&document);
+    let [change] = &found.changes[..] else { panic!("{:?}", found.changes) };
+    let place = change.at_bytes as f64 / CLIFF_BYTES as f64;
+    assert!((0.95..=1.05).contains(&place), "{change:?}");
+    assert_near(&found.burst_bytes_per_s, FAST_BYTES_PER_S);
+    assert_near(&found.sustained_bytes_per_s, SLOW_BYTES_PER_S);
+    let recovered = found.recovered_bytes_per_s.as_ref().expect("it was looked at again");
+    assert_near(recovered, FAST_BYTES_PER_S);
+    of(&document, "cache-cliff");
+}
+
+#[test]
+fn cache_cliff_is_not_said_of_a_disk_without_one_in_20_runs() {
+    let _alone = alone();
+    let strange =
+        or_skip!(Strange::mount("--forget --capacity-mib 20000 --credit 2s --slow-rate 200MB/s"));
+    for run in 1..=20 {
+        let document = sustained(&strange, "--size 100MB --idle 0s");
+        let found = row(&document);
+        assert!(found.changes.is_empty(), "run {run}: {:?}", found.changes);
+        silent(&document, "cache-cliff");
+    }
+}
+
+#[test]
+fn not_steady_is_said_of_a_disk_that_slowed_down_in_the_middle() {
+    let _alone = alone();
+    let strange = or_skip!(Strange::mount(
+        "--forget --capacity-mib 20000 --fast-bytes 200MB --fast-rate 200MB/s --slow-rate 20MB/s"
+    ));
+    let document = sustained(&strange, "--size 240MB --idle 0s");
+    assert_eq!(row(&document).steady_state.as_ref().map(|state| state.reached), Some(false));
+    of(&document, "not-steady");
+}
+
+#[test]
+fn not_steady_is_not_said_of_one_that_keeps_its_pace() {
+    let _alone = alone();
+    let strange =
+        or_skip!(Strange::mount("--forget --capacity-mib 20000 --credit 2s --slow-rate 100MB/s"));
+    let document = sustained(&strange, "--size 500MB --idle 0s");
+    assert_eq!(row(&document).steady_state.as_ref().map(|state| state.reached), Some(true));
+    silent(&document, "not-steady");
+}

@@ -1,0 +1,119 @@
+//! Findings on the program and the machine that it runs on: what else than the disk a number may be
+//! of.
+
+use crate::filesystems::Mounted;
+use crate::limits::is_installed;
+use crate::preload::library;
+use crate::scene::{Disk, MIB, alone, bench, found, jobs, of, or_skip, run, said, silent};
+use crate::strange::Strange;
+use crate::support::{self, finish};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use wrote_bench::result::Document;
+
+#[test]
+fn generator_limited_is_said_where_data_is_made_more_slowly_than_memory_takes_it() {
+    let slow = or_skip!(library("slow_memcpy.c"));
+    let disk = or_skip!(Disk::ext4(64 * MIB));
+    let mut command =
+        support::bench(disk.path(), "--only stream/cached --bs 4K --size 8MiB --runs 1");
+    command.args(["--format", "json"]).env("LD_PRELOAD", &slow.path);
+    let document = finish(&mut command).document();
+    let finding = said(&document, "generator-limited", &["stream/cached"]);
+    let rate = finding.evidence["generator_bytes_per_s"].as_f64().expect("a number");
+    assert!(rate < 100e6, "{rate}");
+}
+
+#[test]
+fn generator_limited_is_not_said_of_a_disk_that_is_slower() {
+    let strange = or_skip!(Strange::mount("--slow-rate 4MB/s"));
+    let document = bench(strange.path(), "--only stream/direct-psync --size 2MiB --runs 1");
+    silent(&document, "generator-limited");
+}
+
+#[test]
+fn debug_build_is_said_of_one() {
+    let folder = support::folder();
+    let document = bench(folder.path(), "--only small/cached --size 64KiB --runs 1");
+    // As these tests were built, so was the program.
+    assert_eq!(found(&document, "debug-build").is_some(), cfg!(debug_assertions));
+}
+
+/// The program as `cargo build --release` made it, where it did.
+fn release() -> Result<PathBuf, String> {
+    let debug = Path::new(env!("CARGO_BIN_EXE_wrote"));
+    let release = debug.with_file_name("../release/wrote");
+    if release.exists() { Ok(release) } else { Err(format!("no {}", release.display())) }
+}
+
+#[test]
+fn debug_build_is_not_said_of_a_release() {
+    let release = or_skip!(release());
+    let folder = support::folder();
+    let mut command = as_program(&release, support::bench(folder.path(), ""));
+    command.args("--only small/cached --size 64KiB --runs 1 --format json".split(' '));
+    silent(&finish(&mut command).document(), "debug-build");
+}
+
+/// The same arguments for another program.
+fn as_program(program: &Path, command: Command) -> Command {
+    let mut other = Command::new(program);
+    other.args(command.get_args());
+    other.stdout(Stdio::piped()).stderr(Stdio::piped());
+    other
+}
+
+/// Small reads of a file in memory, for long enough that CPU time can be told.
+const CPU_BOUND: &str = "[memory]\nrw=randread\nbs=4k\nsize=4m\ntime_based\nruntime=2\n\
+                         norandommap=1\n";
+
+#[test]
+fn cpu_limited_is_said_of_small_reads_of_a_file_system_in_memory() {
+    let _alone = alone();
+    or_skip!(is_installed("chrt"));
+    let mounted = or_skip!(Mounted::tmpfs(64 * MIB));
+    // In real time, or what others take of the CPU would be missing from what the run used.
+    let command = jobs(mounted.path(), CPU_BOUND, "");
+    let mut first = Command::new("chrt");
+    first.args(["--fifo", "1"]).arg(command.get_program()).args(command.get_args());
+    first.stdout(Stdio::piped()).stderr(Stdio::piped());
+    said(&finish(&mut first).document(), "cpu-limited", &["memory"]);
+}
+
+#[test]
+fn cpu_limited_is_not_said_of_a_disk_that_is_waited_for() {
+    let _alone = alone();
+    let strange = or_skip!(Strange::mount("--slow-rate 1MB/s"));
+    let document = run(strange.path(), "[slow]\nrw=write\nbs=64k\nsize=2m\ndirect=1\n", "");
+    silent(&document, "cpu-limited");
+}
+
+/// What is said of small writes, with this library before the C library.
+fn timed(library: Option<&Path>) -> Result<Document, String> {
+    let disk = Disk::ext4(64 * MIB)?;
+    let mut command = jobs(disk.path(), "[small]\nrw=write\nbs=4k\nsize=1m\n", "");
+    if let Some(library) = library {
+        command.env("LD_PRELOAD", library);
+    }
+    Ok(finish(&mut command).document())
+}
+
+#[test]
+fn slow_clock_is_said_where_each_look_at_it_takes_tens_of_microseconds() {
+    let slow = or_skip!(library("slow_clock.c"));
+    let document = or_skip!(timed(Some(&slow.path)));
+    let clock_read_ns = document.host.clock_read_ns.expect("it is measured");
+    assert!(clock_read_ns > 10_000.0, "{clock_read_ns}");
+    of(&document, "slow-clock");
+}
+
+#[test]
+fn slow_clock_is_not_said_of_one_that_the_program_reads_by_itself() {
+    let clocksource = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let clocksource = std::fs::read_to_string(clocksource).unwrap_or_default();
+    or_skip!(match clocksource.trim() {
+        "tsc" | "kvm-clock" | "arch_sys_counter" => Ok(()),
+        other => Err(format!("the kernel's clock is {other:?}, which may be slow")),
+    });
+    silent(&or_skip!(timed(None)), "slow-clock");
+}

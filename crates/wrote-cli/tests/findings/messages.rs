@@ -1,0 +1,36 @@
+//! Findings on messages that were appended: whether they are all there, and in which order.
+
+use crate::scene::{bench, said, silent};
+use crate::support::{folder, row};
+use wrote_bench::result::Document;
+
+/// Enough messages that tasks on two processors and more get in each other's way.
+fn appended(rows: &str) -> Document {
+    let folder = folder();
+    bench(folder.path(), &format!("--only {rows} --messages 20000 --message-size 64 --runs 2"))
+}
+
+#[test]
+fn records_lost_is_said_of_several_handles_on_one_file() {
+    let document = appended("append/flume-10-files,append/mutex");
+    said(&document, "records-lost", &["append/flume-10-files"]);
+}
+
+#[test]
+fn records_lost_is_not_said_of_one_handle_or_of_a_log() {
+    silent(&appended("append/mutex,append/flume-10-writers,append/log-no"), "records-lost");
+}
+
+#[test]
+fn records_out_of_order_is_said_of_tasks_that_each_hand_over_one() {
+    let document = appended("append/mutex,append/loop");
+    let records = |name: &str| row(&document, name).runs[0].records.expect("looked for");
+    // Two tasks that never overtook each other would make this a test of nothing.
+    assert!(records("append/mutex").out_of_order > 0, "{document:?}");
+    said(&document, "records-out-of-order", &["append/mutex"]);
+}
+
+#[test]
+fn records_out_of_order_is_not_said_of_one_that_hands_over_all_or_of_a_log() {
+    silent(&appended("append/loop,append/log-no,append/log-lines"), "records-out-of-order");
+}

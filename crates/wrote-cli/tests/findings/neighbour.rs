@@ -1,0 +1,69 @@
+//! Findings on others who use the device, and on runs that differ.
+
+use crate::scene::{Disk, MIB, alone, bench, or_skip, run, said, silent};
+use crate::strange::Strange;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// A job that hardly uses the device, for as long as it takes a neighbour to use it much.
+const QUIET: &str = "[quiet]\nrw=write\nbs=4k\nsize=1m\ndirect=1\nrate_iops=100\ntime_based\n\
+                     runtime=3\n";
+
+/// Writes to the device of the folder until it is told to stop.
+fn neighbour(folder: &Path, stop: &AtomicBool) {
+    let file = File::create_new(folder.join("neighbour")).expect("a file");
+    let piece = vec![7; 8 << 20];
+    while !stop.load(Ordering::Relaxed) {
+        file.write_all_at(&piece, 0).expect("room");
+        file.sync_data().expect("a disk");
+    }
+}
+
+#[test]
+fn busy_neighbour_is_said_while_another_writes_to_the_same_device() {
+    let _alone = alone();
+    let disk = or_skip!(Disk::ext4(256 * MIB));
+    let (folder, stop) = (disk.path(), AtomicBool::new(false));
+    let document = thread::scope(|scope| {
+        scope.spawn(|| neighbour(folder, &stop));
+        let finished = crate::support::finish(&mut crate::scene::jobs(folder, QUIET, ""));
+        // First of all, or a failure would be waited for for ever.
+        stop.store(true, Ordering::Relaxed);
+        finished.document()
+    });
+    said(&document, "busy-neighbour", &["quiet"]);
+}
+
+#[test]
+fn busy_neighbour_is_not_said_of_a_device_that_nobody_else_uses() {
+    let disk = or_skip!(Disk::ext4(256 * MIB));
+    silent(&run(disk.path(), QUIET, ""), "busy-neighbour");
+    // Nor of one whose every write is also a commit of its journal.
+    silent(&bench(disk.path(), "--only stream,small --size 4MiB --runs 2"), "busy-neighbour");
+}
+
+/// A pace that is kept however late the machine wakes anyone, up to half a second.
+const EVEN: &str = "--slow-rate 4MB/s --credit 500ms";
+/// Runs of 4 s each, of which half a second is little.
+const RUNS: &str = "--only stream/direct-psync --size 16MB --time 60s";
+
+#[test]
+fn noisy_is_said_where_one_run_meets_a_disk_that_stands_still() {
+    let _alone = alone();
+    // In the second of two runs.
+    let strange = or_skip!(Strange::mount("--slow-rate 16MB/s --stall-after 20MB --stall 5s"));
+    let document = bench(strange.path(), &format!("{RUNS} --runs 2"));
+    said(&document, "noisy", &["stream/direct-psync"]);
+}
+
+#[test]
+fn noisy_is_not_said_of_even_runs_or_of_one_alone() {
+    let _alone = alone();
+    let strange = or_skip!(Strange::mount(EVEN));
+    silent(&bench(strange.path(), &format!("{RUNS} --runs 2")), "noisy");
+    let strange = or_skip!(Strange::mount("--slow-rate 16MB/s --stall-after 2MB --stall 2s"));
+    silent(&bench(strange.path(), &format!("{RUNS} --runs 1")), "noisy");
+}

@@ -1,0 +1,75 @@
+//! Findings on what jobs were asked to do, and on what results of other tools leave out.
+
+use crate::scene::{Disk, MIB, alone, found, of, or_skip, run, said, silent};
+use crate::strange::Strange;
+use crate::support;
+use std::process::Command;
+use wrote_bench::import;
+use wrote_bench::result::Document;
+
+#[test]
+fn same_offsets_is_said_of_two_jobs_that_write_the_same_bytes() {
+    let disk = or_skip!(Disk::ext4(64 * MIB));
+    let jobs = "[global]\nrw=write\nbs=64k\nsize=2m\nfilename=shared\n[one]\n[other]\n";
+    of(&run(disk.path(), jobs, "--allow-overlap"), "same-offsets");
+}
+
+#[test]
+fn same_offsets_is_not_said_of_jobs_that_have_places_of_their_own_or_only_read() {
+    let disk = or_skip!(Disk::ext4(64 * MIB));
+    let parts = "[global]\nrw=write\nbs=64k\nsize=2m\nfilename=shared\n[one]\n[other]\noffset=2m\n";
+    silent(&run(disk.path(), parts, ""), "same-offsets");
+    let files = "[own]\nrw=write\nbs=64k\nsize=2m\nnumjobs=2\n";
+    silent(&run(disk.path(), files, ""), "same-offsets");
+    let reads = "[clones]\nrw=read\nbs=64k\nsize=2m\nfilename=shared\nnumjobs=2\n";
+    silent(&run(disk.path(), reads, ""), "same-offsets");
+    let in_turn = "[global]\nrw=write\nsize=2m\nfilename=again\n[one]\n[other]\nstonewall\n";
+    silent(&run(disk.path(), in_turn, ""), "same-offsets");
+}
+
+/// Writes at a rate, for two seconds.
+fn rated(rate: &str) -> String {
+    format!("[rated]\nrw=write\nbs=64k\nsize=4m\ndirect=1\nrate={rate}\ntime_based\nruntime=2\n")
+}
+
+#[test]
+fn rate_not_reached_is_said_of_a_disk_that_takes_a_tenth_of_it() {
+    let _alone = alone();
+    let strange = or_skip!(Strange::mount("--slow-rate 1000000"));
+    said(&run(strange.path(), &rated("10m"), ""), "rate-not-reached", &["rated"]);
+}
+
+#[test]
+fn rate_not_reached_is_not_said_of_one_that_takes_ten_times_as_much() {
+    let _alone = alone();
+    let strange = or_skip!(Strange::mount("--slow-rate 10000000"));
+    silent(&run(strange.path(), &rated("1m"), ""), "rate-not-reached");
+    // Nor where no rate was asked for.
+    silent(&run(strange.path(), "[free]\nrw=write\nsize=1m\n", ""), "rate-not-reached");
+}
+
+/// What fio says of a job that writes through the page cache, read as ours.
+fn fio(more: &str) -> Result<Document, String> {
+    let folder = support::folder();
+    let mut fio = Command::new("fio");
+    fio.args("--name=job --rw=write --bs=64k --size=4m --ioengine=psync".split(' '));
+    fio.args(["--output-format=json", more]).arg("--directory").arg(folder.path());
+    let output = fio.output().map_err(|error| format!("fio: {error}"))?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("JSON is text");
+    Ok(import::read("fio.json", &text).expect("it is a result of fio's"))
+}
+
+#[test]
+fn flush_outside_clock_is_said_of_fios_cached_writes_without_a_flush() {
+    of(&or_skip!(fio("--end_fsync=0")), "flush-outside-clock");
+}
+
+#[test]
+fn flush_outside_clock_is_not_said_of_those_that_are_flushed_or_of_reads() {
+    for more in ["--fsync=1", "--sync=1", "--rw=read"] {
+        let document = or_skip!(fio(more));
+        let finding = found(&document, "flush-outside-clock");
+        assert!(finding.is_none(), "{more}: {finding:?}");
+    }
+}

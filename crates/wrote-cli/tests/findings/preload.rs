@@ -1,0 +1,25 @@
+//! Libraries of the tests' own that the program finds before the C library (`LD_PRELOAD` in ld.so(8)).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// A library, and the folder that it is in until this is dropped.
+pub struct Library {
+    pub path: PathBuf,
+    _folder: TempDir,
+}
+
+/// Compiles a C file that lies beside this one.
+pub fn library(source: &str) -> Result<Library, String> {
+    let folder = crate::support::folder();
+    let path = folder.path().join("library.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/findings").join(source);
+    let mut compile = Command::new("cc");
+    compile.args(["-shared", "-fPIC", "-O1", "-o"]).args([&path, &source]);
+    match compile.output() {
+        Ok(output) if output.status.success() => Ok(Library { path, _folder: folder }),
+        Ok(output) => panic!("cc: {}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => Err(format!("cc: {error}")),
+    }
+}

@@ -1,0 +1,140 @@
+//! What the tests of findings have in common: a disk of their own, jobs on it, and what was said of
+//! them.
+
+use crate::filesystems::{Mounted, skip};
+use crate::support::{finish, wrote};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use wrote_bench::result::{Document, Finding};
+
+pub const MIB: u64 = 1 << 20;
+
+/// What was made; where it cannot be had here, the test is skipped under its own name.
+macro_rules! or_skip {
+    ($made:expr) => {
+        match $made {
+            Ok(made) => made,
+            Err(reason) => {
+                let here = || {};
+                return $crate::scene::skip_here(std::any::type_name_of_val(&here), &reason);
+            }
+        }
+    };
+}
+pub(crate) use or_skip;
+
+/// Says that the test in which this closure stands could not run.
+pub fn skip_here(closure: &str, reason: &str) {
+    let test = closure.trim_end_matches("::{{closure}}").rsplit("::").next().unwrap_or(closure);
+    skip(test, reason);
+}
+
+/// Held by a test whose finding is about time: what else goes on then is at least not another such.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // Of a test that failed nothing is left that the next one could stumble over.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An ext4 file system on a loop device of the test's own, whose counters count nobody else's bytes.
+#[derive(Debug)]
+pub struct Disk {
+    /// Put back before the device goes.
+    settings: Vec<Setting>,
+    mounted: Mounted,
+}
+
+impl Disk {
+    pub fn ext4(size_bytes: u64) -> Result<Disk, String> {
+        // Or the kernel would go on making the file system while it is measured (ext4(5)).
+        let mounted = Mounted::image_with("ext4", size_bytes, "noinit_itable")?;
+        Ok(Disk { settings: Vec::new(), mounted })
+    }
+
+    /// Changes `queue/SETTING` of the device for as long as it is there.
+    pub fn with(mut self, setting: &str, value: &str) -> Result<Disk, String> {
+        let path = Path::new("/sys/dev/block").join(self.number()).join("queue").join(setting);
+        self.settings.push(Setting::put(path, value)?);
+        Ok(self)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.mounted.path()
+    }
+
+    /// `MAJOR:MINOR`, as cgroups want it.
+    pub fn number(&self) -> String {
+        let device = fs::metadata(self.path()).expect("it is mounted").dev();
+        format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
+    }
+}
+
+/// A file of the kernel's with a value of the test's, until it is dropped.
+#[derive(Debug)]
+pub struct Setting {
+    path: PathBuf,
+    before: String,
+}
+
+impl Setting {
+    pub fn put(path: PathBuf, value: &str) -> Result<Setting, String> {
+        let in_words = |error| format!("{}: {error}", path.display());
+        let before = fs::read_to_string(&path).map_err(in_words)?;
+        fs::write(&path, value).map_err(in_words)?;
+        Ok(Setting { path, before })
+    }
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        if let Err(error) = fs::write(&self.path, self.before.trim()) {
+            eprintln!("{}: {error}", self.path.display());
+        }
+    }
+}
+
+/// `wrote run` of jobs whose files lie in the folder, with more arguments, a word each.
+pub fn jobs(folder: &Path, text: &str, more: &str) -> Command {
+    let path = folder.join("jobs.fio");
+    fs::write(&path, text).expect("a job file");
+    let mut command = wrote(&["run"]);
+    command.arg(path).arg("--directory").arg(folder).args(["--format", "json"]);
+    command.args(more.split_whitespace());
+    command
+}
+
+/// The result of `wrote bench` in the folder, with more arguments, a word each.
+pub fn bench(folder: &Path, more: &str) -> Document {
+    finish(crate::support::bench(folder, more).args(["--format", "json"])).document()
+}
+
+/// The result of `wrote run`, as [`jobs`].
+pub fn run(folder: &Path, text: &str, more: &str) -> Document {
+    finish(&mut jobs(folder, text, more)).document()
+}
+
+/// The first finding of this name.
+pub fn found<'a>(document: &'a Document, id: &str) -> Option<&'a Finding> {
+    document.findings.iter().find(|finding| finding.id == id)
+}
+
+/// The finding of this name, which is there, and names these rows alone.
+pub fn said<'a>(document: &'a Document, id: &str, rows: &[&str]) -> &'a Finding {
+    let finding = of(document, id);
+    assert_eq!(finding.evidence["rows"], serde_json::json!(rows), "{finding:?}");
+    finding
+}
+
+/// The finding of this name, which is there.
+pub fn of<'a>(document: &'a Document, id: &str) -> &'a Finding {
+    found(document, id)
+        .unwrap_or_else(|| panic!("no {id}: {:?} of {:?}", document.findings, document.scenarios))
+}
+
+/// Asserts that nothing of this name was found.
+pub fn silent(document: &Document, id: &str) {
+    assert!(found(document, id).is_none(), "{:?}", found(document, id));
+}

@@ -1,0 +1,30 @@
+//! What a closed and an open loop say of a disk that stands still once.
+
+use crate::scene::{alone, or_skip, run};
+use crate::strange::Strange;
+use crate::support;
+use wrote_bench::result::Latency;
+
+const MS_NS: u64 = 1_000_000;
+
+/// Small writes for four seconds, of which the disk stands still for one; what more is asked.
+fn through_a_stall(more: &str) -> Result<Latency, String> {
+    let strange = Strange::mount("--stall-after 2000000 --stall 1s")?;
+    let job =
+        format!("[small]\nrw=write\nbs=4k\nsize=4m\ndirect=1\ntime_based\nruntime=4\n{more}\n");
+    let document = run(strange.path(), &job, "");
+    Ok(support::row(&document, "small").latency_ns.expect("operations are timed"))
+}
+
+#[test]
+fn a_stall_of_a_second_is_seen_by_an_open_loop_and_not_by_a_closed_one() {
+    // M5
+    let _alone = alone();
+    let closed = or_skip!(through_a_stall(""));
+    let open = or_skip!(through_a_stall("rate_iops=500"));
+    assert!(closed.max >= 1000 * MS_NS && open.max >= 1000 * MS_NS, "{closed:?} {open:?}");
+    // One operation of thousands waited; of those that came meanwhile, each.
+    assert!(closed.count > 2000, "{closed:?}");
+    assert!(closed.p99_9 < 100 * MS_NS, "{closed:?}");
+    assert!(open.p99_9 >= 500 * MS_NS, "{open:?}");
+}

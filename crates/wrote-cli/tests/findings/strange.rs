@@ -1,0 +1,113 @@
+//! The file system of `lab/strange-fs`, built once, and mounted until it is dropped.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long a daemon may take to mount, or to go.
+const LIMIT: Duration = Duration::from_secs(20);
+const TICK: Duration = Duration::from_millis(10);
+
+/// A file system that misbehaves as it was told to.
+#[derive(Debug)]
+pub struct Strange {
+    daemon: Child,
+    folder: TempDir,
+}
+
+impl Strange {
+    /// Mounts it with these arguments, a word each; the error is a reason to skip the test.
+    pub fn mount(arguments: &str) -> Result<Strange, String> {
+        // Opened as its daemon will: a container may have the file and forbid its use.
+        fs::File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/fuse")
+            .map_err(|error| format!("/dev/fuse: {error}"))?;
+        let folder = crate::support::folder();
+        let daemon = Command::new(program())
+            .arg(folder.path())
+            .args(arguments.split_whitespace())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("strange-fs: {error}"))?;
+        let mut strange = Strange { daemon, folder };
+        strange.wait()?;
+        Ok(strange)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn wait(&mut self) -> Result<(), String> {
+        let deadline = Instant::now() + LIMIT;
+        while !is_mounted(self.path()) {
+            if self.has_ended() {
+                let mut said = String::new();
+                if let Some(stderr) = &mut self.daemon.stderr {
+                    let _ = std::io::Read::read_to_string(stderr, &mut said);
+                }
+                assert!(said.contains("Operation not permitted"), "strange-fs: {said}");
+                return Err(said);
+            }
+            assert!(Instant::now() < deadline, "strange-fs does not mount");
+            std::thread::sleep(TICK);
+        }
+        Ok(())
+    }
+
+    fn has_ended(&mut self) -> bool {
+        !matches!(self.daemon.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Strange {
+    fn drop(&mut self) {
+        // It unmounts itself at SIGTERM, unless a file is still open in it.
+        if !self.has_ended() {
+            let _ = kill_process(Pid::from_child(&self.daemon), Signal::TERM);
+        }
+        let deadline = Instant::now() + LIMIT;
+        while !self.has_ended() && Instant::now() < deadline {
+            std::thread::sleep(TICK);
+        }
+        if is_mounted(self.path()) {
+            let _ = Command::new("umount").arg("-l").arg(self.path()).status();
+        }
+        // Both fail only where it has ended.
+        let _ = self.daemon.kill();
+        let _ = self.daemon.wait();
+        if is_mounted(self.path()) {
+            // What is still mounted must not be emptied along with the folder.
+            self.folder.disable_cleanup(true);
+        }
+    }
+}
+
+/// Whether something is mounted on the folder. Asks the kernel's list: looking at the folder itself
+/// would wait for the daemon.
+fn is_mounted(point: &Path) -> bool {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    mounts.lines().any(|line| line.split(' ').nth(4).map(OsStr::new) == Some(point.as_os_str()))
+}
+
+/// The program, built once for all tests, in a workspace and a target folder of its own.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/strange-fs");
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        build.arg("build").arg("--manifest-path").arg(home.join("Cargo.toml"));
+        let built = build.env("CARGO_TARGET_DIR", home.join("target")).output();
+        let built = built.expect("cargo runs");
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        home.join("target/debug/strange-fs")
+    })
+}

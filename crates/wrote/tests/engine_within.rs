@@ -1,0 +1,81 @@
+//! Waiting for a completion or for a while, whichever is first.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wrote::{Engine, FileId, FileOptions, Ioengine, Op, Options};
+
+const BUFFER_BYTES: usize = 4096;
+const LONG: Duration = Duration::from_secs(3600);
+const ENGINES: [Ioengine; 4] =
+    [Ioengine::Psync, Ioengine::Mmap, Ioengine::Threads, Ioengine::IoUring];
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("file");
+    (folder, path)
+}
+
+fn opened(ioengine: Ioengine, path: &Path, create_new: bool) -> (Engine, FileId) {
+    let mut engine = Engine::open(&Options::new(ioengine, 4, BUFFER_BYTES)).unwrap();
+    let options = FileOptions { create_new, write: true, ..FileOptions::default() };
+    let file = engine.open_file(path, &options).unwrap();
+    (engine, file)
+}
+
+#[test]
+fn who_waits_for_a_while_gets_what_completes_and_nothing_is_lost() {
+    for ioengine in ENGINES {
+        let (_folder, path) = folder();
+        let (mut engine, file) = opened(ioengine, &path, true);
+        let mut completions = Vec::new();
+        for number in 0..20_u64 {
+            let buffer = engine.lease().unwrap();
+            let offset = number * BUFFER_BYTES as u64;
+            engine.queue(number, Op::Write { file, offset, buffer, durable: false });
+            if number % 4 == 3 {
+                while engine.outstanding() > 0 {
+                    engine.reap_within(LONG, &mut completions).unwrap();
+                }
+            }
+        }
+        let mut numbers: Vec<u64> = completions.iter().map(|done| done.user_data).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..20).collect::<Vec<u64>>(), "{ioengine:?}");
+        assert!(completions.iter().all(|done| done.result.as_ref().is_ok_and(|b| *b == 4096)));
+    }
+}
+
+#[test]
+fn with_nothing_outstanding_nobody_waits() {
+    for ioengine in ENGINES {
+        let (_folder, path) = folder();
+        let (mut engine, _) = opened(ioengine, &path, true);
+        let mut completions = Vec::new();
+        // It would be an hour.
+        engine.reap_within(LONG, &mut completions).unwrap();
+        assert!(completions.is_empty());
+    }
+}
+
+#[test]
+fn the_while_ends_though_nothing_completes() {
+    let (_folder, path) = folder();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+    let (mut engine, pipe) = opened(Ioengine::IoUring, &path, false);
+    if engine.effective().ioengine != Ioengine::IoUring {
+        return skip::skip("the_while_ends_though_nothing_completes", "there is no io_uring");
+    }
+    let buffer = engine.lease().unwrap();
+    engine.queue(7, Op::Read { file: pipe, offset: 0, buffer });
+    let mut completions = Vec::new();
+    // Without its end the test would be, too.
+    engine.reap_within(Duration::from_millis(5), &mut completions).unwrap();
+    assert!(completions.is_empty());
+    let mut writer = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    writer.write_all(&[1; BUFFER_BYTES]).unwrap();
+    while completions.is_empty() {
+        engine.reap_within(LONG, &mut completions).unwrap();
+    }
+    assert_eq!((completions[0].user_data, completions[0].result.as_ref().ok()), (7, Some(&4096)));
+}

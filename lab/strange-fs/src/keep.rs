@@ -1,0 +1,92 @@
+//! What was written past the page cache, put into it all the same (`FUSE_NOTIFY_STORE` in
+//! `linux/fuse.h`, Linux 2.6.36).
+
+use fuser::{INodeNo, Notifier};
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The kernel drops a range from its page cache once more when it has the answer to a direct write
+/// (`kiocb_invalidate_post_direct_write`), which must be over before the range is put there.
+const DELAY: Duration = Duration::from_millis(20);
+
+/// Bytes on their way to the page cache.
+#[derive(Debug, Default)]
+pub struct Keep {
+    notifier: OnceLock<Notifier>,
+    ranges: Mutex<VecDeque<Range>>,
+}
+
+/// A part of a file, as it was written.
+#[derive(Debug)]
+struct Range {
+    written: Instant,
+    number: u64,
+    offset_bytes: u64,
+    data: Vec<u8>,
+}
+
+impl Keep {
+    /// Says how the kernel is reached. Without it nothing is kept.
+    pub fn connect(&self, notifier: Notifier) {
+        // It is called once.
+        let _ = self.notifier.set(notifier);
+    }
+
+    /// Takes what was just written, for later.
+    pub fn take(&self, number: u64, offset_bytes: u64, data: &[u8]) {
+        let range = Range { written: Instant::now(), number, offset_bytes, data: data.to_owned() };
+        self.ranges().push_back(range);
+    }
+
+    /// Puts what has waited long enough into the page cache, for ever.
+    pub fn run(&self) {
+        loop {
+            while let Some(range) = self.next(DELAY) {
+                self.store(&range);
+            }
+            std::thread::sleep(DELAY);
+        }
+    }
+
+    /// Puts all of it there: of requests that come when no write is under way.
+    pub fn finish(&self) {
+        while let Some(range) = self.next(Duration::ZERO) {
+            self.store(&range);
+        }
+    }
+
+    /// The oldest range, where it has waited for `delay`.
+    fn next(&self, delay: Duration) -> Option<Range> {
+        let mut ranges = self.ranges();
+        let is_old = ranges.front().is_some_and(|range| range.written.elapsed() >= delay);
+        if is_old { ranges.pop_front() } else { None }
+    }
+
+    fn store(&self, range: &Range) {
+        let Some(notifier) = self.notifier.get() else { return };
+        // It fails where the file is gone: then there is nothing to keep.
+        let _ = notifier.store(INodeNo(range.number), range.offset_bytes, &range.data);
+    }
+
+    fn ranges(&self) -> MutexGuard<'_, VecDeque<Range>> {
+        self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_waits_and_goes_in_its_order() {
+        let keep = Keep::default();
+        keep.take(2, 0, b"first");
+        keep.take(3, 4096, b"second");
+        assert!(keep.next(Duration::from_secs(3600)).is_none());
+        let first = keep.next(Duration::ZERO).expect("it is there");
+        assert_eq!((first.number, first.offset_bytes, &first.data[..]), (2, 0, &b"first"[..]));
+        keep.finish();
+        assert!(keep.ranges().is_empty());
+    }
+}

@@ -1,0 +1,191 @@
+//! `cargo xtask steady`: one benchmark several times in a row, and how far its answers are apart.
+
+use crate::failure::{Failure, Tried};
+use crate::peers::Figures;
+use crate::repository::release_wrote;
+use crate::run::{Show, clean_up, run};
+use crate::zram;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// What one benchmark may take.
+const LIMIT: Duration = Duration::from_secs(20 * 60);
+/// The device in memory: room for the files of the default benchmark, and for what stays free.
+const ZRAM_BYTES: u64 = 8 << 30;
+/// What `mount` and its like may take.
+const MOUNT_LIMIT: Duration = Duration::from_secs(60);
+
+/// Run the same benchmark several times, and see whether it says the same.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  cargo xtask steady\n  \
+    cargo xtask steady --path /mnt/data --times 20 -- --only small --runs 9")]
+pub struct Arguments {
+    /// How often.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..))]
+    times: u32,
+    /// The folder to measure; by default an ext4 on /dev/zram0, made for it.
+    #[arg(long, value_name = "DIR")]
+    path: Option<PathBuf>,
+    /// More arguments of wrote bench.
+    #[arg(last = true)]
+    more: Vec<String>,
+}
+
+/// Runs the benchmark again and again, and prints a table.
+pub fn steady(arguments: &Arguments) -> Result<(), Failure> {
+    let wrote = release_wrote()?;
+    let made = match &arguments.path {
+        Some(_) => None,
+        None => Some(InMemory::make()?),
+    };
+    let folder = match (&arguments.path, &made) {
+        (Some(path), _) => path.as_path(),
+        (None, Some(made)) => made.point.path(),
+        (None, None) => unreachable!("one of the two is there"),
+    };
+    let mut rows: Vec<Steadiness> = Vec::new();
+    for time in 1..=arguments.times {
+        eprintln!("steady: {time} of {}", arguments.times);
+        let mut command = Command::new(&wrote);
+        command.arg("bench").arg(folder).args(["--format", "json"]).args(&arguments.more);
+        let finished = run(&mut command, LIMIT, Show::Quiet)?.success("wrote bench")?;
+        let document = serde_json::from_str(&finished.stdout).tried("the result of wrote bench")?;
+        add(&mut rows, &document);
+    }
+    println!("{HEAD}");
+    rows.iter().for_each(|row| println!("{}", row.line()));
+    Ok(())
+}
+
+/// An ext4 on the device in memory, unmounted when dropped.
+struct InMemory {
+    point: TempDir,
+    _zram: zram::Zram,
+}
+
+impl InMemory {
+    fn make() -> Result<InMemory, Failure> {
+        let zram = zram::sized(ZRAM_BYTES).map_err(Failure::Failed)?;
+        let point = tempfile::tempdir().tried("a temporary folder")?;
+        let quiet = |command: &mut Command, what| {
+            run(command, MOUNT_LIMIT, Show::Quiet)?.success(what).map(drop)
+        };
+        quiet(Command::new("mkfs.ext4").args(["-q", zram::DEVICE]), "mkfs.ext4")?;
+        quiet(Command::new("mount").arg(zram::DEVICE).arg(point.path()), "mount")?;
+        Ok(InMemory { point, _zram: zram })
+    }
+}
+
+impl Drop for InMemory {
+    fn drop(&mut self) {
+        // Before the device is reset.
+        clean_up(Command::new("umount").arg(self.point.path()));
+    }
+}
+
+/// What the benchmarks said of one row.
+#[derive(Debug, Default)]
+struct Steadiness {
+    name: String,
+    /// The median and the 95 % interval of each benchmark.
+    said: Vec<Said>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    median: f64,
+    low: f64,
+    high: f64,
+}
+
+fn add(rows: &mut Vec<Steadiness>, document: &Value) {
+    let scenarios = document["scenarios"].as_array().into_iter().flatten();
+    for row in scenarios.flat_map(|scenario| scenario["rows"].as_array().into_iter().flatten()) {
+        let name = row["name"].as_str().unwrap_or_default();
+        let figure = |key: &str| row["throughput_bytes_per_s"][key].as_f64().unwrap_or(f64::NAN);
+        let said =
+            Said { median: figure("median"), low: figure("ci95_low"), high: figure("ci95_high") };
+        match rows.iter_mut().find(|known| known.name == name) {
+            Some(known) => known.said.push(said),
+            None => rows.push(Steadiness { name: name.into(), said: vec![said] }),
+        }
+    }
+}
+
+const HEAD: &str = "| row | median of the medians, MB/s | largest / smallest median | intervals that \
+                    hold it | (interval, median) pairs that hold |\n|---|---:|---:|---:|---:|";
+
+impl Steadiness {
+    /// The median of all benchmarks' medians.
+    fn centre(&self) -> f64 {
+        Figures::new(self.said.iter().map(|said| said.median)).median()
+    }
+
+    /// How many times the smallest median the largest is.
+    fn spread(&self) -> f64 {
+        let medians = self.said.iter().map(|said| said.median);
+        medians.clone().fold(0.0, f64::max) / medians.fold(f64::INFINITY, f64::min)
+    }
+
+    /// How many of the intervals hold the median of the medians.
+    fn holding(&self) -> usize {
+        let centre = self.centre();
+        self.said.iter().filter(|said| said.holds(centre)).count()
+    }
+
+    /// Of each interval with each median, another benchmark's or its own, the part that holds it.
+    fn pairs_share(&self) -> f64 {
+        let pairs =
+            self.said.iter().flat_map(|one| self.said.iter().map(move |other| (one, other)));
+        let held = pairs.filter(|(one, other)| one.holds(other.median)).count();
+        held as f64 / (self.said.len() * self.said.len()) as f64
+    }
+
+    fn line(&self) -> String {
+        format!(
+            "| {} | {:.1} | {:.3} | {} of {} | {:.0} % |",
+            self.name,
+            self.centre() / 1e6,
+            self.spread(),
+            self.holding(),
+            self.said.len(),
+            self.pairs_share() * 100.0,
+        )
+    }
+}
+
+impl Said {
+    fn holds(&self, figure: f64) -> bool {
+        (self.low..=self.high).contains(&figure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn document(median: f64) -> Value {
+        let figures =
+            json!({"median": median, "ci95_low": median - 2.0, "ci95_high": median + 2.0});
+        json!({"scenarios": [{"rows": [{"name": "a", "throughput_bytes_per_s": figures}]}]})
+    }
+
+    #[test]
+    fn the_spread_is_the_largest_median_by_the_smallest_and_intervals_are_counted() {
+        let mut rows = Vec::new();
+        for median in [100.0, 101.0, 110.0] {
+            add(&mut rows, &document(median));
+        }
+        let [row] = &rows[..] else { panic!("one row") };
+        assert_eq!((row.centre(), row.spread()), (101.0, 1.1));
+        // 100 ± 2 and 101 ± 2 hold 101; 110 ± 2 does not.
+        assert_eq!(row.holding(), 2);
+        // Each its own, and the first two each other's.
+        assert!((row.pairs_share() - 5.0 / 9.0).abs() < 1e-9);
+        assert_eq!(row.line(), "| a | 0.0 | 1.100 | 2 of 3 | 56 % |");
+    }
+}
