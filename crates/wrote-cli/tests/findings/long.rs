@@ -65,7 +65,7 @@ fn not_steady_is_said_of_a_disk_that_is_fast_and_slow_in_turn() {
         "--forget --capacity-mib 20000 --swing 300ms --fast-rate 200MB/s --slow-rate 20MB/s"
     ));
     // A round takes 200 ms: none of five in a row is like the others.
-    let document = sustained(&strange, "--time 5s --idle 0s");
+    let document = sustained(&strange, "--size 2GB --time 5s --idle 0s");
     assert_eq!(row(&document).steady_state.as_ref().map(|state| state.reached), Some(false));
     of(&document, "not-steady");
 }
