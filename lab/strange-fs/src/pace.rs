@@ -4,6 +4,13 @@ use crate::units;
 use clap::Args;
 use std::time::{Duration, Instant};
 
+/// A writer that comes again within this time after it was answered goes on writing; one that comes
+/// later paused.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How late one who goes on writing may be and still be given what it was due. Without it, every wait
+/// that the machine makes too long would be missing from the rate.
+const CREDIT: Duration = Duration::from_secs(2);
+
 /// What was asked for on the command line.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[group(id = "pace")]
@@ -13,7 +20,7 @@ pub struct Asked {
     #[arg(long, value_name = "N", value_parser = units::bytes, requires = "slow_rate")]
     pub fast_bytes: Option<u64>,
     /// Bytes per second while they are fast; without it, as fast as they come.
-    #[arg(long, value_name = "RATE", value_parser = units::rate, requires = "fast_bytes")]
+    #[arg(long, value_name = "RATE", value_parser = units::rate, requires = "slow_rate")]
     pub fast_rate: Option<u64>,
     /// Bytes per second when they are slow; without --fast-bytes, from the first byte on.
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
@@ -21,10 +28,10 @@ pub struct Asked {
     /// After nothing was written for so long, the fast bytes are there again.
     #[arg(long, value_name = "TIME", value_parser = units::time, requires = "fast_bytes")]
     pub idle_restores: Option<Duration>,
-    /// How late a writer may come and still be given what it was due. Without it, every wait that
-    /// the machine makes too long would be missing from the rate.
-    #[arg(long, value_name = "TIME", value_parser = units::time, default_value = "100ms")]
-    pub credit: Duration,
+    /// Fast and slow in turn, each for so long, instead of by bytes.
+    #[arg(long, value_name = "TIME", value_parser = units::time, conflicts_with = "fast_bytes")]
+    #[arg(requires = "fast_rate")]
+    pub swing: Option<Duration>,
     /// The first read or write after N bytes that were read or written answers only after --stall.
     #[arg(long, value_name = "N", value_parser = units::bytes, requires = "stall")]
     pub stall_after: Option<u64>,
@@ -38,8 +45,12 @@ pub struct Asked {
 pub struct Pace {
     asked: Asked,
     fast_left_bytes: u64,
+    /// When the first write came.
+    began: Option<Instant>,
     /// When the last write was due.
     due: Option<Instant>,
+    /// When it was answered.
+    answered: Option<Instant>,
     moved_bytes: u64,
     has_stalled: bool,
 }
@@ -48,21 +59,37 @@ impl Pace {
     /// Keeps the pace that is `asked`.
     pub fn new(asked: Asked) -> Pace {
         let fast_left_bytes = asked.fast_bytes.unwrap_or(0);
-        Pace { asked, fast_left_bytes, due: None, moved_bytes: 0, has_stalled: false }
+        let (began, due, answered) = (None, None, None);
+        Pace { asked, fast_left_bytes, began, due, answered, moved_bytes: 0, has_stalled: false }
     }
 
     /// When a write of so many bytes that comes `now` may be answered.
     pub fn write(&mut self, length_bytes: u64, now: Instant) -> Instant {
         self.restore(now);
+        let time = self.time(length_bytes, now);
+        let goes_on = self.answered.is_some_and(|answered| now <= answered + PAUSE);
+        let earliest = now.checked_sub(CREDIT).unwrap_or(now);
+        let start = self.due.filter(|_| goes_on).map_or(now, |due| due.max(earliest));
+        self.due = Some(start + time);
+        self.stall(length_bytes, start + time, now)
+    }
+
+    /// Says when a write was answered.
+    pub fn answered(&mut self, now: Instant) {
+        self.answered = Some(now);
+    }
+
+    /// How long a write takes.
+    fn time(&mut self, length_bytes: u64, now: Instant) -> Duration {
+        let Asked { fast_rate, slow_rate, swing, .. } = self.asked;
+        let elapsed = now.duration_since(*self.began.get_or_insert(now));
+        if let Some(swing) = swing {
+            let is_fast = (elapsed.as_nanos() / swing.as_nanos().max(1)).is_multiple_of(2);
+            return duration(length_bytes, if is_fast { fast_rate } else { slow_rate });
+        }
         let fast_bytes = length_bytes.min(self.fast_left_bytes);
         self.fast_left_bytes -= fast_bytes;
-        let time = duration(fast_bytes, self.asked.fast_rate)
-            + duration(length_bytes - fast_bytes, self.asked.slow_rate);
-        let earliest = now.checked_sub(self.asked.credit).unwrap_or(now);
-        // The first write has come too late for nothing yet.
-        let due = self.due.map_or(now, |due| due.max(earliest)) + time;
-        self.due = Some(due);
-        self.stall(length_bytes, due, now)
+        duration(fast_bytes, fast_rate) + duration(length_bytes - fast_bytes, slow_rate)
     }
 
     /// When a read of so many bytes that comes `now` may be answered.
@@ -74,8 +101,6 @@ impl Pace {
         let idle = self.due.map_or(Duration::ZERO, |due| now.saturating_duration_since(due));
         if self.asked.idle_restores.is_some_and(|restores| idle >= restores) {
             self.fast_left_bytes = self.asked.fast_bytes.unwrap_or(0);
-            // As at the first write: a pause that was wanted is not made up for.
-            self.due = None;
         }
     }
 
@@ -111,7 +136,7 @@ mod tests {
         fast_rate: Some(1000),
         slow_rate: Some(100),
         idle_restores: None,
-        credit: Duration::from_millis(100),
+        swing: None,
         stall_after: None,
         stall: None,
     };
@@ -122,6 +147,7 @@ mod tests {
         let mut now = start;
         let mut answered = |bytes| {
             now = now.max(pace.write(bytes, now));
+            pace.answered(now);
             (now - start).as_secs_f64()
         };
         pieces.iter().copied().map(&mut answered).collect()
@@ -144,19 +170,34 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_was_a_little_too_long_is_made_up_for_and_a_pause_is_not() {
+    fn a_wait_that_the_machine_made_too_long_is_made_up_for_and_a_pause_is_not() {
         let (mut pace, start) = (Pace::new(CLIFF), Instant::now());
-        assert_eq!(pace.write(100, start), start + SECOND / 10);
-        // 50 ms late: due as if it had come in time.
-        assert_eq!(pace.write(100, start + SECOND * 15 / 100), start + SECOND / 5);
-        // A pause of 10 s: no more than the credit is given back.
-        let due = pace.write(200, start + SECOND * 10);
-        assert_eq!(due, start + SECOND * 10 + SECOND / 10);
+        let at = |tenths: u32| start + SECOND * tenths / 10;
+        assert_eq!(pace.write(100, start), at(1));
+        // Answered 0.4 s late: the next are due as if it had been in time, which is at once.
+        pace.answered(at(5));
+        assert_eq!(pace.write(100, at(5)), at(2));
+        pace.answered(at(5));
+        assert_eq!(pace.write(400, at(5)), at(6));
+        pace.answered(at(6));
+        // Nobody wrote for a second: there is nothing to make up for.
+        assert_eq!(pace.write(100, at(16)), at(17));
+    }
+
+    #[test]
+    fn a_swinging_disk_is_fast_and_slow_in_turn() {
+        let asked = Asked { swing: Some(SECOND), fast_bytes: None, ..CLIFF };
+        let (mut pace, start) = (Pace::new(asked), Instant::now());
+        for (at_s, expected_s) in [(0, 0.1), (1, 1.0), (2, 0.1), (5, 1.0)] {
+            let now = start + SECOND * at_s;
+            let took_s = (pace.write(100, now) - now).as_secs_f64();
+            assert!((took_s - expected_s).abs() < 1e-6, "{at_s} {took_s}");
+        }
     }
 
     #[test]
     fn idle_time_restores_the_fast_bytes_where_that_was_asked() {
-        for (idle_restores, expected_s) in [(None, 9.9), (Some(SECOND * 3), 0.9)] {
+        for (idle_restores, expected_s) in [(None, 10.0), (Some(SECOND * 3), 1.0)] {
             let (mut pace, start) = (Pace::new(Asked { idle_restores, ..CLIFF }), Instant::now());
             let over = pace.write(1000, start);
             let later = over + SECOND * 4;

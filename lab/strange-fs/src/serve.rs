@@ -36,8 +36,12 @@ impl StrangeFs {
     /// Waits until a request is due. One thread answers all requests, so the others wait with it.
     fn wait(&self, due: impl FnOnce(&mut Pace, Instant) -> Instant) {
         let now = Instant::now();
-        let due = due(&mut self.pace.lock().unwrap_or_else(PoisonError::into_inner), now);
+        let due = due(&mut self.pace(), now);
         std::thread::sleep(due.saturating_duration_since(now));
+    }
+
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tree(&self) -> MutexGuard<'_, Tree> {
@@ -79,6 +83,7 @@ impl StrangeFs {
         let taken = self.faults.taken(data.len());
         self.tree().write(number, offset, &data[..taken])?;
         self.wait(|pace, now| pace.write(taken as u64, now));
+        self.pace().answered(Instant::now());
         if self.faults.keeps(flags) {
             self.keep.take(number, offset, &data[..taken]);
         }

@@ -45,9 +45,9 @@ fn busy_neighbour_is_not_said_of_a_device_that_nobody_else_uses() {
     silent(&bench(disk.path(), "--only stream,small --size 4MiB --runs 2"), "busy-neighbour");
 }
 
-/// A pace that is kept however late the machine wakes anyone, up to half a second.
-const EVEN: &str = "--slow-rate 4MB/s --credit 500ms";
-/// Runs of 4 s each, of which half a second is little.
+/// A pace that is kept however late the machine wakes anyone.
+const EVEN: &str = "--slow-rate 4MB/s";
+/// Runs of 4 s each, of which what is in between is little.
 const RUNS: &str = "--only stream/direct-psync --size 16MB --time 60s";
 
 #[test]
