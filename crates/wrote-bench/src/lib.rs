@@ -12,7 +12,7 @@ pub mod fio;
 pub mod fio_json;
 mod gates;
 mod grid;
-mod held;
+mod held_memory;
 pub mod host;
 pub mod import;
 mod job;

@@ -5,7 +5,7 @@ use crate::ladder::{self, Sizes, WAYS, Way, Workload};
 use crate::rate::{self, Rate};
 use crate::scenario::{Measured, Planned, Site};
 use crate::shown::shown_target;
-use crate::{Error, append, grid, held, host, latency, space, sustained, units, ways};
+use crate::{Error, append, grid, held_memory, host, latency, space, sustained, units, ways};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use wrote::device::Target;
@@ -180,7 +180,7 @@ impl Plan {
     pub(crate) fn held_bytes(&self) -> u64 {
         let cached = self.ways.iter().filter(|way| !way.direct);
         let most = cached.map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
-        held::most_bytes(most.min(self.spare_bytes))
+        held_memory::most_bytes(most.min(self.spare_bytes))
     }
 
     /// Under a rate, the most that is due within a run.

@@ -3,7 +3,7 @@
 use super::{NAME, QUESTION, Sizes, Way, Workload};
 use crate::Error;
 use crate::bench::Ticker;
-use crate::held::Held;
+use crate::held_memory::HeldMemory;
 use crate::job::{Blocks, Flush, Job};
 use crate::plan::{CALIBRATION_TIME, Plan, WHOLE};
 use crate::result::{Row, Scenario};
@@ -38,7 +38,7 @@ struct Rounds<'a> {
     /// Files that are written over by every round.
     settled: Vec<PathBuf>,
     /// Memory for what goes through the page cache.
-    held: Option<Held>,
+    held: Option<HeldMemory>,
     written_bytes: u64,
 }
 
@@ -157,7 +157,7 @@ impl<'a> Rounds<'a> {
         let cached = self.plan.ways.iter().filter(|way| !way.direct);
         let longest = cached.map(|way| self.sizes(way).size_bytes).max().unwrap_or(0);
         let bytes = longest.min(self.plan.held_bytes());
-        self.held = Some(Held::new(self.site.scratch.job_file(HELD), bytes));
+        self.held = Some(HeldMemory::new(self.site.scratch.job_file(HELD), bytes));
         self.hold_memory()
     }
 

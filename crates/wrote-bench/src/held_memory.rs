@@ -27,16 +27,16 @@ pub(crate) fn most_bytes(bytes: u64) -> u64 {
 
 /// Memory that is held between runs, and given back right before one.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldMemory {
     path: PathBuf,
     bytes: u64,
     file: Option<File>,
 }
 
-impl Held {
+impl HeldMemory {
     /// Holds so many bytes, once they are taken.
-    pub(crate) fn new(path: PathBuf, bytes: u64) -> Held {
-        Held { path, bytes, file: None }
+    pub(crate) fn new(path: PathBuf, bytes: u64) -> HeldMemory {
+        HeldMemory { path, bytes, file: None }
     }
 
     /// Takes the memory, where it is not held already.
@@ -72,8 +72,8 @@ fn failed(path: &Path, what: &str, error: &std::io::Error) -> Error {
 mod tests {
     use super::*;
 
-    fn held(folder: &Path, bytes: u64) -> Held {
-        Held::new(folder.join("held"), bytes)
+    fn held(folder: &Path, bytes: u64) -> HeldMemory {
+        HeldMemory::new(folder.join("held"), bytes)
     }
 
     #[test]
