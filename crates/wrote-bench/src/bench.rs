@@ -15,6 +15,7 @@ use crate::{
 };
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use wrote::Engine;
 use wrote::device::{self, BlockDevice, Target};
@@ -68,6 +69,9 @@ pub struct Request {
     pub load_process: Process,
     /// How long the scenario `sustained` lets the device rest before it looks again.
     pub idle: Option<Duration>,
+    /// How fast the disk takes a stream, in bytes per second: filled by the first calibration of the
+    /// ladder, and used by every later one of this request and its clones.
+    pub speed: Arc<OnceLock<f64>>,
     /// Leave the test files where they are.
     pub keep: bool,
     /// The command line, for the result.
@@ -134,6 +138,7 @@ impl Request {
             load_curve: false,
             load_process: Process::Poisson,
             idle: None,
+            speed: Arc::default(),
             keep: false,
             command: Vec::new(),
             commit: None,
@@ -209,7 +214,7 @@ pub fn bench(
     let scratch = Scratch::make(&request.path)?;
     let mut shown = shown_target(&target, File::open(scratch.lock_file()).ok().as_ref());
     shown.limits = machine::limits(device_of(&target));
-    let announcement = announcement(&scratch, &planned);
+    let announcement = announcement(scratch.path().to_owned(), &planned);
     observer.announce(&announcement);
     let mut ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
     let site = Site { target: &target, scratch: &scratch, stop, keep: request.keep };
@@ -267,6 +272,17 @@ pub fn bench(
     })
 }
 
+/// What a benchmark will do, with nothing made yet: its folder is the one that is measured.
+///
+/// # Errors
+///
+/// [`Error::Usage`] and [`Error::Failed`] as [`bench`], where that can be told before.
+pub(crate) fn outlook(request: &Request) -> Result<Announcement, Error> {
+    scratch::check_folder(&request.path)?;
+    let target = device::examine(&request.path)?;
+    Ok(announcement(request.path.clone(), &planned(request, &target)?))
+}
+
 /// Everything that is called for, in the order in which it is measured.
 fn planned(request: &Request, target: &Target) -> Result<Vec<Box<dyn Planned>>, Error> {
     fn boxed<P: Planned + 'static>(plan: P) -> Box<dyn Planned> {
@@ -300,9 +316,9 @@ fn refuse_rate_of_whole_files(request: &Request) -> Result<(), Error> {
     }
 }
 
-fn announcement(scratch: &Scratch, planned: &[Box<dyn Planned>]) -> Announcement {
+fn announcement(folder: PathBuf, planned: &[Box<dyn Planned>]) -> Announcement {
     Announcement {
-        folder: scratch.path().to_owned(),
+        folder,
         // One after the other: each removes its files.
         space_bytes_max: planned.iter().map(|of| of.space_bytes_max()).max().unwrap_or(0),
         written_bytes_max: planned.iter().map(|of| of.written_bytes_max()).sum(),

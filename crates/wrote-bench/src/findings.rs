@@ -4,7 +4,7 @@
 mod append;
 mod bytes;
 mod copies;
-mod imported;
+pub(crate) mod imported;
 mod jobs;
 mod machine;
 mod place;
@@ -113,13 +113,15 @@ pub(crate) fn sort(findings: &mut [Finding]) {
     findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), place(finding)));
 }
 
+/// A figure that is not there (null) is left out.
 fn finding<const N: usize>(
     id: &str,
     severity: Severity,
     text: String,
     evidence: [(&str, Value); N],
 ) -> Finding {
-    let evidence = evidence.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    let evidence = evidence.into_iter().filter(|(_, value)| !value.is_null());
+    let evidence = evidence.map(|(key, value)| (key.to_owned(), value)).collect();
     Finding { id: id.into(), severity, text, evidence }
 }
 

@@ -107,6 +107,20 @@ pub fn parse(text: &str, surroundings: &Surroundings<'_>) -> Result<Parsed, Pars
     Ok(Parsed { jobs, notes: notes.into_vec(), global: globals.pairs() })
 }
 
+/// Bytes, or another whole number, as fio writes it: `4k` is 4096. `None` of what is none.
+pub(crate) fn bytes(text: &str) -> Option<u64> {
+    single(text, &mut Notes::default()).number().ok()
+}
+
+/// A time as fio writes it, in seconds where it has no unit. `None` of what is none.
+pub(crate) fn time(text: &str) -> Option<std::time::Duration> {
+    single(text, &mut Notes::default()).time().ok()
+}
+
+fn single<'a>(text: &'a str, notes: &'a mut Notes) -> value::Value<'a> {
+    value::Value { text: Some(text), line: None, kb_base: value::KbBase::default(), notes }
+}
+
 fn overrides(surroundings: &Surroundings<'_>) -> Vec<Entry> {
     let entry = |(key, value): &(String, Option<String>)| Entry {
         line: None,

@@ -145,6 +145,8 @@ pub struct GroupReport {
     pub max_rss_bytes: u64,
     /// The CPU that had the most to do meanwhile, whoever gave it.
     pub cpu_busiest: Option<CpuBusy>,
+    /// CPU seconds that threads of all jobs were ready to run and had no CPU.
+    pub cpu_waited_s: Option<f64>,
     /// The files that were to be used past the page cache; without those of which the kernel does not
     /// say what it holds.
     pub held: Vec<Held>,

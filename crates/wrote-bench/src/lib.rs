@@ -39,6 +39,7 @@ mod stop;
 mod sustained;
 pub mod units;
 pub mod usage;
+pub mod versus;
 mod ways;
 mod worker;
 

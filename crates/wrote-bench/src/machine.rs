@@ -6,7 +6,7 @@ pub(crate) mod cpu;
 mod drive;
 mod limits;
 
-pub use drive::{Drives, Heat, Link};
+pub use drive::{CachedLoop, Drives, Heat, Link};
 pub use limits::Throttled;
 
 use crate::result::Limit;

@@ -6,6 +6,7 @@ use crate::rate::{self, Rate};
 use crate::scenario::{Measured, Planned, Site};
 use crate::shown::shown_target;
 use crate::{Error, append, grid, held, host, latency, space, sustained, units, ways};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use wrote::device::Target;
 
@@ -53,6 +54,8 @@ pub(crate) struct Plan {
     size_bytes: Option<u64>,
     /// What all threads of a run together are held to.
     rate: Option<Rate>,
+    /// What a calibration of the same request has found before, or will have found.
+    pub speed: Arc<OnceLock<f64>>,
     /// What a run may write at most without filling the disk.
     share_bytes: u64,
     /// What of the disk may be used beside the files.
@@ -80,6 +83,7 @@ impl Plan {
             iodepth: iodepth.transpose()?.map(|depth| depth as u32),
             size_bytes: request.size_bytes,
             rate: request.rate,
+            speed: request.speed.clone(),
             share_bytes: u64::MAX,
             spare_bytes: u64::MAX,
         };

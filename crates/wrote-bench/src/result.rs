@@ -419,6 +419,10 @@ pub struct Run {
     /// The CPU that had the most to do, whoever gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_busiest: Option<CpuBusy>,
+    /// CPU seconds that threads of this process were ready to run and had no CPU: others had it, or a
+    /// control group did not give it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_waited_s: Option<f64>,
     /// Bytes of the run's files that the page cache held at its end and need not have held from
     /// before, of runs that go past it: 0 or little where they really do.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 use crate::gates::{self, Crew};
 use crate::job::{Blocks, Job};
 use crate::jobs::cached_bytes;
-use crate::machine::cpu::CpuTimes;
+use crate::machine::cpu::CpuWatch;
 use crate::result::{Fallback, Run, Settings};
 use crate::stats;
 use crate::usage::Usage;
@@ -64,21 +64,22 @@ pub(crate) fn run(job: &Job, place: &Place) -> Result<Measured, Error> {
     let shared = Shared { stop: place.stop, failed: &failed, progress: &progress };
     let writers = Writers { job, place, shared };
     let held_before = held(job, place);
-    let (parts, (usage, counters, cpu_busiest)) =
+    let (parts, (usage, counters, cpu)) =
         gates::together(&writers, job.numjobs as usize, &mut || {}, |go| {
             // Making ready and clearing up cost nobody's CPU time.
-            let cpu_before = CpuTimes::now();
+            let cpu = CpuWatch::begin();
             let counters_before = counters(place.device);
             let usage_before = Usage::now();
             go();
             let usage = Usage::now().since(&usage_before);
             let counters = counters(place.device).zip(counters_before);
-            let cpu_busiest = CpuTimes::now().busiest_since(&cpu_before);
-            (usage, counters.map(|(after, before)| after.since(&before)), cpu_busiest)
+            let cpu = cpu.end();
+            (usage, counters.map(|(after, before)| after.since(&before)), cpu)
         })?;
     place.stop.check()?;
     let mut measured = measured(job, parts, usage, counters);
-    measured.run.cpu_busiest = cpu_busiest;
+    measured.run.cpu_busiest = cpu.busiest;
+    measured.run.cpu_waited_s = cpu.waited_s;
     if measured.effective.direct {
         // What was written past the page cache was dropped from it.
         let left = |before: u64| before.saturating_sub(measured.run.bytes);

@@ -4,7 +4,8 @@ use crate::bench::Request;
 use crate::findings::Evidence;
 use crate::machine::Watched;
 use crate::result::{
-    Device, Direction, Host, Latency, Records, Row, Run, Settings, SettingsPair, Target,
+    Device, Direction, Document, Host, Latency, Program, Records, Row, Run, SCHEMA, Scenario,
+    Settings, SettingsPair, Target,
 };
 use wrote::device;
 
@@ -155,4 +156,20 @@ pub(crate) fn saved(name: &str, p50_ns: u64) -> Row {
         row.crash_leaves = Some(way.kind.leaves(state).as_str().into());
     }
     row
+}
+
+/// The result of a benchmark that measured these rows, as one scenario.
+pub(crate) fn document(rows: Vec<Row>) -> Document {
+    Document {
+        schema: SCHEMA.into(),
+        wrote: Program { version: "0.1.0".into(), commit: None, debug_build: false },
+        started_at: "2026-03-21T09:30:00Z".into(),
+        elapsed_s: 1.0,
+        command: ["wrote", "bench"].map(String::from).to_vec(),
+        host: Host::default(),
+        target: target(),
+        scenarios: vec![Scenario { name: "ladder".into(), question: "?".into(), rows, knee: None }],
+        findings: Vec::new(),
+        advice: Vec::new(),
+    }
 }

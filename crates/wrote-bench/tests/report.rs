@@ -4,7 +4,7 @@ mod sample;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use wrote_bench::jobs::{GroupReport, Permissions};
+use wrote_bench::jobs::{GroupReport, Held, Permissions};
 use wrote_bench::report::{Before, JobFile, document};
 use wrote_bench::result::{Direction, Document, Fallback, Row};
 use wrote_bench::spec::{BlockShare, BlockSizes, SyncEach};
@@ -104,6 +104,43 @@ fn a_direct_write_is_in_the_device_only_over_blocks_that_were_written_before() {
     target.filesystem = "btrfs".into();
     let copies = Before::new(file.clone(), target, HashSet::from([file]), true);
     assert_eq!(survives(&documented(&sample::groups(), &copies)), "process-crash");
+}
+
+#[test]
+fn what_the_page_cache_holds_counts_as_far_as_it_can_not_be_from_before() {
+    let held = |before_bytes, after_bytes| Held {
+        file: PathBuf::from("/mnt/data/seq-write.0"),
+        offset_bytes: 0,
+        before_bytes,
+        after_bytes,
+    };
+    let counted = |held: Vec<Held>, direct| {
+        let mut groups = sample::groups();
+        (groups[0].held, groups[0].jobs[0].direct) = (held, direct);
+        row(&documented(&groups, &sample::before()), "seq-write").runs[0].page_cache_bytes
+    };
+    assert_eq!(counted(vec![held(0, 5000)], true), Some(5000));
+    // 1 GiB was written over what was there.
+    assert_eq!(counted(vec![held(5000, 5000)], true), Some(5000));
+    assert_eq!(counted(vec![held(2 << 30, 1 << 30)], true), Some(0));
+    assert_eq!(counted(vec![held(0, 5000)], false), None, "it went through the cache");
+    assert_eq!(counted(Vec::new(), true), None, "nobody looked");
+}
+
+#[test]
+fn reads_of_what_may_never_have_been_written_are_of_unknown_blocks() {
+    // M9
+    let told = |unwritten_bytes| {
+        let mut groups = sample::groups();
+        groups[1].jobs[0].unwritten_bytes = unwritten_bytes;
+        let told = documented(&groups, &sample::before());
+        let reader = row(&told, "reader");
+        (reader.settings.asked.blocks.clone(), reader.runs[0].unwritten_bytes)
+    };
+    // Of two clones.
+    assert_eq!(told(Some(0)), ("written".into(), Some(0)));
+    assert_eq!(told(Some(4096)), ("unknown".into(), Some(4096)));
+    assert_eq!(told(None), ("unknown".into(), None));
 }
 
 #[test]

@@ -7,9 +7,10 @@ mod doctor;
 mod log;
 mod run;
 mod values;
+mod versus;
 
 pub use bench::{BenchArgs, Format};
-pub use compare::CompareArgs;
+pub use compare::{CompareArgs, CompareFormat};
 pub use copy::{CopyArgs, WhenReflink};
 pub use doctor::{DoctorArgs, DoctorFormat};
 pub use log::{

@@ -29,7 +29,7 @@ pub fn run(cli: Cli, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     match cli.command {
         Command::Bench(arguments) => bench::run(&arguments, stop, command),
         Command::Run(arguments) => run::run(&arguments, stop, command),
-        Command::Compare(arguments) => compare::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments, stop),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Copy(arguments) => copy::run(&arguments, stop),
         Command::Log(arguments) => log::run(&arguments, stop),

@@ -1,11 +1,13 @@
 //! A result as text: one trait, one file a format.
 
+mod comparison;
 mod csv;
 mod examination;
 mod json;
 mod markdown;
 mod table;
 
+pub use comparison::write_comparison;
 pub use csv::Csv;
 pub use examination::write_examination;
 pub use json::Json;
@@ -401,8 +403,8 @@ fn operations_per_s(row: &Row) -> String {
 }
 
 /// So many a second, with three significant digits and thousands apart.
-fn per_second(operations: f64) -> String {
-    match operations {
+fn per_second(iops: f64) -> String {
+    match iops {
         i if i >= 1e6 => format!("{:.2} M/s", i / 1e6),
         i if i >= 99_950.0 => format!("{:.0} k/s", i / 1e3),
         i if i >= 9_995.0 => format!("{:.1} k/s", i / 1e3),

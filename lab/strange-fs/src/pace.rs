@@ -74,6 +74,8 @@ impl Pace {
         let idle = self.due.map_or(Duration::ZERO, |due| now.saturating_duration_since(due));
         if self.asked.idle_restores.is_some_and(|restores| idle >= restores) {
             self.fast_left_bytes = self.asked.fast_bytes.unwrap_or(0);
+            // As at the first write: a pause that was wanted is not made up for.
+            self.due = None;
         }
     }
 

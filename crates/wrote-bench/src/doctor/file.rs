@@ -238,7 +238,7 @@ mod tests {
             assert_eq!(check.state, wanted, "{flags:?}");
             assert_eq!(command(&check), format!("chattr {undo} /mnt/data"));
         }
-        let encrypted = IFlags::from_bits_retain(ENCRYPTED.into());
+        let encrypted = IFlags::from_bits_retain(ENCRYPTED);
         assert_eq!(judged("ext4", encrypted).state, State::Advice);
         assert_eq!(judged("btrfs", IFlags::NOCOW).state, State::Risk);
         assert_eq!(judged("ext4", IFlags::NODUMP).state, State::Fine);

@@ -43,12 +43,10 @@ fn loop_device(world: &World, disk: &Disk) -> Option<Check> {
             ),
         )
     };
-    let below = "the file's own file system keeps a journal too, and its disk has settings of its own: \
-                 wrote doctor on the folder of the file looks at them";
-    let costs = match check.costs.clone() {
-        Some(costs) => format!("{costs} Also, {below}."),
-        None => format!("Also direct, {below}."),
-    };
+    let below = "The file's own file system keeps a journal too, and its disk has settings of its own: \
+                 wrote doctor on the folder of the file looks at them.";
+    let costs = check.costs.iter().map(String::as_str).chain([below]);
+    let costs = costs.collect::<Vec<_>>().join(" ");
     Some(
         check
             .costs(costs)

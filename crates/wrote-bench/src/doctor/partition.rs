@@ -44,7 +44,7 @@ fn check(world: &World, partition: &Partition) -> Check {
     let block_bytes = bytes(&physical).max(BLOCK_BYTES);
     let optimal_bytes = bytes(&optimal);
     let begins = format!("byte {start_bytes}");
-    let check = if start_bytes % block_bytes != 0 || bytes(&offset) != 0 {
+    let check = if !start_bytes.is_multiple_of(block_bytes) || bytes(&offset) != 0 {
         let block = units::block_size(block_bytes);
         misaligned(format!("the partition begins at {begins}, inside a block of {block}"))
             .costs(format!(

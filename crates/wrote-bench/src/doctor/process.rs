@@ -15,6 +15,9 @@ const CAP_IPC_LOCK: u32 = 14;
 /// The mode of seccomp(2) in which a filter decides.
 const SECCOMP_FILTER: i64 = 2;
 
+/// io_uring came with it.
+const KERNEL_MIN: (u32, u32) = (5, 1);
+
 /// The checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     [Some(io_uring(world)), locked_memory(world)].into_iter().flatten().collect()
@@ -68,10 +71,16 @@ fn who_forbids(world: &World, said: &str) -> (Option<String>, Vec<Evidence>, Opt
         return (Some(format!("{name} forbids it {whom}")), found, Some(change));
     }
     if said.contains("os error 38") {
-        let text = "the kernel has none (it came with Linux 5.1, and can be left out), or a filter says so";
+        let is_old = world.kernel().is_some_and(|version| version < KERNEL_MIN);
+        let text = match is_old {
+            true => "the kernel is older than Linux 5.1, which brought it",
+            false => "the kernel was built without it, or a seccomp filter says so",
+        };
         let release = world.see("proc/sys/kernel/osrelease");
-        let change =
-            Change::how("start a kernel of 5.1 or later, better 6.1, with CONFIG_IO_URING");
+        let change = Change::how(
+            "start a kernel of 5.1 or later, better 6.1, with CONFIG_IO_URING, or the container with a \
+             seccomp profile that allows it",
+        );
         let found = release.into_iter().chain(seccomp).collect();
         return (Some(text.into()), found, Some(change.risk(risk)));
     }
@@ -175,8 +184,11 @@ mod tests {
         assert!(by_group.text.contains("all but root"));
         let by_filter = ring(REFUSED, &[("proc/sys/kernel/io_uring_disabled", "0"), FILTER]);
         assert!(by_filter.text.contains("seccomp"), "{by_filter:?}");
-        let by_age = ring("io_uring_setup: Function not implemented (os error 38)", &[]);
-        assert!(by_age.text.contains("Linux 5.1"), "{by_age:?}");
+        let missing = "io_uring_setup: Function not implemented (os error 38)";
+        let by_age = ring(missing, &[("proc/sys/kernel/osrelease", "4.19.0-25-amd64")]);
+        assert!(by_age.text.contains("older than Linux 5.1"), "{by_age:?}");
+        let unsaid = ring(missing, &[("proc/sys/kernel/osrelease", "6.18.1"), FILTER]);
+        assert!(unsaid.text.contains("built without it, or a seccomp"), "{unsaid:?}");
     }
 
     #[test]

@@ -99,7 +99,9 @@ impl World {
     pub fn line(&self, file: &str, name: &str) -> Option<Evidence> {
         let text = self.text(file)?;
         let of_line = |line: &str| Some(line.strip_prefix(name)?.trim().to_owned());
+        // Columns are kept apart by one space each.
         let value = text.lines().find_map(of_line)?;
+        let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
         Some(Evidence::new(format!("/{file}, {}", name.trim_end_matches(':')), value))
     }
 

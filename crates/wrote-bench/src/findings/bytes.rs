@@ -1,6 +1,7 @@
 //! Findings on where a row's bytes went: to the device, to memory, and how many others moved meanwhile.
 
 use super::{Evidence, copies, finding, jobs, listed, names};
+use crate::machine::CachedLoop;
 use crate::result::{Direction, Finding, Row, Run, Severity};
 use crate::units::{bytes, rate};
 use serde_json::json;
@@ -122,9 +123,12 @@ fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<Finding> {
 
 /// Rows that went past the page cache as far as the kernel said, and did not.
 fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
+    let below = cached_loop(evidence);
     let is_told = |row: &&Row| {
         row.settings.effective.direct
-            && (is_in_page_cache(row) || stayed_in_memory(evidence, row) == Some(true))
+            && (is_in_page_cache(row)
+                || stayed_in_memory(evidence, row) == Some(true)
+                || below.is_some() && is_unflushed_write(row))
     };
     let rows: Vec<&Row> = evidence.rows.iter().filter(is_told).collect();
     if rows.is_empty() {
@@ -147,8 +151,12 @@ fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
     if unseen_bytes > 0 {
         signs.push(format!("{} never passed the device within the run", bytes(unseen_bytes)));
     }
+    let of_loop = below.filter(|_| rows.iter().any(|row| is_unflushed_write(row)));
+    signs.extend(of_loop.map(|below| {
+        format!("{} puts what is not flushed into the page cache of {}", below.disk, below.file)
+    }));
     let text = format!(
-        "{}: O_DIRECT was taken and not honoured: of {} {}: this is not the speed of direct I/O, and          what it survives is what the page cache does",
+        "{}: O_DIRECT was taken and not honoured: of {} {}: this is not the speed of direct I/O, and what it survives is what the page cache does",
         names(&rows),
         bytes(file_bytes),
         signs.join(", and "),
@@ -158,8 +166,18 @@ fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
         ("file_bytes", json!(file_bytes)),
         ("page_cache_bytes", json!(cached_bytes)),
         ("unseen_bytes", json!(unseen_bytes)),
+        ("cached_loop", json!(of_loop.map(|below| &below.disk))),
     ];
     Some(finding("direct-not-honoured", Severity::Warning, text, figures))
+}
+
+/// A loop device below the path that goes through the page cache of a file on a disk.
+fn cached_loop<'a>(evidence: &'a Evidence) -> Option<&'a CachedLoop> {
+    evidence.watched.before.cached_loops.first().filter(|_| !evidence.in_memory)
+}
+
+fn is_unflushed_write(row: &Row) -> bool {
+    row.direction == Direction::Write && row.settings.effective.sync == "none"
 }
 
 /// Whether a good part of what a row moved is in the page cache afterwards. A run that comes back to the
@@ -244,7 +262,7 @@ fn write_amplification(evidence: &Evidence) -> Option<Finding> {
     let (worst, most) = amplified.iter().max_by(|a, b| factor(&a.1).total_cmp(&factor(&b.1)))?;
     let rows: Vec<&Row> = amplified.iter().map(|(row, _)| *row).collect();
     let text = format!(
-        "{}: the device wrote more than the file was given, {:.1} bytes for each in {}: journal, metadata          and part-filled blocks of every flush; a flash drive wears out so much faster",
+        "{}: the device wrote more than the file was given, {:.1} bytes for each in {}: journal, metadata and part-filled blocks of every flush; a flash drive wears out so much faster",
         names(&rows),
         factor(most),
         worst.name,

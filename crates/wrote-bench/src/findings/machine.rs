@@ -3,7 +3,7 @@
 use super::bytes::stayed_in_memory;
 use super::{Evidence, finding, listed, names};
 use crate::machine::{Heat, Link};
-use crate::result::{Direction, Finding, Limit, Row, Run, Severity};
+use crate::result::{CpuBusy, Direction, Finding, Limit, Row, Run, Severity};
 use crate::stats::median;
 use crate::units::rate;
 use serde_json::{Value, json};
@@ -14,9 +14,7 @@ const LIMIT_SHARE_MIN: f64 = 0.85;
 const LIMIT_SHARE_MAX: f64 = 1.5;
 /// A process that was stopped for this part of the time, or more, was slowed down by that.
 const STOPPED_SHARE_MIN: f64 = 0.01;
-/// A CPU that was busy for this part of the time, or more, had no time left..
-const BUSY_SHARE_MIN: f64 = 0.95;
-/// ..and threads that used this part of a CPU's time each, or more, waited for nothing else.
+/// Threads that ran or waited for a CPU for this part of the time, or more, waited for nothing else.
 const USED_SHARE_MIN: f64 = 0.9;
 /// One look at a clock that costs more than this is slow, in nanoseconds.
 const CLOCK_READ_NS_MAX: f64 = 1000.0;
@@ -50,23 +48,26 @@ fn held(evidence: &Evidence) -> Vec<Finding> {
 
 fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
     let device = evidence.target.device.as_ref()?;
-    let (direction, figure): (Direction, fn(&Run, Direction) -> f64) = match limit.of.as_str() {
-        "read_bytes_per_s" => (Direction::Read, device_bytes_per_s),
-        "write_bytes_per_s" => (Direction::Write, device_bytes_per_s),
-        "read_iops" => (Direction::Read, |run, _| run.iops),
-        "write_iops" => (Direction::Write, |run, _| run.iops),
+    let (direction, figures): (Direction, &[Figure]) = match limit.of.as_str() {
+        "read_bytes_per_s" => (Direction::Read, &[file_bytes_per_s, device_bytes_per_s]),
+        "write_bytes_per_s" => (Direction::Write, &[file_bytes_per_s, device_bytes_per_s]),
+        "read_iops" => (Direction::Read, &[iops]),
+        "write_iops" => (Direction::Write, &[iops]),
         _ => return None,
     };
-    let of_row = |row: &Row| {
-        let values: Vec<f64> = row.runs.iter().map(|run| figure(run, direction)).collect();
-        if values.is_empty() { 0.0 } else { median(&values) }
+    // The device's bytes are also those of a journal, and of neighbours, who may be held to nothing.
+    let reached = |row: &Row| {
+        let own = row.direction == direction && stayed_in_memory(evidence, row) != Some(true);
+        let figures = figures.iter().filter(|_| own);
+        let mut values = figures.filter_map(|figure| {
+            let values: Vec<f64> = row.runs.iter().map(|run| figure(run, direction)).collect();
+            (!values.is_empty()).then(|| median(&values))
+        });
+        let near = LIMIT_SHARE_MIN * limit.most..=LIMIT_SHARE_MAX * limit.most;
+        values.find(|value| near.contains(value))
     };
-    let near = |row: &&Row| {
-        let share = of_row(row) / limit.most.max(f64::MIN_POSITIVE);
-        row.direction == direction && (LIMIT_SHARE_MIN..=LIMIT_SHARE_MAX).contains(&share)
-    };
-    let rows: Vec<&Row> = evidence.rows.iter().filter(near).collect();
-    let most = rows.iter().map(|row| of_row(row)).reduce(f64::max)?;
+    let rows: Vec<&Row> = evidence.rows.iter().filter(|row| reached(row).is_some()).collect();
+    let most = rows.iter().filter_map(|row| reached(row)).reduce(f64::max)?;
     let what = if direction == Direction::Read { "read" } else { "written" };
     let amount = |value: f64| match limit.of.ends_with("iops") {
         true => format!("{value:.0} operations a second"),
@@ -88,6 +89,17 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
         ("from", json!(limit.from)),
     ];
     Some(finding("throttled", Severity::Warning, text, figures))
+}
+
+/// Of a run what a limit may hold, in a direction.
+type Figure = fn(&Run, Direction) -> f64;
+
+fn iops(run: &Run, _: Direction) -> f64 {
+    run.iops
+}
+
+fn file_bytes_per_s(run: &Run, _: Direction) -> f64 {
+    run.throughput_bytes_per_s
 }
 
 /// What the device moved; what the file did, where the device does not count.
@@ -132,27 +144,22 @@ fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
     let busy = evidence.rows.iter().filter_map(|row| Some((row, busy_cpu(evidence, row)?)));
     let busy: Vec<(&Row, Busy)> = busy.collect();
     let rows: Vec<&Row> = busy.iter().map(|(row, _)| *row).collect();
-    let hardest = busy
-        .iter()
-        .map(|(_, busy)| busy)
-        .reduce(|most, next| if next.busy_share > most.busy_share { next } else { most })?;
-    let mut cpus: Vec<u32> = busy.iter().map(|(_, busy)| busy.cpu).collect();
-    cpus.sort_unstable();
-    cpus.dedup();
-    let shown: Vec<String> = cpus.iter().map(u32::to_string).collect();
+    let (_, most) = busy.iter().max_by(|a, b| a.1.used_share.total_cmp(&b.1.used_share))?;
     let text = format!(
-        "{}: CPU {} was busy for {:.0} % of the time, and the row's own threads used {:.0} % of what \
-         they could: the number is the processor's, and the device may be faster",
+        "{}: the threads waited for nothing but the processor: they ran for {:.0} % of the time and had no \
+         CPU for {:.0} %, and CPU {} was the busiest ({:.0} %): the device may be faster",
         names(&rows),
-        shown.join(", "),
-        hardest.busy_share * 100.0,
-        hardest.used_share * 100.0,
+        most.used_share * 100.0,
+        most.waited_share * 100.0,
+        most.busiest.cpu,
+        most.busiest.busy_share * 100.0,
     );
     let each = busy.iter().map(|(row, busy)| {
         let figures = json!({
-            "cpu": busy.cpu,
-            "busy_share": busy.busy_share,
+            "cpu": busy.busiest.cpu,
+            "busy_share": busy.busiest.busy_share,
             "used_share": busy.used_share,
+            "waited_share": busy.waited_share,
         });
         (row.name.clone(), figures)
     });
@@ -160,43 +167,45 @@ fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
     Some(finding("cpu-limited", Severity::Warning, text, figures))
 }
 
-/// A CPU that had no time left for a row.
+/// What a row had of the CPUs, where that was all that it waited for.
 struct Busy {
-    cpu: u32,
-    /// The part of the time in which it was busy.
-    busy_share: f64,
-    /// The part of their CPUs' time that the row's threads used.
+    /// The CPU that had the most to do.
+    busiest: CpuBusy,
+    /// The part of the time in which the row's threads ran.
     used_share: f64,
+    /// The part in which they were ready to run and had no CPU.
+    waited_share: f64,
 }
 
-/// The CPU that limited a row in at least half of the time of its runs.
+/// The longest of the runs that a CPU limited, where those make up half of the time of all.
 fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<Busy> {
+    let settings = &row.settings.effective;
     // What goes to memory is limited by nothing else: that is said of it already. Messages are handed
-    // over by threads of which no row says how many run at once.
-    let to_memory = row.direction == Direction::Write
-        && !row.settings.effective.direct
-        && row.settings.effective.sync == "none";
-    if to_memory || row.is_of_messages() || stayed_in_memory(evidence, row) == Some(true) {
+    // over by threads of which no row says how many run at once. Who asks the device again and again
+    // uses a CPU to wait.
+    let to_memory =
+        row.direction == Direction::Write && !settings.direct && settings.sync == "none";
+    let polls = settings.iopoll == Some(true) || settings.sqpoll == Some(true);
+    if to_memory || polls || row.is_of_messages() || stayed_in_memory(evidence, row) == Some(true) {
         return None;
     }
-    let threads = row.settings.effective.numjobs.clamp(1, evidence.host.cpus.max(1));
-    let used_share =
-        |run: &Run| (run.cpu_user_s + run.cpu_system_s) / (run.elapsed_s * f64::from(threads));
-    let is_limited = |run: &&Run| {
-        run.elapsed_s > 0.0
-            && used_share(run) >= USED_SHARE_MIN
-            && run.cpu_busiest.is_some_and(|busiest| busiest.busy_share >= BUSY_SHARE_MIN)
+    let threads = f64::from(settings.numjobs.max(1));
+    // More threads than CPUs wait for each other.
+    let busy = |run: &Run| {
+        let could_s = (run.elapsed_s * threads).max(f64::MIN_POSITIVE);
+        let used_share = ((run.cpu_user_s + run.cpu_system_s) / could_s).min(1.0);
+        let waited_share = run.cpu_waited_s.unwrap_or(0.0) / could_s;
+        let waited_share = waited_share.min(1.0 - used_share);
+        Some(Busy { busiest: run.cpu_busiest?, used_share, waited_share })
     };
-    let limited: Vec<&Run> = row.runs.iter().filter(is_limited).collect();
-    let elapsed_s = |runs: &[&Run]| runs.iter().map(|run| run.elapsed_s).sum::<f64>();
-    if elapsed_s(&limited) < 0.5 * elapsed_s(&row.runs.iter().collect::<Vec<_>>()) {
-        return None;
-    }
-    let longest = limited.iter().max_by(|a, b| a.elapsed_s.total_cmp(&b.elapsed_s))?;
-    let busiest = longest.cpu_busiest?;
-    // With threads of the kernel's beside them they may have used more than one CPU each.
-    let used_share = used_share(longest).min(1.0);
-    Some(Busy { cpu: busiest.cpu, busy_share: busiest.busy_share, used_share })
+    let is_limited = |run: &&Run| {
+        busy(run).is_some_and(|busy| busy.used_share + busy.waited_share >= USED_SHARE_MIN)
+    };
+    let limited = || row.runs.iter().filter(is_limited);
+    let limited_s: f64 = limited().map(|run| run.elapsed_s).sum();
+    let elapsed_s: f64 = row.runs.iter().map(|run| run.elapsed_s).sum();
+    let longest = limited().max_by(|a, b| a.elapsed_s.total_cmp(&b.elapsed_s));
+    longest.filter(|_| limited_s >= 0.5 * elapsed_s).and_then(busy)
 }
 
 fn too_hot(evidence: &Evidence) -> Option<Finding> {
@@ -214,16 +223,14 @@ fn too_hot(evidence: &Evidence) -> Option<Finding> {
         "{disk} ({sensor}) had {celsius:.0} \u{b0}C {when} the run, and calls itself too hot from \
          {celsius_max:.0} \u{b0}C on: drives slow down to cool"
     );
-    let mut figures = vec![
+    let figures = [
         ("disk", json!(disk)),
         ("sensor", json!(sensor)),
         ("celsius", json!(celsius)),
         ("celsius_max", json!(celsius_max)),
+        ("celsius_before", json!(start)),
     ];
-    figures.extend(start.map(|celsius| ("celsius_before", json!(celsius))));
-    let mut finding = finding("too-hot", Severity::Warning, text, []);
-    finding.evidence = figures.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-    Some(finding)
+    Some(finding("too-hot", Severity::Warning, text, figures))
 }
 
 fn link_downgraded(evidence: &Evidence) -> Option<Finding> {
@@ -280,7 +287,7 @@ mod tests {
     use super::super::tests::{PLAIN, cached, direct, each_run, found, with_device_bytes};
     use super::*;
     use crate::machine::{Drives, Throttled, Watched};
-    use crate::result::{CpuBusy, Host, Target};
+    use crate::result::{Host, Target};
     use crate::sample::{evidence, row, target};
 
     fn limited(of: &str, most: f64) -> Target {
@@ -339,43 +346,50 @@ mod tests {
         assert!(found(&evidence(&target, &[]), "throttled").is_none());
     }
 
-    /// A row whose threads used so much of a CPU's time while one was so busy.
-    fn busy(name: &str, used_share: f64, busy_share: f64) -> Row {
+    /// A row whose threads ran and waited for a CPU for these parts of the time.
+    fn busy(name: &str, used_share: f64, waited_share: f64) -> Row {
         each_run(row(name, "process-crash", &PLAIN), |run| {
             run.cpu_user_s = 0.25 * used_share * run.elapsed_s;
             run.cpu_system_s = 0.75 * used_share * run.elapsed_s;
-            run.cpu_busiest = Some(CpuBusy { cpu: 3, busy_share });
+            run.cpu_waited_s = Some(waited_share * run.elapsed_s);
+            run.cpu_busiest = Some(CpuBusy { cpu: 3, busy_share: 0.99 });
         })
     }
 
     #[test]
-    fn a_row_whose_thread_never_waits_on_a_busy_cpu_is_limited_by_that() {
+    fn a_row_whose_thread_waits_for_nothing_but_a_cpu_is_limited_by_that() {
         let target = target();
-        let rows = [busy("small/direct-psync", 0.97, 0.99), direct()];
+        let rows = [busy("small/direct-psync", 0.95, 0.0), direct()];
         let finding = found(&evidence(&target, &rows), "cpu-limited").unwrap();
         assert_eq!(finding.evidence["rows"], json!(["small/direct-psync"]));
         assert_eq!(finding.evidence["cpu"]["small/direct-psync"]["cpu"], json!(3));
-        assert!(finding.text.contains("CPU 3 was busy for 99 % of the time"), "{}", finding.text);
+        assert!(finding.text.contains("CPU 3 was the busiest (99 %)"), "{}", finding.text);
+        // Others have it.
+        let rows = [busy("small/direct-psync", 0.4, 0.58)];
+        let finding = found(&evidence(&target, &rows), "cpu-limited").unwrap();
+        assert!(finding.text.contains("40 % of the time and had no CPU for 58 %"));
     }
 
     #[test]
     fn a_row_that_waits_or_that_writes_to_memory_is_not_limited_by_a_cpu() {
         let target = target();
-        let mut four = busy("small/direct-psync", 0.97, 0.99);
+        let fast = || busy("small/direct-psync", 0.97, 0.0);
+        let mut four = fast();
         four.settings.effective.numjobs = 4;
-        let mut unknown = busy("small/direct-psync", 0.97, 0.99);
-        unknown.runs.iter_mut().for_each(|run| run.cpu_busiest = None);
-        let mut once = busy("small/direct-psync", 0.97, 0.99);
-        once.runs[1..].iter_mut().for_each(|run| run.cpu_user_s = 0.0);
-        once.runs[1..].iter_mut().for_each(|run| run.cpu_system_s = 0.0);
+        let mut polled = fast();
+        polled.settings.effective.iopoll = Some(true);
+        let unknown = each_run(fast(), |run| run.cpu_busiest = None);
+        let mut once = fast();
+        for run in &mut once.runs[1..] {
+            (run.cpu_user_s, run.cpu_system_s) = (0.0, 0.0);
+        }
         for row in [
-            // It waits for its flushes while others use the CPU.
-            busy("small/direct-fdatasync-each", 0.2, 1.0),
-            // Its thread goes from one CPU to the other.
-            busy("small/direct-psync", 0.97, 0.6),
-            busy("small/cached", 0.99, 1.0),
-            with_device_bytes(busy("small/cached-fdatasync-at-end", 0.99, 1.0), 0, 0),
+            // It waits for its flushes.
+            busy("small/direct-fdatasync-each", 0.2, 0.1),
+            busy("small/cached", 0.99, 0.0),
+            with_device_bytes(busy("small/cached-fdatasync-at-end", 0.99, 0.0), 0, 0),
             four,
+            polled,
             unknown,
             once,
         ] {
@@ -394,7 +408,7 @@ mod tests {
                 celsius,
                 celsius_max: 82.0,
             }],
-            links: Vec::new(),
+            ..Drives::default()
         };
         let watched = |before, after| {
             let watched = Watched { before: at(before), after: at(after), ..Watched::default() };

@@ -1,6 +1,7 @@
 //! Each finding: once where it is made, once where it is not.
 
 use super::*;
+use crate::machine::{CachedLoop, Drives};
 use crate::result::{Device, Direction, Fallback, Run};
 use crate::sample::{evidence, row, target};
 
@@ -199,6 +200,24 @@ fn a_direct_row_that_leaves_little_in_the_page_cache_was_direct() {
     let rows = [row];
     let off = Evidence { device_counts: false, ..evidence(&target, &rows) };
     assert!(found(&off, "direct-not-honoured").is_none());
+}
+
+#[test]
+fn a_loop_device_that_goes_through_the_page_cache_does_not_honour_what_is_not_flushed() {
+    let target = target();
+    let rows = [direct(), row("stream/direct-psync-fdatasync-at-end", "power-loss", &PLAIN)];
+    let cached_loops = vec![CachedLoop { disk: "loop0".into(), file: "/data/image".into() }];
+    let before = Drives { cached_loops, ..Drives::default() };
+    let watched = Watched { before, ..Watched::default() };
+    let on_loop = Evidence { watched, ..evidence(&target, &rows) };
+    let finding = found(&on_loop, "direct-not-honoured").unwrap();
+    assert_eq!(finding.evidence["rows"], json!(["stream/direct-psync"]));
+    assert!(finding.text.contains("loop0 puts what is not flushed into the page cache of /data"));
+    // Of memory there is more to say.
+    let in_memory = Evidence { in_memory: true, ..on_loop.clone() };
+    assert!(found(&in_memory, "direct-not-honoured").is_none());
+    let flushed = Evidence { rows: &rows[1..], ..on_loop };
+    assert!(found(&flushed, "direct-not-honoured").is_none());
 }
 
 #[test]

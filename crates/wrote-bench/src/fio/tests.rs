@@ -5,6 +5,7 @@ mod listed;
 mod wrong;
 
 use super::*;
+use crate::rate::Process;
 use crate::spec::{BlockShare, BlockSizes, Data, Fallocate, Rw, SyncEach, Verify};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -379,4 +380,21 @@ fn what_is_done_otherwise_is_said_once_with_its_line() {
         notes("[a]\nsize=1m\nkb_base=1000\nbs=4KiB"),
         ["line 2: size=1m: 1000000 B is no multiple of 4 KiB; 976 KiB is used"]
     );
+}
+
+#[test]
+fn arrivals_are_even_unless_they_are_asked_to_be_random() {
+    assert_eq!(job("rate_iops=100").rate_process, Process::Linear);
+    assert_eq!(job("rate_iops=100\nrate_process=poisson").rate_process, Process::Poisson);
+    assert!(problem("[a]\nsize=1m\nrate_process=uniform\n").contains("must be linear or poisson"));
+}
+
+#[test]
+fn latencies_are_taken_unless_nobody_wants_any() {
+    let takes = |lines: &str| (job(lines).latencies, job(lines).samples);
+    assert_eq!(takes(""), (true, true));
+    assert_eq!(takes("gtod_reduce=1"), (false, false));
+    assert_eq!(takes("disable_lat=1"), (true, true));
+    assert_eq!(takes("disable_lat=1\ndisable_clat=1"), (false, true));
+    assert_eq!(takes("disable_bw_measurement"), (true, false));
 }

@@ -5,7 +5,7 @@ use super::crew::{Jobs, Part, sequence};
 use super::files::Files;
 use super::made::Made;
 use super::{GroupReport, Permissions, Watcher, held};
-use crate::machine::cpu::CpuTimes;
+use crate::machine::cpu::CpuWatch;
 use crate::spec::JobSpec;
 use crate::usage::Usage;
 use crate::worker::Progress;
@@ -48,14 +48,14 @@ pub(crate) fn run_group(
         let sum = |direction: usize| moved.iter().map(|moved| moved[direction]).sum();
         watcher.progress(sum(0), sum(1), far.fold(1.0, f64::min));
     };
-    let (parts, (counted, cpu_busiest)) = gates::together(&crew, specs.len(), &mut watch, |go| {
-        let times = CpuTimes::now();
+    let (parts, (counted, cpu)) = gates::together(&crew, specs.len(), &mut watch, |go| {
+        let cpu = CpuWatch::begin();
         let before = run::counters(device.as_ref());
         go();
         let counted = run::counters(device.as_ref()).zip(before);
-        let cpu_busiest = CpuTimes::now().busiest_since(&times);
+        let cpu = cpu.end();
         held::after(&mut held);
-        (counted.map(|(after, before)| after.since(&before)), cpu_busiest)
+        (counted.map(|(after, before)| after.since(&before)), cpu)
     })?;
     stop.check()?;
     let elapsed = elapsed(&parts);
@@ -65,7 +65,8 @@ pub(crate) fn run_group(
         device_written_bytes: counted.map(|counted| counted.written_bytes),
         device_read_bytes: counted.map(|counted| counted.read_bytes),
         max_rss_bytes: Usage::now().max_rss_bytes,
-        cpu_busiest,
+        cpu_busiest: cpu.busiest,
+        cpu_waited_s: cpu.waited_s,
         held: held.into_iter().map(|(held, _)| held).collect(),
         overlaps,
     })

@@ -1,5 +1,7 @@
 //! A plain job for tests, and what a simulated disk does to one.
 
+mod stall;
+
 use super::crew::{sequence, task};
 use super::files::Ready;
 use crate::spec::{JobSpec, Rw, SyncEach};

@@ -63,6 +63,20 @@ impl<'a> Rounds<'a> {
         if !self.plan.needs_calibration() {
             return Ok(());
         }
+        let bytes_per_s = match self.plan.speed.get() {
+            Some(bytes_per_s) => *bytes_per_s,
+            None => {
+                let bytes_per_s = self.look()?;
+                *self.plan.speed.get_or_init(|| bytes_per_s)
+            }
+        };
+        self.stream = self.plan.sizes(Workload::Stream, bytes_per_s);
+        self.small = self.plan.sizes(Workload::Small, bytes_per_s);
+        Ok(())
+    }
+
+    /// How fast the disk takes a stream, in bytes per second.
+    fn look(&mut self) -> Result<f64, Error> {
         let sizes = self.plan.calibration();
         let job = Job {
             ioengine: Ioengine::IoUring,
@@ -80,10 +94,7 @@ impl<'a> Rounds<'a> {
         let measured = run::run(&job, &self.place(&files, CALIBRATION_TIME))?;
         run::clear(&files, self.site.scratch.path())?;
         self.written_bytes += measured.run.bytes;
-        let bytes_per_s = measured.run.throughput_bytes_per_s;
-        self.stream = self.plan.sizes(Workload::Stream, bytes_per_s);
-        self.small = self.plan.sizes(Workload::Small, bytes_per_s);
-        Ok(())
+        Ok(measured.run.throughput_bytes_per_s)
     }
 
     /// Runs every row in turn (M8).

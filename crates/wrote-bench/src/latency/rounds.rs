@@ -6,7 +6,7 @@ use super::text::Texts;
 use super::{NAME, QUESTION, Saved, State};
 use crate::bench::Ticker;
 use crate::jobs::pace::Pace;
-use crate::rate::{Amount, Rate};
+use crate::rate::Rate;
 use crate::result::{Row, Run, Scenario};
 use crate::run::{self, Measured as OneRun, seed};
 use crate::runs::{Named, RowSoFar};
@@ -195,11 +195,7 @@ impl<'a> Rounds<'a> {
 /// When the saves of a batch are due. Each batch begins anew, so that what lies between two of them is
 /// nobody's latency.
 fn pace(rate: Option<Rate>) -> Pace {
-    match rate.map(|rate| rate.amount) {
-        Some(Amount::BytesPerS(bytes)) => Pace::new(Some(bytes), None),
-        Some(Amount::OperationsPerS(operations)) => Pace::new(None, Some(operations)),
-        None => Pace::default(),
-    }
+    rate.map_or_else(Pace::default, |rate| Pace::share(rate, 0, 1, run::seed()))
 }
 
 /// Waits for the moment, and gives it back; it may have passed.

@@ -7,7 +7,7 @@ const TICKS_MIN: u64 = 10;
 
 /// What each CPU has done since the machine started, in ticks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CpuTimes(Vec<CpuTime>);
+struct CpuTimes(Vec<CpuTime>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CpuTime {
@@ -19,7 +19,7 @@ struct CpuTime {
 impl CpuTimes {
     /// Until now; of no CPU where the kernel does not say. Takes some 10 us and more on large machines:
     /// it belongs before and behind a clock, not inside.
-    pub(crate) fn now() -> CpuTimes {
+    fn now() -> CpuTimes {
         CpuTimes::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
@@ -30,7 +30,7 @@ impl CpuTimes {
     }
 
     /// The CPU that had the most to do since `earlier`; `None` where that was too short ago to tell.
-    pub(crate) fn busiest_since(&self, earlier: &CpuTimes) -> Option<CpuBusy> {
+    fn busiest_since(&self, earlier: &CpuTimes) -> Option<CpuBusy> {
         let share = |now: &CpuTime| {
             let before = earlier.0.iter().find(|before| before.cpu == now.cpu)?;
             let total = now.total.saturating_sub(before.total);
@@ -54,6 +54,52 @@ impl CpuTime {
         let total = ticks.iter().sum();
         let idle: u64 = ticks.get(3..)?.iter().take(2).sum();
         Some(CpuTime { cpu, busy: total - idle, total })
+    }
+}
+
+/// How long the threads of this process were ready to run and had no CPU, in seconds, until now; `None`
+/// where the kernel does not count that (`/proc/PID/schedstat`, proc_pid_schedstat(5)). Threads that have
+/// ended are not among them.
+pub(crate) fn waited_s() -> Option<f64> {
+    let threads = std::fs::read_dir("/proc/self/task").ok()?;
+    let of_thread = |thread: std::io::Result<std::fs::DirEntry>| {
+        // One that ended meanwhile has waited for nothing more.
+        let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        // Nanoseconds on a CPU, nanoseconds of waiting for one, how often.
+        text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    let each: Vec<u64> = threads.filter_map(of_thread).collect();
+    (!each.is_empty()).then(|| each.iter().sum::<u64>() as f64 / 1e9)
+}
+
+/// What the CPUs and those who waited for them had counted when a run began.
+pub(crate) struct CpuWatch {
+    times: CpuTimes,
+    waited_s: Option<f64>,
+}
+
+/// What a run had of the CPUs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CpuUse {
+    /// The CPU that had the most to do.
+    pub busiest: Option<CpuBusy>,
+    /// How long threads of this process waited for a CPU, in seconds.
+    pub waited_s: Option<f64>,
+}
+
+impl CpuWatch {
+    /// Belongs just before a clock starts.
+    pub(crate) fn begin() -> CpuWatch {
+        CpuWatch { times: CpuTimes::now(), waited_s: waited_s() }
+    }
+
+    /// Belongs just behind its end.
+    pub(crate) fn end(&self) -> CpuUse {
+        let waited_s = waited_s().zip(self.waited_s);
+        CpuUse {
+            busiest: CpuTimes::now().busiest_since(&self.times),
+            waited_s: waited_s.map(|(after, before)| (after - before).max(0.0)),
+        }
     }
 }
 

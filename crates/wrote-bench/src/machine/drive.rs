@@ -10,6 +10,18 @@ pub struct Drives {
     pub heat: Vec<Heat>,
     /// Each link that says how fast it is and how fast it could be.
     pub links: Vec<Link>,
+    /// Each loop device that goes through the page cache of the file below it.
+    pub cached_loops: Vec<CachedLoop>,
+}
+
+/// A loop device that goes through the page cache: what it was given directly may be in memory alone
+/// until it is flushed (loop(4), `losetup --direct-io`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct CachedLoop {
+    /// The disk: `loop0`.
+    pub disk: String,
+    /// The file below it.
+    pub file: String,
 }
 
 /// A sensor of temperature, in degrees Celsius.
@@ -52,6 +64,7 @@ impl Drives {
                 drives.heat.extend(heat(disk, &device));
                 drives.links.extend(pci_links(disk, &device));
                 drives.links.extend(sata_link(disk, &device));
+                drives.cached_loops.extend(cached_loop(disk, &device));
             }
         }
         drives
@@ -151,6 +164,11 @@ fn sata_link(disk: &str, device: &Path) -> Option<Link> {
     let gbps = |file: &str| text(&link, file)?.strip_suffix(" Gbps")?.parse::<f64>().ok();
     let most = gbps("hw_sata_spd_limit").or_else(|| gbps("sata_spd_limit"))?;
     Some(Link { disk: disk.into(), what: "SATA, Gbps".into(), now: gbps("sata_spd")?, most })
+}
+
+fn cached_loop(disk: &str, device: &Path) -> Option<CachedLoop> {
+    let (file, dio) = (text(device, "loop/backing_file")?, text(device, "loop/dio")?);
+    (dio == "0").then(|| CachedLoop { disk: disk.into(), file })
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
@@ -295,6 +313,19 @@ pub(super) mod tests {
         assert_eq!((drives.heat[0].sensor.as_str(), drives.heat[0].celsius), ("temp1", 44.0));
         let sata = Link { disk: "sda".into(), what: "SATA, Gbps".into(), now: 1.5, most: 6.0 };
         assert_eq!(drives.links, [sata]);
+    }
+
+    #[test]
+    fn a_loop_device_tells_whether_it_goes_through_the_page_cache() {
+        let fake = Fake::new();
+        let device = "sys/devices/virtual/block/loop0";
+        fake.file(&format!("{device}/loop/backing_file"), "/data/an image\n");
+        fake.file(&format!("{device}/loop/dio"), "0\n");
+        fake.link("sys/class/block/loop0", device);
+        let cached = CachedLoop { disk: "loop0".into(), file: "/data/an image".into() };
+        assert_eq!(look(&fake, "loop0").cached_loops, [cached]);
+        fake.file(&format!("{device}/loop/dio"), "1\n");
+        assert_eq!(look(&fake, "loop0"), Drives::default());
     }
 
     #[test]

@@ -94,6 +94,10 @@ fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
         max_rss_bytes: Some(group.max_rss_bytes),
         iodepth_reached: settings::iodepth_reached(jobs),
         cpu_busiest: group.cpu_busiest,
+        // Whose threads they were is not known: all waited alike.
+        cpu_waited_s: group
+            .cpu_waited_s
+            .map(|s| part * s * jobs.len() as f64 / group.jobs.len() as f64),
         page_cache_bytes: page_cache_bytes(group, jobs),
         unwritten_bytes: match direction {
             Direction::Read => jobs.iter().map(|job| job.unwritten_bytes).sum(),

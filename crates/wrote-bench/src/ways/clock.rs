@@ -1,7 +1,7 @@
 //! One run's clock, with what the run cost of CPU and what the device moved meanwhile.
 
 use crate::Error;
-use crate::machine::cpu::CpuTimes;
+use crate::machine::cpu::CpuWatch;
 use crate::result::Run;
 use crate::run::counters;
 use crate::usage::Usage;
@@ -15,7 +15,7 @@ pub(crate) fn clocked<T>(
     usage: fn() -> Usage,
     work: impl FnOnce() -> Result<T, Error>,
 ) -> Result<(T, Run), Error> {
-    let cpu_before = CpuTimes::now();
+    let cpu = CpuWatch::begin();
     let counters_before = counters(device);
     let usage_before = usage();
     let began = Instant::now();
@@ -23,7 +23,7 @@ pub(crate) fn clocked<T>(
     let elapsed_s = began.elapsed().as_secs_f64().max(1e-9);
     let used = usage().since(&usage_before);
     let moved = counters(device).zip(counters_before).map(|(after, before)| after.since(&before));
-    let cpu_busiest = CpuTimes::now().busiest_since(&cpu_before);
+    let cpu = cpu.end();
     let run = Run {
         elapsed_s,
         cpu_user_s: used.cpu_user_s,
@@ -32,7 +32,8 @@ pub(crate) fn clocked<T>(
         device_written_bytes: moved.map(|moved| moved.written_bytes),
         device_read_bytes: moved.map(|moved| moved.read_bytes),
         iodepth_reached: 1,
-        cpu_busiest,
+        cpu_busiest: cpu.busiest,
+        cpu_waited_s: cpu.waited_s,
         ..Run::default()
     };
     Ok((done, run))

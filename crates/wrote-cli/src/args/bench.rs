@@ -30,10 +30,12 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote bench --only rand --bs 8K          random reads and writes, of 8 KiB\n  \
         wrote bench --size 8G --runs 10          longer runs, and more of them\n  \
         wrote bench --bs 256K,8K                 the stream in 256 KiB, small writes in 8 KiB\n  \
+        wrote bench --only rand/read --iodepth 4 --vs '--iodepth 64'\n  \
+        \x20                                        two settings, in turn, compared\n  \
         wrote bench --format json -o disk.json   the whole result, for a program";
 
 /// The arguments of `wrote bench`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct BenchArgs {
     /// The folder whose disk is measured
     #[arg(value_name = "PATH", default_value = ".", value_hint = ValueHint::DirPath)]
@@ -133,6 +135,13 @@ pub struct BenchArgs {
     /// How long sustained lets the device rest before it looks again; 0 is not at all [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = pause, allow_hyphen_values = true)]
     pub idle: Option<Duration>,
+
+    /// Measure the same again with ARGS over these arguments, in turn with it, and compare the two
+    ///
+    /// ARGS is one word for the shell: --vs '--iodepth 64'. It may name another PATH, too. The result
+    /// is the comparison (see wrote compare), in JSON with both results in it.
+    #[arg(long, value_name = "ARGS", conflicts_with_all = ["keep", "load_curve"], allow_hyphen_values = true)]
+    pub vs: Option<String>,
 
     /// Leave the last test files where they are
     #[arg(long)]

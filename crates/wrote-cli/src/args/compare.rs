@@ -1,23 +1,141 @@
 //! The arguments of `wrote compare`.
 
-use clap::{Args, ValueHint};
+use super::Format;
+use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
 /// The help at length.
-pub(super) const LONG_ABOUT: &str =
-    "Hold a result against an older one: what changed, and how sure that is.";
+pub(super) const LONG_ABOUT: &str = "Hold a result against an older one: what changed, and how sure that is.\
+        \n\nRows are paired by their names. Each has the ratio of the two medians, NEW over OLD, with a \
+        95 % interval, and a verdict: faster, slower, or no detectable difference. What is not the \
+        same work is not compared, and what differs is said with both values. What differs between \
+        the two machines, disks and programs is listed.\n\nOLD and NEW are what wrote bench or wrote \
+        run wrote with --format json, or fio with --output-format=json.\n\n\
+        To measure two settings against each other in one run, see wrote bench --vs.";
 
 /// The help's end.
-pub(super) const EXAMPLES: &str = "Examples:\n  wrote compare before.json after.json";
+pub(super) const EXAMPLES: &str = "Examples:\n  \
+        wrote compare before.json after.json                      what changed\n  \
+        wrote compare before.json after.json --fail-if-slower 5%  for continuous integration\n  \
+        wrote bench --format json | wrote compare before.json -   against the disk as it is now\n  \
+        wrote compare a.json b.json --allow iodepth,bs            where these differ on purpose\n  \
+        wrote compare fio.json ours.json                          fio's result against ours";
 
 /// The arguments of `wrote compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// The older result: what wrote or fio printed as JSON
-    #[arg(value_name = "OLD", value_hint = ValueHint::FilePath)]
-    pub old: PathBuf,
+    /// The older result: what wrote or fio printed as JSON; - is standard input
+    #[arg(value_name = "OLD", value_hint = ValueHint::FilePath, required_unless_present = "schema")]
+    pub old: Option<PathBuf>,
 
     /// The newer one
-    #[arg(value_name = "NEW", value_hint = ValueHint::FilePath)]
-    pub new: PathBuf,
+    #[arg(value_name = "NEW", value_hint = ValueHint::FilePath, required_unless_present = "schema")]
+    pub new: Option<PathBuf>,
+
+    /// How the comparison is written
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CompareFormat::Table)]
+    pub format: CompareFormat,
+
+    /// Write the comparison to FILE instead of standard output; FILE must not exist
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Replace the FILE of --output if it exists
+    #[arg(long, requires = "output")]
+    pub force: bool,
+
+    /// Compare rows although these settings differ: keys of the result, also without their unit
+    #[arg(long, value_name = "KEY,..", value_delimiter = ',', value_parser = key)]
+    pub allow: Vec<String>,
+
+    /// Exit with 1 where a row is detectably slower, and by more than this; and where a row of OLD
+    /// could not be compared: 5%
+    #[arg(long, value_name = "PERCENT", value_parser = percent, allow_hyphen_values = true)]
+    pub fail_if_slower: Option<f64>,
+
+    /// Print the JSON Schema of the comparison, and compare nothing
+    #[arg(long, conflicts_with = "output")]
+    pub schema: bool,
+}
+
+/// How a comparison is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CompareFormat {
+    /// For people: a table for each workload, what differs, notes
+    Table,
+    /// The whole comparison, `wrote.compare/1`
+    Json,
+    /// One line for each row
+    Csv,
+    /// To paste in an issue
+    Markdown,
+}
+
+impl From<Format> for CompareFormat {
+    fn from(format: Format) -> CompareFormat {
+        match format {
+            Format::Table => CompareFormat::Table,
+            Format::Json => CompareFormat::Json,
+            Format::Csv => CompareFormat::Csv,
+            Format::Markdown => CompareFormat::Markdown,
+        }
+    }
+}
+
+/// A key that may be allowed to differ.
+fn key(text: &str) -> Result<String, String> {
+    if wrote_bench::compare::is_allowable(text) {
+        return Ok(text.into());
+    }
+    let keys = wrote_bench::compare::allowable().join(", ");
+    Err(format!("{text:?}: there is no such setting; there are {keys}"))
+}
+
+/// `5%` or `5`, as a part of the whole.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    let share = number.parse::<f64>().ok().map(|percent| percent / 100.0);
+    share
+        .filter(|share| (0.0..1.0).contains(share))
+        .ok_or_else(|| format!("{text:?}: must be a percentage from 0% to below 100%, as 5%"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cli, Command, one_line};
+    use super::*;
+    use clap::Parser;
+
+    fn arguments(line: &str) -> CompareArgs {
+        let cli = Cli::try_parse_from(line.split(' ')).expect("a good command line");
+        let Command::Compare(arguments) = cli.command else { panic!("no comparison: {line}") };
+        arguments
+    }
+
+    #[test]
+    fn a_percentage_is_a_part_of_the_whole() {
+        let share = |line| arguments(line).fail_if_slower;
+        assert_eq!(share("wrote compare a b"), None);
+        assert_eq!(share("wrote compare a b --fail-if-slower 5%"), Some(0.05));
+        assert_eq!(share("wrote compare a b --fail-if-slower 12.5"), Some(0.125));
+    }
+
+    #[test]
+    fn what_is_no_percentage_or_no_key_is_refused() {
+        for (line, told) in [
+            ("wrote compare a b --fail-if-slower fast", "must be a percentage"),
+            ("wrote compare a b --fail-if-slower 100%", "must be a percentage"),
+            ("wrote compare a b --fail-if-slower -5%", "must be a percentage"),
+            ("wrote compare a b --allow speed", "there is no such setting; there are"),
+        ] {
+            let error = Cli::try_parse_from(line.split(' ')).expect_err("must be refused");
+            assert!(one_line(&error).contains(told), "{}", one_line(&error));
+        }
+    }
+
+    #[test]
+    fn keys_may_be_said_with_or_without_their_unit() {
+        assert_eq!(arguments("wrote compare a b --allow bs,iodepth").allow, ["bs", "iodepth"]);
+        assert_eq!(arguments("wrote compare a b --allow bs_bytes").allow, ["bs_bytes"]);
+    }
 }

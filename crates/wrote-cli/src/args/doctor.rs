@@ -13,11 +13,11 @@ pub(super) const LONG_ABOUT: &str = "Say what holds the disk under PATH back, an
 
 /// The help's end.
 pub(super) const EXAMPLES: &str = "Examples:\n  \
-        wrote doctor                            the disk that the current folder is on\n  \
-        wrote doctor /mnt/data --all            another, with all that is fine at length\n  \
-        wrote doctor /mnt/data/wal.log          a file: also its attributes and its space\n  \
-        wrote doctor /dev/nvme0n1               a disk itself, which is not opened\n  \
-        wrote doctor --format json -o disk.json the whole examination, for a program";
+        wrote doctor                             the disk that the current folder is on\n  \
+        wrote doctor /mnt/data --all             another, with all that is fine at length\n  \
+        wrote doctor /mnt/data/wal.log           a file: also its attributes and its space\n  \
+        wrote doctor /dev/nvme0n1                a disk itself, which is not opened\n  \
+        wrote doctor --format json -o disk.json  the whole examination, for a program";
 
 /// The arguments of `wrote doctor`.
 #[derive(Debug, Args)]

@@ -1,13 +1,14 @@
 //! `wrote bench`: measure, and write the result.
 
 use crate::args::BenchArgs;
-use crate::export::exporter;
+use crate::export::{exporter, write_comparison};
 use crate::output::{self, ResultFile};
 use crate::progress::Reporter;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use wrote::Survives;
 use wrote_bench::result::Document;
+use wrote_bench::versus::versus;
 use wrote_bench::{Error, Listed, Stop, catalogue};
 
 /// How alike two names must be (1 is equal) for one to be taken for a slip of the other.
@@ -22,12 +23,40 @@ pub(super) fn run(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> R
         return output::to_stdout(|out| writeln!(out, "{schema:#}"));
     }
     check_names(&arguments.only, &catalogue())?;
+    if let Some(words) = &arguments.vs {
+        return run_versus(arguments, words, stop, command);
+    }
     // Before anything is measured: a minute's work must not end in "exists already".
     let file = arguments.output.as_deref();
     let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
     let document = measure(arguments, stop, command)?;
     stop.check()?;
     output::deliver(file, |screen, out| exporter(arguments.format, screen).export(&document, out))
+}
+
+/// What the command line asks and the same with `words` over it, in turn; their comparison.
+fn run_versus(
+    arguments: &BenchArgs,
+    words: &str,
+    stop: &Stop,
+    command: Vec<String>,
+) -> Result<(), Error> {
+    let other = arguments.with(words).map_err(Error::Usage)?;
+    check_names(&other.only, &catalogue())?;
+    let file = arguments.output.as_deref();
+    let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
+    let requests = [arguments.request(command.clone()), other.request(command)];
+    let mut comparison = {
+        // The bar is gone from the screen at the end of this.
+        let mut reporter = Reporter::new();
+        versus(&requests[0], &requests[1], stop, &mut reporter)?
+    };
+    stop.check()?;
+    comparison.old.name = "as given".into();
+    comparison.new.name = words.into();
+    output::deliver(file, |screen, out| {
+        write_comparison(&comparison, arguments.format.into(), screen, out)
+    })
 }
 
 /// The bar is gone from the screen when this returns.

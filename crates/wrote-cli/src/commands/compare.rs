@@ -1,9 +1,55 @@
 //! `wrote compare`: a result held against an older one.
 
 use crate::args::CompareArgs;
-use wrote_bench::Error;
+use crate::export::write_comparison;
+use crate::output::{self, ResultFile};
+use std::io::Read;
+use std::path::Path;
+use wrote_bench::compare::{self, Allowed, compare_allowing};
+use wrote_bench::result::Document;
+use wrote_bench::{Error, Stop, import};
 
-pub(super) fn run(arguments: &CompareArgs) -> Result<(), Error> {
-    let _ = arguments;
-    todo!()
+/// Standard input's name on the command line.
+const STDIN: &str = "-";
+
+pub(super) fn run(arguments: &CompareArgs, stop: &Stop) -> Result<(), Error> {
+    if arguments.schema {
+        let schema = compare::schema();
+        return output::to_stdout(|out| writeln!(out, "{schema:#}"));
+    }
+    let (Some(old), Some(new)) = (&arguments.old, &arguments.new) else {
+        return Err(Error::Usage("two results are compared: OLD and NEW".into()));
+    };
+    if old == Path::new(STDIN) && new == Path::new(STDIN) {
+        return Err(Error::Usage("- -: standard input is one result, not two".into()));
+    }
+    let file = arguments.output.as_deref();
+    let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
+    let (before, after) = (read(old, stop)?, read(new, stop)?);
+    let allowed = Allowed::Only(arguments.allow.clone());
+    let mut comparison = compare_allowing(&before, &after, &allowed)?;
+    comparison.old.name = old.display().to_string();
+    comparison.new.name = new.display().to_string();
+    output::deliver(file, |screen, out| {
+        write_comparison(&comparison, arguments.format, screen, out)
+    })?;
+    match arguments.fail_if_slower {
+        Some(share) => compare::fail_if_slower(&comparison, share),
+        None => Ok(()),
+    }
+}
+
+fn read(path: &Path, stop: &Stop) -> Result<Document, Error> {
+    let mut bytes = Vec::new();
+    let name = if path == Path::new(STDIN) {
+        let read = crate::stdio::Input::new(stop).read_to_end(&mut bytes);
+        stop.check()?;
+        read.map_err(|error| Error::Failed(format!("standard input: {error}")))?;
+        "standard input".to_owned()
+    } else {
+        let name = path.display().to_string();
+        bytes = std::fs::read(path).map_err(|error| Error::Usage(format!("{name}: {error}")))?;
+        name
+    };
+    import::read(&name, &String::from_utf8_lossy(&bytes))
 }

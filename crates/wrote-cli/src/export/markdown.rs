@@ -205,7 +205,7 @@ fn write_advice(advice: &[Advice], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Text with what Markdown or HTML would take for markup made harmless, on one line.
-fn inline(text: &str) -> String {
+pub(super) fn inline(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -1,6 +1,7 @@
 //! What a person sees: what lies under the path, a table for each workload, findings, advice.
 
 mod columns;
+mod comparison;
 mod examination;
 mod grid;
 mod load;
@@ -10,6 +11,7 @@ pub(super) mod sustained;
 mod target;
 mod text;
 
+pub(super) use comparison::write_comparison;
 pub(super) use examination::write_examination;
 pub(super) use target::{facts, facts_of};
 pub(crate) use text::plain;

@@ -7,12 +7,13 @@ use wrote_bench::result::{Document, Interval, Sustained};
 
 const MB: u64 = 1_000_000;
 
-/// A cliff: a tenth from 1.2 GB on. What the machine makes too late is made up for.
+/// A cliff: a tenth from 1.2 GB on, until the disk has rested. What the machine makes too late is made
+/// up for.
 const CLIFF_BYTES: u64 = 1200 * MB;
 const FAST_BYTES_PER_S: f64 = 400e6;
 const SLOW_BYTES_PER_S: f64 = 40e6;
 const CLIFF: &str = "--forget --capacity-mib 20000 --credit 2s --fast-bytes 1200MB \
-                     --fast-rate 400MB/s --slow-rate 40MB/s";
+                     --fast-rate 400MB/s --slow-rate 40MB/s --idle-restores 1s";
 
 /// What the scenario says, of so many bytes.
 fn sustained(strange: &Strange, more: &str) -> Document {
@@ -33,13 +34,15 @@ fn assert_near(found: &Interval, expected: f64) {
 fn cache_cliff_is_said_with_its_place_and_both_rates() {
     let _alone = alone();
     let strange = or_skip!(Strange::mount(CLIFF));
-    let document = sustained(&strange, "--size 1600MB --idle 0s");
+    let document = sustained(&strange, "--size 1600MB --idle 2s");
     let found = row(&document);
     let [change] = &found.changes[..] else { panic!("{:?}", found.changes) };
     let place = change.at_bytes as f64 / CLIFF_BYTES as f64;
     assert!((0.95..=1.05).contains(&place), "{change:?}");
     assert_near(&found.burst_bytes_per_s, FAST_BYTES_PER_S);
     assert_near(&found.sustained_bytes_per_s, SLOW_BYTES_PER_S);
+    let recovered = found.recovered_bytes_per_s.as_ref().expect("it was looked at again");
+    assert_near(recovered, FAST_BYTES_PER_S);
     of(&document, "cache-cliff");
 }
 

@@ -1,12 +1,14 @@
 //! Findings on the program and the machine that it runs on: what else than the disk a number may be
 //! of.
 
+use crate::filesystems::Mounted;
+use crate::limits::is_installed;
 use crate::preload::library;
-use crate::scene::{Disk, MIB, alone, bench, jobs, of, or_skip, run, said, silent};
+use crate::scene::{Disk, MIB, alone, bench, found, jobs, of, or_skip, run, said, silent};
 use crate::strange::Strange;
 use crate::support::{self, finish};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use wrote_bench::result::Document;
 
 #[test]
@@ -14,7 +16,7 @@ fn generator_limited_is_said_where_data_is_made_more_slowly_than_memory_takes_it
     let slow = or_skip!(library("slow_memcpy.c"));
     let disk = or_skip!(Disk::ext4(64 * MIB));
     let mut command =
-        support::bench(disk.path(), "--only stream/cached --bs 4K --size 2MiB --runs 1");
+        support::bench(disk.path(), "--only stream/cached --bs 4K --size 8MiB --runs 1");
     command.args(["--format", "json"]).env("LD_PRELOAD", &slow.path);
     let document = finish(&mut command).document();
     let finding = said(&document, "generator-limited", &["stream/cached"]);
@@ -31,9 +33,10 @@ fn generator_limited_is_not_said_of_a_disk_that_is_slower() {
 
 #[test]
 fn debug_build_is_said_of_one() {
-    assert!(cfg!(debug_assertions), "these tests are of a debug build");
     let folder = support::folder();
-    of(&bench(folder.path(), "--only small/cached --size 64KiB --runs 1"), "debug-build");
+    let document = bench(folder.path(), "--only small/cached --size 64KiB --runs 1");
+    // As these tests were built, so was the program.
+    assert_eq!(found(&document, "debug-build").is_some(), cfg!(debug_assertions));
 }
 
 /// The program as `cargo build --release` made it, where it did.
@@ -56,20 +59,25 @@ fn debug_build_is_not_said_of_a_release() {
 fn as_program(program: &Path, command: Command) -> Command {
     let mut other = Command::new(program);
     other.args(command.get_args());
-    other.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    other.stdout(Stdio::piped()).stderr(Stdio::piped());
     other
 }
 
-/// Small reads that memory answers, for long enough that CPU time can be told.
-const CPU_BOUND: &str = "[cached]\nrw=randread\nbs=4k\nsize=4m\ninvalidate=0\ntime_based\n\
-                         runtime=2\nnorandommap=1\n";
+/// Small reads of a file in memory, for long enough that CPU time can be told.
+const CPU_BOUND: &str = "[memory]\nrw=randread\nbs=4k\nsize=4m\ntime_based\nruntime=2\n\
+                         norandommap=1\n";
 
 #[test]
-fn cpu_limited_is_said_of_small_reads_that_memory_answers() {
+fn cpu_limited_is_said_of_small_reads_of_a_file_system_in_memory() {
     let _alone = alone();
-    let disk = or_skip!(Disk::ext4(64 * MIB));
-    let document = run(disk.path(), CPU_BOUND, "");
-    said(&document, "cpu-limited", &["cached"]);
+    or_skip!(is_installed("chrt"));
+    let mounted = or_skip!(Mounted::tmpfs(64 * MIB));
+    // In real time, or what others take of the CPU would be missing from what the run used.
+    let command = jobs(mounted.path(), CPU_BOUND, "");
+    let mut first = Command::new("chrt");
+    first.args(["--fifo", "1"]).arg(command.get_program()).args(command.get_args());
+    first.stdout(Stdio::piped()).stderr(Stdio::piped());
+    said(&finish(&mut first).document(), "cpu-limited", &["memory"]);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! What the tests of findings have in common: a disk of their own, jobs on it, and what was said of
 //! them.
 
-use crate::filesystems::{Loop, Mounted, skip};
+use crate::filesystems::{Mounted, skip};
 use crate::support::{finish, wrote};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -44,22 +45,18 @@ pub struct Disk {
     /// Put back before the device goes.
     settings: Vec<Setting>,
     mounted: Mounted,
-    /// `loop3`.
-    name: String,
 }
 
 impl Disk {
     pub fn ext4(size_bytes: u64) -> Result<Disk, String> {
-        let disk = Loop::attach(size_bytes)?;
-        let name = disk.node().file_name().expect("a device has a name");
-        let name = name.to_string_lossy().into_owned();
-        let mounted = Mounted::disks("ext4", vec![disk])?;
-        Ok(Disk { settings: Vec::new(), mounted, name })
+        // Or the kernel would go on making the file system while it is measured (ext4(5)).
+        let mounted = Mounted::image_with("ext4", size_bytes, "noinit_itable")?;
+        Ok(Disk { settings: Vec::new(), mounted })
     }
 
     /// Changes `queue/SETTING` of the device for as long as it is there.
     pub fn with(mut self, setting: &str, value: &str) -> Result<Disk, String> {
-        let path = Path::new("/sys/block").join(&self.name).join("queue").join(setting);
+        let path = Path::new("/sys/dev/block").join(self.number()).join("queue").join(setting);
         self.settings.push(Setting::put(path, value)?);
         Ok(self)
     }
@@ -68,15 +65,10 @@ impl Disk {
         self.mounted.path()
     }
 
-    /// `loop3`.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// `MAJOR:MINOR`, as cgroups want it.
     pub fn number(&self) -> String {
-        let path = Path::new("/sys/block").join(&self.name).join("dev");
-        fs::read_to_string(path).expect("the device is there").trim().to_owned()
+        let device = fs::metadata(self.path()).expect("it is mounted").dev();
+        format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
     }
 }
 
@@ -138,7 +130,8 @@ pub fn said<'a>(document: &'a Document, id: &str, rows: &[&str]) -> &'a Finding 
 
 /// The finding of this name, which is there.
 pub fn of<'a>(document: &'a Document, id: &str) -> &'a Finding {
-    found(document, id).unwrap_or_else(|| panic!("no {id}: {:?}", document.findings))
+    found(document, id)
+        .unwrap_or_else(|| panic!("no {id}: {:?} of {:?}", document.findings, document.scenarios))
 }
 
 /// Asserts that nothing of this name was found.

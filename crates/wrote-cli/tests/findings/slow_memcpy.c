@@ -1,27 +1,24 @@
-/* A copy of memory that takes long: in the place of the C library's memcpy(3), byte by byte, and at most
-   80 MB a second where as much is copied as a block of a file has. */
+/* A copy of memory that takes long: in the place of the C library's memcpy(3), byte by byte, and with a
+   pause of 50 ns for each byte where as much is copied as a block of a file has. */
 
 #include <stddef.h>
 #include <time.h>
 
 #define BLOCK_BYTES 2048
-#define BYTES_PER_US 80
-
-static long long now_ns(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * 1000000000LL + time.tv_nsec;
-}
+#define PAUSE_NS_PER_BYTE 50
 
 void *memcpy(void *restrict to, const void *restrict from, size_t length) {
     /* volatile, or the compiler would know what this is, and call memcpy. */
     volatile char *target = to;
     const volatile char *source = from;
-    long long until = length < BLOCK_BYTES ? 0 : now_ns() + (long long)(length * 1000 / BYTES_PER_US);
     for (size_t at = 0; at < length; at++) {
         target[at] = source[at];
     }
-    while (until > 0 && now_ns() < until) {
+    if (length >= BLOCK_BYTES) {
+        long long pause_ns = (long long)length * PAUSE_NS_PER_BYTE;
+        /* A process that sleeps is woken in time also on a busy machine. */
+        struct timespec pause = {pause_ns / 1000000000, pause_ns % 1000000000};
+        nanosleep(&pause, NULL);
     }
     return to;
 }

@@ -1,0 +1,240 @@
+//! `wrote compare` and `wrote bench --vs` as they are run: what they say, refuse, and exit with.
+
+mod sample;
+mod support;
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use support::{Finished, finish, folder, names, wrote};
+use unicode_width::UnicodeWidthStr;
+use wrote_bench::compare::{Comparison, compare};
+use wrote_bench::result::{Direction, Document, Latency, Run};
+use wrote_bench::stats;
+use wrote_cli::args::CompareFormat;
+use wrote_cli::export::write_comparison;
+use wrote_cli::terminal::Screen;
+
+const PLAIN: Screen = Screen { width: 80, colour: false, unicode: true };
+
+/// The sample with five runs of each row, and another kernel.
+fn before() -> Document {
+    let mut document = sample::document();
+    document.host.kernel = "6.17.1".into();
+    document.findings.clear();
+    for row in &mut document.scenarios[0].rows {
+        let template = row.runs[0].clone();
+        let run = |factor: f64| {
+            let throughput_bytes_per_s = template.throughput_bytes_per_s * factor;
+            let p99 = (1e6 / factor) as u64;
+            let latency_ns = Some(Latency { p99, count: 1000, ..Latency::default() });
+            Run { throughput_bytes_per_s, latency_ns, ..template.clone() }
+        };
+        row.runs = [1.0, 1.02, 0.98, 1.01, 0.99].map(run).to_vec();
+    }
+    document
+}
+
+/// The same after a change for the worse of small writes and the better of one stream.
+fn after() -> Document {
+    let mut document = before();
+    document.host.kernel = "6.18.5-arch1-1".into();
+    document.started_at = "2026-04-21T09:30:00Z".into();
+    document.findings = sample::document().findings;
+    let rows = &mut document.scenarios[0].rows;
+    for row in rows.iter_mut() {
+        let factor = match row.name.as_str() {
+            "stream/cached-fdatasync" => 1.21,
+            name if name.starts_with("small/") => 0.8,
+            _ => 1.0,
+        };
+        for run in &mut row.runs {
+            run.throughput_bytes_per_s *= factor;
+            let latency = run.latency_ns.as_mut().expect("it was made with one");
+            latency.p99 = (latency.p99 as f64 / factor) as u64;
+        }
+        let rates: Vec<f64> = row.runs.iter().map(|run| run.throughput_bytes_per_s).collect();
+        row.throughput_bytes_per_s = stats::interval(&rates);
+    }
+    rows[2].settings.asked.iodepth = 4;
+    rows.pop();
+    document
+}
+
+fn comparison() -> Comparison {
+    let mut comparison = compare(&before(), &after()).expect("they have rows in common");
+    comparison.old.name = "before.json".into();
+    comparison.new.name = "after.json".into();
+    comparison
+}
+
+fn exported(format: CompareFormat, screen: Screen) -> String {
+    let mut text = Vec::new();
+    write_comparison(&comparison(), format, screen, &mut text).expect("memory takes everything");
+    String::from_utf8(text).expect("exports are UTF-8")
+}
+
+fn assert_golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("WROTE_UPDATE_GOLDEN").is_some() {
+        fs::write(&path, text).expect("the golden file can be written");
+    }
+    let golden = fs::read_to_string(&path).expect("the golden file is there");
+    assert!(text == golden, "{name} differs from what is exported now:\n{text}");
+}
+
+#[test]
+fn a_comparison_is_the_golden_one_in_every_format() {
+    assert_golden("compare-80.txt", &exported(CompareFormat::Table, PLAIN));
+    assert_golden(
+        "compare-120.txt",
+        &exported(CompareFormat::Table, Screen { width: 120, ..PLAIN }),
+    );
+    assert_golden("compare.md", &exported(CompareFormat::Markdown, PLAIN));
+    assert_golden("compare.csv", &exported(CompareFormat::Csv, PLAIN));
+}
+
+#[test]
+fn no_line_of_a_table_is_wider_than_the_screen() {
+    for width in [80, 90, 100, 120, 200] {
+        for line in exported(CompareFormat::Table, Screen { width, ..PLAIN }).lines() {
+            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+        }
+    }
+}
+
+#[test]
+fn the_json_is_the_comparison_itself() {
+    let text = exported(CompareFormat::Json, PLAIN);
+    let read: Comparison = serde_json::from_str(&text).expect("it is a comparison");
+    assert_eq!(
+        serde_json::to_value(read).expect("it is JSON"),
+        serde_json::to_value(comparison()).expect("it is JSON")
+    );
+}
+
+/// A file with this result in the folder.
+fn file(folder: &Path, name: &str, document: &Document) -> PathBuf {
+    let path = folder.join(name);
+    fs::write(&path, serde_json::to_string(document).expect("it is JSON")).expect("a file");
+    path
+}
+
+fn compared(old: &Path, new: &Path, more: &str) -> Finished {
+    finish(wrote(&["compare"]).arg(old).arg(new).args(more.split_whitespace()))
+}
+
+#[test]
+fn two_files_are_compared_and_the_gate_fails_after_the_comparison_is_written() {
+    let folder = folder();
+    let (old, new) = (file(folder.path(), "a", &before()), file(folder.path(), "b", &after()));
+    let fine = compared(&old, &new, "");
+    assert_eq!((fine.code(), fine.stderr.as_str()), (Some(0), ""));
+    assert!(fine.stdout.contains("slower") && fine.stdout.contains("faster"), "{}", fine.stdout);
+    let slower = compared(&old, &new, "--fail-if-slower 5%");
+    assert_eq!((slower.code(), &slower.stdout), (Some(1), &fine.stdout));
+    assert!(slower.stderr.starts_with("wrote: slower by more than 5 %: small/"), "{slower:?}");
+    assert_eq!(slower.stderr.lines().count(), 1);
+    let missing = compared(&old, &new, "--fail-if-slower 50%");
+    assert_eq!(missing.code(), Some(1));
+    assert!(missing.stderr.contains("rows of OLD that could not be compared"), "{missing:?}");
+    assert_eq!(compared(&old, &old, "--fail-if-slower 5%").code(), Some(0));
+}
+
+#[test]
+fn what_differs_on_purpose_is_allowed_by_name() {
+    let folder = folder();
+    let mut other = before();
+    other.scenarios[0].rows.iter_mut().for_each(|row| row.settings.asked.iodepth = 7);
+    let (old, new) = (file(folder.path(), "a", &before()), file(folder.path(), "b", &other));
+    let refused = compared(&old, &new, "");
+    assert_eq!((refused.code(), refused.stderr.lines().count()), (Some(1), 1));
+    assert!(refused.stderr.contains("asked.iodepth is 1 in OLD and 7 in NEW"), "{refused:?}");
+    let allowed = compared(&old, &new, "--allow iodepth");
+    assert_eq!(allowed.code(), Some(0));
+    assert!(allowed.stdout.contains("asked.iodepth: 1 | 7"), "{}", allowed.stdout);
+}
+
+#[test]
+fn files_that_are_no_results_are_refused_in_one_line() {
+    let folder = folder();
+    let good = file(folder.path(), "good", &before());
+    let bad = folder.path().join("bad");
+    fs::write(&bad, "{}").expect("a file");
+    let refused = compared(&good, &bad, "");
+    assert_eq!(refused.code(), Some(2));
+    assert!(refused.complaint().contains("is neither a result of wrote"), "{refused:?}");
+    let missing = compared(&folder.path().join("missing"), &good, "");
+    assert_eq!(missing.code(), Some(2));
+    assert!(missing.complaint().contains("missing: No such file"), "{missing:?}");
+    let both = compared(Path::new("-"), Path::new("-"), "");
+    assert_eq!(both.code(), Some(2));
+    assert!(both.complaint().contains("one result, not two"), "{both:?}");
+}
+
+#[test]
+fn one_of_the_two_may_come_from_standard_input_and_the_comparison_go_to_a_file() {
+    let folder = folder();
+    let (old, out) = (file(folder.path(), "a", &before()), folder.path().join("out"));
+    let mut command = wrote(&["compare"]);
+    command.arg("-").arg(&old).args(["--format", "csv", "-o"]).arg(&out);
+    command.stdin(Stdio::from(fs::File::open(&old).expect("it is there")));
+    let finished = finish(&mut command);
+    assert_eq!((finished.code(), finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
+    assert_eq!(fs::read_to_string(&out).expect("it is written").lines().count(), 12);
+    assert_eq!(names(folder.path()), ["a", "out"]);
+}
+
+#[test]
+fn the_schema_takes_a_comparison_and_refuses_another_schema() {
+    let schema = finish(&mut wrote(&["compare", "--schema"]));
+    let schema: Value = serde_json::from_str(&schema.stdout).expect("it is JSON");
+    assert_eq!(schema["properties"]["schema"]["const"], "wrote.compare/1");
+    let keys = |value: &Value| -> Vec<String> {
+        value.as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
+    };
+    let written = serde_json::to_value(comparison()).expect("it is JSON");
+    let known = keys(&schema["properties"]);
+    assert!(keys(&written).iter().all(|key| known.contains(key)), "{known:?}");
+    let row = keys(&schema["$defs"]["RowComparison"]["properties"]);
+    assert!(keys(&written["rows"][0]).iter().all(|key| row.contains(key)), "{row:?}");
+}
+
+#[test]
+fn two_settings_are_measured_in_turn_and_nothing_is_left() {
+    let folder = folder();
+    let mut command = wrote(&["bench"]);
+    command.arg(folder.path()).args(["--only", "small/direct-psync", "--size", "1M"]);
+    command.args(["--time", "20ms", "--runs", "3", "--format", "json", "--vs", "--bs 4K,64K"]);
+    let finished = finish(&mut command);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    let comparison: Comparison = serde_json::from_str(&finished.stdout).expect("a comparison");
+    let row = &comparison.rows[0];
+    assert_eq!((row.throughput_bytes_per_s.old_runs, row.throughput_bytes_per_s.new_runs), (3, 3));
+    assert_eq!(row.differences[0].key, "asked.bs_bytes");
+    assert_eq!((comparison.new.name.as_str(), comparison.results.len()), ("--bs 4K,64K", 2));
+    let both = comparison.results.iter().flat_map(|document| &document.scenarios[0].rows);
+    for row in both {
+        assert_eq!((row.direction, row.runs.len()), (Direction::Write, 3));
+        assert!(row.latency_ns.is_some_and(|latency| latency.count > 0));
+    }
+    assert_eq!(finished.stderr.matches("writes at most").count(), 1, "{}", finished.stderr);
+    assert!(names(folder.path()).is_empty());
+}
+
+#[test]
+fn what_cannot_differ_between_two_settings_is_refused_before_anything_is_made() {
+    let folder = folder();
+    for (words, told) in [
+        ("--format csv", "--format can't differ"),
+        ("--vs x", "--vs can't differ"),
+        ("--only nonsense", "there is no such scenario"),
+        ("/no/such/folder", "/no/such/folder"),
+    ] {
+        let refused = finish(wrote(&["bench", "--vs", words]).arg(folder.path()));
+        assert_eq!(refused.code(), Some(2), "{refused:?}");
+        assert!(refused.complaint().contains(told), "{refused:?}");
+        assert!(names(folder.path()).is_empty());
+    }
+}
