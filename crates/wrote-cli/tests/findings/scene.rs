@@ -61,6 +61,18 @@ impl Disk {
         Ok(self)
     }
 
+    /// Has the loop device below go past the page cache of its file.
+    pub fn past_the_cache(self) -> Result<Disk, String> {
+        let device = fs::canonicalize(Path::new("/sys/dev/block").join(self.number()));
+        let device = device.map_err(|error| format!("{}: {error}", self.number()))?;
+        let node = Path::new("/dev").join(device.file_name().expect("a device has a name"));
+        let set = Command::new("losetup").arg("--direct-io=on").arg(&node).status();
+        match set {
+            Ok(status) if status.success() => Ok(self),
+            other => Err(format!("losetup --direct-io=on {}: {other:?}", node.display())),
+        }
+    }
+
     pub fn path(&self) -> &Path {
         self.mounted.path()
     }
