@@ -1,7 +1,7 @@
 //! What the tests of findings have in common: a disk of their own, jobs on it, and what was said of
 //! them.
 
-use crate::filesystems::{Mounted, skip};
+use crate::filesystems::{self, Mounted, skip};
 use crate::support::{finish, wrote};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -58,6 +58,16 @@ impl Disk {
     pub fn with(mut self, setting: &str, value: &str) -> Result<Disk, String> {
         let path = Path::new("/sys/dev/block").join(self.number()).join("queue").join(setting);
         self.settings.push(Setting::put(path, value)?);
+        Ok(self)
+    }
+
+    /// Has the loop device hand on what it is given past the page cache of the image, as a disk does
+    /// (`--direct-io` in losetup(8)).
+    pub fn without_cache(self) -> Result<Disk, String> {
+        let folder = Path::new("/sys/dev/block").join(self.number());
+        let folder = folder.canonicalize().map_err(|error| error.to_string())?;
+        let node = Path::new("/dev").join(folder.file_name().expect("a device has a name"));
+        filesystems::run("losetup", &["--direct-io=on".as_ref(), node.as_os_str()])?;
         Ok(self)
     }
 
