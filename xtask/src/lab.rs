@@ -10,6 +10,9 @@ mod sim;
 mod strange_fs;
 mod sysctl;
 
+pub use mount::Mount;
+pub use strange_fs::build as build_strange_fs;
+
 use crate::failure::Failure;
 use crate::packages::{self, GUEST, LABS};
 use crate::report::{Outcome, Report};

@@ -6,6 +6,7 @@ mod lab;
 mod model;
 mod packages;
 mod peers;
+mod picture;
 mod report;
 mod repository;
 mod run;
@@ -37,6 +38,8 @@ enum Verb {
     Lab(lab::Arguments),
     /// Measure wrote against what does the same, in turn, on one folder.
     Peers(peers::Arguments),
+    /// Draw the pictures of the documents from what is measured here and now.
+    Picture,
     /// Run the same benchmark several times, and see whether it says the same.
     Steady(steady::Arguments),
 }
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Verb::Model(arguments) => model::model(&arguments),
         Verb::Lab(arguments) => lab::lab(&arguments),
         Verb::Peers(arguments) => peers::peers(&arguments),
+        Verb::Picture => picture::picture(),
         Verb::Steady(arguments) => steady::steady(&arguments),
     });
     match done {

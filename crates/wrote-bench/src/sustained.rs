@@ -40,8 +40,9 @@ const TIME: Duration = Duration::from_secs(60);
 const BYTES_PER_S_MAX: u64 = 8_000_000_000;
 /// The file on a file system that does not tell how much room it has.
 const FILE_BYTES_UNKNOWN: u64 = 16 << 30;
-/// Writes in flight. There is no calibration that could choose: it would use up some of the burst.
-const IODEPTH: u32 = 32;
+/// Writes in flight: 8 MiB, which keeps a fast drive busy. There is no calibration that could choose: it
+/// would use up some of the burst.
+const IODEPTH: u32 = 16;
 /// The device rests so long before it is looked at again.
 const IDLE: Duration = Duration::from_secs(10);
 /// The second look takes so long at most.

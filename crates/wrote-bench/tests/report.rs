@@ -205,6 +205,10 @@ fn what_the_device_never_saw_is_called_ram_of_all_jobs_that_ran_at_once() {
     let mut groups = sample::groups();
     groups[1].device_read_bytes = Some(1 << 20);
     let told = ids(&groups);
+    assert_eq!(ram(&told), 0, "{told:?}");
+    assert!(told[0].starts_with("direct-not-honoured: reader, mix/read: "), "{told:?}");
+    groups[1].jobs.iter_mut().for_each(|job| job.direct = false);
+    let told = ids(&groups);
     assert_eq!(ram(&told), 1, "{told:?}");
     assert!(told[0].contains("reader, mix/read: 150 MB of 151 MB"), "{told:?}");
 }

@@ -54,8 +54,8 @@ fn a_time_ends_it_and_a_rate_holds_it() {
     let request = Request { size_bytes: None, time, rate: Some(rate), ..request(&folder) };
     let document = bench(&request, &Stop::new(), &mut ()).unwrap();
     let row = &document.scenarios[0].rows[0];
-    // 20 are due in that time; more never.
-    assert!((1..=21).contains(&row.latency_ns.unwrap().count), "{row:?}");
+    // 21 are due in that time; after a sleep that was too long as many as may be in flight are more.
+    assert!((1..=25).contains(&row.latency_ns.unwrap().count), "{row:?}");
     assert_eq!(row.settings.asked.rate_iops, Some(100));
 }
 

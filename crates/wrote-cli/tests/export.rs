@@ -268,7 +268,7 @@ fn sustained() -> Document {
     for number in 1..=300_u64 {
         let level = match number {
             ..=120 => 4.5e9,
-            ..=200 => 2e9,
+            121..=200 => 2e9,
             _ => 0.5e9,
         };
         let throughput_bytes_per_s = level * (1.0 + 0.02 * ((number % 7) as f64 - 3.0));

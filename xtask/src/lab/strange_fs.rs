@@ -75,7 +75,8 @@ pub fn lab(report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-fn build() -> Result<PathBuf, Failure> {
+/// Builds the file system and gives its program.
+pub fn build() -> Result<PathBuf, Failure> {
     let what = "cargo build of strange-fs";
     // Its own target folder, also where ours is elsewhere.
     let target = root().join("lab/strange-fs/target");

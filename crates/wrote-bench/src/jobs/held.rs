@@ -69,6 +69,6 @@ mod tests {
         after(&mut all);
         assert_eq!(all[0].0.after_bytes, 1 << 20, "what lies before the region is not counted");
         let cached = JobSpec { direct: false, ..direct };
-        assert!(before(&[&cached], &[vec![0..1]]).is_empty());
+        assert!(before(&[&cached], &[std::iter::once(0..1).collect()]).is_empty());
     }
 }

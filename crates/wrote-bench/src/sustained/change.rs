@@ -28,9 +28,9 @@ const NEAR_SHARE_MIN: f64 = 0.5;
 /// Eckley: Optimal Detection of Changepoints With a Linear Computational Cost, Journal of the American
 /// Statistical Association 107, 2012; of a thousand samples at most it needs no speeding up). The penalty
 /// grows with the long-run variance, so that noise which depends on itself is not cut into levels. Each
-/// change must then hold against its two neighbours: by a quarter in the median and in bytes over time, by a
-/// step and not a slope, and by a test that knows nothing of the noise. One that does not is dropped, the
-/// weakest first, and the others are judged anew.
+/// change must then hold against its two neighbours: by a quarter in the median, by half as much in bytes
+/// over time, by a step and not a slope, and by a test that knows nothing of the noise. One that does not
+/// is dropped, the weakest first, and the others are judged anew.
 pub(super) fn changes(samples: &[Sample]) -> Vec<Change> {
     let Some(series) = Series::new(samples) else { return Vec::new() };
     let mut places = series.segment();
@@ -141,7 +141,7 @@ impl<'a> Series<'a> {
         let near_after = at..after.end.min(at + self.least);
         let near = self.middle(near_after) - self.middle(near_before);
         apart.abs() >= enough
-            && rates.ln() * apart.signum() >= enough
+            && rates.ln() * apart.signum() >= enough / 2.0
             && near * apart.signum() >= NEAR_SHARE_MIN * apart.abs()
             && statistic(&self.clipped[before.start..after.end], before.len()) >= CRITICAL
     }

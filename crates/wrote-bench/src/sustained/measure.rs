@@ -14,7 +14,7 @@ use crate::spec::JobSpec;
 use crate::{Error, Stop};
 use std::collections::HashSet;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use wrote::device::BlockDevice;
 
@@ -156,9 +156,9 @@ fn burst_bytes(sustained: &Sustained) -> Option<u64> {
 }
 
 /// The one row, of the long run alone.
-fn scenario(long: &GroupReport, sustained: Sustained, file: &PathBuf, site: &Site) -> Scenario {
+fn scenario(long: &GroupReport, sustained: Sustained, file: &Path, site: &Site) -> Scenario {
     let device_counts = site.device().is_some_and(BlockDevice::counts);
-    let before = Before::new(file.clone(), site.target.clone(), HashSet::new(), device_counts);
+    let before = Before::new(file.to_owned(), site.target.clone(), HashSet::new(), device_counts);
     let mut rows = report::repeated(std::slice::from_ref(long), &before);
     for row in &mut rows {
         row.workload = NAME.into();

@@ -4,8 +4,8 @@ use crate::result::{Sample, SteadyState};
 
 /// The run is divided into as many rounds as SNIA's tests have at most.
 const ROUNDS: usize = 25;
-/// Fewer samples would be rounds of one each.
-const SAMPLES_MIN: usize = 2 * ROUNDS;
+/// With fewer samples some rounds would have none of their own.
+const SAMPLES_MIN: usize = ROUNDS;
 /// So many rounds, one after the other, are looked at together.
 const WINDOW: usize = 5;
 /// What the greatest and the least may be apart, as a part of their mean.
@@ -152,6 +152,6 @@ mod tests {
 
     #[test]
     fn of_too_few_samples_nothing_is_said() {
-        assert_eq!(steady_state(&samples(&[20.0; 49]), 0.0), None);
+        assert_eq!(steady_state(&samples(&[20.0; 24]), 0.0), None);
     }
 }

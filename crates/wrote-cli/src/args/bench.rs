@@ -1,6 +1,6 @@
 //! The arguments of `wrote bench`, as a request.
 
-use super::values::{BlockSizes, MessageSizes, block_sizes, count, message_sizes, rate};
+use super::values::{BlockSizes, MessageSizes, block_sizes, count, message_sizes, pause, rate};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -132,8 +132,8 @@ pub struct BenchArgs {
     #[arg(long, group = "open_loop")]
     pub load_curve: bool,
 
-    /// How long sustained lets the device rest before it looks again [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
+    /// How long sustained lets the device rest before it looks again; 0 is not at all [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = pause, allow_hyphen_values = true)]
     pub idle: Option<Duration>,
 
     /// Measure the same again with ARGS over these arguments, in turn with it, and compare the two

@@ -1,5 +1,6 @@
 //! The values of arguments that are neither plain sizes nor plain times.
 
+use std::time::Duration;
 use wrote_bench::rate::Amount;
 use wrote_bench::{Request, units};
 
@@ -71,6 +72,14 @@ pub(super) fn rate(text: &str) -> Result<Amount, String> {
     number.and_then(|number| number.checked_mul(times)).map(Amount::OperationsPerS).ok_or_else(bad)
 }
 
+/// A time that may be none: `0`, `0s`, `500ms`, `10s`.
+pub(super) fn pause(text: &str) -> Result<Duration, String> {
+    match text {
+        "0" | "0s" => Ok(Duration::ZERO),
+        _ => units::parse_duration(text),
+    }
+}
+
 /// A whole number from 1 to `MAX`.
 pub(super) fn count<const MAX: u32>(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| (1..=MAX).contains(number));
@@ -97,6 +106,16 @@ mod tests {
         assert_eq!(rate("4KiB/s"), Ok(Amount::BytesPerS(4096)));
         for bad in ["", "0", "0B", "-5", "fast", "5000M", "1.5", "k", "B", "+7"] {
             assert!(rate(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_pause_is_a_time_or_none() {
+        assert_eq!(pause("0"), Ok(Duration::ZERO));
+        assert_eq!(pause("0s"), Ok(Duration::ZERO));
+        assert_eq!(pause("500ms"), Ok(Duration::from_millis(500)));
+        for bad in ["", "-1s", "soon", "00"] {
+            assert!(pause(bad).is_err(), "{bad}");
         }
     }
 

@@ -11,6 +11,7 @@ use wrote_bench::compare::{
     Because, Change, Comparison, Difference, Measure, NotCompared, RowComparison, Side, Verdict,
     shown,
 };
+use wrote_bench::result::Finding;
 use wrote_bench::units;
 
 /// Names are counted rather than told beyond this many.
@@ -210,19 +211,21 @@ fn reason(row: &NotCompared) -> String {
     }
 }
 
-/// The warnings of both sides, with the side that has each.
+/// The warnings of both sides, with the side that has each. What both have is told in the words of the
+/// new one: the figures in it are each side's own.
 pub(super) fn warnings(comparison: &Comparison) -> Vec<String> {
     let (old, new) = (&comparison.old.warnings, &comparison.new.warnings);
-    let is_in_both = |text: &str| {
-        old.iter().any(|finding| finding.text == text)
-            && new.iter().any(|finding| finding.text == text)
-    };
-    let olds = old.iter().map(|finding| {
-        let whose = if is_in_both(&finding.text) { "both" } else { "OLD" };
-        format!("{whose}: {}", finding.text)
+    let has = |side: &[Finding], id: &str| side.iter().any(|finding| finding.id == id);
+    let olds = old.iter().filter(|finding| !has(new, &finding.id));
+    let olds = olds.map(|finding| format!("OLD: {}", finding.text));
+    let news = new.iter().map(|finding| match has(old, &finding.id) {
+        true if old.iter().any(|known| known.text == finding.text) => {
+            format!("both: {}", finding.text)
+        }
+        true => format!("both, here NEW: {}", finding.text),
+        false => format!("NEW: {}", finding.text),
     });
-    let news = new.iter().filter(|finding| !is_in_both(&finding.text));
-    olds.chain(news.map(|finding| format!("NEW: {}", finding.text))).collect()
+    olds.chain(news).collect()
 }
 
 fn some_of(names: &[&str]) -> String {

@@ -78,8 +78,8 @@ fn write_group(group: &Group, knee: Option<&Knee>, out: &mut dyn Write) -> io::R
         writeln!(out)?;
     }
     costs.iter().try_for_each(|line| writeln!(out, "- {}", inline(line)))?;
-    let long = group.rows.iter().filter_map(|row| row.sustained.as_ref());
-    long.map(|sustained| write_sustained(sustained, out)).collect()
+    let mut long = group.rows.iter().filter_map(|row| row.sustained.as_ref());
+    long.try_for_each(|sustained| write_sustained(sustained, out))
 }
 
 /// What a long run was like, as a list.
