@@ -3,10 +3,11 @@
 
 use crate::filesystems::{self, Mounted, skip};
 use crate::support::{finish, wrote};
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wrote_bench::result::{Document, Finding};
 
@@ -147,4 +148,11 @@ pub fn of<'a>(document: &'a Document, id: &str) -> &'a Finding {
 /// Asserts that nothing of this name was found.
 pub fn silent(document: &Document, id: &str) {
     assert!(found(document, id).is_none(), "{:?}", found(document, id));
+}
+
+/// Whether a program is installed.
+pub fn is_installed<S: AsRef<OsStr>>(program: S) -> Result<(), String> {
+    let mut version = Command::new(&program);
+    let version = version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    version.map(|_| ()).map_err(|error| format!("{}: {error}", program.as_ref().display()))
 }
