@@ -1,8 +1,7 @@
 //! Findings on a drive that is hot or badly connected, which the kernel's files tell of; here they are
 //! a test's own, laid over the real ones for the program alone (mount_namespaces(7)).
 
-use crate::limits::is_installed;
-use crate::scene::{Disk, MIB, jobs, of, or_skip, silent};
+use crate::scene::{Disk, MIB, is_installed, jobs, of, or_skip, silent};
 use crate::support::{self, finish};
 use std::fs;
 use std::path::Path;

@@ -2,7 +2,6 @@
 
 use crate::scene::{Disk, MIB, alone, jobs, of, or_skip, run, said, silent};
 use crate::support::finish;
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -100,11 +99,4 @@ fn write_amplification_is_not_said_of_large_writes_in_place() {
     let in_place = "[global]\nbs=1m\nsize=16m\nfilename=file\ndirect=1\n[first]\nrw=write\n\
                     [again]\nstonewall\nrw=write\nend_fsync=1\n";
     silent(&run(disk.path(), in_place, ""), "write-amplification");
-}
-
-/// Whether a program is installed.
-pub fn is_installed<S: AsRef<OsStr>>(program: S) -> Result<(), String> {
-    let mut version = Command::new(&program);
-    let version = version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    version.map(|_| ()).map_err(|error| format!("{}: {error}", program.as_ref().display()))
 }

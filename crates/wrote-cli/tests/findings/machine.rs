@@ -2,9 +2,10 @@
 //! of.
 
 use crate::filesystems::Mounted;
-use crate::limits::is_installed;
 use crate::preload::library;
-use crate::scene::{Disk, MIB, alone, bench, found, jobs, of, or_skip, run, said, silent};
+use crate::scene::{
+    Disk, MIB, alone, bench, found, is_installed, jobs, of, or_skip, run, said, silent,
+};
 use crate::strange::Strange;
 use crate::support::{self, finish};
 use std::path::{Path, PathBuf};

@@ -1,12 +1,13 @@
 //! What the tests of findings have in common: a disk of their own, jobs on it, and what was said of
 //! them.
 
-use crate::filesystems::{Mounted, skip};
+use crate::filesystems::{self, Mounted, skip};
 use crate::support::{finish, wrote};
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wrote_bench::result::{Document, Finding};
 
@@ -61,16 +62,14 @@ impl Disk {
         Ok(self)
     }
 
-    /// Has the loop device below go past the page cache of its file.
-    pub fn past_the_cache(self) -> Result<Disk, String> {
-        let device = fs::canonicalize(Path::new("/sys/dev/block").join(self.number()));
-        let device = device.map_err(|error| format!("{}: {error}", self.number()))?;
-        let node = Path::new("/dev").join(device.file_name().expect("a device has a name"));
-        let set = Command::new("losetup").arg("--direct-io=on").arg(&node).status();
-        match set {
-            Ok(status) if status.success() => Ok(self),
-            other => Err(format!("losetup --direct-io=on {}: {other:?}", node.display())),
-        }
+    /// Has the loop device hand on what it is given past the page cache of the image, as a disk does
+    /// (`--direct-io` in losetup(8)).
+    pub fn without_cache(self) -> Result<Disk, String> {
+        let folder = Path::new("/sys/dev/block").join(self.number());
+        let folder = folder.canonicalize().map_err(|error| error.to_string())?;
+        let node = Path::new("/dev").join(folder.file_name().expect("a device has a name"));
+        filesystems::run("losetup", &["--direct-io=on".as_ref(), node.as_os_str()])?;
+        Ok(self)
     }
 
     pub fn path(&self) -> &Path {
@@ -149,4 +148,11 @@ pub fn of<'a>(document: &'a Document, id: &str) -> &'a Finding {
 /// Asserts that nothing of this name was found.
 pub fn silent(document: &Document, id: &str) {
     assert!(found(document, id).is_none(), "{:?}", found(document, id));
+}
+
+/// Whether a program is installed.
+pub fn is_installed<S: AsRef<OsStr>>(program: S) -> Result<(), String> {
+    let mut version = Command::new(&program);
+    let version = version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    version.map(|_| ()).map_err(|error| format!("{}: {error}", program.as_ref().display()))
 }
