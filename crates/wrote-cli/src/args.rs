@@ -34,8 +34,10 @@ use std::path::PathBuf;
     long_about = "How fast can you write to this disk, and how should you?\n\nwrote bench measures how \
         fast a disk takes data at each level of safety and by each way of writing, says what each \
         number survives (a process crash, an OS crash, a power cut), and which way to use; when asked, \
-        also its peak of sequential reads and writes, and random ones.\n\nwrote run runs fio's job \
-        files, and says the same of what they write.\n\nwrote copy copies files and folders at the disk's \
+        also its peak of sequential reads and writes, random ones, latency and load, and how it is when it \
+        is written for long.\n\nwrote run runs fio's job files, and says the same of what they write.\n\n\
+        wrote compare says what changed between two results, and how sure that is.\n\nwrote doctor says \
+        what holds a disk back, and writes nothing.\n\nwrote copy copies files and folders at the disk's \
         speed, in constant memory, and durable when it says done.\n\nwrote log reads, checks and repairs \
         the append logs that the library writes.",
     after_help = "Examples:\n  \
@@ -43,6 +45,8 @@ use std::path::PathBuf;
         wrote bench /mnt/data         measure another\n  \
         wrote bench --only peak,rand  its best stream, and random reads and writes\n  \
         wrote run jobs.fio            run a job file of fio's\n  \
+        wrote compare a.json b.json   what changed between two results, and how sure that is\n  \
+        wrote doctor /mnt/data        what holds a disk back, and the command that changes it\n  \
         wrote copy a.img /mnt/data/   copy a file, durable when it says done\n  \
         wrote log tail -f events      the last records of a log, and what comes\n  \
         wrote clean /mnt/data         remove what a killed run left there",

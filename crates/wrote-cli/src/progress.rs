@@ -111,11 +111,11 @@ impl Observer for Reporter {
 /// What a run is about to do, in one line.
 fn announced(announcement: &Announcement) -> String {
     format!(
-        "writes at most {} into {}, up to {} at a time, {} runs, about {}",
+        "writes at most {} into {}, up to {} at a time, {}, about {}",
         units::bytes(announcement.written_bytes_max),
         announcement.folder.display(),
         units::bytes(announcement.space_bytes_max),
-        announcement.runs,
+        counted(announcement.runs),
         clock(announcement.estimated),
     )
 }
@@ -149,6 +149,11 @@ fn clock(time: Duration) -> String {
         seconds @ 0..60 => format!("{seconds} s"),
         _ => units::seconds(time.as_secs_f64()),
     }
+}
+
+/// `1 run`, `42 runs`.
+fn counted(runs: u32) -> String {
+    if runs == 1 { "1 run".into() } else { format!("{runs} runs") }
 }
 
 #[cfg(test)]

@@ -12,11 +12,15 @@ pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes 
         \n\nEvery way of writing is measured in turn, several times, in a folder that the run makes \
         under PATH (.wrote-XXXX) and removes. What it will write is said before. At least 10 % of \
         the file system or 5 GiB, whichever is smaller, stays free.\n\n\
-        Four more scenarios are measured only when --only names them, each in a minute or two: ways, \
+        More scenarios are measured only when --only names them, most in a minute or two: ways, \
         one file written whole by each way that programs use, and over the size of chunks; append, short \
-        messages from many tasks or threads into one file, read back and checked; peak, the \
-        fastest sequential reads and writes, over block size, depth and way of io_uring; and rand, \
-        small random reads, writes and a mix, over depth. Those two and the copies of ways use a file that is written before.\n\n\
+        messages from many tasks or threads into one file, read back and checked; latency, a small text \
+        saved again and again, with and without sync; peak, the fastest sequential reads and writes, \
+        over block size, depth and way of io_uring; rand, small random reads, writes and a mix, over \
+        depth; and sustained, one long stream, and where the disk slows down. peak, rand and the copies \
+        of ways use a file that is written before.\n\n\
+        All of them are closed loops: the next operation begins when one is done. --rate makes open \
+        ones, and --load-curve raises the rate step by step.\n\n\
         The result goes to standard output, or to a file with --output; progress and notes go to \
         standard error.";
 
@@ -26,8 +30,14 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote bench /mnt/data --only stream      only the sequential stream\n  \
         wrote bench --only ways                  fs::write, BufWriter, dd and others side by side\n  \
         wrote bench --only append                a lock, channels and a log, of many producers\n  \
+        wrote bench --only latency               a small text saved, with and without sync\n  \
         wrote bench --only peak                  the fastest stream, and with which settings\n  \
+        wrote bench --only sustained --time 5m   where the disk slows down, if it does\n  \
         wrote bench --only rand --bs 8K          random reads and writes, of 8 KiB\n  \
+        wrote bench --only rand/read --rate 5000 --rate-process poisson\n  \
+        \x20                                        latency as requests see it that come by themselves\n  \
+        wrote bench --only rand/read --load-curve\n  \
+        \x20                                        latency against load, and where it bends\n  \
         wrote bench --size 8G --runs 10          longer runs, and more of them\n  \
         wrote bench --bs 256K,8K                 the stream in 256 KiB, small writes in 8 KiB\n  \
         wrote bench --only rand/read --iodepth 4 --vs '--iodepth 64'\n  \
@@ -53,8 +63,8 @@ pub struct BenchArgs {
     #[arg(long, requires = "output")]
     pub force: bool,
 
-    /// Measure only these scenarios, workloads or rows (see --list); ways, append, peak and
-    /// rand must be named
+    /// Measure only these scenarios, workloads or rows (see --list); all but ladder must be
+    /// named
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub only: Vec<String>,
 
