@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 pub const DEVICE: &str = "/dev/zram0";
 /// How long we make it.
 pub const SIZE_BYTES: u64 = 1 << 30;
-/// Memory that must be to be had: random data does not shrink, and is in the page cache for a while.
-const MEMORY_BYTES: u64 = 4 * SIZE_BYTES;
+/// Memory that must be to be had beside the device's own: random data does not shrink, and is in the page
+/// cache for a while.
+const MEMORY_BYTES: u64 = 3 << 30;
 
 const SYS: &str = "/sys/block/zram0";
 const PIECE_BYTES: usize = 1 << 20;
@@ -56,7 +57,7 @@ pub fn take() -> Result<Result<Zram, String>, Failure> {
 /// Takes the device, makes it `size_bytes` long, and leaves it empty; or says why it is not to be had.
 /// It takes the memory of what is written to it.
 pub fn sized(size_bytes: u64) -> Result<Zram, String> {
-    if let Some(because) = unusable(&State::read()) {
+    if let Some(because) = unusable(&State::read(), size_bytes) {
         return Err(because);
     }
     // The kernel takes a size only from the first who gives one.
@@ -117,8 +118,8 @@ impl State {
     }
 }
 
-/// Why the device may not be taken; `None` where it may.
-fn unusable(state: &State) -> Option<String> {
+/// Why the device may not be taken and made so long; `None` where it may.
+fn unusable(state: &State, wanted_bytes: u64) -> Option<String> {
     if !state.is_root {
         return Some(format!("sizing {DEVICE} needs root"));
     }
@@ -140,9 +141,10 @@ fn unusable(state: &State) -> Option<String> {
     if is_swap(&state.swaps) {
         return Some(format!("{DEVICE} is in use: it is swap"));
     }
+    let needed_bytes = wanted_bytes + MEMORY_BYTES;
     match available_bytes(&state.memory) {
-        Some(bytes) if bytes >= MEMORY_BYTES => None,
-        _ => Some(format!("less than {} GiB of memory are available", MEMORY_BYTES >> 30)),
+        Some(bytes) if bytes >= needed_bytes => None,
+        _ => Some(format!("less than {} GiB of memory are available", needed_bytes >> 30)),
     }
 }
 
@@ -190,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_device_that_nobody_uses_may_be_taken() {
-        assert_eq!(unusable(&unused()), None);
+        assert_eq!(unusable(&unused(), SIZE_BYTES), None);
     }
 
     #[test]
@@ -205,7 +207,10 @@ mod tests {
             (State { mounts: named, ..unused() }, "it is mounted"),
             (State { swaps: swap, ..unused() }, "it is swap"),
         ] {
-            assert_eq!(unusable(&state), Some(format!("/dev/zram0 is in use: {because}")));
+            assert_eq!(
+                unusable(&state, SIZE_BYTES),
+                Some(format!("/dev/zram0 is in use: {because}"))
+            );
         }
     }
 
@@ -213,12 +218,12 @@ mod tests {
     fn other_devices_that_are_used_are_no_obstacle() {
         let swaps = format!("{SWAPS}/dev/zram01 partition 1048572 0 100\n");
         let mounts = format!("{MOUNTS}40 22 253:01 / /mnt rw - ext4 /dev/zram00 rw\n");
-        assert_eq!(unusable(&State { swaps, mounts, ..unused() }), None);
+        assert_eq!(unusable(&State { swaps, mounts, ..unused() }, SIZE_BYTES), None);
     }
 
     #[test]
     fn what_lacks_is_said() {
-        let because = |state| unusable(&state).expect("not to be had");
+        let because = |state| unusable(&state, SIZE_BYTES).expect("not to be had");
         let ordinary = State { is_root: false, ..unused() };
         assert_eq!(because(ordinary), "sizing /dev/zram0 needs root");
         let none = State { size_bytes: None, ..unused() };
@@ -230,6 +235,9 @@ mod tests {
         for memory in ["", "MemAvailable:   4194303 kB\n"] {
             let small = State { memory: memory.into(), ..unused() };
             assert_eq!(because(small), "less than 4 GiB of memory are available");
+            let large = State { memory: "MemAvailable:   9437183 kB\n".into(), ..unused() };
+            let because = unusable(&large, 6 << 30).expect("not to be had");
+            assert_eq!(because, "less than 9 GiB of memory are available");
         }
     }
 }

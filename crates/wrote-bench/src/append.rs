@@ -200,8 +200,8 @@ impl Way {
             messages: Some(messages),
             producers,
             producers_are: Some(producers_are.into()),
-            rate_bytes_per_s: rate.and_then(|rate| rate.bytes_per_s()),
-            rate_iops: rate.and_then(|rate| rate.iops()),
+            rate_bytes_per_s: rate.and_then(|rate| rate.bytes_per_s_of(1)),
+            rate_iops: rate.and_then(|rate| rate.iops_of(1)),
             rate_process: rate.map(|rate| rate.process.as_str().into()),
             ..Settings::default()
         }

@@ -282,6 +282,10 @@ pub fn shown(value: Option<&serde_json::Value>) -> String {
         Some(serde_json::Value::Array(values)) => {
             values.iter().map(|value| shown(Some(value))).collect::<Vec<_>>().join(",")
         }
+        // 9 rather than 9.0.
+        Some(serde_json::Value::Number(number)) if number.is_f64() => {
+            number.as_f64().unwrap_or_default().to_string()
+        }
         Some(other) => other.to_string(),
     }
 }

@@ -100,16 +100,11 @@ impl Job {
             blocks: self.blocks.as_str().into(),
             registered_buffers: ring(true),
             registered_files: ring(true),
-            rate_bytes_per_s: self.share(0).and_then(|rate| rate.bytes_per_s()),
-            rate_iops: self.share(0).and_then(|rate| rate.iops()),
+            rate_bytes_per_s: self.rate.and_then(|rate| rate.bytes_per_s_of(self.numjobs)),
+            rate_iops: self.rate.and_then(|rate| rate.iops_of(self.numjobs)),
             rate_process: self.rate.map(|rate| rate.process.as_str().into()),
             ..Settings::default()
         }
-    }
-
-    /// What the thread of this number is held to.
-    fn share(&self, number: u32) -> Option<Rate> {
-        self.rate.map(|rate| rate.share(number, self.numjobs))
     }
 
     /// What the thread of this number does: its file from start to end, under a rate again and again.

@@ -13,7 +13,7 @@ pub use costs::{SyncCost, sync_costs};
 pub(crate) use plan::Plan;
 
 use crate::bench::Listed;
-use crate::rate::{Amount, Rate};
+use crate::rate::Rate;
 use crate::result::Settings;
 use wrote::device::Target;
 use wrote::{Acknowledged, Survives};
@@ -295,11 +295,6 @@ impl Saved {
     /// What is asked of a run of so many saves, for the result.
     pub(crate) fn asked(&self, saves: u64, rate: Option<Rate>) -> Settings {
         let (kind, state) = (self.way.kind, self.state);
-        let (rate_bytes_per_s, rate_iops) = match rate.map(|rate| rate.amount) {
-            Some(Amount::BytesPerS(bytes)) => (Some(bytes), None),
-            Some(Amount::OperationsPerS(operations)) => (None, Some(operations)),
-            None => (None, None),
-        };
         Settings {
             rw: "write".into(),
             ioengine: "psync".into(),
@@ -310,8 +305,8 @@ impl Saved {
             direct: false,
             sync: kind.sync().into(),
             blocks: kind.blocks(state).into(),
-            rate_bytes_per_s,
-            rate_iops,
+            rate_bytes_per_s: rate.and_then(|rate| rate.bytes_per_s_of(1)),
+            rate_iops: rate.and_then(|rate| rate.iops_of(1)),
             rate_process: rate.map(|rate| rate.process.as_str().into()),
             ..Settings::default()
         }

@@ -1,7 +1,7 @@
 //! The machine while something is measured: its CPUs, what its control groups allow, and the heat and
 //! the links of its drives.
 
-mod cgroup;
+pub(crate) mod cgroup;
 pub(crate) mod cpu;
 mod drive;
 mod limits;

@@ -106,7 +106,7 @@ impl Rate {
         (mean + 6.0 * mean.sqrt()).ceil() as u64 + 1
     }
 
-    /// Operations per second, where the rate is one of those: for the result.
+    /// Operations per second, where the rate is one of those.
     pub(crate) fn iops(&self) -> Option<u32> {
         match self.amount {
             Amount::OperationsPerS(operations) => Some(operations),
@@ -114,7 +114,17 @@ impl Rate {
         }
     }
 
-    /// Bytes per second, where the rate is one of those: for the result.
+    /// What each of so many workers does of these in the mean: for the result.
+    pub(crate) fn iops_of(&self, workers: u32) -> Option<f64> {
+        self.iops().map(|whole| f64::from(whole) / f64::from(workers.max(1)))
+    }
+
+    /// What each of so many workers does of bytes in the mean: for the result.
+    pub(crate) fn bytes_per_s_of(&self, workers: u32) -> Option<f64> {
+        self.bytes_per_s().map(|whole| whole as f64 / f64::from(workers.max(1)))
+    }
+
+    /// Bytes per second, where the rate is one of those.
     pub(crate) fn bytes_per_s(&self) -> Option<u64> {
         match self.amount {
             Amount::OperationsPerS(_) => None,
@@ -151,8 +161,8 @@ impl Reached {
         let asked = &row.settings.asked;
         let jobs = f64::from(asked.numjobs.max(1));
         let (asked_per_s, is_of_operations) = match (asked.rate_iops, asked.rate_bytes_per_s) {
-            (Some(operations), _) => (f64::from(operations) * jobs, true),
-            (None, Some(bytes)) => (bytes as f64 * jobs, false),
+            (Some(operations), _) => (operations * jobs, true),
+            (None, Some(bytes)) => (bytes * jobs, false),
             (None, None) => return None,
         };
         let runs = row.runs.iter().filter(|run| run.elapsed_s >= elapsed_min.as_secs_f64());
@@ -198,6 +208,23 @@ mod tests {
                 assert_eq!(shares.iter().sum::<u64>(), u64::from(whole));
                 assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
             }
+        }
+    }
+
+    #[test]
+    fn a_rate_that_workers_cannot_share_evenly_is_reached_when_all_of_it_came() {
+        for rate in
+            [operations(50), Rate { amount: Amount::BytesPerS(50), process: Process::Linear }]
+        {
+            let mut row = crate::sample::row("small/cached", "process-crash", &[50.0]);
+            let asked = &mut row.settings.asked;
+            asked.numjobs = 16;
+            (asked.rate_iops, asked.rate_bytes_per_s) = (rate.iops_of(16), rate.bytes_per_s_of(16));
+            for run in &mut row.runs {
+                (run.bytes, run.iops, run.elapsed_s) = (100, 50.0, 2.0);
+            }
+            let reached = Reached::of(&row).unwrap();
+            assert!(reached.is_reached && reached.asked_per_s == 50.0, "{reached:?}");
         }
     }
 

@@ -304,12 +304,12 @@ pub struct Settings {
     /// The time at the start that is not counted, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp_time_s: Option<f64>,
-    /// Bytes per second that each job is held to.
+    /// Bytes per second that each job is held to, in the mean over the jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_bytes_per_s: Option<u64>,
-    /// Operations per second that each job is held to.
+    pub rate_bytes_per_s: Option<f64>,
+    /// Operations per second that each job is held to, in the mean over the jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_iops: Option<u32>,
+    pub rate_iops: Option<f64>,
     /// When the operations of a job that is held to a rate are due: `linear`, at even distances, or
     /// `poisson`. Where there is none, the next operation begins when one is acknowledged (a closed
     /// loop).

@@ -56,7 +56,7 @@ fn a_time_ends_it_and_a_rate_holds_it() {
     let row = &document.scenarios[0].rows[0];
     // 21 are due in that time; after a sleep that was too long as many as may be in flight are more.
     assert!((1..=25).contains(&row.latency_ns.unwrap().count), "{row:?}");
-    assert_eq!(row.settings.asked.rate_iops, Some(100));
+    assert_eq!(row.settings.asked.rate_iops, Some(100.0));
 }
 
 /// Asks to stop as soon as the run tells that it is under way.

@@ -50,7 +50,7 @@ fn small() -> Document {
 /// Holds a row to so many operations a second.
 fn hold(row: &mut Row, iops: u32, process: &str) {
     for settings in [&mut row.settings.asked, &mut row.settings.effective] {
-        settings.rate_iops = Some(iops);
+        settings.rate_iops = Some(iops.into());
         settings.rate_process = Some(process.into());
     }
 }

@@ -66,7 +66,7 @@ fn other_work_is_refused_with_both_values_unless_it_is_allowed() {
         (|row| row.settings.asked.sync = "?".into(), "sync", "and ? in NEW"),
         (|row| row.settings.asked.blocks = "?".into(), "blocks", "new in OLD and ? in NEW"),
         (|row| row.settings.asked.data = Some("zeros".into()), "data", "none in OLD and zeros"),
-        (|row| row.settings.asked.rate_iops = Some(9), "rate_iops", "none in OLD and 9 in NEW"),
+        (|row| row.settings.asked.rate_iops = Some(9.0), "rate_iops", "none in OLD and 9 in NEW"),
         (|row| row.settings.asked.message_bytes_min = Some(3), "message_bytes_min", "and 3 in NEW"),
         (
             |row| row.survives = Some("os-crash".into()),
@@ -172,7 +172,7 @@ fn rows_of_other_names_are_paired_by_their_places_where_something_may_differ() {
 fn at_a_rate(p99_us: [u64; 5]) -> Document {
     let mut document = document(&[100.0; 5]);
     for row in &mut document.scenarios[0].rows {
-        row.settings.asked.rate_iops = Some(1000);
+        row.settings.asked.rate_iops = Some(1000.0);
         for (run, p99_us) in row.runs.iter_mut().zip(p99_us) {
             run.latency_ns =
                 Some(Latency { p99: p99_us * 1000, count: 1000, ..Latency::default() });

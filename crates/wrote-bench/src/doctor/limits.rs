@@ -1,53 +1,30 @@
 //! What the control groups of this process let it write, and compute.
 
 use super::check::{Change, Check, Evidence};
+use super::shell::quoted;
 use super::world::World;
+use crate::machine::cgroup::{Groups, Version, groups};
 use crate::units;
+use std::path::Path;
 
-/// The checks of this room.
+/// The checks of this room; none where the groups that hold this process can't be seen.
 pub(super) fn checks(world: &World) -> Vec<Check> {
-    if world.text("proc/self/cgroup").is_none() {
-        return Vec::new();
-    }
-    let mut checks = disk_limits(world);
-    checks.push(cpu_limit(world));
+    let mut checks = match groups(&world.root, "blkio", "io") {
+        Some(groups) => disk_limits(world, &groups),
+        None => Vec::new(),
+    };
+    checks.extend(groups(&world.root, "cpu", "cpu").map(|groups| cpu_limit(world, &groups)));
     checks
 }
 
-/// The folders of the groups that hold this process, from its own up to the root, for a controller; those
-/// of version 2 where `controller` is empty.
-fn groups(world: &World, controller: &str) -> Vec<String> {
-    let lines = world.text("proc/self/cgroup").unwrap_or_default();
-    let of_line = |line: &str| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (fields.next()?, fields.next()?);
-        let is_it = controllers.split(',').any(|known| known == controller);
-        is_it.then(|| path.trim_matches('/').to_owned())
-    };
-    let Some(path) = lines.lines().find_map(of_line) else { return Vec::new() };
-    let root = match controller {
-        "" if world.path("sys/fs/cgroup/unified").exists() => "sys/fs/cgroup/unified".to_owned(),
-        "" => "sys/fs/cgroup".to_owned(),
-        _ => format!("sys/fs/cgroup/{controller}"),
-    };
-    let mut groups = Vec::new();
-    let mut rest = path.as_str();
-    while !rest.is_empty() {
-        groups.push(format!("{root}/{rest}"));
-        rest = rest.rsplit_once('/').map_or("", |(above, _)| above);
-    }
-    groups.push(root);
-    groups
-}
-
 /// Limits on the disks below, and on what lies above them.
-fn disk_limits(world: &World) -> Vec<Check> {
+fn disk_limits(world: &World, groups: &Groups) -> Vec<Check> {
     let disks = world.stack.disks.iter().map(|disk| &disk.name);
     let devices = disks.chain(&world.stack.layers);
     devices
         .filter_map(|device| {
             let number = world.text(&format!("sys/block/{device}/dev"))?;
-            let limits = limits_on(world, &number);
+            let limits = limits_on(world, groups, &number);
             let check = if limits.is_empty() {
                 Check::fine("disk-limit", "no control group limits this process on the disk")
             } else {
@@ -59,24 +36,30 @@ fn disk_limits(world: &World) -> Vec<Check> {
 }
 
 /// What each file says of the device `MAJOR:MINOR`.
-fn limits_on(world: &World, number: &str) -> Vec<Evidence> {
-    let mut limits = Vec::new();
-    for group in groups(world, "") {
-        let file = format!("{group}/io.max");
+fn limits_on(world: &World, groups: &Groups, number: &str) -> Vec<Evidence> {
+    let see = |file: String| world.line(&file, &format!("{number} "));
+    match groups.version {
+        // Each group holds its own processes alone: of those that it lies in it inherits nothing.
+        Version::One => ["write_bps", "write_iops", "read_bps", "read_iops"]
+            .into_iter()
+            .filter_map(|what| {
+                see(file(world, &groups.folders[0], &format!("blkio.throttle.{what}_device")))
+            })
+            .collect(),
         // `8:0 rbps=max wbps=1048576 riops=max wiops=max`
-        limits.extend(
-            world.line(&file, &format!("{number} ")).filter(|found| {
-                found.value.split_whitespace().any(|limit| !limit.ends_with("=max"))
-            }),
-        );
+        Version::Two => groups
+            .folders
+            .iter()
+            .filter_map(|folder| see(file(world, folder, "io.max")))
+            .filter(|found| found.value.split_whitespace().any(|limit| !limit.ends_with("=max")))
+            .collect(),
     }
-    for group in groups(world, "blkio") {
-        for what in ["write_bps", "write_iops", "read_bps", "read_iops"] {
-            let file = format!("{group}/blkio.throttle.{what}_device");
-            limits.extend(world.line(&file, &format!("{number} ")));
-        }
-    }
-    limits
+}
+
+/// A file of a group's, below the root.
+fn file(world: &World, folder: &Path, name: &str) -> String {
+    let folder = folder.strip_prefix(&world.root).unwrap_or(folder);
+    folder.join(name).to_string_lossy().into_owned()
 }
 
 fn limited(number: &str, limits: Vec<Evidence>) -> Check {
@@ -88,10 +71,11 @@ fn limited(number: &str, limits: Vec<Evidence>) -> Check {
         Ok(operations) => format!("{operations} operations/s"),
         Err(_) => first.value.clone(),
     };
+    let quoted = quoted(&file);
     let off = if is_second {
-        format!("echo '{number} rbps=max wbps=max riops=max wiops=max' > {file}")
+        format!("echo '{number} rbps=max wbps=max riops=max wiops=max' > {quoted}")
     } else {
-        format!("echo '{number} 0' > {file}")
+        format!("echo '{number} 0' > {quoted}")
     };
     Check::advice("disk-limit", format!("a control group limits this process on the disk: {told}"))
         .found(limits)
@@ -107,16 +91,16 @@ fn limited(number: &str, limits: Vec<Evidence>) -> Check {
         .source("kernel: Documentation/admin-guide/cgroup-v2.rst, io.max; cgroup-v1/blkio-controller.rst")
 }
 
-fn cpu_limit(world: &World) -> Check {
+fn cpu_limit(world: &World, groups: &Groups) -> Check {
     const ID: &str = "cpu-limit";
-    let second = groups(world, "").into_iter().filter_map(|group| {
-        let found = world.see(&format!("{group}/cpu.max"))?;
+    let second = groups.folders.iter().filter_map(|folder| {
+        let found = world.see(&file(world, folder, "cpu.max"))?;
         let (quota, period) = found.value.split_once(' ')?;
         share(quota.parse().ok()?, period.parse().ok()?).map(|share| (share, found.clone()))
     });
-    let first = groups(world, "cpu").into_iter().filter_map(|group| {
-        let found = world.see(&format!("{group}/cpu.cfs_quota_us"))?;
-        let period = world.number(&format!("{group}/cpu.cfs_period_us"))?;
+    let first = groups.folders.iter().filter_map(|folder| {
+        let found = world.see(&file(world, folder, "cpu.cfs_quota_us"))?;
+        let period = world.number(&file(world, folder, "cpu.cfs_period_us"))?;
         share(found.number()?, period).map(|share| (share, found))
     });
     let least = second.chain(first).min_by(|(one, _), (other, _)| one.total_cmp(other));
@@ -156,6 +140,13 @@ mod tests {
         fake.disk("sda", &[]);
         fake.file("sys/block/sda/dev", "8:0");
         fake.file("proc/self/cgroup", cgroup);
+        fake.file(
+            "proc/self/mountinfo",
+            "30 1 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n\
+             32 1 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n\
+             38 1 0:35 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio",
+        );
+        fake.file("sys/fs/cgroup/cgroup.controllers", "cpu io");
         fake
     }
 
@@ -182,12 +173,45 @@ mod tests {
     #[test]
     fn a_throttle_of_the_first_version_is_named_in_bytes_a_second() {
         let fake = fake("7:blkio:/box\n1:cpu,cpuacct:/\n0::/");
+        fake.file("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1");
         fake.file("sys/fs/cgroup/blkio/box/blkio.throttle.write_bps_device", "8:0 50000000");
         let found = checks(&fake.world("sda"));
         let check = only(&found, "disk-limit");
         assert!(check.text.contains("50.0 MB/s"), "{check:?}");
         let file = "/sys/fs/cgroup/blkio/box/blkio.throttle.write_bps_device";
         assert_eq!(command(check), format!("echo '8:0 0' > {file}"));
+    }
+
+    #[test]
+    fn a_throttle_of_the_first_version_does_not_hold_for_the_groups_below() {
+        let fake = fake("7:blkio:/box/inner");
+        fake.file("sys/fs/cgroup/blkio/box/inner/cgroup.procs", "1");
+        fake.file("sys/fs/cgroup/blkio/box/blkio.throttle.write_bps_device", "8:0 50000000");
+        assert_eq!(state(&checks(&fake.world("sda")), "disk-limit"), Some(State::Fine));
+    }
+
+    #[test]
+    fn a_group_that_is_a_containers_root_is_found_where_it_is_mounted() {
+        let fake = fake("0::/docker/abc");
+        let mount = "30 1 0:30 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
+        fake.file("proc/self/mountinfo", mount);
+        fake.file("sys/fs/cgroup/io.max", "8:0 rbps=max wbps=7 riops=max wiops=max");
+        assert_eq!(state(&checks(&fake.world("sda")), "disk-limit"), Some(State::Advice));
+    }
+
+    #[test]
+    fn the_name_of_a_unit_is_quoted() {
+        let fake = fake(r"0::/a\x2db.slice");
+        let file = r"sys/fs/cgroup/a\x2db.slice/io.max";
+        fake.file(file, "8:0 rbps=max wbps=7 riops=max wiops=max");
+        let found = checks(&fake.world("sda"));
+        assert!(command(only(&found, "disk-limit")).ends_with(&format!("> '/{file}'")));
+    }
+
+    #[test]
+    fn of_groups_that_cannot_be_seen_nothing_is_said() {
+        let fake = fake("0::/../other");
+        assert!(checks(&fake.world("sda")).is_empty());
     }
 
     #[test]

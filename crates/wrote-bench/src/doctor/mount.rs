@@ -177,13 +177,18 @@ fn discard(world: &World) -> Check {
                  figure. {}",
                 world.measure("latency,ways")
             ))
-            .change(remount(
-                world,
-                "nodiscard",
-                "the disk, or the host of a thin volume, learns of free blocks only when fstrim runs: \
-                 enable fstrim.timer first",
-            ))
+            .change(without_discard(world))
             .source("xfs(5), btrfs(5), ext4(5), discard; fstrim(8)"),
+    }
+}
+
+/// XFS takes a remount with `nodiscard`, and goes on as it was mounted.
+fn without_discard(world: &World) -> Change {
+    let risk = "the disk, or the host of a thin volume, learns of free blocks only when fstrim runs: \
+                enable fstrim.timer first";
+    match world.target.filesystem.as_str() {
+        "xfs" => fstab(world, "discard", risk),
+        _ => remount(world, "nodiscard", risk),
     }
 }
 
@@ -323,7 +328,17 @@ fn copy_on_write(world: &World) -> Option<Check> {
             Check::risk("mount-copy-on-write", text)
                 .found(options(world, |option| option == "nodatacow"))
                 .costs(costs)
-                .change(remount(world, "datacow", risk)),
+                // It took the checksums along, which datacow alone does not bring back.
+                .change(remount(world, "datacow,datasum", risk)),
+        );
+    }
+    if world.is_mounted_with("nodatasum") {
+        let text = "nodatasum: new files have no checksums, and damage to them is not noticed";
+        return source(
+            Check::risk("mount-copy-on-write", text)
+                .found(options(world, |option| option == "nodatasum"))
+                .costs("No speed: there is less to compute.")
+                .change(remount(world, "datasum", "CPU time for a checksum of each block")),
         );
     }
     if world.is_mounted_with("autodefrag") {

@@ -188,7 +188,8 @@ fn transfer(world: &World, disk: &Disk) -> Option<Check> {
         let text = format!("a request may be {set_kib} KiB long (max_sectors_kb)");
         return Some(Check::fine("transfer-size", text).found([found, most]));
     }
-    let pieces = 1024_i64.div_euclid(set_kib.max(1)).max(1);
+    // Each but the last is as long as it may be.
+    let pieces = 1024_u64.div_ceil(set_kib.max(1).unsigned_abs());
     let text = format!(
         "a request may be {set_kib} KiB long, and the disk takes {hardware_kib} KiB (max_sectors_kb)"
     );
@@ -328,6 +329,15 @@ mod tests {
         let turning = judged("sda", "[none] mq-deadline", "1");
         assert_eq!(turning.state, State::Advice);
         assert_eq!(command(&turning), "echo mq-deadline > /sys/block/sda/queue/scheduler");
+    }
+
+    #[test]
+    fn a_write_of_1_mib_becomes_as_many_requests_as_it_takes() {
+        for (set, told) in [("512", "2 requests"), ("768", "2 requests"), ("120", "9 requests")] {
+            let checks = checked("nvme0n1", &[("max_sectors_kb", set)]);
+            let costs = only(&checks, "transfer-size").costs.clone().unwrap();
+            assert!(costs.contains(told), "{costs}");
+        }
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
     let is_told = |row: &&Row| {
         row.settings.effective.direct
             && (is_in_page_cache(row)
-                || stayed_in_memory(evidence, row) == Some(true)
+                || missed_the_device(evidence, row)
                 || below.is_some() && is_unflushed_write(row))
     };
     let rows: Vec<&Row> = evidence.rows.iter().filter(is_told).collect();
@@ -140,7 +140,7 @@ fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
     let cached_bytes = sum(|run| run.page_cache_bytes.unwrap_or(0));
     let unseen_bytes: u64 = rows
         .iter()
-        .filter(|row| stayed_in_memory(evidence, row) == Some(true))
+        .filter(|row| missed_the_device(evidence, row))
         .filter_map(|row| Moved::of(row))
         .map(|moved| moved.file_bytes.saturating_sub(moved.device_bytes))
         .sum();
@@ -169,6 +169,12 @@ fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
         ("cached_loop", json!(of_loop.map(|below| &below.disk))),
     ];
     Some(finding("direct-not-honoured", Severity::Warning, text, figures))
+}
+
+/// Of what was never written no device is asked, however it is read: that is said by itself.
+fn missed_the_device(evidence: &Evidence, row: &Row) -> bool {
+    let is_unwritten = row.runs.iter().any(|run| run.unwritten_bytes > Some(0));
+    !is_unwritten && stayed_in_memory(evidence, row) == Some(true)
 }
 
 /// A loop device below the path that goes through the page cache of a file on a disk.
@@ -261,8 +267,12 @@ fn write_amplification(evidence: &Evidence) -> Option<Finding> {
     let factor = |moved: &Moved| moved.device_bytes as f64 / moved.file_bytes as f64;
     let (worst, most) = amplified.iter().max_by(|a, b| factor(&a.1).total_cmp(&factor(&b.1)))?;
     let rows: Vec<&Row> = amplified.iter().map(|(row, _)| *row).collect();
+    let others = match others_were_quiet(evidence) {
+        true => "",
+        false => "; or someone else wrote meanwhile, which rows with such flushes can't tell",
+    };
     let text = format!(
-        "{}: the device wrote more than the file was given, {:.1} bytes for each in {}: journal, metadata and part-filled blocks of every flush; a flash drive wears out so much faster",
+        "{}: the device wrote more than the file was given, {:.1} bytes for each in {}: journal, metadata and part-filled blocks of every flush; a flash drive wears out so much faster{others}",
         names(&rows),
         factor(most),
         worst.name,
@@ -276,6 +286,15 @@ fn write_amplification(evidence: &Evidence) -> Option<Finding> {
         ("device_bytes_per_file_byte", serde_json::Value::Object(factors.collect())),
     ];
     Some(finding("write-amplification", Severity::Info, text, figures))
+}
+
+/// Whether a row that moves little more than its own bytes saw no others' beside them.
+fn others_were_quiet(evidence: &Evidence) -> bool {
+    let is_alone =
+        |moved: Moved| moved.foreign_bytes() as f64 <= FOREIGN_SHARE_MIN * moved.file_bytes as f64;
+    let witnesses = evidence.rows.iter().filter(|row| moves_its_own_bytes_alone(row));
+    let mut seen = witnesses.filter_map(Moved::of).peekable();
+    seen.peek().is_some() && seen.all(is_alone)
 }
 
 fn is_amplified(moved: &Moved) -> bool {

@@ -7,6 +7,7 @@ use crate::result::{CpuBusy, Direction, Finding, Limit, Row, Run, Severity};
 use crate::stats::median;
 use crate::units::rate;
 use serde_json::{Value, json};
+use wrote::Ioengine;
 
 /// A row that has this part of what a control group allows, or more, is held to it..
 const LIMIT_SHARE_MIN: f64 = 0.85;
@@ -189,7 +190,9 @@ fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<Busy> {
     if to_memory || polls || row.is_of_messages() || stayed_in_memory(evidence, row) == Some(true) {
         return None;
     }
-    let threads = f64::from(settings.numjobs.max(1));
+    // Where io_uring may not be used each operation that is in flight has a thread of its own.
+    let of_job = if settings.ioengine == Ioengine::Threads.as_str() { settings.iodepth } else { 1 };
+    let threads = f64::from(settings.numjobs.max(1)) * f64::from(of_job.max(1));
     // More threads than CPUs wait for each other.
     let busy = |run: &Run| {
         let could_s = (run.elapsed_s * threads).max(f64::MIN_POSITIVE);
@@ -378,6 +381,9 @@ mod tests {
         four.settings.effective.numjobs = 4;
         let mut polled = fast();
         polled.settings.effective.iopoll = Some(true);
+        let mut pool = busy("small/direct-io_uring", 0.7, 3.0);
+        pool.settings.effective.ioengine = "threads".into();
+        pool.settings.effective.iodepth = 32;
         let unknown = each_run(fast(), |run| run.cpu_busiest = None);
         let mut once = fast();
         for run in &mut once.runs[1..] {
@@ -389,6 +395,7 @@ mod tests {
             busy("small/cached", 0.99, 0.0),
             with_device_bytes(busy("small/cached-fdatasync-at-end", 0.99, 0.0), 0, 0),
             four,
+            pool,
             polled,
             unknown,
             once,

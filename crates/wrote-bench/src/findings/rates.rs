@@ -50,7 +50,7 @@ mod tests {
     /// A row that was asked for 1000 operations a second and reached so many for so long.
     fn at_a_rate(iops: f64, elapsed_s: f64) -> Row {
         let mut row = row("small/direct-psync", "os-crash", &[4e6, 4e6]);
-        row.settings.asked.rate_iops = Some(1000);
+        row.settings.asked.rate_iops = Some(1000.0);
         row.runs.iter_mut().for_each(|run| (run.iops, run.elapsed_s) = (iops, elapsed_s));
         row
     }
@@ -67,7 +67,7 @@ mod tests {
         assert!(finding.text.contains("940/s came of the 1000/s"), "{}", finding.text);
         let mut in_bytes = at_a_rate(1000.0, 2.0);
         in_bytes.settings.asked.rate_iops = None;
-        in_bytes.settings.asked.rate_bytes_per_s = Some(2_000_000_000);
+        in_bytes.settings.asked.rate_bytes_per_s = Some(2e9);
         assert!(found(in_bytes).unwrap().text.contains("2.00 GB/s"), "1 GB in two seconds");
     }
 
@@ -92,7 +92,7 @@ mod tests {
         assert!(found(closed).is_none());
         // Of 100 arrivals of a Poisson process 90 are no surprise, of 10 000 they are.
         let mut random = at_a_rate(0.9, 50.0);
-        random.settings.asked.rate_iops = Some(1);
+        random.settings.asked.rate_iops = Some(1.0);
         random.settings.asked.rate_process = Some("poisson".into());
         assert!(found(random).is_none());
     }

@@ -189,6 +189,16 @@ fn a_direct_row_whose_bytes_stay_in_the_page_cache_or_never_reach_the_device_was
 }
 
 #[test]
+fn a_direct_read_of_what_was_never_written_was_direct() {
+    let target = target();
+    let mut read = with_device_bytes(direct(), 0, 0);
+    read.direction = Direction::Read;
+    read.settings.effective.blocks = "unknown".into();
+    let unwritten = each_run(read, |run| run.unwritten_bytes = Some(run.bytes));
+    assert_eq!(ids(&evidence(&target, &[unwritten])), ["unwritten-read"]);
+}
+
+#[test]
 fn a_direct_row_that_leaves_little_in_the_page_cache_was_direct() {
     let target = target();
     for page_cache_bytes in [None, Some(0), Some(65_536), Some(400_000_000)] {
@@ -240,6 +250,15 @@ fn rows_that_flush_each_write_and_make_the_device_write_much_more_wear_it_out() 
     let finding = finding.unwrap();
     assert_eq!(finding.severity, Severity::Info);
     assert!(finding.text.contains("3.2 bytes for each"), "{}", finding.text);
+    assert!(
+        finding
+            .text
+            .ends_with("or someone else wrote meanwhile, which rows with such flushes can't tell")
+    );
+    // A row that moves its own bytes alone would have seen others.
+    let beside = [journal(3_200_000_000), with_device_bytes(direct(), 1_010_000_000, 0)];
+    let finding_beside = found(&evidence(&target, &beside), "write-amplification").unwrap();
+    assert!(finding_beside.text.ends_with("wears out so much faster"), "{}", finding_beside.text);
     assert_eq!(
         finding.evidence["device_bytes_per_file_byte"],
         json!({ "small/o_dsync-each": 3.2 })

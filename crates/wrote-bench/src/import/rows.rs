@@ -95,8 +95,8 @@ fn settings(batch: &Batch<'_>, options: &Options<'_>, direction: Direction) -> S
         ioengine: options.text("ioengine").unwrap_or("psync").into(),
         bs_bytes,
         size_bytes: size.map_or_else(
-            || batch.iter().map(|job| job.part(direction).io_bytes).sum(),
-            |size| size * numjobs,
+            || sum(batch.iter().map(|job| job.part(direction).io_bytes)),
+            |size| size.saturating_mul(numjobs),
         ),
         iodepth: options.number("iodepth").unwrap_or(1) as u32,
         numjobs: numjobs as u32,
@@ -108,8 +108,8 @@ fn settings(batch: &Batch<'_>, options: &Options<'_>, direction: Direction) -> S
         runtime_s: options.seconds("runtime"),
         time_based: options.flag("time_based").then_some(true),
         ramp_time_s: options.seconds("ramp_time"),
-        rate_bytes_per_s,
-        rate_iops: rate_iops.map(|iops| iops as u32),
+        rate_bytes_per_s: rate_bytes_per_s.map(|bytes| bytes as f64),
+        rate_iops: rate_iops.map(|iops| iops as f64),
         rate_process: (rate_bytes_per_s.is_some() || rate_iops.is_some())
             .then(|| options.text("rate_process").unwrap_or("linear").into()),
         nrfiles: more_than_one("nrfiles"),
@@ -123,18 +123,18 @@ fn settings(batch: &Batch<'_>, options: &Options<'_>, direction: Direction) -> S
 /// The clones begin together: what they moved, over the time of the one that took longest.
 fn run(batch: &Batch<'_>, direction: Direction) -> Run {
     let parts: Vec<&Part> = batch.iter().map(|job| job.part(direction)).collect();
-    let bytes = parts.iter().map(|part| part.io_bytes).sum();
+    let bytes = sum(parts.iter().map(|part| part.io_bytes));
     let runtime_ms = parts.iter().map(|part| part.runtime).fold(0.0, f64::max);
     let throughput: f64 = match parts.as_slice() {
         [one] => one.bw_bytes,
         _ if runtime_ms > 0.0 => bytes as f64 / (runtime_ms / 1e3),
         _ => parts.iter().map(|part| part.bw_bytes).sum(),
     };
-    let operations: u64 = parts.iter().map(|part| part.total_ios).sum();
+    let operations = sum(parts.iter().map(|part| part.total_ios));
     let elapsed_s =
         if runtime_ms > 0.0 { runtime_ms / 1e3 } else { bytes as f64 / throughput.max(1.0) };
     // What a job that reads and writes has used belongs to both.
-    let both: u64 = batch.iter().map(|job| job.read.total_ios + job.write.total_ios).sum();
+    let both = sum(batch.iter().flat_map(|job| [job.read.total_ios, job.write.total_ios]));
     let share = if both == 0 { 1.0 } else { operations as f64 / both as f64 };
     let cpu_s = |percent: fn(&Job) -> f64| {
         share * batch.iter().map(|job| percent(job) / 100.0 * job.job_runtime / 1e3).sum::<f64>()
@@ -158,6 +158,11 @@ fn run(batch: &Batch<'_>, direction: Direction) -> Run {
         },
         ..Run::default()
     }
+}
+
+/// What stands in a file that anyone may have written need not fit.
+fn sum(figures: impl Iterator<Item = u64>) -> u64 {
+    figures.fold(0, u64::saturating_add)
 }
 
 /// The deepest level at which there were operations: at least so many were in flight (fio counts by

@@ -44,6 +44,22 @@ fn keys_that_a_later_version_added_are_passed_over() {
 }
 
 #[test]
+fn figures_that_no_disk_can_have_are_read_as_the_largest_there_are() {
+    let most = u64::MAX;
+    let write = format!(r#"{{"io_bytes":{most},"total_ios":{most},"bw_bytes":1e308,"runtime":1}}"#);
+    let options = r#"{"rw":"write","size":"16000000t","numjobs":"4000000000"}"#;
+    let job = format!(
+        r#"{{"jobname":"a","job options":{options},"read":{{"bw_bytes":0}},"write":{write}}}"#
+    );
+    for jobs in [job.clone(), format!("{job},{job}")] {
+        let text = format!(r#"{{"fio version":"fio-3.33","jobs":[{jobs}]}}"#);
+        let document = document(&text);
+        let row = row(&document, "a");
+        assert_eq!((row.runs[0].bytes, row.settings.asked.size_bytes), (most, most));
+    }
+}
+
+#[test]
 fn what_is_no_result_is_refused_in_one_line() {
     for (text, told) in [
         ("", "is empty"),
@@ -118,7 +134,7 @@ fn a_flush_on_close_is_outside_of_the_clock_and_one_of_every_write_is_not() {
     assert_eq!((tail.sync.as_str(), tail.bs_bytes), ("fsync-every-32", 64 << 10));
     assert_eq!(tail.bssplit.as_ref().map(Vec::len), Some(2));
     let paced = &row(&document, "paced").settings.asked;
-    assert_eq!((paced.rate_iops, paced.rate_process.as_deref()), (Some(2000), Some("poisson")));
+    assert_eq!((paced.rate_iops, paced.rate_process.as_deref()), (Some(2000.0), Some("poisson")));
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod cut;
 use super::save::{Place, save};
 use super::*;
 use crate::bench::{Observer, Progress, Request, Ticker};
-use crate::rate::Process;
+use crate::rate::{Amount, Process};
 use crate::result::Row;
 use crate::scenario::{Measured, Planned, Site};
 use crate::scratch::Scratch;
@@ -166,7 +166,7 @@ fn an_open_loop_begins_no_save_before_it_is_due_and_counts_from_then() {
     };
     let slow = row(20, 4);
     assert!(slow.runs[0].elapsed_s >= 0.15, "{:?}", slow.runs);
-    assert_eq!(slow.settings.effective.rate_iops, Some(20));
+    assert_eq!(slow.settings.effective.rate_iops, Some(20.0));
     // All are due at once: each waits for those before it.
     let late = row(u32::MAX, 200);
     let (latency, elapsed_s) = (late.latency_ns.unwrap(), late.runs[0].elapsed_s);

@@ -160,7 +160,7 @@ mod tests {
     fn point(asked: u32, reached: f64, p99_ns: u64) -> Row {
         let mut row = sample::row("load/rand", "os-crash", &[1e9]);
         row.name = format!("load/{asked}");
-        row.settings.asked.rate_iops = Some(asked);
+        row.settings.asked.rate_iops = Some(asked.into());
         row.settings.asked.numjobs = 1;
         row.latency_ns = Some(Latency { p99: p99_ns, count: 10_000, ..Latency::default() });
         for run in &mut row.runs {

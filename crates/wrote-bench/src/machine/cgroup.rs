@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Which of the two hierarchies of control groups a controller is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
+pub(crate) enum Version {
     One,
     Two,
 }
@@ -13,7 +13,7 @@ pub(super) enum Version {
 /// The folders of the control groups by which one controller holds this process: its own first, then
 /// each that its own lies in, as far up as can be seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Groups {
+pub(crate) struct Groups {
     pub version: Version,
     pub folders: Vec<PathBuf>,
 }
@@ -22,7 +22,7 @@ pub(super) struct Groups {
 ///
 /// From `/proc/self/cgroup` and `/proc/self/mountinfo`. `None` where no hierarchy has the controller,
 /// where it is not mounted here, or where the process's own group lies outside of what is mounted.
-pub(super) fn groups(root: &Path, one: &str, two: &str) -> Option<Groups> {
+pub(crate) fn groups(root: &Path, one: &str, two: &str) -> Option<Groups> {
     let own = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;
     let line = |wanted: &dyn Fn(&str) -> bool| {

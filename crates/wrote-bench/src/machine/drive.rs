@@ -56,7 +56,7 @@ impl Drives {
     /// Heat is what hwmon has (the kernel's `Documentation/hwmon/sysfs-interface.rst`): of NVMe drives
     /// since Linux 5.5, of SATA drives where the module `drivetemp` is loaded. Links are the PCI
     /// device's `current_link_*` and `max_link_*` (`Documentation/ABI/testing/sysfs-bus-pci`) and
-    /// libata's `sata_spd` (`Documentation/ABI/testing/sysfs-ata`).
+    /// libata's `sata_spd` and `id` (`Documentation/ABI/testing/sysfs-ata`).
     pub(super) fn look(root: &Path, disks: &[String]) -> Drives {
         let mut drives = Drives::default();
         for disk in disks {
@@ -155,15 +155,27 @@ fn pci_links(disk: &str, device: &Path) -> Vec<Link> {
         .collect()
 }
 
-/// The SATA link of the port that the disk is on.
+/// The SATA link of the port that the disk is on, and what the drive itself could do. The limits of the
+/// link (`sata_spd_limit`) do not tell that: where the kernel slowed a link down it lowered that limit
+/// too, and the port's own may be above what a drive has.
 fn sata_link(disk: &str, device: &Path) -> Option<Link> {
     let port = device.ancestors().find(|folder| is_numbered(&name(folder), "ata"))?;
     let link = entries(port).into_iter().find(|entry| is_numbered(&name(entry), "link"))?;
-    let link = link.join("ata_link").join(name(&link));
-    // `6.0 Gbps`; `<unknown>` where nothing limits it.
-    let gbps = |file: &str| text(&link, file)?.strip_suffix(" Gbps")?.parse::<f64>().ok();
-    let most = gbps("hw_sata_spd_limit").or_else(|| gbps("sata_spd_limit"))?;
-    Some(Link { disk: disk.into(), what: "SATA, Gbps".into(), now: gbps("sata_spd")?, most })
+    // `6.0 Gbps`; `<unknown>` where nothing is linked.
+    let now = text(&link.join("ata_link").join(name(&link)), "sata_spd")?;
+    let now = now.strip_suffix(" Gbps")?.parse().ok()?;
+    // Two on one link are of parallel ATA.
+    let drive = entries(&link).into_iter().find(|entry| name(entry).starts_with("dev"))?;
+    let identity = text(&drive.join("ata_device").join(name(&drive)), "id")?;
+    Some(Link { disk: disk.into(), what: "SATA, Gbps".into(), now, most: sata_gbps(&identity)? })
+}
+
+/// The fastest of the speeds in word 76 of a drive's answer to IDENTIFY DEVICE (ATA8-ACS).
+fn sata_gbps(identity: &str) -> Option<f64> {
+    let word = u16::from_str_radix(identity.split_whitespace().nth(76)?, 16).ok()?;
+    // All bits are one where no drive answered.
+    let speeds = [(3, 6.0), (2, 3.0), (1, 1.5)].into_iter().filter(|_| word != u16::MAX);
+    speeds.into_iter().find_map(|(bit, gbps)| (word >> bit & 1 == 1).then_some(gbps))
 }
 
 fn cached_loop(disk: &str, device: &Path) -> Option<CachedLoop> {
@@ -305,14 +317,25 @@ pub(super) mod tests {
         fake.link("sys/class/block/sda", &format!("{drive}/block/sda"));
         fake.file(&format!("{drive}/hwmon/hwmon1/temp1_input"), "44000\n");
         fake.file(&format!("{drive}/hwmon/hwmon1/temp1_max"), "60000\n");
-        let link = format!("{port}/link3/ata_link/link3");
-        fake.file(&format!("{link}/sata_spd"), "1.5 Gbps\n");
-        fake.file(&format!("{link}/hw_sata_spd_limit"), "<unknown>\n");
-        fake.file(&format!("{link}/sata_spd_limit"), "6.0 Gbps\n");
+        let link = format!("{port}/link3");
+        fake.file(&format!("{link}/ata_link/link3/sata_spd"), "1.5 Gbps\n");
+        // As the kernel leaves them when errors made it slow the link down.
+        fake.file(&format!("{link}/ata_link/link3/hw_sata_spd_limit"), "<unknown>\n");
+        fake.file(&format!("{link}/ata_link/link3/sata_spd_limit"), "1.5 Gbps\n");
+        let identity = format!("{link}/dev3.0/ata_device/dev3.0/id");
+        let most = |word_76: &str| {
+            let words: Vec<&str> =
+                (0..256).map(|word| if word == 76 { word_76 } else { "0000" }).collect();
+            let lines: Vec<String> = words.chunks(8).map(|line| line.join(" ") + "\n").collect();
+            fake.file(&identity, &lines.concat());
+            look(&fake, "sda").links.first().map(|link| (link.now, link.most))
+        };
+        // All three speeds; of an older drive two; nobody answered.
+        assert_eq!(most("850e"), Some((1.5, 6.0)));
+        assert_eq!(most("0506"), Some((1.5, 3.0)));
+        assert_eq!((most("ffff"), most("0000")), (None, None));
         let drives = look(&fake, "sda");
         assert_eq!((drives.heat[0].sensor.as_str(), drives.heat[0].celsius), ("temp1", 44.0));
-        let sata = Link { disk: "sda".into(), what: "SATA, Gbps".into(), now: 1.5, most: 6.0 };
-        assert_eq!(drives.links, [sata]);
     }
 
     #[test]

@@ -32,8 +32,15 @@ fn asked(jobs: &[&JobReport], direction: Direction, known: &Known) -> Settings {
     let sizes = if is_write { &spec.write_bs } else { &spec.read_bs };
     let ring = |wanted: bool| (spec.ioengine == Ioengine::IoUring).then_some(wanted);
     let more_than_one = |count: u32| (count > 1).then_some(count);
-    let rate = if is_write { spec.write_rate_bytes_per_s } else { spec.read_rate_bytes_per_s };
-    let rate_iops = if is_write { spec.write_rate_iops } else { spec.read_rate_iops };
+    let bytes_of = |spec: &JobSpec| match is_write {
+        true => spec.write_rate_bytes_per_s,
+        false => spec.read_rate_bytes_per_s,
+    };
+    let iops_of = |spec: &JobSpec| match is_write {
+        true => spec.write_rate_iops.map(u64::from),
+        false => spec.read_rate_iops.map(u64::from),
+    };
+    let (rate, rate_iops) = (mean(jobs, bytes_of), mean(jobs, iops_of));
     Settings {
         rw: spec.rw.as_str().into(),
         ioengine: spec.ioengine.as_str().into(),
@@ -79,6 +86,12 @@ fn asked(jobs: &[&JobReport], direction: Direction, known: &Known) -> Settings {
         verify: spec.verify.map(|_| "crc32c".into()),
         ..Settings::default()
     }
+}
+
+/// The mean of what each job is held to: a rate that the jobs share need not be a multiple of them.
+fn mean(jobs: &[&JobReport], rate: impl Fn(&JobSpec) -> Option<u64>) -> Option<f64> {
+    let rates = jobs.iter().map(|job| rate(&job.spec)).collect::<Option<Vec<u64>>>()?;
+    Some(rates.iter().map(|rate| *rate as f64).sum::<f64>() / rates.len() as f64)
 }
 
 /// The weakest of what the jobs had, and the deepest.

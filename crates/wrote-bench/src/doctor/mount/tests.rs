@@ -44,6 +44,7 @@ fn each_option_that_costs_or_endangers_is_named() {
         ("btrfs", "compress=zstd:3", "mount-copy-on-write", Advice),
         ("btrfs", "compress-force=lzo", "mount-copy-on-write", Advice),
         ("btrfs", "nodatacow", "mount-copy-on-write", Risk),
+        ("btrfs", "nodatasum", "mount-copy-on-write", Risk),
     ] {
         let checks = found(filesystem, &["relatime", option]);
         let worse: Vec<&Check> = checks.iter().filter(|check| check.state != State::Fine).collect();
@@ -65,6 +66,18 @@ fn access_times_at_every_read_are_named() {
 }
 
 #[test]
+fn discard_is_switched_off_by_a_command_where_that_does_it() {
+    let ext4 = found("ext4", &["relatime", "discard"]);
+    let check = only(&ext4, "mount-discard");
+    assert_eq!(command(check), "mount -o remount,nodiscard /mnt/data");
+    // XFS takes the remount and changes nothing.
+    let xfs = found("xfs", &["relatime", "discard"]);
+    let change = only(&xfs, "mount-discard").change.as_ref().expect("a change");
+    assert!(change.commands.is_empty(), "{change:?}");
+    assert!(change.how.as_deref().is_some_and(|how| how.contains("/etc/fstab")), "{change:?}");
+}
+
+#[test]
 fn a_mount_point_with_a_space_stays_one_word_of_the_command() {
     let (_fake, mut world) = mounted("ext4", &["sync", "relatime"]);
     world.target.mount_point = "/mnt/my disk".into();
@@ -83,6 +96,19 @@ fn what_can_not_be_written_to_is_a_risk() {
     assert_eq!(state(&checks(&world), "read-only"), Some(State::Risk));
     fake.file("sys/block/sda/ro", "0");
     assert_eq!(state(&checks(&world), "read-only"), Some(State::Fine));
+}
+
+#[test]
+fn checksums_come_back_with_the_command_that_is_named() {
+    for (options, command_of_it) in [
+        // As the kernel shows a mount with nodatacow alone.
+        (&["relatime", "nodatasum", "nodatacow"][..], "datacow,datasum"),
+        (&["relatime", "nodatasum"], "datasum"),
+    ] {
+        let checks = found("btrfs", options);
+        let expected = format!("mount -o remount,{command_of_it} /mnt/data");
+        assert_eq!(command(only(&checks, "mount-copy-on-write")), expected);
+    }
 }
 
 #[test]
