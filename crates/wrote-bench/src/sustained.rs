@@ -11,7 +11,7 @@ mod steady;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use change::CHANGED_SHARE_MAX;
+pub(crate) use change::{CHANGED_SHARE_MAX, SAMPLES_MIN};
 
 use crate::bench::{Listed, Request, Ticker};
 use crate::plan::{STREAM_BS_BYTES, check_buffers};

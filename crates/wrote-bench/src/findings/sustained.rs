@@ -98,7 +98,11 @@ fn no_cliff(evidence: &Evidence, row: &Row, sustained: &Sustained) -> Option<Fin
     if written_bytes == 0 {
         return None;
     }
-    let mut text = format!("{}: no cliff within {}", row.name, bytes(written_bytes));
+    let told = if sustained.tells_changes() { "no cliff" } else { "too short to tell a cliff" };
+    let mut text = format!("{}: {told} within {}", row.name, bytes(written_bytes));
+    if row.is_open_loop() {
+        text += " at the rate that was asked for: what is taken beyond that was not looked at";
+    }
     let has_cache = evidence.target.device.as_ref().is_some_and(|device| !device.rotational)
         && !evidence.in_memory;
     let known = KNOWN_CACHES_GB.iter().filter(|gb| **gb * 1_000_000_000 > written_bytes).count();
@@ -242,6 +246,15 @@ mod tests {
         let mut small = long(&[2.0; 100], &[]);
         small.sustained.as_mut().unwrap().file_bytes = 10_000_000_000;
         assert!(super::find(&evidence(&target(), &[small]))[0].text.contains("again and again"));
+    }
+
+    #[test]
+    fn of_too_few_samples_and_of_a_rate_no_more_is_said_than_is_known() {
+        let short = &found(&long(&[2.0; 10], &[]))[0].text;
+        assert!(short.contains("too short to tell a cliff within 10"), "{short}");
+        let mut held = long(&[2.0; 100], &[]);
+        held.settings.asked.rate_bytes_per_s = Some(Default::default());
+        assert!(found(&held)[0].text.contains("at the rate that was asked for"));
     }
 
     #[test]

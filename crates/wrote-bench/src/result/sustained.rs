@@ -80,6 +80,11 @@ pub struct SteadyState {
 }
 
 impl Sustained {
+    /// Whether there are samples enough to tell a change: of fewer, that none was found says nothing.
+    pub fn tells_changes(&self) -> bool {
+        self.samples.len() >= crate::sustained::SAMPLES_MIN
+    }
+
     /// The changes behind which the device stays slow: to at most three quarters of the throughput before,
     /// which no later stretch exceeds again. What is slow for a while only is no cliff.
     pub fn cliffs(&self) -> impl Iterator<Item = &Change> {

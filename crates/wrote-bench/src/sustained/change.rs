@@ -8,7 +8,7 @@ use crate::stats::median;
 use std::ops::Range;
 
 /// Fewer samples say nothing about changes.
-const SAMPLES_MIN: usize = 32;
+pub(crate) const SAMPLES_MIN: usize = 32;
 /// A level lasts for at least this part of the samples, and for so many of them.
 const LEVEL_SHARE_MIN: f64 = 0.03;
 const LEVEL_SAMPLES_MIN: usize = 8;

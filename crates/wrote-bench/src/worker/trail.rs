@@ -3,6 +3,10 @@
 /// The most marks; where one more would come, every second one is dropped first (W8).
 pub(crate) const MARKS_MAX: usize = 1000;
 
+/// Marks are no closer than this: operations that one look at the queue finds together came over a while,
+/// and their bytes over the time since the look before would be a speed that no device has.
+const APART_NS_MIN: u64 = 5_000_000;
+
 /// So many bytes were done at this time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
@@ -16,7 +20,8 @@ pub struct Mark {
 ///
 /// They lie about evenly both in bytes and in time: the next one comes as soon as either is due. A device
 /// that becomes a hundred times slower writes few bytes in much time, and has its marks too. How far apart
-/// they are follows from how far the run is, so nobody need know beforehand how long it will be.
+/// they are follows from how far the run is, so nobody need know beforehand how long it will be; it is 5 ms
+/// at least.
 #[derive(Clone, Debug)]
 pub(crate) struct Trail {
     marks: Vec<Mark>,
@@ -47,9 +52,15 @@ impl Trail {
             return;
         }
         self.last = now;
-        if now.end_bytes >= self.next.end_bytes || now.end_ns >= self.next.end_ns {
+        let is_due = now.end_bytes >= self.next.end_bytes || now.end_ns >= self.next.end_ns;
+        if is_due && self.since_mark_ns() >= APART_NS_MIN {
             self.mark(now);
         }
+    }
+
+    /// How long ago the last mark was, at the last look.
+    fn since_mark_ns(&self) -> u64 {
+        self.last.end_ns - self.marks.last().map_or(0, |mark| mark.end_ns)
     }
 
     fn mark(&mut self, now: Mark) {
@@ -88,7 +99,7 @@ impl Trail {
             Some(mark) => self.last.end_bytes - mark.end_bytes,
             None => 0,
         };
-        if rest < self.every.end_bytes / 2 {
+        if rest < self.every.end_bytes / 2 || self.since_mark_ns() < APART_NS_MIN {
             marks.pop();
         }
         if self.last != Mark::default() {
@@ -103,6 +114,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const MS: u64 = 1_000_000;
+
     fn passed(steps: impl IntoIterator<Item = (u64, u64)>) -> Trail {
         let (mut trail, mut bytes, mut now_ns) = (Trail::new(), 0, 0);
         for (more_bytes, more_ns) in steps {
@@ -115,17 +128,31 @@ mod tests {
 
     #[test]
     fn a_short_run_has_a_mark_for_each_batch() {
-        let marks = passed([(100, 5), (200, 7)]).marks();
+        let marks = passed([(100, 5 * MS), (200, 7 * MS)]).marks();
         assert_eq!(
             marks,
-            [Mark { end_bytes: 100, end_ns: 5 }, Mark { end_bytes: 300, end_ns: 12 }]
+            [Mark { end_bytes: 100, end_ns: 5 * MS }, Mark { end_bytes: 300, end_ns: 12 * MS }]
         );
         assert!(Trail::new().marks().is_empty());
     }
 
     #[test]
+    fn what_completes_together_is_no_speed_of_its_own() {
+        // Four at once every 20 ms, seen within a microsecond, and a last one so at the end.
+        let burst = [(100, 20 * MS - 3), (100, 1), (100, 1), (100, 1)];
+        let bursts = burst.into_iter().cycle().take(400).chain([(100, 1)]);
+        let marks = passed(bursts).marks();
+        let per_ms = |pair: &[Mark]| {
+            let bytes = pair[1].end_bytes - pair[0].end_bytes;
+            bytes as f64 / ((pair[1].end_ns - pair[0].end_ns) as f64 / MS as f64)
+        };
+        assert!(marks.windows(2).all(|pair| per_ms(pair) <= 40.1), "{marks:?}");
+        assert_eq!(marks.last().unwrap().end_bytes, 40_100);
+    }
+
+    #[test]
     fn a_long_run_has_hundreds_of_marks_that_lie_evenly() {
-        let marks = passed((0..100_000).map(|_| (512, 100))).marks();
+        let marks = passed((0..100_000).map(|_| (512, MS))).marks();
         assert!((MARKS_MAX / 2..=MARKS_MAX).contains(&marks.len()), "{}", marks.len());
         let sizes: Vec<u64> =
             marks.windows(2).map(|pair| pair[1].end_bytes - pair[0].end_bytes).collect();
@@ -137,18 +164,18 @@ mod tests {
     #[test]
     fn a_device_that_becomes_a_hundred_times_slower_has_marks_then_too() {
         // As long for a hundredth of the bytes.
-        let fast = (0..50_000).map(|_| (1000, 100));
-        let marks = passed(fast.chain((0..500).map(|_| (1000, 10_000)))).marks();
+        let fast = (0..50_000).map(|_| (1000, MS / 10));
+        let marks = passed(fast.chain((0..500).map(|_| (1000, 10 * MS)))).marks();
         let slow = marks.iter().filter(|mark| mark.end_bytes > 50_000_000).count();
         assert!(slow > 100, "{slow} of {}", marks.len());
     }
 
     #[test]
     fn what_came_before_counting_is_forgotten() {
-        let mut trail = passed([(100, 5), (100, 5)]);
-        trail.begin_again(10);
-        trail.pass(50, 30);
-        assert_eq!(trail.marks(), [Mark { end_bytes: 50, end_ns: 20 }]);
+        let mut trail = passed([(100, 5 * MS), (100, 5 * MS)]);
+        trail.begin_again(10 * MS);
+        trail.pass(50, 30 * MS);
+        assert_eq!(trail.marks(), [Mark { end_bytes: 50, end_ns: 20 * MS }]);
     }
 
     proptest! {

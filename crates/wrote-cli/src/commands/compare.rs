@@ -3,14 +3,17 @@
 use crate::args::CompareArgs;
 use crate::export::write_comparison;
 use crate::output::{self, ResultFile};
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use wrote_bench::compare::{self, Allowed, compare_allowing};
 use wrote_bench::result::Document;
-use wrote_bench::{Error, Stop, import};
+use wrote_bench::{Error, Stop, import, units};
 
 /// Standard input's name on the command line.
 const STDIN: &str = "-";
+/// The longest result that is read: a hundred times what the largest of ours has (W8).
+const RESULT_BYTES_MAX: u64 = 256 << 20;
 
 pub(super) fn run(arguments: &CompareArgs, stop: &Stop) -> Result<(), Error> {
     if arguments.schema {
@@ -42,14 +45,21 @@ pub(super) fn run(arguments: &CompareArgs, stop: &Stop) -> Result<(), Error> {
 fn read(path: &Path, stop: &Stop) -> Result<Document, Error> {
     let mut bytes = Vec::new();
     let name = if path == Path::new(STDIN) {
-        let read = crate::stdio::Input::new(stop).read_to_end(&mut bytes);
+        let input = crate::stdio::Input::new(stop);
+        let read = input.take(RESULT_BYTES_MAX + 1).read_to_end(&mut bytes);
         stop.check()?;
         read.map_err(|error| Error::Failed(format!("standard input: {error}")))?;
         "standard input".to_owned()
     } else {
         let name = path.display().to_string();
-        bytes = std::fs::read(path).map_err(|error| Error::Usage(format!("{name}: {error}")))?;
+        let read = File::open(path)
+            .and_then(|file| file.take(RESULT_BYTES_MAX + 1).read_to_end(&mut bytes));
+        read.map_err(|error| Error::Usage(format!("{name}: {error}")))?;
         name
     };
+    if bytes.len() as u64 > RESULT_BYTES_MAX {
+        let most = units::bytes(RESULT_BYTES_MAX);
+        return Err(Error::Usage(format!("{name}: is longer than {most}, which no result is")));
+    }
     import::read(&name, &String::from_utf8_lossy(&bytes))
 }

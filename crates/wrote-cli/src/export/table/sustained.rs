@@ -20,7 +20,10 @@ const WIDTH_MAX: usize = 100;
 pub(in crate::export) fn levels(sustained: &Sustained) -> Vec<(&'static str, Interval, String)> {
     let written = units::bytes(sustained.written_bytes());
     let Some(cliff) = sustained.cliffs().next() else {
-        let of_all = format!("no cliff within {written}");
+        let of_all = match sustained.tells_changes() {
+            true => format!("no cliff within {written}"),
+            false => format!("too short to tell a cliff within {written}"),
+        };
         return match sustained.changes.last() {
             None => vec![("sustained", sustained.sustained_bytes_per_s, of_all)],
             Some(last) => {
