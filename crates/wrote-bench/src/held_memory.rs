@@ -12,12 +12,17 @@ use crate::{Error, Stop, host};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Bytes of one write. Large ones are given large pieces of memory, as the runs' writes are.
 const PIECE_BYTES: usize = 512 << 10;
 /// A kernel begins to write back at 10 % of what it has (`vm.dirty_background_ratio`): half of it is
 /// held at most.
 const MEMORY_SHARE_MAX: u64 = 20;
+
+/// Pages that stay dirty are written back after 30 s (`vm.dirty_expire_centisecs`): those that are as old as
+/// this are given back and taken anew, so that the next run does not see that.
+const AGE_MAX: Duration = Duration::from_secs(10);
 
 /// How much is held for runs that write so many bytes through the page cache: nothing where there is no
 /// hypervisor that could take it.
@@ -30,7 +35,8 @@ pub(crate) fn most_bytes(bytes: u64) -> u64 {
 pub(crate) struct HeldMemory {
     path: PathBuf,
     bytes: u64,
-    file: Option<File>,
+    /// The file, and since when its pages are dirty.
+    file: Option<(File, Instant)>,
 }
 
 impl HeldMemory {
@@ -41,9 +47,12 @@ impl HeldMemory {
 
     /// Takes the memory, where it is not held already.
     pub(crate) fn take(&mut self, stop: &Stop) -> Result<(), Error> {
-        if self.bytes == 0 || self.file.is_some() {
+        let is_young = |(_, since): &(File, Instant)| since.elapsed() < AGE_MAX;
+        if self.bytes == 0 || self.file.as_ref().is_some_and(is_young) {
             return Ok(());
         }
+        self.give_back()?;
+        let since = Instant::now();
         let failed = |error| failed(&self.path, "hold memory", &error);
         let mut file = File::create_new(&self.path).map_err(failed)?;
         let piece = vec![0; PIECE_BYTES];
@@ -51,13 +60,13 @@ impl HeldMemory {
             stop.check()?;
             file.write_all(&piece).map_err(failed)?;
         }
-        self.file = Some(file);
+        self.file = Some((file, since));
         Ok(())
     }
 
     /// Gives the memory back: who asks for memory next gets it.
     pub(crate) fn give_back(&mut self) -> Result<(), Error> {
-        let Some(file) = self.file.take() else { return Ok(()) };
+        let Some((file, _)) = self.file.take() else { return Ok(()) };
         let failed = |error| failed(&self.path, "give memory back", &error);
         file.set_len(0).map_err(failed)?;
         std::fs::remove_file(&self.path).map_err(failed)
@@ -88,6 +97,21 @@ mod tests {
             held.give_back().unwrap();
             assert!(!folder.path().join("held").exists());
         }
+    }
+
+    #[test]
+    fn what_is_old_is_taken_anew_before_the_kernel_writes_it_back() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let mut held = held(folder.path(), 1 << 20);
+        let since = |held: &HeldMemory| held.file.as_ref().unwrap().1;
+        held.take(&Stop::new()).unwrap();
+        let first = since(&held);
+        held.take(&Stop::new()).unwrap();
+        assert_eq!(since(&held), first);
+        held.file.as_mut().unwrap().1 -= AGE_MAX;
+        held.take(&Stop::new()).unwrap();
+        assert!(since(&held) > first);
+        assert_eq!(folder.path().join("held").metadata().unwrap().len(), 1 << 20);
     }
 
     #[test]
