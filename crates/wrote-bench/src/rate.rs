@@ -56,7 +56,7 @@ impl Rate {
     }
 
     /// What the worker of this number is held to, so that so many of them together are held to the
-    /// whole. Less than one operation or byte a second is none: see [`Rate::check`].
+    /// whole. Less than one operation or byte a second is none: see `check`.
     pub fn share(&self, number: u32, workers: u32) -> Rate {
         let workers = workers.max(1);
         let amount = match self.amount {
