@@ -29,6 +29,12 @@ const PERCENTILES: [f64; 18] = [
 /// A percentile and the latency there, in milliseconds.
 type Point = (f64, f64);
 
+/// What one loop came to.
+struct Loop {
+    points: Vec<Point>,
+    writes: u64,
+}
+
 /// Measures a disk that stands still for a second, by a closed and by an open loop, and draws the
 /// latencies of both.
 pub fn picture() -> Result<(), Failure> {
@@ -39,19 +45,20 @@ pub fn picture() -> Result<(), Failure> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).tried(folder.display())?;
     }
-    draw(&path, &closed, &open).map_err(|error| Failure::Failed(format!("{PICTURE}: {error}")))?;
-    eprintln!("{PICTURE}");
+    draw(&path, &closed.points, &open.points)
+        .map_err(|error| Failure::Failed(format!("{PICTURE}: {error}")))?;
+    eprintln!("{PICTURE}: {} writes, {} writes", closed.writes, open.writes);
     for percent in [50.0, 99.0, 99.9] {
         let at = |curve: &[Point]| {
             curve.iter().find(|point| point.0 == percent).map_or(f64::NAN, |point| point.1)
         };
-        eprintln!("P{percent}: closed {:.3} ms, open {:.3} ms", at(&closed), at(&open));
+        eprintln!("P{percent}: {:.3} ms, {:.3} ms", at(&closed.points), at(&open.points));
     }
     Ok(())
 }
 
 /// What writes to a disk that stands still once took.
-fn latencies(daemon: &Path, wrote: &Path, rate: Option<u32>) -> Result<Vec<Point>, Failure> {
+fn latencies(daemon: &Path, wrote: &Path, rate: Option<u32>) -> Result<Loop, Failure> {
     let point = tempfile::tempdir().tried("a temporary folder")?;
     let jobs = tempfile::tempdir().tried("a temporary folder")?;
     let mount = Mount::new(daemon, point.path(), &STALL)?;
@@ -63,12 +70,12 @@ fn latencies(daemon: &Path, wrote: &Path, rate: Option<u32>) -> Result<Vec<Point
     let finished = run(&mut command, LIMIT, Show::Quiet)?.success("wrote run")?;
     let document: Value =
         serde_json::from_str(&finished.stdout).tried("the result of wrote run")?;
-    let read = &document["jobs"][0]["write"]["lat_ns"]["percentile"];
+    let written = &document["jobs"][0]["write"];
     let points = PERCENTILES.iter().filter_map(|percent| {
-        let ns = read[format!("{percent:.6}")].as_f64()?;
+        let ns = written["lat_ns"]["percentile"][format!("{percent:.6}")].as_f64()?;
         Some((*percent, ns / 1e6))
     });
-    Ok(points.collect())
+    Ok(Loop { points: points.collect(), writes: written["total_ios"].as_u64().unwrap_or(0) })
 }
 
 fn job(rate: Option<u32>) -> String {
@@ -96,6 +103,7 @@ fn draw(path: &Path, closed: &[Point], open: &[Point]) -> Result<(), Box<dyn Err
     let mut chart = ChartBuilder::on(&area)
         .caption("4 KiB writes to a disk that stands still once, for 1 s", ("sans-serif", 18))
         .margin(12)
+        .margin_right(40)
         .x_label_area_size(42)
         .y_label_area_size(64)
         .build_cartesian_2d(0.0..5.0, (least..most).log_scale())?;
@@ -121,7 +129,7 @@ fn draw(path: &Path, closed: &[Point], open: &[Point]) -> Result<(), Box<dyn Err
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(SeriesLabelPosition::LowerRight)
         .background_style(WHITE)
         .border_style(BLACK)
         .draw()?;
