@@ -186,7 +186,9 @@ fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<Busy> {
     // uses a CPU to wait.
     let to_memory =
         row.direction == Direction::Write && !settings.direct && settings.sync == "none";
-    let polls = settings.iopoll == Some(true) || settings.sqpoll == Some(true);
+    // At a rate the last moment before an operation is due is spent awake.
+    let polls =
+        settings.iopoll == Some(true) || settings.sqpoll == Some(true) || row.is_open_loop();
     if to_memory || polls || row.is_of_messages() || stayed_in_memory(evidence, row) == Some(true) {
         return None;
     }
@@ -384,6 +386,8 @@ mod tests {
         let mut pool = busy("small/direct-io_uring", 0.7, 3.0);
         pool.settings.effective.ioengine = "threads".into();
         pool.settings.effective.iodepth = 32;
+        let mut at_a_rate = fast();
+        at_a_rate.settings.asked.rate_iops = Some(30_000.0);
         let unknown = each_run(fast(), |run| run.cpu_busiest = None);
         let mut once = fast();
         for run in &mut once.runs[1..] {
@@ -397,6 +401,7 @@ mod tests {
             four,
             pool,
             polled,
+            at_a_rate,
             unknown,
             once,
         ] {
