@@ -16,6 +16,8 @@ mod sustained;
 mod tests;
 
 pub(crate) use bytes::stayed_in_memory;
+pub(crate) use machine::SLOW_CLOCKS;
+pub(crate) use place::USED_SHARE_MAX;
 
 use crate::jobs::Overlap;
 use crate::machine::Watched;

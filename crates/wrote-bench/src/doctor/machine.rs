@@ -3,6 +3,7 @@
 use super::check::{Change, Check, Evidence};
 use super::shell::{quoted, sysctl, sysctl_lasting};
 use super::world::World;
+use crate::findings::SLOW_CLOCKS;
 use crate::units;
 
 /// What may wait in memory before writers are held back: from here on a flush can take long on any disk.
@@ -11,8 +12,6 @@ const DIRTY_BYTES_MAX: u64 = 10_000_000_000;
 const DIRTY_BYTES_MIN: u64 = 64_000_000;
 /// How long data may lie in memory: the kernel's own 30 s, and the round of 5 s in which they are seen.
 const EXPIRE_S_MAX: u64 = 120;
-/// Clocks that are read from a device: some 1 us each time, against some 20 ns.
-const SLOW_CLOCKS: [&str; 5] = ["hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"];
 /// Drivers whose `powersave` raises the clock by itself when there is work.
 const DYNAMIC_DRIVERS: [&str; 3] = ["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"];
 /// STATX_DIOALIGN and IORING_SETUP_DEFER_TASKRUN came with it.

@@ -2,11 +2,9 @@
 
 use super::check::{Change, Check, Evidence};
 use super::world::World;
+use crate::findings::USED_SHARE_MAX;
 use crate::units;
 
-/// A file system of which more than this part is used is nearly full; the finding `nearly-full` has the
-/// same figure.
-const USED_SHARE_MAX: f64 = 0.85;
 /// Of inodes nothing is slower before there are none.
 const INODES_USED_SHARE_MAX: f64 = 0.95;
 

@@ -21,7 +21,7 @@ const USED_SHARE_MIN: f64 = 0.9;
 const CLOCK_READ_NS_MAX: f64 = 1000.0;
 /// Clocks outside of the processor, and those that count ticks: the kernel takes them where the
 /// processor's own can't be trusted.
-const SLOW_CLOCKS: [&str; 5] = ["acpi_pm", "hpet", "pit", "jiffies", "refined-jiffies"];
+pub(crate) const SLOW_CLOCKS: [&str; 5] = ["acpi_pm", "hpet", "pit", "jiffies", "refined-jiffies"];
 
 pub(super) fn find(evidence: &Evidence) -> Vec<Finding> {
     let single = [

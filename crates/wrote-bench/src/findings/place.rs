@@ -6,7 +6,7 @@ use crate::units::bytes;
 use serde_json::json;
 
 /// A file system of which more than this part is used is nearly full.
-const USED_SHARE_MAX: f64 = 0.85;
+pub(crate) const USED_SHARE_MAX: f64 = 0.85;
 /// What a fast cache may well hold: small drives have some 4 GB, large ones hundreds.
 const CACHE_BYTES: u64 = 16_000_000_000;
 
