@@ -29,13 +29,17 @@ fn write_and_check(engine: &mut Engine, path: &Path) {
     }
 }
 
-/// Why an engine has no kernel thread: because there is none to be had at all, as the first one tells, or
-/// because rings may count as locked memory, and other processes of the user have all of that.
+/// Why an engine has no kernel thread: because there is none to be had at all (or no ring), as the first one
+/// tells, or because rings may count as locked memory, and other processes of the user have all of that.
 fn refused(engine: &Engine, first: &Engine) -> Option<String> {
+    if engine.effective().sqpoll {
+        return None;
+    }
     let mut fallbacks = engine.effective().fallbacks.iter();
-    let because = fallbacks.find(|fallback| fallback.wanted == "sqpoll")?.because.clone();
+    let because =
+        &fallbacks.find(|fallback| ["sqpoll", "io_uring"].contains(&fallback.wanted))?.because;
     let is_excused = !first.effective().sqpoll || because.contains("Cannot allocate memory");
-    (!engine.effective().sqpoll && is_excused).then_some(because)
+    is_excused.then(|| because.clone())
 }
 
 #[test]
