@@ -18,6 +18,7 @@ pub mod import;
 mod job;
 pub mod jobs;
 mod ladder;
+pub mod langs;
 mod latency;
 mod load;
 mod machine;

@@ -1,0 +1,1 @@
+//! The drive's own rate, to measure the languages against.
