@@ -52,7 +52,7 @@ impl<'a> Comparison<'a> {
         if *of_head != head[head_at..head_at + of_head.len()] {
             return Err(Wrong::Head);
         }
-        let body_at = self.at + of_head.len() as u64 - head.len() as u64;
+        let body_at = self.at.saturating_sub(head.len() as u64);
         let room = usize::try_from(self.expected.body_bytes - body_at).unwrap_or(usize::MAX);
         // What is behind the end is a matter of the length.
         let of_body = &of_body[..of_body.len().min(room)];

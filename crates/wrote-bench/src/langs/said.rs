@@ -6,7 +6,8 @@ const CHARS_MAX: usize = 200;
 /// A line with nothing in it that a terminal would take for a command, cut off after `chars_max`.
 pub(super) fn shown(line: &str, chars_max: usize) -> String {
     let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
-    let mut letters = line.trim().chars();
+    let is_blank = |letter: char| letter.is_whitespace() || letter.is_control();
+    let mut letters = line.trim_matches(is_blank).chars();
     let mut shown: String = letters.by_ref().take(chars_max).map(plain).collect();
     if letters.next().is_some() {
         shown.push_str("..");
