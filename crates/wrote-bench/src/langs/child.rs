@@ -9,12 +9,14 @@ use rustix::process::{
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long the child is left alone between two looks at it.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How long a program's file may be busy: another thread's child is at its `execve` long before.
+const BUSY_MAX: Duration = Duration::from_secs(10);
 /// What is read of a pipe at once: all that a pipe holds that nobody made larger (pipe(7)).
 const PIPE_BYTES: usize = 64 << 10;
 /// How often a pipe is read after the child's end: as much as the largest pipe of an ordinary user holds
@@ -41,6 +43,31 @@ pub(super) enum How {
     TimedOut,
 }
 
+impl How {
+    /// What went wrong, to be put behind a program's name: `ended with exit code 3`, `was ended by SIGSEGV`;
+    /// none where it ended with 0. Of the limit only that there was one: its user knows how long.
+    pub(super) fn failure(self) -> Option<String> {
+        match self {
+            How::TimedOut => Some("took too long and was ended".into()),
+            How::Exited(status) => match (status.code(), status.signal()) {
+                (Some(0), _) => None,
+                (Some(code), _) => Some(format!("ended with exit code {code}")),
+                (None, signal) => Some(format!("was ended by {}", signal_name(signal))),
+            },
+        }
+    }
+}
+
+/// `SIGSEGV`, or `signal 40` where it has no name.
+fn signal_name(signal: Option<i32>) -> String {
+    let number = signal.unwrap_or_default();
+    match Signal::from_named_raw(number) {
+        // It shows itself as `"SIGSEGV"`.
+        Some(named) => format!("{named:?}").replace('"', ""),
+        None => format!("signal {number}"),
+    }
+}
+
 /// What a child did, as far as it was looked at.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
@@ -57,6 +84,11 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    /// Whether it was ended for taking too long.
+    pub(super) fn timed_out(&self) -> bool {
+        self.status == How::TimedOut
+    }
+
     /// Whether it ended by itself, with 0.
     pub(super) fn succeeded(&self) -> bool {
         matches!(self.status, How::Exited(status) if status.success())
@@ -85,7 +117,7 @@ pub(super) fn supervise(
     let failed = |what: &str, error: io::Error| Error::Failed(format!("{what} {program}: {error}"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let started = Instant::now();
-    let child = command.spawn().map_err(|error| failed("cannot start", error))?;
+    let child = spawn(command).map_err(|error| failed("cannot start", error))?;
     let mut group = Group::of(child);
     let unwatched = |error| failed("cannot watch", error);
     let stdout = group.child.stdout.take().map(OwnedFd::from);
@@ -117,6 +149,24 @@ pub(super) fn supervise(
         stderr: stderr.into_kept(),
         elapsed_s,
     })
+}
+
+/// Starts it. A program that was written a moment ago is busy (`ETXTBSY`, execve(2)) as long as a child that
+/// another thread starts at the same time, and that is not yet at its own `execve`, holds our file
+/// descriptors: that passes.
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    let started = Instant::now();
+    loop {
+        match command.spawn() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                if started.elapsed() >= BUSY_MAX {
+                    return Err(error);
+                }
+                std::thread::sleep(LOOK_EVERY);
+            }
+            spawned => return spawned,
+        }
+    }
 }
 
 /// The child with its process group, which ends when this is dropped.

@@ -2,7 +2,6 @@
 
 use super::*;
 use rustix::process::test_kill_process;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
 /// Longer than any child here lives that ends by itself, on the busiest machine.
@@ -50,15 +49,20 @@ fn both_outputs_and_the_exit_code_are_told() {
     assert_eq!(outcome.stdout_total_bytes, 4);
     assert_eq!(text(&outcome.stderr), "err\n");
     assert!(matches!(outcome.status, How::Exited(status) if status.code() == Some(7)));
+    assert_eq!(outcome.status.failure().unwrap(), "ended with exit code 7");
     assert!(!outcome.succeeded());
     assert!(outcome.elapsed_s > 0.0);
-    assert!(run("true", LONG).succeeded());
+    let outcome = run("true", LONG);
+    assert!(outcome.succeeded());
+    assert_eq!(outcome.status.failure(), None);
 }
 
 #[test]
 fn a_signal_is_told() {
     let outcome = run("kill -SEGV $$", LONG);
     assert!(matches!(outcome.status, How::Exited(status) if status.signal() == Some(11)));
+    assert_eq!(outcome.status.failure().unwrap(), "was ended by SIGSEGV");
+    assert_eq!(How::Exited(ExitStatus::from_raw(40)).failure().unwrap(), "was ended by signal 40");
 }
 
 #[test]
