@@ -6,9 +6,12 @@ mod compare;
 mod copy;
 mod doctor;
 mod langs;
+mod language_program;
 mod log;
 mod manual;
 mod run;
+
+pub use language_program::{LANGUAGE_PROGRAM, language_program};
 
 use crate::args::{Cli, Command};
 use crate::output;
