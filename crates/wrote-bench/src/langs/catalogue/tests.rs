@@ -231,3 +231,39 @@ fn a_program_does_its_tasks() {
     assert!(does(put.clone(), Task::BytesWrite) && does(put, Task::Lines));
     assert!(does(get.clone(), Task::BytesRead) && !does(get, Task::BytesWrite));
 }
+
+#[test]
+fn all_languages_are_embedded_each_with_its_program() {
+    let catalogue = catalogue(&[]).unwrap();
+    let folders: Vec<&str> = catalogue.entries.iter().map(|entry| entry.id.as_str()).collect();
+    assert_eq!(
+        folders,
+        [
+            "c", "cpp", "go", "java", "kotlin", "node", "python", "ruby", "rust", "scala", "wrote",
+            "zig"
+        ]
+    );
+    let ids = catalogue.ids();
+    for id in ["cpp", "cpp-get-put", "wrote", "wrote-cached"] {
+        assert!(ids.iter().any(|known| known == id), "{id} is not among {ids:?}");
+    }
+    for entry in &catalogue.entries {
+        let programs = entry.files.iter().filter(|(path, _)| path != Path::new(FILE_NAME));
+        assert!(programs.count() > 0, "{} has no program", entry.id);
+        for program in entry.programs() {
+            assert!(!program.way.is_empty(), "{} has no way", program.id);
+        }
+    }
+}
+
+#[test]
+fn what_an_embedded_manifest_names_is_in_its_folder() {
+    for entry in catalogue(&[]).unwrap().entries {
+        let commands = entry.manifest.toolchains.iter().flat_map(|toolchain| toolchain.commands());
+        let named = commands.flatten().filter_map(|word| word.strip_prefix("{source}/"));
+        for name in named {
+            let is_there = entry.files.iter().any(|(path, _)| path == Path::new(name));
+            assert!(is_there, "{}: {{source}}/{name} is not there", entry.id);
+        }
+    }
+}
