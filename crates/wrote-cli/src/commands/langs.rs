@@ -19,7 +19,6 @@ pub(super) fn run(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> R
     }
     if arguments.list {
         let languages = languages(arguments, stop)?;
-        stop.check()?;
         return output::to_stdout(|out| write_languages(&languages, Screen::of_stdout(), out));
     }
     check_paths(&arguments.paths)?;
@@ -35,7 +34,7 @@ pub(super) fn run(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> R
 fn measure(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> Result<Document, Error> {
     let cache = Cache::of_user()?;
     let request = arguments.request(cache.path().to_owned(), command);
-    let mut reporter = LangsReporter::new();
+    let mut reporter = LangsReporter::new(arguments.paths.len());
     langs::langs(&request, stop, &mut reporter)
 }
 
