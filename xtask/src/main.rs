@@ -12,6 +12,7 @@ mod repository;
 mod run;
 mod steady;
 mod test;
+mod toolchains;
 mod zram;
 
 use clap::{Parser, Subcommand};
@@ -30,6 +31,8 @@ struct Arguments {
 enum Verb {
     /// Check and test everything, with whatever that needs installed first.
     Test(test::Arguments),
+    /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
+    Toolchains(toolchains::Arguments),
     /// Damage logs in every way that a fuzzer comes upon, and read them.
     Fuzz(fuzz::Arguments),
     /// Try every order in which the threads that share a log's buffers might come to each other.
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
     let verb = Arguments::parse().verb;
     let done = run::heed_signals().and_then(|()| match verb {
         Verb::Test(arguments) => test::test(&arguments),
+        Verb::Toolchains(arguments) => toolchains::toolchains(&arguments),
         Verb::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Verb::Model(arguments) => model::model(&arguments),
         Verb::Lab(arguments) => lab::lab(&arguments),

@@ -16,7 +16,8 @@ pub struct Package {
     pub name: &'static str,
 }
 
-const fn package(program: &'static str, name: &'static str) -> Package {
+/// `program`, brought by the package `name`.
+pub const fn package(program: &'static str, name: &'static str) -> Package {
     Package { program, name }
 }
 

@@ -7,7 +7,7 @@ use crate::packages::{self, GUEST, TESTS};
 use crate::report::{Counts, Outcome, Report};
 use crate::repository::{CARGO_LIMIT, cargo, root};
 use crate::run::{Show, run};
-use crate::{fuzz, lab, model, repository};
+use crate::{fuzz, lab, model, repository, toolchains};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,7 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
     let end = Instant::now() + LIMIT;
     let mut report = Report::default();
     report.step("Debian packages", || install(arguments))?;
+    toolchains::step(&mut report, !arguments.no_install)?;
     for (name, words, environment) in checks() {
         report.step(&name, || {
             let mut command = cargo(&words);

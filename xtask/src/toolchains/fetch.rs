@@ -1,0 +1,148 @@
+//! What a registry has, fetched by the registry's ordinary client as this machine has it set up.
+
+use crate::failure::{Failure, Tried};
+use crate::packages::{Package, package};
+use crate::run::{Finished, Show, run};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(10 * 60);
+/// In the version that is named, as all that is fetched.
+const MAVEN_COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
+
+/// Where a toolchain comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Registry {
+    /// Maven Central: this artifact, and all that it needs.
+    Maven {
+        /// Its group.
+        group: &'static str,
+        /// Its name.
+        artifact: &'static str,
+    },
+    /// The Python Package Index: this package alone.
+    PyPi {
+        /// Its name.
+        package: &'static str,
+    },
+}
+
+impl Registry {
+    /// The program that fetches.
+    pub fn client(self) -> Package {
+        match self {
+            Registry::Maven { .. } => package("mvn", "maven"),
+            Registry::PyPi { .. } => package("pip3", "python3-pip"),
+        }
+    }
+
+    /// Fetches `version` into a new folder at `folder`; all of it or nothing.
+    pub fn fetch(self, version: &str, folder: &Path) -> Result<(), Failure> {
+        let parent = folder.parent().unwrap_or_else(|| Path::new("."));
+        std::fs::create_dir_all(parent).tried(parent.display())?;
+        let work = tempfile::Builder::new().prefix(".fetching-").tempdir_in(parent);
+        let work = work.tried(parent.display())?;
+        let whole = work.path().join("whole");
+        match self {
+            Registry::Maven { group, artifact } => {
+                let project = work.path().join("pom.xml");
+                std::fs::write(&project, pom(group, artifact, version)).tried(project.display())?;
+                let what = format!("mvn, {group}:{artifact}:{version}");
+                succeed(&mut maven(&project, &whole.join("lib")), &what)?;
+            }
+            Registry::PyPi { package } => {
+                let wanted = format!("{package}=={version}");
+                succeed(&mut pip(&wanted, &whole), &format!("pip3, {wanted}"))?;
+            }
+        }
+        std::fs::rename(&whole, folder).tried(folder.display())
+    }
+}
+
+/// Copies what `project` depends on into `folder`. The jars lose their versions: kotlinc looks for its own
+/// parts as `lib/kotlin-stdlib.jar` and the like.
+fn maven(project: &Path, folder: &Path) -> Command {
+    let mut command = Command::new("mvn");
+    command.args(["-B", "-q", "-Dstyle.color=never", "-f"]).arg(project).arg(MAVEN_COPY);
+    command.args(["-DincludeScope=runtime", "-Dmdep.stripVersion=true"]);
+    command.arg(format!("-DoutputDirectory={}", folder.display()));
+    command
+}
+
+/// A folder of its own needs no virtual environment, also where Debian manages the rest of Python.
+fn pip(wanted: &str, folder: &Path) -> Command {
+    let mut command = Command::new("pip3");
+    command.args(["install", "-q", "--no-deps", "--no-compile", "--disable-pip-version-check"]);
+    command.arg("--target").arg(folder).arg(wanted);
+    // That root had better not write into the system's folders is no concern here.
+    command.env("PIP_ROOT_USER_ACTION", "ignore");
+    command
+}
+
+/// A project that depends on one artifact.
+fn pom(group: &str, artifact: &str, version: &str) -> String {
+    format!(
+        r#"<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>wrote</groupId>
+  <artifactId>toolchain</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>{group}</groupId>
+      <artifactId>{artifact}</artifactId>
+      <version>{version}</version>
+    </dependency>
+  </dependencies>
+</project>
+"#
+    )
+}
+
+fn succeed(command: &mut Command, what: &str) -> Result<(), Failure> {
+    let mut finished = run(command, LIMIT, Show::Live)?;
+    first_error(&finished).inspect(|error| finished.stderr.clone_from(error));
+    finished.success(what).map(|_| ())
+}
+
+/// The line that says what went wrong: Maven's and pip's last lines say where to read on.
+fn first_error(finished: &Finished) -> Option<String> {
+    let lines = finished.stdout.lines().chain(finished.stderr.lines());
+    let mut errors = lines.filter(|line| line.starts_with("[ERROR]") || line.starts_with("ERROR:"));
+    errors.next().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(stdout: &str, stderr: &str) -> Finished {
+        Finished {
+            trouble: Some("exit code 1".to_owned()),
+            exit_code: Some(1),
+            stdout: stdout.to_owned(),
+            stderr: stderr.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_went_wrong_is_the_first_error_that_is_told() {
+        let maven = failed("[WARNING] x\n[ERROR] no such artifact\n[ERROR] [Help 1] read\n", "");
+        assert_eq!(first_error(&maven).as_deref(), Some("[ERROR] no such artifact"));
+        let pip = failed("", "ERROR: no such version\nERROR: nothing found\n");
+        assert_eq!(first_error(&pip).as_deref(), Some("ERROR: no such version"));
+        assert_eq!(first_error(&failed("", "killed")), None);
+    }
+
+    #[test]
+    fn a_client_that_fails_leaves_no_folder() {
+        let here = tempfile::tempdir().expect("a folder");
+        let folder = here.path().join("nothing-1");
+        // No version is called so: pip3 says no before it asks anyone; where it is missing, that fails too.
+        let registry = Registry::PyPi { package: "ziglang" };
+        assert!(registry.fetch("not a version", &folder).is_err());
+        assert_eq!(std::fs::read_dir(here.path()).expect("the folder").count(), 0);
+    }
+}
