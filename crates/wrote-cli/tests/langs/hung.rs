@@ -49,6 +49,11 @@ fn a_program_that_has_stopped_itself_is_ended() {
 }
 
 #[test]
+fn a_program_that_prints_without_end_is_ended_and_its_output_is_not_kept() {
+    ended_for_its_time("on_answer() { yes | tr -d '\\n'; }");
+}
+
+#[test]
 fn a_child_that_holds_the_answer_open_is_ended_with_its_parent() {
     let answered = hangs("on_answer() { sleep 1000 & answer; }");
     if let Err(because) = answered {

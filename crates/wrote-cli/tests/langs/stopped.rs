@@ -1,8 +1,10 @@
 //! A signal while a language runs: nothing of the run is left, neither files nor processes.
 
 use crate::scene::{Scene, text};
-use crate::support::{Running, names};
+use crate::support::{Running, finish, names, wrote};
 use rustix::process::Signal;
+
+const LITTLE: &str = "--workloads lines --lines 20";
 
 /// Runs a language that tells when it has begun and then does this; then sends a signal.
 fn stopped(otherwise: &str, signal: Signal, code: i32) {
@@ -10,7 +12,7 @@ fn stopped(otherwise: &str, signal: Signal, code: i32) {
     let begun = scene.beside("begun");
     let otherwise = format!("on_lines() {{ append_lines; : > {}; {otherwise}; }}", text(&begun));
     scene.rogue("sleeper", &otherwise, "lines");
-    let mut run = Running::start(&mut scene.langs(&["sleeper"], "--workloads lines --lines 20"));
+    let mut run = Running::start(&mut scene.langs(&["sleeper"], LITTLE));
     run.until("a program's start", || begun.exists().then_some(()));
     run.send(signal);
     let finished = run.finish();
@@ -40,19 +42,17 @@ fn the_children_of_a_program_are_ended_with_it() {
 }
 
 #[test]
-fn a_program_does_not_outlive_a_wrote_that_was_killed() {
+fn what_a_killed_run_leaves_is_cleaned() {
     let scene = Scene::new();
     let begun = scene.beside("begun");
-    // In place of the shell: what it starts itself, nobody can end.
-    let otherwise = format!("on_lines() {{ : > {}; exec sleep 1000; }}", text(&begun));
+    let otherwise = format!("on_lines() {{ append_lines; : > {}; sleep 1000; }}", text(&begun));
     scene.rogue("sleeper", &otherwise, "lines");
-    let mut run = Running::start(&mut scene.langs(&["sleeper"], "--workloads lines --lines 20"));
+    let mut run = Running::start(&mut scene.langs(&["sleeper"], LITTLE));
     run.until("a program's start", || begun.exists().then_some(()));
     run.send(Signal::KILL);
     assert_eq!(run.finish().signal(), Some(Signal::KILL.as_raw()));
-    let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while !scene.processes().is_empty() {
-        assert!(std::time::Instant::now() < patience, "{:?}", scene.processes());
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    assert_eq!(names(&scene.target()).len(), 1);
+    let cleaned = finish(wrote(&["clean"]).arg(scene.target()));
+    assert_eq!((cleaned.code(), cleaned.stderr.as_str()), (Some(0), ""), "{cleaned:?}");
+    assert_eq!(names(&scene.target()), [""; 0]);
 }
