@@ -141,7 +141,7 @@ fn the_schema_refuses_what_wrote_does_not_write() {
     let wrong = [
         with("/schema", json!("wrote.result/1")),
         with("/languages/0/state", json!("absent")),
-        with("/languages/0/version", Value::Null),
+        with("/languages/0/version", json!(1.26)),
         with("/places/0/drive/write_row", json!(7)),
         with("/places/0/workloads/0/bytes", json!(-1)),
         with("/places/0/workloads/0/failures/0", json!({ "language": "cpp" })),

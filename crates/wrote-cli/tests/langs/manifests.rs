@@ -69,10 +69,10 @@ fn an_id_that_is_taken_is_refused() {
     let scene = Scene::new();
     let folder = scene.add("go", &manifest("go", "", ""), &[]);
     let line = refusal(&scene, text(&folder));
-    assert!(line.contains("go") && line.contains("taken"), "{line}");
+    assert!(line.contains("go") && line.contains("already"), "{line}");
     let folder = scene.add("other", &manifest("cpp-get-put", "", ""), &[]);
     let line = refusal(&scene, text(&folder));
-    assert!(line.contains("cpp-get-put") && line.contains("taken"), "{line}");
+    assert!(line.contains("cpp-get-put") && line.contains("already"), "{line}");
 }
 
 #[test]
