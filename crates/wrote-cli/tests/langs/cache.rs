@@ -2,7 +2,7 @@
 //! never taken for a program.
 
 use crate::scene::{Scene, document, failures, language, manifest, program, row, text, workload};
-use crate::support::{Running, finish};
+use crate::support::{Running, finish, names};
 use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -191,4 +191,33 @@ fn two_runs_that_build_at_once_both_have_their_rows() {
         row(workload(&document(&run.finish()), "lines"), "built");
     }
     assert!((1..=2).contains(&times(&count)), "{}", times(&count));
+}
+
+#[test]
+fn who_has_no_home_gets_a_folder_for_the_run_alone() {
+    let scene = Scene::new();
+    let (count, build) = counting(&scene);
+    built(&scene, &build, &program(""));
+    let temporary = scene.beside("temporary");
+    fs::create_dir(&temporary).expect("a folder");
+    for times_built in 1..=2 {
+        let mut command = scene.langs(&["built"], LITTLE);
+        command.env_remove("HOME").env_remove("XDG_CACHE_HOME").env("TMPDIR", &temporary);
+        let finished = finish(&mut command);
+        assert_eq!(finished.code(), Some(0), "{finished:?}");
+        assert_eq!(times(&count), times_built);
+        assert_eq!(names(&temporary), [""; 0]);
+    }
+}
+
+#[test]
+fn a_cache_that_cannot_be_made_is_an_error_that_names_it() {
+    let scene = Scene::new();
+    let (_, build) = counting(&scene);
+    built(&scene, &build, &program(""));
+    fs::write(scene.cache(), "no folder").expect("a file");
+    let finished = finish(&mut scene.langs(&["built"], LITTLE));
+    assert_eq!(finished.code(), Some(1), "{finished:?}");
+    assert!(finished.complaint().contains(text(&scene.cache())), "{finished:?}");
+    assert_eq!(names(&scene.target()), [""; 0]);
 }
