@@ -8,6 +8,7 @@ mod answer;
 mod build;
 mod catalogue;
 mod check;
+mod child;
 mod drive;
 mod manifest;
 mod plan;

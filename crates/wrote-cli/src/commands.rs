@@ -5,9 +5,12 @@ mod clean;
 mod compare;
 mod copy;
 mod doctor;
+mod language_program;
 mod log;
 mod manual;
 mod run;
+
+pub use language_program::{LANGUAGE_PROGRAM, language_program};
 
 use crate::args::{Cli, Command};
 use crate::output;

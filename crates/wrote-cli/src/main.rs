@@ -1,6 +1,7 @@
 //! The command `wrote`: parse, do, exit.
 
 use clap::Parser;
+use std::ffi::OsString;
 use std::process::ExitCode;
 use wrote_bench::{Error, Stop};
 use wrote_cli::args::{self, Cli};
@@ -8,14 +9,24 @@ use wrote_cli::commands;
 use wrote_cli::signals::Signals;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    match arguments.get(1..) {
+        Some([word, rest @ ..]) if word == commands::LANGUAGE_PROGRAM => {
+            commands::language_program(rest)
+        }
+        _ => of_the_user(arguments),
+    }
+}
+
+fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return not_parsed(&error),
     };
     let stop = Stop::new();
     let (code, complaint) = match Signals::listen(stop.clone()) {
         Ok(signals) => {
-            let command = std::env::args_os().map(|argument| argument.to_string_lossy().into());
+            let command = arguments.iter().map(|argument| argument.to_string_lossy().into());
             commands::outcome(commands::run(cli, &stop, command.collect()), &signals)
         }
         Err(error) => {

@@ -1,0 +1,110 @@
+//! The tasks of `wrote langs` in Rust, by its standard library.
+//!
+//! A `File` has no buffer: every write is a system call. `BufWriter` and `BufReader` have one of 8 KiB
+//! (`DEFAULT_BUF_SIZE`, std/src/sys/io/mod.rs). What closes a file is its drop, which tells of no error, so
+//! a `BufWriter` is flushed before.
+
+use std::error::Error;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::Path;
+use std::time::Instant;
+
+fn write_bytes(path: &Path, size: u64) -> io::Result<()> {
+    let mut writer = BufWriter::new(File::create(path)?);
+    for number in 0..size {
+        writer.write_all(&[number as u8])?;
+    }
+    writer.flush()
+}
+
+/// How many bytes there are, and their sum.
+fn read_bytes(path: &Path) -> io::Result<(u64, u64)> {
+    let reader = BufReader::new(File::open(path)?);
+    let (mut count, mut sum) = (0, 0);
+    for byte in reader.bytes() {
+        count += 1;
+        sum += u64::from(byte?);
+    }
+    Ok((count, sum))
+}
+
+/// Open, one write, close.
+fn save(path: &Path, text: &[u8]) -> io::Result<()> {
+    fs::write(path, text)
+}
+
+/// `fs::write` has no option for it: `sync_all` is `fsync(2)`.
+fn save_sync(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(text)?;
+    file.sync_all()
+}
+
+fn append_lines(path: &Path, line: &[u8], count: u64) -> io::Result<()> {
+    let mut writer = BufWriter::new(OpenOptions::new().create(true).append(true).open(path)?);
+    for _ in 0..count {
+        writer.write_all(line)?;
+    }
+    writer.flush()
+}
+
+/// The letters a to z again and again.
+fn make_text(size: u64) -> Vec<u8> {
+    (b'a'..=b'z').cycle().take(size as usize).collect()
+}
+
+/// How long each of `count` runs took, in nanoseconds.
+fn timed(count: u64, mut run: impl FnMut() -> io::Result<()>) -> io::Result<Vec<u128>> {
+    let mut elapsed_ns = Vec::new();
+    for _ in 0..count {
+        let start = Instant::now();
+        run()?;
+        elapsed_ns.push(start.elapsed().as_nanos());
+    }
+    Ok(elapsed_ns)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let [task, path, size, count] = arguments.as_slice() else {
+        return Err("usage: program TASK PATH SIZE COUNT".into());
+    };
+    let number = |word: &std::ffi::OsString| word.to_string_lossy().parse::<u64>();
+    let (path, size, count) = (Path::new(path), number(size)?, number(count)?);
+    if size == 0 || count == 0 {
+        return Err("SIZE and COUNT must be above 0".into());
+    }
+
+    let (mut bytes, mut sum) = (size, None);
+    let elapsed_ns = match task.to_str() {
+        Some("bytes-write") => timed(count, || write_bytes(path, size)),
+        Some("bytes-read") => timed(count, || {
+            let (found, found_sum) = read_bytes(path)?;
+            (bytes, sum) = (found, Some(found_sum));
+            Ok(())
+        }),
+        Some("save") => {
+            let text = make_text(size);
+            timed(count, || save(path, &text))
+        }
+        Some("save-sync") => {
+            let text = make_text(size);
+            timed(count, || save_sync(path, &text))
+        }
+        Some("lines") => {
+            let mut line = make_text(size - 1);
+            line.push(b'\n');
+            bytes = size * count;
+            timed(1, || append_lines(path, &line, count))
+        }
+        _ => return Err(format!("unknown task: {}", task.to_string_lossy()).into()),
+    };
+    let elapsed_ns = elapsed_ns.map_err(|error| format!("{}: {error}", path.display()))?;
+
+    // The standard library has no JSON; a list of numbers prints as one.
+    print!("{{\"elapsed_ns\": {elapsed_ns:?}, \"bytes\": {bytes}");
+    sum.iter().for_each(|sum| print!(", \"sum\": {sum}"));
+    println!("}}");
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! The tasks of `wrote langs` in Rust, by the library `wrote`.
+//!
+//! A `Writer` has buffers by itself: four of 2 MiB, of which three are on their way past the page cache
+//! while the fourth is filled; through the page cache nine of 192 KiB (crates/wrote/src/writer/options.rs).
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+use wrote::{Sync, Writer};
+
+type Failure = Box<dyn Error>;
+
+/// Ends as the files of the other languages end: `close` promises what their close does, that the bytes
+/// survive a crash of this process. `finish` would flush them to stable storage, which no other does here.
+fn write_bytes(path: &Path, size: u64, direct: bool) -> Result<(), Failure> {
+    let mut writer = Writer::options().direct(direct).open(path)?;
+    for number in 0..size {
+        writer.write_all(&[number as u8])?;
+    }
+    writer.close()?;
+    Ok(())
+}
+
+/// How many bytes there are, and their sum. The library has no reader of its own that hands out one byte
+/// after the other: it reads the file whole, and its bytes are taken from memory.
+fn read_bytes(path: &Path) -> Result<(u64, u64), Failure> {
+    let (mut count, mut sum) = (0, 0);
+    for byte in wrote::read(path)? {
+        count += 1;
+        sum += u64::from(byte);
+    }
+    Ok((count, sum))
+}
+
+/// Makes a new file and gives it the name of the old one, where the others write over the old one.
+fn save(path: &Path, text: &[u8]) -> Result<(), Failure> {
+    Ok(wrote::write_with(Sync::No, path, text)?)
+}
+
+/// The same with two flushes: of the content, and of the folder for the name.
+fn save_sync(path: &Path, text: &[u8]) -> Result<(), Failure> {
+    Ok(wrote::write(path, text)?)
+}
+
+fn append_lines(path: &Path, line: &[u8], count: u64, direct: bool) -> Result<(), Failure> {
+    let mut writer = Writer::options().append(true).direct(direct).open(path)?;
+    for _ in 0..count {
+        writer.write_all(line)?;
+    }
+    writer.close()?;
+    Ok(())
+}
+
+/// The letters a to z again and again.
+fn make_text(size: u64) -> Vec<u8> {
+    (b'a'..=b'z').cycle().take(size as usize).collect()
+}
+
+/// How long each of `count` runs took, in nanoseconds.
+fn timed(count: u64, mut run: impl FnMut() -> Result<(), Failure>) -> Result<Vec<u128>, Failure> {
+    let mut elapsed_ns = Vec::new();
+    for _ in 0..count {
+        let start = Instant::now();
+        run()?;
+        elapsed_ns.push(start.elapsed().as_nanos());
+    }
+    Ok(elapsed_ns)
+}
+
+/// Does the task that the arguments name: `TASK PATH SIZE COUNT [cached]`.
+pub fn run(arguments: &[OsString]) -> Result<(), Failure> {
+    let (task, path, size, count, direct) = match arguments {
+        [task, path, size, count] => (task, path, size, count, true),
+        [task, path, size, count, way] if way == "cached" => (task, path, size, count, false),
+        _ => return Err("usage: wrote language-program TASK PATH SIZE COUNT [cached]".into()),
+    };
+    let (path, size, count) = (Path::new(path), number(size)?, number(count)?);
+
+    let (mut bytes, mut sum) = (size, None);
+    let elapsed_ns = match task.to_str() {
+        Some("bytes-write") => timed(count, || write_bytes(path, size, direct))?,
+        Some("bytes-read") => timed(count, || {
+            let (found, found_sum) = read_bytes(path)?;
+            (bytes, sum) = (found, Some(found_sum));
+            Ok(())
+        })?,
+        Some("save") => {
+            let text = make_text(size);
+            timed(count, || save(path, &text))?
+        }
+        Some("save-sync") => {
+            let text = make_text(size);
+            timed(count, || save_sync(path, &text))?
+        }
+        Some("lines") => {
+            let mut line = make_text(size - 1);
+            line.push(b'\n');
+            bytes = size * count;
+            timed(1, || append_lines(path, &line, count, direct))?
+        }
+        _ => return Err(format!("unknown task: {}", task.to_string_lossy()).into()),
+    };
+
+    let sum = sum.map(|sum| format!(", \"sum\": {sum}")).unwrap_or_default();
+    let mut out = std::io::stdout();
+    writeln!(out, "{{\"elapsed_ns\": {elapsed_ns:?}, \"bytes\": {bytes}{sum}}}")?;
+    Ok(())
+}
+
+fn number(word: &OsString) -> Result<u64, String> {
+    let word = word.to_string_lossy();
+    let number = word.parse().ok().filter(|&number: &u64| number > 0);
+    number.ok_or_else(|| format!("not a number above 0: {word}"))
+}
