@@ -4,6 +4,7 @@
 //! installed is found, its program is built into a cache folder, and [`langs`] runs the workloads, every
 //! program in turn (M8), beside the drive's own rate. What a program must do is in `langs/README.md`.
 
+mod ahead;
 mod answer;
 mod build;
 mod catalogue;
@@ -15,6 +16,7 @@ mod plan;
 mod program;
 mod result;
 mod rounds;
+mod said;
 mod toolchain;
 mod workload;
 
