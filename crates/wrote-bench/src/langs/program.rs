@@ -2,7 +2,7 @@
 
 use super::answer;
 use super::build::Built;
-use super::child::{How, Limits, Outcome, supervise};
+use super::child::{How, Limits, Outcome, ending, supervise};
 use super::said::{complaint, shown};
 use super::workload::Table;
 use crate::usage::Usage;
@@ -133,38 +133,11 @@ fn failure(outcome: &Outcome, timeout: Duration) -> Option<String> {
 
 /// How a program came to its end, in words.
 fn end(status: ExitStatus) -> String {
-    let Some(number) = status.signal() else {
-        return format!("ended with exit code {}", status.code().unwrap_or_default());
-    };
-    match Signal::from_named_raw(number) {
+    match status.signal().and_then(Signal::from_named_raw) {
         Some(Signal::KILL) => "was ended by SIGKILL, as happens where memory is full".into(),
         Some(Signal::XFSZ) => "was ended by SIGXFSZ: its file became far too long".into(),
-        Some(signal) => match name(signal) {
-            Some(name) => format!("was ended by {name}"),
-            None => format!("was ended by signal {number}"),
-        },
-        None => format!("was ended by signal {number}"),
+        _ => ending(status),
     }
-}
-
-/// The names of signals that programs end by (signal(7)).
-fn name(signal: Signal) -> Option<&'static str> {
-    let names = [
-        (Signal::HUP, "SIGHUP"),
-        (Signal::INT, "SIGINT"),
-        (Signal::QUIT, "SIGQUIT"),
-        (Signal::ILL, "SIGILL"),
-        (Signal::TRAP, "SIGTRAP"),
-        (Signal::ABORT, "SIGABRT"),
-        (Signal::BUS, "SIGBUS"),
-        (Signal::FPE, "SIGFPE"),
-        (Signal::SEGV, "SIGSEGV"),
-        (Signal::PIPE, "SIGPIPE"),
-        (Signal::ALARM, "SIGALRM"),
-        (Signal::TERM, "SIGTERM"),
-        (Signal::SYS, "SIGSYS"),
-    ];
-    names.iter().find(|(known, _)| *known == signal).map(|(_, name)| *name)
 }
 
 /// A time as it was asked for: whole minutes as such.
@@ -177,6 +150,7 @@ fn duration(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::build::InUse;
     use super::super::workload::Task;
     use super::*;
 
@@ -185,7 +159,12 @@ mod tests {
 
     fn shell(script: &str) -> Built {
         let run = ["sh", "-c", script, "sh"].map(str::to_owned).to_vec();
-        Built { run, arguments: vec!["variant".into()], folder: "/".into() }
+        Built {
+            run,
+            arguments: vec!["variant".into()],
+            folder: "/".into(),
+            in_use: InUse::default(),
+        }
     }
 
     fn ran(built: &Built, timeout: Duration) -> Result<Ended, String> {
