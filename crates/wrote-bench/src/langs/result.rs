@@ -73,10 +73,12 @@ pub enum State {
 pub struct Place {
     /// What lies under the path.
     pub target: Target,
-    /// The drive's own rate, measured in the same run; none where there is no direct I/O.
+    /// The drive's own rate, measured in the same run; none where there is no direct I/O, no room for its file,
+    /// or nothing to measure against it: texts alone are saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drive: Option<Drive>,
-    /// What was done here, in the order in which it was done.
+    /// What was done here, in the order in which it was done. What can't be done here is left out: cold reads
+    /// where the page cache keeps the file.
     pub workloads: Vec<Workload>,
 }
 
