@@ -20,7 +20,7 @@ mod said;
 mod toolchain;
 mod workload;
 
-pub use catalogue::{Catalogue, Found, catalogue};
+pub use catalogue::{Catalogue, catalogue};
 pub use result::{
     Document, Drive, Failure, Language, Place, Row, Run, SCHEMA, State, Workload, schema,
 };
