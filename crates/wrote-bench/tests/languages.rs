@@ -198,10 +198,10 @@ fn every_language_is_embedded_once() {
 #[test]
 fn every_language_is_told_whether_it_is_there_or_not_and_wrote_only_where_it_is_at_hand() {
     let found = catalogue(&[]).unwrap().find(None, &Stop::new()).unwrap();
-    assert!(found.iter().all(|found| !found.language.id.starts_with("wrote")), "{found:?}");
+    assert!(found.iter().all(|found| !found.id.starts_with("wrote")), "{found:?}");
     for id in IDS.into_iter().filter(|id| *id != "wrote") {
-        let of = found.iter().find(|found| found.language.id == id);
-        let language = &of.unwrap_or_else(|| panic!("no {id}: {found:?}")).language;
+        let of = found.iter().find(|found| found.id == id);
+        let language = of.unwrap_or_else(|| panic!("no {id}: {found:?}"));
         assert!(!language.name.is_empty() && !language.way.is_empty(), "{language:?}");
         let is_line = |text: &Option<String>| {
             text.as_ref().is_some_and(|text| !text.trim().is_empty() && text.lines().count() == 1)
