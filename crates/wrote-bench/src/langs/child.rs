@@ -43,37 +43,32 @@ pub(super) enum How {
     TimedOut,
 }
 
-/// How a process ended, to be put behind its name: `ended with exit code 3`, `was ended by SIGSEGV`.
-pub(super) fn ending(status: ExitStatus) -> String {
-    let Some(number) = status.signal() else {
-        return format!("ended with exit code {}", status.code().unwrap_or_default());
-    };
-    match Signal::from_named_raw(number).and_then(name) {
-        Some(name) => format!("was ended by {name}"),
-        None => format!("was ended by signal {number}"),
+impl How {
+    /// What went wrong, to be put behind a program's name: `ended with exit code 3`, `was ended by SIGSEGV`;
+    /// none where it ended with 0. Of the limit only that there was one: its user knows how long.
+    pub(super) fn failure(self) -> Option<String> {
+        match self {
+            How::TimedOut => Some("took too long and was ended".into()),
+            How::Exited(status) => match (status.code(), status.signal()) {
+                (Some(0), _) => None,
+                (Some(code), _) => Some(format!("ended with exit code {code}")),
+                (None, signal) => Some(format!("was ended by {}", signal_name(signal))),
+            },
+        }
     }
 }
 
-/// The names of signals that programs end by (signal(7)).
-fn name(signal: Signal) -> Option<&'static str> {
-    let names = [
-        (Signal::HUP, "SIGHUP"),
-        (Signal::INT, "SIGINT"),
-        (Signal::QUIT, "SIGQUIT"),
-        (Signal::ILL, "SIGILL"),
-        (Signal::TRAP, "SIGTRAP"),
-        (Signal::ABORT, "SIGABRT"),
-        (Signal::BUS, "SIGBUS"),
-        (Signal::FPE, "SIGFPE"),
-        (Signal::KILL, "SIGKILL"),
-        (Signal::SEGV, "SIGSEGV"),
-        (Signal::PIPE, "SIGPIPE"),
-        (Signal::ALARM, "SIGALRM"),
-        (Signal::TERM, "SIGTERM"),
-        (Signal::XFSZ, "SIGXFSZ"),
-        (Signal::SYS, "SIGSYS"),
-    ];
-    names.iter().find(|(known, _)| *known == signal).map(|(_, name)| *name)
+/// `SIGSEGV`, or `signal 40` where it has no name.
+fn signal_name(signal: Option<i32>) -> String {
+    let number = signal.unwrap_or_default();
+    match Signal::from_named_raw(number) {
+        // Those that programs end by and whose names there are longer than in signal(7).
+        Some(Signal::ABORT) => "SIGABRT".into(),
+        Some(Signal::ALARM) => "SIGALRM".into(),
+        // It shows itself as `"Signal::SEGV"`.
+        Some(named) => format!("{named:?}").replace("Signal::", "SIG").replace('"', ""),
+        None => format!("signal {number}"),
+    }
 }
 
 /// What a child did, as far as it was looked at.
@@ -89,6 +84,13 @@ pub(super) struct Outcome {
     pub stderr: Vec<u8>,
     /// From its start to its end, by our clock.
     pub elapsed_s: f64,
+}
+
+impl Outcome {
+    /// Whether it was ended for taking too long.
+    pub(super) fn timed_out(&self) -> bool {
+        self.status == How::TimedOut
+    }
 }
 
 /// Runs `command` to its end, in a process group of its own and with nothing on its standard input. `look`

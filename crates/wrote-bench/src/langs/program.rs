@@ -2,7 +2,7 @@
 
 use super::answer;
 use super::build::Built;
-use super::child::{How, Limits, Outcome, ending, supervise};
+use super::child::{How, Limits, Outcome, supervise};
 use super::said::{complaint, shown};
 use super::workload::Table;
 use crate::usage::Usage;
@@ -118,16 +118,16 @@ fn failure(outcome: &Outcome, timeout: Duration) -> Option<String> {
     let How::Exited(status) = outcome.status else {
         return Some(format!("took longer than {} and was ended", duration(timeout)));
     };
-    if status.success() {
+    let Some(failure) = outcome.status.failure() else {
         return printed_too_much(outcome);
-    }
+    };
     let hint = match status.signal().and_then(Signal::from_named_raw) {
         Some(Signal::KILL) => ", as happens where memory is full",
         Some(Signal::XFSZ) => ": its file became far too long",
         _ => "",
     };
     let said = complaint(&outcome.stderr).map_or_else(String::new, |line| format!(": {line}"));
-    Some(format!("{}{hint}{said}", ending(status)))
+    Some(format!("{failure}{hint}{said}"))
 }
 
 /// More than the longest answer is none.

@@ -2,9 +2,9 @@
 
 mod search;
 
-use super::child::{How, Limits, ending, supervise};
+use super::child::{Limits, supervise};
 use super::manifest::{Manifest, Toolchain};
-use super::said::{complaint, shown};
+use super::said::complaint;
 use crate::{Error, Stop};
 pub(super) use search::Search;
 use std::path::Path;
@@ -150,17 +150,13 @@ fn ask_version(
         Err(Error::Interrupted) => return Err(Error::Interrupted),
         Err(error) => return Ok(Err(error.to_string())),
     };
-    match outcome.status {
-        How::Exited(status) if status.success() => {}
-        How::Exited(status) => {
-            let words = complaint(&outcome.stderr).or_else(|| complaint(&outcome.stdout));
-            let words = words.map(|words| format!(": {words}")).unwrap_or_default();
-            return Ok(Err(format!("{asked}: {}{words}", ending(status))));
-        }
-        How::TimedOut => {
-            let seconds = timeout.as_secs_f64();
-            return Ok(Err(format!("{asked}: did not answer within {seconds} s")));
-        }
+    if outcome.timed_out() {
+        return Ok(Err(format!("{asked}: did not answer within {} s", timeout.as_secs_f64())));
+    }
+    if let Some(failure) = outcome.status.failure() {
+        let words = complaint(&outcome.stderr).or_else(|| complaint(&outcome.stdout));
+        let words = words.map(|words| format!(": {words}")).unwrap_or_default();
+        return Ok(Err(format!("{asked}: {failure}{words}")));
     }
     // `java -version` answers on standard error.
     let version = version_line(&outcome.stdout).or_else(|| version_line(&outcome.stderr));
@@ -178,15 +174,30 @@ pub(super) fn neutral(words: &[String]) -> Command {
 /// The first line of the version, which Kotlin calls an information.
 fn version_line(output: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(output);
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty() && !is_aside(line));
-    let line = lines.next()?;
-    Some(shown(line.strip_prefix("info: ").unwrap_or(line), VERSION_CHARS))
+    let mut lines = text.lines().filter(|line| !is_aside(line));
+    lines.find_map(|line| shown(line.strip_prefix("info: ").unwrap_or(line), VERSION_CHARS))
 }
 
 /// Whether it is none of the version's: a JVM says first what it took from the environment, and warns of what
 /// the program does that runs in it.
 fn is_aside(line: &str) -> bool {
     line.starts_with("Picked up ") || line.to_ascii_lowercase().starts_with("warning:")
+}
+
+/// The line as it can be shown: trimmed, without control characters, not longer than `chars_max`. None where
+/// nothing is left of it.
+pub(super) fn shown(line: &str, chars_max: usize) -> Option<String> {
+    let spaced = line.replace('\t', " ");
+    let clean: String = spaced.chars().filter(|character| !character.is_control()).collect();
+    let clean = clean.trim();
+    if clean.is_empty() {
+        return None;
+    }
+    if clean.chars().count() <= chars_max {
+        return Some(clean.to_owned());
+    }
+    let cut: String = clean.chars().take(chars_max - 1).collect();
+    Some(format!("{}…", cut.trim_end()))
 }
 
 #[cfg(test)]

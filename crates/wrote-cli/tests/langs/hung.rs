@@ -2,7 +2,6 @@
 
 use crate::scene::{Scene, assert_says, document, failures, row, workload};
 use crate::support::{finish, names};
-use std::fs;
 
 /// Long for what answers in some milliseconds, however busy the machine is, and short to wait for.
 const PATIENCE: &str = "--workloads lines --lines 20 --runs 1 --timeout 5s --format json";
@@ -25,7 +24,7 @@ fn hangs(otherwise: &str) -> Result<(), String> {
 
 fn ended_for_its_time(otherwise: &str) {
     let because = hangs(otherwise).expect_err("no row");
-    assert_says(&because, &["longer than", "5 s"]);
+    assert_says(&because, &["longer than 5.00 s"]);
 }
 
 #[test]
@@ -54,36 +53,16 @@ fn a_program_that_prints_without_end_is_ended_and_its_output_is_not_kept() {
 }
 
 #[test]
-fn a_child_that_holds_the_answer_open_is_ended_with_its_parent() {
-    let answered = hangs("on_answer() { sleep 1000 & answer; }");
-    if let Err(because) = answered {
-        assert_says(&because, &["still"]);
-    }
+fn a_child_that_holds_the_answer_open_is_ended_with_its_parent_whose_answer_stands() {
+    assert_eq!(hangs("on_answer() { sleep 1000 & answer; }"), Ok(()));
 }
 
 #[test]
 fn a_child_that_holds_nothing_open_is_ended_with_its_parent() {
-    let answered = hangs("on_answer() { sleep 1000 > /dev/null 2>&1 & answer; }");
-    if let Err(because) = answered {
-        assert_says(&because, &["still"]);
-    }
+    assert_eq!(hangs("on_answer() { sleep 1000 > /dev/null 2>&1 & answer; }"), Ok(()));
 }
 
 #[test]
 fn a_program_that_waits_for_input_gets_none() {
     assert_eq!(hangs("on_lines() { cat > /dev/null; append_lines; }"), Ok(()));
-}
-
-#[test]
-fn files_that_a_program_makes_beside_its_own_are_left_and_told() {
-    let scene = Scene::new();
-    scene.honest();
-    scene.rogue("litter", "on_lines() { append_lines; echo mine > \"${path%/*}/mine\"; }", "lines");
-    let finished = finish(&mut scene.langs(&["litter", "honest"], PATIENCE));
-    let left = names(&scene.target());
-    let [folder] = &left[..] else { panic!("{left:?}: {finished:?}") };
-    let left = scene.target().join(folder);
-    assert_eq!(names(&left), ["mine"]);
-    assert_eq!(fs::read_to_string(left.join("mine")).expect("it is left"), "mine\n");
-    assert!(finished.stderr.contains(folder.as_str()), "{finished:?}");
 }

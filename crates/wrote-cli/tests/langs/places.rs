@@ -1,6 +1,6 @@
 //! Where the languages write: a place for each path, nothing that was there is touched, and nothing is left.
 
-use crate::scene::{Scene, document, row, text};
+use crate::scene::{MEMORY, Scene, document, row, text};
 use crate::support::{Finished, finish, names, wrote};
 use serde_json::Value;
 use skip::skip;
@@ -24,6 +24,13 @@ fn honest(scene: &Scene, paths: &[&Path], more: &str) -> Command {
 
 fn scene() -> Scene {
     let scene = Scene::new();
+    scene.honest();
+    scene
+}
+
+/// As [`scene`], on a disk.
+fn on_disk() -> Scene {
+    let scene = Scene::on_disk();
     scene.honest();
     scene
 }
@@ -100,26 +107,27 @@ fn what_is_no_folder_is_refused_before_anything_is_built_or_written() {
 }
 
 #[test]
-fn memory_has_no_drive_and_no_cold_reads() {
-    let test = "memory_has_no_drive_and_no_cold_reads";
-    let Ok(memory) = TempDir::with_prefix_in("wrote-test-", "/dev/shm") else {
-        return skip(test, "there is no /dev/shm to write to");
+fn memory_has_no_drive_and_no_cold_reads_and_a_disk_has_both() {
+    let test = "memory_has_no_drive_and_no_cold_reads_and_a_disk_has_both";
+    let Ok(memory) = TempDir::with_prefix_in("wrote-test-", MEMORY) else {
+        return skip(test, "there is no file system in memory to write to");
     };
-    let scene = scene();
+    let scene = on_disk();
     let more = format!("{LITTLE} --workloads bytes --drop-caches --format json");
     let paths = [memory.path(), &scene.target()];
     let document = document(&finish(&mut honest(&scene, &paths, &more)));
     let [in_memory, on_disk] = &document.places[..] else { panic!("{document:?}") };
     assert_eq!(in_memory.target.filesystem, "tmpfs");
-    assert_eq!(
-        (tables(in_memory), in_memory.drive.is_none()),
-        (vec!["bytes/write", "bytes/read"], true)
-    );
-    if on_disk.target.filesystem == "tmpfs" {
-        return skip(test, "the tests' own folder is in memory as well");
+    assert_eq!(tables(in_memory), ["bytes/write", "bytes/read"]);
+    assert!(in_memory.drive.is_none(), "{in_memory:?}");
+    assert_eq!((names(memory.path()), names(&scene.target())), (vec![], vec![]));
+    if on_disk.target.device.is_none() {
+        return skip(test, "the build is on no disk either");
     }
     assert_eq!(tables(on_disk), ["bytes/write", "bytes/read", "bytes/read-cold"]);
-    assert_eq!(names(memory.path()), [""; 0]);
+    let drive = on_disk.drive.as_ref().expect("a drive");
+    assert!(drive.write_row.starts_with("peak/write/") && drive.read_row.starts_with("peak/read/"));
+    assert!(drive.write_bytes_per_s.median > 0.0 && drive.read_bytes_per_s.median > 0.0);
 }
 
 #[test]
@@ -194,7 +202,7 @@ fn every_format_names_the_language_and_its_tables() {
 #[test]
 fn the_schema_that_is_printed_takes_the_result_of_a_run() {
     let test = "the_schema_that_is_printed_takes_the_result_of_a_run";
-    let scene = scene();
+    let scene = on_disk();
     scene.rogue("rogue", "on_lines() { exit 3; }", "lines");
     scene.add("absent", &crate::scene::manifest("absent", "needs = ['no-such-tool']", ""), &[]);
     let schema = finish(&mut wrote(&["langs", "--schema"]));

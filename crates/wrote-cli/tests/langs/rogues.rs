@@ -208,7 +208,7 @@ fn a_program_that_counts_other_bytes_than_there_are_is_named_with_both_counts() 
 fn a_time_that_cannot_be_is_named() {
     caught("no-time", "bytes/write", &["0 ns"]);
     caught("too-quick", "bytes/write", &["1 ns"]);
-    caught("too-slow", "bytes/write", &["3600"]);
+    caught("too-slow", "bytes/write", &["1 h"]);
 }
 
 #[test]
@@ -233,4 +233,41 @@ fn another_text_than_the_one_to_save_is_named() {
 #[test]
 fn lines_that_replace_what_was_there_are_named() {
     caught("replaces-lines", "lines", &["was in the file before"]);
+}
+
+#[test]
+fn files_that_a_program_makes_beside_its_own_are_left_and_told() {
+    let beside = "on_lines() { append_lines; echo theirs > \"${path%/*}/theirs\"; }";
+    let (document, left) = littered(beside);
+    assert_eq!(left, "theirs");
+    // What it was to write it wrote.
+    row(workload(&document, "lines"), "litter");
+}
+
+#[test]
+fn a_folder_in_place_of_the_file_is_left_and_told_and_the_others_write_elsewhere() {
+    let (document, left) =
+        littered("on_lines() { rm \"$path\"; mkdir \"$path\"; echo theirs > \"$path/theirs\"; }");
+    assert!(left.ends_with(".data/theirs"), "{left}");
+    let [failure] = failures(&document, "litter")[..] else { panic!("{document:?}") };
+    assert_says(&failure.because, &["folder in place of the file"]);
+}
+
+/// Runs a rogue before and after an honest one; gives the result, and the one file `theirs` that is left.
+fn littered(otherwise: &str) -> (Document, String) {
+    let scene = Scene::new();
+    scene.honest();
+    scene.rogue("litter", otherwise, "lines");
+    let little = "--workloads lines --lines 20 --runs 2 --format json";
+    let finished = finish(&mut scene.langs(&["litter", "honest"], little));
+    let document = document(&finished);
+    row(workload(&document, "lines"), "honest");
+    let run = names(&scene.target());
+    let [run] = &run[..] else { panic!("{run:?}: {finished:?}") };
+    assert!(finished.stderr.contains(run.as_str()), "{finished:?}");
+    let folder = scene.target().join(run);
+    let [left] = &names(&folder)[..] else { panic!("{:?}", names(&folder)) };
+    let left = if folder.join(left).is_dir() { format!("{left}/theirs") } else { left.clone() };
+    assert_eq!(fs::read_to_string(folder.join(&left)).expect("it is left"), "theirs\n");
+    (document, left)
 }

@@ -10,18 +10,34 @@ use wrote_bench::langs::{Document, Failure, Language, Row, Workload};
 
 /// The honest language, which every rogue is made from.
 const HONEST: &str = include_str!("honest.sh");
+/// A file system in memory, of every Linux (shm_overview(7)).
+pub const MEMORY: &str = "/dev/shm";
 /// What marks every process of a test: children inherit it, whatever they do with their parents.
 const MARK: &str = "WROTE_TEST_SCENE";
 
 /// A folder to write in, languages, and the home of whoever runs them: all of it goes when dropped.
 pub struct Scene {
     folder: TempDir,
+    /// To write in.
+    target: TempDir,
 }
 
 impl Scene {
+    /// Languages that write in memory, where there is such a file system: what they do wrong is the same
+    /// there, and there is no drive to be measured beside.
     pub fn new() -> Scene {
-        let scene = Scene { folder: folder() };
-        for part in [scene.target(), scene.home(), scene.languages()] {
+        let target = TempDir::with_prefix_in("wrote-test-", MEMORY);
+        Scene::writing_in(target.unwrap_or_else(|_| folder()))
+    }
+
+    /// Languages that write to the disk that the build is on.
+    pub fn on_disk() -> Scene {
+        Scene::writing_in(folder())
+    }
+
+    fn writing_in(target: TempDir) -> Scene {
+        let scene = Scene { folder: folder(), target };
+        for part in [scene.home(), scene.languages()] {
             fs::create_dir(part).expect("a folder");
         }
         scene
@@ -29,7 +45,7 @@ impl Scene {
 
     /// Where the languages write.
     pub fn target(&self) -> PathBuf {
-        self.folder.path().join("target")
+        self.target.path().to_owned()
     }
 
     pub fn home(&self) -> PathBuf {

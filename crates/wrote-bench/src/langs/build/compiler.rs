@@ -1,8 +1,7 @@
 //! One run of a compiler, and what it said where it failed.
 
-use crate::langs::child::{How, Limits, Outcome, ending, supervise};
-use crate::langs::said::shown;
-use crate::langs::toolchain::neutral;
+use crate::langs::child::{Limits, Outcome, supervise};
+use crate::langs::toolchain::{neutral, shown};
 use crate::{Error, Stop};
 use std::path::Path;
 use std::time::Duration;
@@ -36,26 +35,23 @@ pub(super) fn run_within(
         Err(error) => return Ok(Err(error.to_string())),
     };
     let program = Path::new(&command[0]).file_name().unwrap_or_default().to_string_lossy();
-    let status = match outcome.status {
-        How::Exited(status) if status.success() => return Ok(Ok(())),
-        How::Exited(status) => status,
-        How::TimedOut => {
-            let seconds = timeout.as_secs_f64();
-            return Ok(Err(format!(
-                "{program} took longer than {seconds} s to build and was ended"
-            )));
-        }
+    if outcome.timed_out() {
+        let seconds = timeout.as_secs_f64();
+        return Ok(Err(format!("{program} took longer than {seconds} s to build and was ended")));
+    }
+    let Some(failure) = outcome.status.failure() else {
+        return Ok(Ok(()));
     };
     let words = meaningful_line(&outcome).map(|words| format!(": {words}")).unwrap_or_default();
-    Ok(Err(format!("{program} {}{words}", ending(status))))
+    Ok(Err(format!("{program} {failure}{words}")))
 }
 
 /// Its first line that speaks of an error (those after it often follow from it), else its last one.
 fn meaningful_line(outcome: &Outcome) -> Option<String> {
     let texts = [&outcome.stderr, &outcome.stdout].map(|output| String::from_utf8_lossy(output));
-    let says = |line: &&str| !line.trim().is_empty();
+    let lines = || texts.iter().flat_map(|text| text.lines());
     let speaks = |line: &&str| line.to_ascii_lowercase().contains("error");
-    let mut lines = texts.iter().flat_map(|text| text.lines());
-    let last = || texts.iter().find_map(|text| text.lines().rfind(says));
-    lines.find(speaks).or_else(last).map(|line| shown(line, WORDS_CHARS))
+    let said = |line: &str| shown(line, WORDS_CHARS);
+    let last = || texts.iter().find_map(|text| text.lines().rev().find_map(said));
+    lines().filter(speaks).find_map(said).or_else(last)
 }

@@ -28,7 +28,7 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 fn succeeded(outcome: &Outcome) -> bool {
-    matches!(outcome.status, How::Exited(status) if status.success())
+    outcome.status.failure().is_none()
 }
 
 /// Waits for the process to be gone, or to be a zombie that somebody else has still to wait for.
@@ -53,18 +53,24 @@ fn both_outputs_and_the_exit_code_are_told() {
     assert_eq!(outcome.stdout_total_bytes, 4);
     assert_eq!(text(&outcome.stderr), "err\n");
     assert!(matches!(outcome.status, How::Exited(status) if status.code() == Some(7)));
-    assert_eq!(ending(ExitStatus::from_raw(7 << 8)), "ended with exit code 7");
+    assert_eq!(outcome.status.failure().unwrap(), "ended with exit code 7");
     assert!(!succeeded(&outcome));
     assert!(outcome.elapsed_s > 0.0);
-    assert!(succeeded(&run("true", LONG)));
+    let outcome = run("true", LONG);
+    assert!(succeeded(&outcome));
+    assert_eq!(outcome.status.failure(), None);
 }
 
 #[test]
 fn a_signal_is_told() {
     let outcome = run("kill -SEGV $$", LONG);
     assert!(matches!(outcome.status, How::Exited(status) if status.signal() == Some(11)));
-    assert_eq!(ending(ExitStatus::from_raw(11)), "was ended by SIGSEGV");
-    assert_eq!(ending(ExitStatus::from_raw(40)), "was ended by signal 40");
+    assert_eq!(outcome.status.failure().unwrap(), "was ended by SIGSEGV");
+    assert_eq!(How::Exited(ExitStatus::from_raw(40)).failure().unwrap(), "was ended by signal 40");
+    for (signal, name) in [(6, "SIGABRT"), (14, "SIGALRM"), (15, "SIGTERM"), (25, "SIGXFSZ")] {
+        let ended = How::Exited(ExitStatus::from_raw(signal)).failure().unwrap();
+        assert_eq!(ended, format!("was ended by {name}"));
+    }
 }
 
 #[test]
