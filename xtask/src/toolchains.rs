@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 ///
 /// Debian's packages come by apt-get, as root, or by sudo where it asks for no password. What Debian does not
 /// have is fetched by mvn or pip3 into ~/.local/share/wrote/toolchains (below XDG_DATA_HOME where that is
-/// set), with launchers in ~/.local/bin, where `wrote langs` looks after PATH. A program that is there
+/// set), with links in ~/.local/bin, where `wrote langs` looks after PATH. A program that is there
 /// already, in whatever version, is left as it is.
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -48,21 +48,16 @@ const FETCHED: &[Toolchain] = &[
             command: "java -cp '{folder}/lib/*' org.jetbrains.kotlin.cli.jvm.K2JVMCompiler",
         }],
     },
-    // The long-term support version.
+    // The long-term support version. Java runs what it compiles: its own runner, the program `scala` of this
+    // version, reads the files that are named to the program.
     Toolchain {
         name: "scala",
         version: "3.3.7",
         registry: Registry::Maven { group: "org.scala-lang", artifact: "scala3-compiler_3" },
-        launchers: &[
-            Launcher {
-                program: "scalac",
-                command: "java -cp '{folder}/lib/*' dotty.tools.dotc.Main -usejavacp",
-            },
-            Launcher {
-                program: "scala",
-                command: "java -cp '{folder}/lib/*' dotty.tools.MainGenericRunner",
-            },
-        ],
+        launchers: &[Launcher {
+            program: "scalac",
+            command: "java -cp '{folder}/lib/*' dotty.tools.dotc.Main -usejavacp",
+        }],
     },
     // Its standard library changes from version to version.
     Toolchain {

@@ -15,6 +15,7 @@ mod plan;
 mod program;
 mod result;
 mod rounds;
+mod said;
 mod toolchain;
 mod workload;
 

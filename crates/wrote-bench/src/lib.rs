@@ -22,6 +22,7 @@ pub mod langs;
 mod latency;
 mod load;
 mod machine;
+mod peak_memory;
 mod plan;
 pub mod rate;
 pub mod report;

@@ -3,7 +3,6 @@
 mod cache;
 mod clock;
 mod dd;
-mod memory;
 mod ours;
 mod plan;
 mod rounds;
@@ -11,6 +10,7 @@ mod rounds;
 mod tests;
 mod write;
 
+pub(crate) use cache::prepare as prepare_cache;
 pub(crate) use clock::clocked;
 pub(crate) use ours::Done;
 pub(crate) use plan::Plan;

@@ -4,6 +4,7 @@ mod bench;
 mod compare;
 mod copy;
 mod doctor;
+mod langs;
 mod log;
 mod run;
 mod values;
@@ -13,6 +14,7 @@ pub use bench::{BenchArgs, Format};
 pub use compare::{CompareArgs, CompareFormat};
 pub use copy::{CopyArgs, WhenReflink};
 pub use doctor::{DoctorArgs, DoctorFormat};
+pub use langs::{LangsArgs, LangsFormat, Workload};
 pub use log::{
     LogAppendArgs, LogArgs, LogCatArgs, LogFormat, LogRepairArgs, LogShape, LogStatArgs, LogSync,
     LogTailArgs, LogVerb, LogVerifyArgs,
@@ -36,6 +38,8 @@ use std::path::PathBuf;
         number survives (a process crash, an OS crash, a power cut), and which way to use; when asked, \
         also its peak of sequential reads and writes, random ones, latency and load, and how it is when it \
         is written for long.\n\nwrote run runs fio's job files, and says the same of what they write.\n\n\
+        wrote langs measures what each programming language's own file I/O costs, beside the drive's own \
+        rate.\n\n\
         wrote compare says what changed between two results, and how sure that is.\n\nwrote doctor says \
         what holds a disk back, and writes nothing.\n\nwrote copy copies files and folders at the disk's \
         speed, in constant memory, and durable when it says done.\n\nwrote log reads, checks and repairs \
@@ -45,6 +49,7 @@ use std::path::PathBuf;
         wrote bench /mnt/data         measure another\n  \
         wrote bench --only peak,rand  its best stream, and random reads and writes\n  \
         wrote run jobs.fio            run a job file of fio's\n  \
+        wrote langs --size 25MB       what each language's own I/O costs here\n  \
         wrote compare a.json b.json   what changed between two results, and how sure that is\n  \
         wrote doctor /mnt/data        what holds a disk back, and the command that changes it\n  \
         wrote copy a.img /mnt/data/   copy a file, durable when it says done\n  \
@@ -68,6 +73,9 @@ pub enum Command {
     /// Run fio job files, and say what each write survives
     #[command(long_about = run::LONG_ABOUT, after_help = run::EXAMPLES)]
     Run(RunArgs),
+    /// Measure what each programming language's own file I/O costs, in each PATH
+    #[command(long_about = langs::LONG_ABOUT, after_help = langs::EXAMPLES)]
+    Langs(LangsArgs),
     /// Hold a result against an older one: what changed, and how sure that is
     #[command(long_about = compare::LONG_ABOUT, after_help = compare::EXAMPLES)]
     Compare(CompareArgs),

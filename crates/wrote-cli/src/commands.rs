@@ -5,6 +5,7 @@ mod clean;
 mod compare;
 mod copy;
 mod doctor;
+mod langs;
 mod language_program;
 mod log;
 mod manual;
@@ -32,6 +33,7 @@ pub fn run(cli: Cli, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     match cli.command {
         Command::Bench(arguments) => bench::run(&arguments, stop, command),
         Command::Run(arguments) => run::run(&arguments, stop, command),
+        Command::Langs(arguments) => langs::run(&arguments, stop, command),
         Command::Compare(arguments) => compare::run(&arguments, stop),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Copy(arguments) => copy::run(&arguments, stop),

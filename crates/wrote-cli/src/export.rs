@@ -4,6 +4,7 @@ mod comparison;
 mod csv;
 mod examination;
 mod json;
+mod langs;
 mod markdown;
 mod table;
 
@@ -11,6 +12,7 @@ pub use comparison::write_comparison;
 pub use csv::Csv;
 pub use examination::write_examination;
 pub use json::Json;
+pub use langs::{write_langs, write_languages};
 pub use markdown::Markdown;
 pub use table::Table;
 pub(crate) use table::plain;
@@ -413,9 +415,14 @@ fn per_second(iops: f64) -> String {
     }
 }
 
-/// CPU seconds a gigabyte, with two or three significant digits.
+/// CPU seconds a gigabyte.
 fn cpu_s_per_gb(row: &Row) -> String {
-    match row.cpu_s_per_gb() {
+    cpu_seconds(row.cpu_s_per_gb())
+}
+
+/// CPU seconds, with two or three significant digits.
+fn cpu_seconds(cpu_s: f64) -> String {
+    match cpu_s {
         cost if cost >= 99.5 => format!("{cost:.0}"),
         cost if cost >= 9.95 => format!("{cost:.1}"),
         cost => format!("{cost:.2}"),

@@ -2,9 +2,11 @@
 
 mod copy;
 mod jobs;
+mod langs;
 
 pub use copy::CopyReporter;
 pub use jobs::JobReporter;
+pub use langs::LangsReporter;
 
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};

@@ -82,7 +82,7 @@ fn an_unknown_subcommand_is_answered_with_the_near_one() {
 #[test]
 fn nothing_to_do_is_answered_with_what_there_is_to_do() {
     let line = refusal(&[]);
-    for subcommand in ["bench", "run", "clean", "completions", "man"] {
+    for subcommand in ["bench", "run", "langs", "clean", "completions", "man"] {
         assert!(line.contains(subcommand), "{line}");
     }
     let line = refusal(&["log"]);
@@ -157,6 +157,18 @@ fn the_result_of_jobs_is_refused_a_file_that_is_there() {
 }
 
 #[test]
+fn languages_are_refused_a_folder_twice_a_file_that_is_there_and_a_workload_that_is_none() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let path = file.path().to_str().expect("a path in UTF-8");
+    // W7
+    assert!(refusal(&["langs", "-o", path]).contains("--force"));
+    assert_eq!(refusal(&["langs", ".", "./"]), "wrote: . and ./ are the same folder: name it once");
+    let line = refusal(&["langs", "--workloads", "byte"]);
+    assert!(line.contains("'byte'") && line.contains("'bytes'"), "{line}");
+    assert!(refusal(&["langs", "--list", "-o", "x"]).contains("--output"));
+}
+
+#[test]
 fn cleaning_what_is_no_folder_is_refused() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     refusal(&["clean", file.path().to_str().expect("a path in UTF-8")]);
@@ -206,6 +218,18 @@ fn help_is_an_answer_with_examples() {
         let help = answer(&["log", verb, "--help"]);
         let example = format!("wrote log {verb}");
         assert!(help.contains("Examples:") && help.contains(&example), "{help}");
+    }
+    let help = answer(&["langs", "--help"]);
+    for said in [
+        "Examples:",
+        "wrote langs --list",
+        "--size 25MB",
+        "[default: 256MB]",
+        "$XDG_CACHE_HOME/wrote",
+        "can be removed at any time",
+        "or to a file with --output",
+    ] {
+        assert!(help.contains(said), "{said:?} is not in\n{help}");
     }
     let help = answer(&["run", "--help"]);
     for said in ["Examples:", "--read-unwritten", "fio-plot", "wrote run -"] {
@@ -257,6 +281,7 @@ fn the_manual_page_has_every_flag_and_subcommand() {
     for section in [
         "WROTE BENCH",
         "WROTE RUN",
+        "WROTE LANGS",
         "WROTE LOG",
         "WROTE LOG TAIL",
         "WROTE CLEAN",
@@ -276,7 +301,7 @@ fn long_flags() -> Vec<String> {
         own.chain(command.get_subcommands().flat_map(of)).collect()
     }
     let flags = of(&wrote_cli::args::definition());
-    for known in ["numjobs", "reflink", "follow"] {
+    for known in ["numjobs", "reflink", "follow", "workloads"] {
         assert!(flags.iter().any(|flag| flag == known), "{known} is not in {flags:?}");
     }
     flags

@@ -43,7 +43,7 @@ fn a_toolchain_is_there_once_its_launchers_are() {
 #[test]
 fn launchers_without_their_toolchain_are_not_enough() {
     let (_home, places) = home(true);
-    fs::remove_dir(ZIG.folder(&places)).expect("made");
+    fs::remove_dir_all(ZIG.folder(&places)).expect("made");
     assert!(!ZIG.is_there(&places));
 }
 
@@ -78,11 +78,22 @@ fn a_program_of_the_users_is_taken_for_the_toolchain() {
 fn a_program_of_the_users_is_never_written_over() {
     let (_home, places) = home(true);
     let file = places.launchers.join("zig");
-    fs::write(&file, "#!/bin/sh\necho the user's\n").expect("written");
+    fs::remove_file(&file).expect("made");
+    fs::write(&file, "the user's").expect("written");
     assert!(ZIG.is_there(&places));
     let failure = ZIG.install(&places).expect_err("the user's");
     assert_eq!(failure.to_string(), format!("{}: not made by us", file.display()));
-    assert_eq!(fs::read_to_string(&file).expect("there"), "#!/bin/sh\necho the user's\n");
+    assert_eq!(fs::read_to_string(&file).expect("there"), "the user's");
+}
+
+#[test]
+fn a_link_of_the_users_is_never_led_elsewhere() {
+    let (home, places) = home(true);
+    let file = places.launchers.join("zig");
+    fs::remove_file(&file).expect("made");
+    std::os::unix::fs::symlink(home.path().join("nowhere"), &file).expect("linked");
+    assert!(ZIG.install(&places).is_err());
+    assert_eq!(fs::read_link(&file).expect("a link"), home.path().join("nowhere"));
 }
 
 #[test]

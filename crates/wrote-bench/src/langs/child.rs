@@ -62,8 +62,8 @@ impl How {
 fn signal_name(signal: Option<i32>) -> String {
     let number = signal.unwrap_or_default();
     match Signal::from_named_raw(number) {
-        // It shows itself as `"SIGSEGV"`.
-        Some(named) => format!("{named:?}").replace('"', ""),
+        // It shows itself as `"Signal::SEGV"`.
+        Some(named) => format!("{named:?}").replace("Signal::", "SIG").replace('"', ""),
         None => format!("signal {number}"),
     }
 }

@@ -1,10 +1,25 @@
 //! One run of a program: started, watched, and ended where it hangs or the run is stopped.
 
+use super::answer;
 use super::build::Built;
-use super::workload::Task;
-use crate::{Error, Stop};
+use super::child::{How, Limits, Outcome, supervise};
+use super::said::{complaint, shown};
+use super::workload::Table;
+use crate::usage::Usage;
+use crate::{Error, Stop, peak_memory, units};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
+
+/// How much is kept of what a program complains of: the end of it.
+const STDERR_BYTES_MAX: usize = 16 << 10;
+/// How often its memory is looked at, in looks at the program itself: a look costs more than the rest.
+const LOOKS_PER_MEMORY: u32 = 4;
+/// How much longer than it should be the file of a program that has gone wrong may become. Runtimes have
+/// small files of their own besides.
+const EXCESS_BYTES_MAX: u64 = 64 << 20;
 
 /// What a program did and cost, as far as it can be seen from outside.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,19 +36,232 @@ pub(super) struct Ended {
 /// What a program is asked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call<'a> {
-    pub task: Task,
+    pub table: &'a Table,
+    /// The file that it writes or reads.
     pub path: &'a Path,
-    pub size: u64,
-    pub count: u64,
+    /// The folder that it runs in, where runtimes leave what they say of a crash.
+    pub folder: &'a Path,
+    /// How long it may take.
+    pub timeout: Duration,
 }
 
-/// Runs it. `Ok(Err(..))` is how it failed, one line: its exit code, the signal that ended it, the last line of
-/// its standard error, or that it took longer than `timeout`. Nothing that it started outlives this.
-pub(super) fn run(
-    _built: &Built,
-    _call: Call,
-    _timeout: Duration,
-    _stop: &Stop,
-) -> Result<Result<Ended, String>, Error> {
-    todo!()
+/// Runs it. `Ok(Err(..))` is how it failed, one line: its exit code, the signal that ended it, what it said on
+/// standard error, or that it took too long. Nothing that it started outlives this.
+///
+/// Its environment is ours, since toolchains are found by it, but for the locale: in `C.UTF-8` texts and
+/// numbers are the same on every machine, and every language takes text for UTF-8.
+pub(super) fn run(built: &Built, call: Call, stop: &Stop) -> Result<Result<Ended, String>, Error> {
+    let Some((program, arguments)) = built.run.split_first() else {
+        return Ok(Err("has no command to run".into()));
+    };
+    let mut command = Command::new(program);
+    let Table { task, size, count, .. } = call.table;
+    command
+        .args(arguments)
+        .arg(task.as_str())
+        .arg(call.path)
+        .args([size.to_string(), count.to_string()])
+        .args(&built.arguments)
+        .current_dir(call.folder)
+        .env("LC_ALL", "C.UTF-8");
+    let limits = Limits {
+        timeout: call.timeout,
+        stdout_bytes_max: answer::bytes_max(call.table),
+        stderr_bytes_max: STDERR_BYTES_MAX,
+    };
+    let file_bytes_max = call.table.content().len().saturating_add(EXCESS_BYTES_MAX);
+    let (mut peak_bytes, mut looks) = (None, 0_u32);
+    let mut look = |process: u32| {
+        if looks == 0 {
+            limit_files(process, file_bytes_max);
+        }
+        // Its peak only rises, so that the last look is the one that counts.
+        if looks.is_multiple_of(LOOKS_PER_MEMORY) {
+            peak_bytes = peak_memory::bytes_of(process).or(peak_bytes);
+        }
+        looks += 1;
+    };
+    let before = Usage::of_children();
+    let outcome = match supervise(&mut command, limits, stop, &mut look) {
+        // It is this program's own fault that it can't be started.
+        Err(Error::Failed(because)) => return Ok(Err(because)),
+        other => other?,
+    };
+    let used = Usage::of_children().since(&before);
+    Ok(failure(&outcome, call.timeout).map_or_else(
+        || {
+            Ok(Ended {
+                stdout: String::from_utf8_lossy(&outcome.stdout).into_owned(),
+                process_s: outcome.elapsed_s,
+                cpu_user_s: used.cpu_user_s,
+                cpu_system_s: used.cpu_system_s,
+                max_rss_bytes: peak_bytes,
+            })
+        },
+        Err,
+    ))
+}
+
+/// Lets no file of the program become longer than this (`RLIMIT_FSIZE`, prlimit(2)): one that writes without
+/// end shall not fill the disk. What it started before is not held to it, nor a program that is over already.
+fn limit_files(process: u32, bytes_max: u64) {
+    let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return };
+    let Rlimit { current, maximum } = getrlimit(Resource::Fsize);
+    let current = Some(current.map_or(bytes_max, |current| current.min(bytes_max)));
+    let _ = prlimit(Some(process), Resource::Fsize, Rlimit { current, maximum });
+}
+
+/// How a program failed, if it did, one line.
+fn failure(outcome: &Outcome, timeout: Duration) -> Option<String> {
+    let How::Exited(status) = outcome.status else {
+        return Some(format!("took longer than {} and was ended", duration(timeout)));
+    };
+    if status.success() {
+        let kept_bytes = outcome.stdout.len() as u64;
+        return (outcome.stdout_total_bytes > kept_bytes).then(|| {
+            let start = String::from_utf8_lossy(&outcome.stdout);
+            format!(
+                "printed {}, which is no answer: {}",
+                units::bytes(outcome.stdout_total_bytes),
+                shown(start.lines().next().unwrap_or_default(), 60)
+            )
+        });
+    }
+    let said = complaint(&outcome.stderr).map_or_else(String::new, |line| format!(": {line}"));
+    Some(format!("{}{said}", end(status)))
+}
+
+/// How a program came to its end, in words.
+fn end(status: ExitStatus) -> String {
+    let Some(number) = status.signal() else {
+        return format!("ended with exit code {}", status.code().unwrap_or_default());
+    };
+    match Signal::from_named_raw(number) {
+        Some(Signal::KILL) => "was ended by SIGKILL, as happens where memory is full".into(),
+        Some(Signal::XFSZ) => "was ended by SIGXFSZ: its file became far too long".into(),
+        Some(signal) => match name(signal) {
+            Some(name) => format!("was ended by {name}"),
+            None => format!("was ended by signal {number}"),
+        },
+        None => format!("was ended by signal {number}"),
+    }
+}
+
+/// The names of signals that programs end by (signal(7)).
+fn name(signal: Signal) -> Option<&'static str> {
+    let names = [
+        (Signal::HUP, "SIGHUP"),
+        (Signal::INT, "SIGINT"),
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::TRAP, "SIGTRAP"),
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::PIPE, "SIGPIPE"),
+        (Signal::ALARM, "SIGALRM"),
+        (Signal::TERM, "SIGTERM"),
+        (Signal::SYS, "SIGSYS"),
+    ];
+    names.iter().find(|(known, _)| *known == signal).map(|(_, name)| *name)
+}
+
+/// A time as it was asked for: whole minutes as such.
+fn duration(time: Duration) -> String {
+    match (time.as_secs(), time.subsec_nanos()) {
+        (seconds @ 60.., 0) if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        _ => units::seconds(time.as_secs_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::workload::Task;
+    use super::*;
+
+    /// Longer than any program here lives that ends by itself, on the busiest machine.
+    const LONG: Duration = Duration::from_secs(100);
+
+    fn shell(script: &str) -> Built {
+        let run = ["sh", "-c", script, "sh"].map(str::to_owned).to_vec();
+        Built { run, arguments: vec!["variant".into()], folder: "/".into() }
+    }
+
+    fn ran(built: &Built, timeout: Duration) -> Result<Ended, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let table = Table { task: Task::Save, size: 500, count: 3, runs: 1, cold: false };
+        let path = Path::new("/data/job-1.data");
+        let call = Call { table: &table, path, folder: folder.path(), timeout };
+        run(built, call, &Stop::new()).unwrap()
+    }
+
+    fn fails(script: &str) -> String {
+        let because = ran(&shell(script), LONG).unwrap_err();
+        assert_eq!(because.lines().count(), 1, "{because}");
+        because
+    }
+
+    #[test]
+    fn a_program_is_told_its_task_and_which_of_several_it_is_in_a_known_locale() {
+        let ended = ran(&shell("echo \"$@\"; echo $LC_ALL; touch here; ls"), LONG).unwrap();
+        assert_eq!(ended.stdout, "save /data/job-1.data 500 3 variant\nC.UTF-8\nhere\n");
+        assert!(ended.process_s > 0.0);
+    }
+
+    #[test]
+    fn what_a_program_costs_is_told() {
+        let script = "i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done; sleep 0.05";
+        let ended = ran(&shell(script), LONG).unwrap();
+        assert!(ended.cpu_user_s + ended.cpu_system_s > 0.0, "{ended:?}");
+        assert!(ended.max_rss_bytes.is_some_and(|bytes| bytes > 100_000), "{ended:?}");
+    }
+
+    #[test]
+    fn a_program_that_crashes_is_told_of_with_its_code_or_signal_and_what_it_said() {
+        assert_eq!(fails("exit 3"), "ended with exit code 3");
+        assert_eq!(fails("echo a; echo no >&2; exit 3"), "ended with exit code 3: no");
+        assert_eq!(fails("kill -SEGV $$"), "was ended by SIGSEGV");
+        assert!(fails("kill -KILL $$").contains("memory is full"));
+        assert_eq!(fails("kill -USR1 $$"), "was ended by signal 10");
+        let missing = Built { run: vec!["/no/such/program".into()], ..shell("") };
+        assert!(ran(&missing, LONG).unwrap_err().contains("/no/such/program"));
+        assert!(ran(&Built { run: Vec::new(), ..missing }, LONG).is_err());
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_ended() {
+        let hangs = ran(&shell("while :; do sleep 1; done"), Duration::from_secs(1));
+        assert_eq!(hangs.unwrap_err(), "took longer than 1.00 s and was ended");
+        assert_eq!(duration(Duration::from_secs(15 * 60)), "15 min");
+        assert_eq!(duration(Duration::from_secs(90)), "1 min 30 s");
+    }
+
+    #[test]
+    fn a_program_that_prints_without_end_is_bounded_and_told_of() {
+        let because = fails("head -c 3000000 /dev/zero | tr '\\0' x");
+        assert!(because.starts_with("printed 3.00 MB, which is no answer: xxx"), "{because}");
+    }
+
+    #[test]
+    fn a_file_that_becomes_far_too_long_is_the_programs_end() {
+        // A hole: nothing is written until the limit is found.
+        let script = "trap : XFSZ; sleep 0.2; dd if=/dev/zero of=long bs=1 count=1 \
+                      seek=200000000 || exit 9";
+        assert!(fails(script).starts_with("ended with exit code 9"));
+        // A longer one than is asked for, but no burden.
+        let script = "sleep 0.2; dd if=/dev/zero of=long bs=1 count=1 seek=10000000 2>/dev/null";
+        ran(&shell(script), LONG).unwrap();
+    }
+
+    #[test]
+    fn a_stop_ends_the_program_and_the_run() {
+        let (stop, folder) = (Stop::new(), tempfile::tempdir().unwrap());
+        stop.request();
+        let table = Table { task: Task::Lines, size: 64, count: 3, runs: 1, cold: false };
+        let path = folder.path().join("job-1.data");
+        let call = Call { table: &table, path: &path, folder: folder.path(), timeout: LONG };
+        let ran = run(&shell("sleep 100"), call, &stop);
+        assert!(matches!(ran, Err(Error::Interrupted)));
+    }
 }

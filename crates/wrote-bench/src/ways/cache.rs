@@ -20,7 +20,7 @@ const STRAY_SHARE_MAX: f64 = 0.1;
 ///
 /// Dropping is `posix_fadvise(2)` with `POSIX_FADV_DONTNEED` on the one file, which must be on the
 /// device; it needs no privilege and is nobody else's loss.
-pub(super) fn prepare(
+pub(crate) fn prepare(
     path: &Path,
     wanted: Cache,
     stop: &Stop,

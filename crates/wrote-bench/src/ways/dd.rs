@@ -1,7 +1,7 @@
 //! `dd`, where it is installed: zeros from `/dev/zero` into a file.
 
-use super::{DD_BS_BYTES, memory};
-use crate::{Error, Stop};
+use super::DD_BS_BYTES;
+use crate::{Error, Stop, peak_memory};
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -23,7 +23,7 @@ pub(super) fn write(
     // Its peak only rises, so that the last look is the one that counts.
     let mut peak_bytes = None;
     loop {
-        peak_bytes = memory::peak_bytes_of(child.0.id()).or(peak_bytes);
+        peak_bytes = peak_memory::bytes_of(child.0.id()).or(peak_bytes);
         if child.0.try_wait().map_err(failed)?.is_some() {
             break;
         }

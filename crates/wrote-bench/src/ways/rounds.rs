@@ -3,7 +3,7 @@
 use super::clock::clocked;
 use super::plan::{Plan, Sizes};
 use super::write::{self, Task};
-use super::{Kind, NAME, QUESTION, Way, cache, dd, memory, ours};
+use super::{Kind, NAME, QUESTION, Way, cache, dd, ours};
 use crate::bench::Ticker;
 use crate::jobs::lay_out;
 use crate::result::{Fallback, Row, Run, Scenario, Settings};
@@ -12,7 +12,7 @@ use crate::runs::{Named, RowSoFar};
 use crate::scenario::{Measured, Planned, Site};
 use crate::usage::Usage;
 use crate::worker::histogram;
-use crate::{Error, Stop};
+use crate::{Error, Stop, peak_memory};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -142,7 +142,7 @@ impl Rounds<'_> {
         effective: &mut Settings,
         fallbacks: &mut Vec<Fallback>,
     ) -> Result<Run, Error> {
-        let marked = memory::reset();
+        let marked = peak_memory::reset();
         let bytes =
             if kind.holds_input() { read_whole(&self.input, size_bytes)? } else { Vec::new() };
         let task = self.task(&bytes, size_bytes);
@@ -154,7 +154,7 @@ impl Rounds<'_> {
         match marked {
             Ok(()) => {
                 let given = if matches!(kind, Kind::Writer(_)) { bytes.len() as u64 } else { 0 };
-                run.max_rss_bytes = memory::peak_bytes().map(|peak| peak.saturating_sub(given));
+                run.max_rss_bytes = peak_memory::bytes().map(|peak| peak.saturating_sub(given));
             }
             Err(error) => fallbacks.push(Fallback {
                 wanted: "peak of memory".into(),

@@ -62,14 +62,25 @@ pub(super) fn rate(text: &str) -> Result<Amount, String> {
         let bytes = units::parse_size(amount).map_err(|_| bad())?;
         return if bytes == 0 { Err(bad()) } else { Ok(Amount::BytesPerS(bytes)) };
     }
-    let (digits, times) = match amount.strip_suffix(['k', 'K']) {
+    thousands(amount).map(Amount::OperationsPerS).ok_or_else(bad)
+}
+
+/// How many, a whole number above 0: `1000000`, `100k`, `1M`.
+pub(super) fn many(text: &str) -> Result<u64, String> {
+    let bad = || format!("{text:?}: must be a whole number above 0, as 5000, 100k or 1M");
+    thousands(text).map(u64::from).ok_or_else(bad)
+}
+
+/// A whole number above 0, of `k` thousands or `M` millions where it says so.
+fn thousands(text: &str) -> Option<u32> {
+    let (digits, times) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1000),
-        None => (amount.strip_suffix(['m', 'M']).unwrap_or(amount), 1_000_000),
+        None => (text.strip_suffix(['m', 'M']).unwrap_or(text), 1_000_000),
     };
-    let times = if digits.len() == amount.len() { 1 } else { times };
+    let times = if digits.len() == text.len() { 1 } else { times };
     let only_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
     let number = digits.parse::<u32>().ok().filter(|number| only_digits && *number > 0);
-    number.and_then(|number| number.checked_mul(times)).map(Amount::OperationsPerS).ok_or_else(bad)
+    number.and_then(|number| number.checked_mul(times))
 }
 
 /// A time that may be none: `0`, `0s`, `500ms`, `10s`.
@@ -106,6 +117,17 @@ mod tests {
         assert_eq!(rate("4KiB/s"), Ok(Amount::BytesPerS(4096)));
         for bad in ["", "0", "0B", "-5", "fast", "5000M", "1.5", "k", "B", "+7"] {
             assert!(rate(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn many_may_be_said_in_thousands_and_millions() {
+        assert_eq!(many("20"), Ok(20));
+        assert_eq!(many("100k"), Ok(100_000));
+        assert_eq!(many("1M"), Ok(1_000_000));
+        for bad in ["", "0", "-1", "1.5M", "k", "+7", "1MB", "9000000M"] {
+            let problem = format!("{bad:?}: must be a whole number above 0, as 5000, 100k or 1M");
+            assert_eq!(many(bad), Err(problem));
         }
     }
 

@@ -4,6 +4,7 @@ mod columns;
 mod comparison;
 mod examination;
 mod grid;
+mod langs;
 mod load;
 mod paint;
 mod saves;
@@ -13,6 +14,7 @@ mod text;
 
 pub(super) use comparison::write_comparison;
 pub(super) use examination::write_examination;
+pub(super) use langs::{write_langs, write_languages};
 pub(super) use target::{facts, facts_of};
 pub(crate) use text::plain;
 
@@ -24,7 +26,8 @@ use load::Load;
 use paint::{Paint, Tone};
 use std::io::{self, Write};
 use text::Text;
-use wrote_bench::result::{Advice, Document, Finding, Knee, Row, Severity};
+use unicode_width::UnicodeWidthStr;
+use wrote_bench::result::{Advice, Document, Finding, Knee, Program, Row, Severity};
 use wrote_bench::units;
 
 /// Wider than this a line of prose is hard to read.
@@ -54,14 +57,16 @@ impl Table {
 
     fn facts(
         &self,
-        facts: Vec<(&'static str, Vec<String>)>,
+        facts: Vec<(impl AsRef<str>, Vec<String>)>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let indent = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
+        let width = |name: &str| text::plain(name).width();
+        let indent = facts.iter().map(|(name, _)| width(name.as_ref())).max().unwrap_or(0) + 2;
         let text = Text { width: self.screen.width };
         for (name, facts) in facts {
-            let label = self.paint.paint(Tone::Strong, name);
-            let label = format!("{label}{}", " ".repeat(indent - name.len()));
+            let name = text::plain(name.as_ref());
+            let label = self.paint.paint(Tone::Strong, &name);
+            let label = format!("{label}{}", " ".repeat(indent - width(&name)));
             writeln!(out, "{label}{}", text.listed(&facts, indent))?;
         }
         Ok(())
@@ -133,15 +138,7 @@ impl Table {
              process-crash: it is in the kernel's memory. os-crash: it is in the device. \
              power-loss: it is on stable storage."
         );
-        let commit = document.wrote.commit.as_ref();
-        let commit = commit.map(|commit| format!(" ({})", text::plain(commit)));
-        let made = format!(
-            "Measured in {} from {} by wrote {}{}.",
-            units::seconds(document.elapsed_s),
-            text::plain(&document.started_at),
-            text::plain(&document.wrote.version),
-            commit.unwrap_or_default(),
-        );
+        let made = made(&document.wrote, &document.started_at, document.elapsed_s);
         let legend = rows().any(|row| row.survives.is_some()).then_some(legend.as_str());
         let leaves = rows().any(Row::is_of_saves).then_some(saves::LEGEND);
         writeln!(out)?;
@@ -152,6 +149,18 @@ impl Table {
         }
         Ok(())
     }
+}
+
+/// When something was measured, how long that took, and by which program.
+fn made(wrote: &Program, started_at: &str, elapsed_s: f64) -> String {
+    let commit = wrote.commit.as_ref().map(|commit| format!(" ({})", text::plain(commit)));
+    format!(
+        "Measured in {} from {} by wrote {}{}.",
+        units::seconds(elapsed_s),
+        text::plain(started_at),
+        text::plain(&wrote.version),
+        commit.unwrap_or_default(),
+    )
 }
 
 impl Export for Table {

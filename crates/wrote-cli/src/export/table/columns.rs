@@ -10,6 +10,7 @@ use crate::export::{
     run_time, survives,
 };
 use crate::terminal::Screen;
+use std::borrow::Cow;
 use std::io::{self, Write};
 use textwrap::{Options, WordSplitter};
 use unicode_width::UnicodeWidthStr;
@@ -17,10 +18,10 @@ use wrote_bench::result::Row;
 use wrote_bench::units;
 
 /// What stands between two columns.
-const GAP: &str = "  ";
+pub(super) const GAP: &str = "  ";
 /// The bar is as wide as is left, within these.
-const BAR_WIDTH_MIN: usize = 10;
-const BAR_WIDTH_MAX: usize = 32;
+pub(super) const BAR_WIDTH_MIN: usize = 10;
+pub(super) const BAR_WIDTH_MAX: usize = 32;
 /// The way is broken into lines before a column that matters gives way to it, but not into narrower
 /// ones than this.
 const WAY_WIDTH_MIN: usize = 16;
@@ -46,18 +47,18 @@ pub(super) enum Align {
 
 /// A title and a cell for each row.
 pub(super) struct Column {
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     pub align: Align,
     pub keep: Keep,
     pub cells: Vec<String>,
 }
 
 impl Column {
-    fn width(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         self.cells.iter().map(|cell| cell.width()).max().unwrap_or(0).max(self.title.width())
     }
 
-    fn cell(&self, text: &str, width: usize) -> String {
+    pub(super) fn cell(&self, text: &str, width: usize) -> String {
         let space = " ".repeat(width.saturating_sub(text.width()));
         match self.align {
             Align::Left => format!("{text}{space}"),
@@ -115,7 +116,7 @@ impl<'a> Columns<'a> {
         screen: Screen,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let titles = self.columns.iter().map(|column| column.cell(column.title, column.width()));
+        let titles = self.columns.iter().map(|column| column.cell(&column.title, column.width()));
         let titles = titles
             .fold(format!("{:<1$}", self.title, self.way_width), |line, title| line + GAP + &title);
         writeln!(out, "{}", paint.paint(Tone::Faint, titles.trim_end()))?;
@@ -156,7 +157,7 @@ impl<'a> Columns<'a> {
         let mut line = format!("{way}{}", " ".repeat(self.way_width.saturating_sub(way.width())));
         for column in &self.columns {
             let cell = column.cell(&column.cells[index], column.width());
-            let tone = match column.title {
+            let tone = match column.title.as_ref() {
                 "SURVIVES" => Tone::of_survives(survives(row)),
                 saves::CRASH_LEAVES => saves::tone(crash_leaves(row)),
                 _ => Tone::Plain,
@@ -170,8 +171,8 @@ impl<'a> Columns<'a> {
 
 /// The columns between the way and the bar.
 fn columns(group: &Group, marks: Marks) -> Vec<Column> {
-    let figures = |title, keep, cell: &dyn Fn(&Row) -> String| Column {
-        title,
+    let figures = |title: &'static str, keep, cell: &dyn Fn(&Row) -> String| Column {
+        title: title.into(),
         align: Align::Right,
         keep,
         cells: group.rows.iter().map(|row| cell(row)).collect(),
@@ -247,7 +248,7 @@ fn rate(group: &Group, row: &Row, marks: Marks) -> String {
 }
 
 /// Drops columns, those that matter least first, until the rest takes at most `width`.
-fn drop_columns(columns: &mut Vec<Column>, width: usize) {
+pub(super) fn drop_columns(columns: &mut Vec<Column>, width: usize) {
     while taken(columns) > width {
         let last = (0..columns.len()).max_by_key(|index| columns[*index].keep);
         match last.filter(|index| columns[*index].keep != Keep::Always) {
@@ -258,7 +259,7 @@ fn drop_columns(columns: &mut Vec<Column>, width: usize) {
 }
 
 /// What the columns take, with the gaps around each.
-fn taken(columns: &[Column]) -> usize {
+pub(super) fn taken(columns: &[Column]) -> usize {
     columns.iter().map(|column| column.width() + GAP.len()).sum::<usize>() + GAP.len()
 }
 
@@ -267,13 +268,15 @@ fn marked(label: &str, row: &Row) -> String {
     format!("{}{}", plain(label), if fell_back(row) { " *" } else { "" })
 }
 
-fn broken(way: &str, options: &Options) -> Vec<String> {
+/// Text in lines of a width.
+pub(super) fn broken(way: &str, options: &Options) -> Vec<String> {
     textwrap::wrap(way, options).iter().map(|line| line.to_string()).collect()
 }
 
-fn to_ascii(column: &mut Column) {
+/// A column as a screen has it that shows nothing beyond ASCII.
+pub(super) fn to_ascii(column: &mut Column) {
     if column.title == "±95%" {
-        column.title = "+-95%";
+        column.title = "+-95%".into();
     }
     column.cells.iter_mut().for_each(|cell| *cell = cell.replace('±', "+-"));
 }

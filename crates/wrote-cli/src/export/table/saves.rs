@@ -19,8 +19,8 @@ pub(super) const LEGEND: &str = "CRASH LEAVES is what a crash in the middle of a
 
 /// The columns, in the order of the table that the scenario repeats.
 pub(super) fn columns(group: &Group) -> Vec<Column> {
-    let column = |title, align, keep, cell: &dyn Fn(&Row) -> String| Column {
-        title,
+    let column = |title: &'static str, align, keep, cell: &dyn Fn(&Row) -> String| Column {
+        title: title.into(),
         align,
         keep,
         cells: group.rows.iter().map(|row| cell(row)).collect(),

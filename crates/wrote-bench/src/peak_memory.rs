@@ -4,22 +4,22 @@ use std::fs;
 use std::io;
 
 /// Lowers the process's mark of its peak to what it takes now (`/proc/PID/clear_refs` given 5,
-/// proc(5), Linux 4.0), so that [`peak_bytes`] is then that of what follows.
+/// proc(5), Linux 4.0), so that [`bytes`] is then that of what follows.
 ///
 /// # Errors
 ///
 /// Where `/proc` may not be written to, as in some containers.
-pub(super) fn reset() -> io::Result<()> {
+pub(crate) fn reset() -> io::Result<()> {
     fs::write("/proc/self/clear_refs", "5")
 }
 
 /// The mark of this process.
-pub(super) fn peak_bytes() -> Option<u64> {
+pub(crate) fn bytes() -> Option<u64> {
     high_water_mark(&fs::read_to_string("/proc/self/status").ok()?)
 }
 
 /// The mark of another process, which begins with its program; `None` once it is over.
-pub(super) fn peak_bytes_of(process: u32) -> Option<u64> {
+pub(crate) fn bytes_of(process: u32) -> Option<u64> {
     high_water_mark(&fs::read_to_string(format!("/proc/{process}/status")).ok()?)
 }
 
@@ -47,6 +47,6 @@ mod tests {
     #[test]
     fn the_mark_of_this_process_holds_what_it_has_touched() {
         let memory = std::hint::black_box(vec![1_u8; 48 << 20]);
-        assert!(peak_bytes().unwrap() > memory.len() as u64);
+        assert!(bytes().unwrap() > memory.len() as u64);
     }
 }

@@ -1,0 +1,218 @@
+//! The arguments of `wrote langs`, as a request.
+
+use super::values::{count, many};
+use clap::{Args, ValueEnum, ValueHint};
+use std::path::PathBuf;
+use std::time::Duration;
+use wrote_bench::langs::{Kind, Request};
+use wrote_bench::units;
+
+/// The help at length.
+pub(super) const LONG_ABOUT: &str = "Measure what each language's own file I/O costs, in each PATH.\n\n\
+        For every language whose compiler or interpreter is there, a small program that does nothing but \
+        what its standard library offers is built and run: bytes written and read one at a time (bytes), a \
+        short text saved again and again, with and without the language's own sync call (save), and short \
+        lines appended (lines). The programs run in turn, what they wrote is checked byte by byte, and one \
+        that crashes, hangs or writes something else is named and leaves the others' results as they are. \
+        Beside them stand the drive's own rate, measured in the same run by direct I/O, and wrote's own \
+        Writer. --list says which languages are there, and how to install the others.\n\n\
+        The whole of it takes long, mostly for the languages that are slow byte by byte (Python, Ruby, \
+        Node.js): --size 25MB makes it short, and --only leaves languages out.\n\n\
+        Files are written in a folder that the run makes under each PATH (.wrote-XXXX) and removes. Programs \
+        are built in $XDG_CACHE_HOME/wrote, or ~/.cache/wrote, and found there again by the next run; that \
+        folder can be removed at any time. Without either there is a temporary one for the run.\n\n\
+        The result goes to standard output, or to a file with --output; progress and notes go to standard \
+        error. The exit code is 0 also where languages are missing or failed: the result names them.";
+
+/// The help's end.
+pub(super) const EXAMPLES: &str = "Examples:\n  \
+        wrote langs --list                       which languages are there\n  \
+        wrote langs --size 25MB                  all of them on the current folder's disk, soon done\n  \
+        wrote langs /mnt/ssd /mnt/usb /dev/shm   three disks, a column each\n  \
+        wrote langs --only c,go,rust             three languages\n  \
+        wrote langs --workloads bytes --drop-caches\n  \
+        \x20                                        bytes alone, read from the drive, too\n  \
+        wrote langs --add ./my-language          a language of your own (langs/README.md says how)\n  \
+        wrote langs --format json -o langs.json  the whole result, for a program";
+
+/// The arguments of `wrote langs`.
+#[derive(Debug, Args)]
+pub struct LangsArgs {
+    /// The folders to write in; several are columns of the tables
+    #[arg(value_name = "PATH", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub paths: Vec<PathBuf>,
+
+    /// How the result is written
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LangsFormat::Table)]
+    pub format: LangsFormat,
+
+    /// Write the result to FILE instead of standard output; FILE must not exist
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Replace the FILE of --output if it exists
+    #[arg(long, requires = "output")]
+    pub force: bool,
+
+    /// Run only these languages, by the ids of --list
+    #[arg(long, value_name = "LANG,..", value_delimiter = ',')]
+    pub only: Vec<String>,
+
+    /// Do only these workloads
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', value_enum)]
+    pub workloads: Vec<Workload>,
+
+    /// Bytes that are written and read one at a time
+    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = units::parse_size, allow_hyphen_values = true)]
+    pub size: u64,
+
+    /// Runs of bytes and lines by each language, from 1 to 1000; the first of several is dropped
+    #[arg(long, value_name = "N", default_value = "6", value_parser = count::<{ RUNS_MAX }>, allow_hyphen_values = true)]
+    pub runs: u32,
+
+    /// How often each text is saved, from 1 to 1000000
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = count::<{ SAVES_MAX }>, allow_hyphen_values = true)]
+    pub saves: u32,
+
+    /// How many lines of 64 bytes are appended: 100k, 1M
+    #[arg(long, value_name = "N", default_value = "1M", value_parser = many, allow_hyphen_values = true)]
+    pub lines: u64,
+
+    /// Also read bytes with the file dropped from the page cache before
+    #[arg(long)]
+    pub drop_caches: bool,
+
+    /// How long one run of a program may take; one that takes longer is taken for hung, and ended
+    #[arg(long, value_name = "TIME", default_value = "15min", value_parser = units::parse_duration, allow_hyphen_values = true)]
+    pub timeout: Duration,
+
+    /// Run also the language of FOLDER: a manifest.toml and a program; may be given several times
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub add: Vec<PathBuf>,
+
+    /// List every language, with its version or how it is installed, and measure nothing
+    #[arg(long, conflicts_with_all = ["schema", "output", "only"])]
+    pub list: bool,
+
+    /// Print the JSON Schema of the result, and measure nothing
+    #[arg(long, conflicts_with = "output")]
+    pub schema: bool,
+}
+
+const RUNS_MAX: u32 = 1000;
+const SAVES_MAX: u32 = 1_000_000;
+
+/// How a comparison of languages is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LangsFormat {
+    /// For people: a table for each workload, the fastest first
+    Table,
+    /// The whole result, `wrote.langs/1`
+    Json,
+    /// One line for each language in each workload and PATH
+    Csv,
+    /// To paste in an issue
+    Markdown,
+}
+
+/// What every program does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Workload {
+    /// Bytes written one at a time, and read one at a time
+    Bytes,
+    /// A short text saved again and again, with and without sync
+    Save,
+    /// Short lines appended
+    Lines,
+}
+
+impl From<Workload> for Kind {
+    fn from(workload: Workload) -> Kind {
+        match workload {
+            Workload::Bytes => Kind::Bytes,
+            Workload::Save => Kind::Save,
+            Workload::Lines => Kind::Lines,
+        }
+    }
+}
+
+impl LangsArgs {
+    /// What is asked. Programs are built below `cache`; `command` is the command line as it was given.
+    pub fn request(&self, cache: PathBuf, command: Vec<String>) -> Request {
+        Request {
+            only: self.only.clone(),
+            workloads: self.workloads.iter().copied().map(Kind::from).collect(),
+            add: self.add.clone(),
+            size_bytes: self.size,
+            runs: self.runs,
+            saves: self.saves,
+            lines: self.lines,
+            drop_caches: self.drop_caches,
+            timeout: self.timeout,
+            // Without /proc there is nothing to run wrote's own rows by: they are left out.
+            wrote: std::env::current_exe().ok(),
+            command,
+            commit: crate::commit(),
+            ..Request::new(self.paths.clone(), cache)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cli, Command, one_line};
+    use super::*;
+    use clap::Parser;
+
+    fn request(line: &str) -> Request {
+        let cli = Cli::try_parse_from(line.split(' ')).expect("a good command line");
+        let Command::Langs(arguments) = cli.command else { panic!("no languages: {line}") };
+        arguments.request("/cache".into(), vec!["wrote".into()])
+    }
+
+    #[test]
+    fn what_is_not_said_is_as_the_library_has_it() {
+        let (said, usual) = (request("wrote langs"), Request::new(vec![".".into()], "/c".into()));
+        assert_eq!(said.paths, usual.paths);
+        assert_eq!((said.size_bytes, said.runs), (usual.size_bytes, usual.runs));
+        assert_eq!((said.saves, said.lines), (usual.saves, usual.lines));
+        assert_eq!((said.timeout, said.drop_caches), (usual.timeout, usual.drop_caches));
+        assert!(said.only.is_empty() && said.workloads.is_empty() && said.add.is_empty());
+        assert_eq!(said.cache, PathBuf::from("/cache"));
+        assert!(said.wrote.is_some_and(|wrote| wrote.is_absolute()));
+    }
+
+    #[test]
+    fn what_is_said_reaches_the_comparison() {
+        let said = request(
+            "wrote langs /a /b --only c,cpp-get-put --workloads lines,bytes --size 25MB --runs 2 \
+             --saves 20 --lines 100k --drop-caches --timeout 2s --add one --add two",
+        );
+        assert_eq!(said.paths, [PathBuf::from("/a"), PathBuf::from("/b")]);
+        assert_eq!(said.only, ["c", "cpp-get-put"]);
+        assert_eq!(said.workloads, [Kind::Lines, Kind::Bytes]);
+        assert_eq!((said.size_bytes, said.runs), (25_000_000, 2));
+        assert_eq!((said.saves, said.lines), (20, 100_000));
+        assert_eq!((said.timeout, said.drop_caches), (Duration::from_secs(2), true));
+        assert_eq!(said.add, [PathBuf::from("one"), PathBuf::from("two")]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_in_a_line_that_says_what_would() {
+        for (line, told) in [
+            ("--size 0", "--size \"0\": must be more than 0"),
+            ("--runs 0", "--runs \"0\": must be a whole number from 1 to 1000"),
+            ("--saves -1", "--saves \"-1\": must be a whole number from 1 to 1000000"),
+            ("--lines 1.5M", "--lines \"1.5M\": must be a whole number"),
+            ("--timeout 0", "--timeout \"0\": must be more than 0"),
+            ("--workloads byte", "'bytes'"),
+            ("--list --only c", "'--only <LANG,..>'"),
+            ("--force", "--output <FILE>"),
+        ] {
+            let line = format!("wrote langs {line}");
+            let error = Cli::try_parse_from(line.split(' ')).expect_err("must be refused");
+            let said = one_line(&error);
+            assert!(said.contains(told) && !said.contains('\n'), "{line}: {said}");
+        }
+    }
+}

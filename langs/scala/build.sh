@@ -1,0 +1,12 @@
+# Compiles the program, and puts Scala's library beside it: java needs no more to run it. The library is in
+# lib/ beside the compiler's bin/. Arguments: the folder of the source, the folder that it is built into.
+set -eu
+
+PATH="$PATH:${HOME:-}/.local/bin"
+compiler=$(command -v scalac)
+library=$(dirname "$(dirname "$(readlink -f "$compiler")")")/lib
+if ! cp "$library"/scala-library*.jar "$library"/scala3-library*.jar "$2"; then
+    echo "no library of Scala 3 beside $compiler" >&2
+    exit 1
+fi
+"$compiler" -d "$2/program.jar" "$1/Program.scala"
