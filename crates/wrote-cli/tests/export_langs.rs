@@ -437,3 +437,14 @@ fn every_object_of_the_schema_says_what_its_keys_mean() {
         }
     }
 }
+
+#[test]
+fn only_where_wrote_is_there_is_it_told_what_goes_past_the_page_cache() {
+    let but = "(by wrote past it, unless it says cached)";
+    let mut document = document();
+    assert!(exported(&document, LangsFormat::Markdown, PLAIN).contains(but));
+    for workload in &mut document.places[0].workloads {
+        workload.rows.retain(|row| row.language != "wrote");
+    }
+    assert!(!exported(&document, LangsFormat::Markdown, PLAIN).contains(but));
+}

@@ -18,8 +18,7 @@ pub(super) fn run(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> R
         return output::to_stdout(|out| writeln!(out, "{schema:#}"));
     }
     if arguments.list {
-        let languages = languages(arguments)?;
-        stop.check()?;
+        let languages = languages(arguments, stop)?;
         return output::to_stdout(|out| write_languages(&languages, Screen::of_stdout(), out));
     }
     check_paths(&arguments.paths)?;
@@ -35,15 +34,14 @@ pub(super) fn run(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> R
 fn measure(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> Result<Document, Error> {
     let cache = Cache::of_user()?;
     let request = arguments.request(cache.path().to_owned(), command);
-    let mut reporter = LangsReporter::new();
+    let mut reporter = LangsReporter::new(arguments.paths.len());
     langs::langs(&request, stop, &mut reporter)
 }
 
 /// Every language there is, with what was found of it.
-fn languages(arguments: &LangsArgs) -> Result<Vec<Language>, Error> {
+fn languages(arguments: &LangsArgs, stop: &Stop) -> Result<Vec<Language>, Error> {
     let wrote = std::env::current_exe().ok();
-    let found = catalogue(&arguments.add)?.find(wrote.as_deref());
-    Ok(found.into_iter().map(|found| found.language).collect())
+    catalogue(&arguments.add)?.find(wrote.as_deref(), stop)
 }
 
 /// Refuses a folder that is named twice, also by two names: its two columns would be the same disk's, in

@@ -107,10 +107,10 @@ fn drive_facts(place: &Place, writes: &str) -> Vec<String> {
     vec![told(writes, write_bytes_per_s, write_row), told("reads", read_bytes_per_s, read_row)]
 }
 
-/// Languages that are not installed: `Zig: pip install ziglang (zig: not found)`.
+/// Languages that are not installed: `Zig: pip install ziglang; zig: not found`.
 pub(super) fn missing(document: &Document) -> Vec<String> {
     together(document, State::Missing, |language| match (&language.install, &language.because) {
-        (Some(install), Some(because)) => format!("{install} ({because})"),
+        (Some(install), Some(because)) => format!("{install}; {because}"),
         (Some(told), None) | (None, Some(told)) => told.clone(),
         (None, None) => "not found".into(),
     })

@@ -11,25 +11,25 @@ const LONG: Duration = Duration::from_secs(5 * 60);
 /// Tells a person on standard error what a comparison of languages does.
 ///
 /// The announcement and the notes are always said; the bar is shown only on a terminal that can draw one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LangsReporter {
     reporter: Reporter,
-    was_long: bool,
+    /// How many folders are written in.
+    folders: usize,
 }
 
 impl LangsReporter {
-    /// A reporter that draws on standard error if that is a terminal and `TERM` is not `dumb`.
-    pub fn new() -> LangsReporter {
-        LangsReporter::default()
+    /// A reporter of a comparison in so many folders that draws on standard error if that is a terminal and
+    /// `TERM` is not `dumb`.
+    pub fn new(folders: usize) -> LangsReporter {
+        LangsReporter { reporter: Reporter::new(), folders }
     }
 }
 
 impl Observer for LangsReporter {
     fn announce(&mut self, announcement: &Announcement) {
-        self.reporter.bar.say(&announced(announcement));
-        // Once, however many folders are announced.
-        if announcement.estimated > LONG && !self.was_long {
-            self.was_long = true;
+        self.reporter.bar.say(&announced(announcement, self.folders));
+        if announcement.estimated > LONG {
             self.reporter.bar.say(SHORTER);
         }
     }
@@ -48,9 +48,14 @@ const SHORTER: &str = "most of it goes to the languages that are slow byte by by
 
 /// What a run is about to do, in one line. How long that takes nobody knows before each language has run
 /// once.
-fn announced(announcement: &Announcement) -> String {
+fn announced(announcement: &Announcement, folders: usize) -> String {
+    let others = match folders {
+        0 | 1 => String::new(),
+        2 => " and its like in the other path".into(),
+        more => format!(" and its like in the {} other paths", more - 1),
+    };
     format!(
-        "writes at most {} into {}, up to {} at a time, {} of programs; by a rule of thumb {}, after the \
+        "writes at most {} into {}{others}, up to {} at a time, {}; by a rule of thumb {}, after the \
          first round it is known",
         units::bytes(announcement.written_bytes_max),
         announcement.folder.display(),
@@ -66,17 +71,19 @@ mod tests {
 
     #[test]
     fn the_announcement_says_what_where_and_that_the_time_is_a_guess() {
-        let line = announced(&Announcement {
+        let announcement = Announcement {
             folder: "/data/.wrote-x1y2".into(),
             space_bytes_max: 513_000_000,
             written_bytes_max: 44_000_000_000,
             runs: 408,
             estimated: Duration::from_secs(40 * 60),
-        });
+        };
         assert_eq!(
-            line,
-            "writes at most 44.0 GB into /data/.wrote-x1y2, up to 513 MB at a time, 408 runs of programs; \
+            announced(&announcement, 1),
+            "writes at most 44.0 GB into /data/.wrote-x1y2, up to 513 MB at a time, 408 runs; \
              by a rule of thumb 40 min 00 s, after the first round it is known"
         );
+        let several = announced(&announcement, 3);
+        assert!(several.contains("x1y2 and its like in the 2 other paths, up to"), "{several}");
     }
 }

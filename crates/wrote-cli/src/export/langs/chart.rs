@@ -223,8 +223,9 @@ fn note(workload: &Workload) -> String {
     let survives = survives.unwrap_or_default();
     match (workload.cache.as_str(), workload.survives.is_some()) {
         ("page cache", true) => {
-            // Ours may go past it.
-            let but = if workload.name.starts_with("save") { "" } else { BUT_WROTE };
+            let is_stream = !workload.name.starts_with("save");
+            let has_wrote = is_stream && workload.rows.iter().any(|row| row.language == "wrote");
+            let but = if has_wrote { BUT_WROTE } else { "" };
             format!("through the page cache{but}: no byte of it had to reach the drive{survives}")
         }
         ("page cache", false) => {

@@ -54,8 +54,8 @@ fn told(language: &Language) -> (Tone, String) {
         State::Ready => (Tone::Plain, language.version.clone().unwrap_or_default()),
         State::Missing => {
             let install = language.install.as_deref().unwrap_or_default();
-            let because = if because.is_empty() { String::new() } else { format!(" ({because})") };
-            (Tone::Yellow, format!("missing: {install}{because}"))
+            let told = [install, because].into_iter().filter(|text| !text.is_empty());
+            (Tone::Yellow, format!("missing: {}", told.collect::<Vec<_>>().join("; ")))
         }
         State::BuildFailed => (Tone::Red, format!("not built: {because}")),
     }
@@ -96,8 +96,7 @@ mod tests {
             "ID           LANGUAGE        HOW                    VERSION\n\
              cpp          C++ read/write  its own writer, 8 KiB  cpp 1.2.3 (Debian 1.2.3-4)\n\
              cpp-get-put  C++ get/put     its own writer, 8 KiB  cpp-get-put 1.2.3 (Debian 1.2.3-4)\n\
-             zig          Zig             its own writer, 8 KiB  missing: apt install zig (zig: not found in\n\
-             \x20                                                   PATH)\n"
+             zig          Zig             its own writer, 8 KiB  missing: apt install zig; zig: not found in PATH\n"
         );
     }
 
@@ -109,8 +108,8 @@ mod tests {
              cpp          C++ read/write  cpp 1.2.3 (Debian 1.2.3-4)\n\
              cpp-get-put  C++ get/put     cpp-get-put 1.2.3 (Debian\n\
              \x20                            1.2.3-4)\n\
-             zig          Zig             missing: apt install zig (zig:\n\
-             \x20                            not found in PATH)\n"
+             zig          Zig             missing: apt install zig; zig:\n\
+             \x20                            not found in PATH\n"
         );
     }
 }
