@@ -14,7 +14,7 @@ use crate::{
     Error, Stop, advice, append, findings, grid, host, latency, load, sustained, units, ways,
 };
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use wrote::Engine;
@@ -210,7 +210,7 @@ pub fn bench(
     scratch::check_folder(&request.path)?;
     let target = device::examine(&request.path)?;
     let planned = planned(request, &target)?;
-    let leftovers = tell_leftovers(request, observer);
+    let leftovers = tell_leftovers(&request.path, observer);
     let scratch = Scratch::make(&request.path)?;
     let mut shown = shown_target(&target, File::open(scratch.lock_file()).ok().as_ref());
     shown.limits = machine::limits(device_of(&target));
@@ -411,14 +411,14 @@ impl<'a> Ticker<'a> {
 }
 
 /// Says what killed runs left, and how to remove it.
-fn tell_leftovers(request: &Request, observer: &mut dyn Observer) -> Vec<String> {
-    let dead = scratch::leftovers(&request.path).into_iter().filter(|left| !left.alive);
+pub(crate) fn tell_leftovers(folder: &Path, observer: &mut dyn Observer) -> Vec<String> {
+    let dead = scratch::leftovers(folder).into_iter().filter(|left| !left.alive);
     dead.map(|left| {
         let path = left.path.display().to_string();
         observer.note(&format!(
             "{path} was left by a run that was killed ({}); `wrote clean {}` removes it",
             units::bytes(left.size_bytes),
-            request.path.display()
+            folder.display()
         ));
         path
     })

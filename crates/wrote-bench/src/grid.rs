@@ -148,6 +148,11 @@ impl Grid {
         }
     }
 
+    /// Removes what a measurement that failed left of the files.
+    pub(crate) fn clear(&self, site: &Site) -> Result<(), Error> {
+        rounds::clear(self, site)
+    }
+
     /// Jobs that have the files written before anything is measured: each reads one block.
     pub fn layout(&self, files: &[PathBuf]) -> Vec<JobSpec> {
         one_for_each(files, &JobSpec { io_bytes: Some(4096), ..self.spec(READ, 4096, 1) })

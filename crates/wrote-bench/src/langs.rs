@@ -4,6 +4,7 @@
 //! installed is found, its program is built into a cache folder, and [`langs`] runs the workloads, every
 //! program in turn (M8), beside the drive's own rate. What a program must do is in `langs/README.md`.
 
+mod ahead;
 mod answer;
 mod build;
 mod catalogue;
@@ -19,7 +20,7 @@ mod said;
 mod toolchain;
 mod workload;
 
-pub use catalogue::{Catalogue, Found, catalogue};
+pub use catalogue::{Catalogue, catalogue};
 pub use result::{
     Document, Drive, Failure, Language, Place, Row, Run, SCHEMA, State, Workload, schema,
 };

@@ -306,7 +306,7 @@ pub(crate) fn in_turn(rows: usize, runs: u32) -> Vec<usize> {
     (0..runs).flat_map(round).collect()
 }
 
-fn positive(name: &str, value: u64, most: u64) -> Result<u64, Error> {
+pub(crate) fn positive(name: &str, value: u64, most: u64) -> Result<u64, Error> {
     match value {
         0 => Err(Error::Usage(format!("--{name}: 0 makes no sense; at least 1"))),
         value if value > most => {

@@ -19,8 +19,7 @@ const FIRST_FILE: u32 = 3000;
 ///
 /// All cells use the same files, which are written before anything is measured.
 pub(super) fn measure(grid: &Grid, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-    let files: Vec<PathBuf> =
-        (0..grid.numjobs).map(|number| site.scratch.job_file(FIRST_FILE + number)).collect();
+    let files = files(grid, site);
     // The run made them, below a folder of its own.
     let permissions = Permissions { overwrite: true, ..Permissions::default() };
     let run_all = |jobs: &[_]| jobs::run(jobs, permissions, site.stop, &mut ());
@@ -42,9 +41,19 @@ pub(super) fn measure(grid: &Grid, site: &Site, ticker: &mut Ticker) -> Result<M
     let scenario =
         Scenario { name: grid.name.into(), question: grid.question.into(), rows, knee: None };
     if !site.keep {
-        run::clear(&files, site.scratch.path())?;
+        clear(grid, site)?;
     }
     Ok(Measured { scenario, written_bytes, left_out: Vec::new() })
+}
+
+/// One for each thread.
+fn files(grid: &Grid, site: &Site) -> Vec<PathBuf> {
+    (0..grid.numjobs).map(|number| site.scratch.job_file(FIRST_FILE + number)).collect()
+}
+
+/// Removes the files.
+pub(super) fn clear(grid: &Grid, site: &Site) -> Result<(), Error> {
+    run::clear(&files(grid, site), site.scratch.path())
 }
 
 fn rows(cell: &Cell, reports: &[GroupReport], before: &Before) -> Vec<Row> {

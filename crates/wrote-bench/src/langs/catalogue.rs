@@ -35,13 +35,6 @@ pub(super) struct Entry {
     pub files: Vec<(PathBuf, Vec<u8>)>,
 }
 
-/// What [`Catalogue::find`] tells of one language or variant, for `wrote langs --list`.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// What is told of it in results.
-    pub language: Language,
-}
-
 /// One program that is called for and whose toolchain is there, to be built and run.
 #[derive(Clone, Debug)]
 pub(super) struct Chosen {
@@ -141,9 +134,9 @@ impl Catalogue {
     /// # Errors
     ///
     /// [`Error::Interrupted`] when `stop` is raised: a toolchain may take up to 20 s to say its version.
-    pub fn find(&self, wrote: Option<&Path>, stop: &Stop) -> Result<Vec<Found>, Error> {
+    pub fn find(&self, wrote: Option<&Path>, stop: &Stop) -> Result<Vec<Language>, Error> {
         let (_, languages) = self.look(&[], wrote, stop)?;
-        Ok(languages.into_iter().map(|language| Found { language }).collect())
+        Ok(languages)
     }
 
     /// What `request` calls for: the programs whose toolchains are there, and everything that is told of

@@ -172,11 +172,17 @@ pub(super) fn neutral(words: &[String]) -> Command {
     command
 }
 
+/// The first line of the version, which Kotlin calls an information.
 fn version_line(output: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(output);
-    // A JVM says first what it took from the environment.
-    let mut lines = text.lines().filter(|line| !line.starts_with("Picked up "));
-    lines.find_map(|line| shown(line, VERSION_CHARS))
+    let mut lines = text.lines().filter(|line| !is_aside(line));
+    lines.find_map(|line| shown(line.strip_prefix("info: ").unwrap_or(line), VERSION_CHARS))
+}
+
+/// Whether it is none of the version's: a JVM says first what it took from the environment, and warns of what
+/// the program does that runs in it.
+fn is_aside(line: &str) -> bool {
+    line.starts_with("Picked up ") || line.to_ascii_lowercase().starts_with("warning:")
 }
 
 fn last_line(output: &[u8]) -> Option<String> {

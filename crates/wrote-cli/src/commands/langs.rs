@@ -41,8 +41,7 @@ fn measure(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> Result<D
 /// Every language there is, with what was found of it.
 fn languages(arguments: &LangsArgs, stop: &Stop) -> Result<Vec<Language>, Error> {
     let wrote = std::env::current_exe().ok();
-    let found = catalogue(&arguments.add)?.find(wrote.as_deref(), stop)?;
-    Ok(found.into_iter().map(|found| found.language).collect())
+    catalogue(&arguments.add)?.find(wrote.as_deref(), stop)
 }
 
 /// Refuses a folder that is named twice, also by two names: its two columns would be the same disk's, in

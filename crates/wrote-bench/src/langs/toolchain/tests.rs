@@ -63,7 +63,9 @@ fn a_toolchain_is_found_with_the_paths_of_its_programs_and_its_version() {
 
 #[test]
 fn a_version_on_standard_error_is_one_too() {
-    let bin = bin(&[("ac", "echo 'Picked up JAVA_TOOL_OPTIONS: -X' >&2; echo 'ac 2' >&2")]);
+    let script =
+        "{ echo 'Picked up JAVA_TOOL_OPTIONS: -X'; echo 'WARNING: old'; echo 'info: ac 2'; } >&2";
+    let bin = bin(&[("ac", script)]);
     assert_eq!(look(&compiler(), &[&bin]).unwrap().version, "ac 2");
 }
 
