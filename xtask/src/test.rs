@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every check and test, one after the other, all of them also when one fails.
 
+mod languages;
 mod links;
 
 use crate::failure::{Failure, Tried};
@@ -44,6 +45,7 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
     report.step("no dependency twice", || no_duplicates(end))?;
     report.step("links between documents", links::check)?;
     report.step("build of the release", || repository::release_wrote().map(|_| Outcome::Passed))?;
+    report.step("every language", || languages::check(!arguments.no_install))?;
     report.step("tests", || tests(&mut cargo(&["test", "--workspace", "--no-fail-fast"]), end))?;
     for (name, manifest) in OTHERS {
         report.step(&format!("tests of {name}"), || {

@@ -1,12 +1,12 @@
 //! What a program says of its run: one line of JSON, and whether it can be believed.
 
-use super::said::shown;
+use super::toolchain::shown;
 use super::workload::{Table, Task};
 use crate::units;
 use serde::Deserialize;
 
 /// The most of a line that is no answer which is shown, in characters.
-const SHOWN_CHARS_MAX: usize = 60;
+pub(super) const SHOWN_CHARS_MAX: usize = 60;
 /// What a program's clock may run ahead of ours, as a part of the time: clocks are steered by no more than
 /// 0.05 % (adjtimex(2)), and a program may have chosen one that is not.
 const CLOCK_SHARE_MAX: f64 = 0.01;
@@ -47,7 +47,8 @@ pub(super) fn parse(stdout: &str) -> Result<Answer, String> {
 }
 
 fn no_answer(line: &str) -> String {
-    format!("printed something that is no answer: {}", shown(line, SHOWN_CHARS_MAX))
+    let shown = shown(line, SHOWN_CHARS_MAX).unwrap_or_default();
+    format!("printed something that is no answer: {shown}")
 }
 
 /// Whether the answer can be true of a process that lived for `process_s`, else why not, one line.
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!(refused("\n \n"), "printed no answer");
         assert_eq!(refused("hello\n"), "printed something that is no answer: hello");
         let long = refused(&"x".repeat(100_000));
-        assert!(long.ends_with("xx..") && long.len() < 110, "{long}");
+        assert!(long.ends_with("xx…") && long.len() < 110, "{long}");
         assert!(!refused("\x1b[2Jred\u{7}").contains(['\x1b', '\u{7}']));
         let good = r#"{"elapsed_ns": [1], "bytes": 1}"#;
         assert_eq!(refused(&format!("{good}\n{good}\n")), "printed more than one answer");

@@ -62,6 +62,8 @@ impl How {
 fn signal_name(signal: Option<i32>) -> String {
     let number = signal.unwrap_or_default();
     match Signal::from_named_raw(number) {
+        // The one whose name is not that of the others with `SIG` before it.
+        Some(Signal::ABORT) => "SIGABRT".into(),
         // It shows itself as `"Signal::SEGV"`.
         Some(named) => format!("{named:?}").replace("Signal::", "SIG").replace('"', ""),
         None => format!("signal {number}"),

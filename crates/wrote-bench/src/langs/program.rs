@@ -3,14 +3,15 @@
 use super::answer;
 use super::build::Built;
 use super::child::{How, Limits, Outcome, supervise};
-use super::said::{complaint, shown};
+use super::said::complaint;
+use super::toolchain::shown;
 use super::workload::Table;
 use crate::usage::Usage;
 use crate::{Error, Stop, peak_memory, units};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use std::time::Duration;
 
 /// How much is kept of what a program complains of: the end of it.
@@ -116,55 +117,30 @@ fn failure(outcome: &Outcome, timeout: Duration) -> Option<String> {
     let How::Exited(status) = outcome.status else {
         return Some(format!("took longer than {} and was ended", duration(timeout)));
     };
-    if status.success() {
-        let kept_bytes = outcome.stdout.len() as u64;
-        return (outcome.stdout_total_bytes > kept_bytes).then(|| {
-            let start = String::from_utf8_lossy(&outcome.stdout);
-            format!(
-                "printed {}, which is no answer: {}",
-                units::bytes(outcome.stdout_total_bytes),
-                shown(start.lines().next().unwrap_or_default(), 60)
-            )
-        });
-    }
-    let said = complaint(&outcome.stderr).map_or_else(String::new, |line| format!(": {line}"));
-    Some(format!("{}{said}", end(status)))
-}
-
-/// How a program came to its end, in words.
-fn end(status: ExitStatus) -> String {
-    let Some(number) = status.signal() else {
-        return format!("ended with exit code {}", status.code().unwrap_or_default());
+    let Some(failure) = outcome.status.failure() else {
+        return printed_too_much(outcome);
     };
-    match Signal::from_named_raw(number) {
-        Some(Signal::KILL) => "was ended by SIGKILL, as happens where memory is full".into(),
-        Some(Signal::XFSZ) => "was ended by SIGXFSZ: its file became far too long".into(),
-        Some(signal) => match name(signal) {
-            Some(name) => format!("was ended by {name}"),
-            None => format!("was ended by signal {number}"),
-        },
-        None => format!("was ended by signal {number}"),
-    }
+    let hint = match status.signal().and_then(Signal::from_named_raw) {
+        Some(Signal::KILL) => ", as happens where memory is full",
+        Some(Signal::XFSZ) => ", for its file became far too long",
+        _ => "",
+    };
+    let said = complaint(&outcome.stderr).map_or_else(String::new, |line| format!(": {line}"));
+    Some(format!("{failure}{hint}{said}"))
 }
 
-/// The names of signals that programs end by (signal(7)).
-fn name(signal: Signal) -> Option<&'static str> {
-    let names = [
-        (Signal::HUP, "SIGHUP"),
-        (Signal::INT, "SIGINT"),
-        (Signal::QUIT, "SIGQUIT"),
-        (Signal::ILL, "SIGILL"),
-        (Signal::TRAP, "SIGTRAP"),
-        (Signal::ABORT, "SIGABRT"),
-        (Signal::BUS, "SIGBUS"),
-        (Signal::FPE, "SIGFPE"),
-        (Signal::SEGV, "SIGSEGV"),
-        (Signal::PIPE, "SIGPIPE"),
-        (Signal::ALARM, "SIGALRM"),
-        (Signal::TERM, "SIGTERM"),
-        (Signal::SYS, "SIGSYS"),
-    ];
-    names.iter().find(|(known, _)| *known == signal).map(|(_, name)| *name)
+/// More than the longest answer is none.
+fn printed_too_much(outcome: &Outcome) -> Option<String> {
+    if outcome.stdout_total_bytes <= outcome.stdout.len() as u64 {
+        return None;
+    }
+    let start = String::from_utf8_lossy(&outcome.stdout);
+    let first = start.lines().find_map(|line| shown(line, answer::SHOWN_CHARS_MAX));
+    Some(format!(
+        "printed {}, which is no answer: {}",
+        units::bytes(outcome.stdout_total_bytes),
+        first.unwrap_or_default()
+    ))
 }
 
 /// A time as it was asked for: whole minutes as such.
@@ -177,6 +153,7 @@ fn duration(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::build::InUse;
     use super::super::workload::Task;
     use super::*;
 
@@ -185,7 +162,8 @@ mod tests {
 
     fn shell(script: &str) -> Built {
         let run = ["sh", "-c", script, "sh"].map(str::to_owned).to_vec();
-        Built { run, arguments: vec!["variant".into()], folder: "/".into() }
+        let arguments = vec!["variant".into()];
+        Built { run, arguments, folder: "/".into(), in_use: InUse::default() }
     }
 
     fn ran(built: &Built, timeout: Duration) -> Result<Ended, String> {
@@ -223,10 +201,11 @@ mod tests {
         assert_eq!(fails("echo a; echo no >&2; exit 3"), "ended with exit code 3: no");
         assert_eq!(fails("kill -SEGV $$"), "was ended by SIGSEGV");
         assert!(fails("kill -KILL $$").contains("memory is full"));
-        assert_eq!(fails("kill -USR1 $$"), "was ended by signal 10");
-        let missing = Built { run: vec!["/no/such/program".into()], ..shell("") };
-        assert!(ran(&missing, LONG).unwrap_err().contains("/no/such/program"));
-        assert!(ran(&Built { run: Vec::new(), ..missing }, LONG).is_err());
+        assert_eq!(fails("kill -ABRT $$"), "was ended by SIGABRT");
+        let with = |run: Vec<String>| Built { run, ..shell("") };
+        let missing = ran(&with(vec!["/no/such/program".into()]), LONG);
+        assert!(missing.unwrap_err().contains("/no/such/program"));
+        assert!(ran(&with(Vec::new()), LONG).is_err());
     }
 
     #[test]

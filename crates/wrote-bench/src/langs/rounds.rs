@@ -159,15 +159,12 @@ fn build_all(
     stop: &Stop,
     told: &mut Told,
 ) -> Result<Vec<Ready>, Error> {
-    // Programs run in a folder of their own.
-    let cache = std::path::absolute(cache)
-        .map_err(|error| Error::Failed(format!("{}: {error}", cache.display())))?;
     let mut ready = Vec::new();
     for (program, of) in chosen.iter().enumerate() {
         stop.check()?;
         let (id, name) = (of.variant.id.clone(), of.variant.name.clone());
         told.ticker.within(&format!("building {name}"), 0.0);
-        match build(of, &cache, stop)? {
+        match build(of, cache, stop)? {
             Ok(built) => {
                 let tasks = Task::ALL.into_iter().filter(|task| of.does(*task)).collect();
                 ready.push(Ready { program, id, name, built, tasks });

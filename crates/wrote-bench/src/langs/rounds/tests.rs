@@ -1,5 +1,6 @@
 //! Programs of every kind, honest ones and rogues, side by side.
 
+use super::super::build::InUse;
 use super::super::result::{Failure, Workload};
 use super::super::workload::{Kind, tables};
 use super::*;
@@ -71,6 +72,7 @@ impl Lab {
                 run: ["sh", "-c", &script, "sh"].map(str::to_owned).to_vec(),
                 arguments: Vec::new(),
                 folder: "/".into(),
+                in_use: InUse::default(),
             },
             tasks: Task::ALL.to_vec(),
         });

@@ -1,0 +1,227 @@
+//! What these tests have in common: languages of a test's own, `wrote langs` on them with a home and a cache
+//! of their own, and what came of it.
+
+use crate::support::{Finished, finish, folder, wrote};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+use wrote_bench::langs::{Document, Failure, Language, Row, Workload};
+
+/// The honest language, which every rogue is made from.
+const HONEST: &str = include_str!("honest.sh");
+/// What marks every process of a test: children inherit it, whatever they do with their parents.
+const MARK: &str = "WROTE_TEST_SCENE";
+
+/// A folder to write in, languages, and the home of whoever runs them: all of it goes when dropped.
+pub struct Scene {
+    folder: TempDir,
+}
+
+impl Scene {
+    pub fn new() -> Scene {
+        let scene = Scene { folder: folder() };
+        for part in [scene.target(), scene.home(), scene.languages()] {
+            fs::create_dir(part).expect("a folder");
+        }
+        scene
+    }
+
+    /// Where the languages write.
+    pub fn target(&self) -> PathBuf {
+        self.folder.path().join("target")
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// A path for what a test makes beside.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn languages(&self) -> PathBuf {
+        self.folder.path().join("languages")
+    }
+
+    /// The folder of the language of this id, for `--add`.
+    pub fn language(&self, id: &str) -> PathBuf {
+        self.languages().join(id)
+    }
+
+    /// Makes a language of this manifest, with the honest program's text and these files.
+    pub fn add(&self, id: &str, manifest: &str, files: &[(&str, &str)]) -> PathBuf {
+        let language = self.language(id);
+        // Also written anew, by a test that changes a language.
+        fs::create_dir_all(&language).expect("a folder");
+        fs::write(language.join("manifest.toml"), manifest).expect("a manifest");
+        fs::write(language.join("honest.sh"), HONEST).expect("a program");
+        for (name, text) in files {
+            fs::write(language.join(name), text).expect("a file of the program");
+        }
+        language
+    }
+
+    /// Makes the honest language.
+    pub fn honest(&self) {
+        self.add("honest", &manifest("honest", "", ""), &[("program.sh", &program(""))]);
+    }
+
+    /// Makes one that does `otherwise` (functions in place of the honest ones), in these tasks alone.
+    pub fn rogue(&self, id: &str, otherwise: &str, tasks: &str) {
+        self.add(id, &manifest(id, "", tasks), &[("program.sh", &program(otherwise))]);
+    }
+
+    /// `wrote langs` of these languages of the test's own, with more arguments, a word each.
+    pub fn langs(&self, ids: &[&str], more: &str) -> Command {
+        let mut command = self.langs_of(ids, more);
+        command.args(["--only", &ids.join(",")]);
+        command
+    }
+
+    /// The same, with every language that is embedded as well.
+    pub fn langs_of(&self, added: &[&str], more: &str) -> Command {
+        let mut command = wrote(&["langs"]);
+        command.arg(self.target());
+        for id in added {
+            command.arg("--add").arg(self.language(id));
+        }
+        command.args(more.split_whitespace());
+        self.at_home(&mut command);
+        command
+    }
+
+    /// Gives a command the home of this scene, and the mark by which its processes are found.
+    pub fn at_home(&self, command: &mut Command) {
+        command.env("HOME", self.home()).env("XDG_CACHE_HOME", self.home().join("cache"));
+        command.env(MARK, self.folder.path());
+    }
+
+    /// The result of `wrote langs` of these languages.
+    pub fn document(&self, ids: &[&str], more: &str) -> Document {
+        document(&finish(&mut self.langs(ids, &format!("{more} --format json"))))
+    }
+
+    /// Where programs are built.
+    pub fn cache(&self) -> PathBuf {
+        self.home().join("cache")
+    }
+
+    /// Processes that this scene's commands started and that still live: what each is called.
+    pub fn processes(&self) -> Vec<String> {
+        self.living().into_iter().map(|(_, name)| name).collect()
+    }
+
+    fn living(&self) -> Vec<(i32, String)> {
+        let mark = format!("{MARK}={}", self.folder.path().display()).into_bytes();
+        let mut living = Vec::new();
+        for entry in fs::read_dir("/proc").expect("there is /proc").flatten() {
+            let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            // Of one that has ended and waits for its parent the environment is empty: proc(5).
+            let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+            if environment.split(|byte| *byte == 0).any(|variable| variable == mark) {
+                let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+                living.push((id, String::from_utf8_lossy(&line).replace('\0', " ")));
+            }
+        }
+        living
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        // What a test that failed has left would sleep on.
+        for (id, _) in self.living() {
+            if let Some(process) = rustix::process::Pid::from_raw(id) {
+                let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
+            }
+        }
+    }
+}
+
+/// A manifest of a language in sh: with lines more of its toolchain, and with these tasks alone (all where
+/// empty), a word each.
+pub fn manifest(id: &str, toolchain: &str, tasks: &str) -> String {
+    let tasks: Vec<&str> = tasks.split_whitespace().collect();
+    format!(
+        "name = 'The {id} one'
+         way = 'printf, {id}'
+         install = 'write {id} anew'
+         [[toolchain]]
+         version = ['sh', '-c', 'echo 1.0 of {id}']
+         run = ['sh', '{{source}}/program.sh']
+         {toolchain}
+         [[variant]]
+         id = '{id}'
+         name = 'The {id} one'
+         way = 'printf, {id}'
+         tasks = {tasks:?}
+        "
+    )
+}
+
+/// A program: the honest one, with these functions in place of its own.
+pub fn program(otherwise: &str) -> String {
+    format!(". \"${{0%/*}}/honest.sh\"\n{otherwise}\nmain \"$@\"\n")
+}
+
+/// The result that a command printed.
+pub fn document(finished: &Finished) -> Document {
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"))
+}
+
+/// Every table of the only place.
+pub fn workloads(document: &Document) -> &[Workload] {
+    let [place] = &document.places[..] else { panic!("{document:?}") };
+    &place.workloads
+}
+
+/// The table of this name.
+pub fn workload<'a>(document: &'a Document, name: &str) -> &'a Workload {
+    let mut of = workloads(document).iter().filter(|workload| workload.name == name);
+    let workload = of.next().unwrap_or_else(|| panic!("no {name}: {document:?}"));
+    assert!(of.next().is_none(), "{name} twice: {document:?}");
+    workload
+}
+
+/// The row of a language.
+pub fn row<'a>(workload: &'a Workload, id: &str) -> &'a Row {
+    let row = workload.rows.iter().find(|row| row.language == id);
+    row.unwrap_or_else(|| panic!("no row of {id}: {workload:?}"))
+}
+
+/// All that went wrong with a language, in every table.
+pub fn failures<'a>(document: &'a Document, id: &str) -> Vec<&'a Failure> {
+    let all = workloads(document).iter().flat_map(|workload| &workload.failures);
+    all.filter(|failure| failure.language == id).collect()
+}
+
+/// What is told of a language itself.
+pub fn language<'a>(document: &'a Document, id: &str) -> &'a Language {
+    let language = document.languages.iter().find(|language| language.id == id);
+    language.unwrap_or_else(|| panic!("no {id}: {document:?}"))
+}
+
+/// Whether a program is in `PATH`.
+pub fn is_installed(program: &str) -> Result<(), String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let there = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    if there { Ok(()) } else { Err(format!("there is no {program}")) }
+}
+
+/// The words by which a test can tell that a line is about what it did.
+pub fn assert_says(line: &str, words: &[&str]) {
+    for word in words {
+        assert!(line.contains(word), "{word:?} is not in {line:?}");
+    }
+    assert!(!line.trim().is_empty() && !line.contains('\n'), "{line:?}");
+}
+
+/// A path as text.
+pub fn text(path: &Path) -> &str {
+    path.to_str().expect("paths of tests are text")
+}

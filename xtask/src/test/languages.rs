@@ -1,0 +1,191 @@
+//! Every language of `wrote langs`, run by the built command: each has its row in every table, or is named.
+
+use crate::failure::{Failure, Tried};
+use crate::report::{Counts, Outcome};
+use crate::repository::{release_wrote, target};
+use crate::run::{Show, run};
+use serde_json::Value;
+use std::process::Command;
+use std::time::Duration;
+
+/// Languages that do everything there is to do. What has a usual way for bytes alone, such as a second row of
+/// C++, does less.
+const COMPLETE: [&str; 11] =
+    ["c", "cpp", "go", "java", "kotlin", "scala", "python", "ruby", "node", "zig", "rust"];
+/// The tables of a run without cold reads.
+const TABLES: [&str; 11] = [
+    "bytes/write",
+    "bytes/read",
+    "save/500",
+    "save/1000",
+    "save/2000",
+    "save/10000",
+    "save-sync/500",
+    "save-sync/1000",
+    "save-sync/2000",
+    "save-sync/10000",
+    "lines",
+];
+/// Little of everything: it is to be right, not fast.
+const LITTLE: [&str; 8] = ["--size", "1MB", "--runs", "2", "--saves", "20", "--lines", "1000"];
+/// Of one program, on a machine that may be busy.
+const PROGRAM_LIMIT: &str = "2min";
+/// Of all builds and programs together.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// Runs all of them. One that is missing has failed where it may be installed (`install`), else is skipped.
+pub fn check(install: bool) -> Result<Outcome, Failure> {
+    let wrote = release_wrote()?;
+    let folder = tempfile::tempdir_in(target()).tried(target().display())?;
+    let result = folder.path().join("result.json");
+    let mut command = Command::new(wrote);
+    command.arg("langs").arg(folder.path()).args(LITTLE).args(["--timeout", PROGRAM_LIMIT]);
+    command.args(["--format", "json", "-o"]).arg(&result);
+    // Kept for the next time, as what else is built, and never the user's.
+    command.env("XDG_CACHE_HOME", target().join("langs"));
+    run(&mut command, LIMIT, Show::Live)?.success("wrote langs")?;
+    let text = std::fs::read_to_string(&result).tried(result.display())?;
+    let document = serde_json::from_str(&text).tried("the result of wrote langs")?;
+    Ok(Outcome::Tests(judge(&document, install), None))
+}
+
+/// What became of each language, as of a test.
+fn judge(document: &Value, install: bool) -> Counts {
+    let mut counts = Counts::default();
+    let languages = document["languages"].as_array().map_or(&[][..], Vec::as_slice);
+    let of = |id: &str| languages.iter().find(|language| language["id"] == id);
+    for id in COMPLETE.into_iter().filter(|id| of(id).is_none()) {
+        fail(&mut counts, id, "wrote langs does not know it");
+    }
+    for language in languages {
+        let id = language["id"].as_str().unwrap_or_default();
+        let because = language["because"].as_str().unwrap_or_default();
+        match language["state"].as_str() {
+            Some("ready") => match trouble(document, id) {
+                None => counts.passed += 1,
+                Some(trouble) => fail(&mut counts, id, &trouble),
+            },
+            Some("missing") if !install => {
+                // A test that skips itself has passed to those who count.
+                counts.passed += 1;
+                counts.skipped.push(format!("language {id}: missing: {because}"));
+            }
+            state => fail(&mut counts, id, &format!("{}: {because}", state.unwrap_or("no state"))),
+        }
+    }
+    counts
+}
+
+fn fail(counts: &mut Counts, id: &str, because: &str) {
+    counts.failed += 1;
+    counts.failures.push(format!("language {id}: {because}"));
+}
+
+/// What a language that could be run did wrong.
+fn trouble(document: &Value, id: &str) -> Option<String> {
+    let tables = document["places"][0]["workloads"].as_array().map_or(&[][..], Vec::as_slice);
+    let of_this = |entry: &&Value| entry["language"] == id;
+    let entries = |table: &Value, kind: &str| -> Vec<Value> {
+        table[kind].as_array().into_iter().flatten().filter(of_this).cloned().collect()
+    };
+    for table in tables {
+        if let [failure, ..] = &entries(table, "failures")[..] {
+            return Some(format!("{}: {}", text(&table["name"]), text(&failure["because"])));
+        }
+    }
+    let rows: Vec<&str> = tables
+        .iter()
+        .filter(|table| !entries(table, "rows").is_empty())
+        .map(|table| text(&table["name"]))
+        .collect();
+    let expected = if COMPLETE.contains(&id) { &TABLES[..] } else { &[] };
+    match expected.iter().find(|table| !rows.contains(table)) {
+        Some(table) => Some(format!("{table}: no row")),
+        None if rows.is_empty() => Some("no row at all".to_owned()),
+        None => None,
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A result in which every language did everything, and a second row of C++ wrote bytes.
+    fn result() -> Value {
+        let language = |id: &&str| json!({ "id": id, "state": "ready" });
+        let row = |id: &&str| json!({ "language": id });
+        let table = |name: &&str| {
+            let mut rows: Vec<Value> = COMPLETE.iter().map(row).collect();
+            if *name == "bytes/write" {
+                rows.push(row(&"cpp-get-put"));
+            }
+            json!({ "name": name, "rows": rows, "failures": [] })
+        };
+        let mut languages: Vec<Value> = COMPLETE.iter().map(language).collect();
+        languages.push(language(&"cpp-get-put"));
+        let tables: Vec<Value> = TABLES.iter().map(table).collect();
+        json!({ "languages": languages, "places": [{ "workloads": tables }] })
+    }
+
+    /// The failures of a result.
+    fn failures(result: &Value) -> Vec<String> {
+        judge(result, true).failures
+    }
+
+    #[test]
+    fn a_result_with_every_row_has_as_many_passed_as_there_are_languages() {
+        assert_eq!(judge(&result(), true), Counts { passed: 12, ..Counts::default() });
+    }
+
+    #[test]
+    fn a_language_without_a_row_has_failed_by_the_name_of_the_table() {
+        let mut wrong = result();
+        wrong["places"][0]["workloads"][3]["rows"][2] = json!({ "language": "other" });
+        assert_eq!(failures(&wrong), ["language go: save/1000: no row"]);
+        let mut wrong = result();
+        wrong["places"][0]["workloads"][0]["rows"][11] = json!({ "language": "other" });
+        assert_eq!(failures(&wrong), ["language cpp-get-put: no row at all"]);
+    }
+
+    #[test]
+    fn a_failure_has_failed_with_its_reason() {
+        let mut wrong = result();
+        wrong["places"][0]["workloads"][10]["failures"] =
+            json!([{ "language": "c", "because": "a wrong byte" }]);
+        assert_eq!(failures(&wrong), ["language c: lines: a wrong byte"]);
+    }
+
+    #[test]
+    fn a_missing_language_has_failed_unless_nothing_may_be_installed() {
+        let mut wrong = result();
+        wrong["languages"][7] = json!({ "id": "ruby", "state": "missing", "because": "no ruby" });
+        assert_eq!(failures(&wrong), ["language ruby: missing: no ruby"]);
+        let counts = judge(&wrong, false);
+        assert_eq!((counts.failed, counts.passed), (0, 12));
+        assert_eq!(counts.skipped, ["language ruby: missing: no ruby"]);
+    }
+
+    #[test]
+    fn a_language_that_could_not_be_built_has_failed_everywhere() {
+        let mut wrong = result();
+        wrong["languages"][10] =
+            json!({ "id": "rust", "state": "build-failed", "because": "error[E0308]" });
+        for install in [true, false] {
+            let failures = judge(&wrong, install).failures;
+            assert_eq!(failures, ["language rust: build-failed: error[E0308]"]);
+        }
+    }
+
+    #[test]
+    fn a_language_that_is_not_told_of_has_failed() {
+        let mut wrong = result();
+        wrong["languages"].as_array_mut().expect("a list").remove(0);
+        assert_eq!(failures(&wrong), ["language c: wrote langs does not know it"]);
+        assert_eq!(failures(&json!({})).len(), COMPLETE.len());
+    }
+}
