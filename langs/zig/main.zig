@@ -1,7 +1,7 @@
 //! The tasks of `wrote langs` in Zig (0.16 and newer), by `std.Io`.
 //!
 //! Zig has no default: whoever makes a Writer or a Reader of a file gives it a buffer. 4096 bytes is what
-//! the standard library itself gives most often.
+//! Zig's own sources most often give a file.
 
 const std = @import("std");
 const Io = std.Io;

@@ -1,6 +1,6 @@
 //! What a program says of its run: one line of JSON, and whether it can be believed.
 
-use super::toolchain::shown;
+use super::said::shown;
 use super::workload::{Table, Task};
 use crate::units;
 use serde::Deserialize;
@@ -47,8 +47,7 @@ pub(super) fn parse(stdout: &str) -> Result<Answer, String> {
 }
 
 fn no_answer(line: &str) -> String {
-    let shown = shown(line, SHOWN_CHARS_MAX).unwrap_or_default();
-    format!("printed something that is no answer: {shown}")
+    format!("printed something that is no answer: {}", shown(line, SHOWN_CHARS_MAX))
 }
 
 /// Whether the answer can be true of a process that lived for `process_s`, else why not, one line.
@@ -135,7 +134,7 @@ mod tests {
         assert_eq!(refused("\n \n"), "printed no answer");
         assert_eq!(refused("hello\n"), "printed something that is no answer: hello");
         let long = refused(&"x".repeat(100_000));
-        assert!(long.ends_with("xx…") && long.len() < 110, "{long}");
+        assert!(long.ends_with("xx..") && long.len() < 110, "{long}");
         assert!(!refused("\x1b[2Jred\u{7}").contains(['\x1b', '\u{7}']));
         let good = r#"{"elapsed_ns": [1], "bytes": 1}"#;
         assert_eq!(refused(&format!("{good}\n{good}\n")), "printed more than one answer");

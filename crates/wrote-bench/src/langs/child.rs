@@ -62,8 +62,9 @@ impl How {
 fn signal_name(signal: Option<i32>) -> String {
     let number = signal.unwrap_or_default();
     match Signal::from_named_raw(number) {
-        // The one whose name is not that of the others with `SIG` before it.
+        // Those that programs end by and whose names there are longer than in signal(7).
         Some(Signal::ABORT) => "SIGABRT".into(),
+        Some(Signal::ALARM) => "SIGALRM".into(),
         // It shows itself as `"Signal::SEGV"`.
         Some(named) => format!("{named:?}").replace("Signal::", "SIG").replace('"', ""),
         None => format!("signal {number}"),
@@ -89,11 +90,6 @@ impl Outcome {
     /// Whether it was ended for taking too long.
     pub(super) fn timed_out(&self) -> bool {
         self.status == How::TimedOut
-    }
-
-    /// Whether it ended by itself, with 0.
-    pub(super) fn succeeded(&self) -> bool {
-        matches!(self.status, How::Exited(status) if status.success())
     }
 }
 

@@ -1,9 +1,19 @@
-//! What a program said on standard error when it failed, in one line.
-
-use super::toolchain::shown;
+//! What a program said, as one short line that a terminal shows and does not obey.
 
 /// The most of a line that is shown, in characters.
 const CHARS_MAX: usize = 200;
+
+/// A line with nothing in it that a terminal would take for a command, cut off after `chars_max`.
+pub(super) fn shown(line: &str, chars_max: usize) -> String {
+    let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
+    let is_blank = |letter: char| letter.is_whitespace() || letter.is_control();
+    let mut letters = line.trim_matches(is_blank).chars();
+    let mut shown: String = letters.by_ref().take(chars_max).map(plain).collect();
+    if letters.next().is_some() {
+        shown.push_str("..");
+    }
+    shown
+}
 
 /// The line of a program's complaint that tells most: the last that names an error, as what languages put
 /// behind it is where it came from; else the last. None of nothing.
@@ -15,7 +25,7 @@ pub(super) fn complaint(stderr: &[u8]) -> Option<String> {
         from_start && ["rror", "xception", "panic"].iter().any(|word| line.contains(word))
     };
     let line = lines().rfind(names_error).or_else(|| lines().next_back())?;
-    shown(line, CHARS_MAX)
+    Some(shown(line, CHARS_MAX))
 }
 
 #[cfg(test)]
@@ -44,8 +54,11 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_is_short_and_need_not_be_text() {
-        assert!(complaint(&[b'x'; 100_000]).unwrap().chars().count() <= CHARS_MAX);
+    fn a_long_line_is_cut_and_no_control_character_is_left() {
+        assert_eq!(shown("\u{1b}[2Jabc\u{7}d", 100), "[2Jabc d");
+        assert_eq!(shown("äöü", 3), "äöü");
+        assert_eq!(shown("äöüx", 3), "äöü..");
+        assert!(complaint(&[b'x'; 100_000]).unwrap().len() < 210);
         assert_eq!(complaint(b"\xff\xfe bad\n").unwrap(), "\u{fffd}\u{fffd} bad");
     }
 }

@@ -4,6 +4,7 @@ mod search;
 
 use super::child::{Limits, supervise};
 use super::manifest::{Manifest, Toolchain};
+use super::said::complaint;
 use crate::{Error, Stop};
 pub(super) use search::Search;
 use std::path::Path;
@@ -14,8 +15,6 @@ use std::time::Duration;
 const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
 /// How much of a version is shown, in characters.
 const VERSION_CHARS: usize = 80;
-/// How much of a failing toolchain's last words is shown, in characters.
-const WORDS_CHARS: usize = 200;
 /// How much of either output is looked at.
 const OUTPUT_BYTES: usize = 16 << 10;
 
@@ -155,7 +154,7 @@ fn ask_version(
         return Ok(Err(format!("{asked}: did not answer within {} s", timeout.as_secs_f64())));
     }
     if let Some(failure) = outcome.status.failure() {
-        let words = last_line(&outcome.stderr).or_else(|| last_line(&outcome.stdout));
+        let words = complaint(&outcome.stderr).or_else(|| complaint(&outcome.stdout));
         let words = words.map(|words| format!(": {words}")).unwrap_or_default();
         return Ok(Err(format!("{asked}: {failure}{words}")));
     }
@@ -183,11 +182,6 @@ fn version_line(output: &[u8]) -> Option<String> {
 /// the program does that runs in it.
 fn is_aside(line: &str) -> bool {
     line.starts_with("Picked up ") || line.to_ascii_lowercase().starts_with("warning:")
-}
-
-fn last_line(output: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(output);
-    text.lines().rev().find_map(|line| shown(line, WORDS_CHARS))
 }
 
 /// The line as it can be shown: trimmed, without control characters, not longer than `chars_max`. None where

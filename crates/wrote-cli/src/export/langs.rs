@@ -96,7 +96,7 @@ pub(super) fn facts(document: &Document) -> Vec<(String, Vec<String>)> {
 /// `writes`.
 fn drive_facts(place: &Place, writes: &str) -> Vec<String> {
     let Some(drive) = &place.drive else {
-        return vec!["its own rate is not known: no direct I/O there".into()];
+        return vec!["its own rate is not known: there is no direct I/O to a drive".into()];
     };
     let Drive { write_row, write_bytes_per_s, read_row, read_bytes_per_s } = drive;
     let told = |does: &str, rate: &Interval, row: &str| {
@@ -137,21 +137,29 @@ fn together(document: &Document, state: State, told: fn(&Language) -> String) ->
 }
 
 /// What the figures are, for the end.
-pub(super) fn legend(document: &Document) -> Vec<&'static str> {
+pub(super) fn legend(document: &Document) -> String {
     let rows = || {
         let workloads = document.places.iter().flat_map(|place| &place.workloads);
         workloads.flat_map(|workload| &workload.rows)
     };
-    let rates = rows().any(|row| row.latency_ns.is_none()).then_some(
+    let has_rates = rows().any(|row| row.latency_ns.is_none());
+    let rates = has_rates.then_some(
         "MB/s (10^6 bytes) is the median of the runs, ± how far its 95 % interval reaches, by each program's \
-         own clock, from the opening of the file to its closing; MEAN is all their bytes over all their \
-         time. CPU and MEMORY are of the whole process, with what it takes to start.",
+         own clock, from the opening of the file to its closing.",
     );
+    let is_whole = has_rates && !is_of_several(document);
+    let others = is_whole.then_some(
+        "MEAN is all their bytes over all their time. CPU and MEMORY are of the whole process, with what it \
+         takes to start.",
+    );
+    let has_drive = document.places.iter().any(|place| place.drive.is_some());
+    let drive = (is_whole && has_drive).then_some("x DRIVE is MB/s over the drive's own.");
     let saves = rows().any(|row| row.latency_ns.is_some()).then_some(
         "A save takes, by each program's own clock, from the opening of the file to its closing.",
     );
     let debug = document.wrote.debug_build.then_some(
         "This wrote is a debug build: its own rows, and the drive's, are slower than they would be.",
     );
-    [rates, saves, debug].into_iter().flatten().collect()
+    let told: Vec<&str> = [rates, drive, others, saves, debug].into_iter().flatten().collect();
+    told.join(" ")
 }

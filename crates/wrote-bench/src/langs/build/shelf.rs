@@ -6,6 +6,7 @@
 
 use crate::Error;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, fstat, openat, syncfs};
+use rustix::io::Errno;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -189,10 +190,10 @@ fn open_folder(path: &Path) -> io::Result<OwnedFd> {
 /// Holds the folder at `path`, if it is there and nobody is removing it.
 fn hold(path: &Path) -> io::Result<InUse> {
     let folder = open_folder(path)?;
-    match flock(&folder, FlockOperation::NonBlockingLockShared) {
-        Err(rustix::io::Errno::WOULDBLOCK) => return Err(ErrorKind::WouldBlock.into()),
-        // Without locks nobody removes anything.
-        Ok(()) | Err(_) => {}
+    let held = flock(&folder, FlockOperation::NonBlockingLockShared);
+    // Any other error is a file system without locks, where nobody removes anything.
+    if held == Err(Errno::WOULDBLOCK) {
+        return Err(Errno::WOULDBLOCK.into());
     }
     // What was opened may have been removed before it was held.
     let (held, there) = (fstat(&folder)?, fs::symlink_metadata(path)?);

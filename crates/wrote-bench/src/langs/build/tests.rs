@@ -235,7 +235,8 @@ fn older_builds_of_the_same_language_go_and_nothing_else_does() {
         ".draft-abcde!",
     ];
     others.iter().for_each(|name| make(name));
-    ["shell-0123456789abcdef", "shell-1111111111111111", ".draft-abCD12"].map(make);
+    let gone = ["shell-0123456789abcdef", "shell-1111111111111111", ".draft-abCD12"];
+    gone.into_iter().for_each(make);
     symlink(&victim, langs.join("shell-2222222222222222")).unwrap();
     symlink(&victim, langs.join("shell-1111111111111111/build/link")).unwrap();
     let built = built(&copied(&cache, "text"), &cache);

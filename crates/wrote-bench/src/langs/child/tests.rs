@@ -27,6 +27,10 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
+fn succeeded(outcome: &Outcome) -> bool {
+    outcome.status.failure().is_none()
+}
+
 /// Waits for the process to be gone, or to be a zombie that somebody else has still to wait for.
 fn wait_until_gone(pid: &str) {
     let started = Instant::now();
@@ -50,10 +54,10 @@ fn both_outputs_and_the_exit_code_are_told() {
     assert_eq!(text(&outcome.stderr), "err\n");
     assert!(matches!(outcome.status, How::Exited(status) if status.code() == Some(7)));
     assert_eq!(outcome.status.failure().unwrap(), "ended with exit code 7");
-    assert!(!outcome.succeeded());
+    assert!(!succeeded(&outcome));
     assert!(outcome.elapsed_s > 0.0);
     let outcome = run("true", LONG);
-    assert!(outcome.succeeded());
+    assert!(succeeded(&outcome));
     assert_eq!(outcome.status.failure(), None);
 }
 
@@ -63,6 +67,10 @@ fn a_signal_is_told() {
     assert!(matches!(outcome.status, How::Exited(status) if status.signal() == Some(11)));
     assert_eq!(outcome.status.failure().unwrap(), "was ended by SIGSEGV");
     assert_eq!(How::Exited(ExitStatus::from_raw(40)).failure().unwrap(), "was ended by signal 40");
+    for (signal, name) in [(6, "SIGABRT"), (14, "SIGALRM"), (15, "SIGTERM"), (25, "SIGXFSZ")] {
+        let ended = How::Exited(ExitStatus::from_raw(signal)).failure().unwrap();
+        assert_eq!(ended, format!("was ended by {name}"));
+    }
 }
 
 #[test]
@@ -73,7 +81,7 @@ fn standard_input_is_empty() {
 #[test]
 fn output_larger_than_the_pipe_blocks_nobody_and_its_first_bytes_are_kept() {
     let outcome = run("printf start; head -c 3000000 /dev/zero; printf end", LONG);
-    assert!(outcome.succeeded());
+    assert!(succeeded(&outcome));
     assert_eq!(outcome.stdout.len(), 1000);
     assert!(outcome.stdout.starts_with(b"start\0"));
     assert_eq!(outcome.stdout_total_bytes, 3_000_008);
@@ -82,7 +90,7 @@ fn output_larger_than_the_pipe_blocks_nobody_and_its_first_bytes_are_kept() {
 #[test]
 fn the_last_bytes_of_standard_error_are_kept() {
     let outcome = run("{ head -c 3000000 /dev/zero; printf end; } >&2", LONG);
-    assert!(outcome.succeeded());
+    assert!(succeeded(&outcome));
     assert_eq!(outcome.stderr.len(), 100);
     assert!(outcome.stderr.ends_with(b"\0end"));
 }
@@ -115,7 +123,7 @@ fn a_child_that_closed_its_outputs_is_watched_to_its_end() {
 #[test]
 fn a_grandchild_that_holds_the_output_is_ended_with_the_child() {
     let outcome = run("sleep 1000 & echo $!", LONG);
-    assert!(outcome.succeeded());
+    assert!(succeeded(&outcome));
     wait_until_gone(text(&outcome.stdout));
 }
 
@@ -138,7 +146,7 @@ fn a_grandchild_in_a_session_of_its_own_is_not_waited_for() {
     let mut command = shell(script);
     command.arg(folder.path());
     let outcome = supervise(&mut command, limits(LONG), &Stop::new(), &mut |_| ()).unwrap();
-    assert!(outcome.succeeded());
+    assert!(succeeded(&outcome));
     assert!(text(&outcome.stdout).contains("gone on"));
 }
 

@@ -107,11 +107,9 @@ fn check_command<E: Error>(words: Vec<String>) -> Result<Vec<String>, E> {
 
 /// Refuses a path from a working folder that nobody knows.
 fn check_program<E: Error>(name: &str) -> Result<(), E> {
-    let begins = |folder: &&str| name.starts_with(&format!("{{{folder}}}"));
+    let begins = |folder: &str| name.starts_with(&format!("{{{folder}}}"));
     let is_found = !name.is_empty() && !name.contains('/');
-    if is_found
-        || Path::new(name).is_absolute()
-        || PLACEHOLDERS.iter().any(|folder| begins(&folder))
+    if is_found || Path::new(name).is_absolute() || PLACEHOLDERS.iter().any(|folder| begins(folder))
     {
         return Ok(());
     }

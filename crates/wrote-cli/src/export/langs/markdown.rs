@@ -32,7 +32,7 @@ pub(super) fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> 
     }
     list(NOT_BUILT, &not_built(document), out)?;
     list(MISSING, &missing(document), out)?;
-    legend(document).into_iter().try_for_each(|text| writeln!(out, "\n{}", inline(text)))
+    writeln!(out, "\n{}", inline(&legend(document)))
 }
 
 /// The table of one path: every figure.

@@ -34,8 +34,8 @@ pub(in crate::export) fn write_langs(
     let made = made(&document.wrote, &document.started_at, document.elapsed_s);
     writeln!(out)?;
     let marks = rows::legend(&charts, screen);
-    let figures = legend(document).into_iter().chain([made.as_str()]);
-    for paragraph in marks.as_deref().into_iter().chain(figures) {
+    let figures = legend(document);
+    for paragraph in marks.as_deref().into_iter().chain([figures.as_str(), &made]) {
         for line in table.text().wrapped(&table.shown(paragraph), 0).lines() {
             writeln!(out, "{}", table.paint.paint(Tone::Faint, line))?;
         }

@@ -18,8 +18,10 @@ use unicode_width::UnicodeWidthStr;
 const TITLE: &str = "LANGUAGE";
 /// Over what a program writes and reads by.
 const HOW: &str = "HOW";
-/// HOW is broken into lines before a figure gives way to it, but not into narrower ones than this.
+/// HOW is broken into lines before a figure gives way to it, but not into narrower ones than this, nor,
+/// up to the second width, within its words.
 const HOW_WIDTH_MIN: usize = 16;
+const HOW_WORD_WIDTH_MAX: usize = 26;
 /// Stands at our own rows.
 const WROTE_MARK: &str = ">";
 /// Stands at the drive.
@@ -69,7 +71,9 @@ impl<'a> Rows<'a> {
         }
         let hows: Vec<String> = chart.lines.iter().map(|line| plain(&line.how)).collect();
         let how_width_whole = if chart.is_of_saves { 0 } else { width_of(&hows, HOW) };
-        let easy = how_width_whole.min(HOW_WIDTH_MIN);
+        let words = hows.iter().flat_map(|how| how.split(' ')).map(|word| word.width());
+        let easy = words.max().unwrap_or(0).clamp(HOW_WIDTH_MIN, HOW_WORD_WIDTH_MAX);
+        let easy = how_width_whole.min(easy);
         let gap = if chart.is_of_saves { 0 } else { GAP.len() };
         // The gap in front of the bar is none where there is no bar.
         drop_columns(&mut columns, (room + GAP.len()).saturating_sub(easy + gap));
