@@ -154,20 +154,6 @@ fn the_schema_refuses_what_wrote_does_not_write() {
     assert_eq!(verdicts, vec![false; wrong.len()]);
 }
 
-#[test]
-fn every_object_of_the_schema_says_what_its_keys_mean() {
-    let schema = schema();
-    let definitions = schema["$defs"].as_object().unwrap().values();
-    for object in definitions.chain([&schema]) {
-        assert!(object["description"].is_string(), "{object}");
-        let Some(properties) = object["properties"].as_object() else { continue };
-        for (key, property) in properties {
-            let described = property["description"].is_string() || property["const"].is_string();
-            assert!(described, "{key}");
-        }
-    }
-}
-
 /// The languages that the comparison is of, and ours.
 const IDS: [&str; 13] = [
     "c",
@@ -261,9 +247,6 @@ fn a_comparison_without_the_command_is_one_of_the_other_languages() {
     assert_eq!((lines.name.as_str(), lines.bytes), ("lines", 20 * 64));
     assert_eq!((lines.rows.len(), lines.failures.len()), (1, 0), "{lines:?}");
     assert_eq!(lines.rows[0].runs.iter().map(|run| run.bytes).collect::<Vec<_>>(), [1280, 1280]);
-    let name = "a_comparison_without_the_command_is_one_of_the_other_languages";
-    let Some(verdicts) = judge(name, &[serde_json::to_value(&document).unwrap()]) else { return };
-    assert_eq!(verdicts, [true]);
 }
 
 #[test]
