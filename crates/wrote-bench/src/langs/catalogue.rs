@@ -241,6 +241,8 @@ fn language(entry: &Entry, variant: &Variant, found: &Result<Tools, String>) -> 
         id: variant.id.clone(),
         name: variant.name.clone(),
         way: variant.way.clone(),
+        reads: Some(variant.reads.clone()).filter(|reads| !reads.is_empty()),
+        lines: Some(variant.lines.clone()).filter(|lines| !lines.is_empty()),
         state: if found.is_ok() { State::Ready } else { State::Missing },
         version: found.as_ref().ok().map(|tools| tools.version.clone()),
         because: found.as_ref().err().cloned(),

@@ -18,9 +18,15 @@ pub(crate) struct Manifest {
     /// As it is shown: `Go`.
     #[serde(deserialize_with = "checked::text")]
     pub name: String,
-    /// What its program writes and reads bytes by, where it has no variants: `bufio, 4 KiB`.
+    /// What its program writes bytes by, where it has no variants: `BufWriter, 8 KiB`.
     #[serde(default, deserialize_with = "checked::text")]
     pub way: String,
+    /// What it reads them by, where `way` does not say it.
+    #[serde(default, deserialize_with = "checked::text")]
+    pub reads: String,
+    /// What it appends lines by, where that is something else.
+    #[serde(default, deserialize_with = "checked::text")]
+    pub lines: String,
     /// How it is installed, one line.
     #[serde(deserialize_with = "checked::text")]
     pub install: String,
@@ -62,9 +68,15 @@ pub(crate) struct Variant {
     /// As it is shown: `C++ get/put`.
     #[serde(deserialize_with = "checked::text")]
     pub name: String,
-    /// What it writes and reads bytes by.
+    /// What it writes bytes by.
     #[serde(deserialize_with = "checked::text")]
     pub way: String,
+    /// What it reads them by, where `way` does not say it.
+    #[serde(default, deserialize_with = "checked::text")]
+    pub reads: String,
+    /// What it appends lines by, where that is something else.
+    #[serde(default, deserialize_with = "checked::text")]
+    pub lines: String,
     /// What comes after the workload's arguments, for the program to know which one it is.
     #[serde(default)]
     pub arguments: Vec<String>,
@@ -98,8 +110,15 @@ impl Manifest {
         if !self.variants.is_empty() {
             return self.variants.clone();
         }
-        let (name, way) = (self.name.clone(), self.way.clone());
-        vec![Variant { id: id.into(), name, way, arguments: Vec::new(), tasks: Vec::new() }]
+        vec![Variant {
+            id: id.into(),
+            name: self.name.clone(),
+            way: self.way.clone(),
+            reads: self.reads.clone(),
+            lines: self.lines.clone(),
+            arguments: Vec::new(),
+            tasks: Vec::new(),
+        }]
     }
 }
 

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How much is kept of what a program complains of: the end of it.
 const STDERR_BYTES_MAX: usize = 16 << 10;
@@ -72,14 +72,15 @@ pub(super) fn run(built: &Built, call: Call, stop: &Stop) -> Result<Result<Ended
         stderr_bytes_max: STDERR_BYTES_MAX,
     };
     let file_bytes_max = call.table.content().len().saturating_add(EXCESS_BYTES_MAX);
-    let (mut peak_bytes, mut looks) = (None, 0_u32);
+    let (mut peak, mut looks, began) = (None, 0_u32, Instant::now());
     let mut look = |process: u32| {
         if looks == 0 {
             // It has just begun: its memory is that of nothing yet.
             limit_files(process, file_bytes_max);
         } else if looks < LOOKS_EARLY || looks.is_multiple_of(LOOKS_PER_MEMORY) {
             // Its peak only rises, so that the last look is the one that counts.
-            peak_bytes = peak_memory::bytes_of(process).or(peak_bytes);
+            let bytes = peak_memory::bytes_of(process);
+            peak = bytes.map(|bytes| (bytes, began.elapsed())).or(peak);
         }
         looks += 1;
     };
@@ -97,7 +98,7 @@ pub(super) fn run(built: &Built, call: Call, stop: &Stop) -> Result<Result<Ended
                 process_s: outcome.elapsed_s,
                 cpu_user_s: used.cpu_user_s,
                 cpu_system_s: used.cpu_system_s,
-                max_rss_bytes: peak_bytes,
+                max_rss_bytes: peak.and_then(|(bytes, at)| in_time(bytes, at, outcome.elapsed_s)),
             })
         },
         Err,
@@ -111,6 +112,12 @@ fn limit_files(process: u32, bytes_max: u64) {
     let Rlimit { current, maximum } = getrlimit(Resource::Fsize);
     let current = Some(current.map_or(bytes_max, |current| current.min(bytes_max)));
     let _ = prlimit(Some(process), Resource::Fsize, Rlimit { current, maximum });
+}
+
+/// The peak of a program's memory, where it was seen in the second half of its life: one that is over after
+/// a few milliseconds was seen when it had hardly begun.
+fn in_time(peak_bytes: u64, seen_at: Duration, process_s: f64) -> Option<u64> {
+    (seen_at.as_secs_f64() >= process_s / 2.0).then_some(peak_bytes)
 }
 
 /// How a program failed, if it did, one line.
@@ -178,6 +185,12 @@ mod tests {
         let because = ran(&shell(script), LONG).unwrap_err();
         assert_eq!(because.lines().count(), 1, "{because}");
         because
+    }
+
+    #[test]
+    fn the_memory_of_a_program_that_was_seen_only_at_its_start_is_not_known() {
+        assert_eq!(in_time(4096, Duration::from_millis(1), 0.004), None);
+        assert_eq!(in_time(4096, Duration::from_millis(3), 0.004), Some(4096));
     }
 
     #[test]

@@ -40,8 +40,14 @@ pub struct Language {
     pub id: String,
     /// As it is shown: `C++ get/put`.
     pub name: String,
-    /// What its program writes and reads bytes by: `ofstream::put, 8 KiB`.
+    /// What its program writes bytes by: `BufWriter, 8 KiB`.
     pub way: String,
+    /// What it reads them by, where `way` does not say it: `BufReader, 8 KiB`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<String>,
+    /// What it appends lines by, where that is something else: `BufferedWriter, 8 KiB`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<String>,
     /// Whether it was run.
     pub state: State,
     /// What its compiler or interpreter says of itself, one line: `go version go1.26 linux/amd64`.
@@ -178,6 +184,18 @@ pub struct Failure {
     pub language: String,
     /// What went wrong, one line: `the file's byte 12345 is 7, not 57`, `took longer than 15 min`.
     pub because: String,
+}
+
+impl Language {
+    /// What it does a workload's work by: of `bytes/read`, what it reads by.
+    pub fn way_of(&self, workload: &str) -> &str {
+        let own = match workload {
+            "lines" => &self.lines,
+            name if name.starts_with("bytes/read") => &self.reads,
+            _ => &None,
+        };
+        own.as_ref().unwrap_or(&self.way)
+    }
 }
 
 /// The JSON Schema (2020-12) of [`Document`].

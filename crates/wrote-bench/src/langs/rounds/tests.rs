@@ -416,6 +416,8 @@ fn a_language_that_is_missing_is_told_of_with_what_installs_it() {
         id: "zig".into(),
         name: "Zig".into(),
         way: String::new(),
+        reads: None,
+        lines: None,
         state: State::Missing,
         version: None,
         because: Some("zig: not found".into()),

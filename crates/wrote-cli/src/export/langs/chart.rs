@@ -78,7 +78,7 @@ impl<'a> Chart<'a> {
         let workloads = || done.iter().filter_map(|(_, workload)| *workload);
         let rows = || workloads().flat_map(|workload| &workload.rows);
         let is_of_saves = rows().any(|row| row.latency_ns.is_some());
-        let lines = ranked(lines(document, &done), is_of_saves);
+        let lines = ranked(lines(document, name, &done), is_of_saves);
         let unit = match (is_of_several(document), is_of_saves) {
             (false, _) => "",
             (true, false) => "; MB/s",
@@ -96,7 +96,11 @@ impl<'a> Chart<'a> {
 }
 
 /// The lines as they come: every language that did it in any path, then the drive.
-fn lines<'a>(document: &'a Document, done: &[(&'a Place, Option<&'a Workload>)]) -> Vec<Line<'a>> {
+fn lines<'a>(
+    document: &'a Document,
+    name: &str,
+    done: &[(&'a Place, Option<&'a Workload>)],
+) -> Vec<Line<'a>> {
     let mut ids: Vec<&str> = Vec::new();
     for row in done.iter().filter_map(|(_, workload)| *workload).flat_map(|of| &of.rows) {
         if !ids.contains(&&*row.language) {
@@ -113,7 +117,7 @@ fn lines<'a>(document: &'a Document, done: &[(&'a Place, Option<&'a Workload>)])
         Line {
             who: if is_wrote(id) { Who::Wrote } else { Who::Language },
             name: language.map_or(*id, |language| &language.name).to_owned(),
-            how: language.map(|language| language.way.clone()).unwrap_or_default(),
+            how: language.map(|language| language.way_of(name)).unwrap_or_default().to_owned(),
             cells: done.iter().map(cell).collect(),
             is_level: false,
         }

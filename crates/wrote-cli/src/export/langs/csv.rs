@@ -53,7 +53,7 @@ fn head(place: &Place, workload: &Workload, id: &str, language: Option<&Language
         ("survives", workload.survives.clone().unwrap_or_default()),
         ("language", id.to_owned()),
         ("name", of(|language| &language.name)),
-        ("way", of(|language| &language.way)),
+        ("way", language.map(|of| of.way_of(&workload.name)).unwrap_or_default().to_owned()),
     ]
 }
 

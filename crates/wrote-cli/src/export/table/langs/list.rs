@@ -70,6 +70,8 @@ mod tests {
             id: id.into(),
             name: name.into(),
             way: "its own writer, 8 KiB".into(),
+            reads: None,
+            lines: None,
             state,
             version: (state == State::Ready).then(|| format!("{id} 1.2.3 (Debian 1.2.3-4)")),
             because: (state == State::Missing).then(|| format!("{id}: not found in PATH")),
