@@ -67,8 +67,9 @@ fn timed(count: u64, mut run: impl FnMut() -> io::Result<()>) -> io::Result<Vec<
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    let [task, path, size, count] = arguments.as_slice() else {
-        return Err("usage: program TASK PATH SIZE COUNT".into());
+    let (task, path, size, count) = match arguments.as_slice() {
+        [task, path, size, count] => (task, path, size, count),
+        _ => return Err("usage: program TASK PATH SIZE COUNT".into()),
     };
     let number = |word: &std::ffi::OsString| word.to_string_lossy().parse::<u64>();
     let (path, size, count) = (Path::new(path), number(size)?, number(count)?);

@@ -9,6 +9,7 @@ use crate::report::{Outcome, Report};
 use crate::run::check_interrupted;
 use fetch::Registry;
 use launcher::Launcher;
+use rustix::fs::{Access, access};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
@@ -147,11 +148,15 @@ impl Places {
         })
     }
 
-    /// Every file that is called by `program`.
+    /// Every file that is run by the name of `program`: what may not be run is passed over, as by the shell.
     fn programs<'a>(&'a self, program: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
         let folders = self.path.iter().map(PathBuf::as_path).chain([self.launchers.as_path()]);
-        folders.map(move |folder: &Path| folder.join(program)).filter(|file| file.is_file())
+        folders.map(move |folder: &Path| folder.join(program)).filter(|file| is_run(file))
     }
+}
+
+fn is_run(file: &Path) -> bool {
+    file.is_file() && access(file, Access::EXEC_OK).is_ok()
 }
 
 /// Installs what is missing, and says of each language's toolchain what became of it.

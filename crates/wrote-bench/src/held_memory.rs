@@ -54,13 +54,14 @@ impl HeldMemory {
         self.give_back()?;
         let since = Instant::now();
         let failed = |error| failed(&self.path, "hold memory", &error);
-        let mut file = File::create_new(&self.path).map_err(failed)?;
+        let file = File::create_new(&self.path).map_err(failed)?;
+        // At once, so that a part of it is given back as well.
+        let (file, _) = self.file.insert((file, since));
         let piece = vec![0; PIECE_BYTES];
         for _ in 0..self.bytes.div_ceil(PIECE_BYTES as u64) {
             stop.check()?;
             file.write_all(&piece).map_err(failed)?;
         }
-        self.file = Some((file, since));
         Ok(())
     }
 

@@ -328,6 +328,20 @@ fn without_utf8_there_is_nothing_but_ascii_and_without_colour_no_escape_sequence
 }
 
 #[test]
+fn a_language_that_is_added_is_not_ours_whatever_its_name_begins_with() {
+    let mut document = document();
+    for language in document.languages.iter_mut().filter(|language| language.id == "c") {
+        language.id = "wrote-in-c".into();
+    }
+    for workload in &mut document.places[0].workloads {
+        for row in workload.rows.iter_mut().filter(|row| row.language == "c") {
+            row.language = "wrote-in-c".into();
+        }
+    }
+    assert_eq!(table(&document, 80), table(&self::document(), 80));
+}
+
+#[test]
 fn nothing_that_a_compiler_says_gives_the_terminal_orders() {
     let mut document = document();
     let order = "\u{1b}]0;title\u{7}\n";
@@ -440,6 +454,20 @@ fn every_object_of_the_schema_says_what_its_keys_mean() {
             assert!(property["description"].is_string(), "{key}");
         }
     }
+}
+
+#[test]
+fn what_the_page_cache_did_not_hold_is_not_said_to_come_from_it() {
+    let mut document = document();
+    let reads = "no byte of it had to come from the drive";
+    assert!(exported(&document, LangsFormat::Markdown, PLAIN).contains(reads));
+    for workload in &mut document.places[0].workloads {
+        if workload.survives.is_none() && workload.cache == "page cache" {
+            workload.cache = "partly page cache".into();
+        }
+    }
+    let text = exported(&document, LangsFormat::Markdown, PLAIN);
+    assert!(!text.contains(reads) && text.contains("the rest from the drive"), "{text}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Tests of what is found, and of what is left alone.
 
 use super::*;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
 
 const ZIG: Toolchain = Toolchain {
@@ -28,6 +29,12 @@ fn home(launchers: bool) -> (TempDir, Places) {
         ZIG.install(&places).expect("nothing to fetch");
     }
     (home, places)
+}
+
+/// Makes a program of the user's.
+fn program(file: &Path) {
+    fs::write(file, "the user's").expect("written");
+    fs::set_permissions(file, Permissions::from_mode(0o755)).expect("the mode is set");
 }
 
 #[test]
@@ -70,8 +77,15 @@ fn a_folder_may_have_a_quote_in_its_name() {
 #[test]
 fn a_program_of_the_users_is_taken_for_the_toolchain() {
     let (_home, places) = home(false);
-    fs::write(places.path[0].join("zig"), "the user's").expect("written");
+    program(&places.path[0].join("zig"));
     assert!(ZIG.is_there(&places));
+}
+
+#[test]
+fn a_file_that_may_not_be_run_is_no_toolchain() {
+    let (_home, places) = home(false);
+    fs::write(places.path[0].join("zig"), "notes on Zig").expect("written");
+    assert!(!ZIG.is_there(&places));
 }
 
 #[test]
@@ -79,7 +93,7 @@ fn a_program_of_the_users_is_never_written_over() {
     let (_home, places) = home(true);
     let file = places.launchers.join("zig");
     fs::remove_file(&file).expect("made");
-    fs::write(&file, "the user's").expect("written");
+    program(&file);
     assert!(ZIG.is_there(&places));
     let failure = ZIG.install(&places).expect_err("the user's");
     assert_eq!(failure.to_string(), format!("{}: not made by us", file.display()));

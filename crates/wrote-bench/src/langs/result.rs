@@ -112,7 +112,8 @@ pub struct Workload {
     pub words: String,
     /// Bytes of one timing: the file of `bytes` and `lines`, the text of a save.
     pub bytes: u64,
-    /// Where the bytes were: `page cache` (written or read through it, nothing waited for the drive),
+    /// Where the bytes were: `page cache` (written or read through it, nothing waited for the drive), `partly
+    /// page cache` (too long a file to be read from there: the rest came from the drive),
     /// `dropped` (read from the drive), `synced` (flushed to the drive inside the clock).
     pub cache: String,
     /// What the bytes survive when the clock stops (M3); reads have none.

@@ -58,6 +58,8 @@ struct Told<'a> {
     ticker: Ticker<'a>,
     /// Runs of scenarios beside ours that are ahead, and the time for them.
     beside: (u32, Duration),
+    /// Why the first table could not be measured that could not.
+    failed: Option<String>,
 }
 
 /// Measures, and says what it found.
@@ -80,6 +82,7 @@ pub fn langs(
     let plan = Plan::new(request)?;
     let (chosen, mut languages) = catalogue(&request.add)?.choose(request, stop)?;
     refuse_nobody(&chosen, &languages)?;
+    refuse_idlers(&chosen, &plan.tables)?;
     for missing in languages.iter().filter(|language| language.state == State::Missing) {
         observer.note(&missing_text(missing));
     }
@@ -96,7 +99,7 @@ pub fn langs(
     let announcement = plan.announcement(scratches[0].path(), &ahead, programs);
     observer.announce(&announcement);
     let ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
-    let mut told = Told { ahead, ticker, beside: beside(&plan) };
+    let mut told = Told { ahead, ticker, beside: beside(&plan), failed: None };
     let ready = build_all(&chosen, &request.cache, &mut languages, stop, &mut told)?;
     let folder = tempfile::TempDir::new()
         .map_err(|error| Error::Failed(format!("no folder can be made for programs: {error}")))?;
@@ -113,6 +116,9 @@ pub fn langs(
         places.push(crew.measure(number, place, scratch, &mut told)?);
     }
     told.ticker.finish();
+    if let Some(because) = told.failed.filter(|_| places.iter().all(|of| of.workloads.is_empty())) {
+        return Err(Error::Failed(because));
+    }
     Ok(Document {
         schema: SCHEMA.into(),
         wrote: Program {
@@ -136,6 +142,19 @@ fn refuse_nobody(chosen: &[Chosen], languages: &[Language]) -> Result<(), Error>
     }
     let missing: Vec<String> = languages.iter().map(missing_text).collect();
     Err(Error::Usage(format!("nothing can be run: {}", missing.join("; "))))
+}
+
+/// Refuses programs none of which does anything that was asked for.
+fn refuse_idlers(chosen: &[Chosen], tables: &[Table]) -> Result<(), Error> {
+    let works = |of: &Chosen| tables.iter().any(|table| of.does(table.task));
+    if chosen.iter().any(works) {
+        return Ok(());
+    }
+    let names: Vec<&str> = chosen.iter().map(|of| of.variant.name.as_str()).collect();
+    Err(Error::Usage(format!(
+        "nothing can be run: none of these workloads is done by {}",
+        names.join(", ")
+    )))
 }
 
 /// What is said of a language that is not there: `Zig is missing (zig: not found): pip install ziglang`.
@@ -208,7 +227,17 @@ impl Crew<'_> {
         };
         let mut workloads = Vec::new();
         for table in 0..self.tables.len() {
-            workloads.extend(table::measure(self, (number, table), planned, &site, told)?);
+            match table::measure(self, (number, table), planned, &site, told) {
+                Ok(workload) => workloads.extend(workload),
+                // A disk that was filled or pulled out meanwhile spoils this, and nothing that was measured.
+                Err(Error::Failed(because)) => {
+                    let (name, path) = (self.tables[table].name(), planned.path.display());
+                    told.note(&format!("{name} is left out in {path}: {because}"));
+                    told.leave_out(|of| (of.place, of.table) == (number, table));
+                    told.failed.get_or_insert(because);
+                }
+                Err(error) => return Err(error),
+            }
         }
         // What a program left there is no reason to throw away what the others gave.
         if let Err(left) = scratch.remove() {

@@ -1,6 +1,6 @@
 //! Folders that are no languages, and what was asked for that there is not: one line each, and nothing made.
 
-use crate::scene::{Scene, manifest, text};
+use crate::scene::{Scene, assert_says, manifest, text};
 use crate::support::{finish, names, wrote};
 use std::fs;
 
@@ -109,4 +109,13 @@ fn a_language_that_there_is_not_is_answered_with_the_near_one() {
     assert_eq!(finished.code(), Some(2), "{finished:?}");
     let line = finished.complaint();
     assert!(line.contains("pyhton") && line.contains("python"), "{line}");
+}
+
+#[test]
+fn who_does_nothing_of_what_was_asked_for_is_refused_in_one_line() {
+    let scene = Scene::new();
+    scene.rogue("saver", "", "save");
+    let finished = finish(&mut scene.langs(&["saver"], "--workloads lines --lines 20"));
+    assert_eq!((finished.code(), finished.stdout.as_str()), (Some(2), ""), "{finished:?}");
+    assert_says(finished.stderr.trim_end(), &["none of these workloads", "The saver one"]);
 }

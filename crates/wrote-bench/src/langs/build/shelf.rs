@@ -7,7 +7,8 @@
 use crate::Error;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, fstat, openat, syncfs};
 use rustix::io::Errno;
-use std::fs::{self, DirBuilder, Permissions};
+use rustix::process::geteuid;
+use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -57,12 +58,10 @@ impl Shelf {
         let path = cache.join(NAME);
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
         made.map_err(|error| unusable(&path, &error))?;
-        let metadata = fs::metadata(&path).map_err(|error| unusable(&path, &error))?;
-        if metadata.mode() & 0o022 != 0 {
-            // What lies in it is run.
-            let shown = path.display();
-            let because = "others may write in it, and programs are run from it";
-            return Err(Error::Failed(format!("{shown}: {because}: chmod 700 {shown}")));
+        // Who owns the folder around it can put another one in its place.
+        for folder in [&cache, &path] {
+            let metadata = fs::metadata(folder).map_err(|error| unusable(folder, &error))?;
+            refuse_others(folder, &metadata, geteuid().as_raw())?;
         }
         Ok(Shelf { path })
     }
@@ -215,6 +214,25 @@ fn sync_all(folder: &Path) -> io::Result<()> {
     Ok(syncfs(open_folder(folder)?)?)
 }
 
+/// Refuses a folder in which anybody but `user` may put a program, for what lies in it is run: one of another
+/// user's is also that of a home that sudo(8) left in the environment.
+fn refuse_others(folder: &Path, metadata: &Metadata, user: u32) -> Result<(), Error> {
+    let (shown, owner) = (folder.display(), metadata.uid());
+    let refused = |because: String| Err(Error::Failed(format!("{shown}: {because}")));
+    if owner != user {
+        return refused(format!(
+            "belongs to another user ({owner}), and programs are run from it: let XDG_CACHE_HOME name a \
+             folder of your own"
+        ));
+    }
+    if metadata.mode() & 0o022 != 0 {
+        return refused(format!(
+            "others may write in it, and programs are run from it: chmod go-w {shown}"
+        ));
+    }
+    Ok(())
+}
+
 /// Why the folder of all programs can't be used.
 fn unusable(path: &Path, error: &io::Error) -> Error {
     let because = match error.kind() {
@@ -225,4 +243,25 @@ fn unusable(path: &Path, error: &io::Error) -> Error {
         _ => format!("can't be made: {error}"),
     };
     Error::Failed(format!("{}: {because}; programs are built in it", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_anybody_elses_is_refused_in_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = |mode, user| {
+            fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+            let metadata = fs::metadata(folder.path()).unwrap();
+            let refused = refuse_others(folder.path(), &metadata, user).err()?.to_string();
+            assert_eq!(refused.lines().count(), 1);
+            Some(refused)
+        };
+        let user = geteuid().as_raw();
+        assert_eq!(told(0o755, user), None);
+        assert!(told(0o700, user ^ 1).unwrap().contains("another user"));
+        assert!(told(0o770, user).unwrap().contains("others may write in it"));
+    }
 }

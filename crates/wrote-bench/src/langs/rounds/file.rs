@@ -22,11 +22,13 @@ pub(super) struct Subject<'a> {
     number: u32,
     /// The file is whole, and as the next program is to find it.
     is_ready: bool,
+    /// Why the page cache did not hold all of the file when it was to be read from there.
+    spilled: Option<String>,
 }
 
 impl<'a> Subject<'a> {
     pub(super) fn new(table: &'a Table, scratch: &'a Scratch, stop: &'a Stop) -> Subject<'a> {
-        Subject { table, scratch, stop, number: FIRST_FILE, is_ready: false }
+        Subject { table, scratch, stop, number: FIRST_FILE, is_ready: false, spilled: None }
     }
 
     /// Where it is.
@@ -52,8 +54,17 @@ impl<'a> Subject<'a> {
         Ok(match fallback {
             Some(fallback) if found != wanted => Err(fallback.because),
             // Where the cache is too small for the file, every program finds as much of it there.
-            _ => Ok(()),
+            Some(fallback) => {
+                self.spilled = Some(fallback.because);
+                Ok(())
+            }
+            None => Ok(()),
         })
+    }
+
+    /// Why some program had to have a part of the file from the drive, where it was to be in the page cache.
+    pub(super) fn spilled(&self) -> Option<&str> {
+        self.spilled.as_deref()
     }
 
     /// Looks at what a program left, every byte of it: `Ok(Err(..))` is what is wrong with it.

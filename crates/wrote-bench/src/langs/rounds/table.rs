@@ -18,6 +18,9 @@ use std::time::Instant;
 /// The file whose pages hold memory.
 const HELD: u32 = 8000;
 
+/// Where the bytes were of a file that is too long for the page cache, in the words of the result.
+const PARTLY: &str = "partly page cache";
+
 /// What a run gave; `Err` is how its program failed, one line.
 type Ran = Result<(Run, Answer), String>;
 
@@ -47,41 +50,13 @@ pub(super) fn measure(
     site: &Site,
     told: &mut Told,
 ) -> Result<Option<Workload>, Error> {
-    let table = &crew.tables[number];
-    let does = |ready: &&Ready| ready.tasks.contains(&table.task);
-    let new = |ready| Doing { ready, so_far: RowSoFar::new(), failed: None };
-    let mut doing: Vec<Doing> = crew.ready.iter().filter(does).map(new).collect();
-    let mut turns = Turns::new(crew, site, table, planned.held_bytes);
-    for (turn, index) in order(doing.len(), table.runs, number).into_iter().enumerate() {
-        let doing_so_far = turn / doing.len().max(1);
-        let doing = &mut doing[index];
-        if doing.failed.is_some() {
-            continue;
-        }
-        let cell = Cell { place, table: number, program: doing.ready.program };
-        let began = Instant::now();
-        if let Err(because) = turns.subject.make_ready()? {
-            turns.finish()?;
-            let name = table.name();
-            told.note(&format!("{name} is left out in {}: {because}", planned.path.display()));
-            told.leave_out(|of| (of.place, of.table) == (place, number));
-            return Ok(None);
-        }
-        told.tick(&row_name(crew, planned, table, doing.ready));
-        let dropped = table.runs > 1 && doing_so_far == 0;
-        let ran = turns.run(doing.ready, dropped)?;
-        told.ahead.is_over(cell, began.elapsed());
-        match ran {
-            Ok((run, answer)) => doing.so_far.add(run, &answer),
-            Err(because) => {
-                told.note(&format!("{}: {}: {because}", doing.ready.name, table.name()));
-                told.leave_out(|of| *of == cell);
-                doing.failed = Some(because);
-            }
-        }
+    let mut turns = Turns::new(crew, site, &crew.tables[number], planned.held_bytes);
+    let measured = turns.measure((place, number), planned, told);
+    if measured.is_err() {
+        // The next table finds nothing of this one. Why it failed is told already.
+        let _ = turns.finish();
     }
-    turns.finish()?;
-    Ok((!doing.is_empty()).then(|| workload(table, site, doing)))
+    measured
 }
 
 /// The row as it is told while it is run.
@@ -103,6 +78,53 @@ impl<'a> Turns<'a> {
             subject: Subject::new(table, site.scratch, site.stop),
             held: HeldMemory::new(site.scratch.job_file(HELD), wanted.min(held_bytes)),
         }
+    }
+
+    fn measure(
+        &mut self,
+        (place, number): (usize, usize),
+        planned: &PlannedPlace,
+        told: &mut Told,
+    ) -> Result<Option<Workload>, Error> {
+        let (crew, table) = (self.crew, self.table);
+        let does = |ready: &&Ready| ready.tasks.contains(&table.task);
+        let new = |ready| Doing { ready, so_far: RowSoFar::new(), failed: None };
+        let mut doing: Vec<Doing> = crew.ready.iter().filter(does).map(new).collect();
+        for (turn, index) in order(doing.len(), table.runs, number).into_iter().enumerate() {
+            let doing_so_far = turn / doing.len().max(1);
+            let doing = &mut doing[index];
+            if doing.failed.is_some() {
+                continue;
+            }
+            let cell = Cell { place, table: number, program: doing.ready.program };
+            let began = Instant::now();
+            if let Err(because) = self.subject.make_ready()? {
+                self.finish()?;
+                let name = table.name();
+                told.note(&format!("{name} is left out in {}: {because}", planned.path.display()));
+                told.leave_out(|of| (of.place, of.table) == (place, number));
+                return Ok(None);
+            }
+            told.tick(&row_name(crew, planned, table, doing.ready));
+            let dropped = table.runs > 1 && doing_so_far == 0;
+            let ran = self.run(doing.ready, dropped)?;
+            told.ahead.is_over(cell, began.elapsed());
+            match ran {
+                Ok((run, answer)) => doing.so_far.add(run, &answer),
+                Err(because) => {
+                    told.note(&format!("{}: {}: {because}", doing.ready.name, table.name()));
+                    told.leave_out(|of| *of == cell);
+                    doing.failed = Some(because);
+                }
+            }
+        }
+        self.finish()?;
+        let spilled = self.subject.spilled();
+        if let Some(because) = spilled {
+            told.note(&format!("{} in {}: {because}", table.name(), planned.path.display()));
+        }
+        let cache = if spilled.is_some() { PARTLY } else { table.cache() };
+        Ok((!doing.is_empty()).then(|| workload(table, self.site, cache, doing)))
     }
 
     /// Runs a program once, on a file that is ready, and clears up after it.
@@ -163,7 +185,7 @@ impl<'a> Turns<'a> {
     }
 }
 
-fn workload(table: &Table, site: &Site, doing: Vec<Doing>) -> Workload {
+fn workload(table: &Table, site: &Site, cache: &str, doing: Vec<Doing>) -> Workload {
     let (mut rows, mut failures) = (Vec::new(), Vec::new());
     for Doing { ready, so_far, failed } in doing {
         match failed {
@@ -176,7 +198,7 @@ fn workload(table: &Table, site: &Site, doing: Vec<Doing>) -> Workload {
         name: table.name(),
         words: table.words(),
         bytes: table.timing_bytes(),
-        cache: table.cache().into(),
+        cache: cache.into(),
         survives: table.survives(site.target).map(|survives| survives.as_str().into()),
         rows,
         failures,

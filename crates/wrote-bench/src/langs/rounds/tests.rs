@@ -94,7 +94,7 @@ impl Lab {
             self.ready[program].tasks.contains(&task)
         });
         let ticker = Ticker::new(&mut noted, ahead.runs_left(), LONG);
-        let mut told = Told { ahead, ticker, beside: (0, Duration::ZERO) };
+        let mut told = Told { ahead, ticker, beside: (0, Duration::ZERO), failed: None };
         let crew = Crew {
             tables: &plan.tables,
             ready: &self.ready,
@@ -293,6 +293,17 @@ fn a_program_that_puts_a_folder_in_place_of_its_file_is_in_nobodys_way() {
     assert_eq!(because(&workloads[0].failures), ["left a folder in place of the file"]);
     // What is there is not the run's to remove: it says where it is.
     assert!(notes[1].contains("job-8001.data"), "{notes:?}");
+}
+
+#[test]
+fn where_nothing_can_be_made_any_more_what_was_measured_before_stands() {
+    let away = "test $1 = bytes-read && rm -r \"${2%/*}\"";
+    let lab = Lab::new(Kind::Bytes).honest("before").with("rogue", "", away).honest("after");
+    let (measured, notes) = lab.measure(&Stop::new());
+    let workloads = measured.unwrap().workloads;
+    assert_eq!(workloads.len(), 1);
+    assert_eq!((&*workloads[0].name, ids(&workloads[0]).len()), ("bytes/write", 3));
+    assert!(notes.iter().any(|note| note.starts_with("bytes/read is left out in ")), "{notes:?}");
 }
 
 #[test]

@@ -184,9 +184,9 @@ fn language<'a>(document: &'a Document, id: &str) -> Option<&'a Language> {
     document.languages.iter().find(|language| language.id == id)
 }
 
-/// `wrote`, and its variants.
+/// `wrote` and its variant, and no language that a user adds by a name of that kind.
 fn is_wrote(id: &str) -> bool {
-    id.strip_prefix("wrote").is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    ["wrote", "wrote-cached"].contains(&id)
 }
 
 /// `256 MB written one byte at a time; 6 runs of each, the first dropped`.
@@ -234,6 +234,10 @@ fn note(workload: &Workload) -> String {
         }
         ("page cache", false) => {
             "from the page cache: no byte of it had to come from the drive".into()
+        }
+        ("partly page cache", _) => {
+            "from the page cache, which was too small for the file, and the rest from the drive"
+                .into()
         }
         ("dropped", _) => "from the drive: the page cache held nothing of the file".into(),
         ("synced", _) => {
