@@ -370,6 +370,17 @@ fn a_drive_that_is_not_known_is_no_line_and_no_column() {
     let text = table(&document, 120);
     assert!(text.contains("Drive    its own rate is not known"), "{text}");
     assert!(!text.contains("x DRIVE") && !text.contains("the drive itself"), "{text}");
+    // It has direct I/O: that is not the reason.
+    assert!(!text.contains("no direct I/O"), "{text}");
+    document.places[0].workloads.retain(|workload| workload.name.starts_with("save"));
+    let text = table(&document, 120);
+    assert!(
+        text.contains("its own rate is not known: saves are not measured against it"),
+        "{text}"
+    );
+    document.places[0].target.dio_offset_align_bytes = None;
+    let text = table(&document, 120);
+    assert!(text.contains("its own rate is not known: there is no direct I/O"), "{text}");
 }
 
 #[test]
@@ -475,6 +486,10 @@ fn only_where_wrote_is_there_is_it_told_what_goes_past_the_page_cache() {
     let but = "(by wrote past it, unless it says cached)";
     let mut document = document();
     assert!(exported(&document, LangsFormat::Markdown, PLAIN).contains(but));
+    // W6
+    let mut without = document.clone();
+    without.places[0].target.dio_offset_align_bytes = None;
+    assert!(!exported(&without, LangsFormat::Markdown, PLAIN).contains(but));
     for workload in &mut document.places[0].workloads {
         workload.rows.retain(|row| row.language != "wrote");
     }

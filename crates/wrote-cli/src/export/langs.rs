@@ -96,7 +96,7 @@ pub(super) fn facts(document: &Document) -> Vec<(String, Vec<String>)> {
 /// `writes`.
 fn drive_facts(place: &Place, writes: &str) -> Vec<String> {
     let Some(drive) = &place.drive else {
-        return vec!["its own rate is not known: there is no direct I/O to a drive".into()];
+        return vec![format!("its own rate is not known{}", why_not_known(place))];
     };
     let Drive { write_row, write_bytes_per_s, read_row, read_bytes_per_s } = drive;
     let told = |does: &str, rate: &Interval, row: &str| {
@@ -105,6 +105,18 @@ fn drive_facts(place: &Place, writes: &str) -> Vec<String> {
         format!("{} ({row})", figures.join(" "))
     };
     vec![told(writes, write_bytes_per_s, write_row), told("reads", read_bytes_per_s, read_row)]
+}
+
+/// Why there is no rate of the drive, as far as the result tells.
+fn why_not_known(place: &Place) -> &'static str {
+    let is_save = |name: &str| name.starts_with("save");
+    if place.target.device.is_none() || place.target.dio_offset_align_bytes.is_none() {
+        ": there is no direct I/O to a drive"
+    } else if place.workloads.iter().all(|workload| is_save(&workload.name)) {
+        ": saves are not measured against it"
+    } else {
+        ""
+    }
 }
 
 /// Languages that are not installed: `Zig: pip install ziglang; zig: not found`.

@@ -205,8 +205,8 @@ fn summary(workload: &Workload) -> String {
 /// What the bytes survive (M3) and where they were; said for each path where they differ.
 fn notes(document: &Document, done: &[(&Place, Option<&Workload>)]) -> Vec<String> {
     let mut told: Vec<(String, Vec<String>)> = Vec::new();
-    for ((_, workload), title) in done.iter().zip(place_titles(document)) {
-        let Some(note) = workload.map(note) else { continue };
+    for ((place, workload), title) in done.iter().zip(place_titles(document)) {
+        let Some(note) = workload.map(|workload| note(workload, place)) else { continue };
         match told.iter_mut().find(|(known, _)| *known == note) {
             Some((_, titles)) => titles.push(title),
             None => told.push((note, vec![title])),
@@ -221,7 +221,7 @@ fn notes(document: &Document, done: &[(&Place, Option<&Workload>)]) -> Vec<Strin
 /// Said of what goes through the page cache where it goes by `wrote::Writer` as it is by default.
 const BUT_WROTE: &str = " (by wrote past it, unless it says cached)";
 
-fn note(workload: &Workload) -> String {
+fn note(workload: &Workload, place: &Place) -> String {
     let survives = workload.survives.as_deref().map(survives);
     let survives = survives.map(|what| format!("; what is written survives {what}"));
     let survives = survives.unwrap_or_default();
@@ -229,7 +229,10 @@ fn note(workload: &Workload) -> String {
         ("page cache", true) => {
             let is_stream = !workload.name.starts_with("save");
             let has_wrote = is_stream && workload.rows.iter().any(|row| row.language == "wrote");
-            let but = if has_wrote { BUT_WROTE } else { "" };
+            // In memory there is nothing past the page cache, and without direct I/O no way (W6).
+            let target = &place.target;
+            let has_past = target.device.is_some() && target.dio_offset_align_bytes.is_some();
+            let but = if has_wrote && has_past { BUT_WROTE } else { "" };
             format!("through the page cache{but}: no byte of it had to reach the drive{survives}")
         }
         ("page cache", false) => {
