@@ -13,9 +13,9 @@ use std::time::Duration;
 
 /// The packages whose tests run confined; the engine's first.
 const PACKAGES: [&str; 3] = ["wrote", "wrote-bench", "wrote-cli"];
-/// Programs of tests that do not run confined: they write to disks of their own for minutes, and what of
-/// them depends on io_uring the benchmark of each condition shows.
-const LEFT_OUT: [&str; 1] = ["findings"];
+/// Programs of tests that do not run confined: they write to disks of their own, or build and run programs of
+/// other languages, for minutes, and what of them depends on io_uring the benchmark of each condition shows.
+const LEFT_OUT: [&str; 3] = ["findings", "langs", "language_programs"];
 /// How long one program of tests, or one benchmark, may take in one condition.
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 const IO_URING_DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";

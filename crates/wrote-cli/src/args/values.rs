@@ -65,10 +65,13 @@ pub(super) fn rate(text: &str) -> Result<Amount, String> {
     thousands(amount).map(Amount::OperationsPerS).ok_or_else(bad)
 }
 
+/// Every language has a type for numbers up to this.
+const MANY_MAX: u32 = 1_000_000_000;
+
 /// How many, a whole number above 0: `1000000`, `100k`, `1M`.
 pub(super) fn many(text: &str) -> Result<u64, String> {
-    let bad = || format!("{text:?}: must be a whole number above 0, as 5000, 100k or 1M");
-    thousands(text).map(u64::from).ok_or_else(bad)
+    let bad = || format!("{text:?}: must be a whole number from 1 to 1000M, as 5000, 100k or 1M");
+    thousands(text).filter(|many| *many <= MANY_MAX).map(u64::from).ok_or_else(bad)
 }
 
 /// A whole number above 0, of `k` thousands or `M` millions where it says so.
@@ -125,8 +128,9 @@ mod tests {
         assert_eq!(many("20"), Ok(20));
         assert_eq!(many("100k"), Ok(100_000));
         assert_eq!(many("1M"), Ok(1_000_000));
-        for bad in ["", "0", "-1", "1.5M", "k", "+7", "1MB", "9000000M"] {
-            let problem = format!("{bad:?}: must be a whole number above 0, as 5000, 100k or 1M");
+        for bad in ["", "0", "-1", "1.5M", "k", "+7", "1MB", "1001M", "9000000M"] {
+            let problem =
+                format!("{bad:?}: must be a whole number from 1 to 1000M, as 5000, 100k or 1M");
             assert_eq!(many(bad), Err(problem));
         }
     }
