@@ -256,11 +256,7 @@ pub fn bench(
     let (findings, advice) = (findings::find(&evidence), advice::advise(&evidence));
     Ok(Document {
         schema: SCHEMA.into(),
-        wrote: Program {
-            version: env!("CARGO_PKG_VERSION").into(),
-            commit: request.commit.clone(),
-            debug_build: cfg!(debug_assertions),
-        },
+        wrote: Program::this(request.commit.clone()),
         started_at: started_at.to_string(),
         elapsed_s: began.elapsed().as_secs_f64(),
         command: request.command.clone(),

@@ -69,11 +69,7 @@ pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
     let findings = evidence.findings(&target, before, watched, &host);
     Document {
         schema: SCHEMA.into(),
-        wrote: Program {
-            version: env!("CARGO_PKG_VERSION").into(),
-            commit: about.commit.clone(),
-            debug_build: cfg!(debug_assertions),
-        },
+        wrote: Program::this(about.commit.clone()),
         started_at: jiff::Timestamp::from_second(about.started_at.as_second())
             .expect("whole seconds of a time are a time")
             .to_string(),

@@ -402,6 +402,17 @@ pub struct Advice {
     pub code: String,
 }
 
+impl Program {
+    /// This program, built from `commit`.
+    pub(crate) fn this(commit: Option<String>) -> Program {
+        Program {
+            version: env!("CARGO_PKG_VERSION").into(),
+            commit,
+            debug_build: cfg!(debug_assertions),
+        }
+    }
+}
+
 impl Records {
     /// Whether every message is there once and nothing else is, in whatever order.
     pub fn are_whole(&self) -> bool {

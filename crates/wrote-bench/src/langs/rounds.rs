@@ -121,11 +121,7 @@ pub fn langs(
     }
     Ok(Document {
         schema: SCHEMA.into(),
-        wrote: Program {
-            version: env!("CARGO_PKG_VERSION").into(),
-            commit: request.commit.clone(),
-            debug_build: cfg!(debug_assertions),
-        },
+        wrote: Program::this(request.commit.clone()),
         started_at: started_at.to_string(),
         elapsed_s: began.elapsed().as_secs_f64(),
         command: request.command.clone(),
