@@ -31,6 +31,8 @@ struct Arguments {
 enum Verb {
     /// Check and test everything, with whatever that needs installed first.
     Test(test::Arguments),
+    /// Check comments and documents against the rules of prose.
+    Prose(test::prose::Arguments),
     /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
     Toolchains(toolchains::Arguments),
     /// Damage logs in every way that a fuzzer comes upon, and read them.
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
     let verb = Arguments::parse().verb;
     let done = run::heed_signals().and_then(|()| match verb {
         Verb::Test(arguments) => test::test(&arguments),
+        Verb::Prose(arguments) => test::prose::prose(&arguments),
         Verb::Toolchains(arguments) => toolchains::toolchains(&arguments),
         Verb::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Verb::Model(arguments) => model::model(&arguments),

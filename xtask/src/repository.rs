@@ -23,6 +23,17 @@ pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
+/// Lists the files that git knows or would add below `paths`, from the root; all without `paths`.
+pub fn files(paths: &[&str]) -> Result<Vec<String>, Failure> {
+    let mut list = Command::new("git");
+    list.current_dir(root()).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let list = run(list.arg("--").args(paths), Duration::from_secs(60), Show::Quiet)?;
+    let list = list.success("git ls-files")?.stdout;
+    // A file that git knows may have been removed and not yet committed.
+    let files = list.split_terminator('\0').filter(|file| root().join(file).exists());
+    Ok(files.map(str::to_owned).collect())
+}
+
 /// The cargo that runs us, in the repository's root, with `arguments`.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

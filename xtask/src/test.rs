@@ -2,6 +2,7 @@
 
 mod languages;
 mod links;
+pub mod prose;
 
 use crate::failure::{Failure, Tried};
 use crate::packages::{self, GUEST, TESTS};

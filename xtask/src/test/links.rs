@@ -2,25 +2,16 @@
 
 use crate::failure::{Failure, Tried};
 use crate::report::Outcome;
-use crate::repository::root;
-use crate::run::{Show, run};
+use crate::repository::{files, root};
 use pulldown_cmark::{Event, Parser, Tag};
 use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
 
 /// Checks all Markdown files that git knows or would add.
 pub fn check() -> Result<Outcome, Failure> {
-    let root = root();
-    let mut list = Command::new("git");
-    list.current_dir(&root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
-    let files = run(list.args(["--", "*.md"]), Duration::from_secs(60), Show::Quiet)?;
-    let files = files.success("git ls-files")?;
     let mut broken = Vec::new();
-    // A file that git knows may have been removed and not yet committed.
-    for file in files.stdout.split_terminator('\0').filter(|file| root.join(file).exists()) {
-        let path = root.join(file);
-        let text = std::fs::read_to_string(&path).tried(file)?;
+    for file in files(&["*.md"])? {
+        let path = root().join(&file);
+        let text = std::fs::read_to_string(&path).tried(&file)?;
         broken.extend(broken_links(&path, &text).iter().map(|link| format!("{file}: {link}")));
     }
     if broken.is_empty() {
