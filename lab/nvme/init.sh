@@ -49,7 +49,7 @@ export WROTE_POLLED_DIRS=/mnt/nvme-ext4,/mnt/nvme-xfs
 
 # A block device whose bytes are known: those of the program that reads it.
 grep -x 1 /sys/block/nullb0/queue/io_poll
-dd if=/tests/polled of=/dev/nullb0 bs=1M conv=fsync
+dd if=/tests/it of=/dev/nullb0 bs=1M conv=fsync
 export WROTE_POLLED_BLOCK_DEVICE=/dev/nullb0
 
 echo "BOOTED $(uname -r)" >"$RESULTS"

@@ -1,9 +1,9 @@
 //! `Log` on the real kernel: what it takes, in which order it comes back, and when it is safe.
 
-mod small_log;
-
+use crate::small_log::{
+    BUFFER_BYTES, FORMATS, PATIENCE, SYNCS, folder, read, record, segments, small,
+};
 use futures_util::future::join_all;
-use small_log::{BUFFER_BYTES, FORMATS, PATIENCE, SYNCS, folder, read, record, segments, small};
 use std::fs;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,7 +1,8 @@
 //! Waiting for a completion or for a while, whichever is first.
 
+use crate::folder;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use wrote::{Engine, FileId, FileOptions, Ioengine, Op, Options};
 
@@ -9,12 +10,6 @@ const BUFFER_BYTES: usize = 4096;
 const LONG: Duration = Duration::from_secs(3600);
 const ENGINES: [Ioengine; 4] =
     [Ioengine::Psync, Ioengine::Mmap, Ioengine::Threads, Ioengine::IoUring];
-
-fn folder() -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let path = folder.path().join("file");
-    (folder, path)
-}
 
 fn opened(ioengine: Ioengine, path: &Path, create_new: bool) -> (Engine, FileId) {
     let mut engine = Engine::open(&Options::new(ioengine, 4, BUFFER_BYTES)).unwrap();

@@ -1,7 +1,6 @@
 //! What a save leaves behind on the real kernel: content, names, permissions, links, attributes.
 
-mod support;
-
+use crate::support::{names, skip};
 use rustix::fs::{XattrFlags, getxattr, mkfifoat, setxattr};
 use std::fs::{self, File};
 use std::io::Read;
@@ -9,7 +8,6 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use support::{names, skip};
 use wrote::{Engine, Error, Ioengine, Options, Sync, write, write_through, write_with};
 
 /// Some below and some above the length from which on the page cache is bypassed.

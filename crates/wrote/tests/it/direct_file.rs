@@ -1,15 +1,13 @@
 //! What a `DirectFile` reads and writes, against a model in memory: on every rung of the engine and
 //! on four file systems.
 
-mod script;
-mod support;
-
+use crate::folder;
+use crate::script::{BUFFER_BYTES, FILE_BYTES, Script, Source, Step, random_step};
+use crate::support::{Mounted, skip};
 use proptest::prelude::*;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use script::{BUFFER_BYTES, FILE_BYTES, Script, Source, Step, random_step};
-use std::path::{Path, PathBuf};
-use support::{Mounted, skip};
+use std::path::Path;
 use wrote::{Disk, Durable, Error, FileOptions, Ioengine, Options, Sim};
 
 const MIB: u64 = 1 << 20;
@@ -124,25 +122,33 @@ proptest! {
         buffers in 7_u32..30,
         iodepth in 1_u32..20,
     ) {
-        let path = Path::new("/sim/file");
-        let sim = Sim::new(seed);
-        let options = Options { buffers, ..Options::new(Ioengine::IoUring, iodepth, BUFFER_BYTES) };
-        let disk = Disk::simulated(&sim, &options).unwrap();
-        let file = disk.open_file(path, &new(direct)).unwrap();
-        let source = Source::new(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
-        let mut script = Script::new(&disk, &file, &source, 20);
-        steps.into_iter().for_each(|step| script.step(step));
-        let model = script.end();
-        prop_assert!(sim.contents(path).unwrap() == model);
-        assert!(model.len() as u64 <= FILE_BYTES);
+        matches_a_model(steps, seed, direct, buffers, iodepth);
     }
 }
 
-fn folder() -> (tempfile::TempDir, PathBuf) {
-    // On the disk, not in /tmp, which may lie in memory.
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let path = folder.path().join("file");
-    (folder, path)
+#[test]
+fn a_read_before_writes_to_its_block_matches_the_model() {
+    // Found by the test above.
+    let steps = vec![
+        Step::Read { offset: 0, len: 8193 },
+        Step::Write { offset: 4608, len: 3585, from: 0, durable: false },
+        Step::Write { offset: 8704, len: 1, from: 0, durable: false },
+    ];
+    matches_a_model(steps, 4_338_778_414_936_378_625, false, 7, 2);
+}
+
+fn matches_a_model(steps: Vec<Step>, seed: u64, direct: bool, buffers: u32, iodepth: u32) {
+    let path = Path::new("/sim/file");
+    let sim = Sim::new(seed);
+    let options = Options { buffers, ..Options::new(Ioengine::IoUring, iodepth, BUFFER_BYTES) };
+    let disk = Disk::simulated(&sim, &options).unwrap();
+    let file = disk.open_file(path, &new(direct)).unwrap();
+    let source = Source::new(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
+    let mut script = Script::new(&disk, &file, &source, 20);
+    steps.into_iter().for_each(|step| script.step(step));
+    let model = script.end();
+    assert!(sim.contents(path).unwrap() == model);
+    assert!(model.len() as u64 <= FILE_BYTES);
 }
 
 const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];

@@ -1,13 +1,11 @@
 //! What `examine`, `alignment` and the counters say of real file systems.
 
-mod support;
-
+use crate::support::{Loop, Mounted, run, skip};
 use rustix::fs::{AtFlags, OFlags, StatxFlags};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use support::{Loop, Mounted, run, skip};
 use wrote::device::{Alignment, Backing, BlockDevice, Target, alignment, examine};
 
 const MIB: u64 = 1 << 20;

@@ -1,7 +1,5 @@
 //! Small logs for tests, their records, and what is in them.
 
-#![allow(dead_code, reason = "each file of tests uses a part of this")]
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::{Format, Log, LogOptions, LogReader, Record, Sync};

@@ -1,7 +1,5 @@
 //! Scripts of operations on a [`DirectFile`], carried out beside a model in memory.
 
-#![allow(dead_code, reason = "each file of tests uses a part of this")]
-
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::VecDeque;

@@ -1,11 +1,12 @@
 //! W5: whatever handle is dropped while an operation is in flight, its buffer is not leased again
 //! before the kernel is done with it, and what was to be written is written.
 
+use crate::folder;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::HashMap;
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use wrote::buffer::Buffer;
@@ -24,13 +25,6 @@ fn options(ioengine: Ioengine) -> Options {
 
 fn new(direct: bool) -> FileOptions {
     FileOptions { create_new: true, write: true, direct, ..FileOptions::default() }
-}
-
-fn folder() -> (tempfile::TempDir, PathBuf) {
-    // On the disk, not in /tmp, which may lie in memory.
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let path = folder.path().join("file");
-    (folder, path)
 }
 
 /// What a block holds after so many writes to it; never the scribble.

@@ -1,11 +1,12 @@
 //! Waiting for operations on a `DirectFile`: blocking, by the disk itself, and on an executor that
 //! knows nothing of disks.
 
+use crate::folder;
 use futures_util::future::join_all;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,13 +27,6 @@ const NEW: FileOptions = FileOptions {
     atomic: false,
     dontcache: false,
 };
-
-fn folder() -> (tempfile::TempDir, PathBuf) {
-    // On the disk, not in /tmp, which may lie in memory.
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let path = folder.path().join("file");
-    (folder, path)
-}
 
 fn options(ioengine: Ioengine, buffers: u32) -> Options {
     Options { buffers, ..Options::new(ioengine, 8, BLOCK_BYTES) }

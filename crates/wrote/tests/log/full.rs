@@ -1,14 +1,12 @@
 //! `Log` on file systems that are full: the error goes to the right tickets, what was acknowledged
 //! stays, and with room again the log goes on.
 
-mod support;
-
+use crate::support::{Mounted, skip};
 use rustix::fs::FallocateFlags;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
-use support::{Mounted, skip};
 use wrote::log::Prepare;
 use wrote::{Error, Format, Log, LogOptions, Record, Sync};
 

@@ -1,14 +1,12 @@
 //! What a copy is on the real kernel: bytes, holes, metadata, and what is left when it ends early.
 
-mod support;
-
+use crate::support::{Mounted, names, skip};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::fs::{self, File};
 use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use support::{Mounted, names, skip};
 use tempfile::TempDir;
 use wrote::copy::copy_through;
 use wrote::{

@@ -1,9 +1,9 @@
 //! What every rung of the engine does on the real kernel.
 
-mod support;
-
+use crate::folder;
+use crate::support::{Mounted, skip};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use wrote::{Completion, Engine, Error, FileId, FileOptions, Ioengine, Op, Options, Sqpoll};
 
 /// Every way to the kernel. Where one is refused, its fallback is tried in its place.
@@ -64,13 +64,6 @@ fn options(rung: Rung) -> Options {
 
 fn engine(rung: Rung) -> Engine {
     Engine::open(&options(rung)).unwrap()
-}
-
-fn folder() -> (tempfile::TempDir, PathBuf) {
-    // On the disk, not in /tmp, which may lie in memory.
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let path = folder.path().join("file");
-    (folder, path)
 }
 
 /// A byte that tells the block and the place in it.
@@ -171,7 +164,7 @@ fn an_unaligned_direct_write_names_the_alignment_that_is_needed() {
     let file = engine.open_file(&path, &NEW_DIRECT).unwrap();
     let align_bytes = engine.align_bytes(file);
     if align_bytes == 1 {
-        support::skip(
+        skip(
             "an_unaligned_direct_write_names_the_alignment_that_is_needed",
             "this file system takes no direct writes",
         );
@@ -296,9 +289,9 @@ fn writing_to_a_file_opened_for_reading_fails_with_the_kernels_words() {
 #[test]
 fn a_full_file_system_is_an_error_that_names_it() {
     let name = "a_full_file_system_is_an_error_that_names_it";
-    let mounted = match support::Mounted::tmpfs(1 << 20) {
+    let mounted = match Mounted::tmpfs(1 << 20) {
         Ok(mounted) => mounted,
-        Err(reason) => return support::skip(name, &reason),
+        Err(reason) => return skip(name, &reason),
     };
     for rung in RUNGS {
         let path = mounted.path().join(format!("{rung:?}"));
@@ -340,9 +333,9 @@ fn many_small_writes_through_a_shallow_queue_keep_their_places() {
 fn dropping_an_engine_lets_go_of_its_files_at_once() {
     // The blocks of a removed file are free as soon as nobody holds it; a ring's table would.
     let name = "dropping_an_engine_lets_go_of_its_files_at_once";
-    let mounted = match support::Mounted::tmpfs(4 << 20) {
+    let mounted = match Mounted::tmpfs(4 << 20) {
         Ok(mounted) => mounted,
-        Err(reason) => return skip::skip(name, &reason),
+        Err(reason) => return skip(name, &reason),
     };
     let free = || rustix::fs::statvfs(mounted.path()).unwrap().f_bfree;
     let before = free();

@@ -1,20 +1,12 @@
 //! `Writer` on the real kernel: what it leaves, on each file system and each way to it.
 
-mod support;
-
+use crate::folder;
+use crate::support::{Mounted, skip};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use support::{Mounted, skip};
 use wrote::{Effective, Error, Sync, Writer, WriterOptions};
-
-fn folder() -> (tempfile::TempDir, PathBuf) {
-    // On the disk, not in /tmp, which may lie in memory.
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let path = folder.path().join("file");
-    (folder, path)
-}
 
 /// Bytes that do not repeat within a page or a buffer.
 fn content(len: usize) -> Vec<u8> {
@@ -297,6 +289,15 @@ fn a_size_for_which_there_is_no_room_is_told_at_once() {
     });
 }
 
+/// Runs a test again as a process of its own, which finds `path` in its environment.
+fn again(test: &str, variable: &str, path: &Path) {
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    let test = format!("writer::{test}");
+    let output = again.args([&test, "--exact"]).env(variable, path).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{}: {said}", output.status);
+}
+
 #[test]
 fn a_file_within_the_limit_on_sizes_is_not_ended_by_space_that_is_set_aside() {
     const PATH: &str = "WROTE_TEST_PATH";
@@ -316,9 +317,7 @@ fn a_file_within_the_limit_on_sizes_is_not_ended_by_space_that_is_set_aside() {
     }
     let (_folder, path) = folder();
     let test = "a_file_within_the_limit_on_sizes_is_not_ended_by_space_that_is_set_aside";
-    let mut again = Command::new(std::env::current_exe().unwrap());
-    let output = again.args([test, "--exact"]).env(PATH, path).output().unwrap();
-    assert!(output.status.success(), "{}", output.status);
+    again(test, PATH, &path);
 }
 
 #[test]
@@ -349,7 +348,5 @@ fn the_name_is_synced_where_it_was_made_whatever_the_processs_folder_is_later() 
     let (folder, _) = folder();
     let test = "the_name_is_synced_where_it_was_made_whatever_the_processs_folder_is_later";
     // A process has one folder for all its threads.
-    let mut again = Command::new(std::env::current_exe().unwrap());
-    let output = again.args([test, "--exact"]).env(PATH, folder.path()).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    again(test, PATH, folder.path());
 }

@@ -1,15 +1,12 @@
 //! `Log` on the real kernel: who may open one, what an end leaves, which segments stay, and where.
 
-mod small_log;
-mod support;
-
-use small_log::{FORMATS, PATIENCE, SEGMENT_BYTES, folder, read, record, segments, small};
+use crate::small_log::{FORMATS, PATIENCE, SEGMENT_BYTES, folder, read, record, segments, small};
+use crate::support::{Mounted, skip};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
-use support::{Mounted, skip};
 use wrote::{Error, Format, LogReader, Survives, Sync};
 
 /// In the environment of a test that is run again as a process of its own: the log's folder.
@@ -18,8 +15,10 @@ const FOLDER: &str = "WROTE_TEST_FOLDER";
 /// Runs this test again as a process of its own, which finds `folder` in its environment.
 fn in_another_process(test: &str, folder: &Path) {
     let mut again = Command::new(std::env::current_exe().unwrap());
-    let output = again.args([test, "--exact"]).env(FOLDER, folder).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let test = format!("open::{test}");
+    let output = again.args([&test, "--exact"]).env(FOLDER, folder).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{}: {said}", output.status);
 }
 
 #[test]

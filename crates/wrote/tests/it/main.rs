@@ -1,0 +1,31 @@
+//! Tests of engines, files, writers, saves and copies, one module for each subject.
+
+mod copy;
+mod copy_faults;
+mod copy_tree;
+mod device;
+mod direct_file;
+mod engine;
+mod engine_faults;
+mod engine_within;
+mod file_drops;
+mod file_faults;
+mod file_waiting;
+mod polled;
+mod save;
+mod save_faults;
+mod save_read;
+mod script;
+#[path = "../support/mod.rs"]
+mod support;
+mod writer;
+mod writer_faults;
+
+use std::path::PathBuf;
+
+/// A folder on the disk, where `/tmp` may lie in memory, and the path of a file in it.
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("file");
+    (folder, path)
+}
