@@ -6,6 +6,7 @@
 //! |---|---|
 //! | write a file from its start to its end: a faster `BufWriter<File>` | [`Writer`] |
 //! | replace a file by new content, so that a crash leaves the old or the new one | [`write`](fn@write) |
+//! | make a new file, whole and durable, and never replace one | [`write_new`] |
 //! | read a whole file | [`read`](fn@read) |
 //! | copy a file, a folder or a stream of any size in constant memory | [`copy`](fn@copy), [`copy_tree`], [`copy_in`], [`copy_out`] |
 //! | read any bytes of a file and write its blocks directly, blocking or awaited | [`DirectFile`] |
@@ -51,6 +52,6 @@ pub use engine::{
 pub use error::{Action, Error};
 pub use file::{Calibration, DirectFile, Disk, Durable, Operation, ReadBytes};
 pub use log::{Format, Log, LogOptions, LogReader, Record, Ticket};
-pub use save::{read, write, write_through, write_with};
+pub use save::{read, write, write_new, write_new_through, write_through, write_with};
 pub use sync::{Acknowledged, Survives, Sync};
 pub use writer::{Writer, WriterOptions, Written};

@@ -14,6 +14,7 @@ use crate::metadata::{Metadata, Parts};
 use crate::staged::Staged;
 use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Op, Options, Sync};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
@@ -125,17 +126,52 @@ pub fn write_with(
     path: impl AsRef<Path>,
     bytes: impl AsRef<[u8]>,
 ) -> Result<(), Error> {
-    let (path, bytes) = (path.as_ref(), bytes.as_ref());
+    save_by_thread(sync, path.as_ref(), bytes.as_ref(), true)
+}
+
+/// Makes a new file at `path` with this content, whole and durable as by [`write()`]; a name that
+/// exists is an error, and its file keeps its content.
+///
+/// The name appears in one step when the content is whole and flushed (`renameat2(2)`,
+/// RENAME_NOREPLACE; `link(2)` on a file system without that flag). Of several processes that make
+/// one name at the same time, one succeeds. After a crash or a power loss, at any moment, the file is
+/// there with all of its content, or it does not exist. A symbolic link is a name that exists, and is
+/// not followed, as by `std::fs::File::create_new`. Permissions are those of any new file.
+///
+/// ```
+/// # fn main() -> Result<(), wrote::Error> {
+/// # let folder = std::env::temp_dir().join(format!("wrote-doc-new-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// # let path = folder.join("result.json");
+/// wrote::write_new(&path, "{}")?;
+/// let error = std::io::Error::from(wrote::write_new(&path, "[]").unwrap_err());
+/// assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists);
+/// assert_eq!(wrote::read(&path)?, b"{}");
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`Error::File`] with `EEXIST` where the name exists, which is [`std::io::ErrorKind::AlreadyExists`],
+/// before anything is written where it existed from the start. Otherwise those of [`write()`].
+pub fn write_new(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
+    save_by_thread(Sync::Always, path.as_ref(), bytes.as_ref(), false)
+}
+
+/// Saves through the engine that this thread keeps, or through one for large content.
+fn save_by_thread(sync: Sync, path: &Path, bytes: &[u8], replace: bool) -> Result<(), Error> {
     if goes_direct(sync, bytes) {
         let options = Options::new(Ioengine::IoUring, DIRECT_IODEPTH, DIRECT_BS_BYTES);
-        return write_through(&mut Engine::open(&options)?, sync, path, bytes);
+        return save(&mut Engine::open(&options)?, sync, path, bytes, replace);
     }
     // Where the thread is ending, and its engine is gone already, there is none to take.
     let mut engine = match CACHED_ENGINE.try_with(Cell::take).ok().flatten() {
         Some(engine) => engine,
         None => Engine::open(&Options::new(Ioengine::Psync, 1, CACHED_BS_BYTES))?,
     };
-    write_through(&mut engine, sync, path, bytes)?;
+    save(&mut engine, sync, path, bytes, replace)?;
     // Kept after success only: what went wrong with one file says nothing of the next.
     let _ = CACHED_ENGINE.try_with(|kept| kept.set(Some(engine)));
     Ok(())
@@ -179,16 +215,48 @@ pub fn write_through(
     path: &Path,
     bytes: &[u8],
 ) -> Result<(), Error> {
+    save(engine, sync, path, bytes, true)
+}
+
+/// As [`write_new`], through an engine of the caller's, and with [`Sync::No`] without flushing
+/// anything: [`write_through`] for a file that is to be new.
+///
+/// # Errors
+///
+/// Those of [`write_new`] and [`write_through`].
+///
+/// # Panics
+///
+/// As [`write_through`].
+pub fn write_new_through(
+    engine: &mut Engine,
+    sync: Sync,
+    path: &Path,
+    bytes: &[u8],
+) -> Result<(), Error> {
+    save(engine, sync, path, bytes, false)
+}
+
+/// Saves `bytes` at `path`; a file that is there is replaced with `replace`, and an error without.
+fn save(
+    engine: &mut Engine,
+    sync: Sync,
+    path: &Path,
+    bytes: &[u8],
+    replace: bool,
+) -> Result<(), Error> {
     assert_eq!(engine.outstanding(), 0, "a save takes an engine with nothing outstanding");
     let durable = sync != Sync::No;
-    let (place, old) = find(engine, path).map_err(|error| error.about(path))?;
+    let found = if replace { find(engine, path) } else { find_free(engine, path) };
+    let (place, old) = found.map_err(|error| error.about(path))?;
     let options = FileOptions {
         // The old one's permissions are given when the content is whole and has the old one's owner.
         mode: old.as_ref().map(Metadata::mode_at_first),
         direct: goes_direct(sync, bytes) && writes_directly(engine),
         ..FileOptions::default()
     };
-    let staged = Staged::new(engine, &place, true, &options).map_err(|error| error.about(path))?;
+    let staged =
+        Staged::new(engine, &place, replace, &options).map_err(|error| error.about(path))?;
     let made = match make(engine, &staged, old.as_ref(), bytes, durable) {
         Ok(()) => staged.put(engine, durable),
         Err(error) => {
@@ -222,6 +290,15 @@ fn find(engine: &mut Engine, path: &Path) -> Result<(PathBuf, Option<Metadata>),
         Found::Other => "is no ordinary file with a name, and is not to be replaced by one",
     };
     Err(Error::Refused { path: path.to_owned(), because: because.to_owned() })
+}
+
+/// The place of a file that is to be new: no link leads to another.
+fn find_free(engine: &mut Engine, path: &Path) -> Result<(PathBuf, Option<Metadata>), Error> {
+    let located = engine.locate(path)?;
+    if located.found == Found::Nothing && located.path == path {
+        return Ok((located.path, None));
+    }
+    Err(Error::file(path, Action::Open, None, &Errno::EXIST.into()))
 }
 
 /// `None` where the file went meanwhile, and on a simulated disk, whose files have none.

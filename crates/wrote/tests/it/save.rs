@@ -8,7 +8,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use wrote::{Engine, Error, Ioengine, Options, Sync, write, write_through, write_with};
+use wrote::{
+    Engine, Error, Ioengine, Options, Sync, write, write_new, write_new_through, write_through,
+    write_with,
+};
 
 /// Some below and some above the length from which on the page cache is bypassed.
 const LENS: [usize; 8] = [0, 1, 511, 4096, 131_073, 1_000_000, 4 << 20, (4 << 20) + 777];
@@ -197,4 +200,79 @@ fn twenty_threads_that_save_one_file_leave_what_one_of_them_saved() {
     });
     assert!(contents.contains(&fs::read(&path).unwrap()));
     assert_eq!(names(folder.path()), ["file"]);
+}
+
+#[test]
+fn a_new_file_is_saved_whole_by_any_engine_with_the_permissions_of_any_new_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let theirs = folder.path().join("theirs");
+    fs::write(&theirs, b"x").unwrap();
+    for len in LENS {
+        write_new(&path, content(len)).unwrap();
+        assert!(fs::read(&path).unwrap() == content(len), "{len} bytes");
+        assert_eq!(mode(&path), mode(&theirs));
+        fs::remove_file(&path).unwrap();
+    }
+    for ioengine in [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring, Ioengine::Mmap] {
+        let mut engine = Engine::open(&Options::new(ioengine, 4, 100_000)).unwrap();
+        for sync in [Sync::Always, Sync::No] {
+            write_new_through(&mut engine, sync, &path, &content(131_073)).unwrap();
+            assert!(fs::read(&path).unwrap() == content(131_073), "{ioengine:?}");
+            fs::remove_file(&path).unwrap();
+        }
+    }
+    assert_eq!(names(folder.path()), ["theirs"]);
+}
+
+#[test]
+fn a_name_that_exists_is_never_saved_as_a_new_one_and_stays_as_it_was() {
+    // W7
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    fs::write(place("file"), b"old").unwrap();
+    fs::create_dir(place("folder")).unwrap();
+    mkfifoat(rustix::fs::CWD, place("pipe"), 0o600.into()).unwrap();
+    symlink("file", place("link")).unwrap();
+    symlink("nothing", place("dangling")).unwrap();
+    let before = names(folder.path());
+    for name in ["file", "folder", "pipe", "link", "dangling"] {
+        for len in [1, 5 << 20] {
+            let error = write_new(place(name), content(len)).unwrap_err();
+            let expected = format!("{}: open: File exists", place(name).display());
+            assert!(error.to_string().starts_with(&expected), "{error}");
+            let error = std::io::Error::from(error);
+            assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists);
+        }
+    }
+    assert_eq!(fs::read(place("file")).unwrap(), b"old");
+    assert!(fs::symlink_metadata(place("dangling")).unwrap().is_symlink());
+    assert_eq!(names(folder.path()), before);
+    let error = write_new(place("no/file"), b"x").unwrap_err();
+    assert_eq!(error.errno(), libc::ENOENT);
+}
+
+#[test]
+fn of_several_threads_that_save_one_new_file_one_succeeds_and_the_others_learn_that_it_exists() {
+    // W7: the name may be taken between the first look and the last step.
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..50 {
+        let path = folder.path().join(round.to_string());
+        let results: Vec<(usize, Result<(), Error>)> = thread::scope(|scope| {
+            let save = |number: usize| {
+                let path = &path;
+                scope.spawn(move || (number, write_new(path, content(5000 + number))))
+            };
+            let threads: Vec<_> = (0..4).map(save).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let mut winners = results.iter().filter(|(_, result)| result.is_ok());
+        let (winner, _) = winners.next().expect("one succeeds");
+        assert!(winners.next().is_none(), "{results:?}");
+        assert!(fs::read(&path).unwrap() == content(5000 + winner));
+        for error in results.iter().filter_map(|(_, result)| result.as_ref().err()) {
+            assert_eq!(error.errno(), libc::EEXIST, "{error}");
+        }
+    }
+    assert_eq!(names(folder.path()).len(), 50);
 }

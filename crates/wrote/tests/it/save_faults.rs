@@ -3,12 +3,14 @@
 
 use std::path::Path;
 use wrote::{
-    Action, Engine, Error, Fault, FileOptions, Ioengine, Op, Options, Sim, Sync, write_through,
+    Action, Engine, Error, Fault, FileOptions, Ioengine, Op, Options, Sim, Sync, write_new_through,
+    write_through,
 };
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
 const EAGAIN: i32 = 11;
+const EEXIST: i32 = 17;
 const ENOSPC: i32 = 28;
 const EDQUOT: i32 = 122;
 
@@ -21,10 +23,18 @@ struct Case {
     new: usize,
     buffer_bytes: usize,
     iodepth: u32,
+    /// Whether a file that is there is an error, not replaced.
+    is_new: bool,
 }
 
-const SMALL: Case =
-    Case { sync: Sync::Always, old: Some(3000), new: 1000, buffer_bytes: 4096, iodepth: 1 };
+const SMALL: Case = Case {
+    sync: Sync::Always,
+    old: Some(3000),
+    new: 1000,
+    buffer_bytes: 4096,
+    iodepth: 1,
+    is_new: false,
+};
 /// Several pieces, some in flight at once, the last no whole sector.
 const PIECES: Case = Case { new: 21_777, iodepth: 4, ..SMALL };
 const FIRST: Case = Case { old: None, ..PIECES };
@@ -32,7 +42,8 @@ const EMPTY: Case = Case { new: 0, ..SMALL };
 /// Past the page cache, with a tail that has to be cut.
 const LARGE: Case =
     Case { new: (4 << 20) + 777, buffer_bytes: 1 << 20, iodepth: 4, old: Some(5000), ..SMALL };
-const CASES: [Case; 5] = [SMALL, PIECES, FIRST, EMPTY, LARGE];
+const NEW: Case = Case { is_new: true, ..FIRST };
+const CASES: [Case; 6] = [SMALL, PIECES, FIRST, EMPTY, LARGE, NEW];
 
 /// The same, with nothing flushed.
 fn unsynced(case: Case) -> Case {
@@ -78,7 +89,8 @@ fn disk(seed: u64, case: Case) -> Sim {
 
 fn save(sim: &Sim, case: Case) -> Result<(), Error> {
     let mut engine = engine(sim, case);
-    let result = write_through(&mut engine, case.sync, path(), &content(case.new));
+    let write = if case.is_new { write_new_through } else { write_through };
+    let result = write(&mut engine, case.sync, path(), &content(case.new));
     assert_eq!(engine.outstanding(), 0);
     assert_eq!(engine.pool().free(), case.iodepth as usize, "W5: every buffer came back");
     result
@@ -129,7 +141,7 @@ fn is_in_place(result: &Result<(), Error>) -> bool {
 #[test]
 fn what_is_short_or_interrupted_at_any_operation_is_whole_all_the_same() {
     // W4
-    for case in [SMALL, PIECES, FIRST, EMPTY, LARGE, unsynced(PIECES)] {
+    for case in [SMALL, PIECES, FIRST, EMPTY, LARGE, NEW, unsynced(PIECES), unsynced(NEW)] {
         for fault in [
             Fault::Short(0),
             Fault::Short(1),
@@ -148,7 +160,7 @@ fn what_is_short_or_interrupted_at_any_operation_is_whole_all_the_same() {
 
 #[test]
 fn an_error_at_any_operation_leaves_the_old_file_whole_and_nothing_beside_it() {
-    for case in [SMALL, PIECES, FIRST, EMPTY, LARGE, unsynced(PIECES), unsynced(FIRST)] {
+    for case in CASES.into_iter().chain([PIECES, FIRST, NEW].map(unsynced)) {
         for errno in [EIO, ENOSPC, EDQUOT] {
             at_every_operation(case, Fault::Once(errno), |sim, result| {
                 let in_place = is_in_place(&result);
@@ -249,7 +261,7 @@ fn without_a_flush_nothing_is_flushed() {
 
 #[test]
 fn a_full_disk_is_an_error_and_the_old_file_is_whole() {
-    for case in [SMALL, PIECES, FIRST, LARGE] {
+    for case in [SMALL, PIECES, FIRST, LARGE, NEW] {
         let old_len = case.old.unwrap_or(0);
         for room in [0, 1, case.new / 2, case.new - 1] {
             let sim = disk(room as u64, case);
@@ -258,6 +270,20 @@ fn a_full_disk_is_an_error_and_the_old_file_is_whole() {
             assert_eq!(sim.contents(path()), old(case));
             assert_eq!(sim.names().len(), usize::from(case.old.is_some()));
         }
+    }
+}
+
+#[test]
+fn a_name_that_exists_is_refused_before_anything_is_written_for_a_new_file() {
+    // W7
+    for case in [SMALL, LARGE, unsynced(PIECES)] {
+        let case = Case { is_new: true, ..case };
+        let sim = disk(1, case);
+        let before = sim.operations();
+        assert_eq!(save(&sim, case).unwrap_err().errno(), EEXIST);
+        assert_eq!(sim.operations(), before);
+        assert_eq!(sim.contents(path()), old(case));
+        assert_eq!(sim.names(), [path()]);
     }
 }
 
