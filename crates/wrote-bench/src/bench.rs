@@ -1,24 +1,29 @@
 //! The main job: from what was asked to the result document.
 
-use crate::data::Data;
-use crate::findings::Evidence;
-use crate::ladder::{self, WAYS, Way};
-use crate::machine::{self, Watch};
-use crate::plan::{Plan, STREAM_BS_BYTES};
-use crate::rate::{Process, Rate};
-use crate::result::{Document, Program, Row, SCHEMA};
+use crate::rounds::STREAM_BS_BYTES;
 use crate::scenario::{Planned, Site};
-use crate::scratch::{self, Scratch};
-use crate::shown::{device_of, shown_target};
-use crate::{
-    Error, Stop, advice, append, findings, grid, host, latency, load, sustained, units, ways,
-};
+use crate::scenarios;
+use crate::scenarios::ladder;
+use crate::scenarios::ladder::plan::Plan;
+use crate::scenarios::ladder::{WAYS, Way};
+use crate::scenarios::{append, grid, latency, load, sustained, ways};
+use crate::scratch;
+use crate::scratch::Scratch;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use wrote::Engine;
 use wrote::device::{self, BlockDevice, Target};
+use wrote_jobs::data::Data;
+use wrote_jobs::findings::Evidence;
+use wrote_jobs::rate::{Process, Rate};
+use wrote_machine::host;
+use wrote_machine::target::{device_of, shown_target};
+use wrote_machine::watch as machine;
+use wrote_machine::watch::Watch;
+use wrote_result::document::{Document, Program, Row, SCHEMA};
+use wrote_result::{Error, Stop, units};
 
 /// The generator is measured in pieces of the stream's size, and of this one at most.
 const GENERATOR_BS_BYTES_MAX: u64 = 16 << 20;
@@ -253,7 +258,7 @@ pub fn bench(
         leftovers,
         left_out,
     };
-    let (findings, advice) = (findings::find(&evidence), advice::advise(&evidence));
+    let (findings, advice) = (scenarios::findings(&evidence), scenarios::advice(&evidence));
     Ok(Document {
         schema: SCHEMA.into(),
         wrote: Program::this(request.commit.clone()),
@@ -273,7 +278,7 @@ pub fn bench(
 /// # Errors
 ///
 /// [`Error::Usage`] and [`Error::Failed`] as [`bench`], where that can be told before.
-pub(crate) fn outlook(request: &Request) -> Result<Announcement, Error> {
+pub fn outlook(request: &Request) -> Result<Announcement, Error> {
     scratch::check_folder(&request.path)?;
     let target = device::examine(&request.path)?;
     Ok(announcement(request.path.clone(), &planned(request, &target)?))
@@ -324,7 +329,7 @@ fn announcement(folder: PathBuf, planned: &[Box<dyn Planned>]) -> Announcement {
 }
 
 /// Counts the runs, and tells the observer before each and after the last.
-pub(crate) struct Ticker<'a> {
+pub struct Ticker<'a> {
     observer: &'a mut dyn Observer,
     began: Instant,
     runs: u32,
@@ -338,24 +343,20 @@ pub(crate) struct Ticker<'a> {
 
 impl<'a> Ticker<'a> {
     /// For `runs` runs that will take about `estimated`.
-    pub(crate) fn new(
-        observer: &'a mut dyn Observer,
-        runs: u32,
-        estimated: Duration,
-    ) -> Ticker<'a> {
+    pub fn new(observer: &'a mut dyn Observer, runs: u32, estimated: Duration) -> Ticker<'a> {
         let began = Instant::now();
         Ticker { observer, began, runs, begun: 0, run_began: began, estimated, foreseen: None }
     }
 
     /// A run of the row begins.
-    pub(crate) fn tick(&mut self, row: &str) {
+    pub fn tick(&mut self, row: &str) {
         self.tell(row);
         self.begun += 1;
         self.run_began = Instant::now();
     }
 
     /// The run of the row that began last is so far, from 0 to 1.
-    pub(crate) fn within(&mut self, row: &str, fraction: f64) {
+    pub fn within(&mut self, row: &str, fraction: f64) {
         let fraction = fraction.clamp(0.0, 1.0);
         let (runs, runs_done) = (self.runs, self.begun.saturating_sub(1));
         let of_run = match fraction {
@@ -373,22 +374,22 @@ impl<'a> Ticker<'a> {
 
     /// The next `runs` runs will take about so long: they are no more like those before than these are
     /// like each other.
-    pub(crate) fn foresee(&mut self, runs: u32, time: Duration) {
+    pub fn foresee(&mut self, runs: u32, time: Duration) {
         self.foreseen = Some((self.begun + runs, Instant::now() + time));
     }
 
     /// So many runs will not be made.
-    pub(crate) fn leave_out(&mut self, runs: u32) {
+    pub fn leave_out(&mut self, runs: u32) {
         self.runs = self.runs.saturating_sub(runs);
     }
 
     /// Something to be said that is no part of the result.
-    pub(crate) fn note(&mut self, text: &str) {
+    pub fn note(&mut self, text: &str) {
         self.observer.note(text);
     }
 
     /// All runs are over.
-    pub(crate) fn finish(mut self) {
+    pub fn finish(mut self) {
         self.tell("");
     }
 
@@ -407,7 +408,7 @@ impl<'a> Ticker<'a> {
 }
 
 /// Says what killed runs left, and how to remove it.
-pub(crate) fn tell_leftovers(folder: &Path, observer: &mut dyn Observer) -> Vec<String> {
+pub fn tell_leftovers(folder: &Path, observer: &mut dyn Observer) -> Vec<String> {
     let dead = scratch::leftovers(folder).into_iter().filter(|left| !left.alive);
     dead.map(|left| {
         let path = left.path.display().to_string();

@@ -1,51 +1,17 @@
-//! Measuring how fast a disk takes data.
+//! Measuring how fast a disk takes data: scenarios, each a question that is answered by rows in turn.
 
-pub mod advice;
-mod append;
-mod bench;
-pub mod compare;
-pub mod data;
-pub mod doctor;
-mod error;
-pub mod findings;
-pub mod fio;
-pub mod fio_json;
-mod gates;
-mod grid;
-mod held_memory;
-pub mod host;
-pub mod import;
-mod job;
-pub mod jobs;
-mod ladder;
-pub mod langs;
-mod latency;
-mod load;
-mod machine;
-mod peak_memory;
-mod plan;
-pub mod rate;
-pub mod report;
-pub mod result;
-mod run;
-mod runs;
+#![allow(missing_docs)]
+
+pub mod bench;
+pub mod choice;
+pub mod measured;
+pub mod rounds;
 #[cfg(test)]
 mod sample;
-mod scenario;
+pub mod scenario;
+pub mod scenarios;
 pub mod scratch;
-mod shown;
-pub mod space;
-pub mod spec;
-pub mod stats;
-mod stop;
-mod sustained;
-pub mod units;
-pub mod usage;
 pub mod versus;
-mod ways;
-mod worker;
 
 pub use bench::{Announcement, AppendAs, Listed, Observer, Progress, Request, bench, catalogue};
-pub use error::Error;
-pub use latency::{SyncCost, knows as knows_save, sync_costs};
-pub use stop::Stop;
+pub use scenarios::latency::{SyncCost, knows as knows_save, sync_costs};

@@ -1,16 +1,16 @@
 //! What every scenario is to the benchmark: planned before anything is written, and then measured.
 
 use crate::bench::Ticker;
-use crate::result::Scenario;
 use crate::scratch::Scratch;
-use crate::shown::device_of;
-use crate::{Error, Stop};
 use std::time::Duration;
 use wrote::device::{BlockDevice, Target};
+use wrote_machine::target::device_of;
+use wrote_result::document::Scenario;
+use wrote_result::{Error, Stop};
 
 /// Where scenarios are measured.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Site<'a> {
+pub struct Site<'a> {
     /// What lies under the path.
     pub target: &'a Target,
     /// The folder that the run made for its files.
@@ -23,14 +23,14 @@ pub(crate) struct Site<'a> {
 
 impl<'a> Site<'a> {
     /// The block device below, where there is one.
-    pub(crate) fn device(&self) -> Option<&'a BlockDevice> {
+    pub fn device(&self) -> Option<&'a BlockDevice> {
         device_of(self.target)
     }
 }
 
 /// What a scenario gave.
 #[derive(Debug)]
-pub(crate) struct Measured {
+pub struct Measured {
     pub scenario: Scenario,
     /// File bytes written in all.
     pub written_bytes: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Measured {
 }
 
 /// A scenario that was called for, with everything decided that can be before the disk was tried.
-pub(crate) trait Planned {
+pub trait Planned {
     /// How many runs there are: so often the ticker ticks.
     fn runs_total(&self) -> u32;
     /// The most that lies in the folder at any time.

@@ -6,11 +6,11 @@ mod remove;
 
 pub use leftover::{Cleaned, Leftover, clean, leftovers};
 
-use crate::Error;
 use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use wrote_result::Error;
 
 /// What every run's folder begins with; six random letters and digits follow.
 const PREFIX: &str = ".wrote-";
@@ -62,12 +62,12 @@ impl Scratch {
     }
 
     /// Where the log with this number goes: a folder, of which only a log's files are removed.
-    pub(crate) fn log_folder(&self, log: u32) -> PathBuf {
+    pub fn log_folder(&self, log: u32) -> PathBuf {
         self.path.join(format!("log-{log}.data"))
     }
 
     /// Removes the log in a folder of [`Scratch::log_folder`], if there is one.
-    pub(crate) fn remove_log(&self, log: &Path) -> Result<(), Error> {
+    pub fn remove_log(&self, log: &Path) -> Result<(), Error> {
         let name = log.file_name().expect("a folder in the run's own");
         let removed = remove::open(&self.path).and_then(|folder| remove::remove_log(&folder, name));
         removed
@@ -75,7 +75,7 @@ impl Scratch {
     }
 
     /// The file that is locked: a file of the run's that is there from the start.
-    pub(crate) fn lock_file(&self) -> PathBuf {
+    pub fn lock_file(&self) -> PathBuf {
         self.path.join(lock::NAME)
     }
 
@@ -111,7 +111,7 @@ impl Drop for Scratch {
 }
 
 /// Refuses what is not a folder, with the reason.
-pub(crate) fn check_folder(parent: &Path) -> Result<(), Error> {
+pub fn check_folder(parent: &Path) -> Result<(), Error> {
     let shown = parent.display();
     let metadata = std::fs::metadata(parent).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::Usage(format!("{shown}: does not exist")),

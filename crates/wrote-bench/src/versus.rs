@@ -3,11 +3,12 @@
 mod merge;
 mod turns;
 
-use crate::compare::{Allowed, Comparison, compare_allowing};
-use crate::plan::RUNS;
-use crate::{Error, Observer, Request, Stop, bench};
+use crate::rounds::RUNS;
+use crate::{Observer, Request, bench};
 use std::sync::{Arc, OnceLock};
 use turns::Turns;
+use wrote_result::compare::{Allowed, Comparison, compare_allowing};
+use wrote_result::{Error, Stop};
 
 /// How often each scenario `latency` saves a text where nobody said it, over all runs.
 const ITERATIONS: u32 = 1000;

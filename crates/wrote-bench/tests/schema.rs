@@ -4,8 +4,9 @@
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Stdio};
-use wrote_bench::result::{Direction, Document, SCHEMA, schema};
-use wrote_bench::{Request, Stop, bench};
+use wrote_bench::{Request, bench};
+use wrote_result::Stop;
+use wrote_result::document::{Direction, Document, SCHEMA, schema};
 
 /// Reads `[schema, document, ..]` from its input and prints for each document whether it is valid.
 const JUDGE: &str = "

@@ -1,7 +1,8 @@
 //! The scenario `sustained` on a real folder: what it counts, and what it leaves.
 
 use std::time::Duration;
-use wrote_bench::{Error, Observer, Progress, Request, Stop, bench};
+use wrote_bench::{Observer, Progress, Request, bench};
+use wrote_result::{Error, Stop};
 
 fn request(folder: &tempfile::TempDir) -> Request {
     Request {
@@ -46,8 +47,8 @@ fn the_samples_add_up_to_the_bytes_that_were_asked_for_and_the_file_is_gone() {
 #[test]
 fn a_time_ends_it_and_a_rate_holds_it() {
     let folder = folder();
-    let rate = wrote_bench::rate::Rate {
-        amount: wrote_bench::rate::Amount::OperationsPerS(100),
+    let rate = wrote_jobs::rate::Rate {
+        amount: wrote_jobs::rate::Amount::OperationsPerS(100),
         process: Default::default(),
     };
     let time = Some(Duration::from_millis(200));
@@ -74,8 +75,8 @@ impl Observer for Impatient<'_> {
 #[test]
 fn it_tells_how_far_it_is_and_leaves_nothing_when_it_is_interrupted() {
     let (folder, stop) = (folder(), Stop::new());
-    let rate = wrote_bench::rate::Rate {
-        amount: wrote_bench::rate::Amount::OperationsPerS(20),
+    let rate = wrote_jobs::rate::Rate {
+        amount: wrote_jobs::rate::Amount::OperationsPerS(20),
         process: Default::default(),
     };
     // An hour at a trickle.

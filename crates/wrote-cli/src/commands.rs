@@ -21,7 +21,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use wrote::Survives;
-use wrote_bench::{Error, Stop};
+use wrote_result::{Error, Stop};
 
 /// Runs the subcommand. `stop` ends a measurement early; `command` is the command line as it was
 /// given, for the result.

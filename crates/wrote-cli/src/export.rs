@@ -21,9 +21,9 @@ use crate::args::Format;
 use crate::terminal::Screen;
 use std::io::{self, Write};
 use wrote::Survives;
-use wrote_bench::rate::Reached;
-use wrote_bench::result::{Direction, Document, Interval, Knee, Latency, Row, Scenario};
-use wrote_bench::{stats, units};
+use wrote_jobs::rate::Reached;
+use wrote_result::document::{Direction, Document, Interval, Knee, Latency, Row, Scenario};
+use wrote_result::{stats, units};
 
 /// Operations up to this size are counted: what matters of them is how many there are a second.
 const COUNTED_BYTES_MAX: u64 = 64 << 10;
@@ -54,7 +54,7 @@ pub fn exporter(format: Format, screen: Screen) -> Box<dyn Export> {
 ///
 /// Those of `out`.
 pub fn write_fio_json(
-    document: &wrote_bench::fio_json::Document,
+    document: &wrote_jobs::fio_json::Document,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, document)?;

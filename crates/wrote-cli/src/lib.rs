@@ -19,7 +19,7 @@ pub mod export;
 pub mod output;
 pub mod progress;
 #[cfg(test)]
-#[path = "../../wrote-bench/tests/sample/mod.rs"]
+#[path = "../../wrote-jobs/tests/sample/mod.rs"]
 mod sample;
 pub mod signals;
 pub mod stdio;

@@ -3,10 +3,10 @@
 use clap::Parser;
 use std::ffi::OsString;
 use std::process::ExitCode;
-use wrote_bench::{Error, Stop};
 use wrote_cli::args::{self, Cli};
 use wrote_cli::commands;
 use wrote_cli::signals::Signals;
+use wrote_result::{Error, Stop};
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();

@@ -6,7 +6,7 @@ use std::fs::Permissions;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use wrote_bench::Error;
+use wrote_result::Error;
 
 /// Writes to standard output. When its reader has gone (`wrote ... | head -1`), the rest is left
 /// out quietly: the reader has what it wanted.

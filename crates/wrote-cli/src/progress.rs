@@ -13,8 +13,8 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::io::{IsTerminal, Write as _, stderr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use wrote_bench::units;
 use wrote_bench::{Announcement, Observer, Progress};
+use wrote_result::units;
 
 /// How often the time left is drawn anew: seldom, because the CPU that draws it is being measured.
 const TICK: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::{io, process, thread};
-use wrote_bench::Stop;
+use wrote_result::Stop;
 
 /// What a shell adds to a signal's number to make an exit code of it.
 const EXIT_SIGNAL_BASE: i32 = 128;

@@ -5,7 +5,7 @@ use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2, read, write};
 use std::io::{self, IoSlice, Read, Stdin, Stdout, Write};
 use std::os::fd::AsFd;
-use wrote_bench::{Error, Stop};
+use wrote_result::{Error, Stop};
 
 /// How long nothing may come or go before it is looked whether somebody asked to stop.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };

@@ -18,8 +18,8 @@ use support::{
     Finished, Running, bench, findings, finish, folder, job_files, names, row, run_folders,
     strength, survived, wrote,
 };
-use wrote_bench::result::{Direction, Document, Row, Settings};
 use wrote_bench::{Listed, catalogue};
+use wrote_result::document::{Direction, Document, Row, Settings};
 
 const MIB: u64 = 1 << 20;
 

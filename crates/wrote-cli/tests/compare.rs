@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use support::{Finished, finish, folder, names, wrote};
 use unicode_width::UnicodeWidthStr;
-use wrote_bench::compare::{Comparison, compare};
-use wrote_bench::result::{Direction, Document, Latency, Run};
-use wrote_bench::stats;
 use wrote_cli::args::CompareFormat;
 use wrote_cli::export::write_comparison;
 use wrote_cli::terminal::Screen;
+use wrote_result::compare::{Comparison, compare};
+use wrote_result::document::{Direction, Document, Latency, Run};
+use wrote_result::stats;
 
 const PLAIN: Screen = Screen { width: 80, colour: false, unicode: true };
 

@@ -13,7 +13,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{Finished, finish, folder, names, wrote};
-use wrote_bench::doctor::{Check, Examination, State};
+use wrote_machine::doctor::{Check, Examination, State};
 
 const MIB: u64 = 1 << 20;
 

@@ -3,20 +3,20 @@
 //! `WROTE_UPDATE_GOLDEN=1 cargo test -p wrote-cli --test export` writes those texts anew: read the
 //! difference before you commit it.
 
-#[path = "../../wrote-bench/tests/sample/mod.rs"]
+#[path = "../../wrote-jobs/tests/sample/mod.rs"]
 mod reports;
 mod sample;
 
 use std::path::Path;
 use unicode_width::UnicodeWidthStr;
-use wrote_bench::fio_json;
-use wrote_bench::report::JobFile;
-use wrote_bench::result::{
-    Change, Direction, Document, Interval, Latency, Records, Row, Sample, SteadyState, Sustained,
-};
 use wrote_cli::args::Format;
 use wrote_cli::export::{exporter, write_fio_json};
 use wrote_cli::terminal::Screen;
+use wrote_jobs::fio_json;
+use wrote_jobs::report::JobFile;
+use wrote_result::document::{
+    Change, Direction, Document, Interval, Latency, Records, Row, Sample, SteadyState, Sustained,
+};
 
 const PLAIN: Screen = Screen { width: 80, colour: false, unicode: true };
 
@@ -34,8 +34,7 @@ fn table(screen: Screen) -> String {
 fn jobs() -> Document {
     let groups = reports::groups();
     let file = JobFile { name: "demo.fio", groups: &groups };
-    let mut document =
-        wrote_bench::report::document(&[file], &reports::before(), &reports::about());
+    let mut document = wrote_jobs::report::document(&[file], &reports::before(), &reports::about());
     document.host = sample::document().host;
     document.findings.retain(|finding| finding.id != "debug-build");
     document

@@ -13,14 +13,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use support::{finish, wrote};
 use unicode_width::UnicodeWidthStr;
-use wrote_bench::langs::{
-    Document, Drive, Failure, Language, Place, Row, Run, SCHEMA, State, Workload, schema,
-};
-use wrote_bench::result::{Interval, Latency};
-use wrote_bench::stats;
 use wrote_cli::args::LangsFormat;
 use wrote_cli::export::{write_langs, write_languages};
 use wrote_cli::terminal::Screen;
+use wrote_langs::{
+    Document, Drive, Failure, Language, Place, Row, Run, SCHEMA, State, Workload, schema,
+};
+use wrote_result::document::{Interval, Latency};
+use wrote_result::stats;
 
 const PLAIN: Screen = Screen { width: 80, colour: false, unicode: true };
 const RESULTS: &str = include_str!("../../../docs/results.md");

@@ -5,10 +5,10 @@ mod sample;
 
 use std::path::Path;
 use unicode_width::UnicodeWidthStr;
-use wrote_bench::result::{Document, Knee, Latency, Row};
 use wrote_cli::args::Format;
 use wrote_cli::export::exporter;
 use wrote_cli::terminal::Screen;
+use wrote_result::document::{Document, Knee, Latency, Row};
 
 const PLAIN: Screen = Screen { width: 80, colour: false, unicode: true };
 

@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::path::Path;
 use support::{Running, bench, findings, finish, names, row, strength, survived};
-use wrote_bench::result::Document;
-use wrote_bench::units::parse_size;
+use wrote_result::document::Document;
+use wrote_result::units::parse_size;
 
 const MIB: u64 = 1 << 20;
 

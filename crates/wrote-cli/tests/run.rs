@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use support::{Running, finish, folder, names, row, survived, wrote};
-use wrote_bench::result::Direction;
+use wrote_result::document::Direction;
 
 const MIB: u64 = 1 << 20;
 

@@ -12,7 +12,15 @@ use std::process::Command;
 use std::time::Duration;
 
 /// The packages whose tests run confined; the engine's first.
-const PACKAGES: [&str; 3] = ["wrote", "wrote-bench", "wrote-cli"];
+const PACKAGES: [&str; 7] = [
+    "wrote",
+    "wrote-result",
+    "wrote-machine",
+    "wrote-jobs",
+    "wrote-bench",
+    "wrote-langs",
+    "wrote-cli",
+];
 /// Programs of tests that do not run confined: they write to disks of their own, or build and run programs of
 /// other languages, for minutes, and what of them depends on io_uring the benchmark of each condition shows.
 const LEFT_OUT: [&str; 3] = ["findings", "langs", "language_programs"];

@@ -1,11 +1,11 @@
 //! Folders that runs before this one left behind, because they were killed.
 
 use super::{PREFIX, lock, remove};
-use crate::Error;
 use lock::State;
 use rustix::fs::fstat;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use wrote_result::Error;
 
 /// A run's folder that is still there.
 #[derive(Clone, Debug, PartialEq, Eq)]

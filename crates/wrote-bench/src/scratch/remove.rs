@@ -1,7 +1,6 @@
 //! Removing a run's folder, and nothing that the run did not make.
 
 use super::lock;
-use crate::Error;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -9,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
+use wrote_result::Error;
 
 /// How a folder is opened: never through a symbolic link.
 const FOLDER: OFlags =

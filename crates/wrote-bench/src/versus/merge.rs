@@ -1,7 +1,7 @@
 //! The results of several rounds as one: each round's run of a row is one of its runs.
 
-use crate::result::{Document, Latency, Row, Run};
-use crate::stats;
+use wrote_result::document::{Document, Latency, Row, Run};
+use wrote_result::stats;
 
 /// One result of all rounds, which are never none. The findings are those of the rounds, each told once;
 /// there is no advice, since one round's alone would be a guess.
@@ -24,7 +24,7 @@ pub(super) fn merged(documents: Vec<Document>) -> Document {
             }
         }
     }
-    crate::findings::sort(&mut all.findings);
+    wrote_result::finding::sort(&mut all.findings);
     all.scenarios.iter_mut().flat_map(|scenario| &mut scenario.rows).for_each(sum_up);
     all
 }
@@ -84,8 +84,8 @@ fn together(runs: &[Latency]) -> Latency {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Fallback;
     use crate::sample;
+    use wrote_result::document::Fallback;
 
     fn document(rows: Vec<Row>) -> Document {
         sample::document(rows)

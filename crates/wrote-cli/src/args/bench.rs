@@ -4,8 +4,9 @@ use super::values::{BlockSizes, MessageSizes, block_sizes, count, message_sizes,
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote_bench::rate::{Amount, Process, Rate};
-use wrote_bench::{AppendAs, Request, units};
+use wrote_bench::{AppendAs, Request};
+use wrote_jobs::rate::{Amount, Process, Rate};
+use wrote_result::units;
 
 /// The help at length.
 pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes data, and what each number survives.\

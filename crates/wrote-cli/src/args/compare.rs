@@ -84,10 +84,10 @@ impl From<Format> for CompareFormat {
 
 /// A key that may be allowed to differ.
 fn key(text: &str) -> Result<String, String> {
-    if wrote_bench::compare::is_allowable(text) {
+    if wrote_result::compare::is_allowable(text) {
         return Ok(text.into());
     }
-    let keys = wrote_bench::compare::allowable().join(", ");
+    let keys = wrote_result::compare::allowable().join(", ");
     Err(format!("{text:?}: there is no such setting; there are {keys}"))
 }
 

@@ -4,7 +4,7 @@ use super::values::count;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use wrote::{CopyOptions, Options, Reflink};
-use wrote_bench::units;
+use wrote_result::units;
 
 /// The help at length.
 pub(super) const LONG_ABOUT: &str = "Copy files and folders: whole or not at all, durable, in constant memory.\n\n\

@@ -4,8 +4,8 @@ use super::values::{count, many};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote_bench::langs::{Kind, Request};
-use wrote_bench::units;
+use wrote_langs::{Kind, Request};
+use wrote_result::units;
 
 /// The help at length.
 pub(super) const LONG_ABOUT: &str = "Measure what each language's own file I/O costs, in each PATH.\n\n\

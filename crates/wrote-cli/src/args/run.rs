@@ -3,7 +3,7 @@
 use super::Format;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
-use wrote_bench::jobs::Permissions;
+use wrote_jobs::jobs::Permissions;
 
 /// The help at length.
 pub(super) const LONG_ABOUT: &str = "Run fio job files, and say what each write survives.\n\nThe keys in common use are \

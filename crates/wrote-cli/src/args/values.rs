@@ -1,8 +1,9 @@
 //! The values of arguments that are neither plain sizes nor plain times.
 
 use std::time::Duration;
-use wrote_bench::rate::Amount;
-use wrote_bench::{Request, units};
+use wrote_bench::Request;
+use wrote_jobs::rate::Amount;
+use wrote_result::units;
 
 /// The bytes of one write: of one workload, or of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

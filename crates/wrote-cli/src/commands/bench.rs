@@ -7,9 +7,10 @@ use crate::progress::Reporter;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use wrote::Survives;
-use wrote_bench::result::Document;
 use wrote_bench::versus::versus;
-use wrote_bench::{Error, Listed, Stop, catalogue};
+use wrote_bench::{Listed, catalogue};
+use wrote_result::document::Document;
+use wrote_result::{Error, Stop};
 
 /// How alike two names must be (1 is equal) for one to be taken for a slip of the other.
 const SIMILARITY_MIN: f64 = 0.6;
@@ -19,7 +20,7 @@ pub(super) fn run(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> R
         return output::to_stdout(|out| write_list(&catalogue(), out));
     }
     if arguments.schema {
-        let schema = wrote_bench::result::schema();
+        let schema = wrote_result::document::schema();
         return output::to_stdout(|out| writeln!(out, "{schema:#}"));
     }
     check_names(&arguments.only, &catalogue())?;

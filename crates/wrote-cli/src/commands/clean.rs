@@ -3,8 +3,9 @@
 use crate::args::CleanArgs;
 use crate::output;
 use std::io::{self, Write};
-use wrote_bench::scratch::{self, Cleaned};
-use wrote_bench::{Error, units};
+use wrote_bench::scratch;
+use wrote_bench::scratch::Cleaned;
+use wrote_result::{Error, units};
 
 pub(super) fn run(arguments: &CleanArgs) -> Result<(), Error> {
     let mut cleaned = scratch::clean(&arguments.path)?;

@@ -6,9 +6,11 @@ use crate::output::{self, ResultFile};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use wrote_bench::compare::{self, Allowed, compare_allowing};
-use wrote_bench::result::Document;
-use wrote_bench::{Error, Stop, import, units};
+use wrote_jobs::import;
+use wrote_result::compare;
+use wrote_result::compare::{Allowed, compare_allowing};
+use wrote_result::document::Document;
+use wrote_result::{Error, Stop, units};
 
 /// Standard input's name on the command line.
 const STDIN: &str = "-";

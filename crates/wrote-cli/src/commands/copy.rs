@@ -14,7 +14,7 @@ use std::time::Instant;
 use told::Done;
 use wrote::copy::{TreeCopied, copy_in, copy_out, copy_through, copy_tree, copy_tree_through};
 use wrote::{Action, CopyOptions, CopyProgress, Engine, Ioengine, Options};
-use wrote_bench::{Error, Stop};
+use wrote_result::{Error, Stop};
 
 pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
     let options = arguments.options().map_err(Error::Usage)?;

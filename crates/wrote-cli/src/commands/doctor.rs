@@ -3,7 +3,8 @@
 use crate::args::DoctorArgs;
 use crate::export::write_examination;
 use crate::output::{self, ResultFile};
-use wrote_bench::{Error, doctor};
+use wrote_machine::doctor;
+use wrote_result::Error;
 
 pub(super) fn run(arguments: &DoctorArgs) -> Result<(), Error> {
     if arguments.schema {

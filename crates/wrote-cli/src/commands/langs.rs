@@ -9,8 +9,9 @@ use crate::progress::LangsReporter;
 use crate::terminal::Screen;
 use cache::Cache;
 use std::path::PathBuf;
-use wrote_bench::langs::{self, Document, Language, catalogue};
-use wrote_bench::{Error, Stop};
+use wrote_langs as langs;
+use wrote_langs::{Document, Language, catalogue};
+use wrote_result::{Error, Stop};
 
 pub(super) fn run(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     if arguments.schema {

@@ -11,7 +11,7 @@ use crate::args::{LogArgs, LogVerb};
 use crate::stdio::End;
 use serde::Serialize;
 use std::io::{self, Write};
-use wrote_bench::{Error, Stop};
+use wrote_result::{Error, Stop};
 
 pub(super) fn run(arguments: &LogArgs, stop: &Stop) -> Result<(), Error> {
     match &arguments.verb {

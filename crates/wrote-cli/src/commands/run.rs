@@ -10,10 +10,13 @@ use crate::progress::JobReporter;
 use load::JobFile;
 use std::path::Path;
 use std::time::Instant;
-use wrote_bench::jobs::{self, GroupReport};
-use wrote_bench::report::{self, About, Before};
-use wrote_bench::spec::JobSpec;
-use wrote_bench::{Error, Stop, fio_json};
+use wrote_jobs::fio_json;
+use wrote_jobs::jobs;
+use wrote_jobs::jobs::GroupReport;
+use wrote_jobs::report;
+use wrote_jobs::report::{About, Before};
+use wrote_jobs::spec::JobSpec;
+use wrote_result::{Error, Stop};
 
 pub(super) fn run(arguments: &RunArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     // Before anything is measured: a minute's work must not end in "exists already".
@@ -94,7 +97,7 @@ fn tell_notes(files: &[JobFile], reporter: &mut JobReporter) {
 
 impl Done {
     /// Our own result: a scenario for each file.
-    fn own(&self, files: &[JobFile]) -> wrote_bench::result::Document {
+    fn own(&self, files: &[JobFile]) -> wrote_result::document::Document {
         let mut left = &self.groups[..];
         let scenarios = files.iter().map(|file| {
             let (of_file, others) = left.split_at(file.groups().min(left.len()));

@@ -7,12 +7,12 @@ use super::{COUNTED_BYTES_MAX, per_second};
 use crate::args::CompareFormat;
 use crate::terminal::Screen;
 use std::io::{self, Write};
-use wrote_bench::compare::{
+use wrote_result::compare::{
     Because, Change, Comparison, Difference, Measure, NotCompared, RowComparison, Side, Verdict,
     shown,
 };
-use wrote_bench::result::Finding;
-use wrote_bench::units;
+use wrote_result::document::Finding;
+use wrote_result::units;
 
 /// Names are counted rather than told beyond this many.
 const NAMES_MAX: usize = 4;

@@ -2,7 +2,7 @@
 
 use super::Export;
 use std::io::{self, Write};
-use wrote_bench::result::{Direction, Document, Latency, Row, Run, Scenario};
+use wrote_result::document::{Direction, Document, Latency, Row, Run, Scenario};
 
 /// Comma-separated values as in RFC 4180, but with line feeds alone: a line of names, then a line
 /// for each run. What does not apply is empty. The names that begin with `row_` are figures of the

@@ -4,7 +4,7 @@ use super::{markdown, table};
 use crate::args::DoctorFormat;
 use crate::terminal::Screen;
 use std::io::{self, Write};
-use wrote_bench::doctor::{Change, Check, Examination, State};
+use wrote_machine::doctor::{Change, Check, Examination, State};
 
 /// Writes an examination, ending with a line feed. With `all`, what is fine is told as long as the rest.
 ///
@@ -90,8 +90,8 @@ pub(super) fn facts_after(change: &Change) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use wrote_bench::doctor::{Evidence, SCHEMA};
-    use wrote_bench::result::{Host, Target};
+    use wrote_machine::doctor::{Evidence, SCHEMA};
+    use wrote_result::document::{Host, Target};
 
     /// An examination with a check of each kind.
     pub(in crate::export) fn sample() -> Examination {

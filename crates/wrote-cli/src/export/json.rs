@@ -2,7 +2,7 @@
 
 use super::Export;
 use std::io::{self, Write};
-use wrote_bench::result::Document;
+use wrote_result::document::Document;
 
 /// Pretty-printed JSON.
 #[derive(Clone, Copy, Debug)]

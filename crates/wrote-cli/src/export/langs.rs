@@ -14,9 +14,9 @@ use crate::terminal::Screen;
 use figures::spread;
 use std::io::{self, Write};
 use titles::titles;
-use wrote_bench::langs::{Document, Drive, Language, Place, State};
-use wrote_bench::result::Interval;
-use wrote_bench::units;
+use wrote_langs::{Document, Drive, Language, Place, State};
+use wrote_result::document::Interval;
+use wrote_result::units;
 
 /// What stands over the languages that were not run, for want of a toolchain.
 pub(super) const MISSING: &str = "Not installed";

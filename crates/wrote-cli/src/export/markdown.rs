@@ -10,8 +10,8 @@ use super::{
     peak_memory, plus_minus, run_time, survives, sync_cost_lines, within,
 };
 use std::io::{self, Write};
-use wrote_bench::result::{Advice, Document, Finding, Knee, Row, Severity, Sustained};
-use wrote_bench::units;
+use wrote_result::document::{Advice, Document, Finding, Knee, Row, Severity, Sustained};
+use wrote_result::units;
 
 /// Markdown with the tables of GitHub Flavored Markdown.
 #[derive(Clone, Copy, Debug)]

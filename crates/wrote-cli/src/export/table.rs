@@ -27,8 +27,8 @@ use paint::{Paint, Tone};
 use std::io::{self, Write};
 use text::Text;
 use unicode_width::UnicodeWidthStr;
-use wrote_bench::result::{Advice, Document, Finding, Knee, Program, Row, Severity};
-use wrote_bench::units;
+use wrote_result::document::{Advice, Document, Finding, Knee, Program, Row, Severity};
+use wrote_result::units;
 
 /// Wider than this a line of prose is hard to read.
 const PROSE_WIDTH_MAX: usize = 100;

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 use wrote::CopyProgress;
-use wrote_bench::units;
+use wrote_result::units;
 
 /// How often the bar is drawn, at most.
 const DRAWN_PER_S: u8 = 10;

@@ -2,9 +2,9 @@
 
 use super::Bar;
 use std::time::{Duration, Instant};
-use wrote_bench::jobs::Watcher;
-use wrote_bench::spec::JobSpec;
-use wrote_bench::units;
+use wrote_jobs::jobs::Watcher;
+use wrote_jobs::spec::JobSpec;
+use wrote_result::units;
 
 /// A bar's length: the part of a group that is done, in thousandths.
 const PARTS: u64 = 1000;

@@ -3,7 +3,8 @@
 
 use super::{Reporter, counted};
 use std::time::Duration;
-use wrote_bench::{Announcement, Observer, Progress, units};
+use wrote_bench::{Announcement, Observer, Progress};
+use wrote_result::units;
 
 /// Who is to wait longer than this is told how to wait less.
 const LONG: Duration = Duration::from_secs(5 * 60);

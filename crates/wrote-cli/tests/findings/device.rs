@@ -8,7 +8,7 @@ use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use serde_json::json;
 use std::fs::File;
 use std::path::Path;
-use wrote_bench::result::Severity;
+use wrote_result::document::Severity;
 
 const SOME: &str = "--only small/cached,small/direct-psync --size 1MiB --time 60s --runs 1";
 

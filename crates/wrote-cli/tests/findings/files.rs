@@ -3,7 +3,7 @@
 
 use crate::scene::{Disk, MIB, bench, of, or_skip, said, silent};
 use crate::support;
-use wrote_bench::result::Severity;
+use wrote_result::document::Severity;
 
 const DROPPED: &str = "--only ways/file/stream-8m-dropped --size 32MiB --runs 2";
 const WARM: &str = "--only ways/file/stream-8m --size 32MiB --runs 2";

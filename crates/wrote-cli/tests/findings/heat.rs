@@ -6,7 +6,7 @@ use crate::support::{self, finish};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use wrote_bench::result::Document;
+use wrote_result::document::Document;
 
 /// What a run of the program says of a loop device above which `/sys` has these files, as it has them
 /// of the bus that a drive is on.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use wrote_bench::result::Document;
+use wrote_result::document::Document;
 
 /// A control group of the test's own, removed when it is dropped. Version 1 holds a device back in the
 /// group's `blkio.throttle.*`, version 2 in its `io.max`.

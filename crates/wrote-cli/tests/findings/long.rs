@@ -3,7 +3,7 @@
 
 use crate::scene::{alone, bench, of, or_skip, silent};
 use crate::strange::Strange;
-use wrote_bench::result::{Document, Interval, Sustained};
+use wrote_result::document::{Document, Interval, Sustained};
 
 const MB: u64 = 1_000_000;
 

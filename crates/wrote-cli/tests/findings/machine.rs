@@ -10,7 +10,7 @@ use crate::strange::Strange;
 use crate::support::{self, finish};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use wrote_bench::result::Document;
+use wrote_result::document::Document;
 
 #[test]
 fn generator_limited_is_said_where_data_is_made_more_slowly_than_memory_takes_it() {

@@ -25,7 +25,7 @@ mod stall;
 mod strange;
 
 use std::process::Command;
-use wrote_bench::findings::IDS;
+use wrote_result::finding::IDS;
 
 #[test]
 fn every_finding_has_a_test_that_it_is_said_and_one_that_it_is_not() {

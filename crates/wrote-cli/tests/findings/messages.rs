@@ -2,7 +2,7 @@
 
 use crate::scene::{bench, said, silent};
 use crate::support::{folder, row};
-use wrote_bench::result::Document;
+use wrote_result::document::Document;
 
 /// Enough messages that tasks on two processors and more get in each other's way.
 fn appended(rows: &str) -> Document {

@@ -4,8 +4,8 @@ use crate::scene::{Disk, MIB, alone, found, of, or_skip, run, said, silent};
 use crate::strange::Strange;
 use crate::support;
 use std::process::Command;
-use wrote_bench::import;
-use wrote_bench::result::Document;
+use wrote_jobs::import;
+use wrote_result::document::Document;
 
 #[test]
 fn same_offsets_is_said_of_two_jobs_that_write_the_same_bytes() {

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use wrote_bench::result::{Document, Finding};
+use wrote_result::document::{Document, Finding};
 
 pub const MIB: u64 = 1 << 20;
 

@@ -3,7 +3,7 @@
 use crate::scene::{alone, or_skip, run};
 use crate::strange::Strange;
 use crate::support;
-use wrote_bench::result::Latency;
+use wrote_result::document::Latency;
 
 const MS_NS: u64 = 1_000_000;
 

@@ -6,7 +6,7 @@ use crate::support::{Running, finish, names};
 use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
-use wrote_bench::langs::State;
+use wrote_langs::State;
 
 const LITTLE: &str = "--workloads lines --lines 20 --runs 1";
 

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
-use wrote_bench::langs::{Document, Place};
+use wrote_langs::{Document, Place};
 
 const LITTLE: &str = "--size 5000 --runs 1 --saves 3 --lines 20";
 

@@ -1,8 +1,8 @@
 //! A made-up result with everything in it that the exports show.
 
 use std::collections::BTreeMap;
-use wrote_bench::result::*;
-use wrote_bench::stats;
+use wrote_result::document::*;
+use wrote_result::stats;
 
 const KIB: u64 = 1 << 10;
 const STREAM_BYTES: u64 = 1 << 30;

@@ -12,7 +12,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use wrote_bench::result::{Document, Row};
+use wrote_result::document::{Document, Row};
 
 /// No run here takes a tenth of this on any disk; one that does hangs.
 const LIMIT: Duration = Duration::from_secs(120);

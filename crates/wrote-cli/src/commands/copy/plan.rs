@@ -4,7 +4,7 @@ use crate::args::CopyArgs;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use wrote_bench::Error;
+use wrote_result::Error;
 
 /// One thing to copy.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use crate::commands::promised;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::{Acknowledged, Copied, CopyOptions, Fallback, Method, Survives, device};
-use wrote_bench::units;
+use wrote_result::units;
 
 /// Of less the rate tells of everything but the bytes.
 const RATED_BYTES_MIN: u64 = 1_000_000;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use wrote_bench::Error;
+use wrote_result::Error;
 
 /// The folder that programs are built in.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::time::Instant;
 use wrote::log::summary;
 use wrote::{Format, Log};
-use wrote_bench::{Error, Stop, units};
+use wrote_result::{Error, Stop, units};
 
 /// No longer line is a record: it would not fit into a buffer of the log's.
 const LINE_BYTES_MAX: usize = 1 << 20;

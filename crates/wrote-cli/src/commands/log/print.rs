@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
-use wrote_bench::Stop;
+use wrote_result::Stop;
 
 /// Few enough for a person to see them come, many enough for a write to cost little.
 const BUFFER_BYTES: usize = 64 << 10;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 use wrote::LogReader;
 use wrote::log::summary;
-use wrote_bench::{Error, Stop};
+use wrote_result::{Error, Stop};
 
 /// How long nothing may come before it is looked whether somebody asked to stop, or stopped reading.
 const PATIENCE: Duration = Duration::from_millis(100);

@@ -6,7 +6,7 @@ use crate::export::plain;
 use crate::output;
 use std::io::{self, Write};
 use wrote::log::{Repaired, repair};
-use wrote_bench::{Error, Stop};
+use wrote_result::{Error, Stop};
 
 pub(super) fn run(arguments: &LogRepairArgs, stop: &Stop) -> Result<(), Error> {
     let folder = &arguments.folder;

@@ -10,7 +10,7 @@ use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 use wrote::Format;
 use wrote::log::{LogSummary, SegmentSummary, summary};
-use wrote_bench::{Error, units};
+use wrote_result::{Error, units};
 
 /// What stands between two columns.
 const GAP: &str = "  ";

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use wrote::CopyProgress;
 use wrote::log::{Damage, Verified, verify};
-use wrote_bench::{Error, Stop, units};
+use wrote_result::{Error, Stop, units};
 
 pub(super) fn run(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
     let LogVerifyArgs { folder, json, quiet } = arguments;

@@ -5,8 +5,9 @@ use crate::args::RunArgs;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
-use wrote_bench::spec::JobSpec;
-use wrote_bench::{Error, fio};
+use wrote_jobs::fio;
+use wrote_jobs::spec::JobSpec;
+use wrote_result::Error;
 
 /// A job file that was understood.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wrote_bench::spec::{BlockSizes, JobSpec, SyncEach};
-use wrote_bench::units;
+use wrote_jobs::spec::{BlockSizes, JobSpec, SyncEach};
+use wrote_result::units;
 
 /// How many files are named in one line.
 const FILES_NAMED_MAX: usize = 3;

@@ -2,7 +2,7 @@
 
 use super::verdict;
 use std::io::{self, Write};
-use wrote_bench::compare::{Change, Comparison, Measure, RowComparison};
+use wrote_result::compare::{Change, Comparison, Measure, RowComparison};
 
 /// What of a change has a column, and its text.
 type Figure = (&'static str, fn(&Change) -> String);

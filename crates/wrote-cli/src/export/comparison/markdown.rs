@@ -3,7 +3,7 @@
 use super::{blocks, differences, interval, not_compared, other_latencies, ratio, side, verdict};
 use crate::export::markdown::inline;
 use std::io::{self, Write};
-use wrote_bench::compare::Comparison;
+use wrote_result::compare::Comparison;
 
 /// Markdown with the tables of GitHub Flavored Markdown.
 pub(super) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {

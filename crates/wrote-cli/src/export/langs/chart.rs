@@ -2,8 +2,8 @@
 
 use super::figures::are_level;
 use super::{is_of_several, place_titles};
-use wrote_bench::langs::{Document, Language, Place, Row, Workload};
-use wrote_bench::result::Interval;
+use wrote_langs::{Document, Language, Place, Row, Workload};
+use wrote_result::document::Interval;
 
 /// A table.
 #[derive(Debug)]

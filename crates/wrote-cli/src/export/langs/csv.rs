@@ -2,8 +2,8 @@
 //! and path.
 
 use std::io::{self, Write};
-use wrote_bench::langs::{Document, Failure, Language, Place, Row, Workload};
-use wrote_bench::result::{Interval, Latency};
+use wrote_langs::{Document, Failure, Language, Place, Row, Workload};
+use wrote_result::document::{Interval, Latency};
 
 /// A named value of a line.
 type Field = (&'static str, String);

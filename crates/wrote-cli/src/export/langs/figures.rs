@@ -2,9 +2,9 @@
 
 use super::Cell;
 use crate::export::{cpu_seconds, times, within};
-use wrote_bench::langs::Row;
-use wrote_bench::result::{Interval, Latency};
-use wrote_bench::{stats, units};
+use wrote_langs::Row;
+use wrote_result::document::{Interval, Latency};
+use wrote_result::{stats, units};
 
 /// What stands over a column, and the text of a cell under it.
 pub(in crate::export) type Figure = (&'static str, fn(Cell) -> String);

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::export::markdown::inline;
 use std::io::{self, Write};
-use wrote_bench::langs::Document;
+use wrote_langs::Document;
 
 /// Markdown with the tables of GitHub Flavored Markdown.
 pub(super) fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {

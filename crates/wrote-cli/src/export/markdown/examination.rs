@@ -4,7 +4,7 @@ use super::inline;
 use crate::export::examination::{CHAPTERS, facts, facts_after, of, summary, title};
 use crate::export::table;
 use std::io::{self, Write};
-use wrote_bench::doctor::{Check, Examination, State};
+use wrote_machine::doctor::{Check, Examination, State};
 
 /// Writes an examination in Markdown.
 pub(in crate::export) fn write_examination(

@@ -14,8 +14,8 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use textwrap::{Options, WordSplitter};
 use unicode_width::UnicodeWidthStr;
-use wrote_bench::result::Row;
-use wrote_bench::units;
+use wrote_result::document::Row;
+use wrote_result::units;
 
 /// What stands between two columns.
 pub(super) const GAP: &str = "  ";

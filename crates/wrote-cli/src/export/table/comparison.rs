@@ -10,7 +10,7 @@ use crate::export::comparison::{
 use crate::terminal::Screen;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
-use wrote_bench::compare::{Comparison, Verdict};
+use wrote_result::compare::{Comparison, Verdict};
 
 /// What stands between two columns.
 const GAP: &str = "  ";

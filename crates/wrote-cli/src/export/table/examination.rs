@@ -5,7 +5,7 @@ use super::{Table, target};
 use crate::export::examination::{CHAPTERS, facts, facts_after, of, summary, title};
 use crate::terminal::Screen;
 use std::io::{self, Write};
-use wrote_bench::doctor::{Check, Examination, State};
+use wrote_machine::doctor::{Check, Examination, State};
 
 /// Labels stand here, and what they say behind them.
 const LABEL_INDENT: usize = 4;

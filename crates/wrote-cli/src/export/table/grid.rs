@@ -9,8 +9,8 @@ use crate::export::{
 use crate::terminal::Screen;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
-use wrote_bench::result::Row;
-use wrote_bench::units;
+use wrote_result::document::Row;
+use wrote_result::units;
 
 /// What stands between two columns.
 const GAP: &str = "  ";

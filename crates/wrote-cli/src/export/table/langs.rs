@@ -14,7 +14,7 @@ use crate::export::langs::{
 use crate::terminal::Screen;
 use rows::Rows;
 use std::io::{self, Write};
-use wrote_bench::langs::Document;
+use wrote_langs::Document;
 
 /// Writes a comparison for `screen`.
 pub(in crate::export) fn write_langs(

@@ -9,7 +9,7 @@ use crate::export::{
 use crate::terminal::Screen;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
-use wrote_bench::result::{Knee, Row};
+use wrote_result::document::{Knee, Row};
 
 /// What stands between two columns.
 const GAP: &str = "  ";

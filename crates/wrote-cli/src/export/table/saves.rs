@@ -6,7 +6,7 @@ use super::paint::Tone;
 use super::text::{Text, plain};
 use crate::export::{Group, crash_leaves, iterations, latency, survives, sync_cost_lines};
 use std::io::{self, Write};
-use wrote_bench::result::Row;
+use wrote_result::document::Row;
 
 /// Over what a crash may leave.
 pub(super) const CRASH_LEAVES: &str = "CRASH LEAVES";

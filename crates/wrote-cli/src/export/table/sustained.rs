@@ -7,8 +7,8 @@ use crate::export::within;
 use crate::terminal::Screen;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
-use wrote_bench::result::{Change, Interval, Row, Sample, SteadyState, Sustained};
-use wrote_bench::units;
+use wrote_result::document::{Change, Interval, Row, Sample, SteadyState, Sustained};
+use wrote_result::units;
 
 /// What stands between two columns.
 const GAP: &str = "  ";

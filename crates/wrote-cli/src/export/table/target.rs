@@ -1,7 +1,7 @@
 //! What lies under the path, in a few compact lines.
 
-use wrote_bench::result::{Device, Document, Host, Target};
-use wrote_bench::units;
+use wrote_result::document::{Device, Document, Host, Target};
+use wrote_result::units;
 
 /// Mount options (or their beginnings) that change how fast or how safe a write is. The rest is in
 /// the JSON.

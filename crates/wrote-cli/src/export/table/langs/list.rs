@@ -6,7 +6,7 @@ use crate::export::table::text::{Text, plain};
 use crate::terminal::Screen;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
-use wrote_bench::langs::{Language, State};
+use wrote_langs::{Language, State};
 
 const TITLES: [&str; 4] = ["ID", "LANGUAGE", "HOW", "VERSION"];
 /// The version is broken into lines; where it had less than this, HOW is left out.

@@ -1,0 +1,146 @@
+//! The best of rows, and why it is the best.
+
+use wrote_result::document::{Row, Settings};
+use wrote_result::stats::{distinguishable, median};
+use wrote_result::units::{block_size, rate, seconds};
+
+/// A row that can't be told apart from the fastest is preferred to it only from this part of the
+/// fastest's median on: two runs that differ much can't tell anything apart.
+const NEAR_SHARE: f64 = 0.9;
+/// CPU costs that differ by less than this factor are the same.
+const SAME_COST: f64 = 1.1;
+
+/// The row to use, and those that it was chosen from.
+pub struct Choice<'a> {
+    pub row: &'a Row,
+    fastest: &'a Row,
+    /// Those that can't be told apart from the fastest.
+    tied: Vec<&'a Row>,
+    /// The fastest of those that can, or of all others where intervals say nothing.
+    next: Option<&'a Row>,
+}
+
+impl<'a> Choice<'a> {
+    /// The fastest of `rows`; or, of those about as fast that can't be told apart from it, the one
+    /// that costs less CPU, or the simpler of two that cost the same.
+    pub fn of(rows: impl Iterator<Item = &'a Row>) -> Option<Choice<'a>> {
+        let rows: Vec<&Row> = rows.filter(|row| throughput(row) > 0.0).collect();
+        let fastest = fastest(rows.iter().copied())?;
+        let others = || rows.iter().copied().filter(|row| row.name != fastest.name);
+        let tied: Vec<&Row> = others().filter(|row| are_tied(row, fastest)).collect();
+        let next = self::fastest(others().filter(|row| !are_tied(row, fastest)));
+        let near = tied.iter().filter(|row| ratio(row, fastest) >= NEAR_SHARE);
+        let equals: Vec<&Row> = std::iter::once(fastest).chain(near.copied()).collect();
+        let least = equals.iter().map(|row| row.cpu_s_per_gb()).fold(f64::INFINITY, f64::min);
+        let row = equals
+            .into_iter()
+            .filter(|row| row.cpu_s_per_gb() <= least * SAME_COST)
+            .min_by_key(|row| complexity(row))?;
+        Some(Choice { row, fastest, tied, next })
+    }
+
+    /// Why this row: its speed and cost, what it can't be told apart from, and by how much it leads.
+    pub fn reason(&self, speed: fn(&Row) -> String) -> String {
+        let row = self.row;
+        let cost = seconds(row.cpu_s_per_gb());
+        let mut reason = format!("{} at {cost} of CPU a GB", speed(row));
+        if row.name != self.fastest.name {
+            reason += &format!(
+                ", which can't be told apart from {} ({} at {} of CPU a GB) and is {}",
+                self.fastest.name,
+                speed(self.fastest),
+                seconds(self.fastest.cpu_s_per_gb()),
+                if self.is_cheaper() { "cheaper" } else { "simpler" },
+            );
+        } else if !self.tied.is_empty() {
+            let names: Vec<&str> = self.tied.iter().map(|row| row.name.as_str()).collect();
+            reason += &format!(", which can't be told apart from {}", names.join(", "));
+        }
+        if let Some(next) = self.next {
+            let times = significant(ratio(row, next));
+            reason += &format!("; {times} times {} ({})", next.name, speed(next));
+        }
+        if row.runs.len() < 2 {
+            reason += "; one run, so nothing is known of how much it varies";
+        }
+        reason
+    }
+
+    fn is_cheaper(&self) -> bool {
+        self.fastest.cpu_s_per_gb() > self.row.cpu_s_per_gb() * SAME_COST
+    }
+}
+
+/// Whether two rows can't be told apart. Of a row of one run nothing is known of how it varies: the
+/// medians are all there is.
+pub fn are_tied(a: &Row, b: &Row) -> bool {
+    a.runs.len() >= 2
+        && b.runs.len() >= 2
+        && !distinguishable(&a.throughput_bytes_per_s, &b.throughput_bytes_per_s)
+}
+
+/// The row of the highest median; the first of equals.
+pub fn fastest<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
+    rows.reduce(|best, row| if throughput(row) > throughput(best) { row } else { best })
+}
+
+/// How many things a program must get right to write so. Of whole files the ways are a few lines each.
+pub fn complexity(row: &Row) -> u32 {
+    let settings = settings(row);
+    if row.is_of_whole_files() {
+        return 0;
+    }
+    let queue = if settings.ioengine == "psync" { 0 } else { 2 };
+    queue
+        + u32::from(settings.direct)
+        + u32::from(settings.blocks == "written")
+        + u32::from(settings.numjobs > 1)
+}
+
+pub fn settings(row: &Row) -> &Settings {
+    &row.settings.effective
+}
+
+pub fn is_durable(row: &Row) -> bool {
+    row.survives.as_deref() == Some(wrote::Survives::PowerLoss.as_str())
+}
+
+pub fn throughput(row: &Row) -> f64 {
+    row.throughput_bytes_per_s.median
+}
+
+pub fn ratio(row: &Row, other: &Row) -> f64 {
+    throughput(row) / throughput(other)
+}
+
+pub fn speed(row: &Row) -> String {
+    rate(throughput(row))
+}
+
+pub fn records(row: &Row) -> String {
+    format!("{} records/s of {}", per_s(row), block_size(settings(row).bs_bytes))
+}
+
+/// Operations a second: the median over the runs.
+pub fn per_s(row: &Row) -> String {
+    let iops: Vec<f64> = row.runs.iter().map(|run| run.iops).collect();
+    significant(median(&iops))
+}
+
+/// Three significant digits, or all digits of what has more before the point.
+pub fn significant(value: f64) -> String {
+    match value {
+        v if v >= 99.95 => format!("{v:.0}"),
+        v if v >= 9.995 => format!("{v:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// The lines of a function in the text of examples, without what makes a function of them.
+pub fn body_of(examples: &str, function: &str) -> String {
+    let begins = [format!("pub fn {function}("), format!("pub async fn {function}(")];
+    let is_begin = |line: &str| begins.iter().any(|begin| line.starts_with(begin));
+    let lines = examples.lines().skip_while(|line| !is_begin(line)).skip(1);
+    let lines = lines.take_while(|line| *line != "}").filter(|line| *line != "    Ok(())");
+    lines.map(|line| line.strip_prefix("    ").unwrap_or(line)).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,214 @@
+//! The scenario `append`: many producers hand over short messages, and one file takes them.
+
+pub mod advice;
+mod arrivals;
+mod check;
+pub mod findings;
+mod message;
+mod ours;
+mod plan;
+mod rounds;
+mod theirs;
+mod walk;
+
+pub use plan::Plan;
+
+pub use message::{BYTES_MAX, BYTES_MIN, MESSAGES_MAX, PRODUCERS_MAX};
+use wrote::device::Target;
+use wrote::{Acknowledged, Format, Survives, Sync};
+use wrote_result::document::Settings;
+
+/// The scenario's name.
+pub const NAME: &str = "append";
+/// What the scenario answers.
+pub const QUESTION: &str =
+    "How fast does one file take short messages from many producers, and does it get them all?";
+
+/// How messages come into the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A loop that writes one message after the other to a tokio file.
+    Loop,
+    /// A task a message, over a tokio file behind a lock.
+    Mutex,
+    /// A task a message, into a channel of tokio's; one task writes.
+    Mpsc,
+    /// A task a message, into a channel without bounds; one thread writes through a `BufWriter`.
+    FlumeBufWriter,
+    /// A task a message, into a channel without bounds; ten threads write, by one file that they
+    /// share, or each by a file that it opened itself.
+    FlumeWriters { opened: Opened },
+    /// A task a message, into a channel without room; one thread writes and answers.
+    Rendezvous,
+    /// `wrote::Log`.
+    Log(Promise),
+}
+
+/// Whose the handles of several writers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Opened {
+    /// Clones of one handle: they have one place in the file.
+    Once,
+    /// Each thread opened the file: each has a place of its own, and begins at the start.
+    Each,
+}
+
+/// What a producer of ours waits for, and how records stand in the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Promise {
+    pub sync: Sync,
+    pub format: Format,
+    /// Whether each message's ticket is waited for before the next.
+    pub waits: bool,
+}
+
+/// A way of appending that can be asked for by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strategy {
+    /// `append/mutex`. Of ours the number of producers follows in a row's name: `append/log-no/4`.
+    pub name: &'static str,
+    /// In words, at most 26 columns.
+    pub words: &'static str,
+    pub kind: Kind,
+}
+
+use Kind::{FlumeBufWriter, FlumeWriters, Log, Loop, Mpsc, Mutex, Rendezvous};
+
+const fn promise(sync: Sync, format: Format, waits: bool) -> Kind {
+    Log(Promise { sync, format, waits })
+}
+
+/// Every way: those of the load test that the scenario repeats, in its order, then ours.
+#[rustfmt::skip]
+pub const STRATEGIES: &[Strategy] = &[
+    Strategy { name: "append/loop",             words: "loop, tokio File",          kind: Loop },
+    Strategy { name: "append/mutex",            words: "tasks, Arc<Mutex<File>>",   kind: Mutex },
+    Strategy { name: "append/mpsc",             words: "tasks, mpsc, one writer",   kind: Mpsc },
+    Strategy { name: "append/flume-bufwriter",  words: "tasks, flume, BufWriter",   kind: FlumeBufWriter },
+    Strategy { name: "append/flume-10-writers", words: "tasks, flume, 10 writers",  kind: FlumeWriters { opened: Opened::Once } },
+    Strategy { name: "append/flume-10-files",   words: "10 writers, 10 handles",    kind: FlumeWriters { opened: Opened::Each } },
+    Strategy { name: "append/rendezvous",       words: "tasks, flume, answered",    kind: Rendezvous },
+    Strategy { name: "append/log-no",           words: "Log, synced at end",        kind: promise(Sync::No, Format::Framed, false) },
+    Strategy { name: "append/log-everysec",     words: "Log, synced each second",   kind: promise(Sync::EverySec, Format::Framed, false) },
+    Strategy { name: "append/log-lines",        words: "Log of lines",              kind: promise(Sync::No, Format::Lines, false) },
+    Strategy { name: "append/log-written",      words: "Log, wait until written",   kind: promise(Sync::No, Format::Framed, true) },
+    Strategy { name: "append/log-always",       words: "Log, wait until durable",   kind: promise(Sync::Always, Format::Framed, true) },
+];
+
+/// One row: a strategy, and of ours how many producers it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    pub strategy: Strategy,
+    pub producers: Option<u32>,
+}
+
+/// Whether `name` is the scenario's, or a strategy's.
+pub fn knows(name: &str) -> bool {
+    STRATEGIES.iter().any(|strategy| strategy.is_called(name))
+}
+
+impl Strategy {
+    /// Whether the name is this strategy's, or the scenario's.
+    fn is_called(&self, name: &str) -> bool {
+        name == self.name || name == NAME
+    }
+
+    /// What a message survives at best once it is acknowledged.
+    pub fn survives_at_best(&self) -> Survives {
+        self.acknowledged(true, false)
+    }
+
+    fn acknowledged(&self, flush_reaches_device: bool, in_memory: bool) -> Survives {
+        let flushed = match self.kind {
+            // A tokio file has taken the bytes into a buffer of its own, and a thread that writes it
+            // may not even have begun (tokio::fs::File, "flush").
+            Loop | Mutex | Mpsc | FlumeBufWriter => return Survives::Nothing,
+            Log(Promise { waits: false, .. }) => return Survives::Nothing,
+            FlumeWriters { .. } | Rendezvous => false,
+            Log(Promise { sync, .. }) => sync == Sync::Always,
+        };
+        let settled_blocks = false;
+        Acknowledged { flushed, flush_reaches_device, direct: false, settled_blocks, in_memory }
+            .survives()
+    }
+}
+
+impl Kind {
+    /// Whether every message has a task of its own, which holds it until it is written.
+    fn has_task_a_message(self) -> bool {
+        !matches!(self, Loop | Log(_))
+    }
+
+    /// When the way flushes, in the words of the result.
+    fn sync(self) -> &'static str {
+        match self {
+            Log(Promise { sync: Sync::Always, .. }) => "always",
+            Log(Promise { sync: Sync::EverySec, .. }) => "everysec",
+            Log(_) => "fdatasync-at-end",
+            _ => "none",
+        }
+    }
+}
+
+impl Way {
+    /// `append/mutex`, `append/log-no/64`.
+    pub fn name(&self) -> String {
+        match self.producers {
+            Some(producers) => format!("{}/{producers}", self.strategy.name),
+            None => self.strategy.name.into(),
+        }
+    }
+
+    /// In words: `Log, synced at end, 64`.
+    fn words(&self) -> String {
+        match self.producers {
+            Some(producers) => format!("{}, {producers}", self.strategy.words),
+            None => self.strategy.words.into(),
+        }
+    }
+
+    /// How many hand messages over at once, each in an order of its own.
+    fn producers(&self) -> u32 {
+        self.producers.unwrap_or(1)
+    }
+
+    /// What a message survives once it is acknowledged (M3).
+    fn survives(&self, target: &Target) -> Survives {
+        self.strategy.acknowledged(target.flushes_reach_device(), target.in_memory)
+    }
+
+    /// What is asked, for the result, of so many messages that are so many bytes together.
+    fn asked(&self, plan: &Plan, messages: u64, size_bytes: u64) -> Settings {
+        let Plan { sizes, append_as, rate, .. } = plan;
+        let kind = self.strategy.kind;
+        let framed = matches!(kind, Log(Promise { format: Format::Framed, .. }));
+        let producers = if kind.has_task_a_message() { None } else { Some(self.producers()) };
+        let producers_are = match kind {
+            Log(_) => append_as.as_str(),
+            Loop => "one task",
+            _ => "a task a message",
+        };
+        Settings {
+            rw: "write".into(),
+            ioengine: if framed { "io_uring" } else { "psync" }.into(),
+            bs_bytes: sizes.max_bytes.into(),
+            size_bytes,
+            iodepth: 1,
+            numjobs: 1,
+            direct: framed,
+            sync: kind.sync().into(),
+            blocks: if framed { "allocated" } else { "new" }.into(),
+            message_bytes_min: Some(sizes.min_bytes.into()),
+            messages: Some(messages),
+            producers,
+            producers_are: Some(producers_are.into()),
+            rate_bytes_per_s: rate.and_then(|rate| rate.bytes_per_s_of(1)),
+            rate_iops: rate.and_then(|rate| rate.iops_of(1)),
+            rate_process: rate.map(|rate| rate.process.as_str().into()),
+            ..Settings::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

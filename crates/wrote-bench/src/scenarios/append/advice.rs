@@ -1,0 +1,188 @@
+//! How many threads or tasks write short messages to one file here.
+
+#[cfg(test)]
+mod examples;
+
+use crate::choice::{Choice, body_of, fastest, is_durable, per_s, ratio, significant};
+use wrote_jobs::findings::Evidence;
+use wrote_result::document::{Advice, Row};
+use wrote_result::units::nanoseconds;
+
+/// Where the lines are that are shown.
+const EXAMPLES: &str = include_str!("advice/examples.rs");
+
+/// What the names of rows of ours begin with.
+const OURS: &str = "append/log-";
+
+/// What is advised of each row that may be: what its name begins with, what to do, and the function
+/// whose body does it. A loop is not for many, and the others are never what one would choose: they are
+/// slower forms of these.
+const WAYS: [(&str, &str, &str); 7] = [
+    ("append/log-no", "Append to a wrote::Log, and sync it as often as must be", "log_no"),
+    ("append/log-everysec", "Append to a wrote::Log that is synced each second", "log_everysec"),
+    (
+        "append/log-lines",
+        "Append lines to a wrote::Log, and sync it as often as must be",
+        "log_lines",
+    ),
+    ("append/log-always", "Append to a wrote::Log, and wait for each ticket", "log_always"),
+    ("append/mutex", "Write to one tokio file behind a lock", "mutex"),
+    ("append/mpsc", "Send to one task that writes, through tokio's mpsc channel", "mpsc"),
+    (
+        "append/flume-bufwriter",
+        "Send to one thread that writes through a BufWriter, through a flume channel",
+        "flume_bufwriter",
+    ),
+];
+
+/// The fastest way that kept every message, what it is against the usual ones, and what a message costs
+/// that must be durable first.
+pub fn advise(evidence: &Evidence) -> Option<Advice> {
+    let usable = |row: &&Row| row.is_of_messages() && row.has_all_records() && way(row).is_some();
+    let rows: Vec<&Row> = evidence.rows.iter().filter(usable).collect();
+    if rows.len() < 2 {
+        return None;
+    }
+    let Choice { row, .. } = Choice::of(rows.iter().copied())?;
+    let (action, function) = way(row)?;
+    let mut because = format!("{}: {}", row.name, told(row));
+    let usual = fastest(rows.iter().copied().filter(|row| !is_ours(row)));
+    if let Some(usual) = usual.filter(|usual| usual.name != row.name) {
+        because += &format!(
+            "; {} times {} ({}), the fastest of the usual ways",
+            significant(ratio(row, usual)),
+            usual.name,
+            messages_per_s(usual),
+        );
+    }
+    if let Some(durable) = fastest(rows.iter().copied().filter(|row| is_durable(row)))
+        && durable.name != row.name
+    {
+        because += &format!(
+            ". Where each must survive a power loss before it is acknowledged: {}: {}",
+            durable.name,
+            told(durable)
+        );
+    }
+    Some(Advice {
+        purpose: "short messages from many threads or tasks".into(),
+        action: action.into(),
+        because,
+        code: body_of(EXAMPLES, function),
+    })
+}
+
+fn way(row: &Row) -> Option<(&'static str, &'static str)> {
+    let is_of = |name: &str| {
+        row.name.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let (_, action, function) = WAYS.iter().find(|(name, ..)| is_of(name))?;
+    Some((action, function))
+}
+
+fn is_ours(row: &Row) -> bool {
+    row.name.starts_with(OURS)
+}
+
+fn messages_per_s(row: &Row) -> String {
+    format!("{} messages/s", per_s(row))
+}
+
+/// Its speed, and how long a message took.
+fn told(row: &Row) -> String {
+    let speed = messages_per_s(row);
+    match &row.latency_ns {
+        Some(latency) => format!("{speed}, P99 {}", nanoseconds(latency.p99)),
+        None => speed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{appended, evidence, target};
+    use std::fs;
+    use wrote_result::document::Records;
+
+    const WHOLE: Records =
+        Records { sent: 1000, whole: 1000, lost: 0, torn: 0, doubled: 0, out_of_order: 0 };
+
+    fn way(name: &str, messages_per_s: f64) -> Row {
+        appended(name, messages_per_s, WHOLE)
+    }
+
+    fn advice(rows: &[Row]) -> Option<Advice> {
+        advise(&evidence(&target(), rows))
+    }
+
+    #[test]
+    fn the_fastest_is_advised_with_its_lead_and_what_durable_costs() {
+        let always =
+            Row { survives: Some("power-loss".into()), ..way("append/log-always/64", 2e5) };
+        let rows = [
+            way("append/mutex", 1e5),
+            way("append/flume-bufwriter", 4e5),
+            way("append/log-no/4", 2e6),
+            always,
+        ];
+        let advice = advice(&rows).unwrap();
+        assert!(advice.action.starts_with("Append to a wrote::Log"), "{advice:?}");
+        assert!(advice.because.contains("5.00 times append/flume-bufwriter"), "{advice:?}");
+        assert!(
+            advice.because.contains("acknowledged: append/log-always/64: 200000"),
+            "{advice:?}"
+        );
+        assert!(advice.code.contains("log.append(message)?"), "{advice:?}");
+    }
+
+    #[test]
+    fn what_does_not_win_is_not_advised_though_it_is_ours() {
+        let rows = [way("append/mpsc", 2e5), way("append/log-no/4", 1e5)];
+        let advice = advice(&rows).unwrap();
+        assert!(advice.action.starts_with("Send to one task"), "{advice:?}");
+        assert!(!advice.because.contains("times"), "{advice:?}");
+    }
+
+    #[test]
+    fn what_loses_messages_is_never_advised() {
+        let torn = Records { whole: 999, lost: 1, ..WHOLE };
+        let rows = [
+            way("append/mutex", 1e5),
+            way("append/mpsc", 9e4),
+            appended("append/flume-bufwriter", 9e5, torn),
+        ];
+        let found = advice(&rows).unwrap();
+        assert!(found.because.starts_with("append/mutex: "), "{found:?}");
+        assert!(advice(&rows[..1]).is_none(), "there is nothing to choose");
+    }
+
+    #[test]
+    fn the_lines_that_are_shown_write_the_message() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let (path, message) = (folder.path().join("file"), b"hello".to_vec());
+        let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
+        let written = || {
+            assert_eq!(fs::read(&path).unwrap(), message);
+            fs::remove_file(&path).unwrap();
+        };
+        runtime.block_on(examples::mutex(&path, &message)).unwrap();
+        written();
+        runtime.block_on(examples::mpsc(&path, message.clone())).unwrap();
+        written();
+        examples::flume_bufwriter(&path, message.clone()).unwrap();
+        written();
+        type Example = fn(&std::path::Path, &[u8]) -> Result<(), Box<dyn std::error::Error>>;
+        let logs: [Example; 4] =
+            [examples::log_no, examples::log_everysec, examples::log_lines, examples::log_always];
+        for (number, append) in logs.into_iter().enumerate() {
+            let log = folder.path().join(format!("log-{number}"));
+            append(&log, &message).unwrap();
+            let records: Vec<_> = wrote::LogReader::open(&log, 0).unwrap().collect();
+            let [Ok(record)] = &records[..] else { panic!("{number}: {records:?}") };
+            assert_eq!((record.sequence, &record.bytes), (0, &message), "{number}");
+        }
+        for (name, _, function) in WAYS {
+            assert!(body_of(EXAMPLES, function).contains('?'), "{name}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! When each message is due, where a run is held to a rate (M5).
+
+use std::time::{Duration, Instant};
+use wrote_jobs::rate::Rate;
+use wrote_jobs::worker::pace::{Pace, nap};
+use wrote_result::Stop;
+
+/// The last part before a message is due is not slept: a thread is woken some ten microseconds late.
+const AWAKE: Duration = Duration::from_micros(100);
+/// tokio's timers count milliseconds (tokio::time::sleep).
+const AWAKE_TASK: Duration = Duration::from_millis(2);
+
+/// When the messages of one who hands them over are due.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arrivals {
+    pace: Pace,
+    start: Option<Instant>,
+}
+
+impl Arrivals {
+    /// Of the producer of this number among so many; none where there is no rate.
+    pub(super) fn new(rate: Option<Rate>, number: u32, producers: u32) -> Arrivals {
+        // Each has an order of arrivals of its own, and the same in every run.
+        let pace = rate.map(|rate| Pace::share(rate, number, producers, number.into()));
+        Arrivals { pace: pace.unwrap_or_default(), start: None }
+    }
+
+    /// Waits until the next message is due, which has so many bytes, and tells when that was; nothing
+    /// where there is no rate, or someone asked to stop.
+    pub(super) fn wait(&mut self, bytes: usize, stop: &Stop) -> Option<Instant> {
+        let due = self.due(bytes)?;
+        while let Some(left) = time_until(due) {
+            if stop.is_requested() {
+                return None;
+            }
+            match left.checked_sub(AWAKE) {
+                Some(left) if !left.is_zero() => std::thread::sleep(nap(left)),
+                _ => std::thread::yield_now(),
+            }
+        }
+        Some(due)
+    }
+
+    /// The same for a task.
+    pub(super) async fn wait_async(&mut self, bytes: usize, stop: &Stop) -> Option<Instant> {
+        let due = self.due(bytes)?;
+        while let Some(left) = time_until(due) {
+            if stop.is_requested() {
+                return None;
+            }
+            match left.checked_sub(AWAKE_TASK) {
+                Some(left) if !left.is_zero() => tokio::time::sleep(nap(left)).await,
+                _ => tokio::task::yield_now().await,
+            }
+        }
+        Some(due)
+    }
+
+    /// When the next message is due; the clock starts with the first.
+    fn due(&mut self, bytes: usize) -> Option<Instant> {
+        if !self.pace.holds() {
+            return None;
+        }
+        let start = *self.start.get_or_insert_with(Instant::now);
+        let due = start.checked_add(Duration::from_nanos(self.pace.due_ns()))?;
+        self.pace.count(bytes);
+        Some(due)
+    }
+}
+
+/// How long it is until then; nothing where it is past.
+fn time_until(due: Instant) -> Option<Duration> {
+    due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wrote_jobs::rate::{Amount, Process};
+
+    #[test]
+    fn a_message_is_due_by_those_before_it_however_late_it_is_asked_for() {
+        let rate = Rate { amount: Amount::OperationsPerS(1000), process: Process::Linear };
+        let mut arrivals = Arrivals::new(Some(rate), 0, 1);
+        let stop = Stop::new();
+        let first = arrivals.wait(500, &stop).unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+        // M5: what waited for a slow one before it counts from its own time.
+        let second = arrivals.wait(500, &stop).unwrap();
+        assert_eq!(second - first, Duration::from_millis(1));
+        assert_eq!(arrivals.wait(500, &stop).unwrap() - first, Duration::from_millis(2));
+    }
+
+    #[test]
+    fn without_a_rate_nothing_is_due_and_nobody_waits() {
+        assert_eq!(Arrivals::new(None, 0, 1).wait(500, &Stop::new()), None);
+    }
+
+    #[test]
+    fn who_asks_to_stop_is_heard_long_before_the_next_message_is_due() {
+        let rate = Rate { amount: Amount::BytesPerS(1), process: Process::Linear };
+        let (mut arrivals, stop) = (Arrivals::new(Some(rate), 0, 1), Stop::new());
+        assert!(arrivals.wait(1_000_000, &stop).is_some());
+        stop.request();
+        // It would be eleven days.
+        assert_eq!(arrivals.wait(1_000_000, &stop), None);
+    }
+}

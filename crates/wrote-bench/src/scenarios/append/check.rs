@@ -1,0 +1,177 @@
+//! What became of the messages: each is looked for, whole, once, and in its producer's order.
+
+use super::message::{Messages, Stamp};
+use wrote_result::document::Records;
+
+/// Counts what is found.
+#[derive(Debug)]
+pub(super) struct Check {
+    producers: Vec<Producer>,
+    records: Records,
+}
+
+/// What was found of one producer's messages.
+#[derive(Clone, Debug)]
+struct Producer {
+    count: u64,
+    /// A bit a message.
+    seen: Vec<u64>,
+    /// The number behind the greatest that was seen.
+    next: u64,
+}
+
+impl Check {
+    /// For all messages of these producers.
+    pub(super) fn new(sent: &[Messages]) -> Check {
+        let producer = |messages: &Messages| Producer {
+            count: messages.count(),
+            seen: vec![0; messages.count().div_ceil(64) as usize],
+            next: 0,
+        };
+        let producers: Vec<Producer> = sent.iter().map(producer).collect();
+        let sent = producers.iter().map(|producer| producer.count).sum();
+        Check { producers, records: Records { sent, ..Records::default() } }
+    }
+
+    /// A record of a file that says itself where its records are.
+    pub(super) fn record(&mut self, bytes: &[u8]) {
+        match Stamp::read(bytes).filter(|stamp| stamp.len == bytes.len()) {
+            Some(stamp) => self.whole(stamp),
+            None => self.torn(),
+        }
+    }
+
+    /// A whole message.
+    pub(super) fn whole(&mut self, stamp: Stamp) {
+        let known = self.producers.get_mut(stamp.producer as usize);
+        let Some(producer) = known.filter(|producer| stamp.number < producer.count) else {
+            // Nobody sent it.
+            return self.torn();
+        };
+        let (word, bit) = ((stamp.number / 64) as usize, 1 << (stamp.number % 64));
+        if producer.seen[word] & bit != 0 {
+            self.records.doubled += 1;
+            return;
+        }
+        producer.seen[word] |= bit;
+        self.records.whole += 1;
+        if stamp.number < producer.next {
+            self.records.out_of_order += 1;
+        }
+        producer.next = producer.next.max(stamp.number + 1);
+    }
+
+    /// Bytes between two whole messages that are none.
+    pub(super) fn torn(&mut self) {
+        self.records.torn += 1;
+    }
+
+    /// What was found of all.
+    pub(super) fn finish(self) -> Records {
+        Records { lost: self.records.sent - self.records.whole, ..self.records }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::Sizes;
+    use super::super::walk::walk;
+    use super::*;
+    use wrote_result::Stop;
+
+    const SIZES: Sizes = Sizes { min_bytes: 32, max_bytes: 900 };
+
+    fn all(producers: u32, count: u64) -> (Vec<Messages>, Vec<Vec<u8>>) {
+        let sent = Messages::of_all(producers, SIZES, count);
+        let mut bytes = Vec::new();
+        for messages in &mut sent.clone() {
+            while let Some(message) = messages.next() {
+                bytes.push(message.to_vec());
+            }
+        }
+        (sent, bytes)
+    }
+
+    /// Both ways of looking at the same records.
+    fn checked(sent: &[Messages], records: &[Vec<u8>]) -> Records {
+        let mut by_record = Check::new(sent);
+        records.iter().for_each(|record| by_record.record(record));
+        let mut by_walk = Check::new(sent);
+        let file = records.concat();
+        walk(&mut &file[..], SIZES.max_bytes as usize, &mut by_walk, &Stop::new()).unwrap();
+        let (by_record, by_walk) = (by_record.finish(), by_walk.finish());
+        assert_eq!(by_record, by_walk);
+        by_walk
+    }
+
+    #[test]
+    fn all_in_order_are_whole() {
+        let (sent, records) = all(3, 200);
+        let right = Records { sent: 200, whole: 200, ..Records::default() };
+        assert_eq!(checked(&sent, &records), right);
+        // Other producers' messages may stand between.
+        let turned = [&records[100..], &records[..100]].concat();
+        let of_one = checked(&sent, &turned);
+        assert_eq!((of_one.whole, of_one.lost, of_one.torn), (200, 0, 0));
+    }
+
+    #[test]
+    fn a_lost_record_is_found() {
+        let (sent, mut records) = all(2, 50);
+        records.remove(17);
+        let found = checked(&sent, &records);
+        assert_eq!(found, Records { sent: 50, whole: 49, lost: 1, ..Records::default() });
+        assert_eq!(checked(&sent, &[]).lost, 50);
+    }
+
+    #[test]
+    fn a_torn_record_is_found_and_those_behind_it_are() {
+        let (sent, mut records) = all(2, 50);
+        let len = records[20].len();
+        records[20].truncate(len / 2);
+        let found = checked(&sent, &records);
+        assert_eq!(found, Records { sent: 50, whole: 49, lost: 1, torn: 1, ..Records::default() });
+        records[20] = vec![0; len];
+        assert_eq!(checked(&sent, &records), found);
+        records[49].pop();
+        let found = checked(&sent, &records);
+        assert_eq!((found.whole, found.lost, found.torn), (48, 2, 2));
+    }
+
+    #[test]
+    fn a_record_within_another_is_torn_around_it() {
+        let (sent, mut records) = all(1, 10);
+        let (inner, outer) = (records[5].clone(), records[4].clone());
+        records[4] = outer[..30].to_vec();
+        records.insert(6, outer[30..].to_vec());
+        let found = checked(&sent, &records);
+        assert!(records.contains(&inner));
+        assert_eq!(found, Records { sent: 10, whole: 9, lost: 1, torn: 2, ..Records::default() });
+    }
+
+    #[test]
+    fn a_doubled_record_is_found() {
+        let (sent, mut records) = all(2, 50);
+        records.push(records[3].clone());
+        let found = checked(&sent, &records);
+        assert_eq!(found, Records { sent: 50, whole: 50, doubled: 1, ..Records::default() });
+    }
+
+    #[test]
+    fn a_swapped_record_is_found() {
+        let (sent, mut records) = all(2, 50);
+        records.swap(7, 8);
+        let found = checked(&sent, &records);
+        assert_eq!(found, Records { sent: 50, whole: 50, out_of_order: 1, ..Records::default() });
+    }
+
+    #[test]
+    fn what_nobody_sent_is_no_record() {
+        let (sent, _) = all(1, 10);
+        let (_, more) = all(2, 22);
+        // A message is known by its stamp: the first ten of the first producer are ours.
+        let found = checked(&sent, &more);
+        assert_eq!((found.whole, found.lost), (10, 0));
+        assert_eq!(found.torn, 12);
+    }
+}

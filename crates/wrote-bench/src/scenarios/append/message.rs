@@ -1,0 +1,228 @@
+//! The messages: random bytes, each with a stamp by which it is known again, and found to be whole.
+
+use rand::{Rng, RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::ops::Range;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+/// What a stamp begins with. No byte of a stamp is below 128, none of a message is 0 or a line feed:
+/// the same messages are lines.
+pub(super) const MAGIC: [u8; 2] = [0xF7, 0xA3];
+/// Bytes of a stamp: the magic, then in groups of 7 bits the length (4 bytes), the producer (3), the
+/// message's number (5) and the checksum (10).
+const STAMP_BYTES: usize = 24;
+/// The shortest message that can be told from others.
+pub const BYTES_MIN: u32 = 32;
+/// The longest.
+pub const BYTES_MAX: u32 = 512 << 10;
+/// The most producers: as many as a stamp has room for, and more than any machine has threads.
+pub const PRODUCERS_MAX: u32 = 1024;
+/// The most messages of a run.
+pub const MESSAGES_MAX: u64 = 1_000_000_000;
+/// What all producers together have ready: a message comes again, but for its stamp, only this far on.
+const READY_BYTES: usize = 32 << 20;
+/// The same messages in every run.
+const SEED: u64 = 0x6170_7065_6e64;
+
+/// How long messages are: each length from the least to the greatest is as likely as any other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    pub min_bytes: u32,
+    pub max_bytes: u32,
+}
+
+/// The messages of one producer, one after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Messages {
+    bytes: Vec<u8>,
+    ready: Vec<Ready>,
+    producer: u32,
+    next: u64,
+    count: u64,
+}
+
+/// A message that lacks nothing but its stamp.
+#[derive(Clone, Debug)]
+struct Ready {
+    range: Range<usize>,
+    /// Of the bytes behind the stamp.
+    checksum: u64,
+}
+
+/// Which message it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub len: usize,
+    pub producer: u32,
+    pub number: u64,
+}
+
+impl Messages {
+    /// `count` messages, shared out between so many producers.
+    pub(super) fn of_all(producers: u32, sizes: Sizes, count: u64) -> Vec<Messages> {
+        let ready_bytes = READY_BYTES / producers as usize;
+        let share = |producer: u32| {
+            count / u64::from(producers)
+                + u64::from(u64::from(producer) < count % u64::from(producers))
+        };
+        (0..producers)
+            .map(|producer| Messages::new(producer, sizes, share(producer), ready_bytes))
+            .collect()
+    }
+
+    fn new(producer: u32, sizes: Sizes, count: u64, ready_bytes: usize) -> Messages {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED + u64::from(producer));
+        let (mut ranges, mut end) = (Vec::new(), 0);
+        while (ranges.len() as u64) < count && (end < ready_bytes || ranges.is_empty()) {
+            let begin = end;
+            end += random.random_range(sizes.min_bytes..=sizes.max_bytes) as usize;
+            ranges.push(begin..end);
+        }
+        let mut bytes = vec![0; end];
+        random.fill_bytes(&mut bytes);
+        // So that each is a line.
+        bytes.iter_mut().filter(|byte| matches!(**byte, 0 | b'\n')).for_each(|byte| *byte ^= 0x40);
+        let ready = |range: Range<usize>| Ready {
+            checksum: xxh3_64(&bytes[range.start + STAMP_BYTES..range.end]),
+            range,
+        };
+        let ready = ranges.into_iter().map(ready).collect();
+        Messages { bytes, ready, producer, next: 0, count }
+    }
+
+    /// The next message, stamped; none after the last.
+    pub(super) fn next(&mut self) -> Option<&[u8]> {
+        if self.next == self.count {
+            return None;
+        }
+        let ready = &self.ready[(self.next % self.ready.len() as u64) as usize];
+        let message = &mut self.bytes[ready.range.clone()];
+        let stamp = Stamp { len: message.len(), producer: self.producer, number: self.next };
+        stamp.write(ready.checksum, message);
+        self.next += 1;
+        Some(message)
+    }
+
+    /// How many there are in all.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Bytes of all together.
+    pub(super) fn total_bytes(&self) -> u64 {
+        if self.count == 0 {
+            return 0;
+        }
+        let bytes =
+            |ready: &[Ready]| ready.iter().map(|ready| ready.range.len() as u64).sum::<u64>();
+        let (times, rest) =
+            (self.count / self.ready.len() as u64, self.count % self.ready.len() as u64);
+        times * bytes(&self.ready) + bytes(&self.ready[..rest as usize])
+    }
+}
+
+impl Stamp {
+    /// Reads the stamp that `bytes` begin with; none where they do not begin with a whole message.
+    pub(super) fn read(bytes: &[u8]) -> Option<Stamp> {
+        let mut groups = bytes.get(..STAMP_BYTES)?.strip_prefix(&MAGIC)?;
+        let mut number = |count: usize| {
+            let (group, rest) = groups.split_at(count);
+            groups = rest;
+            let sum = group.iter().fold(0_u128, |sum, byte| sum << 7 | u128::from(byte & 0x7F));
+            group.iter().all(|byte| byte & 0x80 != 0).then_some(sum)
+        };
+        let (len, producer) = (number(4)? as usize, number(3)? as u32);
+        let (number, checksum) = (number(5)? as u64, number(10)?);
+        let stamp = Stamp { len, producer, number };
+        let body = bytes.get(STAMP_BYTES..len)?;
+        (u128::from(stamp.checksum(xxh3_64(body))) == checksum).then_some(stamp)
+    }
+
+    fn write(self, body_checksum: u64, message: &mut [u8]) {
+        let (magic, mut rest) = message.split_at_mut(MAGIC.len());
+        magic.copy_from_slice(&MAGIC);
+        let checksum = self.checksum(body_checksum);
+        for (count, value) in [
+            (4, self.len as u128),
+            (3, self.producer.into()),
+            (5, self.number.into()),
+            (10, checksum.into()),
+        ] {
+            let (group, behind) = rest.split_at_mut(count);
+            for (place, byte) in group.iter_mut().rev().enumerate() {
+                *byte = 0x80 | (value >> (7 * place)) as u8;
+            }
+            rest = behind;
+        }
+    }
+
+    /// Over what stands behind the stamp and over what the stamp says.
+    fn checksum(self, body_checksum: u64) -> u64 {
+        let mut said = [0; 20];
+        said[..8].copy_from_slice(&(self.len as u64).to_le_bytes());
+        said[8..12].copy_from_slice(&self.producer.to_le_bytes());
+        said[12..].copy_from_slice(&self.number.to_le_bytes());
+        xxh3_64_with_seed(&said, body_checksum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    const SIZES: Sizes = Sizes { min_bytes: 32, max_bytes: 2000 };
+
+    #[test]
+    fn a_message_says_which_it_is() {
+        let mut all = Messages::of_all(3, SIZES, 100);
+        let counts: Vec<u64> = all.iter().map(Messages::count).collect();
+        assert_eq!(counts, [34, 33, 33]);
+        for (producer, messages) in all.iter_mut().enumerate() {
+            let (mut number, mut total_bytes) = (0, 0);
+            while let Some(message) = messages.next() {
+                let stamp = Stamp::read(message).unwrap();
+                let len = message.len();
+                assert_eq!(stamp, Stamp { len, producer: producer as u32, number });
+                assert!((32..=2000).contains(&len));
+                assert!(!message.contains(&0) && !message.contains(&b'\n'));
+                (number, total_bytes) = (number + 1, total_bytes + len as u64);
+            }
+            assert_eq!((number, total_bytes), (messages.count(), messages.total_bytes()));
+        }
+    }
+
+    #[test]
+    fn a_message_with_any_bit_changed_is_not_whole() {
+        let mut messages = Messages::of_all(1, SIZES, 1);
+        let mut bytes = messages[0].next().unwrap().to_vec();
+        assert!(Stamp::read(&bytes).is_some());
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(Stamp::read(&bytes).is_none(), "bit {bit}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        assert!(Stamp::read(&bytes[..bytes.len() - 1]).is_none());
+    }
+
+    #[test]
+    fn what_is_ready_is_bounded_and_comes_again_with_another_stamp() {
+        // M2, W8
+        let mut messages = Messages::new(0, SIZES, 1000, 10_000);
+        assert!(messages.bytes.len() < 12_000 && messages.ready.len() < 100);
+        let mut all = HashSet::new();
+        let mut total_bytes = 0;
+        while let Some(message) = messages.next() {
+            assert!(Stamp::read(message).is_some() && all.insert(message.to_vec()));
+            total_bytes += message.len() as u64;
+        }
+        assert_eq!((all.len(), messages.total_bytes()), (1000, total_bytes));
+    }
+
+    #[test]
+    fn no_messages_are_no_bytes() {
+        let mut none = Messages::of_all(2, SIZES, 1).pop().unwrap();
+        assert!(none.next().is_none());
+        assert_eq!(none.total_bytes(), 0);
+    }
+}

@@ -1,0 +1,160 @@
+//! The library's own way: `wrote::Log`, by threads or by tasks.
+
+use super::Promise;
+use super::arrivals::Arrivals;
+use super::message::Messages;
+use super::theirs::record;
+use crate::bench::AppendAs;
+use hdrhistogram::Histogram;
+use std::path::Path;
+use std::sync::Barrier;
+use std::time::Instant;
+use tokio::runtime::Runtime;
+use wrote::{Log, Sync};
+use wrote_jobs::rate::Rate;
+use wrote_jobs::worker::histogram;
+use wrote_result::{Error, Stop};
+
+/// What the producers share.
+pub(super) struct Task<'a> {
+    pub log: Log,
+    pub promise: Promise,
+    pub append_as: AppendAs,
+    /// What all producers together are held to.
+    pub rate: Option<Rate>,
+    pub runtime: &'a Runtime,
+    pub stop: &'a Stop,
+}
+
+/// A new log in `folder`.
+pub(super) fn open(folder: &Path, promise: Promise) -> Result<Log, Error> {
+    Ok(Log::options().sync(promise.sync).format(promise.format).open(folder)?)
+}
+
+/// Appends every producer's messages, all of them at once, and makes them durable. `clock` is given what
+/// is to be timed: the producers are there and wait for it.
+pub(super) fn append<T>(
+    task: &Task,
+    messages: Vec<Messages>,
+    clock: impl FnOnce(&mut dyn FnMut() -> Result<Histogram<u64>, Error>) -> T,
+) -> T {
+    match task.append_as {
+        AppendAs::Threads => by_threads(task, messages, clock),
+        AppendAs::Tasks => {
+            let mut messages = Some(messages);
+            clock(&mut || by_tasks(task, messages.take().unwrap_or_default()))
+        }
+    }
+}
+
+fn by_threads<T>(
+    task: &Task,
+    messages: Vec<Messages>,
+    clock: impl FnOnce(&mut dyn FnMut() -> Result<Histogram<u64>, Error>) -> T,
+) -> T {
+    let start = Barrier::new(messages.len() + 1);
+    let arrivals = arrivals(task, &messages);
+    std::thread::scope(|scope| {
+        let begin = |(messages, arrivals)| {
+            let start = &start;
+            scope.spawn(move || {
+                let latencies = histogram();
+                start.wait();
+                produce(task, messages, arrivals, latencies)
+            })
+        };
+        let mut producers: Vec<_> = messages.into_iter().zip(arrivals).map(begin).collect();
+        clock(&mut || {
+            start.wait();
+            let ended = producers.drain(..).map(|producer| producer.join());
+            // All of them are waited for, before the first error is told.
+            let ended: Vec<_> =
+                ended.map(|ended| ended.unwrap_or_else(|_| Err(panicked()))).collect();
+            finish(task, ended)
+        })
+    })
+}
+
+fn produce(
+    task: &Task,
+    mut messages: Messages,
+    mut arrivals: Arrivals,
+    mut latencies: Histogram<u64>,
+) -> Result<Histogram<u64>, Error> {
+    let mut began = Instant::now();
+    while let Some(message) = messages.next() {
+        task.stop.check()?;
+        began = arrivals.wait(message.len(), task.stop).unwrap_or(began);
+        let ticket = task.log.append(message)?;
+        if task.promise.waits {
+            ticket.wait()?;
+        }
+        // One message ends where the next begins: one look at the clock serves both (M10).
+        let now = Instant::now();
+        record(&mut latencies, now - began);
+        began = now;
+    }
+    Ok(latencies)
+}
+
+fn by_tasks(task: &Task, messages: Vec<Messages>) -> Result<Histogram<u64>, Error> {
+    let ended = task.runtime.block_on(async {
+        let arrivals = arrivals(task, &messages);
+        let begin = |(messages, arrivals)| {
+            let (log, promise, stop) = (task.log.clone(), task.promise, task.stop.clone());
+            tokio::spawn(produce_async(log, promise, stop, messages, arrivals))
+        };
+        let producers: Vec<_> = messages.into_iter().zip(arrivals).map(begin).collect();
+        let mut ended = Vec::with_capacity(producers.len());
+        for producer in producers {
+            ended.push(producer.await.unwrap_or_else(|_| Err(panicked())));
+        }
+        ended
+    });
+    finish(task, ended)
+}
+
+async fn produce_async(
+    log: Log,
+    promise: Promise,
+    stop: Stop,
+    mut messages: Messages,
+    mut arrivals: Arrivals,
+) -> Result<Histogram<u64>, Error> {
+    let mut latencies = histogram();
+    let mut began = Instant::now();
+    while let Some(message) = messages.next() {
+        stop.check()?;
+        began = arrivals.wait_async(message.len(), &stop).await.unwrap_or(began);
+        let ticket = log.append(message)?;
+        if promise.waits {
+            ticket.await?;
+        }
+        let now = Instant::now();
+        record(&mut latencies, now - began);
+        began = now;
+    }
+    Ok(latencies)
+}
+
+/// When the messages of each producer are due.
+fn arrivals(task: &Task, messages: &[Messages]) -> Vec<Arrivals> {
+    let producers = messages.len() as u32;
+    (0..producers).map(|number| Arrivals::new(task.rate, number, producers)).collect()
+}
+
+/// What all producers gave; durable, where they have not waited for that themselves.
+fn finish(task: &Task, ended: Vec<Result<Histogram<u64>, Error>>) -> Result<Histogram<u64>, Error> {
+    let mut latencies = histogram();
+    for of_one in ended {
+        latencies.add(&of_one?).expect("all histograms have the same bounds");
+    }
+    if !(task.promise.sync == Sync::Always && task.promise.waits) {
+        task.log.sync()?;
+    }
+    Ok(latencies)
+}
+
+fn panicked() -> Error {
+    Error::Failed("a producer ended early: it panicked".into())
+}

@@ -1,0 +1,238 @@
+//! Every way writes what was sent, or is found not to; and nothing is left.
+
+use super::*;
+use crate::bench::{AppendAs, Request, Ticker};
+use crate::scenario::{Measured, Planned, Site};
+use crate::scratch::Scratch;
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wrote::device;
+use wrote_jobs::rate::{Amount, Process, Rate};
+use wrote_result::document::Row;
+use wrote_result::{Error, Stop};
+
+const MESSAGES: u64 = 700;
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
+}
+
+fn request(folder: &Path, only: &str, runs: u32) -> Request {
+    Request {
+        only: vec![only.into()],
+        messages: Some(MESSAGES),
+        producers: vec![3],
+        runs: Some(runs),
+        ..Request::new(folder.to_owned())
+    }
+}
+
+fn measured(
+    request: &Request,
+    scratch: &Scratch,
+    stop: &Stop,
+    keep: bool,
+) -> Result<Measured, Error> {
+    let target = device::examine(&request.path).unwrap();
+    let plan = Plan::new(request, &target).unwrap().unwrap();
+    let mut observer = ();
+    let mut ticker = Ticker::new(&mut observer, plan.runs_total(), Duration::ZERO);
+    plan.measure(&Site { target: &target, scratch, stop, keep }, &mut ticker)
+}
+
+/// What is in a folder but the lock.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.filter(|path| !path.ends_with("lock")).collect()
+}
+
+/// A way measured twice, with what it left of that in the folder: nothing.
+fn row(request: &Request) -> Row {
+    let scratch = Scratch::make(&request.path).unwrap();
+    let outcome = measured(request, &scratch, &Stop::new(), false).unwrap();
+    assert!(entries(scratch.path()).is_empty(), "{:?}", request.only);
+    let [row] = &outcome.scenario.rows[..] else { panic!("{:?}: one row", request.only) };
+    row.clone()
+}
+
+/// Every message of each run was found, whole and once.
+fn assert_has_all(row: &Row) {
+    for run in &row.runs {
+        let records = run.records.unwrap();
+        assert!(records.are_whole() && records.sent == MESSAGES, "{}: {records:?}", row.name);
+        assert!(run.bytes >= 300 * MESSAGES && run.bytes <= 2000 * MESSAGES, "{}", row.name);
+        assert!(run.elapsed_s > 0.0 && run.iops > 0.0, "{}", row.name);
+    }
+    assert_eq!(row.latency_ns.unwrap().count, row.runs.len() as u64 * MESSAGES, "{}", row.name);
+    assert!(row.has_all_records() && row.is_of_messages());
+}
+
+#[test]
+fn at_a_rate_every_way_writes_what_was_sent_and_says_what_it_was_held_to() {
+    let folder = folder();
+    let rate = Rate { amount: Amount::OperationsPerS(50_000), process: Process::Poisson };
+    for strategy in STRATEGIES.iter().filter(|strategy| strategy.name != "append/flume-10-files") {
+        for append_as in [AppendAs::Threads, AppendAs::Tasks] {
+            let request =
+                Request { rate: Some(rate), append_as, ..request(folder.path(), strategy.name, 1) };
+            let row = row(&request);
+            assert_has_all(&row);
+            assert!(row.is_open_loop(), "{}", row.name);
+            assert_eq!(row.settings.asked.rate_iops, Some(50_000.0));
+            assert_eq!(row.settings.effective.rate_process.as_deref(), Some("poisson"));
+        }
+    }
+}
+
+#[test]
+fn a_run_at_a_rate_has_as_many_messages_as_are_due_in_its_time() {
+    let folder = folder();
+    let target = device::examine(folder.path()).unwrap();
+    let plan = |amount| {
+        let rate = Some(Rate { amount, process: Process::Linear });
+        let asked = Request {
+            messages: None,
+            message_bytes: Some((500, 1500)),
+            time: Some(Duration::from_secs(3)),
+            rate,
+            ..request(folder.path(), "append/log-no", 1)
+        };
+        Plan::new(&asked, &target).map(Option::unwrap)
+    };
+    let messages = |amount| {
+        let plan = plan(amount).unwrap();
+        assert_eq!(plan.first_messages(&plan.ways[0]), None, "no look is needed");
+        plan.messages(&plan.ways[0], f64::MAX)
+    };
+    assert_eq!(messages(Amount::OperationsPerS(100)), 300);
+    assert_eq!(messages(Amount::BytesPerS(100_000)), 300);
+    assert!(matches!(plan(Amount::OperationsPerS(2)), Err(Error::Usage(_))), "of three producers");
+}
+
+fn strategies(are_ours: bool) -> impl Iterator<Item = &'static Strategy> {
+    STRATEGIES.iter().filter(move |strategy| matches!(strategy.kind, Log(_)) == are_ours)
+}
+
+#[test]
+fn every_usual_way_but_that_of_ten_handles_writes_what_was_sent() {
+    let folder = folder();
+    for strategy in strategies(false) {
+        let row = row(&request(folder.path(), strategy.name, 2));
+        assert_eq!((row.name.as_str(), row.runs.len()), (strategy.name, 2));
+        if strategy.kind != (FlumeWriters { opened: Opened::Each }) {
+            assert_has_all(&row);
+        }
+    }
+}
+
+#[test]
+fn a_loop_keeps_the_order() {
+    let folder = folder();
+    let row = row(&request(folder.path(), "append/loop", 1));
+    assert_eq!(row.runs[0].records.unwrap().out_of_order, 0);
+    assert_eq!(row.settings.asked.producers, Some(1));
+}
+
+#[test]
+fn what_ten_handles_lose_is_counted() {
+    let folder = folder();
+    let scratch = Scratch::make(folder.path()).unwrap();
+    let request = request(folder.path(), "append/flume-10-files", 1);
+    let row = &measured(&request, &scratch, &Stop::new(), true).unwrap().scenario.rows[0];
+    let records = row.runs[0].records.unwrap();
+    assert_eq!((records.sent, records.whole + records.lost), (MESSAGES, MESSAGES));
+    // Each of the ten begins where the file does. Only where a single one took all messages from the
+    // channel is the file as long as they are.
+    let len = entries(scratch.path())[0].metadata().unwrap().len();
+    assert_eq!(records.lost > 0, len < row.runs[0].bytes, "{records:?}");
+    assert_eq!(row.has_all_records(), len == row.runs[0].bytes, "{records:?}");
+}
+
+#[test]
+fn a_log_has_every_message_in_its_producers_order() {
+    // W9
+    let folder = folder();
+    for append_as in [AppendAs::Threads, AppendAs::Tasks] {
+        for strategy in strategies(true) {
+            let request = Request { append_as, ..request(folder.path(), strategy.name, 2) };
+            let row = row(&request);
+            assert_has_all(&row);
+            assert!(row.runs.iter().all(|run| run.records.unwrap().out_of_order == 0), "{row:?}");
+            assert_eq!(row.name, format!("{}/3", strategy.name));
+            let asked = &row.settings.asked;
+            assert_eq!(asked.producers_are.as_deref(), Some(append_as.as_str()));
+        }
+    }
+}
+
+#[test]
+fn all_ways_in_turn_leave_no_file() {
+    let folder = folder();
+    let scratch = Scratch::make(folder.path()).unwrap();
+    let request = Request {
+        messages: None,
+        message_bytes: Some((32, 64)),
+        producers: vec![1, 2],
+        ..request(folder.path(), "append/loop", 2)
+    };
+    let outcome = measured(&request, &scratch, &Stop::new(), false).unwrap();
+    assert!(entries(scratch.path()).is_empty());
+    let row = &outcome.scenario.rows[0];
+    // What was asked for by time is the same in every run.
+    let sent: HashSet<u64> = row.runs.iter().map(|run| run.records.unwrap().sent).collect();
+    assert_eq!(sent.into_iter().collect::<Vec<_>>(), [row.settings.asked.messages.unwrap()]);
+    assert_eq!(row.settings.asked.size_bytes, row.runs[0].bytes);
+    assert!(outcome.written_bytes > 2 * row.runs[0].bytes);
+}
+
+#[test]
+fn the_last_file_stays_where_that_was_asked_for() {
+    let folder = folder();
+    let scratch = Scratch::make(folder.path()).unwrap();
+    let request = request(folder.path(), "append/mpsc", 1);
+    measured(&request, &scratch, &Stop::new(), true).unwrap();
+    let [file] = &entries(scratch.path())[..] else { panic!("one file") };
+    assert!(file.metadata().unwrap().len() >= 300 * MESSAGES);
+}
+
+#[test]
+fn a_run_that_was_stopped_has_no_result_and_leaves_nothing() {
+    let folder = folder();
+    let scratch = Scratch::make(folder.path()).unwrap();
+    let stop = Stop::new();
+    stop.request();
+    let stopped = measured(&request(folder.path(), NAME, 1), &scratch, &stop, false);
+    assert!(matches!(stopped, Err(Error::Interrupted)));
+    scratch.remove().unwrap();
+    assert!(entries(folder.path()).is_empty());
+}
+
+#[test]
+fn every_way_has_a_name_of_its_own_and_words_that_fit() {
+    let names: HashSet<_> = STRATEGIES.iter().map(|strategy| strategy.name).collect();
+    assert_eq!(names.len(), STRATEGIES.len());
+    for strategy in STRATEGIES {
+        assert!(strategy.name.starts_with("append/"), "{}", strategy.name);
+        assert!(strategy.words.len() <= 26, "{}", strategy.words);
+        assert!(knows(strategy.name) && knows(NAME) && !knows("append/"));
+    }
+}
+
+#[test]
+fn only_what_was_waited_for_until_durable_survives_a_power_loss() {
+    // M3
+    for strategy in STRATEGIES {
+        let expected = match strategy.name {
+            "append/log-always" => Survives::PowerLoss,
+            "append/flume-10-writers" | "append/flume-10-files" | "append/rendezvous" => {
+                Survives::ProcessCrash
+            }
+            "append/log-written" => Survives::ProcessCrash,
+            _ => Survives::Nothing,
+        };
+        assert_eq!(strategy.survives_at_best(), expected, "{}", strategy.name);
+        assert!(strategy.acknowledged(true, true) <= Survives::ProcessCrash, "{}", strategy.name);
+    }
+}

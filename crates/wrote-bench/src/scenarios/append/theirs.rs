@@ -1,0 +1,287 @@
+//! The usual ways of appending, as programs write them in Rust with tokio and flume.
+
+use super::arrivals::Arrivals;
+use super::message::Messages;
+use super::{Kind, Opened};
+use hdrhistogram::Histogram;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::AsyncWriteExt;
+use tokio::runtime::Runtime;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use wrote_jobs::worker::histogram;
+use wrote_result::{Error, Stop};
+
+/// Threads that write, where there are several.
+const WRITERS: usize = 10;
+/// Messages that tokio's channel has room for: it has no channel without bounds that waits.
+const CHANNEL_MESSAGES: usize = 1024;
+
+/// What a way is given before the clock starts.
+pub(super) struct Task<'a> {
+    /// The new file, where each of several writers opens it.
+    pub path: &'a Path,
+    /// The new file, empty.
+    pub file: File,
+    pub messages: Messages,
+    pub arrivals: Arrivals,
+    pub runtime: &'a Runtime,
+    pub stop: &'a Stop,
+}
+
+/// A message on its way to the writer.
+struct Sent {
+    bytes: Vec<u8>,
+    /// When its task began to hand it over.
+    began: Instant,
+}
+
+/// A message whose task waits for an answer.
+struct Asked {
+    bytes: Vec<u8>,
+    written: oneshot::Sender<()>,
+}
+
+/// Hands every message over by the way, and tells how long each took until the way acknowledged it: the
+/// write returned, and its task was told so where the way tells it.
+pub(super) fn append(kind: Kind, task: Task) -> Result<Histogram<u64>, Error> {
+    match kind {
+        Kind::Loop => task.runtime.block_on(in_a_loop(task)),
+        Kind::Mutex => task.runtime.block_on(mutex(task)),
+        Kind::Mpsc => task.runtime.block_on(tokio_mpsc(task)),
+        Kind::FlumeBufWriter => task.runtime.block_on(flume_bufwriter(task)),
+        Kind::FlumeWriters { opened } => task.runtime.block_on(flume_writers(task, opened)),
+        Kind::Rendezvous => task.runtime.block_on(rendezvous(task)),
+        Kind::Log(_) => unreachable!("not of this room"),
+    }
+}
+
+/// A plain loop over a tokio file.
+async fn in_a_loop(task: Task<'_>) -> Result<Histogram<u64>, Error> {
+    let Task { path, file, mut messages, mut arrivals, stop, .. } = task;
+    let mut file = tokio::fs::File::from_std(file);
+    let mut latencies = histogram();
+    while let Some(message) = messages.next() {
+        stop.check()?;
+        let began = arrivals.wait(message.len(), stop).unwrap_or_else(Instant::now);
+        file.write_all(message).await.map_err(failed(path))?;
+        record(&mut latencies, began.elapsed());
+    }
+    file.flush().await.map_err(failed(path))?;
+    Ok(latencies)
+}
+
+/// A task a message, each of which takes the lock and writes.
+async fn mutex(task: Task<'_>) -> Result<Histogram<u64>, Error> {
+    let Task { path, file, mut messages, mut arrivals, stop, .. } = task;
+    let file = Arc::new(Mutex::new(tokio::fs::File::from_std(file)));
+    let mut tasks = Vec::with_capacity(messages.count() as usize);
+    while let Some(message) = messages.next() {
+        if stop.is_requested() {
+            break;
+        }
+        let due = arrivals.wait(message.len(), stop);
+        let (bytes, file, stop) = (message.to_vec(), file.clone(), stop.clone());
+        tasks.push(tokio::spawn(async move {
+            let began = due.unwrap_or_else(Instant::now);
+            let mut file = file.lock().await;
+            // Those that wait when the run is interrupted go in turn, without writing.
+            if !stop.is_requested() {
+                file.write_all(&bytes).await?;
+            }
+            Ok::<_, std::io::Error>(began.elapsed())
+        }));
+    }
+    let mut latencies = histogram();
+    for task in tasks {
+        record(&mut latencies, task.await.map_err(panicked)?.map_err(failed(path))?);
+    }
+    file.lock().await.flush().await.map_err(failed(path))?;
+    Ok(latencies)
+}
+
+/// A task a message, into tokio's channel; one task writes.
+async fn tokio_mpsc(task: Task<'_>) -> Result<Histogram<u64>, Error> {
+    let Task { path, file, mut messages, mut arrivals, stop, .. } = task;
+    let (sender, mut receiver) = mpsc::channel::<Sent>(CHANNEL_MESSAGES);
+    let (path, writers_stop) = (path.to_owned(), stop.clone());
+    let writer = tokio::spawn(async move {
+        let mut file = tokio::fs::File::from_std(file);
+        let mut latencies = histogram();
+        while let Some(sent) = receiver.recv().await {
+            if !writers_stop.is_requested() {
+                file.write_all(&sent.bytes).await.map_err(failed(&path))?;
+                record(&mut latencies, sent.began.elapsed());
+            }
+        }
+        file.flush().await.map_err(failed(&path))?;
+        Ok(latencies)
+    });
+    while let Some(message) = messages.next() {
+        if stop.is_requested() {
+            break;
+        }
+        let due = arrivals.wait(message.len(), stop);
+        let (bytes, sender) = (message.to_vec(), sender.clone());
+        tokio::spawn(async move {
+            let began = due.unwrap_or_else(Instant::now);
+            // Nobody receives any more only where the writer failed, which says so itself.
+            let _ = sender.send(Sent { bytes, began }).await;
+        });
+    }
+    drop(sender);
+    writer.await.map_err(panicked)?
+}
+
+/// A task a message, into a channel without bounds; a thread writes through a `BufWriter`.
+async fn flume_bufwriter(task: Task<'_>) -> Result<Histogram<u64>, Error> {
+    let (receiver, task) = sent_without_bounds(task);
+    let (path, stop) = (task.path.to_owned(), task.stop.clone());
+    let writer = std::thread::spawn(move || {
+        let mut file = BufWriter::new(task.file);
+        let latencies = write_all(&receiver, &mut file, &path, &stop)?;
+        file.flush().map_err(failed(&path))?;
+        Ok(latencies)
+    });
+    send_all(task.messages, task.arrivals, task.sender, task.stop);
+    writer.join().map_err(panicked_thread)?
+}
+
+/// The same, and ten threads write straight to the file.
+async fn flume_writers(task: Task<'_>, opened: Opened) -> Result<Histogram<u64>, Error> {
+    let (receiver, task) = sent_without_bounds(task);
+    let mut writers = Vec::with_capacity(WRITERS);
+    for _ in 0..WRITERS {
+        let (path, stop): (PathBuf, Stop) = (task.path.to_owned(), task.stop.clone());
+        let receiver = receiver.clone();
+        let file = match opened {
+            Opened::Once => task.file.try_clone(),
+            Opened::Each => File::options().write(true).open(&path),
+        };
+        let mut file = file.map_err(failed(&path))?;
+        writers.push(std::thread::spawn(move || write_all(&receiver, &mut file, &path, &stop)));
+    }
+    drop(receiver);
+    send_all(task.messages, task.arrivals, task.sender, task.stop);
+    let mut latencies = histogram();
+    for writer in writers {
+        let of_one = writer.join().map_err(panicked_thread)??;
+        latencies.add(&of_one).expect("all histograms have the same bounds");
+    }
+    Ok(latencies)
+}
+
+/// A task a message, into a channel without room: it waits until a thread takes the message, and then
+/// for the answer that it is written.
+async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
+    let Task { path, mut file, mut messages, mut arrivals, stop, .. } = task;
+    let (sender, receiver) = flume::bounded::<Asked>(0);
+    let (path, writers_stop) = (path.to_owned(), stop.clone());
+    let writer = std::thread::spawn(move || {
+        for asked in receiver {
+            if !writers_stop.is_requested() {
+                file.write_all(&asked.bytes).map_err(failed(&path))?;
+            }
+            let _ = asked.written.send(());
+        }
+        Ok::<_, Error>(())
+    });
+    let mut tasks = Vec::with_capacity(messages.count() as usize);
+    while let Some(message) = messages.next() {
+        if stop.is_requested() {
+            break;
+        }
+        let due = arrivals.wait(message.len(), stop);
+        let (bytes, sender) = (message.to_vec(), sender.clone());
+        tasks.push(tokio::spawn(async move {
+            let began = due.unwrap_or_else(Instant::now);
+            let (written, answer) = oneshot::channel();
+            let _ = sender.send_async(Asked { bytes, written }).await;
+            answer.await.ok().map(|()| began.elapsed())
+        }));
+    }
+    drop(sender);
+    let mut latencies = histogram();
+    for task in tasks {
+        // No answer comes only where the writer failed, which says so itself.
+        if let Some(latency) = task.await.map_err(panicked)? {
+            record(&mut latencies, latency);
+        }
+    }
+    writer.join().map_err(panicked_thread)??;
+    Ok(latencies)
+}
+
+/// The channel's one end, and what is left of the task, with the other.
+fn sent_without_bounds(task: Task<'_>) -> (flume::Receiver<Sent>, Sending<'_>) {
+    let Task { path, file, messages, arrivals, stop, .. } = task;
+    let (sender, receiver) = flume::unbounded();
+    (receiver, Sending { path, file, messages, arrivals, stop, sender })
+}
+
+struct Sending<'a> {
+    path: &'a Path,
+    file: File,
+    messages: Messages,
+    arrivals: Arrivals,
+    stop: &'a Stop,
+    sender: flume::Sender<Sent>,
+}
+
+/// A task for each message, which sends it and ends.
+fn send_all(
+    mut messages: Messages,
+    mut arrivals: Arrivals,
+    sender: flume::Sender<Sent>,
+    stop: &Stop,
+) {
+    while let Some(message) = messages.next() {
+        if stop.is_requested() {
+            break;
+        }
+        let due = arrivals.wait(message.len(), stop);
+        let (bytes, sender) = (message.to_vec(), sender.clone());
+        tokio::spawn(async move {
+            let began = due.unwrap_or_else(Instant::now);
+            // Nobody receives any more only where the writers failed, who say so themselves.
+            let _ = sender.send(Sent { bytes, began });
+        });
+    }
+}
+
+/// Writes what is received until nobody sends any more.
+fn write_all(
+    receiver: &flume::Receiver<Sent>,
+    file: &mut impl Write,
+    path: &Path,
+    stop: &Stop,
+) -> Result<Histogram<u64>, Error> {
+    let mut latencies = histogram();
+    for sent in receiver {
+        if !stop.is_requested() {
+            file.write_all(&sent.bytes).map_err(failed(path))?;
+            record(&mut latencies, sent.began.elapsed());
+        }
+    }
+    Ok(latencies)
+}
+
+/// Counts how long a message took.
+pub(super) fn record(latencies: &mut Histogram<u64>, latency: Duration) {
+    latencies.saturating_record(latency.as_nanos().clamp(1, u64::MAX.into()) as u64);
+}
+
+fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
+    move |error| Error::Failed(format!("{}: write: {error}", path.display()))
+}
+
+fn panicked(error: tokio::task::JoinError) -> Error {
+    Error::Failed(format!("a task that writes ended early: {error}"))
+}
+
+fn panicked_thread(_: Box<dyn std::any::Any + Send>) -> Error {
+    Error::Failed("a thread that writes ended early: it panicked".into())
+}

@@ -1,0 +1,72 @@
+//! The scenario `peak`: the most that sequential reads and writes reach, and with what.
+
+use super::{Grid, Make, Named, READ as READS, WRITE as WRITES, can_poll, short};
+use crate::bench::Request;
+use std::time::Duration;
+use wrote::device::Target;
+use wrote_jobs::spec::JobSpec;
+use wrote_result::{Error, units};
+
+const NAME: &str = "peak";
+const QUESTION: &str =
+    "How fast does this disk stream at best, with which block size, depth and way of io_uring?";
+
+pub(super) const GRID: Make = (NAME, grid);
+pub(super) const READ: Named = Named {
+    scenario: NAME,
+    workload: "peak/read",
+    words: "reads: bs x iodepth x way",
+    writes: false,
+};
+pub(super) const WRITE: Named = Named {
+    scenario: NAME,
+    workload: "peak/write",
+    words: "writes: bs x iodepth x way",
+    writes: true,
+};
+
+/// Block sizes: below, between and above what most devices take as one command.
+const BS_BYTES: [u64; 3] = [128 << 10, 512 << 10, 2 << 20];
+/// Few in flight, and enough for a fast device.
+const IODEPTHS: [u32; 2] = [8, 64];
+/// The most that one run transfers.
+const RUN_BYTES_MAX: u64 = 256 << 20;
+const TIME: Duration = Duration::from_millis(250);
+
+/// A way of io_uring: what is asked besides direct transfers.
+type Way = (&'static str, fn(&mut JobSpec));
+
+const WAYS: [Way; 4] = [
+    ("plain", |spec| {
+        spec.fixedbufs = false;
+        spec.registerfiles = false;
+    }),
+    ("registered", |_| {}),
+    ("sqpoll", |spec| spec.sqthread_poll = true),
+    ("polled", |spec| spec.hipri = true),
+];
+
+/// The cells: polled ones only where the device has poll queues.
+fn grid(request: &Request, target: &Target) -> Result<Grid, Error> {
+    let mut grid = Grid::new(NAME, QUESTION, TIME, request, target)?;
+    let sizes = request.stream_bs_bytes.map_or(BS_BYTES.to_vec(), |bytes| vec![bytes]);
+    let depths = request.iodepth.map_or(IODEPTHS.to_vec(), |depth| vec![depth]);
+    for (named, rw) in [(READ, READS), (WRITE, WRITES)] {
+        for &bs_bytes in &sizes {
+            for &iodepth in &depths {
+                for (way, ask) in
+                    WAYS.iter().filter(|(way, _)| *way != "polled" || can_poll(target))
+                {
+                    let mut spec = grid.spec(rw, bs_bytes, iodepth);
+                    let run_bytes = grid.file_bytes.min(RUN_BYTES_MAX.max(bs_bytes));
+                    spec.io_bytes = Some(run_bytes / bs_bytes * bs_bytes);
+                    ask(&mut spec);
+                    let suffix = format!("{}-{iodepth}-{way}", short(bs_bytes));
+                    let words = format!("{} x {iodepth}, {way}", units::block_size(bs_bytes));
+                    grid.add(named.workload, &suffix, words, spec);
+                }
+            }
+        }
+    }
+    Ok(grid)
+}

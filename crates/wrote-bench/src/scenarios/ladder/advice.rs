@@ -1,0 +1,244 @@
+//! How to write here: streaming, small durable records, data that may be lost.
+
+use super::code;
+use crate::choice::{Choice, fastest, is_durable, ratio, records, settings, significant, speed};
+use wrote_jobs::findings::{Evidence, stayed_in_memory};
+use wrote_result::document::{Advice, Row};
+use wrote_result::units::block_size;
+
+/// Durable together is worth a word from this many times the records of durable each by itself on.
+const TOGETHER_GAIN_MIN: f64 = 2.0;
+
+/// Advice on each purpose that was measured.
+pub fn advise(evidence: &Evidence) -> impl Iterator<Item = Advice> {
+    [streaming(evidence), small_records(evidence), may_be_lost(evidence)].into_iter().flatten()
+}
+
+/// The best of the streams that are on stable storage in the end.
+fn streaming(evidence: &Evidence) -> Option<Advice> {
+    let durable = |row: &&Row| row.workload == "stream" && is_durable(row);
+    let choice = Choice::of(evidence.rows.iter().filter(durable))?;
+    let because = format!("{}: {}", choice.row.name, choice.reason(speed));
+    Some(advice(evidence, "streaming", choice.row, because))
+}
+
+/// The best of the ways by which each record is on stable storage before the next is written.
+fn small_records(evidence: &Evidence) -> Option<Advice> {
+    let durable = |row: &&Row| row.workload == "small" && is_durable(row);
+    let each = |row: &&Row| durable(row) && settings(row).sync.ends_with("-each");
+    let choice = Choice::of(evidence.rows.iter().filter(each))?;
+    let mut because = format!("{}: {}", choice.row.name, choice.reason(records));
+    let together = fastest(evidence.rows.iter().filter(|row| durable(row) && !each(row)));
+    if let Some(together) = together {
+        let gain = ratio(together, choice.row);
+        if gain >= TOGETHER_GAIN_MIN {
+            because += &format!(
+                ". Where many records may be acknowledged together, one flush for all of them is {} \
+                 times as fast ({}: {})",
+                significant(gain),
+                together.name,
+                records(together),
+            );
+        }
+    }
+    Some(advice(evidence, "small durable records", choice.row, because))
+}
+
+/// The best of all streams, whatever they survive; of the small writes where no stream was measured.
+fn may_be_lost(evidence: &Evidence) -> Option<Advice> {
+    let of = |workload| evidence.rows.iter().filter(move |row: &&Row| row.workload == workload);
+    let choice = Choice::of(of("stream")).or_else(|| Choice::of(of("small")))?;
+    let row = choice.row;
+    let mut because = format!("{}: {}", row.name, choice.reason(speed));
+    if is_durable(row) {
+        because += ". It survives a power loss all the same: nothing is gained by giving that up";
+    } else if stayed_in_memory(evidence, row) == Some(true) {
+        because += ". That is the speed of memory: it lasts while the page cache has room";
+    }
+    Some(advice(evidence, "data that may be lost", row, because))
+}
+
+fn advice(evidence: &Evidence, purpose: &str, row: &Row, because: String) -> Advice {
+    Advice {
+        purpose: purpose.into(),
+        action: action(row),
+        because,
+        code: code::of(settings(row), is_durable(row), evidence.target),
+    }
+}
+
+/// What to do, in words, from the settings that were in effect.
+fn action(row: &Row) -> String {
+    let settings = settings(row);
+    let place = match (settings.direct, settings.blocks.as_str()) {
+        (_, "written") => "Write the file's blocks once beforehand, then overwrite them",
+        (_, "allocated") => "Allocate the file beforehand (fallocate), then write",
+        _ => "Write",
+    };
+    let cache = if settings.direct { "directly (O_DIRECT)" } else { "through the page cache" };
+    let queue = match settings.ioengine.as_str() {
+        "io_uring" => format!(", {} in flight through io_uring", settings.iodepth),
+        "threads" => format!(", {} in flight on a pool of threads", settings.iodepth),
+        _ => String::new(),
+    };
+    let jobs = match settings.numjobs {
+        0 | 1 => String::new(),
+        jobs => format!(", by {jobs} threads with a file each"),
+    };
+    let flush = match settings.sync.as_str() {
+        "fdatasync-at-end" => "; fdatasync once at the end",
+        "fdatasync-each" => "; fdatasync after each",
+        "o_dsync-each" => "; the file opened with O_DSYNC, so that each write is flushed",
+        _ => "; no flush",
+    };
+    let size = block_size(settings.bs_bytes);
+    format!("{place} {cache} in pieces of {size}{queue}{jobs}{flush}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wrote_jobs::sample::evidence;
+    use wrote_result::sample::{row, target};
+
+    const DURABLE: &str = "power-loss";
+    const CACHED: &str = "process-crash";
+
+    fn with_cpu(mut row: Row, cpu_s_per_gb: f64) -> Row {
+        for run in &mut row.runs {
+            (run.cpu_user_s, run.cpu_system_s) = (0.0, cpu_s_per_gb);
+        }
+        row
+    }
+
+    fn around(median: f64) -> [f64; 3] {
+        [median * 0.99, median, median * 1.01]
+    }
+
+    fn advice_for(purpose: &str, rows: &[Row]) -> Option<Advice> {
+        let target = target();
+        advise(&evidence(&target, rows)).find(|advice| advice.purpose == purpose)
+    }
+
+    #[test]
+    fn where_nothing_was_measured_nothing_is_advised() {
+        assert!(advise(&evidence(&target(), &[])).next().is_none());
+    }
+
+    #[test]
+    fn streaming_takes_the_fastest_that_survives_a_power_loss() {
+        let rows = [
+            row("stream/cached", CACHED, &around(5e9)),
+            row("stream/cached-fdatasync-at-end", DURABLE, &around(1e9)),
+            row("stream/direct-io_uring-fdatasync-at-end", DURABLE, &around(2e9)),
+            row("stream/o_dsync-each", DURABLE, &around(0.5e9)),
+        ];
+        let advice = advice_for("streaming", &rows).unwrap();
+        assert_eq!(
+            advice.action,
+            "Write directly (O_DIRECT) in pieces of 512 KiB, 64 in flight through io_uring; \
+             fdatasync once at the end"
+        );
+        assert_eq!(
+            advice.because,
+            "stream/direct-io_uring-fdatasync-at-end: 2.00 GB/s at 100 ms of CPU a GB; \
+             2.00 times stream/cached-fdatasync-at-end (1.00 GB/s)"
+        );
+    }
+
+    #[test]
+    fn of_two_that_cannot_be_told_apart_the_cheaper_is_advised_and_it_is_said() {
+        // M8
+        let fast = row("stream/direct-io_uring-fdatasync-at-end", DURABLE, &[1.9e9, 2.0e9, 2.1e9]);
+        let cheap = row("stream/fdatasync-each", DURABLE, &[1.85e9, 1.95e9, 2.05e9]);
+        let rows = [with_cpu(fast, 0.3), with_cpu(cheap, 0.1)];
+        let because = advice_for("streaming", &rows).unwrap().because;
+        assert_eq!(
+            because,
+            "stream/fdatasync-each: 1.95 GB/s at 100 ms of CPU a GB, which can't be told apart from \
+             stream/direct-io_uring-fdatasync-at-end (2.00 GB/s at 300 ms of CPU a GB) and is cheaper"
+        );
+    }
+
+    #[test]
+    fn of_two_that_cost_the_same_the_simpler_is_advised() {
+        let fast = row("stream/direct-io_uring-fdatasync-at-end", DURABLE, &[1.9e9, 2.0e9, 2.1e9]);
+        let simple = row("stream/fdatasync-each", DURABLE, &[1.85e9, 1.95e9, 2.05e9]);
+        let rows = [with_cpu(fast, 0.100), with_cpu(simple, 0.105)];
+        let because = advice_for("streaming", &rows).unwrap().because;
+        assert!(because.starts_with("stream/fdatasync-each"), "{because}");
+        assert!(because.ends_with("and is simpler"), "{because}");
+    }
+
+    #[test]
+    fn a_cheaper_way_that_is_clearly_slower_is_not_advised() {
+        let fast = row("stream/direct-io_uring-fdatasync-at-end", DURABLE, &[1.0e9, 3.0e9]);
+        let slow = row("stream/o_dsync-each", DURABLE, &[0.5e9, 1.5e9]);
+        let rows = [with_cpu(fast, 0.3), with_cpu(slow, 0.1)];
+        let because = advice_for("streaming", &rows).unwrap().because;
+        assert_eq!(
+            because,
+            "stream/direct-io_uring-fdatasync-at-end: 2.00 GB/s at 300 ms of CPU a GB, which can't \
+             be told apart from stream/o_dsync-each"
+        );
+    }
+
+    #[test]
+    fn single_runs_are_compared_by_their_speed_alone() {
+        let fast = row("stream/cached-fdatasync-at-end", DURABLE, &[2e9]);
+        let cheap = row("stream/o_dsync-each", DURABLE, &[1.99e9]);
+        let rows = [with_cpu(fast, 0.3), with_cpu(cheap, 0.1)];
+        let because = advice_for("streaming", &rows).unwrap().because;
+        assert!(because.starts_with("stream/cached-fdatasync-at-end"), "{because}");
+        assert!(because.ends_with("one run, so nothing is known of how much it varies"));
+    }
+
+    #[test]
+    fn small_records_are_durable_each_by_itself_and_counted() {
+        let rows = [
+            row("small/cached", CACHED, &around(900e6)),
+            row("small/cached-fdatasync-at-end", DURABLE, &around(400e6)),
+            row("small/fdatasync-each", DURABLE, &around(4.096e6)),
+            row("small/direct-o_dsync-each-overwrite", DURABLE, &around(40.96e6)),
+        ];
+        let advice = advice_for("small durable records", &rows).unwrap();
+        assert!(advice.action.starts_with("Write the file's blocks once beforehand"));
+        assert_eq!(
+            advice.because,
+            "small/direct-o_dsync-each-overwrite: 10000 records/s of 4 KiB at 100 ms of CPU a GB; \
+             10.0 times small/fdatasync-each (1000 records/s of 4 KiB). Where many records may be \
+             acknowledged together, one flush for all of them is 9.77 times as fast \
+             (small/cached-fdatasync-at-end: 97656 records/s of 4 KiB)"
+        );
+    }
+
+    #[test]
+    fn without_a_flush_each_no_small_record_is_called_durable() {
+        let rows = [row("small/cached-fdatasync-at-end", DURABLE, &around(400e6))];
+        assert!(advice_for("small durable records", &rows).is_none());
+        let in_memory = [row("small/fdatasync-each", CACHED, &around(400e6))];
+        assert!(advice_for("small durable records", &in_memory).is_none());
+    }
+
+    #[test]
+    fn data_that_may_be_lost_takes_the_fastest_of_all_and_memory_is_called_so() {
+        let mut cached = row("stream/cached", CACHED, &around(5e9));
+        cached.runs.iter_mut().for_each(|run| run.device_written_bytes = Some(0));
+        let durable = row("stream/cached-fdatasync-at-end", DURABLE, &around(1e9));
+        let because = advice_for("data that may be lost", &[cached, durable]).unwrap().because;
+        assert!(because.contains("5.00 GB/s at 100 ms of CPU a GB; 5.00 times"), "{because}");
+        assert!(because.contains("the speed of memory"), "{because}");
+    }
+
+    #[test]
+    fn where_safety_costs_nothing_it_is_said() {
+        let rows = [
+            row("stream/direct-io_uring-fdatasync-at-end", DURABLE, &around(3e9)),
+            row("stream/cached", CACHED, &around(1e9)),
+        ];
+        let because = advice_for("data that may be lost", &rows).unwrap().because;
+        assert!(because.ends_with("nothing is gained by giving that up"), "{because}");
+        let small = [row("small/cached", CACHED, &around(1e9))];
+        assert!(advice_for("data that may be lost", &small).is_some());
+    }
+}

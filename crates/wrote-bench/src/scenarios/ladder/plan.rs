@@ -1,0 +1,429 @@
+//! How large, how deep and how long each run is, so that the whole answers within a minute.
+
+use crate::bench::{Request, Ticker};
+use crate::rounds::{RUNS, STREAM_BS_BYTES, in_turn, positive};
+use crate::scenario::{Measured, Planned, Site};
+use crate::scenarios::ladder;
+use crate::scenarios::ladder::{Sizes, WAYS, Way, Workload};
+use crate::scenarios::{append, grid, latency, sustained, ways};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use wrote::device::Target;
+use wrote_jobs::buffers::check_buffers;
+use wrote_jobs::rate;
+use wrote_jobs::rate::Rate;
+use wrote_machine::target::shown_target;
+use wrote_machine::{held_memory, host, space};
+use wrote_result::Error;
+
+/// A page: what a log record or a database page is on most disks.
+const SMALL_BS_BYTES: u64 = 4 << 10;
+/// Writes in flight, where the device is fast enough for them.
+const IODEPTH: u32 = 64;
+/// The fewest that keep a device busy while another one is prepared.
+const IODEPTH_MIN: u32 = 4;
+/// What is in flight is on the device within this time, so that a run can end in time.
+const IN_FLIGHT_S: f64 = 0.1;
+/// How long a streaming run takes at the speed that the calibration found.
+const STREAM_RUN_S: f64 = 0.3;
+/// Where a run is cut off, a last flush not counted, unless asked otherwise.
+const RUN_TIME: Duration = Duration::from_millis(500);
+/// What a run takes beside its clock: making ready, and clearing up.
+const BESIDE: Duration = Duration::from_millis(50);
+/// Longer than any run: it is never cut off.
+pub const WHOLE: Duration = Duration::from_secs(24 * 3600);
+/// The most that a streaming run writes, so that its file is no burden.
+const STREAM_SIZE_BYTES_MAX: u64 = 1 << 30;
+/// The least that a run of small writes may write, unless the disk has no room for it.
+const SMALL_SIZE_BYTES_MIN: u64 = 8 << 20;
+/// The most that a run of small writes writes.
+const SMALL_SIZE_BYTES_MAX: u64 = 128 << 20;
+/// The most that the calibration writes.
+const CALIBRATION_BYTES_MAX: u64 = 256 << 20;
+/// How long the calibration takes at most.
+pub const CALIBRATION_TIME: Duration = Duration::from_millis(250);
+
+/// What is measured, with everything but the sizes that only the calibration tells.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub ways: Vec<&'static Way>,
+    pub runs: u32,
+    time: Option<Duration>,
+    numjobs: u32,
+    stream_bs_bytes: u64,
+    small_bs_bytes: u64,
+    iodepth: Option<u32>,
+    size_bytes: Option<u64>,
+    /// What all threads of a run together are held to.
+    rate: Option<Rate>,
+    /// What a calibration of the same request has found before, or will have found.
+    pub speed: Arc<OnceLock<f64>>,
+    /// What a run may write at most without filling the disk.
+    share_bytes: u64,
+    /// What of the disk may be used beside the files.
+    spare_bytes: u64,
+}
+
+impl Plan {
+    /// Checks what was asked, and whether there is space for it.
+    pub fn new(request: &Request, target: &Target) -> Result<Plan, Error> {
+        let numjobs =
+            positive("numjobs", request.numjobs.unwrap_or(1).into(), Request::NUMJOBS_MAX.into())?
+                as u32;
+        let depth_max = Request::IODEPTH_MAX.into();
+        let iodepth = request.iodepth.map(|depth| positive("iodepth", depth.into(), depth_max));
+        let runs =
+            positive("runs", request.runs.unwrap_or(RUNS).into(), Request::RUNS_MAX.into())? as u32;
+        let bs = |name, asked: Option<u64>, usual| positive(name, asked.unwrap_or(usual), 1 << 30);
+        let mut plan = Plan {
+            ways: ways(&request.only)?,
+            runs,
+            time: request.time,
+            numjobs,
+            stream_bs_bytes: bs("bs", request.stream_bs_bytes, STREAM_BS_BYTES)?,
+            small_bs_bytes: bs("bs", request.small_bs_bytes, SMALL_BS_BYTES)?,
+            iodepth: iodepth.transpose()?.map(|depth| depth as u32),
+            size_bytes: request.size_bytes,
+            rate: request.rate,
+            speed: request.speed.clone(),
+            share_bytes: u64::MAX,
+            spare_bytes: u64::MAX,
+        };
+        plan.check_size()?;
+        plan.rate.map_or(Ok(()), |rate| rate.check(numjobs, "jobs"))?;
+        plan.check_memory(host::memory_bytes())?;
+        plan.fit(target)?;
+        Ok(plan)
+    }
+
+    fn check_size(&self) -> Result<(), Error> {
+        if self.size_bytes == Some(0) {
+            return Err(Error::Usage("--size: 0 bytes can't be measured; 1M is the least".into()));
+        }
+        let least = self.ways.iter().map(|way| self.least_bytes(way.workload)).max().unwrap_or(0);
+        match self.size_bytes {
+            Some(size) if size < least => Err(Error::Usage(format!(
+                "--size: {size} bytes are less than one write of each job: at least {least} bytes"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The buffers must not take the machine's memory: half of it is more than enough.
+    fn check_memory(&self, memory_bytes: u64) -> Result<(), Error> {
+        let bs = self.ways.iter().map(|way| self.bs_bytes(way.workload)).max().unwrap_or(0);
+        let depth = self.iodepth.unwrap_or(IODEPTH);
+        let buffers = bs.saturating_mul(depth.into()).saturating_mul(self.numjobs.into());
+        check_buffers("--bs x --iodepth x --numjobs", buffers, memory_bytes)
+    }
+
+    /// Chooses sizes that leave enough of the disk free, or says that there are none.
+    fn fit(&mut self, target: &Target) -> Result<(), Error> {
+        // Files of at most this many runs are there at once: the one that is written, and those
+        // that are written over.
+        let files = self.files_at_once();
+        let shown = shown_target(target, None);
+        if self.size_bytes.is_none() && target.capacity_bytes > 0 {
+            let budget = space::budget(target.capacity_bytes, target.free_bytes);
+            let least = self.least_bytes(Workload::Stream).max(1 << 20);
+            self.share_bytes = (budget / files).max(least);
+        }
+        space::check(self.files_bytes_max(), self.largest_bytes(Workload::Stream), &shown)?;
+        if target.capacity_bytes > 0 {
+            let budget = space::budget(target.capacity_bytes, target.free_bytes);
+            self.spare_bytes = budget.saturating_sub(self.files_bytes_max());
+        }
+        Ok(())
+    }
+
+    fn files_at_once(&self) -> u64 {
+        1 + [Workload::Stream, Workload::Small]
+            .iter()
+            .filter(|workload| self.overwrites(**workload))
+            .count() as u64
+    }
+
+    fn overwrites(&self, workload: Workload) -> bool {
+        let written = |way: &&Way| way.blocks == crate::scenarios::ladder::job::Blocks::Written;
+        self.ways.iter().any(|way| way.workload == workload && written(way))
+    }
+
+    fn bs_bytes(&self, workload: Workload) -> u64 {
+        match workload {
+            Workload::Stream => self.stream_bs_bytes,
+            Workload::Small => self.small_bs_bytes,
+        }
+    }
+
+    /// One write of each job.
+    fn least_bytes(&self, workload: Workload) -> u64 {
+        self.bs_bytes(workload) * u64::from(self.numjobs)
+    }
+
+    fn largest_bytes(&self, workload: Workload) -> u64 {
+        let usual = match workload {
+            Workload::Stream => STREAM_SIZE_BYTES_MAX,
+            Workload::Small => SMALL_SIZE_BYTES_MAX,
+        };
+        // Under a rate as long as what is due; what is longer begins again.
+        let usual = self.due_bytes_max(workload).map_or(usual, |due| due.min(usual));
+        let wanted = self.size_bytes.unwrap_or(usual.min(self.share_bytes));
+        let least = self.least_bytes(workload);
+        (wanted / least).max(1) * least
+    }
+
+    /// The files that are there at once.
+    fn files_bytes_max(&self) -> u64 {
+        let one = self.ways.iter().map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
+        self.settled_bytes_max() + one
+    }
+
+    /// Memory that is held for runs through the page cache: in a file, of which nothing comes to the disk.
+    pub fn held_bytes(&self) -> u64 {
+        let cached = self.ways.iter().filter(|way| !way.direct);
+        let most = cached.map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
+        held_memory::most_bytes(most.min(self.spare_bytes))
+    }
+
+    /// Under a rate, the most that is due within a run.
+    fn due_bytes_max(&self, workload: Workload) -> Option<u64> {
+        let bs_bytes = self.bs_bytes(workload);
+        let due = self.rate?.operations_max(bs_bytes, self.time(workload));
+        Some(due.saturating_mul(bs_bytes))
+    }
+
+    /// The most that a run writes: its file once, or under a rate what is due in its time, though that
+    /// be more.
+    fn run_bytes_max(&self, workload: Workload) -> u64 {
+        self.due_bytes_max(workload).unwrap_or_else(|| self.largest_bytes(workload))
+    }
+
+    /// The files that are written over by every round.
+    fn settled_bytes_max(&self) -> u64 {
+        let kinds = [Workload::Stream, Workload::Small];
+        kinds.iter().filter(|w| self.overwrites(**w)).map(|w| self.largest_bytes(*w)).sum()
+    }
+
+    /// Where a run is cut off: under a rate by its time alone. A stream of a size that was asked for is written whole; small writes
+    /// of it, flushed one by one, might take an hour.
+    pub fn time(&self, workload: Workload) -> Duration {
+        match (self.time, workload) {
+            (Some(time), _) => time,
+            (None, _) if self.rate.is_some() => rate::RUN_TIME,
+            (None, Workload::Stream) if self.size_bytes.is_some() => WHOLE,
+            (None, _) => RUN_TIME,
+        }
+    }
+
+    /// The rows' indices in the order of their runs.
+    pub fn order(&self) -> Vec<usize> {
+        in_turn(self.ways.len(), self.runs)
+    }
+
+    /// Whether something is left to be found out before sizes are known.
+    pub fn needs_calibration(&self) -> bool {
+        !self.ways.is_empty() && (self.size_bytes.is_none() || self.iodepth.is_none())
+    }
+
+    /// The calibration's own sizes: a stream, never recorded.
+    pub fn calibration(&self) -> Sizes {
+        let least = self.stream_bs_bytes;
+        let bytes = CALIBRATION_BYTES_MAX.min(self.largest_bytes(Workload::Stream));
+        let size_bytes = (bytes / least).max(1) * least;
+        let iodepth = self.iodepth.unwrap_or(8);
+        Sizes { bs_bytes: self.stream_bs_bytes, size_bytes, iodepth, numjobs: 1, rate: None }
+    }
+
+    /// The sizes of a workload's runs on a device that takes a stream at `bytes_per_s`.
+    pub fn sizes(&self, workload: Workload, bytes_per_s: f64) -> Sizes {
+        let bs_bytes = self.bs_bytes(workload);
+        let least = self.least_bytes(workload);
+        let largest = self.largest_bytes(workload);
+        let size_bytes = match (self.size_bytes, workload) {
+            (None, Workload::Stream) => {
+                let wanted =
+                    ((bytes_per_s * STREAM_RUN_S) as u64).clamp(least * 4, largest.max(least * 4));
+                (wanted / least * least).min(largest)
+            }
+            // No small write is faster than a stream: this is a second's worth at the most.
+            (None, Workload::Small) => {
+                let wanted = (bytes_per_s as u64).max(SMALL_SIZE_BYTES_MIN);
+                (wanted / least).max(1).saturating_mul(least).min(largest)
+            }
+            (Some(_), _) => largest,
+        };
+        let size_bytes = if self.rate.is_some() { largest } else { size_bytes };
+        let depth = (bytes_per_s * IN_FLIGHT_S / least as f64) as u32;
+        let iodepth = self.iodepth.unwrap_or(depth.clamp(IODEPTH_MIN, IODEPTH));
+        Sizes { bs_bytes, size_bytes, iodepth, numjobs: self.numjobs, rate: self.rate }
+    }
+}
+
+impl Planned for Plan {
+    fn runs_total(&self) -> u32 {
+        self.runs * self.ways.len() as u32
+    }
+
+    fn space_bytes_max(&self) -> u64 {
+        self.files_bytes_max() + self.held_bytes()
+    }
+
+    fn written_bytes_max(&self) -> u64 {
+        let runs: u64 = self.ways.iter().map(|way| self.run_bytes_max(way.workload)).sum();
+        let settled = self.settled_bytes_max();
+        let calibration = if self.needs_calibration() { self.calibration().size_bytes } else { 0 };
+        runs * u64::from(self.runs) + settled + calibration
+    }
+
+    fn estimate(&self) -> Duration {
+        let usual = if self.rate.is_some() { rate::RUN_TIME } else { RUN_TIME };
+        (self.time.unwrap_or(usual) + BESIDE) * self.runs_total()
+    }
+
+    fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+        ladder::measure(self, site, ticker)
+    }
+}
+
+/// The rows that are called for, in the ladder's order.
+fn ways(only: &[String]) -> Result<Vec<&'static Way>, Error> {
+    let known = |name: &str| {
+        WAYS.iter().any(|way| way.is_called(name))
+            || [grid::knows, ways::knows, append::knows, latency::knows, sustained::knows]
+                .iter()
+                .any(|knows| knows(name))
+    };
+    if let Some(unknown) = only.iter().find(|name| !known(name)) {
+        return Err(Error::Usage(format!(
+            "{unknown:?}: there is no such scenario, workload or row"
+        )));
+    }
+    let called = |way: &&Way| only.is_empty() || only.iter().any(|name| way.is_called(name));
+    Ok(WAYS.iter().filter(called).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::place as target;
+    use proptest::prelude::*;
+
+    fn request() -> Request {
+        Request::new("/data".into())
+    }
+
+    fn plan(request: &Request) -> Result<Plan, Error> {
+        Plan::new(request, &target(1 << 40, 1 << 39))
+    }
+
+    fn refusal(request: &Request) -> String {
+        match plan(request) {
+            Err(Error::Usage(text)) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_default_is_every_row_five_times() {
+        let plan = plan(&request()).unwrap();
+        assert_eq!(plan.ways.len(), WAYS.len());
+        assert_eq!(plan.runs_total(), 5 * WAYS.len() as u32);
+    }
+
+    #[test]
+    fn every_second_round_is_backwards() {
+        // M8
+        let only = vec!["small/cached".into(), "small/direct-psync".into()];
+        let plan = plan(&Request { only, runs: Some(3), ..request() }).unwrap();
+        assert_eq!(plan.order(), [0, 1, 1, 0, 0, 1]);
+    }
+
+    #[test]
+    fn rows_are_called_by_scenario_workload_or_name() {
+        let count = |only: &[&str]| {
+            let only = only.iter().map(|name| name.to_string()).collect();
+            plan(&Request { only, ..request() }).unwrap().ways.len()
+        };
+        assert_eq!(count(&["ladder"]), WAYS.len());
+        assert_eq!(count(&["stream"]), 8);
+        assert_eq!(count(&["small"]), 9);
+        assert_eq!(count(&["small/cached", "small/cached"]), 1);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_in_one_line() {
+        for request in [
+            Request { size_bytes: Some(0), ..request() },
+            Request { size_bytes: Some(4096), ..request() },
+            Request { runs: Some(0), ..request() },
+            Request { iodepth: Some(0), ..request() },
+            Request { iodepth: Some(1 << 20), ..request() },
+            Request { numjobs: Some(0), ..request() },
+            Request { stream_bs_bytes: Some(0), ..request() },
+            Request { small_bs_bytes: Some(1 << 40), ..request() },
+            Request { only: vec!["laddre".into()], ..request() },
+        ] {
+            assert_eq!(refusal(&request).lines().count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_fast_device_gets_large_deep_runs_and_a_slow_one_small_shallow_ones() {
+        let plan = plan(&request()).unwrap();
+        let fast = plan.sizes(Workload::Stream, 5e9);
+        assert_eq!((fast.size_bytes, fast.iodepth), (1 << 30, 64));
+        let slow = plan.sizes(Workload::Stream, 20e6);
+        assert!(slow.size_bytes <= 6_000_000 && slow.iodepth == 4, "{slow:?}");
+        let asked = Plan::new(
+            &Request { iodepth: Some(64), size_bytes: Some(1 << 28), ..request() },
+            &target(1 << 40, 1 << 39),
+        );
+        let slow = asked.unwrap().sizes(Workload::Stream, 20e6);
+        assert_eq!((slow.size_bytes, slow.iodepth), (1 << 28, 64));
+    }
+
+    #[test]
+    fn buffers_that_would_take_the_memory_are_refused() {
+        // W8
+        let deep = Request { iodepth: Some(64), stream_bs_bytes: Some(1 << 30), ..request() };
+        match plan(&deep) {
+            Err(Error::Usage(text)) => assert!(text.contains("68.7 GB of buffers"), "{text}"),
+            // 64 GiB are no more than half of a very large machine.
+            other => assert!(other.is_ok() && host::memory_bytes() >= 128 << 30),
+        }
+        let usual = plan(&request()).unwrap();
+        assert!(usual.check_memory(1 << 30).is_ok());
+        assert!(usual.check_memory(32 << 20).is_err());
+    }
+
+    #[test]
+    fn a_disk_that_is_too_full_is_refused_and_left_alone() {
+        let error = Plan::new(&request(), &target(10 << 30, 1 << 30)).unwrap_err();
+        assert!(matches!(&error, Error::Failed(text) if text.contains("stays free")), "{error}");
+        let large = Request { size_bytes: Some(9 << 30), ..request() };
+        assert!(Plan::new(&large, &target(10 << 30, 9 << 30)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_run_is_larger_than_was_said_and_every_run_is_whole_writes(
+            bytes_per_s in 1e3..1e11,
+            numjobs in 1..8_u32,
+            bs_log in 9..22_u32,
+            free in 1_u64 << 33..1 << 45,
+        ) {
+            let bs = Some(1_u64 << bs_log);
+            let request = Request {
+                numjobs: Some(numjobs), stream_bs_bytes: bs, small_bs_bytes: bs, ..request()
+            };
+            let plan = Plan::new(&request, &target(1 << 45, free)).unwrap();
+            prop_assert!(plan.space_bytes_max() <= space::budget(1 << 45, free));
+            for workload in [Workload::Stream, Workload::Small] {
+                let sizes = plan.sizes(workload, bytes_per_s);
+                prop_assert!(sizes.size_bytes <= plan.largest_bytes(workload));
+                prop_assert!(sizes.size_bytes > 0);
+                prop_assert_eq!(sizes.size_bytes % (sizes.bs_bytes * u64::from(numjobs)), 0);
+            }
+        }
+    }
+}

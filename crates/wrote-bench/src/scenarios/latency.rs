@@ -1,0 +1,320 @@
+//! The scenario `latency`: a small text saved again and again, by each way, with and without sync.
+
+pub mod advice;
+mod costs;
+mod plan;
+mod rounds;
+mod save;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use costs::way_of;
+pub use costs::{SyncCost, sync_costs};
+pub use plan::Plan;
+
+use crate::bench::Listed;
+use wrote::device::Target;
+use wrote::{Acknowledged, Survives};
+use wrote_jobs::rate::Rate;
+use wrote_result::document::Settings;
+
+/// The scenario's name.
+pub const NAME: &str = "latency";
+/// What the scenario answers.
+pub const QUESTION: &str = "How long does it take to save a small text, with and without sync?";
+
+/// How a text gets into its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `std::fs::write`.
+    FsWrite,
+    /// The same calls, and `fsync` before the file is closed; nothing for its name.
+    FsWriteFsync,
+    /// One write over what is there, without cutting it first; `fdatasync`.
+    WriteFdatasync,
+    /// The same by `O_DSYNC` in place of the `fdatasync`.
+    ODsync,
+    /// A file of its own that takes the name when it is written.
+    Rename,
+    /// The same, flushed before and its name after.
+    RenameFsync,
+    /// `wrote::write`.
+    WroteWrite,
+    /// One write behind what is there.
+    Append,
+    /// The same, and `fdatasync`.
+    AppendFdatasync,
+}
+
+/// What there is of the file when a save begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Nothing: each save makes a file.
+    New,
+    /// A text as long as the new one; each save is of the same file.
+    Existing,
+}
+
+/// What a crash in the middle of a save, or before what it wrote is flushed, may leave of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Leaves {
+    /// All of the old text (or no file), or all of the new one.
+    OldOrNew,
+    /// Some of both.
+    Torn,
+    /// Nothing of either, or a part of the new one.
+    Empty,
+    /// All of the old text, and a part of the new one behind it.
+    OldAndPart,
+}
+
+/// A way of saving that can be asked for by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// `fs-write`: the last part of a row's name.
+    pub name: &'static str,
+    pub kind: Kind,
+    /// Its names whatever the size, of a new file and of an existing one.
+    listed: [&'static str; 2],
+    /// In words, of a new file and of an existing one.
+    words: [&'static str; 2],
+}
+
+use Kind::{
+    Append, AppendFdatasync, FsWrite, FsWriteFsync, ODsync, Rename, RenameFsync, WriteFdatasync,
+    WroteWrite,
+};
+
+macro_rules! way {
+    ($name:literal, $kind:ident, $new:literal, $existing:literal) => {
+        Way {
+            name: $name,
+            kind: $kind,
+            listed: [concat!("latency/new/", $name), concat!("latency/existing/", $name)],
+            words: [$new, $existing],
+        }
+    };
+}
+
+/// Every way, in the order in which programs usually come upon them. Where the words end in `folder`,
+/// the folder is flushed too, for the name's sake.
+#[rustfmt::skip]
+pub const WAYS: &[Way] = &[
+    way!("fs-write",         FsWrite,         "fs::write",                 "fs::write"),
+    way!("fs-write-fsync",   FsWriteFsync,    "fs::write, fsync",          "fs::write, fsync"),
+    way!("write-fdatasync",  WriteFdatasync,  "write, fdatasync, folder",  "overwrite, fdatasync"),
+    way!("o_dsync",          ODsync,          "O_DSYNC, folder",           "overwrite, O_DSYNC"),
+    way!("rename",           Rename,          "rename",                    "rename"),
+    way!("rename-fsync",     RenameFsync,     "fsync, rename, folder",     "fsync, rename, folder"),
+    way!("wrote-write",      WroteWrite,      "wrote::write",              "wrote::write"),
+    way!("append",           Append,          "append",                    "append"),
+    way!("append-fdatasync", AppendFdatasync, "append, fdatasync, folder", "append, fdatasync"),
+];
+
+/// Everything of the scenario that `Request::only` may name whatever the sizes are.
+pub fn listed() -> Vec<Listed> {
+    let of = |state: State| {
+        WAYS.iter().map(move |way| Listed {
+            scenario: NAME,
+            row: way.listed[state as usize],
+            way: way.words[state as usize],
+            survives: Some(way.kind.acknowledged(state, true, false)),
+        })
+    };
+    State::ALL.into_iter().flat_map(of).collect()
+}
+
+/// Whether `name` is the scenario's, or that of a part of it, for whatever size.
+pub fn knows(name: &str) -> bool {
+    Called::parse(name).is_some()
+}
+
+/// What a name asks for: each part that it leaves out may be any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Called<'a> {
+    state: Option<State>,
+    size_bytes: Option<u64>,
+    way: Option<&'a str>,
+}
+
+impl<'a> Called<'a> {
+    /// `latency`, `latency/fs-write`, `latency/new`, `latency/new/fs-write`, `latency/new-500`,
+    /// `latency/new-500/fs-write`.
+    fn parse(name: &'a str) -> Option<Called<'a>> {
+        let mut parts = name.split('/');
+        if parts.next() != Some(NAME) {
+            return None;
+        }
+        let way = |part: &'a str| WAYS.iter().any(|way| way.name == part).then_some(part);
+        let (first, second, rest) = (parts.next(), parts.next(), parts.next());
+        if rest.is_some() {
+            return None;
+        }
+        let Some(first) = first else { return Some(Called::default()) };
+        if second.is_none() && way(first).is_some() {
+            return Some(Called { way: Some(first), ..Called::default() });
+        }
+        let (state, size) = match first.split_once('-') {
+            Some((state, size)) => (state, Some(size)),
+            None => (first, None),
+        };
+        let state = State::ALL.into_iter().find(|known| known.as_str() == state)?;
+        let size_bytes = match size {
+            // As a row's name has it: no sign, and no zeros before it.
+            Some(size) => Some(size.parse().ok().filter(|bytes: &u64| bytes.to_string() == size)?),
+            None => None,
+        };
+        let way = match second {
+            Some(second) => Some(way(second)?),
+            None => None,
+        };
+        Some(Called { state: Some(state), size_bytes, way })
+    }
+}
+
+/// One row: a way, of a text so long, into such a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Saved {
+    pub way: &'static Way,
+    pub state: State,
+    pub size_bytes: u64,
+}
+
+impl State {
+    pub const ALL: [State; 2] = [State::New, State::Existing];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            State::New => "new",
+            State::Existing => "existing",
+        }
+    }
+}
+
+impl Leaves {
+    /// The word in the result.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Leaves::OldOrNew => "old-or-new",
+            Leaves::Torn => "torn",
+            Leaves::Empty => "empty",
+            Leaves::OldAndPart => "old-and-part",
+        }
+    }
+}
+
+impl Kind {
+    /// When the way flushes, in the words of the result.
+    fn sync(self) -> &'static str {
+        match self {
+            FsWrite | Rename | Append => "none",
+            FsWriteFsync | RenameFsync | WroteWrite => "fsync-each",
+            WriteFdatasync | AppendFdatasync => "fdatasync-each",
+            ODsync => "o_dsync-each",
+        }
+    }
+
+    /// Whether the way flushes the folder, so that the file's name survives. In a file that is there
+    /// only a rename changes anything about its name.
+    fn syncs_folder(self, state: State) -> bool {
+        match self {
+            FsWrite | FsWriteFsync | Rename | Append => false,
+            WriteFdatasync | ODsync | AppendFdatasync => state == State::New,
+            RenameFsync | WroteWrite => true,
+        }
+    }
+
+    /// How often the way waits for a flush.
+    fn flushes(self, state: State) -> u32 {
+        u32::from(self.sync() != "none") + u32::from(self.syncs_folder(state))
+    }
+
+    /// What is promised of a text whose way said that it is saved. Where the folder of a new file is
+    /// not flushed, its content may survive and its name need not (fsync(2)).
+    fn acknowledged(self, state: State, flush_reaches_device: bool, in_memory: bool) -> Survives {
+        let name_is_there = state == State::Existing || self.syncs_folder(state);
+        Acknowledged {
+            flushed: self.sync() != "none" && name_is_there,
+            flush_reaches_device,
+            direct: false,
+            settled_blocks: false,
+            in_memory,
+        }
+        .survives()
+    }
+
+    /// What a crash in the middle may leave: what no manual page or standard rules out. Some file
+    /// systems are kinder (`docs/methodology.md`).
+    pub fn leaves(self, state: State) -> Leaves {
+        match (self, state) {
+            // The content is flushed before it gets the name.
+            (RenameFsync | WroteWrite, _) => Leaves::OldOrNew,
+            // The name may be there before the content.
+            (_, State::New) | (FsWrite | FsWriteFsync | Rename, _) => Leaves::Empty,
+            (WriteFdatasync | ODsync, State::Existing) => Leaves::Torn,
+            (Append | AppendFdatasync, State::Existing) => Leaves::OldAndPart,
+        }
+    }
+
+    /// Whether the file is longer after each save.
+    fn grows(self, state: State) -> bool {
+        matches!(self, Append | AppendFdatasync) && state == State::Existing
+    }
+
+    /// What the blocks are that are written to.
+    fn blocks(self, state: State) -> &'static str {
+        match (self, state) {
+            (WriteFdatasync | ODsync, State::Existing) => "written",
+            _ => "new",
+        }
+    }
+}
+
+impl Saved {
+    /// `latency/new-500`.
+    pub fn workload(&self) -> String {
+        format!("{NAME}/{}-{}", self.state.as_str(), self.size_bytes)
+    }
+
+    /// `latency/new-500/fs-write`.
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.workload(), self.way.name)
+    }
+
+    pub fn words(&self) -> &'static str {
+        self.way.words[self.state as usize]
+    }
+
+    fn is_called(&self, called: &Called) -> bool {
+        called.state.is_none_or(|state| state == self.state)
+            && called.size_bytes.is_none_or(|bytes| bytes == self.size_bytes)
+            && called.way.is_none_or(|way| way == self.way.name)
+    }
+
+    /// What is asked of a run of so many saves, for the result.
+    pub fn asked(&self, saves: u64, rate: Option<Rate>) -> Settings {
+        let (kind, state) = (self.way.kind, self.state);
+        Settings {
+            rw: "write".into(),
+            ioengine: "psync".into(),
+            bs_bytes: self.size_bytes,
+            size_bytes: self.size_bytes * saves,
+            iodepth: 1,
+            numjobs: 1,
+            direct: false,
+            sync: kind.sync().into(),
+            blocks: kind.blocks(state).into(),
+            rate_bytes_per_s: rate.and_then(|rate| rate.bytes_per_s_of(1)),
+            rate_iops: rate.and_then(|rate| rate.iops_of(1)),
+            rate_process: rate.map(|rate| rate.process.as_str().into()),
+            ..Settings::default()
+        }
+    }
+
+    /// What the text survives once its way says that it is saved (M3).
+    pub fn survives(&self, target: &Target) -> Survives {
+        let reaches = target.flushes_reach_device();
+        self.way.kind.acknowledged(self.state, reaches, target.in_memory)
+    }
+}

@@ -1,0 +1,216 @@
+//! How to save a small file here.
+
+#[cfg(test)]
+mod examples;
+
+use crate::choice::{are_tied, body_of, fastest, is_durable, significant};
+use crate::scenarios::latency::{Kind, Leaves, State, way_of};
+use wrote_jobs::findings::Evidence;
+use wrote_result::document::{Advice, Row};
+use wrote_result::units::nanoseconds;
+
+/// Where the lines are that are shown.
+const EXAMPLES: &str = include_str!("advice/examples.rs");
+
+/// What is advised of each way that may be: what to do, and the function whose body does it. The others
+/// lose what was saved, or what was there before.
+const WAYS: [(Kind, &str, &str); 2] = [
+    (Kind::WroteWrite, "Save it by wrote::write", "wrote_write"),
+    (
+        Kind::RenameFsync,
+        "Write a file beside it, fsync that, rename it over the old one, fsync the folder",
+        "rename_fsync",
+    ),
+];
+
+/// The cheapest way that survives a power loss and leaves all of the old text or all of the new, and
+/// what the cheaper ones leave. Of several workloads the first that has such a way, of an existing file
+/// before a new one.
+pub fn advise(evidence: &Evidence) -> Option<Advice> {
+    let workload = workloads(evidence).into_iter().find(|rows| choose(rows).is_some())?;
+    let row = choose(&workload)?;
+    let (action, function) = advised(row)?;
+    let mut because = format!("{}: {}", row.name, told(row));
+    let next = workload.iter().filter(|other| other.name != row.name && is_safe(other));
+    if let Some(next) = fastest(next.copied()) {
+        because += &match are_tied(row, next) {
+            true => format!(", which can't be told apart from {} ({})", next.name, told(next)),
+            false => format!("; {}: {}", next.name, told(next)),
+        };
+    }
+    if let Some(cheaper) = cheaper(&workload, row) {
+        because += &format!(
+            ". {} takes {} and survives a power loss once it is done, but a crash in the middle may {}",
+            cheaper.name,
+            p50(cheaper),
+            may_leave(cheaper),
+        );
+    }
+    if let Some(unsynced) = workload.iter().find(|row| is_of(row, Kind::FsWrite)) {
+        because += &format!(
+            ". {} takes {}, {} of it, and survives no power loss",
+            unsynced.name,
+            p50(unsynced),
+            part(unsynced, row),
+        );
+    }
+    Some(Advice {
+        purpose: "saving a small file".into(),
+        action: action.into(),
+        because,
+        code: body_of(EXAMPLES, function),
+    })
+}
+
+/// The rows of each workload of saves: those of existing files first.
+fn workloads<'a>(evidence: &Evidence<'a>) -> Vec<Vec<&'a Row>> {
+    let mut workloads: Vec<(State, Vec<&Row>)> = Vec::new();
+    for row in evidence.rows {
+        let Some((state, _)) = way_of(row) else { continue };
+        match workloads.iter_mut().find(|(_, rows)| rows[0].workload == row.workload) {
+            Some((_, rows)) => rows.push(row),
+            None => workloads.push((state, vec![row])),
+        }
+    }
+    workloads.sort_by_key(|(state, _)| *state == State::New);
+    workloads.into_iter().map(|(_, rows)| rows).collect()
+}
+
+/// The cheapest safe way. Where it can't be told apart from `wrote::write` that is chosen: a single call,
+/// which keeps permissions and owner too.
+fn choose<'a>(rows: &[&'a Row]) -> Option<&'a Row> {
+    let safe = || rows.iter().copied().filter(|row| is_safe(row));
+    let fastest = fastest(safe())?;
+    let ours = safe().find(|row| is_of(row, Kind::WroteWrite));
+    Some(ours.filter(|ours| are_tied(ours, fastest)).unwrap_or(fastest))
+}
+
+/// The fastest way that is durable and not safe in the middle, where it is clearly faster.
+fn cheaper<'a>(rows: &[&'a Row], row: &Row) -> Option<&'a Row> {
+    let unsafe_ones = rows.iter().copied().filter(|other| is_durable(other) && !is_safe(other));
+    // An append adds to what is there: it is no other way of saving the same.
+    let same = unsafe_ones.filter(|other| !is_of(other, Kind::AppendFdatasync));
+    fastest(same).filter(|other| latency_p50(other) < latency_p50(row) && !are_tied(other, row))
+}
+
+fn is_of(row: &Row, kind: Kind) -> bool {
+    way_of(row).is_some_and(|(_, way)| way.kind == kind)
+}
+
+/// Whether the row survives a power loss, and a crash in the middle costs nothing of the old text.
+fn is_safe(row: &Row) -> bool {
+    let whole = row.crash_leaves.as_deref() == Some(Leaves::OldOrNew.as_str());
+    whole && is_durable(row) && advised(row).is_some()
+}
+
+fn advised(row: &Row) -> Option<(&'static str, &'static str)> {
+    let (_, action, function) = WAYS.iter().find(|(kind, ..)| is_of(row, *kind))?;
+    Some((action, function))
+}
+
+fn may_leave(row: &Row) -> &'static str {
+    match row.crash_leaves.as_deref() {
+        Some("torn") => "leave some of both texts",
+        _ => "leave an empty file",
+    }
+}
+
+fn latency_p50(row: &Row) -> u64 {
+    row.latency_ns.map_or(0, |of| of.p50)
+}
+
+fn p50(row: &Row) -> String {
+    nanoseconds(latency_p50(row))
+}
+
+/// `P50 1.20 ms, P99 3.40 ms`.
+fn told(row: &Row) -> String {
+    let p99 = row.latency_ns.map_or(0, |of| of.p99);
+    format!("P50 {}, P99 {}", p50(row), nanoseconds(p99))
+}
+
+/// `1/50`, of the latencies' medians.
+fn part(row: &Row, of: &Row) -> String {
+    let times = latency_p50(of) as f64 / (latency_p50(row) as f64).max(1.0);
+    format!("1/{}", significant(times))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{evidence, saved, target};
+    use std::fs;
+
+    fn advice(rows: &[Row]) -> Option<Advice> {
+        advise(&evidence(&target(), rows))
+    }
+
+    fn unsynced(name: &str, p50_ns: u64) -> Row {
+        Row { survives: Some("process-crash".into()), ..saved(name, p50_ns) }
+    }
+
+    #[test]
+    fn the_cheapest_that_survives_and_is_whole_is_advised_with_what_the_cheaper_ones_leave() {
+        let rows = [
+            saved("latency/new-500/wrote-write", 9_000_000),
+            unsynced("latency/existing-500/fs-write", 20_000),
+            saved("latency/existing-500/fs-write-fsync", 900_000),
+            saved("latency/existing-500/append-fdatasync", 100_000),
+            saved("latency/existing-500/wrote-write", 1_000_000),
+            saved("latency/existing-500/rename-fsync", 2_000_000),
+        ];
+        let advice = advice(&rows).unwrap();
+        assert_eq!(
+            advice.because,
+            "latency/existing-500/wrote-write: P50 1.00 ms, P99 2.00 ms; \
+             latency/existing-500/rename-fsync: P50 2.00 ms, P99 4.00 ms. \
+             latency/existing-500/fs-write-fsync takes 900 us and survives a power loss once it is \
+             done, but a crash in the middle may leave an empty file. \
+             latency/existing-500/fs-write takes 20.0 us, 1/50.0 of it, and survives no power loss"
+        );
+        assert!(advice.code.starts_with("wrote::write(path, text)?;"), "{advice:?}");
+    }
+
+    #[test]
+    fn what_does_not_win_is_not_advised_though_it_is_ours_unless_it_can_not_be_told_apart() {
+        // M8
+        let of = |rename_ns| {
+            advice(&[
+                saved("latency/existing-500/wrote-write", 2_000_000),
+                saved("latency/existing-500/rename-fsync", rename_ns),
+            ])
+            .unwrap()
+        };
+        assert!(of(1_000_000).action.starts_with("Write a file beside it"));
+        let tied = of(1_990_000);
+        assert!(tied.action.ends_with("wrote::write"), "{tied:?}");
+        assert!(tied.because.contains("can't be told apart"), "{tied:?}");
+    }
+
+    #[test]
+    fn what_loses_the_old_text_or_the_new_is_never_advised() {
+        let rows = [
+            saved("latency/existing-500/fs-write-fsync", 900_000),
+            saved("latency/existing-500/o_dsync", 800_000),
+            unsynced("latency/existing-500/rename", 20_000),
+        ];
+        assert!(advice(&rows).is_none());
+        // Where no flush reaches the device, ours survives no power loss either.
+        assert!(advice(&[unsynced("latency/new-500/wrote-write", 1)]).is_none());
+    }
+
+    #[test]
+    fn the_lines_that_are_shown_save_the_text() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let (folder, path) = (folder.path(), folder.path().join("file"));
+        let temporary = folder.join("temporary");
+        examples::wrote_write(&path, "one").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"one");
+        examples::rename_fsync(&path, &temporary, folder, "two").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        assert!(!temporary.exists());
+        for (.., function) in WAYS {
+            assert!(body_of(EXAMPLES, function).contains("?;"), "{function}");
+        }
+    }
+}

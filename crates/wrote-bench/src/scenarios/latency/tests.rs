@@ -1,0 +1,293 @@
+//! Every way leaves the right bytes and nothing else, and says what they survive.
+
+mod cut;
+
+use super::save::{Place, save};
+use super::*;
+use crate::bench::{Observer, Progress, Request, Ticker};
+use crate::scenario::{Measured, Planned, Site};
+use crate::scratch::Scratch;
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wrote::device;
+use wrote_jobs::rate::{Amount, Process};
+use wrote_result::document::Row;
+use wrote_result::{Error, Stop};
+
+const SIZE_BYTES: u64 = 700;
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
+}
+
+fn request(folder: &Path, only: &str, iterations: u32, runs: u32) -> Request {
+    Request {
+        only: vec![only.into()],
+        save_bytes: vec![SIZE_BYTES],
+        iterations: Some(iterations),
+        runs: Some(runs),
+        ..Request::new(folder.to_owned())
+    }
+}
+
+/// Measures in `scratch`, with or without its files left there.
+fn measured(
+    request: &Request,
+    scratch: &Scratch,
+    stop: &Stop,
+    keep: bool,
+) -> Result<Measured, Error> {
+    let target = device::examine(&request.path).unwrap();
+    let plan = Plan::new(request, &target).unwrap().unwrap();
+    let mut observer = ();
+    let mut ticker = Ticker::new(&mut observer, plan.runs_total(), Duration::ZERO);
+    plan.measure(&Site { target: &target, scratch, stop, keep }, &mut ticker)
+}
+
+/// The files in a folder but the lock.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.filter(|path| !path.ends_with("lock")).collect()
+}
+
+/// Every way into every kind of file.
+fn all() -> impl Iterator<Item = Saved> {
+    let of = |state| WAYS.iter().map(move |way| Saved { way, state, size_bytes: SIZE_BYTES });
+    State::ALL.into_iter().flat_map(of)
+}
+
+#[test]
+fn every_way_puts_the_text_into_its_file_and_leaves_nothing_beside_it() {
+    let (old, new) = ([b'o'; 300], [b'n'; 300]);
+    for row in all() {
+        let folder = folder();
+        let (path, temporary) = (folder.path().join("file"), folder.path().join("temporary"));
+        let place = Place { path: &path, folder: folder.path(), temporary: &temporary };
+        let mut expected = new.to_vec();
+        if row.state == State::Existing {
+            fs::write(&path, old).unwrap();
+        }
+        if row.way.kind.grows(row.state) {
+            expected = [old, new].concat();
+        }
+        save(row.way.kind, row.state, place, &new).unwrap();
+        assert!(fs::read(&path).unwrap() == expected, "{}", row.name());
+        assert_eq!(files(folder.path()), [path], "{}", row.name());
+    }
+}
+
+#[test]
+fn a_save_that_fails_names_its_file() {
+    let folder = folder();
+    let path = folder.path().join("not there/file");
+    let place = Place { path: &path, folder: folder.path(), temporary: &path };
+    for row in all() {
+        let error = save(row.way.kind, row.state, place, b"text").unwrap_err().to_string();
+        assert!(error.contains("not there/file") && error.lines().count() == 1, "{error}");
+    }
+}
+
+#[test]
+fn the_files_that_are_kept_have_the_texts_of_the_last_run() {
+    for row in all() {
+        let folder = folder();
+        let scratch = Scratch::make(folder.path()).unwrap();
+        let request = request(folder.path(), &row.name(), 3, 1);
+        let outcome = measured(&request, &scratch, &Stop::new(), true).unwrap();
+        let [measured] = &outcome.scenario.rows[..] else { panic!("{}: one row", row.name()) };
+        let texts: Vec<Vec<u8>> =
+            files(scratch.path()).iter().map(|path| fs::read(path).unwrap()).collect();
+        let (count, texts_each) = match (row.state, row.way.kind.grows(row.state)) {
+            (State::New, _) => (3, 1),
+            (State::Existing, false) => (1, 1),
+            // The text that was there before, and the three.
+            (State::Existing, true) => (1, 4),
+        };
+        assert_eq!(texts.len(), count, "{}", row.name());
+        for text in &texts {
+            assert_eq!(text.len() as u64, texts_each * SIZE_BYTES, "{}", row.name());
+            assert!(text.is_ascii() && !text.contains(&0), "{}", row.name());
+        }
+        // M2
+        assert_eq!(texts.iter().collect::<HashSet<_>>().len(), count, "{}", row.name());
+        assert_eq!(measured.name, row.name());
+    }
+}
+
+#[test]
+fn all_ways_in_turn_leave_no_file_and_time_every_save() {
+    let folder = folder();
+    let scratch = Scratch::make(folder.path()).unwrap();
+    let request = request(folder.path(), NAME, 7, 2);
+    let target = device::examine(folder.path()).unwrap();
+    let outcome = measured(&request, &scratch, &Stop::new(), false).unwrap();
+    assert!(files(scratch.path()).is_empty());
+    assert_eq!(outcome.scenario.rows.len(), 2 * WAYS.len());
+    for (row, saved) in outcome.scenario.rows.iter().zip(all()) {
+        assert_eq!((&row.name, &row.workload), (&saved.name(), &saved.workload()));
+        let (all, each) = (row.latency_ns.unwrap(), row.runs.iter().map(|run| run.latency_ns));
+        assert_eq!(each.map(|of| of.unwrap().count).collect::<Vec<_>>(), [4, 3]);
+        assert!(all.count == 7 && all.min > 0 && all.total >= all.max, "{}: {all:?}", row.name);
+        // One after the other: together they take no longer than the runs.
+        let elapsed_s: f64 = row.runs.iter().map(|run| run.elapsed_s).sum();
+        assert!(all.mean * 7.0 <= elapsed_s * 1e9 * 1.001, "{}: {all:?}", row.name);
+        assert_eq!(row.survives.as_deref(), Some(saved.survives(&target).as_str()));
+        let leaves = saved.way.kind.leaves(saved.state).as_str();
+        assert_eq!(row.crash_leaves.as_deref(), Some(leaves));
+        assert_eq!(row.settings.asked.sync, row.settings.effective.sync);
+    }
+    let looks = u64::from(plan::LOOK_SAVES);
+    assert_eq!(outcome.written_bytes, (7 + looks) * SIZE_BYTES * 2 * WAYS.len() as u64);
+}
+
+#[test]
+fn more_new_files_than_there_may_be_at_once_are_removed_in_between() {
+    let folder = folder();
+    let scratch = Scratch::make(folder.path()).unwrap();
+    let request = request(folder.path(), "latency/new-700/fs-write", 600, 1);
+    let row = &measured(&request, &scratch, &Stop::new(), true).unwrap().scenario.rows[0];
+    assert_eq!((row.latency_ns.unwrap().count, row.runs.len()), (600, 1));
+    assert_eq!(files(scratch.path()).len(), 600 % 256);
+}
+
+#[test]
+fn an_open_loop_begins_no_save_before_it_is_due_and_counts_from_then() {
+    // M5
+    let folder = folder();
+    let scratch = Scratch::make(folder.path()).unwrap();
+    let row = |operations_per_s, iterations| {
+        let rate =
+            Rate { amount: Amount::OperationsPerS(operations_per_s), process: Process::Linear };
+        let only = "latency/existing-700/write-fdatasync";
+        let request = Request { rate: Some(rate), ..request(folder.path(), only, iterations, 1) };
+        measured(&request, &scratch, &Stop::new(), false).unwrap().scenario.rows.remove(0)
+    };
+    let slow = row(20, 4);
+    assert!(slow.runs[0].elapsed_s >= 0.15, "{:?}", slow.runs);
+    assert_eq!(slow.settings.effective.rate_iops, Some(20.0));
+    // All are due at once: each waits for those before it.
+    let late = row(u32::MAX, 200);
+    let (latency, elapsed_s) = (late.latency_ns.unwrap(), late.runs[0].elapsed_s);
+    assert!(latency.mean * 200.0 > 2.0 * elapsed_s * 1e9, "{latency:?} in {elapsed_s} s");
+}
+
+#[test]
+fn a_run_that_was_stopped_has_no_result_and_leaves_nothing() {
+    let folder = folder();
+    for row in all() {
+        let scratch = Scratch::make(folder.path()).unwrap();
+        let stop = Stop::new();
+        stop.request();
+        let stopped = measured(&request(folder.path(), &row.name(), 5, 1), &scratch, &stop, false);
+        assert!(matches!(stopped, Err(Error::Interrupted)), "{}", row.name());
+        scratch.remove().unwrap();
+        assert!(files(folder.path()).is_empty(), "{}", row.name());
+    }
+}
+
+#[test]
+fn every_row_has_a_name_of_its_own_that_can_be_asked_for() {
+    let names: HashSet<String> = all().map(|row| row.name()).collect();
+    assert_eq!(names.len(), 2 * WAYS.len());
+    assert!(names.iter().all(|name| knows(name)));
+    for listed in listed() {
+        assert!(knows(listed.row) && listed.scenario == NAME && listed.way.len() <= 26);
+    }
+    for known in ["latency", "latency/new", "latency/existing-12345", "latency/rename-fsync"] {
+        assert!(knows(known), "{known}");
+    }
+    for unknown in [
+        "latency/",
+        "latencies",
+        "latency/old",
+        "latency/new-",
+        "latency/new-0500",
+        "latency/new-+5",
+        "latency/new-5/",
+        "latency/new/new",
+        "latency/new-5/rename/x",
+        "latency/rename/new",
+    ] {
+        assert!(!knows(unknown), "{unknown}");
+    }
+}
+
+/// What is promised of each way on a disk where flushes reach the device, and what it leaves: of a new
+/// file, of an existing one.
+const PROMISES: [(Kind, [(Survives, Leaves); 2]); 9] = {
+    use Leaves::{Empty, OldAndPart, OldOrNew, Torn};
+    const CACHED: Survives = Survives::ProcessCrash;
+    const DURABLE: Survives = Survives::PowerLoss;
+    [
+        (FsWrite, [(CACHED, Empty), (CACHED, Empty)]),
+        (FsWriteFsync, [(CACHED, Empty), (DURABLE, Empty)]),
+        (WriteFdatasync, [(DURABLE, Empty), (DURABLE, Torn)]),
+        (ODsync, [(DURABLE, Empty), (DURABLE, Torn)]),
+        (Rename, [(CACHED, Empty), (CACHED, Empty)]),
+        (RenameFsync, [(DURABLE, OldOrNew), (DURABLE, OldOrNew)]),
+        (WroteWrite, [(DURABLE, OldOrNew), (DURABLE, OldOrNew)]),
+        (Append, [(CACHED, Empty), (CACHED, OldAndPart)]),
+        (AppendFdatasync, [(DURABLE, Empty), (DURABLE, OldAndPart)]),
+    ]
+};
+
+#[test]
+fn only_what_is_flushed_with_its_name_survives_a_power_loss() {
+    // M3
+    for (kind, promises) in PROMISES {
+        for (state, (survives, leaves)) in State::ALL.into_iter().zip(promises) {
+            assert_eq!(kind.acknowledged(state, true, false), survives, "{kind:?} {state:?}");
+            assert_eq!(kind.leaves(state), leaves, "{kind:?} {state:?}");
+            assert!(kind.acknowledged(state, false, false) < Survives::PowerLoss);
+            assert_eq!(kind.acknowledged(state, true, true), Survives::ProcessCrash);
+        }
+    }
+}
+
+#[test]
+fn what_was_saved_is_told_of_a_row_and_not_of_others() {
+    let rows: Vec<Row> = vec![crate::sample::saved("latency/new-5/rename", 1)];
+    assert!(rows[0].is_of_saves());
+    assert!(!crate::sample::row("stream/cached", "process-crash", &[1.0]).is_of_saves());
+}
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Told {
+    left: Vec<Duration>,
+    notes: Vec<String>,
+}
+
+impl Observer for Told {
+    fn progress(&mut self, progress: &Progress) {
+        self.left.push(progress.left);
+    }
+    fn note(&mut self, text: &str) {
+        self.notes.push(text.into());
+    }
+}
+
+#[test]
+fn the_first_look_tells_how_many_saves_there_are_and_that_a_slow_rate_takes_long() {
+    let folder = folder();
+    let scratch = Scratch::make(folder.path()).unwrap();
+    let stop = Stop::new();
+    let target = device::examine(folder.path()).unwrap();
+    let rate = Rate { amount: Amount::BytesPerS(1), process: Process::Linear };
+    // Of each row one save, due at once.
+    let request = Request { rate: Some(rate), ..request(folder.path(), "latency/new-700", 1, 1) };
+    let plan = Plan::new(&request, &target).unwrap().unwrap();
+    let mut told = Told::default();
+    let mut ticker = Ticker::new(&mut told, plan.runs_total(), Duration::ZERO);
+    let site = Site { target: &target, scratch: &scratch, stop: &stop, keep: false };
+    plan.measure(&site, &mut ticker).unwrap();
+    let [note] = &told.notes[..] else { panic!("{:?}", told.notes) };
+    assert!(note.starts_with("latency: 9 saves, about "), "{note}");
+    // Nine rows of 700 seconds each, as the rate has it.
+    assert_eq!(told.left.len(), 9);
+    for (left, runs) in told.left.iter().zip((1..=9).rev()) {
+        assert!((600 * runs..=700 * runs).contains(&left.as_secs()), "{:?}", told.left);
+    }
+}

@@ -1,0 +1,184 @@
+//! The scenario `load`: one workload at rising rates, and its latency at each.
+
+mod knee;
+mod rounds;
+mod subject;
+
+use crate::bench::{Request, Ticker};
+use crate::scenario::{Measured, Planned, Site};
+use crate::scenarios::ladder::plan;
+use crate::scenarios::{grid, ladder};
+use std::time::Duration;
+use subject::Subject;
+use wrote::device::Target;
+use wrote_jobs::rate::Process;
+use wrote_result::Error;
+
+/// The scenario's name.
+pub const NAME: &str = "load";
+/// What is measured where nothing is named.
+const USUAL: [&str; 2] = ["rand/read", "rand/write"];
+/// The rates, in percent of what a closed loop reaches: closer where latency bends, and one beyond.
+const PERCENTS: [u32; 13] = [10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 100, 110];
+/// Runs at each rate.
+const RUNS: u32 = 3;
+/// How long a run is, where nothing is said.
+const TIME: Duration = Duration::from_secs(1);
+/// What a run takes beside its clock: making ready, clearing up, and a rest for the device.
+const BESIDE: Duration = Duration::from_millis(150);
+/// The most that is written by a run at the rate that a closed loop reaches: on a device that takes
+/// more in the time of a run, runs are shorter.
+const WRITTEN_BYTES_MAX: u64 = 512 << 20;
+
+/// One curve.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    subject: Subject,
+    runs: u32,
+    time: Duration,
+    process: Process,
+}
+
+/// The curves of what is called for by name, one each; none unless curves are asked for.
+pub fn plans(request: &Request, target: &Target) -> Result<Vec<Plan>, Error> {
+    if !request.load_curve {
+        return Ok(Vec::new());
+    }
+    // Once for all: a name that there is not, a number that makes no sense.
+    plan::Plan::new(request, target)?;
+    let usual = || USUAL.map(str::to_owned).to_vec();
+    let names = if request.only.is_empty() { usual() } else { request.only.clone() };
+    let mut plans: Vec<Plan> = Vec::new();
+    for name in &names {
+        for subject in subjects(name, request, target)? {
+            if plans.iter().any(|plan| plan.subject.name() == subject.name()) {
+                continue;
+            }
+            plans.push(Plan {
+                subject,
+                runs: request.runs.unwrap_or(RUNS),
+                time: request.time.unwrap_or(TIME),
+                process: request.load_process,
+            });
+        }
+    }
+    Ok(plans)
+}
+
+/// What a name means: a workload of a grid, or rows of the ladder.
+fn subjects(name: &str, request: &Request, target: &Target) -> Result<Vec<Subject>, Error> {
+    let of_grids = grid::NAMED.iter().filter(|named| {
+        // A mix has two rates and two latencies; its scenario's name means those that have one.
+        name == named.workload || name == named.scenario && named.workload != MIX
+    });
+    let of_grids: Vec<&str> = of_grids.map(|named| named.workload).collect();
+    if of_grids.contains(&MIX) {
+        return Err(Error::Usage(format!(
+            "--load-curve: {MIX} reads and writes at once, and a curve is of one of them; name \
+             rand/read or rand/write"
+        )));
+    }
+    if !of_grids.is_empty() {
+        let cell = |workload: &&str| Subject::of_grid(workload, request, target);
+        return of_grids.iter().map(cell).collect();
+    }
+    let rows = ladder::WAYS.iter().filter(|way| way.is_called(name));
+    let rows: Vec<Subject> =
+        rows.map(|way| Subject::of_row(way, request, target)).collect::<Result<_, _>>()?;
+    if rows.is_empty() {
+        return Err(Error::Usage(format!(
+            "--load-curve: {name} has no rate to raise; name workloads of rand or peak, or rows of \
+             the ladder"
+        )));
+    }
+    Ok(rows)
+}
+
+const MIX: &str = "rand/mix";
+
+impl Plan {
+    /// What the curve answers.
+    fn question(&self) -> String {
+        let name = self.subject.name();
+        format!("What does the latency of {name} do as the load rises, and where does it bend?")
+    }
+}
+
+impl Planned for Plan {
+    fn runs_total(&self) -> u32 {
+        // The closed loop's first.
+        self.runs * (1 + PERCENTS.len() as u32)
+    }
+
+    fn space_bytes_max(&self) -> u64 {
+        self.subject.file_bytes()
+    }
+
+    fn written_bytes_max(&self) -> u64 {
+        // The files, and what a closed loop writes: each at most once.
+        let files = self.subject.file_bytes() * (1 + u64::from(self.runs));
+        if !self.subject.writes() {
+            return files;
+        }
+        let percents: u64 = PERCENTS.iter().copied().map(u64::from).sum();
+        // More than a Poisson process strays in so many operations.
+        let at_rates = WRITTEN_BYTES_MAX / 100 * percents / 10 * 11;
+        files + at_rates * u64::from(self.runs)
+    }
+
+    fn estimate(&self) -> Duration {
+        (self.time + BESIDE) * self.runs_total()
+    }
+
+    fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+        rounds::measure(self, site, ticker)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use crate::sample::place;
+
+    fn asked(only: &[&str]) -> Request {
+        Request { load_curve: true, ..sample::asked(only) }
+    }
+
+    fn names(request: &Request) -> Result<Vec<String>, Error> {
+        let plans = plans(request, &place(1 << 40, 1 << 39))?;
+        Ok(plans.iter().map(|plan| plan.subject.name().to_owned()).collect())
+    }
+
+    #[test]
+    fn curves_are_measured_only_when_they_are_asked_for() {
+        let request = Request { load_curve: false, ..asked(&["rand"]) };
+        assert!(names(&request).unwrap().is_empty());
+        assert_eq!(names(&asked(&[])).unwrap(), USUAL);
+    }
+
+    #[test]
+    fn a_curve_is_of_a_workload_of_a_grid_or_of_a_row_of_the_ladder_and_each_comes_once() {
+        assert_eq!(names(&asked(&["rand"])).unwrap(), ["rand/read", "rand/write"]);
+        assert_eq!(names(&asked(&["peak/read", "peak"])).unwrap(), ["peak/read", "peak/write"]);
+        assert_eq!(names(&asked(&["small/o_dsync-each"])).unwrap(), ["small/o_dsync-each"]);
+        assert_eq!(names(&asked(&["small", "small/cached"])).unwrap().len(), 9);
+    }
+
+    #[test]
+    fn what_has_no_rate_to_raise_is_refused_in_one_line() {
+        for name in ["ways", "append", "rand/mix"] {
+            let refused = names(&asked(&[name])).unwrap_err();
+            assert!(matches!(refused, Error::Usage(_)), "{name}");
+            assert_eq!(refused.to_string().lines().count(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn reads_write_their_file_and_no_more_and_writes_a_bounded_number_of_bytes() {
+        let plans = plans(&asked(&[]), &place(1 << 40, 1 << 39)).unwrap();
+        let [reads, writes] = &plans[..] else { panic!("two curves") };
+        assert!(reads.written_bytes_max() <= 4 * reads.space_bytes_max());
+        assert!(writes.written_bytes_max() < 24 << 30);
+    }
+}

@@ -1,0 +1,227 @@
+//! One curve: how much a closed loop reaches, then runs at rising parts of that, in turn.
+
+use super::knee::knee;
+use super::subject::Gave;
+use super::{NAME, PERCENTS, Plan, WRITTEN_BYTES_MAX};
+use crate::bench::Ticker;
+use crate::measured;
+use crate::rounds::in_turn;
+use crate::scenario::{Measured, Site};
+use std::path::PathBuf;
+use std::time::Duration;
+use wrote_jobs::rate::{Amount, Rate, Reached};
+use wrote_result::Error;
+use wrote_result::document::{Knee, Row, Scenario};
+use wrote_result::stats;
+
+/// What a device gets to finish what it was given, after each run: one beyond what it takes must not
+/// be paid by the next.
+const REST: Duration = Duration::from_millis(50);
+/// Of fewer operations no 99th percentile is known.
+const OPERATIONS_MIN: u64 = 100;
+
+/// Measures a curve: every rate in turn, every second round backwards (M8).
+pub(super) fn measure(plan: &Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+    let files = plan.subject.files(site);
+    let mut curve = Curve { plan, site, files, written_bytes: 0 };
+    curve.written_bytes = plan.subject.prepare(&curve.files, site)?;
+    let closed_iops = curve.closed_loop(ticker)?;
+    let points = curve.open_loops(closed_iops, ticker)?;
+    if !site.keep {
+        measured::clear(&curve.files, site.scratch.path())?;
+    }
+    let rates = PERCENTS.iter().map(|percent| curve.rate(closed_iops, *percent));
+    let rows: Vec<Row> = PERCENTS
+        .iter()
+        .zip(rates)
+        .zip(points)
+        .map(|((percent, rate), runs)| curve.row(*percent, rate, closed_iops, runs))
+        .collect();
+    let knee = knee_of(&rows);
+    Ok(Measured {
+        scenario: Scenario { name: NAME.into(), question: plan.question(), rows, knee },
+        written_bytes: curve.written_bytes,
+        left_out: Vec::new(),
+    })
+}
+
+struct Curve<'a> {
+    plan: &'a Plan,
+    site: &'a Site<'a>,
+    files: Vec<PathBuf>,
+    written_bytes: u64,
+}
+
+impl Curve<'_> {
+    /// Operations per second of a closed loop: the median of its runs.
+    fn closed_loop(&mut self, ticker: &mut Ticker) -> Result<f64, Error> {
+        let name = format!("{NAME}/{}", self.plan.subject.name());
+        let mut iops = Vec::new();
+        for _ in 0..self.plan.runs {
+            ticker.tick(&format!("{name}: closed loop"));
+            iops.push(self.run(None, self.plan.time)?.iops());
+        }
+        Ok(stats::median(&iops))
+    }
+
+    /// The runs at each rate.
+    fn open_loops(
+        &mut self,
+        closed_iops: f64,
+        ticker: &mut Ticker,
+    ) -> Result<Vec<Vec<Gave>>, Error> {
+        let time = self.time(closed_iops);
+        let mut points: Vec<Vec<Gave>> = PERCENTS.iter().map(|_| Vec::new()).collect();
+        for index in in_turn(PERCENTS.len(), self.plan.runs) {
+            ticker.tick(&self.name(PERCENTS[index]));
+            let rate = self.rate(closed_iops, PERCENTS[index]);
+            points[index].push(self.run(Some(rate), time)?);
+        }
+        Ok(points)
+    }
+
+    fn run(&mut self, rate: Option<Rate>, time: Duration) -> Result<Gave, Error> {
+        let gave = self.plan.subject.run(&self.files, rate, time, self.site)?;
+        self.written_bytes += gave.written_bytes();
+        std::thread::sleep(REST);
+        self.site.stop.check()?;
+        Ok(gave)
+    }
+
+    /// How long each run at a rate is: shorter where more would be written than was announced.
+    fn time(&self, closed_iops: f64) -> Duration {
+        let bytes_per_s = closed_iops * self.plan.subject.bs_bytes() as f64;
+        if !self.plan.subject.writes() || bytes_per_s <= 0.0 {
+            return self.plan.time;
+        }
+        let most_s = WRITTEN_BYTES_MAX as f64 / bytes_per_s;
+        self.plan.time.min(Duration::try_from_secs_f64(most_s).unwrap_or(self.plan.time))
+    }
+
+    fn rate(&self, closed_iops: f64, percent: u32) -> Rate {
+        let iops = closed_iops * f64::from(percent) / 100.0;
+        // At least one operation a second of each thread.
+        let iops = (iops.round() as u32).max(self.plan.subject.numjobs());
+        Rate { amount: Amount::OperationsPerS(iops), process: self.plan.process }
+    }
+
+    /// `load/rand/read/0.70`.
+    fn name(&self, percent: u32) -> String {
+        format!("{NAME}/{}/{:.2}", self.plan.subject.name(), f64::from(percent) / 100.0)
+    }
+
+    fn row(&self, percent: u32, rate: Rate, closed_iops: f64, runs: Vec<Gave>) -> Row {
+        let mut row = self.plan.subject.row(&self.files, rate, runs, self.site);
+        row.name = self.name(percent);
+        row.workload = format!("{NAME}/{}", self.plan.subject.name());
+        row.way = format!("{percent} % of {closed_iops:.0}/s");
+        for settings in [&mut row.settings.asked, &mut row.settings.effective] {
+            settings.load_share = Some(f64::from(percent) / 100.0);
+        }
+        row
+    }
+}
+
+/// The knee of P99 against the load that was reached. What did not reach its rate has no latency of its
+/// own, only one that grows with the length of the run: it is no point of the curve. But where nothing
+/// else bends, the last rate that was reached before one that was not is the bend.
+fn knee_of(rows: &[Row]) -> Option<Knee> {
+    let is_reached = |row: &&Row| Reached::of(row).is_some_and(|reached| reached.is_reached);
+    let is_known = |row: &&Row| row.latency_ns.is_some_and(|of| of.count >= OPERATIONS_MIN);
+    let mut curve: Vec<&Row> = rows.iter().filter(is_reached).filter(is_known).collect();
+    curve.sort_by(|a, b| iops(a).total_cmp(&iops(b)));
+    let points: Vec<(f64, f64)> = curve.iter().map(|row| (iops(row), p99_ns(row) as f64)).collect();
+    let is_saturated = rows.iter().any(|row| !is_reached(&row));
+    let last = curve.len().checked_sub(1).filter(|_| is_saturated);
+    let row = curve[knee(&points).or(last)?];
+    Some(Knee { row: row.name.clone(), iops: iops(row), p99_ns: p99_ns(row) })
+}
+
+fn iops(row: &Row) -> f64 {
+    stats::median(&row.runs.iter().map(|run| run.iops).collect::<Vec<f64>>())
+}
+
+fn p99_ns(row: &Row) -> u64 {
+    row.latency_ns.map_or(0, |of| of.p99)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::Request;
+    use crate::sample;
+    use crate::scenario::Planned;
+    use crate::scratch::Scratch;
+    use wrote::device;
+    use wrote_jobs::rate::Process;
+    use wrote_result::Stop;
+    use wrote_result::document::Latency;
+
+    /// A curve's row: so many a second asked for and reached, and their P99.
+    fn point(asked: u32, reached: f64, p99_ns: u64) -> Row {
+        let mut row = sample::row("load/rand", "os-crash", &[1e9]);
+        row.name = format!("load/{asked}");
+        row.settings.asked.rate_iops = Some(asked.into());
+        row.settings.asked.numjobs = 1;
+        row.latency_ns = Some(Latency { p99: p99_ns, count: 10_000, ..Latency::default() });
+        for run in &mut row.runs {
+            (run.iops, run.elapsed_s) = (reached, 1.0);
+        }
+        row
+    }
+
+    #[test]
+    fn the_knee_is_a_rate_that_was_reached() {
+        let p99_us = [100, 101, 103, 108, 120, 150, 260, 500];
+        let mut rows: Vec<Row> = (1..)
+            .zip(p99_us)
+            .map(|(step, us)| point(step * 1000, f64::from(step) * 1000.0, us * 1000))
+            .collect();
+        rows.push(point(9000, 8200.0, 300_000_000));
+        let knee = knee_of(&rows).unwrap();
+        assert_eq!((knee.row.as_str(), knee.p99_ns), ("load/6000", 150_000));
+    }
+
+    #[test]
+    fn what_is_level_until_it_is_full_bends_at_the_last_rate_that_was_reached() {
+        let mut rows: Vec<Row> =
+            (1..=10).map(|step| point(step * 1000, f64::from(step) * 1000.0, 100_000)).collect();
+        assert_eq!(knee_of(&rows), None);
+        rows.push(point(11_000, 10_000.0, 500_000_000));
+        assert_eq!(knee_of(&rows).unwrap().row, "load/10000");
+    }
+
+    #[test]
+    fn a_real_curve_has_a_row_at_every_rate_and_leaves_nothing() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        for name in ["rand/read", "small/cached", "small/direct-o_dsync-each-overwrite"] {
+            let request = Request {
+                only: vec![name.into()],
+                load_curve: true,
+                load_process: Process::Poisson,
+                size_bytes: Some(2 << 20),
+                runs: Some(1),
+                time: Some(Duration::from_millis(10)),
+                ..Request::new(folder.path().to_owned())
+            };
+            let target = device::examine(folder.path()).unwrap();
+            let plan = super::super::plans(&request, &target).unwrap().remove(0);
+            let scratch = Scratch::make(folder.path()).unwrap();
+            let mut observer = ();
+            let mut ticker = Ticker::new(&mut observer, plan.runs_total(), Duration::ZERO);
+            let stop = Stop::new();
+            let site = Site { target: &target, scratch: &scratch, stop: &stop, keep: false };
+            let measured = plan.measure(&site, &mut ticker).unwrap();
+            let names: Vec<&str> =
+                measured.scenario.rows.iter().map(|row| row.name.as_str()).collect();
+            assert_eq!(names.len(), PERCENTS.len());
+            assert_eq!(names[6], format!("load/{name}/0.70"));
+            for row in &measured.scenario.rows {
+                assert!(row.is_open_loop() && row.settings.asked.load_share.is_some());
+                assert_eq!(row.settings.asked.rate_process.as_deref(), Some("poisson"));
+                assert!(row.runs[0].issue_delay_ns.is_some());
+            }
+            assert!(plan.subject.files(&site).iter().all(|file| !file.exists()));
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The scenario `sustained`: one long stream of writes, and where and how often it slows down.
+
+mod change;
+pub mod findings;
+#[cfg(test)]
+mod made_up;
+mod measure;
+mod noise;
+mod rates;
+mod self_normalised;
+mod steady;
+#[cfg(test)]
+mod tests;
+
+use crate::bench::{Listed, Request, Ticker};
+use crate::rounds::STREAM_BS_BYTES;
+use crate::scenario::{Measured, Planned, Site};
+use std::time::Duration;
+use wrote::Survives;
+use wrote::device::Target;
+use wrote_jobs::buffers::buffers_bytes;
+use wrote_jobs::buffers::check_buffers;
+use wrote_jobs::rate::{Amount, Rate};
+use wrote_jobs::spec::{JobSpec, Rw};
+use wrote_machine::target::shown_target;
+use wrote_machine::{host, space};
+use wrote_result::{Error, units};
+
+/// Of the room that may be used, this part is left to what the file system keeps of the file.
+const SPARE_PART: u64 = 100;
+/// The scenario's name.
+pub const NAME: &str = "sustained";
+/// What the scenario answers.
+pub const QUESTION: &str =
+    "How fast does this disk take writes for long, and after how many bytes does it slow down?";
+/// Its one row.
+const ROW: &str = "sustained/direct-io_uring";
+const WORDS: &str = "direct io_uring, on and on";
+
+/// How long it writes where nobody says.
+const TIME: Duration = Duration::from_secs(60);
+/// Without a size it writes no more than this in a second: no drive on four lanes of PCIe 4.0 is faster.
+const BYTES_PER_S_MAX: u64 = 8_000_000_000;
+/// The file on a file system that does not tell how much room it has.
+const FILE_BYTES_UNKNOWN: u64 = 16 << 30;
+/// Writes in flight: 8 MiB, which keeps a fast drive busy. There is no calibration that could choose: it
+/// would use up some of the burst.
+const IODEPTH: u32 = 16;
+/// The device rests so long before it is looked at again.
+const IDLE: Duration = Duration::from_secs(10);
+/// The second look takes so long at most.
+const RECOVERED_TIME_MAX: Duration = Duration::from_secs(10);
+/// What is taken for the speed where only the size is known.
+const USUAL_BYTES_PER_S: f64 = 1e9;
+
+/// Everything of the scenario that `Request::only` may name.
+pub fn listed() -> Vec<Listed> {
+    let survives = Some(Survives::ProcessCrash);
+    vec![Listed { scenario: NAME, row: ROW, way: WORDS, survives }]
+}
+
+/// Whether `name` is the scenario or its row.
+pub fn knows(name: &str) -> bool {
+    [NAME, ROW].contains(&name)
+}
+
+/// What is measured of the scenario.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    bs_bytes: u64,
+    iodepth: u32,
+    /// The most that is written before the pause.
+    size_bytes: u64,
+    /// Bytes of the file, which is written over from its start when it is full.
+    file_bytes: u64,
+    /// When it ends, if its bytes are not written before.
+    time: Option<Duration>,
+    rate: Option<Rate>,
+    idle: Duration,
+}
+
+impl Plan {
+    /// The plan of what is called for by name; `None` where nothing is.
+    pub fn new(request: &Request, target: &Target) -> Result<Option<Plan>, Error> {
+        if !request.only.iter().any(|name| knows(name)) {
+            return Ok(None);
+        }
+        if request.load_curve {
+            let text = "--load-curve: sustained is one long run, and has no curve; leave it out";
+            return Err(Error::Usage(text.into()));
+        }
+        let bs_bytes = request.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES).max(1);
+        let iodepth = request.iodepth.unwrap_or(IODEPTH).max(1);
+        let memory_bytes = host::memory_bytes();
+        check_buffers("--bs x --iodepth", buffers_bytes(bs_bytes, iodepth), memory_bytes)?;
+        let time = request.time.or(request.size_bytes.is_none().then_some(TIME));
+        let size_bytes = match (request.size_bytes, time) {
+            (Some(size), _) => size,
+            (None, time) => most_bytes(time.unwrap_or(TIME), request.rate, bs_bytes),
+        };
+        let size_bytes = size_bytes / bs_bytes * bs_bytes;
+        if size_bytes == 0 {
+            return Err(Error::Usage(format!(
+                "--size: {NAME} needs at least one write, of {}",
+                units::block_size(bs_bytes)
+            )));
+        }
+        let budget_bytes = match target.capacity_bytes {
+            0 if request.size_bytes.is_some() => u64::MAX,
+            0 => FILE_BYTES_UNKNOWN,
+            capacity => space::budget(capacity, target.free_bytes),
+        };
+        // What the file system needs for the file itself comes out of the same room.
+        let spare_bytes = budget_bytes / SPARE_PART;
+        let file_bytes = size_bytes.min(budget_bytes - spare_bytes) / bs_bytes * bs_bytes;
+        if file_bytes == 0 {
+            space::check(bs_bytes, bs_bytes, &shown_target(target, None))?;
+        }
+        let (rate, idle) = (request.rate, request.idle.unwrap_or(IDLE));
+        Ok(Some(Plan { bs_bytes, iodepth, size_bytes, file_bytes, time, rate, idle }))
+    }
+
+    /// The stream, without a file.
+    fn spec(&self) -> JobSpec {
+        let write = Rw { read: false, write: true, random: false };
+        let (bytes, iops) = match self.rate.map(|rate| rate.amount) {
+            Some(Amount::BytesPerS(bytes)) => (Some(bytes), None),
+            Some(Amount::OperationsPerS(operations)) => (None, Some(operations)),
+            None => (None, None),
+        };
+        JobSpec {
+            iodepth: self.iodepth,
+            file_bytes: Some(self.file_bytes),
+            io_bytes: Some(self.size_bytes),
+            runtime: self.time,
+            write_rate_bytes_per_s: bytes,
+            write_rate_iops: iops,
+            rate_process: self.rate.map(|rate| rate.process).unwrap_or_default(),
+            ..JobSpec::new(ROW, write, self.bs_bytes)
+        }
+    }
+
+    /// About how long it writes before the pause.
+    fn writing(&self) -> Duration {
+        let by_size = Duration::from_secs_f64(self.size_bytes as f64 / USUAL_BYTES_PER_S);
+        self.time.unwrap_or(by_size)
+    }
+
+    /// About how long the pause and the second look take.
+    fn afterwards(&self) -> Duration {
+        self.idle + RECOVERED_TIME_MAX.min(self.writing() / 2)
+    }
+
+    /// The most that the second look writes.
+    fn recovered_bytes_max(&self) -> u64 {
+        if self.idle.is_zero() { 0 } else { self.size_bytes / 2 / self.bs_bytes * self.bs_bytes }
+    }
+}
+
+/// The most that is written within a time.
+fn most_bytes(time: Duration, rate: Option<Rate>, bs_bytes: u64) -> u64 {
+    let most = time.as_secs_f64() * BYTES_PER_S_MAX as f64;
+    let held = rate.map_or(f64::INFINITY, |rate| {
+        let distance_s = rate.mean_distance(bs_bytes).as_secs_f64();
+        // Poisson's come a little more often now and then.
+        2.0 * time.as_secs_f64() / distance_s.max(1e-9) * bs_bytes as f64
+    });
+    most.min(held).max(bs_bytes as f64) as u64
+}
+
+impl Planned for Plan {
+    fn runs_total(&self) -> u32 {
+        1
+    }
+
+    fn space_bytes_max(&self) -> u64 {
+        self.file_bytes
+    }
+
+    fn written_bytes_max(&self) -> u64 {
+        self.size_bytes + self.recovered_bytes_max()
+    }
+
+    fn estimate(&self) -> Duration {
+        self.writing() + self.afterwards()
+    }
+
+    fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+        measure::measure(self, site, ticker)
+    }
+}
+
+#[cfg(test)]
+mod plan_tests {
+    use super::*;
+    use crate::sample::{asked, place};
+
+    fn plan(request: &Request, target: &Target) -> Plan {
+        Plan::new(request, target).unwrap().expect("it is called for")
+    }
+
+    #[test]
+    fn it_is_measured_only_where_it_is_named() {
+        let target = place(1 << 40, 1 << 39);
+        assert!(Plan::new(&asked(&[]), &target).unwrap().is_none());
+        assert!(Plan::new(&asked(&["ladder"]), &target).unwrap().is_none());
+        assert!(Plan::new(&asked(&["sustained"]), &target).unwrap().is_some());
+        assert!(Plan::new(&asked(&[ROW]), &target).unwrap().is_some());
+    }
+
+    #[test]
+    fn nobody_says_and_it_writes_for_a_minute_with_a_bound() {
+        let plan = plan(&asked(&[NAME]), &place(1 << 42, 1 << 41));
+        assert_eq!(plan.time, Some(TIME));
+        assert!(plan.size_bytes <= 60 * BYTES_PER_S_MAX);
+        assert_eq!(plan.size_bytes % plan.bs_bytes, 0);
+        assert_eq!(plan.file_bytes, plan.size_bytes);
+    }
+
+    #[test]
+    fn a_size_is_written_whole_in_a_file_that_leaves_enough_free() {
+        let request = Request { size_bytes: Some(8 << 30), ..asked(&[NAME]) };
+        let (capacity, free) = (10 << 30, 3 << 30);
+        let plan = plan(&request, &place(capacity, free));
+        assert_eq!((plan.size_bytes, plan.time), (8 << 30, None));
+        let budget_bytes = space::budget(capacity, free);
+        let nearly_all = budget_bytes - budget_bytes / 50..budget_bytes;
+        assert!(nearly_all.contains(&plan.file_bytes), "{}", plan.file_bytes);
+        let spec = plan.spec();
+        assert_eq!((spec.io_bytes, spec.file_bytes), (Some(8 << 30), Some(plan.file_bytes)));
+    }
+
+    #[test]
+    fn a_rate_holds_the_stream_and_bounds_what_is_announced() {
+        let amount = Amount::BytesPerS(10_000_000);
+        let rate = Some(Rate { amount, process: Default::default() });
+        let request = Request { rate, ..asked(&[NAME]) };
+        let plan = plan(&request, &place(1 << 40, 1 << 39));
+        assert_eq!(plan.spec().write_rate_bytes_per_s, Some(10_000_000));
+        assert!((600_000_000..=1_200_000_000).contains(&plan.size_bytes), "{}", plan.size_bytes);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_in_one_line() {
+        let target = place(1 << 40, 1 << 39);
+        for request in [
+            Request { size_bytes: Some(0), ..asked(&[NAME]) },
+            Request { size_bytes: Some(4096), ..asked(&[NAME]) },
+            Request { load_curve: true, ..asked(&[NAME]) },
+            Request { stream_bs_bytes: Some(1 << 40), ..asked(&[NAME]) },
+        ] {
+            let Err(Error::Usage(text)) = Plan::new(&request, &target) else {
+                panic!("{request:?}")
+            };
+            assert_eq!(text.lines().count(), 1);
+        }
+        let full = Plan::new(&asked(&[NAME]), &place(10 << 30, 1 << 30)).unwrap_err();
+        assert!(full.to_string().contains("stays free"), "{full}");
+    }
+
+    #[test]
+    fn no_more_is_written_than_is_announced_after_a_pause() {
+        let request = Request { size_bytes: Some(1 << 30), ..asked(&[NAME]) };
+        let plan = plan(&request, &place(1 << 40, 1 << 39));
+        assert_eq!(plan.written_bytes_max(), (1 << 30) + (1 << 29));
+        let request = Request { idle: Some(Duration::ZERO), ..request };
+        let plan = super::Plan::new(&request, &place(1 << 40, 1 << 39)).unwrap().unwrap();
+        assert_eq!(plan.written_bytes_max(), 1 << 30);
+    }
+}

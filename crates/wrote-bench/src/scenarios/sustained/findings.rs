@@ -1,0 +1,316 @@
+//! Findings on a device that was written for long.
+
+use serde_json::{Value, json};
+use wrote_jobs::findings::Evidence;
+use wrote_result::document::{Change, Finding, Row, Severity, Sustained};
+use wrote_result::finding::finding;
+use wrote_result::units::{bytes, rate, seconds};
+
+/// How much some drives of 1 or 2 TB wrote fast before they slowed down, in GB, as reviewers measured it:
+/// WD Blue SN570 and SN580, Corsair MP600 Elite, MSI Spatium M480 Play, ADATA XPG Atom 50, Lexar NM800 Pro,
+/// Crucial T500 (techpowerup.com, "Write Intensive Usage", 2021 to 2024).
+const KNOWN_CACHES_GB: [u64; 7] = [12, 48, 200, 280, 341, 592, 700];
+/// A device that is as even as this after a cliff, as a part of the mean, is held to a limit.
+const LIMITED_VARIATION_MAX: f64 = 0.02;
+/// Unless it was nearly as even before.
+const EVENER_FACTOR: f64 = 3.0;
+/// Fewer samples behind a cliff say nothing of how even it is.
+const LIMITED_SAMPLES_MIN: usize = 20;
+
+pub fn find(evidence: &Evidence) -> Vec<Finding> {
+    let rows = evidence.rows.iter();
+    let long = rows.filter_map(|row| row.sustained.as_ref().map(|sustained| (row, sustained)));
+    long.flat_map(|(row, sustained)| {
+        let cache = cache_cliff(row, sustained).or_else(|| no_cliff(evidence, row, sustained));
+        [cache, not_steady(row, sustained)].into_iter().flatten()
+    })
+    .collect()
+}
+
+fn cache_cliff(row: &Row, sustained: &Sustained) -> Option<Finding> {
+    let cliffs: Vec<&Change> = sustained.cliffs().collect();
+    let first = cliffs.first()?;
+    let steps = cliffs.iter().map(|cliff| {
+        format!(
+            "after {} from {} to {}",
+            bytes(cliff.at_bytes),
+            rate(cliff.before_bytes_per_s),
+            rate(cliff.after_bytes_per_s)
+        )
+    });
+    let mut text = format!("{}: it slows down {}", row.name, joined(&steps.collect::<Vec<_>>()));
+    text += &format!(": what lasts is {}", rate(sustained.sustained_bytes_per_s.median));
+    let mut figures = vec![
+        ("row", json!(row.name)),
+        ("at_bytes", json!(first.at_bytes)),
+        ("at_s", json!(first.at_s)),
+        ("before_bytes_per_s", json!(first.before_bytes_per_s)),
+        ("after_bytes_per_s", json!(first.after_bytes_per_s)),
+        ("sustained_bytes_per_s", json!(sustained.sustained_bytes_per_s.median)),
+        ("cliffs", cliffs.iter().map(|cliff| json!(cliff)).collect()),
+    ];
+    if let (Some(recovered), Some(idle_s)) = (&sustained.recovered_bytes_per_s, sustained.idle_s) {
+        text += &format!("; after {} of rest it took {}", seconds(idle_s), rate(recovered.median));
+        figures.push(("recovered_bytes_per_s", json!(recovered.median)));
+        figures.push(("idle_s", json!(idle_s)));
+    }
+    if let Some(variation) = limited(sustained) {
+        text += &format!(
+            ". From there on it is as even as a limit would make it (varies by {:.1} %): perhaps a \
+             burst credit is used up",
+            variation * 100.0
+        );
+        figures.push(("variation_after", json!(variation)));
+    }
+    Some(with("cache-cliff", Severity::Warning, text, figures))
+}
+
+/// How much the throughput varies behind the last change, where that is so little, and so much less than
+/// before, that it looks like a limit.
+fn limited(sustained: &Sustained) -> Option<f64> {
+    let last = sustained.changes.last()?;
+    let before = match sustained.changes.len() {
+        1 => 0,
+        changes => sustained.changes[changes - 2].at_bytes,
+    };
+    let of = |from: u64, to: u64| {
+        let within =
+            sustained.samples.iter().filter(|sample| (from + 1..=to).contains(&sample.end_bytes));
+        within.map(|sample| sample.throughput_bytes_per_s).collect::<Vec<f64>>()
+    };
+    let after = of(last.at_bytes, u64::MAX);
+    let now = variation(&after);
+    let limited = after.len() >= LIMITED_SAMPLES_MIN
+        && now < LIMITED_VARIATION_MAX
+        && now * EVENER_FACTOR < variation(&of(before, last.at_bytes));
+    limited.then_some(now)
+}
+
+/// The standard deviation as a part of the mean.
+fn variation(values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+    (squares / count).sqrt() / mean
+}
+
+fn no_cliff(evidence: &Evidence, row: &Row, sustained: &Sustained) -> Option<Finding> {
+    let written_bytes = sustained.written_bytes();
+    if written_bytes == 0 {
+        return None;
+    }
+    let told = if sustained.tells_changes() { "no cliff" } else { "too short to tell a cliff" };
+    let mut text = format!("{}: {told} within {}", row.name, bytes(written_bytes));
+    if row.is_open_loop() {
+        text += " at the rate that was asked for: what is taken beyond that was not looked at";
+    }
+    let has_cache = evidence.target.device.as_ref().is_some_and(|device| !device.rotational)
+        && !evidence.in_memory;
+    let known = KNOWN_CACHES_GB.iter().filter(|gb| **gb * 1_000_000_000 > written_bytes).count();
+    if has_cache && known > 0 {
+        text += &format!(
+            "; of {} drives of 1 or 2 TB that reviewers wrote full, {known} take more than that before \
+             they slow down, up to {} GB",
+            KNOWN_CACHES_GB.len(),
+            KNOWN_CACHES_GB[KNOWN_CACHES_GB.len() - 1],
+        );
+    }
+    if sustained.file_bytes < written_bytes {
+        text += &format!(
+            ". The file is of {}, and was written over again and again: a drive may do that in its cache",
+            bytes(sustained.file_bytes)
+        );
+    }
+    let figures = vec![
+        ("row", json!(row.name)),
+        ("written_bytes", json!(written_bytes)),
+        ("file_bytes", json!(sustained.file_bytes)),
+        (
+            "known_caches_bytes",
+            KNOWN_CACHES_GB.iter().map(|gb| json!(gb * 1_000_000_000)).collect(),
+        ),
+    ];
+    Some(with("within-drive-cache", Severity::Info, text, figures))
+}
+
+fn not_steady(row: &Row, sustained: &Sustained) -> Option<Finding> {
+    let state = sustained.steady_state.as_ref().filter(|state| !state.reached)?;
+    let text = format!(
+        "{}: no steady state was reached: in the last five of {} rounds the throughput ranges over {:.0} % \
+         of its mean (20 % is steady) and its trend changes by {:.0} % (10 %)",
+        row.name,
+        state.rounds_bytes_per_s.len(),
+        state.range_share * 100.0,
+        state.slope_share * 100.0,
+    );
+    let figures = vec![
+        ("row", json!(row.name)),
+        ("range_share", json!(state.range_share)),
+        ("slope_share", json!(state.slope_share)),
+        ("rounds_bytes_per_s", json!(state.rounds_bytes_per_s)),
+    ];
+    Some(with("not-steady", Severity::Info, text, figures))
+}
+
+fn with(id: &str, severity: Severity, text: String, figures: Vec<(&str, Value)>) -> Finding {
+    let mut finding = finding(id, severity, text, []);
+    finding.evidence = figures.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    finding
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn joined(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{evidence, row, target};
+    use wrote_result::document::{Interval, Sample, SteadyState};
+
+    /// A row whose samples of 1 GB each have these throughputs.
+    fn long(throughputs_gb_per_s: &[f64], changes_at: &[usize]) -> Row {
+        let mut end_s = 0.0;
+        let sample = |(number, gb_per_s): (usize, &f64)| {
+            end_s += 1.0 / gb_per_s;
+            Sample {
+                end_bytes: (number as u64 + 1) * 1_000_000_000,
+                end_s,
+                throughput_bytes_per_s: gb_per_s * 1e9,
+            }
+        };
+        let samples: Vec<Sample> = throughputs_gb_per_s.iter().enumerate().map(sample).collect();
+        let change = |at: &usize| Change {
+            at_bytes: samples[*at - 1].end_bytes,
+            at_s: samples[*at - 1].end_s,
+            before_bytes_per_s: samples[*at - 1].throughput_bytes_per_s,
+            after_bytes_per_s: samples[*at].throughput_bytes_per_s,
+        };
+        let interval = |sample: &Sample| Interval {
+            median: sample.throughput_bytes_per_s,
+            ci95_low: sample.throughput_bytes_per_s,
+            ci95_high: sample.throughput_bytes_per_s,
+        };
+        let mut row = row("sustained/direct-io_uring", "process-crash", &[1e9]);
+        row.sustained = Some(Sustained {
+            file_bytes: samples[samples.len() - 1].end_bytes,
+            changes: changes_at.iter().map(change).collect(),
+            burst_bytes_per_s: interval(&samples[0]),
+            sustained_bytes_per_s: interval(&samples[samples.len() - 1]),
+            recovered_bytes_per_s: None,
+            idle_s: None,
+            steady_state: None,
+            samples,
+        });
+        row
+    }
+
+    fn found(row: &Row) -> Vec<Finding> {
+        find(&evidence(&target(), std::slice::from_ref(row)))
+    }
+
+    #[test]
+    fn a_cliff_is_told_with_its_place_and_rates() {
+        let mut row = long(&[4.0, 4.0, 0.4, 0.4], &[2]);
+        let sustained = row.sustained.as_mut().unwrap();
+        sustained.recovered_bytes_per_s = Some(sustained.burst_bytes_per_s);
+        sustained.idle_s = Some(10.0);
+        let found = found(&row);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].id.as_str(), found[0].severity), ("cache-cliff", Severity::Warning));
+        assert_eq!(
+            found[0].text,
+            "sustained/direct-io_uring: it slows down after 2.00 GB from 4.00 GB/s to 400 MB/s: what \
+             lasts is 400 MB/s; after 10.0 s of rest it took 4.00 GB/s"
+        );
+        assert_eq!(found[0].evidence["at_bytes"], 2_000_000_000_u64);
+        assert_eq!(found[0].evidence["recovered_bytes_per_s"], 4e9);
+    }
+
+    #[test]
+    fn without_a_cliff_it_is_said_within_how_much_and_against_which_caches() {
+        let found = found(&long(&[2.0; 100], &[]));
+        assert_eq!(
+            (found[0].id.as_str(), found[0].severity),
+            ("within-drive-cache", Severity::Info)
+        );
+        assert_eq!(
+            found[0].text,
+            "sustained/direct-io_uring: no cliff within 100 GB; of 7 drives of 1 or 2 TB that reviewers \
+             wrote full, 5 take more than that before they slow down, up to 700 GB"
+        );
+        let mut small = long(&[2.0; 100], &[]);
+        small.sustained.as_mut().unwrap().file_bytes = 10_000_000_000;
+        assert!(super::find(&evidence(&target(), &[small]))[0].text.contains("again and again"));
+    }
+
+    #[test]
+    fn of_too_few_samples_and_of_a_rate_no_more_is_said_than_is_known() {
+        let short = &found(&long(&[2.0; 10], &[]))[0].text;
+        assert!(short.contains("too short to tell a cliff within 10"), "{short}");
+        let mut held = long(&[2.0; 100], &[]);
+        held.settings.asked.rate_bytes_per_s = Some(Default::default());
+        assert!(found(&held)[0].text.contains("at the rate that was asked for"));
+    }
+
+    #[test]
+    fn what_is_slow_for_a_while_is_no_cliff() {
+        assert_eq!(found(&long(&[2.0, 0.5, 2.0, 2.0], &[1, 2]))[0].id, "within-drive-cache");
+    }
+
+    #[test]
+    fn a_disk_that_was_written_for_long_is_not_said_to_be_measured_too_briefly() {
+        let row = long(&[2.0; 3], &[]);
+        let target = target();
+        let evidence = Evidence {
+            written_bytes_total: 3_000_000_000,
+            ..evidence(&target, std::slice::from_ref(&row))
+        };
+        let all = crate::scenarios::findings(&evidence);
+        let of_cache = all.iter().filter(|finding| finding.id == "within-drive-cache");
+        assert_eq!(of_cache.count(), 1);
+    }
+
+    #[test]
+    fn what_is_even_behind_a_cliff_and_was_not_before_looks_like_a_limit() {
+        let uneven = (0..30).map(|at| if at % 2 == 0 { 3.0 } else { 4.0 });
+        let even: Vec<f64> = uneven.clone().chain([0.5; 30]).collect();
+        assert!(found(&long(&even, &[30]))[0].text.contains("burst credit"));
+        let still_uneven: Vec<f64> =
+            uneven.chain((0..30).map(|at| if at % 2 == 0 { 0.3 } else { 0.4 })).collect();
+        assert!(!found(&long(&still_uneven, &[30]))[0].text.contains("burst credit"));
+        let always_even: Vec<f64> = [4.0; 30].into_iter().chain([0.5; 30]).collect();
+        assert!(!found(&long(&always_even, &[30]))[0].text.contains("burst credit"));
+    }
+
+    #[test]
+    fn that_no_steady_state_was_reached_is_said_and_that_one_was_is_not() {
+        let mut row = long(&[2.0; 3], &[]);
+        let state = SteadyState {
+            reached: false,
+            rounds_bytes_per_s: vec![1e9; 25],
+            first_round: 21,
+            last_round: 25,
+            range_share: 0.34,
+            slope_share: 0.12,
+        };
+        row.sustained.as_mut().unwrap().steady_state = Some(state.clone());
+        let all = found(&row);
+        let not_steady = all.iter().find(|finding| finding.id == "not-steady").unwrap();
+        assert_eq!(not_steady.severity, Severity::Info);
+        assert!(not_steady.text.contains("last five of 25 rounds"), "{}", not_steady.text);
+        assert!(not_steady.text.contains("34 %") && not_steady.text.contains("12 %"));
+        row.sustained.as_mut().unwrap().steady_state = Some(SteadyState { reached: true, ..state });
+        assert!(found(&row).iter().all(|finding| finding.id != "not-steady"));
+    }
+
+    #[test]
+    fn a_run_without_a_long_stream_says_nothing_of_it() {
+        assert!(found(&row("stream/cached", "process-crash", &[1e9])).is_empty());
+    }
+}

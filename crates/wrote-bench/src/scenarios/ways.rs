@@ -1,0 +1,206 @@
+//! The scenario `ways`: one file written whole, by each way that programs use, and by ours.
+
+pub mod advice;
+mod dd;
+pub mod findings;
+mod ours;
+mod plan;
+mod rounds;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use ours::Done;
+pub use plan::Plan;
+
+use wrote::device::Target;
+use wrote::{Acknowledged, CopyOptions, Survives};
+use wrote_jobs::page_cache::Cache;
+use wrote_result::document::Settings;
+
+/// The scenario's name.
+pub const NAME: &str = "ways";
+/// What the scenario answers.
+pub const QUESTION: &str =
+    "How fast is a whole file written by each usual way, and what does the way cost?";
+/// The workload of whole files.
+pub const FILE: &str = "ways/file";
+/// The workload of chunk sizes.
+pub const CHUNK: &str = "ways/chunk";
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+/// Bytes of one write of dd, as most people call it.
+const DD_BS_BYTES: u64 = MIB;
+
+/// How the file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `std::fs::write`.
+    FsWrite,
+    /// One `write_all` of everything, then `sync_all`.
+    WriteAll,
+    /// Pieces of so many bytes into a `BufWriter`, then `sync_all`.
+    BufWriter(u64),
+    /// Pieces of so many bytes straight to the file, then `sync_all`.
+    Chunks(u64),
+    /// A loop of `read` and `write_all` through one buffer of so many bytes, then `sync_all`.
+    Stream(u64, Cache),
+    /// The same block of so many bytes again and again, then `sync_all`.
+    Constant(u64),
+    /// `dd` of zeros with `conv=fdatasync`, or with `oflag=direct` and no flush.
+    Dd { direct: bool },
+    /// `wrote::Writer`, given pieces of so many bytes.
+    Writer(u64),
+    /// `wrote::copy`, durable, without sharing blocks.
+    CopyFile(Cache),
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    pub name: &'static str,
+    pub workload: &'static str,
+    /// In words, at most 26 columns; of the chunks the size, a comma, and the way.
+    pub words: &'static str,
+    pub kind: Kind,
+}
+
+use Kind::{BufWriter, Chunks, Constant, CopyFile, Dd, FsWrite, Stream, WriteAll, Writer};
+
+const fn way(workload: &'static str, name: &'static str, words: &'static str, kind: Kind) -> Way {
+    Way { name, workload, words, kind }
+}
+
+/// Every row, in the order in which programs usually come upon the ways.
+#[rustfmt::skip]
+pub const WAYS: &[Way] = &[
+    way(FILE,  "ways/file/fs-write",            "fs::write",                  FsWrite),
+    way(FILE,  "ways/file/write_all",           "write_all, sync_all",        WriteAll),
+    way(FILE,  "ways/file/bufwriter-4k",        "BufWriter, 4 KiB pieces",    BufWriter(4 * KIB)),
+    way(FILE,  "ways/file/chunks-8m",           "8 MiB chunks",               Chunks(8 * MIB)),
+    way(FILE,  "ways/file/stream-8m",           "8 MiB copy loop",            Stream(8 * MIB, Cache::Warm)),
+    way(FILE,  "ways/file/stream-8m-dropped",   "8 MiB copy loop, dropped",   Stream(8 * MIB, Cache::Dropped)),
+    way(FILE,  "ways/file/constant-8m",         "constant 8 MiB block",       Constant(8 * MIB)),
+    way(FILE,  "ways/file/dd-fdatasync",        "dd conv=fdatasync, zeros",   Dd { direct: false }),
+    way(FILE,  "ways/file/dd-direct",           "dd oflag=direct, zeros",     Dd { direct: true }),
+    way(FILE,  "ways/file/writer",              "wrote::Writer",              Writer(64 * KIB)),
+    way(FILE,  "ways/file/copy",                "wrote::copy",                CopyFile(Cache::Warm)),
+    way(FILE,  "ways/file/copy-dropped",        "wrote::copy, dropped",       CopyFile(Cache::Dropped)),
+    way(CHUNK, "ways/chunk/write_all-4k",       "4 KiB, write_all",           Chunks(4 * KIB)),
+    way(CHUNK, "ways/chunk/write_all-16k",      "16 KiB, write_all",          Chunks(16 * KIB)),
+    way(CHUNK, "ways/chunk/write_all-64k",      "64 KiB, write_all",          Chunks(64 * KIB)),
+    way(CHUNK, "ways/chunk/write_all-256k",     "256 KiB, write_all",         Chunks(256 * KIB)),
+    way(CHUNK, "ways/chunk/write_all-1m",       "1 MiB, write_all",           Chunks(MIB)),
+    way(CHUNK, "ways/chunk/write_all-8m",       "8 MiB, write_all",           Chunks(8 * MIB)),
+    way(CHUNK, "ways/chunk/writer-4k",          "4 KiB, wrote::Writer",       Writer(4 * KIB)),
+    way(CHUNK, "ways/chunk/writer-16k",         "16 KiB, wrote::Writer",      Writer(16 * KIB)),
+    way(CHUNK, "ways/chunk/writer-64k",         "64 KiB, wrote::Writer",      Writer(64 * KIB)),
+    way(CHUNK, "ways/chunk/writer-256k",        "256 KiB, wrote::Writer",     Writer(256 * KIB)),
+    way(CHUNK, "ways/chunk/writer-1m",          "1 MiB, wrote::Writer",       Writer(MIB)),
+    way(CHUNK, "ways/chunk/writer-8m",          "8 MiB, wrote::Writer",       Writer(8 * MIB)),
+];
+
+/// Whether `name` is the scenario's, a workload's of it, or a row's.
+pub fn knows(name: &str) -> bool {
+    WAYS.iter().any(|way| way.is_called(name))
+}
+
+impl Kind {
+    /// Whether the bytes are all in memory before the clock starts.
+    fn holds_input(self) -> bool {
+        matches!(self, FsWrite | WriteAll | BufWriter(_) | Chunks(_) | Writer(_))
+    }
+
+    /// What the source's cache is to be, of a way that reads it while the clock runs.
+    fn cache(self) -> Option<Cache> {
+        match self {
+            Stream(_, cache) | CopyFile(cache) => Some(cache),
+            _ => None,
+        }
+    }
+
+    /// Whether the bytes that are written are those of the source.
+    #[cfg(test)]
+    fn has_source(self) -> bool {
+        self.holds_input() || self.cache().is_some()
+    }
+
+    /// Bytes of one write, as the program hands them on.
+    fn bs_bytes(self, size_bytes: u64) -> u64 {
+        let bs_bytes = match self {
+            FsWrite | WriteAll => size_bytes,
+            BufWriter(bytes) | Chunks(bytes) | Constant(bytes) | Writer(bytes) => bytes,
+            Stream(bytes, _) => bytes,
+            Dd { .. } => DD_BS_BYTES,
+            CopyFile(_) => CopyOptions::default().bs_bytes as u64,
+        };
+        bs_bytes.min(size_bytes)
+    }
+
+    /// When the way flushes, in the words of the result.
+    fn sync(self) -> &'static str {
+        match self {
+            FsWrite | Dd { direct: true } => "none",
+            WriteAll | BufWriter(_) | Chunks(_) | Stream(..) | Constant(_) | CopyFile(_) => {
+                "fsync-at-end"
+            }
+            Dd { direct: false } | Writer(_) => "fdatasync-at-end",
+        }
+    }
+}
+
+impl Way {
+    /// Whether the name is this row's, its workload's, or the scenario's.
+    pub fn is_called(&self, name: &str) -> bool {
+        name == self.name || name == self.workload || name == NAME
+    }
+
+    /// What is asked, for the result. Of `Writer` and `copy` their defaults are.
+    pub fn asked(&self, size_bytes: u64) -> Settings {
+        let ours = matches!(self.kind, Writer(_) | CopyFile(_));
+        let data = match self.kind {
+            Constant(_) => Some("constant"),
+            Dd { .. } => Some("zeros"),
+            _ => None,
+        };
+        Settings {
+            rw: "write".into(),
+            ioengine: if ours { "io_uring" } else { "psync" }.into(),
+            bs_bytes: self.kind.bs_bytes(size_bytes),
+            size_bytes,
+            iodepth: 1,
+            numjobs: 1,
+            direct: ours || self.kind == Dd { direct: true },
+            sync: self.kind.sync().into(),
+            blocks: "new".into(),
+            registered_buffers: ours.then_some(true),
+            registered_files: ours.then_some(true),
+            data: data.map(str::to_owned),
+            source_cache: self.kind.cache().map(|cache| cache.as_str().into()),
+            ..Settings::default()
+        }
+    }
+
+    /// What the file survives on a disk where flushes reach the device.
+    pub fn survives_at_best(&self) -> Survives {
+        self.acknowledged(true, false)
+    }
+
+    /// What the file survives once its way says that it is done (M3).
+    pub fn survives(&self, target: &Target) -> Survives {
+        self.acknowledged(target.flushes_reach_device(), target.in_memory)
+    }
+
+    fn acknowledged(&self, flush_reaches_device: bool, in_memory: bool) -> Survives {
+        Acknowledged {
+            flushed: self.kind.sync() != "none",
+            flush_reaches_device,
+            direct: self.kind == Dd { direct: true },
+            // Every way makes a new file.
+            settled_blocks: false,
+            in_memory,
+        }
+        .survives()
+    }
+}

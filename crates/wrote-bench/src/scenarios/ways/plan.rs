@@ -1,0 +1,255 @@
+//! Which ways are called for, how large the file is, and how often it is written.
+
+use super::{CHUNK, FILE, NAME, WAYS, Way};
+use crate::bench::{Request, Ticker};
+use crate::rounds::{RUNS, in_turn};
+use crate::scenario::{Measured, Planned, Site};
+use std::time::Duration;
+use wrote::device::Target;
+use wrote_machine::target::shown_target;
+use wrote_machine::{host, space};
+use wrote_result::Error;
+
+const MIB: u64 = 1 << 20;
+/// The most bytes of a file that nobody asked for.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+/// The fewest, on however slow a disk: less would be gone in its caches.
+const FILE_BYTES_MIN: u64 = 16 * MIB;
+/// The most that a way of chunks writes: enough to tell sizes apart.
+const CHUNK_BYTES_MAX: u64 = 256 * MIB;
+/// What is written first, to see how fast the disk is.
+pub(super) const CALIBRATION_BYTES: u64 = 64 * MIB;
+/// How long all runs together write, at the speed that was seen.
+const ALL_RUNS_S: f64 = 60.0;
+/// What is taken for the speed before it was seen.
+const USUAL_BYTES_PER_S: f64 = 1e9;
+/// What a run takes beside its bytes.
+const BESIDE: Duration = Duration::from_millis(50);
+
+/// What is measured of the scenario.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub ways: Vec<&'static Way>,
+    pub runs: u32,
+    /// Rows that were called for and can't be measured, with the reason.
+    pub left_out: Vec<(&'static str, String)>,
+    /// The most bytes of a file; these bytes where they were asked for.
+    largest_bytes: u64,
+    /// Whether somebody asked for that size.
+    asked: bool,
+}
+
+/// Bytes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sizes {
+    /// Of the source, and of each file of the workload of whole files.
+    pub file_bytes: u64,
+    /// Of each file of the workload of chunks.
+    pub chunk_bytes: u64,
+}
+
+impl Plan {
+    /// The plan of what is called for by name; `None` where nothing is. It is measured only when
+    /// asked for: the ladder alone takes a minute.
+    pub fn new(request: &Request, target: &Target) -> Result<Option<Plan>, Error> {
+        Plan::within(request, target, host::memory_bytes())
+    }
+
+    fn within(
+        request: &Request,
+        target: &Target,
+        memory_bytes: u64,
+    ) -> Result<Option<Plan>, Error> {
+        let called = |way: &&Way| request.only.iter().any(|name| way.is_called(name));
+        let ways: Vec<&'static Way> = WAYS.iter().filter(called).collect();
+        if ways.is_empty() {
+            return Ok(None);
+        }
+        let budget = match target.capacity_bytes {
+            0 => u64::MAX,
+            capacity => space::budget(capacity, target.free_bytes),
+        };
+        let usual = FILE_BYTES_MAX.min(budget / 2).min(memory_bytes / 4).max(MIB);
+        let largest_bytes = request.size_bytes.unwrap_or(usual) / MIB * MIB;
+        if largest_bytes == 0 {
+            return Err(Error::Usage(format!("--size: {NAME} needs at least 1 MiB")));
+        }
+        let (runs, asked) = (request.runs.unwrap_or(RUNS), request.size_bytes.is_some());
+        let mut plan = Plan { ways, runs, left_out: Vec::new(), largest_bytes, asked };
+        space::check(plan.space_bytes_max(), largest_bytes, &shown_target(target, None))?;
+        plan.keep_memory(memory_bytes);
+        Ok(Some(plan))
+    }
+
+    /// Leaves out the ways that would hold more than half of the machine's memory: the kernel ends a
+    /// program that takes all of it, which is what happens to those who write so (W8).
+    fn keep_memory(&mut self, memory_bytes: u64) {
+        let sizes = self.sizes_max();
+        self.leave_out(|way| {
+            let bytes = if way.kind.holds_input() { sizes.of(way) } else { 0 };
+            let because = "the whole file in memory would be more than half of the machine's";
+            (bytes > memory_bytes / 2).then(|| because.to_owned())
+        });
+    }
+
+    /// Takes out the rows for which there is a reason.
+    pub(super) fn leave_out(&mut self, reason: impl Fn(&Way) -> Option<String>) {
+        let left_out = &mut self.left_out;
+        self.ways.retain(|way| match reason(way) {
+            None => true,
+            Some(because) => {
+                left_out.push((way.name, because));
+                false
+            }
+        });
+    }
+
+    /// The rows' indices in the order of their runs (M8).
+    pub(super) fn order(&self) -> Vec<usize> {
+        in_turn(self.ways.len(), self.runs)
+    }
+
+    /// The largest files that there will be.
+    fn sizes_max(&self) -> Sizes {
+        Sizes::of_file(self.largest_bytes)
+    }
+
+    /// What is written to see how fast the disk is: nothing where a size was asked for.
+    pub(super) fn calibration_bytes(&self) -> Option<u64> {
+        (!self.asked).then(|| CALIBRATION_BYTES.min(self.largest_bytes))
+    }
+
+    /// The sizes on a disk that takes `bytes_per_s`.
+    pub(super) fn sizes(&self, bytes_per_s: f64) -> Sizes {
+        if self.asked {
+            return self.sizes_max();
+        }
+        let weight =
+            |workload: &str| self.ways.iter().filter(|way| way.workload == workload).count();
+        // A way of chunks writes a quarter of the largest file.
+        let files = weight(FILE) as f64 + weight(CHUNK) as f64 / 4.0;
+        let wanted = (bytes_per_s * ALL_RUNS_S / (files * f64::from(self.runs))) as u64;
+        let wanted = wanted.max(FILE_BYTES_MIN).min(self.largest_bytes);
+        // Whole chunks, where there is more than one.
+        let unit = if wanted >= 16 * MIB { 8 * MIB } else { MIB };
+        Sizes::of_file(wanted / unit * unit)
+    }
+}
+
+impl Planned for Plan {
+    fn runs_total(&self) -> u32 {
+        self.runs * self.ways.len() as u32
+    }
+
+    /// The most that lies in the folder at once: the source, and the file that is written.
+    fn space_bytes_max(&self) -> u64 {
+        2 * self.largest_bytes
+    }
+
+    /// The most that is written in all: the source, and each file.
+    fn written_bytes_max(&self) -> u64 {
+        let sizes = self.sizes_max();
+        let round: u64 = self.ways.iter().map(|way| sizes.of(way)).sum();
+        self.largest_bytes + round.saturating_mul(self.runs.into())
+    }
+
+    fn estimate(&self) -> Duration {
+        let writing_s = self.written_bytes_max() as f64 / USUAL_BYTES_PER_S;
+        let writing_s = if self.asked { writing_s } else { writing_s.min(1.5 * ALL_RUNS_S) };
+        Duration::from_secs_f64(writing_s) + BESIDE * self.runs_total()
+    }
+
+    fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+        super::rounds::measure(self, site, ticker)
+    }
+}
+
+impl Sizes {
+    fn of_file(file_bytes: u64) -> Sizes {
+        Sizes { file_bytes, chunk_bytes: file_bytes.min(CHUNK_BYTES_MAX) }
+    }
+
+    /// Bytes of a way's file.
+    pub(super) fn of(&self, way: &Way) -> u64 {
+        if way.workload == CHUNK { self.chunk_bytes } else { self.file_bytes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{asked, place as target};
+
+    const GIB: u64 = 1 << 30;
+
+    fn plan(request: &Request) -> Option<Plan> {
+        Plan::within(request, &target(1 << 40, 1 << 39), 16 * GIB).unwrap()
+    }
+
+    #[test]
+    fn the_scenario_is_measured_only_when_it_is_asked_for() {
+        assert!(plan(&asked(&[])).is_none());
+        assert!(plan(&asked(&["ladder", "peak"])).is_none());
+        assert_eq!(plan(&asked(&["ways"])).unwrap().ways.len(), WAYS.len());
+        let chunks = plan(&asked(&["ways/chunk"])).unwrap();
+        assert!(chunks.ways.len() == 12 && chunks.ways.iter().all(|way| way.workload == CHUNK));
+        assert_eq!(plan(&asked(&["ways/file/copy"])).unwrap().ways.len(), 1);
+    }
+
+    #[test]
+    fn a_fast_disk_gets_a_gibibyte_and_a_slow_one_what_it_takes_in_a_minute() {
+        let plan = plan(&asked(&["ways"])).unwrap();
+        let fast = plan.sizes(3e9);
+        assert_eq!((fast.file_bytes, fast.chunk_bytes), (GIB, GIB / 4));
+        let slow = plan.sizes(100e6);
+        assert!(slow.file_bytes < 100 * MIB && slow.file_bytes.is_multiple_of(8 * MIB), "{slow:?}");
+        let round: u64 = plan.ways.iter().map(|way| slow.of(way)).sum();
+        assert!(round * u64::from(plan.runs) <= 120 * 100_000_000);
+        assert_eq!(plan.sizes(1.0).file_bytes, FILE_BYTES_MIN);
+    }
+
+    #[test]
+    fn a_size_that_was_asked_for_is_the_size() {
+        let request = Request { size_bytes: Some(3 * GIB + 5), ..asked(&["ways"]) };
+        let plan = plan(&request).unwrap();
+        assert_eq!(plan.sizes(1.0).file_bytes, 3 * GIB);
+        assert_eq!(plan.calibration_bytes(), None);
+        let none = Request { size_bytes: Some(1000), ..asked(&["ways"]) };
+        assert!(matches!(Plan::new(&none, &target(1 << 40, 1 << 39)), Err(Error::Usage(_))));
+    }
+
+    #[test]
+    fn what_is_announced_bounds_what_is_written_at_any_speed() {
+        let plan = plan(&asked(&["ways"])).unwrap();
+        for bytes_per_s in [1.0, 1e8, 1e12] {
+            let sizes = plan.sizes(bytes_per_s);
+            let round: u64 = plan.ways.iter().map(|way| sizes.of(way)).sum();
+            let written = sizes.file_bytes + round * u64::from(plan.runs);
+            assert!(written <= plan.written_bytes_max());
+            assert!(2 * sizes.file_bytes <= plan.space_bytes_max());
+        }
+    }
+
+    #[test]
+    fn a_full_disk_gets_smaller_files_or_none() {
+        let little = Plan::within(&asked(&["ways"]), &target(10 * GIB, GIB + GIB / 5), 16 * GIB);
+        let little = little.unwrap().unwrap();
+        assert!(little.space_bytes_max() <= GIB / 5);
+        assert!(Plan::within(&asked(&["ways"]), &target(10 * GIB, GIB / 2), 16 * GIB).is_err());
+        let large = Request { size_bytes: Some(6 * GIB), ..asked(&["ways"]) };
+        let error = Plan::within(&large, &target(10 * GIB, 10 * GIB), 64 * GIB).unwrap_err();
+        assert!(error.to_string().contains("stays free"), "{error}");
+    }
+
+    #[test]
+    fn ways_that_would_take_the_memory_are_left_out_and_named() {
+        // W8
+        let large = Request { size_bytes: Some(10 * GIB), ..asked(&["ways"]) };
+        let plan = plan(&large).unwrap();
+        let left: Vec<&str> = plan.left_out.iter().map(|(name, _)| *name).collect();
+        assert!(left.contains(&"ways/file/fs-write") && left.contains(&"ways/file/writer"));
+        assert!(plan.ways.iter().any(|way| way.name == "ways/file/stream-8m"));
+        // Chunks are of a part of the file.
+        assert!(left.iter().all(|name| name.starts_with("ways/file/")), "{left:?}");
+    }
+}

@@ -1,0 +1,114 @@
+//! The usual ways of writing a file, as programs write them in Rust.
+
+use super::Kind;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::Path;
+use wrote_result::{Error, Stop};
+
+/// What the constant block is made of.
+const CONSTANT: u8 = 0xAB;
+
+/// What a way is given, and where it is to write.
+pub(super) struct Task<'a> {
+    /// The source, as a file.
+    pub input: &'a Path,
+    /// The source, where it was read before the clock started.
+    pub bytes: &'a [u8],
+    /// Bytes of the source and of the file.
+    pub size_bytes: u64,
+    /// The new file.
+    pub output: &'a Path,
+    pub stop: &'a Stop,
+}
+
+impl Task<'_> {
+    /// The source in pieces of so many bytes.
+    pub(super) fn pieces(&self, bytes: u64) -> std::slice::Chunks<'_, u8> {
+        self.bytes.chunks(bytes as usize)
+    }
+
+    /// An error of one of the files; none where the run was interrupted.
+    pub(super) fn failed(&self, what: &str, error: &io::Error) -> Error {
+        Error::Failed(format!("{}: {what}: {error}", self.output.display()))
+    }
+
+    fn create(&self) -> Result<File, Error> {
+        // Every way makes its file, as `File::create` does; W7: one that is there is somebody else's.
+        File::create_new(self.output).map_err(|error| self.failed("create", &error))
+    }
+
+    /// The file, and then the folder that has its name: without that a new file need not be found
+    /// after a power loss.
+    fn sync(&self, file: &File) -> Result<(), Error> {
+        file.sync_all().map_err(|error| self.failed("fsync", &error))?;
+        self.sync_name()
+    }
+
+    pub(super) fn sync_name(&self) -> Result<(), Error> {
+        let folder = self.output.parent().expect("a file of the scratch folder");
+        let synced = File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| self.failed("fsync of its folder", &error))
+    }
+}
+
+/// Writes the file by one of the ways that need nothing but the standard library. A way of several
+/// writes ends early when it is asked to.
+pub(super) fn write(kind: Kind, task: &Task) -> Result<(), Error> {
+    let result = match kind {
+        Kind::FsWrite => {
+            return std::fs::write(task.output, task.bytes)
+                .map_err(|error| task.failed("write", &error));
+        }
+        Kind::WriteAll => pieces(task, task.create()?, task.size_bytes.max(1)),
+        Kind::BufWriter(bytes) => {
+            pieces(task, BufWriter::new(task.create()?), bytes).and_then(|writer| {
+                writer.into_inner().map_err(|error| task.failed("write", error.error()))
+            })
+        }
+        Kind::Chunks(bytes) => pieces(task, task.create()?, bytes),
+        Kind::Stream(bytes, _) => stream(task, bytes),
+        Kind::Constant(bytes) => constant(task, bytes),
+        Kind::Dd { .. } | Kind::Writer(_) | Kind::CopyFile(_) => unreachable!("not of this room"),
+    };
+    task.sync(&result?)
+}
+
+/// Each piece of the source, one after the other.
+fn pieces<W: Write>(task: &Task, mut writer: W, bytes: u64) -> Result<W, Error> {
+    for piece in task.pieces(bytes) {
+        task.stop.check()?;
+        writer.write_all(piece).map_err(|error| task.failed("write", &error))?;
+    }
+    Ok(writer)
+}
+
+/// What is read is written, in constant memory.
+fn stream(task: &Task, bytes: u64) -> Result<File, Error> {
+    let read = |error| Error::Failed(format!("{}: read: {error}", task.input.display()));
+    let mut input = File::open(task.input).map_err(read)?;
+    let mut output = task.create()?;
+    let mut buffer = vec![0; bytes as usize];
+    loop {
+        task.stop.check()?;
+        let count = input.read(&mut buffer).map_err(read)?;
+        if count == 0 {
+            return Ok(output);
+        }
+        output.write_all(&buffer[..count]).map_err(|error| task.failed("write", &error))?;
+    }
+}
+
+/// The same block again and again.
+fn constant(task: &Task, bytes: u64) -> Result<File, Error> {
+    let block = vec![CONSTANT; bytes as usize];
+    let mut output = task.create()?;
+    let mut left_bytes = task.size_bytes;
+    while left_bytes > 0 {
+        task.stop.check()?;
+        let count = left_bytes.min(bytes);
+        output.write_all(&block[..count as usize]).map_err(|error| task.failed("write", &error))?;
+        left_bytes -= count;
+    }
+    Ok(output)
+}

@@ -1,0 +1,77 @@
+//! The buffers of a run: how many, how large, and whether the machine has room for them.
+
+use rand::TryRng;
+use wrote_result::{Error, units};
+
+/// The buffers are at least this much together: a large buffer keeps most of its bytes from one
+/// write to the next, and a single one would repeat itself within what a file system compresses.
+const POOL_BYTES_MIN: u64 = 1 << 20;
+
+/// Memory that a buffer takes: it begins at a page.
+fn in_pages_bytes(bs_bytes: u64) -> u64 {
+    bs_bytes.next_multiple_of(rustix::param::page_size() as u64).max(1)
+}
+
+/// How many buffers a thread has.
+pub fn buffers(bs_bytes: u64, iodepth: u32) -> u32 {
+    iodepth.max((POOL_BYTES_MIN / in_pages_bytes(bs_bytes)) as u32)
+}
+
+/// Memory that the buffers of a thread take.
+pub fn buffers_bytes(bs_bytes: u64, iodepth: u32) -> u64 {
+    in_pages_bytes(bs_bytes).saturating_mul(buffers(bs_bytes, iodepth).into())
+}
+
+/// Refuses buffers of more than half of the machine's memory; `what` names the settings that they
+/// follow from.
+pub fn check_buffers(what: &str, buffers: u64, memory_bytes: u64) -> Result<(), Error> {
+    if buffers <= memory_bytes / 2 {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "{what}: {} of buffers are more than half of the machine's {} of memory",
+        units::bytes(buffers),
+        units::bytes(memory_bytes)
+    )))
+}
+
+/// The file system has no `fallocate(2)`.
+pub fn cannot_allocate(errno: i32) -> bool {
+    use rustix::io::Errno;
+    [Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|known| known.raw_os_error() == errno)
+}
+
+/// Another run's data is never the same (M2).
+pub fn seed() -> u64 {
+    rand::rngs::SysRng.try_next_u64().unwrap_or_else(|_| {
+        // No getrandom(2): the clock tells two runs apart too.
+        std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos() as u64)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wrote::buffer::Pool;
+
+    #[test]
+    fn buffers_take_no_more_than_is_announced_however_small_they_are() {
+        // W8
+        for bs_bytes in [1, 40, 512, 4096, 5000, 1 << 20, 3 << 20] {
+            for iodepth in [1, 64, 4096] {
+                if u64::from(iodepth) * bs_bytes > 1 << 28 {
+                    continue; // More than a small machine maps.
+                }
+                let pool = Pool::new(buffers(bs_bytes, iodepth), bs_bytes as usize).unwrap();
+                let buffers = [pool.lease(), pool.lease()];
+                let place = |buffer: &wrote::buffer::Buffer| buffer.as_ptr() as u64;
+                let [first, second] = buffers.each_ref().map(|buffer| buffer.as_ref().map(place));
+                let each_bytes = first.zip(second).map_or(bs_bytes, |(a, b)| a.abs_diff(b));
+                let bytes = each_bytes * u64::from(pool.count());
+                assert!(bytes <= buffers_bytes(bs_bytes, iodepth), "{bs_bytes} x {iodepth}");
+                assert!(bytes <= (1 << 20) + u64::from(iodepth) * (bs_bytes + 65536));
+                assert!(bytes > (1 << 20) / 2, "{bs_bytes} x {iodepth}");
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! One run's clock, with what the run cost of CPU and what the device moved meanwhile.
+
+use std::time::Instant;
+use wrote::device::{BlockDevice, Counters};
+use wrote_machine::usage::Usage;
+use wrote_machine::watch::cpu::CpuWatch;
+use wrote_result::Error;
+use wrote_result::document::Run;
+
+/// Does the work, and tells what it gave and what it cost. `usage` says whose CPU time counts. The
+/// counters are read around it (M7); bytes, operations and memory are the caller's to fill in.
+pub fn clocked<T>(
+    device: Option<&BlockDevice>,
+    usage: fn() -> Usage,
+    work: impl FnOnce() -> Result<T, Error>,
+) -> Result<(T, Run), Error> {
+    let cpu = CpuWatch::begin();
+    let counters_before = counters(device);
+    let usage_before = usage();
+    let began = Instant::now();
+    let done = work()?;
+    let elapsed_s = began.elapsed().as_secs_f64().max(1e-9);
+    let used = usage().since(&usage_before);
+    let moved = counters(device).zip(counters_before).map(|(after, before)| after.since(&before));
+    let cpu = cpu.end();
+    let run = Run {
+        elapsed_s,
+        cpu_user_s: used.cpu_user_s,
+        cpu_system_s: used.cpu_system_s,
+        context_switches: used.context_switches,
+        device_written_bytes: moved.map(|moved| moved.written_bytes),
+        device_read_bytes: moved.map(|moved| moved.read_bytes),
+        iodepth_reached: 1,
+        cpu_busiest: cpu.busiest,
+        cpu_waited_s: cpu.waited_s,
+        ..Run::default()
+    };
+    Ok((done, run))
+}
+
+/// What the block layer counted for the device until now, where it counts.
+pub fn counters(device: Option<&BlockDevice>) -> Option<Counters> {
+    device.filter(|device| device.counts())?.counters().ok()
+}

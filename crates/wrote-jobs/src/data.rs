@@ -1,0 +1,275 @@
+//! The data that is written: random, never the same twice, and cheap enough for the timed path.
+
+use crate::spec;
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::time::{Duration, Instant};
+
+/// The unit in which a drive might find equal data: the smallest logical block.
+const SECTOR_BYTES: usize = 512;
+
+/// Buffers smaller than this are refilled before each write. File systems that compress do so in
+/// records of 128 KiB (btrfs always; ZFS's default `recordsize`), and would find the same small
+/// buffer many times in one record.
+const RECORD_BYTES: usize = 128 << 10;
+
+/// The least that is kept ready, so that what a small buffer takes from it comes again only far
+/// beyond what a compressor remembers.
+const POOL_BYTES_MIN: usize = 1 << 20;
+
+/// The step of splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Makes what a run writes, so that neither a compressor nor a deduplicator gains by it (M2).
+///
+/// [`Data::fill`] gives a buffer random bytes once, before the clock starts. [`Data::stamp`] is then
+/// called before each write: it gives every 512 bytes a number that never comes again, so that no
+/// two sectors of a run are equal however often a buffer is written.
+///
+/// A buffer of 128 KiB or more keeps its other bytes from one write to the next. What finds repeats
+/// over more than that (a ZFS with large records) gains unless the buffers that are written in turn
+/// are together larger than what it remembers.
+///
+/// One `Data` belongs to one thread. Give each its own seed: their random bytes then differ too.
+#[derive(Clone, Debug)]
+pub struct Data {
+    random: Xoshiro256PlusPlus,
+    pool: Vec<u8>,
+    pool_offset: usize,
+    counter: u64,
+    /// Buffers of this size and more keep their bytes from one write to the next.
+    kept_bytes: usize,
+}
+
+impl Data {
+    /// Makes at least `size_bytes` of random bytes from `seed`; the same seed gives the same data.
+    ///
+    /// They are what small buffers are refilled from; 1 MiB is the least that is made.
+    pub fn new(size_bytes: usize, seed: u64) -> Data {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut pool = vec![0; size_bytes.max(POOL_BYTES_MIN).next_multiple_of(SECTOR_BYTES)];
+        random.fill_bytes(&mut pool);
+        // Where the numbers begin is random, so that two seeds do not give the same ones in turn.
+        let counter = random.next_u64();
+        Data { random, pool, pool_offset: 0, counter, kept_bytes: RECORD_BYTES }
+    }
+
+    /// From now on large buffers are refilled too: something else uses them between two writes.
+    pub fn refill_always(&mut self) {
+        self.kept_bytes = usize::MAX;
+    }
+
+    /// Makes the buffer ready for its next write.
+    pub fn make(&mut self, buffer: &mut [u8], kind: spec::Data) {
+        match kind {
+            spec::Data::Random => self.stamp(buffer),
+            spec::Data::Zeros => buffer.fill(0),
+            spec::Data::Compressible(percent) => {
+                let zeros = buffer.len() as u64 * u64::from(percent.min(100)) / 100;
+                let (random, zeros) = buffer.split_at_mut(buffer.len() - zeros as usize);
+                self.stamp(random);
+                zeros.fill(0);
+            }
+        }
+    }
+
+    /// Fills `buffer` with random bytes that were not given before. Not for the timed path.
+    pub fn fill(&mut self, buffer: &mut [u8]) {
+        self.random.fill_bytes(buffer);
+    }
+
+    /// Makes every sector of `buffer` different from all that were stamped before.
+    ///
+    /// The first 8 of each 512 bytes are replaced; a buffer of less than 128 KiB is refilled from
+    /// the pool first. A piece shorter than 8 bytes at the end is stamped as far as it goes, and may
+    /// come again.
+    pub fn stamp(&mut self, buffer: &mut [u8]) {
+        if buffer.len() < self.kept_bytes {
+            self.refill(buffer);
+        }
+        for sector in buffer.chunks_mut(SECTOR_BYTES) {
+            let number = self.next_number().to_le_bytes();
+            let length = sector.len().min(number.len());
+            sector[..length].copy_from_slice(&number[..length]);
+        }
+    }
+
+    /// How fast [`Data::stamp`] makes buffers of `bs_bytes` ready, in bytes per second.
+    ///
+    /// Takes about 20 ms and 16 MiB (or one buffer): the buffers are taken in turn, so that they come
+    /// from memory as those of a deep queue do, not from the processor's cache. 0 for `bs_bytes` 0.
+    pub fn measure(&mut self, bs_bytes: usize) -> f64 {
+        if bs_bytes == 0 {
+            return 0.0;
+        }
+        let mut memory = vec![0_u8; (16 << 20_usize).max(bs_bytes)];
+        self.fill(&mut memory);
+        let begin = Instant::now();
+        let mut stamped_bytes = 0_usize;
+        loop {
+            for buffer in memory.chunks_exact_mut(bs_bytes) {
+                self.stamp(std::hint::black_box(buffer));
+                stamped_bytes += bs_bytes;
+            }
+            let elapsed = begin.elapsed();
+            if elapsed >= Duration::from_millis(20) {
+                return stamped_bytes as f64 / elapsed.as_secs_f64();
+            }
+        }
+    }
+
+    /// Copies the next bytes of the pool, from its beginning again after its end.
+    fn refill(&mut self, buffer: &mut [u8]) {
+        let mut rest = buffer;
+        while !rest.is_empty() {
+            let ready = &self.pool[self.pool_offset..];
+            let length = ready.len().min(rest.len());
+            let (now, later) = rest.split_at_mut(length);
+            now.copy_from_slice(&ready[..length]);
+            self.pool_offset = (self.pool_offset + length) % self.pool.len();
+            rest = later;
+        }
+    }
+
+    /// splitmix64: a counter, mixed by a function that maps no two numbers to one. It comes round
+    /// after 2^64 sectors.
+    fn next_number(&mut self) -> u64 {
+        self.counter = self.counter.wrapping_add(GOLDEN);
+        let mut number = self.counter;
+        number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        number ^ (number >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// What `count` writes of one and the same buffer put on the disk.
+    fn written(seed: u64, bs_bytes: usize, count: usize) -> Vec<u8> {
+        let mut data = Data::new(0, seed);
+        let mut buffer = vec![0; bs_bytes];
+        data.fill(&mut buffer);
+        let mut disk = Vec::with_capacity(bs_bytes * count);
+        for _ in 0..count {
+            data.stamp(&mut buffer);
+            disk.extend_from_slice(&buffer);
+        }
+        disk
+    }
+
+    /// Bits per byte, by the frequencies of the bytes alone.
+    fn entropy(bytes: &[u8]) -> f64 {
+        let mut counts = [0_u64; 256];
+        bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+        let share = |count: &u64| *count as f64 / bytes.len() as f64;
+        counts.iter().filter(|count| **count > 0).map(|c| -share(c) * share(c).log2()).sum()
+    }
+
+    #[test]
+    fn no_two_sectors_of_64_mib_are_equal_though_one_buffer_is_written_again_and_again() {
+        for bs_bytes in [4096, 1 << 20] {
+            let mut data = Data::new(0, 7);
+            let mut buffer = vec![0; bs_bytes];
+            data.fill(&mut buffer);
+            let mut seen = HashSet::new();
+            for _ in 0..(64 << 20) / bs_bytes {
+                data.stamp(&mut buffer);
+                for sector in buffer.chunks(SECTOR_BYTES) {
+                    // Sectors that differ in the stamp differ.
+                    assert!(seen.insert(u64::from_le_bytes(sector[..8].try_into().unwrap())));
+                }
+            }
+            assert_eq!(seen.len(), (64 << 20) / SECTOR_BYTES);
+        }
+    }
+
+    #[test]
+    fn a_compressor_gains_nothing() {
+        for (bs_bytes, count) in [(4096, 64), (3000, 90), (RECORD_BYTES, 3)] {
+            let disk = written(1, bs_bytes, count);
+            let packed = miniz_oxide::deflate::compress_to_vec(&disk, 6);
+            assert!(packed.len() >= disk.len(), "{bs_bytes}: {} of {}", packed.len(), disk.len());
+            assert!(entropy(&disk) > 7.99, "{bs_bytes}");
+        }
+    }
+
+    #[test]
+    fn nothing_comes_again_within_a_record_that_a_file_system_compresses() {
+        for bs_bytes in [512, 4096, 65536, RECORD_BYTES] {
+            let disk = written(3, bs_bytes, 4 * RECORD_BYTES / bs_bytes);
+            for record in disk.chunks(RECORD_BYTES) {
+                let mut seen = HashSet::new();
+                let again = record.chunks_exact(8).filter(|piece| !seen.insert(*piece)).count();
+                assert_eq!(again, 0, "{bs_bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_small_buffer_takes_the_whole_pool_before_any_of_it_comes_again() {
+        // 3000 divides no power of two: the end and the beginning of the pool meet in one buffer.
+        let count = POOL_BYTES_MIN / 3000;
+        let disk = written(5, 3000, count);
+        let mut seen = HashSet::new();
+        assert!(disk.chunks_exact(8).all(|piece| seen.insert(piece)));
+    }
+
+    #[test]
+    fn zeros_and_compressible_data_are_made_where_they_are_asked_for() {
+        let mut data = Data::new(0, 8);
+        let mut buffer = vec![7; 4096];
+        data.make(&mut buffer, spec::Data::Zeros);
+        assert_eq!(buffer, [0; 4096]);
+        for (percent, share) in [(0, 1.0), (30, 0.7), (100, 0.0)] {
+            let mut disk = Vec::new();
+            for _ in 0..64 {
+                data.make(&mut buffer, spec::Data::Compressible(percent));
+                disk.extend_from_slice(&buffer);
+            }
+            let packed = miniz_oxide::deflate::compress_to_vec(&disk, 6).len() as f64;
+            let packed = packed / disk.len() as f64;
+            assert!((packed - share).abs() < 0.03, "{percent}: {packed}");
+        }
+    }
+
+    #[test]
+    fn a_large_buffer_that_was_read_into_is_refilled_where_that_is_asked_for() {
+        let mut data = Data::new(0, 9);
+        data.refill_always();
+        let mut buffer = vec![0; 2 * RECORD_BYTES];
+        data.make(&mut buffer, spec::Data::Random);
+        let packed = miniz_oxide::deflate::compress_to_vec(&buffer, 6);
+        assert!(packed.len() >= buffer.len());
+    }
+
+    #[test]
+    fn another_seed_gives_other_data_and_the_same_seed_the_same() {
+        let sectors = |seed| -> HashSet<Vec<u8>> {
+            written(seed, 4096, 64).chunks(SECTOR_BYTES).map(<[u8]>::to_vec).collect()
+        };
+        assert!(sectors(1).is_disjoint(&sectors(2)));
+        assert_eq!(written(9, 4096, 3), written(9, 4096, 3));
+    }
+
+    #[test]
+    fn a_buffer_that_is_no_multiple_of_a_sector_is_stamped_to_its_end() {
+        let mut data = Data::new(0, 4);
+        let mut buffer = vec![0; RECORD_BYTES + 5];
+        data.stamp(&mut buffer);
+        assert!(buffer[RECORD_BYTES..].iter().any(|byte| *byte != 0));
+        data.stamp(&mut []);
+    }
+
+    #[test]
+    fn the_stamping_is_measured_for_any_size() {
+        let mut data = Data::new(0, 6);
+        for bs_bytes in [1, 4096, 1 << 20, 20 << 20] {
+            let bytes_per_s = data.measure(bs_bytes);
+            assert!(bytes_per_s.is_finite() && bytes_per_s > 0.0);
+        }
+        assert_eq!(data.measure(0), 0.0);
+    }
+}

@@ -1,0 +1,470 @@
+//! Findings on the machine: its clock, its CPUs, what it is held to, its heat and links.
+
+use super::Evidence;
+use super::bytes::stayed_in_memory;
+use serde_json::{Value, json};
+use wrote::Ioengine;
+use wrote_machine::host::SLOW_CLOCKS;
+use wrote_machine::watch::{Heat, Link};
+use wrote_result::document::{CpuBusy, Direction, Finding, Limit, Row, Run, Severity};
+use wrote_result::finding::{finding, listed, names};
+use wrote_result::stats::median;
+use wrote_result::units::rate;
+
+/// A row that has this part of what a control group allows, or more, is held to it..
+const LIMIT_SHARE_MIN: f64 = 0.85;
+/// ..and one that has this many times as much is not: what it wrote is not counted against the group.
+const LIMIT_SHARE_MAX: f64 = 1.5;
+/// A process that was stopped for this part of the time, or more, was slowed down by that.
+const STOPPED_SHARE_MIN: f64 = 0.01;
+/// Threads that ran or waited for a CPU for this part of the time, or more, waited for nothing else.
+const USED_SHARE_MIN: f64 = 0.9;
+/// One look at a clock that costs more than this is slow, in nanoseconds.
+const CLOCK_READ_NS_MAX: f64 = 1000.0;
+
+pub(super) fn find(evidence: &Evidence) -> Vec<Finding> {
+    let single = [
+        stopped(evidence),
+        cpu_limited(evidence),
+        too_hot(evidence),
+        link_downgraded(evidence),
+        slow_clock(evidence),
+    ];
+    held(evidence).into_iter().chain(single.into_iter().flatten()).collect()
+}
+
+/// One finding for each kind of limit on the device that a row came near to.
+fn held(evidence: &Evidence) -> Vec<Finding> {
+    let mut tightest: Vec<&Limit> = Vec::new();
+    for limit in &evidence.target.limits {
+        match tightest.iter_mut().find(|known| known.of == limit.of) {
+            Some(known) if limit.most < known.most => *known = limit,
+            Some(_) => {}
+            None => tightest.push(limit),
+        }
+    }
+    tightest.into_iter().filter_map(|limit| held_to(evidence, limit)).collect()
+}
+
+fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
+    let device = evidence.target.device.as_ref()?;
+    let (direction, figures): (Direction, &[Figure]) = match limit.of.as_str() {
+        "read_bytes_per_s" => (Direction::Read, &[file_bytes_per_s, device_bytes_per_s]),
+        "write_bytes_per_s" => (Direction::Write, &[file_bytes_per_s, device_bytes_per_s]),
+        "read_iops" => (Direction::Read, &[iops]),
+        "write_iops" => (Direction::Write, &[iops]),
+        _ => return None,
+    };
+    // The device's bytes are also those of a journal, and of neighbours, who may be held to nothing.
+    let reached = |row: &Row| {
+        let own = row.direction == direction && stayed_in_memory(evidence, row) != Some(true);
+        let figures = figures.iter().filter(|_| own);
+        let mut values = figures.filter_map(|figure| {
+            let values: Vec<f64> = row.runs.iter().map(|run| figure(run, direction)).collect();
+            (!values.is_empty()).then(|| median(&values))
+        });
+        let near = LIMIT_SHARE_MIN * limit.most..=LIMIT_SHARE_MAX * limit.most;
+        values.find(|value| near.contains(value))
+    };
+    let rows: Vec<&Row> = evidence.rows.iter().filter(|row| reached(row).is_some()).collect();
+    let most = rows.iter().filter_map(|row| reached(row)).reduce(f64::max)?;
+    let what = if direction == Direction::Read { "read" } else { "written" };
+    let amount = |value: f64| match limit.of.ends_with("iops") {
+        true => format!("{value:.0} operations a second"),
+        false => rate(value),
+    };
+    let text = format!(
+        "{}: a control group of this process lets {} be {what} at {} ({}), and that is what was \
+         reached: the device may be faster",
+        names(&rows),
+        device.name,
+        amount(limit.most),
+        limit.from,
+    );
+    let figures = [
+        ("rows", listed(&rows)),
+        ("limit", json!(limit.of)),
+        ("most", json!(limit.most)),
+        ("reached", json!(most)),
+        ("from", json!(limit.from)),
+    ];
+    Some(finding("throttled", Severity::Warning, text, figures))
+}
+
+/// Of a run what a limit may hold, in a direction.
+type Figure = fn(&Run, Direction) -> f64;
+
+fn iops(run: &Run, _: Direction) -> f64 {
+    run.iops
+}
+
+fn file_bytes_per_s(run: &Run, _: Direction) -> f64 {
+    run.throughput_bytes_per_s
+}
+
+/// What the device moved; what the file did, where the device does not count.
+fn device_bytes_per_s(run: &Run, direction: Direction) -> f64 {
+    let moved = match direction {
+        Direction::Read => run.device_read_bytes,
+        Direction::Write => run.device_written_bytes,
+    };
+    moved.unwrap_or(run.bytes) as f64 / run.elapsed_s.max(f64::MIN_POSITIVE)
+}
+
+/// The process was stopped because its control group had used up its share of the CPUs.
+fn stopped(evidence: &Evidence) -> Option<Finding> {
+    let watched = &evidence.watched;
+    let throttled = watched.cpu_throttled.filter(|throttled| throttled.periods > 0)?;
+    if throttled.stopped_s < STOPPED_SHARE_MIN * watched.elapsed_s {
+        return None;
+    }
+    let mut limits: Vec<&Limit> =
+        evidence.target.limits.iter().filter(|limit| limit.of == "cpus").collect();
+    limits.sort_by(|a, b| a.most.total_cmp(&b.most));
+    let held = limits.first().map_or("few CPUs".into(), |limit| {
+        format!("{:.2} of a CPU's time ({})", limit.most, limit.from)
+    });
+    let text = format!(
+        "a control group of this process has {held}: it was stopped {} times, for {:.1} s in {:.1} s: \
+         no number here says how fast the device is",
+        throttled.periods, throttled.stopped_s, watched.elapsed_s,
+    );
+    let figures = [
+        ("limit", json!("cpus")),
+        ("most", json!(limits.first().map(|limit| limit.most))),
+        ("from", json!(limits.first().map(|limit| &limit.from))),
+        ("periods_stopped", json!(throttled.periods)),
+        ("stopped_s", json!(throttled.stopped_s)),
+        ("elapsed_s", json!(watched.elapsed_s)),
+    ];
+    Some(finding("throttled", Severity::Warning, text, figures))
+}
+
+fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
+    let busy = evidence.rows.iter().filter_map(|row| Some((row, busy_cpu(evidence, row)?)));
+    let busy: Vec<(&Row, Busy)> = busy.collect();
+    let rows: Vec<&Row> = busy.iter().map(|(row, _)| *row).collect();
+    let (_, most) = busy.iter().max_by(|a, b| a.1.used_share.total_cmp(&b.1.used_share))?;
+    let text = format!(
+        "{}: the threads waited for nothing but the processor: they ran for {:.0} % of the time and had no \
+         CPU for {:.0} %, and CPU {} was the busiest ({:.0} %): the device may be faster",
+        names(&rows),
+        most.used_share * 100.0,
+        most.waited_share * 100.0,
+        most.busiest.cpu,
+        most.busiest.busy_share * 100.0,
+    );
+    let each = busy.iter().map(|(row, busy)| {
+        let figures = json!({
+            "cpu": busy.busiest.cpu,
+            "busy_share": busy.busiest.busy_share,
+            "used_share": busy.used_share,
+            "waited_share": busy.waited_share,
+        });
+        (row.name.clone(), figures)
+    });
+    let figures = [("rows", listed(&rows)), ("cpu", Value::Object(each.collect()))];
+    Some(finding("cpu-limited", Severity::Warning, text, figures))
+}
+
+/// What a row had of the CPUs, where that was all that it waited for.
+struct Busy {
+    /// The CPU that had the most to do.
+    busiest: CpuBusy,
+    /// The part of the time in which the row's threads ran.
+    used_share: f64,
+    /// The part in which they were ready to run and had no CPU.
+    waited_share: f64,
+}
+
+/// The longest of the runs that a CPU limited, where those make up half of the time of all.
+fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<Busy> {
+    let settings = &row.settings.effective;
+    // What goes to memory is limited by nothing else: that is said of it already. Messages are handed
+    // over by threads of which no row says how many run at once. Who asks the device again and again
+    // uses a CPU to wait.
+    let to_memory =
+        row.direction == Direction::Write && !settings.direct && settings.sync == "none";
+    // At a rate the last moment before an operation is due is spent awake.
+    let polls =
+        settings.iopoll == Some(true) || settings.sqpoll == Some(true) || row.is_open_loop();
+    if to_memory || polls || row.is_of_messages() || stayed_in_memory(evidence, row) == Some(true) {
+        return None;
+    }
+    // Where io_uring may not be used each operation that is in flight has a thread of its own.
+    let of_job = if settings.ioengine == Ioengine::Threads.as_str() { settings.iodepth } else { 1 };
+    let threads = f64::from(settings.numjobs.max(1)) * f64::from(of_job.max(1));
+    // More threads than CPUs wait for each other.
+    let busy = |run: &Run| {
+        let could_s = (run.elapsed_s * threads).max(f64::MIN_POSITIVE);
+        let used_share = ((run.cpu_user_s + run.cpu_system_s) / could_s).min(1.0);
+        let waited_share = run.cpu_waited_s.unwrap_or(0.0) / could_s;
+        let waited_share = waited_share.min(1.0 - used_share);
+        Some(Busy { busiest: run.cpu_busiest?, used_share, waited_share })
+    };
+    let is_limited = |run: &&Run| {
+        busy(run).is_some_and(|busy| busy.used_share + busy.waited_share >= USED_SHARE_MIN)
+    };
+    let limited = || row.runs.iter().filter(is_limited);
+    let limited_s: f64 = limited().map(|run| run.elapsed_s).sum();
+    let elapsed_s: f64 = row.runs.iter().map(|run| run.elapsed_s).sum();
+    let longest = limited().max_by(|a, b| a.elapsed_s.total_cmp(&b.elapsed_s));
+    longest.filter(|_| limited_s >= 0.5 * elapsed_s).and_then(busy)
+}
+
+fn too_hot(evidence: &Evidence) -> Option<Finding> {
+    let is_hot = |heat: &&Heat| heat.celsius >= heat.celsius_max;
+    let (before, after) = (&evidence.watched.before.heat, &evidence.watched.after.heat);
+    let all =
+        || after.iter().map(|heat| (heat, "after")).chain(before.iter().map(|h| (h, "before")));
+    let (hottest, when) = all()
+        .filter(|(heat, _)| is_hot(heat))
+        .reduce(|most, next| if next.0.celsius > most.0.celsius { next } else { most })?;
+    let Heat { disk, sensor, celsius, celsius_max } = hottest;
+    let start = before.iter().find(|heat| heat.disk == *disk && heat.sensor == *sensor);
+    let start = start.map(|heat| heat.celsius);
+    let text = format!(
+        "{disk} ({sensor}) had {celsius:.0} \u{b0}C {when} the run, and calls itself too hot from \
+         {celsius_max:.0} \u{b0}C on: drives slow down to cool"
+    );
+    let figures = [
+        ("disk", json!(disk)),
+        ("sensor", json!(sensor)),
+        ("celsius", json!(celsius)),
+        ("celsius_max", json!(celsius_max)),
+        ("celsius_before", json!(start)),
+    ];
+    Some(finding("too-hot", Severity::Warning, text, figures))
+}
+
+fn link_downgraded(evidence: &Evidence) -> Option<Finding> {
+    let links = evidence.watched.after.links.iter();
+    let slow: Vec<&Link> = links.filter(|link| link.now < link.most).collect();
+    if slow.is_empty() {
+        return None;
+    }
+    let shown =
+        |link: &&Link| format!("{} has {} of {} ({})", link.disk, link.now, link.most, link.what);
+    let text = format!(
+        "the link to the drive is slower than it could be: {}: the number may be the link's, not the \
+         drive's",
+        slow.iter().map(shown).collect::<Vec<_>>().join(", "),
+    );
+    let figure = |link: &&Link| json!({ "disk": link.disk, "what": link.what, "now": link.now, "most": link.most });
+    let links: Vec<Value> = slow.iter().map(figure).collect();
+    Some(finding("link-downgraded", Severity::Warning, text, [("links", json!(links))]))
+}
+
+fn slow_clock(evidence: &Evidence) -> Option<Finding> {
+    let read_ns = evidence.host.clock_read_ns;
+    let clocksource = evidence.host.clocksource.as_deref().unwrap_or("unknown");
+    let is_slow = read_ns.is_some_and(|cost| cost > CLOCK_READ_NS_MAX);
+    if !is_slow && !SLOW_CLOCKS.contains(&clocksource) {
+        return None;
+    }
+    let read_ns = read_ns.unwrap_or(0.0);
+    // One look for each operation of a thread is the most that a row takes.
+    let share = |row: &Row| {
+        let most = row.runs.iter().map(|run| run.iops).fold(0.0, f64::max);
+        read_ns * most / 1e9 / f64::from(row.settings.effective.numjobs.max(1))
+    };
+    let timed = evidence.rows.iter().filter(|row| !row.is_of_whole_files());
+    let most = timed.max_by(|a, b| share(a).total_cmp(&share(b)));
+    let of_row = most.map_or(String::new(), |row| {
+        let percent = (share(row) * 100.0).min(100.0);
+        format!("; of {}, whose operations are the shortest, up to {percent:.0} %", row.name)
+    });
+    let text = format!(
+        "the kernel tells time by {clocksource}, and one look at the clock takes {read_ns:.0} ns: that \
+         much of every latency is the clock's{of_row}"
+    );
+    let figures = [
+        ("clocksource", json!(clocksource)),
+        ("clock_read_ns", json!(read_ns)),
+        ("share_max", json!(most.map_or(0.0, share).min(1.0))),
+    ];
+    Some(finding("slow-clock", Severity::Warning, text, figures))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{PLAIN, cached, direct, each_run, found, with_device_bytes};
+    use super::*;
+    use crate::sample::{evidence, row, target};
+    use wrote_machine::watch::{Drives, Throttled, Watched};
+    use wrote_result::document::{Host, Target};
+
+    fn limited(of: &str, most: f64) -> Target {
+        let from = "/sys/fs/cgroup/jail/io.max".into();
+        Target { limits: vec![Limit { of: of.into(), most, from }], ..target() }
+    }
+
+    #[test]
+    fn a_row_that_comes_near_to_what_a_control_group_allows_is_throttled() {
+        let slow = row("stream/direct-psync", "process-crash", &[0.9e7, 0.95e7, 1.0e7]);
+        let target = limited("write_bytes_per_s", 1.0e7);
+        let rows = [slow.clone(), cached()];
+        let finding = found(&evidence(&target, &rows), "throttled").unwrap();
+        assert_eq!(finding.evidence["rows"], json!(["stream/direct-psync"]));
+        assert!(
+            finding.text.contains("written at 10.0 MB/s (/sys/fs/cgroup/jail"),
+            "{}",
+            finding.text
+        );
+        // Far below it, and beyond what it can have held.
+        for most in [1.0e9, 1.0e6] {
+            let target = limited("write_bytes_per_s", most);
+            assert!(found(&evidence(&target, std::slice::from_ref(&slow)), "throttled").is_none());
+        }
+        let of_reads = limited("read_bytes_per_s", 1.0e7);
+        assert!(found(&evidence(&of_reads, &rows), "throttled").is_none());
+        let unlimited = crate::sample::target();
+        assert!(found(&evidence(&unlimited, &rows), "throttled").is_none());
+        // 1e9 / 512 KiB = 1907 operations a second.
+        let operations = limited("write_iops", 2000.0);
+        let finding = found(&evidence(&operations, &[direct()]), "throttled").unwrap();
+        assert!(finding.text.contains("2000 operations a second"), "{}", finding.text);
+    }
+
+    #[test]
+    fn of_several_limits_of_a_kind_the_tightest_counts() {
+        let mut target = limited("write_bytes_per_s", 1.0e7);
+        target.limits.push(Limit { most: 1.0e6, ..target.limits[0].clone() });
+        let slow = row("stream/direct-psync", "process-crash", &[1.0e6]);
+        let finding = found(&evidence(&target, &[slow]), "throttled").unwrap();
+        assert_eq!(finding.evidence["most"], json!(1.0e6));
+    }
+
+    #[test]
+    fn a_process_that_was_stopped_for_its_use_of_cpus_is_throttled() {
+        let target = limited("cpus", 0.25);
+        let stopped = |periods, stopped_s| {
+            let cpu_throttled = Some(Throttled { periods, stopped_s });
+            let watched = Watched { elapsed_s: 10.0, cpu_throttled, ..Watched::default() };
+            found(&Evidence { watched, ..evidence(&target, &[]) }, "throttled")
+        };
+        let finding = stopped(70, 5.0).unwrap();
+        assert!(finding.text.contains("0.25 of a CPU's time"), "{}", finding.text);
+        assert!(finding.text.contains("70 times, for 5.0 s in 10.0 s"), "{}", finding.text);
+        assert!(stopped(1, 0.05).is_none(), "too short to matter");
+        assert!(found(&evidence(&target, &[]), "throttled").is_none());
+    }
+
+    /// A row whose threads ran and waited for a CPU for these parts of the time.
+    fn busy(name: &str, used_share: f64, waited_share: f64) -> Row {
+        each_run(row(name, "process-crash", &PLAIN), |run| {
+            run.cpu_user_s = 0.25 * used_share * run.elapsed_s;
+            run.cpu_system_s = 0.75 * used_share * run.elapsed_s;
+            run.cpu_waited_s = Some(waited_share * run.elapsed_s);
+            run.cpu_busiest = Some(CpuBusy { cpu: 3, busy_share: 0.99 });
+        })
+    }
+
+    #[test]
+    fn a_row_whose_thread_waits_for_nothing_but_a_cpu_is_limited_by_that() {
+        let target = target();
+        let rows = [busy("small/direct-psync", 0.95, 0.0), direct()];
+        let finding = found(&evidence(&target, &rows), "cpu-limited").unwrap();
+        assert_eq!(finding.evidence["rows"], json!(["small/direct-psync"]));
+        assert_eq!(finding.evidence["cpu"]["small/direct-psync"]["cpu"], json!(3));
+        assert!(finding.text.contains("CPU 3 was the busiest (99 %)"), "{}", finding.text);
+        // Others have it.
+        let rows = [busy("small/direct-psync", 0.4, 0.58)];
+        let finding = found(&evidence(&target, &rows), "cpu-limited").unwrap();
+        assert!(finding.text.contains("40 % of the time and had no CPU for 58 %"));
+    }
+
+    #[test]
+    fn a_row_that_waits_or_that_writes_to_memory_is_not_limited_by_a_cpu() {
+        let target = target();
+        let fast = || busy("small/direct-psync", 0.97, 0.0);
+        let mut four = fast();
+        four.settings.effective.numjobs = 4;
+        let mut polled = fast();
+        polled.settings.effective.iopoll = Some(true);
+        let mut pool = busy("small/direct-io_uring", 0.7, 3.0);
+        pool.settings.effective.ioengine = "threads".into();
+        pool.settings.effective.iodepth = 32;
+        let mut at_a_rate = fast();
+        at_a_rate.settings.asked.rate_iops = Some(30_000.0);
+        let unknown = each_run(fast(), |run| run.cpu_busiest = None);
+        let mut once = fast();
+        for run in &mut once.runs[1..] {
+            (run.cpu_user_s, run.cpu_system_s) = (0.0, 0.0);
+        }
+        for row in [
+            // It waits for its flushes.
+            busy("small/direct-fdatasync-each", 0.2, 0.1),
+            busy("small/cached", 0.99, 0.0),
+            with_device_bytes(busy("small/cached-fdatasync-at-end", 0.99, 0.0), 0, 0),
+            four,
+            pool,
+            polled,
+            at_a_rate,
+            unknown,
+            once,
+        ] {
+            let name = row.name.clone();
+            assert!(found(&evidence(&target, &[row]), "cpu-limited").is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_drive_that_calls_itself_too_hot_is_told() {
+        let target = target();
+        let at = |celsius| Drives {
+            heat: vec![Heat {
+                disk: "nvme0n1".into(),
+                sensor: "Composite".into(),
+                celsius,
+                celsius_max: 82.0,
+            }],
+            ..Drives::default()
+        };
+        let watched = |before, after| {
+            let watched = Watched { before: at(before), after: at(after), ..Watched::default() };
+            found(&Evidence { watched, ..evidence(&target, &[]) }, "too-hot")
+        };
+        let finding = watched(50.0, 83.4).unwrap();
+        assert!(finding.text.contains("83 \u{b0}C after the run"), "{}", finding.text);
+        assert_eq!(finding.evidence["celsius_before"], json!(50.0));
+        assert!(watched(82.0, 70.0).unwrap().text.contains("before the run"));
+        assert!(watched(50.0, 81.0).is_none());
+        assert!(found(&evidence(&target, &[]), "too-hot").is_none());
+    }
+
+    #[test]
+    fn a_link_that_is_slower_than_it_could_be_is_told() {
+        let target = target();
+        let link =
+            |what: &str, now, most| Link { disk: "sda".into(), what: what.into(), now, most };
+        let watched = |links| {
+            let after = Drives { links, ..Drives::default() };
+            let watched = Watched { after, ..Watched::default() };
+            found(&Evidence { watched, ..evidence(&target, &[]) }, "link-downgraded")
+        };
+        let whole = link("PCI Express, lanes", 4.0, 4.0);
+        let finding = watched(vec![whole.clone(), link("SATA, Gbps", 1.5, 6.0)]).unwrap();
+        assert!(finding.text.contains("sda has 1.5 of 6 (SATA, Gbps)"), "{}", finding.text);
+        assert_eq!(finding.evidence["links"].as_array().unwrap().len(), 1);
+        assert!(watched(vec![whole]).is_none());
+    }
+
+    #[test]
+    fn a_clock_that_is_slow_to_look_at_is_told_with_what_it_takes_of_an_operation() {
+        let (target, rows) = (target(), [row("small/direct-psync", "process-crash", &PLAIN)]);
+        let with = |clocksource: &str, clock_read_ns| {
+            let evidence = evidence(&target, &rows);
+            let clocksource = Some(clocksource.to_owned());
+            let host = Host { clocksource, clock_read_ns: Some(clock_read_ns), ..evidence.host };
+            found(&Evidence { host, ..evidence }, "slow-clock")
+        };
+        // 1.02 GB/s in pieces of 4096 bytes: one in 4 us.
+        let finding = with("acpi_pm", 2000.0).unwrap();
+        assert!(finding.text.contains("by acpi_pm, and one look at the clock takes 2000 ns"));
+        assert!(finding.text.contains("up to 50 %"), "{}", finding.text);
+        assert!(with("tsc", 1500.0).is_some(), "a hypervisor that traps it");
+        assert!(with("hpet", 800.0).is_some());
+        assert!(with("tsc", 900.0).is_none() && with("kvm-clock", 30.0).is_none());
+    }
+}

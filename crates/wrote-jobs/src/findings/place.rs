@@ -1,0 +1,105 @@
+//! Findings on the place that was measured: its file system and the device below, before a byte moved.
+
+use super::Evidence;
+use serde_json::json;
+use wrote_machine::space::USED_SHARE_MAX;
+use wrote_result::document::{Finding, Severity, Target};
+use wrote_result::finding::finding;
+use wrote_result::units::bytes;
+
+/// What a fast cache may well hold: small drives have some 4 GB, large ones hundreds.
+const CACHE_BYTES: u64 = 16_000_000_000;
+
+pub(super) fn find(evidence: &Evidence) -> [Option<Finding>; 4] {
+    [
+        no_block_device(evidence),
+        counters_off(evidence),
+        nearly_full(evidence),
+        within_drive_cache(evidence),
+    ]
+}
+
+fn no_block_device(evidence: &Evidence) -> Option<Finding> {
+    let target = evidence.target;
+    if target.device.is_some() && !evidence.in_memory {
+        return None;
+    }
+    let because = target.no_device_because.as_deref().unwrap_or("the kernel names none");
+    let (severity, text) = if evidence.in_memory {
+        let lies = match &target.device {
+            Some(device) => {
+                format!("{} lies on {}, which is made of memory", target.filesystem, device.name)
+            }
+            None => format!("{} lives in memory", target.filesystem),
+        };
+        let text =
+            format!("{lies}: no number here is a disk's, and nothing here survives a power loss");
+        (Severity::Warning, text)
+    } else {
+        let text = format!(
+            "there is no block device to look at ({because}): whether the bytes reached a disk can't \
+             be told"
+        );
+        (Severity::Info, text)
+    };
+    let figures = [
+        ("filesystem", json!(target.filesystem)),
+        ("because", json!(because)),
+        ("in_memory", json!(evidence.in_memory)),
+    ];
+    Some(finding("no-block-device", severity, text, figures))
+}
+
+fn counters_off(evidence: &Evidence) -> Option<Finding> {
+    let device = evidence.target.device.as_ref().filter(|_| !evidence.device_counts)?;
+    let text = format!(
+        "{} keeps no statistics: whether the bytes reached the disk or stayed in memory can't be told",
+        device.name
+    );
+    Some(finding("counters-off", Severity::Info, text, [("device", json!(device.name))]))
+}
+
+fn nearly_full(evidence: &Evidence) -> Option<Finding> {
+    let Target { capacity_bytes, free_bytes, .. } = *evidence.target;
+    if capacity_bytes == 0 {
+        return None;
+    }
+    let used_share = 1.0 - free_bytes as f64 / capacity_bytes as f64;
+    if used_share <= USED_SHARE_MAX {
+        return None;
+    }
+    let text = format!(
+        "the file system is {:.0} % full ({} free of {}): full disks are slower, and an emptier one \
+         would give other numbers",
+        used_share * 100.0,
+        bytes(free_bytes),
+        bytes(capacity_bytes),
+    );
+    let figures = [
+        ("used_share", json!(used_share)),
+        ("free_bytes", json!(free_bytes)),
+        ("capacity_bytes", json!(capacity_bytes)),
+    ];
+    Some(finding("nearly-full", Severity::Warning, text, figures))
+}
+
+fn within_drive_cache(evidence: &Evidence) -> Option<Finding> {
+    let device = evidence.target.device.as_ref().filter(|device| !device.rotational)?;
+    let written_bytes = evidence.written_bytes_total;
+    // What was written for long has its own to say.
+    let long = evidence.rows.iter().any(|row| row.sustained.is_some());
+    if long || evidence.in_memory || written_bytes == 0 || written_bytes >= CACHE_BYTES {
+        return None;
+    }
+    let text = format!(
+        "burst, not sustained: the whole run wrote {}, and drives with fast caches of 4 to 592 GB are \
+         sold; whether this one slows down after more was not measured",
+        bytes(written_bytes)
+    );
+    let figures = [
+        ("device", json!(device.name)),
+        ("written_bytes_total", json!(written_bytes)),
+        ("threshold_bytes", json!(CACHE_BYTES)),
+    ];
+    Some(finding("within-drive-cache", Severity::Info, text, figures))
+}

@@ -1,0 +1,100 @@
+//! Whether what was held to a rate came to it.
+
+use super::Evidence;
+use crate::rate::Reached;
+use serde_json::json;
+use std::time::Duration;
+use wrote_result::document::{Finding, Row, Severity};
+use wrote_result::finding::{finding, listed, names};
+use wrote_result::units;
+
+/// Of a shorter run the start and the end are too large a part.
+const RUN_MIN: Duration = Duration::from_secs(1);
+
+/// A rate that was not reached: what waits grows as long as the run goes on, and so do the latencies.
+pub(super) fn not_reached(evidence: &Evidence) -> Option<Finding> {
+    let missed = |row: &&Row| {
+        // A curve goes beyond what there is on purpose, and marks where.
+        let is_of_curve = row.settings.asked.load_share.is_some();
+        let reached = Reached::within(row, RUN_MIN).filter(|_| !is_of_curve);
+        reached.is_some_and(|reached| !reached.is_reached)
+    };
+    let rows: Vec<&Row> = evidence.rows.iter().filter(missed).collect();
+    let all: Vec<Reached> = rows.iter().filter_map(|row| Reached::within(row, RUN_MIN)).collect();
+    let share = |of: &Reached| of.achieved_per_s / of.asked_per_s;
+    let worst = all.iter().min_by(|a, b| share(a).total_cmp(&share(b)))?;
+    let told = |per_s: f64| match worst.is_of_operations {
+        true => format!("{per_s:.0}/s"),
+        false => units::rate(per_s),
+    };
+    let text = format!(
+        "{}: {} came of the {} that were asked for{}: what waits grows as long as the run goes on, and \
+         the latencies with it; ask for less, or read them as those of an overload",
+        names(&rows),
+        told(worst.achieved_per_s),
+        told(worst.asked_per_s),
+        if rows.len() > 1 { " in the worst of them" } else { "" },
+    );
+    let figures = [
+        ("rows", listed(&rows)),
+        ("asked_per_s", json!(worst.asked_per_s)),
+        ("achieved_per_s", json!(worst.achieved_per_s)),
+    ];
+    Some(finding("rate-not-reached", Severity::Warning, text, figures))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{evidence, row, target};
+
+    /// A row that was asked for 1000 operations a second and reached so many for so long.
+    fn at_a_rate(iops: f64, elapsed_s: f64) -> Row {
+        let mut row = row("small/direct-psync", "os-crash", &[4e6, 4e6]);
+        row.settings.asked.rate_iops = Some(1000.0);
+        row.runs.iter_mut().for_each(|run| (run.iops, run.elapsed_s) = (iops, elapsed_s));
+        row
+    }
+
+    fn found(row: Row) -> Option<Finding> {
+        not_reached(&evidence(&target(), &[row]))
+    }
+
+    #[test]
+    fn a_rate_that_was_not_reached_is_found() {
+        let finding = found(at_a_rate(940.0, 2.0)).unwrap();
+        assert_eq!(finding.id, "rate-not-reached");
+        assert_eq!(finding.evidence["asked_per_s"], 1000.0);
+        assert!(finding.text.contains("940/s came of the 1000/s"), "{}", finding.text);
+        let mut in_bytes = at_a_rate(1000.0, 2.0);
+        in_bytes.settings.asked.rate_iops = None;
+        in_bytes.settings.asked.rate_bytes_per_s = Some(2e9);
+        assert!(found(in_bytes).unwrap().text.contains("2.00 GB/s"), "1 GB in two seconds");
+    }
+
+    #[test]
+    fn each_job_has_its_own_part_of_the_rate() {
+        let mut four = at_a_rate(3999.0, 2.0);
+        four.settings.asked.numjobs = 4;
+        assert!(found(four.clone()).is_none());
+        four.runs.iter_mut().for_each(|run| run.iops = 1000.0);
+        assert!(found(four).is_some());
+    }
+
+    #[test]
+    fn nothing_is_found_of_what_was_reached_was_short_or_was_meant_to_be_too_much() {
+        assert!(found(at_a_rate(960.0, 2.0)).is_none());
+        assert!(found(at_a_rate(500.0, 0.9)).is_none());
+        let mut curve = at_a_rate(500.0, 2.0);
+        curve.settings.asked.load_share = Some(1.1);
+        assert!(found(curve).is_none());
+        let mut closed = at_a_rate(500.0, 2.0);
+        closed.settings.asked.rate_iops = None;
+        assert!(found(closed).is_none());
+        // Of 100 arrivals of a Poisson process 90 are no surprise, of 10 000 they are.
+        let mut random = at_a_rate(0.9, 50.0);
+        random.settings.asked.rate_iops = Some(1.0);
+        random.settings.asked.rate_process = Some("poisson".into());
+        assert!(found(random).is_none());
+    }
+}

@@ -1,0 +1,107 @@
+//! Findings on how rows were measured: how much their runs differ, and what of what was asked they had.
+
+use super::Evidence;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use wrote_result::document::{Direction, Fallback, Finding, Row, Severity};
+use wrote_result::finding::{finding, listed, names};
+use wrote_result::stats::relative_width;
+use wrote_result::units::rate;
+
+/// A row whose interval reaches farther from its median than this part of it is noisy.
+const WIDTH_MAX: f64 = 0.25;
+/// A row that is faster than this part of what the generator reaches is limited by it.
+const GENERATOR_SHARE_MAX: f64 = 0.5;
+
+pub(super) fn find(evidence: &Evidence) -> Vec<Finding> {
+    let single = [noisy(evidence), depth_not_reached(evidence), generator_limited(evidence)];
+    single.into_iter().flatten().chain(fallbacks(evidence)).collect()
+}
+
+fn noisy(evidence: &Evidence) -> Option<Finding> {
+    // One run has no width, so it is never noisy: nothing is known of it.
+    let width = |row: &Row| relative_width(&row.throughput_bytes_per_s);
+    let rows: Vec<&Row> = evidence.rows.iter().filter(|row| width(row) > WIDTH_MAX).collect();
+    let widest = rows.iter().map(|row| width(row)).filter(|w| w.is_finite()).reduce(f64::max)?;
+    let most = match widest * 100.0 {
+        // Wider than the number itself many times over: two runs that differ give millions.
+        percent if percent > 999.0 => ">999".into(),
+        percent => format!("{percent:.0}"),
+    };
+    let text = format!(
+        "the runs differ so much that the 95 % interval is wider than \u{b1}{:.0} % (up to \u{b1}{most} \
+         %): {}",
+        WIDTH_MAX * 100.0,
+        names(&rows),
+    );
+    let figures = [("rows", listed(&rows)), ("relative_width_max", json!(widest))];
+    Some(finding("noisy", Severity::Warning, text, figures))
+}
+
+/// One finding for each distinct fallback, with the rows that took it.
+fn fallbacks(evidence: &Evidence) -> Vec<Finding> {
+    let mut rows: BTreeMap<&Fallback, Vec<&Row>> = BTreeMap::new();
+    for row in evidence.rows {
+        for fallback in &row.settings.fallbacks {
+            let rows = rows.entry(fallback).or_default();
+            if !rows.iter().any(|known| known.name == row.name) {
+                rows.push(row);
+            }
+        }
+    }
+    rows.into_iter().map(|(fallback, rows)| fell_back(fallback, &rows)).collect()
+}
+
+fn fell_back(fallback: &Fallback, rows: &[&Row]) -> Finding {
+    let Fallback { wanted, got, because } = fallback;
+    let text = format!("{}: {wanted} was wanted, {got} was used: {because}", names(rows));
+    let figures = [
+        ("rows", listed(rows)),
+        ("wanted", json!(wanted)),
+        ("got", json!(got)),
+        ("because", json!(because)),
+    ];
+    finding("fallback", Severity::Warning, text, figures)
+}
+
+fn depth_not_reached(evidence: &Evidence) -> Option<Finding> {
+    let short = |row: &&Row| row.settings.effective.iodepth < row.settings.asked.iodepth;
+    let rows: Vec<&Row> = evidence.rows.iter().filter(short).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let mut shown = Vec::new();
+    let mut figures = serde_json::Map::new();
+    for row in rows {
+        let (asked, reached) = (row.settings.asked.iodepth, row.settings.effective.iodepth);
+        shown.push(format!("{} (asked {asked}, reached {reached})", row.name));
+        figures.insert(row.name.clone(), json!({ "asked": asked, "reached": reached }));
+    }
+    let text = format!("fewer operations were in flight than were asked for: {}", shown.join(", "));
+    let severity = Severity::Warning;
+    Some(finding("depth-not-reached", severity, text, [("iodepth", Value::Object(figures))]))
+}
+
+fn generator_limited(evidence: &Evidence) -> Option<Finding> {
+    let limit_bytes_per_s = GENERATOR_SHARE_MAX * evidence.generator_bytes_per_s;
+    // What is written as a whole file, and a message, was made before its clock started.
+    let near = |row: &&Row| {
+        row.direction == Direction::Write
+            && !row.is_of_whole_files()
+            && !row.is_of_messages()
+            && row.throughput_bytes_per_s.median > limit_bytes_per_s
+    };
+    let rows: Vec<&Row> = evidence.rows.iter().filter(near).collect();
+    if rows.is_empty() || limit_bytes_per_s <= 0.0 {
+        return None;
+    }
+    let text = format!(
+        "{}: data can be made ready at {}, which is less than twice the throughput: the disk may be \
+         faster than this",
+        names(&rows),
+        rate(evidence.generator_bytes_per_s),
+    );
+    let figures =
+        [("rows", listed(&rows)), ("generator_bytes_per_s", json!(evidence.generator_bytes_per_s))];
+    Some(finding("generator-limited", Severity::Warning, text, figures))
+}

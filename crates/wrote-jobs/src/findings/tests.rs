@@ -1,0 +1,436 @@
+//! Each finding: once where it is made, once where it is not.
+
+use super::*;
+use crate::sample::{evidence, row, target};
+use serde_json::json;
+use wrote_machine::watch::{CachedLoop, Drives};
+use wrote_result::document::Severity;
+use wrote_result::document::{Device, Direction, Fallback, Run};
+use wrote_result::finding::IDS;
+
+pub(super) const PLAIN: [f64; 3] = [1.0e9, 1.01e9, 1.02e9];
+
+pub(super) fn direct() -> Row {
+    row("stream/direct-psync", "process-crash", &PLAIN)
+}
+
+pub(super) fn cached() -> Row {
+    row("stream/cached", "process-crash", &PLAIN)
+}
+
+fn ids(evidence: &Evidence) -> Vec<String> {
+    find(evidence).into_iter().map(|finding| finding.id).collect()
+}
+
+/// The finding of this name, if it is made.
+pub(super) fn found(evidence: &Evidence, id: &str) -> Option<Finding> {
+    assert!(IDS.contains(&id));
+    find(evidence).into_iter().find(|finding| finding.id == id)
+}
+
+pub(super) fn with_device_bytes(mut row: Row, written: u64, read: u64) -> Row {
+    for run in &mut row.runs {
+        run.device_written_bytes = Some(written);
+        run.device_read_bytes = Some(read);
+    }
+    row
+}
+
+/// A row with something changed in each of its runs.
+pub(super) fn each_run(mut row: Row, change: impl FnMut(&mut Run)) -> Row {
+    row.runs.iter_mut().for_each(change);
+    row
+}
+
+#[test]
+fn of_a_plain_run_on_a_plain_disk_there_is_nothing_to_say() {
+    let (target, rows) = (target(), [cached(), direct()]);
+    assert_eq!(ids(&evidence(&target, &rows)), [""; 0]);
+    assert_eq!(ids(&evidence(&target, &[])), [""; 0]);
+}
+
+#[test]
+fn bytes_that_the_device_never_saw_are_called_ram() {
+    // M7
+    let target = target();
+    let rows = [with_device_bytes(cached(), 100_000_000, 0), direct()];
+    let finding = found(&evidence(&target, &rows), "ram-not-disk").unwrap();
+    assert!(
+        finding.text.starts_with("stream/cached: 2.70 GB of 3.00 GB never reached the device"),
+        "{}",
+        finding.text
+    );
+    assert_eq!(finding.evidence["rows"], json!(["stream/cached"]));
+    assert_eq!(finding.evidence["device_written_bytes"], json!(300_000_000));
+    let nearly_all = [with_device_bytes(cached(), 950_000_000, 0)];
+    assert!(found(&evidence(&target, &nearly_all), "ram-not-disk").is_none());
+}
+
+#[test]
+fn reads_that_the_device_never_saw_are_called_ram_and_those_that_it_saw_are_not() {
+    // M7
+    let target = target();
+    let read = |device_bytes| Row {
+        direction: Direction::Read,
+        survives: None,
+        ..with_device_bytes(cached(), 0, device_bytes)
+    };
+    let rows = [read(100_000_000)];
+    let finding = found(&evidence(&target, &rows), "ram-not-disk").unwrap();
+    assert!(
+        finding.text.starts_with("stream/cached: 2.70 GB of 3.00 GB were never read from the"),
+        "{}",
+        finding.text
+    );
+    assert_eq!(finding.evidence["device_read_bytes"], json!(300_000_000));
+    assert!(found(&evidence(&target, &[read(1_000_000_000)]), "ram-not-disk").is_none());
+}
+
+#[test]
+fn what_was_not_measured_is_named_with_the_reason() {
+    let target = target();
+    assert!(found(&evidence(&target, &[]), "left-out").is_none());
+    let left_out = vec![("ways/file/dd-direct".into(), "dd is not installed".into())];
+    let finding = found(&Evidence { left_out, ..evidence(&target, &[]) }, "left-out").unwrap();
+    assert_eq!(finding.text, "not measured: ways/file/dd-direct (dd is not installed)");
+    assert_eq!(finding.evidence["rows"]["ways/file/dd-direct"], json!("dd is not installed"));
+}
+
+#[test]
+fn a_disk_of_which_a_twenty_fifth_is_free_is_nearly_full() {
+    let target = Target { free_bytes: 41_000_000_000, ..target() };
+    let finding = found(&evidence(&target, &[]), "nearly-full").unwrap();
+    assert!(
+        finding.text.starts_with("the file system is 96 % full (41.0 GB free"),
+        "{}",
+        finding.text
+    );
+}
+
+#[test]
+fn what_a_copy_reads_of_its_own_source_is_no_neighbours() {
+    let target = target();
+    let mut copy = with_device_bytes(direct(), 1_000_000_000, 1_000_000_000);
+    assert!(found(&evidence(&target, &[copy.clone()]), "busy-neighbour").is_some());
+    copy.settings.effective.source_cache = Some("dropped".into());
+    assert!(found(&evidence(&target, &[copy]), "busy-neighbour").is_none());
+}
+
+#[test]
+fn without_counters_nothing_is_called_ram() {
+    let mut target = target();
+    let rows = [with_device_bytes(cached(), 0, 0)];
+    let off = Evidence { device_counts: false, ..evidence(&target, &rows) };
+    assert!(found(&off, "ram-not-disk").is_none());
+    let mut unread = [cached()];
+    unread[0].runs.iter_mut().for_each(|run| run.device_written_bytes = None);
+    assert!(found(&evidence(&target, &unread), "ram-not-disk").is_none());
+    target.device = None;
+    assert!(found(&evidence(&target, &rows), "ram-not-disk").is_none());
+}
+
+#[test]
+fn a_file_system_without_a_block_device_is_told_and_one_in_memory_is_a_warning() {
+    let mut target = target();
+    assert!(found(&evidence(&target, &[]), "no-block-device").is_none());
+    target.device = None;
+    target.filesystem = "tmpfs".into();
+    target.no_device_because = Some("tmpfs has none".into());
+    let info = found(&evidence(&target, &[]), "no-block-device").unwrap();
+    assert_eq!(info.severity, Severity::Info);
+    assert!(info.text.contains("(tmpfs has none)"), "{}", info.text);
+    let in_memory = Evidence { in_memory: true, ..evidence(&target, &[]) };
+    let warning = found(&in_memory, "no-block-device").unwrap();
+    assert_eq!(warning.severity, Severity::Warning);
+    assert!(warning.text.starts_with("tmpfs lives in memory"), "{}", warning.text);
+    // A disk that is made of memory is no disk either.
+    target.device = Some(Device { name: "zram0".into(), ..Device::default() });
+    let in_memory = Evidence { in_memory: true, ..evidence(&target, &[]) };
+    let warning = found(&in_memory, "no-block-device").unwrap();
+    assert!(warning.text.contains("lies on zram0, which is made of memory"), "{}", warning.text);
+}
+
+#[test]
+fn a_device_that_keeps_no_statistics_is_told() {
+    let mut target = target();
+    let off = Evidence { device_counts: false, ..evidence(&target, &[]) };
+    assert!(found(&off, "counters-off").unwrap().text.starts_with("sda keeps no statistics"));
+    assert!(found(&evidence(&target, &[]), "counters-off").is_none());
+    target.device = None;
+    let none = Evidence { device_counts: false, ..evidence(&target, &[]) };
+    assert!(found(&none, "counters-off").is_none());
+}
+
+#[test]
+fn a_file_system_more_than_85_percent_full_is_nearly_full() {
+    let mut target = target();
+    target.free_bytes = 140_000_000_000;
+    let finding = found(&evidence(&target, &[]), "nearly-full").unwrap();
+    assert!(finding.text.contains("86 % full (140 GB free of 1.00 TB)"), "{}", finding.text);
+    target.free_bytes = 160_000_000_000;
+    assert!(found(&evidence(&target, &[]), "nearly-full").is_none());
+    (target.capacity_bytes, target.free_bytes) = (0, 0);
+    assert!(found(&evidence(&target, &[]), "nearly-full").is_none());
+}
+
+#[test]
+fn a_direct_row_whose_bytes_stay_in_the_page_cache_or_never_reach_the_device_was_not_direct() {
+    let target = target();
+    let held = |row: Row, page_cache_bytes| {
+        each_run(row, |run| run.page_cache_bytes = Some(page_cache_bytes))
+    };
+    let rows = [held(direct(), 900_000_000), held(cached(), 900_000_000)];
+    let finding = found(&evidence(&target, &rows), "direct-not-honoured").unwrap();
+    assert_eq!(finding.evidence["rows"], json!(["stream/direct-psync"]));
+    assert_eq!(finding.evidence["page_cache_bytes"], json!(2_700_000_000_u64));
+    assert!(finding.text.contains("the page cache holds 2.70 GB"), "{}", finding.text);
+    let unseen = [with_device_bytes(direct(), 0, 0)];
+    let found_all = ids(&evidence(&target, &unseen));
+    assert_eq!(found_all, ["direct-not-honoured"], "one finding says it: it is no `ram-not-disk`");
+    let finding = found(&evidence(&target, &unseen), "direct-not-honoured").unwrap();
+    assert!(finding.text.contains("3.00 GB never passed the device"), "{}", finding.text);
+}
+
+#[test]
+fn a_direct_read_of_what_was_never_written_was_direct() {
+    let target = target();
+    let mut read = with_device_bytes(direct(), 0, 0);
+    read.direction = Direction::Read;
+    read.settings.effective.blocks = "unknown".into();
+    let unwritten = each_run(read, |run| run.unwritten_bytes = Some(run.bytes));
+    assert_eq!(ids(&evidence(&target, &[unwritten])), ["unwritten-read"]);
+}
+
+#[test]
+fn a_direct_row_that_leaves_little_in_the_page_cache_was_direct() {
+    let target = target();
+    for page_cache_bytes in [None, Some(0), Some(65_536), Some(400_000_000)] {
+        let row = each_run(direct(), |run| run.page_cache_bytes = page_cache_bytes);
+        assert!(found(&evidence(&target, &[row]), "direct-not-honoured").is_none());
+    }
+    // Of a short file a last page is much.
+    let row = each_run(direct(), |run| (run.bytes, run.page_cache_bytes) = (10_000, Some(8192)));
+    let rows = [row];
+    let off = Evidence { device_counts: false, ..evidence(&target, &rows) };
+    assert!(found(&off, "direct-not-honoured").is_none());
+}
+
+#[test]
+fn a_loop_device_that_goes_through_the_page_cache_does_not_honour_what_is_not_flushed() {
+    let target = target();
+    let rows = [direct(), row("stream/direct-psync-fdatasync-at-end", "power-loss", &PLAIN)];
+    let cached_loops = vec![CachedLoop { disk: "loop0".into(), file: "/data/image".into() }];
+    let before = Drives { cached_loops, ..Drives::default() };
+    let watched = Watched { before, ..Watched::default() };
+    let on_loop = Evidence { watched, ..evidence(&target, &rows) };
+    let finding = found(&on_loop, "direct-not-honoured").unwrap();
+    assert_eq!(finding.evidence["rows"], json!(["stream/direct-psync"]));
+    assert!(finding.text.contains("loop0 puts what is not flushed into the page cache of /data"));
+    // Of memory there is more to say.
+    let in_memory = Evidence { in_memory: true, ..on_loop.clone() };
+    assert!(found(&in_memory, "direct-not-honoured").is_none());
+    let flushed = Evidence { rows: &rows[1..], ..on_loop };
+    assert!(found(&flushed, "direct-not-honoured").is_none());
+}
+
+#[test]
+fn what_a_place_makes_smaller_on_its_way_did_not_stay_in_memory() {
+    let squeezing = Target { mount_options: vec!["compress=zstd:3".into()], ..target() };
+    let mut row = with_device_bytes(cached(), 50_000_000, 0);
+    assert!(found(&evidence(&squeezing, &[row.clone()]), "ram-not-disk").is_some());
+    row.settings.effective.data = Some("zeros".into());
+    assert!(found(&evidence(&squeezing, &[row.clone()]), "ram-not-disk").is_none());
+    assert!(found(&evidence(&target(), &[row]), "ram-not-disk").is_some());
+}
+
+#[test]
+fn rows_that_flush_each_write_and_make_the_device_write_much_more_wear_it_out() {
+    let target = target();
+    let journal = |device_bytes| {
+        with_device_bytes(row("small/o_dsync-each", "power-loss", &PLAIN), device_bytes, 0)
+    };
+    let finding = found(&evidence(&target, &[journal(3_200_000_000)]), "write-amplification");
+    let finding = finding.unwrap();
+    assert_eq!(finding.severity, Severity::Info);
+    assert!(finding.text.contains("3.2 bytes for each"), "{}", finding.text);
+    assert!(
+        finding
+            .text
+            .ends_with("or someone else wrote meanwhile, which rows with such flushes can't tell")
+    );
+    // A row that moves its own bytes alone would have seen others.
+    let beside = [journal(3_200_000_000), with_device_bytes(direct(), 1_010_000_000, 0)];
+    let finding_beside = found(&evidence(&target, &beside), "write-amplification").unwrap();
+    assert!(finding_beside.text.ends_with("wears out so much faster"), "{}", finding_beside.text);
+    assert_eq!(
+        finding.evidence["device_bytes_per_file_byte"],
+        json!({ "small/o_dsync-each": 3.2 })
+    );
+    let few = each_run(journal(3_000_000), |run| run.bytes = 2_000_000);
+    for row in [journal(1_400_000_000), few, with_device_bytes(cached(), 3_000_000_000, 0)] {
+        assert!(found(&evidence(&target, &[row]), "write-amplification").is_none());
+    }
+    let off = [journal(3_200_000_000)];
+    let off = Evidence { device_counts: false, ..evidence(&target, &off) };
+    assert!(found(&off, "write-amplification").is_none());
+    // Who wrote that can't be told.
+    let shared = [journal(3_200_000_000), with_device_bytes(direct(), 1_500_000_000, 0)];
+    assert!(found(&evidence(&target, &shared), "write-amplification").is_none());
+}
+
+#[test]
+fn a_run_that_a_drives_cache_may_have_held_is_called_a_burst() {
+    let mut target = target();
+    fn small(target: &Target) -> Evidence<'_> {
+        Evidence { written_bytes_total: 12_300_000_000, ..evidence(target, &[]) }
+    }
+    let finding = found(&small(&target), "within-drive-cache").unwrap();
+    assert!(finding.text.starts_with("burst, not sustained: the whole run wrote 12.3 GB"));
+    assert_eq!(finding.severity, Severity::Info);
+    assert!(found(&evidence(&target, &[]), "within-drive-cache").is_none());
+    let nothing = Evidence { written_bytes_total: 0, ..evidence(&target, &[]) };
+    assert!(found(&nothing, "within-drive-cache").is_none());
+    target.device = Some(Device { rotational: true, ..Device::default() });
+    assert!(found(&small(&target), "within-drive-cache").is_none());
+    target.device = None;
+    assert!(found(&small(&target), "within-drive-cache").is_none());
+}
+
+#[test]
+fn a_device_that_moves_more_than_our_bytes_has_a_neighbour() {
+    let target = target();
+    let written = [with_device_bytes(direct(), 1_380_000_000, 0)];
+    let finding = found(&evidence(&target, &written), "busy-neighbour").unwrap();
+    assert!(finding.text.contains("38 % more than our bytes, 384 MB/s"), "{}", finding.text);
+    let read = [with_device_bytes(direct(), 1_000_000_000, 300_000_000)];
+    assert!(found(&evidence(&target, &read), "busy-neighbour").is_some());
+}
+
+#[test]
+fn a_journal_or_a_little_traffic_is_no_neighbour() {
+    let target = target();
+    let journal = row("small/o_dsync-each", "power-loss", &PLAIN);
+    let commits = row("small/direct-o_dsync-each-overwrite", "power-loss", &PLAIN);
+    for row in [
+        with_device_bytes(journal, 3_000_000_000, 0),
+        with_device_bytes(commits, 3_000_000_000, 0),
+        with_device_bytes(cached(), 3_000_000_000, 0),
+        with_device_bytes(direct(), 1_090_000_000, 0),
+    ] {
+        assert!(found(&evidence(&target, &[row]), "busy-neighbour").is_none());
+    }
+    let mut short = with_device_bytes(direct(), 20_000_000, 0);
+    short.runs.iter_mut().for_each(|run| run.bytes = 1_000_000);
+    assert!(found(&evidence(&target, &[short]), "busy-neighbour").is_none(), "57 MB are few");
+}
+
+#[test]
+fn rows_whose_runs_differ_much_are_listed() {
+    // M8
+    let target = target();
+    let wild = row("stream/cached", "process-crash", &[1.0e9, 2.0e9, 0.5e9]);
+    let rows = [wild, direct()];
+    let finding = found(&evidence(&target, &rows), "noisy").unwrap();
+    assert_eq!(finding.evidence["rows"], json!(["stream/cached"]));
+    let two = [direct(), row("stream/cached", "process-crash", &[1.0e9, 4.0e9])];
+    let finding = found(&evidence(&target, &two), "noisy").unwrap();
+    assert!(finding.text.contains("(up to \u{b1}>999 %)"), "{}", finding.text);
+    let calm = [direct(), row("stream/cached", "process-crash", &[5.0e8])];
+    assert!(found(&evidence(&target, &calm), "noisy").is_none());
+}
+
+#[test]
+fn each_distinct_fallback_is_told_once_with_the_kernels_reason() {
+    // W6
+    let target = target();
+    let step = |wanted: &str, because: &str| Fallback {
+        wanted: wanted.into(),
+        got: "threads".into(),
+        because: because.into(),
+    };
+    let refused = "io_uring_setup: Operation not permitted (os error 1)";
+    let mut rows = [direct(), cached(), row("small/direct-psync", "process-crash", &PLAIN)];
+    rows[0].settings.fallbacks = vec![step("io_uring", refused), step("io_uring", refused)];
+    rows[1].settings.fallbacks = vec![step("io_uring", refused)];
+    rows[2].settings.fallbacks = vec![step("io_uring", "another reason")];
+    let findings: Vec<Finding> =
+        find(&evidence(&target, &rows)).into_iter().filter(|f| f.id == "fallback").collect();
+    assert_eq!(findings.len(), 2);
+    let told = findings.iter().find(|f| f.evidence["because"] == json!(refused)).unwrap();
+    assert_eq!(
+        told.text,
+        format!(
+            "stream/direct-psync, stream/cached: io_uring was wanted, threads was used: {refused}"
+        )
+    );
+    assert!(found(&evidence(&target, &[direct()]), "fallback").is_none());
+}
+
+#[test]
+fn a_depth_that_was_not_reached_is_told() {
+    // M6
+    let target = target();
+    let mut rows = [row("stream/direct-io_uring", "process-crash", &PLAIN), direct()];
+    assert!(found(&evidence(&target, &rows), "depth-not-reached").is_none());
+    rows[0].settings.effective.iodepth = 32;
+    let finding = found(&evidence(&target, &rows), "depth-not-reached").unwrap();
+    assert!(finding.text.ends_with("stream/direct-io_uring (asked 64, reached 32)"));
+    assert_eq!(
+        finding.evidence["iodepth"],
+        json!({ "stream/direct-io_uring": { "asked": 64, "reached": 32 } })
+    );
+}
+
+#[test]
+fn a_row_that_the_generator_limits_says_so() {
+    // M2
+    let (target, rows) = (target(), [direct()]);
+    let with =
+        |generator_bytes_per_s| Evidence { generator_bytes_per_s, ..evidence(&target, &rows) };
+    let finding = found(&with(1.5e9), "generator-limited").unwrap();
+    assert!(finding.text.starts_with("stream/direct-psync: data can be made ready at 1.50 GB/s"));
+    assert!(found(&with(3.0e9), "generator-limited").is_none());
+    assert!(found(&with(0.0), "generator-limited").is_none(), "it was not measured");
+}
+
+#[test]
+fn a_debug_build_is_told() {
+    let target = target();
+    let debug = Evidence { debug_build: true, ..evidence(&target, &[]) };
+    assert!(found(&debug, "debug-build").unwrap().text.contains("--release"));
+    assert!(found(&evidence(&target, &[]), "debug-build").is_none());
+}
+
+#[test]
+fn what_an_earlier_run_left_is_told_with_the_command_that_removes_it() {
+    let target = target();
+    let left = vec!["/data/.wrote-abc123".to_owned()];
+    let with = Evidence { leftovers: left, ..evidence(&target, &[]) };
+    let text = found(&with, "leftovers").unwrap().text;
+    assert!(text.contains("/data/.wrote-abc123") && text.contains("`wrote clean /data`"), "{text}");
+    assert!(found(&evidence(&target, &[]), "leftovers").is_none());
+}
+
+#[test]
+fn warnings_come_before_what_is_good_to_know() {
+    let target = target();
+    let both = Evidence {
+        debug_build: true,
+        leftovers: vec!["x".into()],
+        device_counts: false,
+        written_bytes_total: 1,
+        ..evidence(&target, &[])
+    };
+    assert_eq!(ids(&both), ["debug-build", "counters-off", "within-drive-cache", "leftovers"]);
+}
+
+#[test]
+fn every_finding_has_its_chapter_in_the_documentation_and_no_chapter_is_without_one() {
+    let text = include_str!("../../../../docs/findings.md");
+    let headings: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("## `"))
+        .map(|heading| heading.trim_end_matches('`'))
+        .collect();
+    assert_eq!(headings, IDS);
+}

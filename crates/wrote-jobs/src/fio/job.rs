@@ -1,0 +1,336 @@
+//! A section that was read into the jobs that it stands for, and what can't be about them.
+
+use super::draft::Draft;
+use super::value::{BYTES_MAX, Size};
+use super::{Notes, ParseError, files};
+use crate::spec::{BlockSizes, JobSpec, Verify};
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::SplitMix64;
+use std::path::PathBuf;
+use wrote::Ioengine;
+use wrote_result::units;
+
+/// The most jobs of a file, clones included: each is a thread.
+const JOBS_MAX: usize = 1024;
+
+/// The block size where nothing is said.
+const BS_BYTES: u64 = 4096;
+
+/// The seed of jobs that are the same each time (`randrepeat=1`), and fio's `randseed`.
+const REPEATED_SEED: u64 = 0x89;
+
+/// Adds the section's `numjobs` jobs to `jobs`.
+pub(super) fn add(
+    draft: &Draft,
+    group: u32,
+    random_seed: u64,
+    jobs: &mut Vec<JobSpec>,
+    notes: &mut Notes,
+) -> Result<(), ParseError> {
+    check_room(draft, jobs)?;
+    check_engine(draft)?;
+    note_engine(draft, notes);
+    check_times_and_rates(draft)?;
+    check_data(draft)?;
+    let blocks = blocks(draft, notes)?;
+    for clone in 0..draft.numjobs {
+        let region = region(draft, &blocks, clone, notes)?;
+        let files = files::paths(draft, clone);
+        let seed = seed(draft, random_seed, jobs.len());
+        jobs.push(spec(draft, clone, group, &blocks, region, files, seed));
+    }
+    Ok(())
+}
+
+/// Block sizes of reads and writes, and the least and largest of those that the job does.
+struct Blocks {
+    read: BlockSizes,
+    write: BlockSizes,
+    least_bytes: u64,
+    most_bytes: u64,
+}
+
+/// What of each file is used, and how many bytes of all of them.
+struct Region {
+    offset_bytes: u64,
+    file_bytes: Option<u64>,
+    io_bytes: Option<u64>,
+}
+
+fn check_room(draft: &Draft, jobs: &[JobSpec]) -> Result<(), ParseError> {
+    if jobs.len() + draft.numjobs as usize > JOBS_MAX {
+        return Err(draft.wrong("numjobs", format!("makes more than {JOBS_MAX} jobs in all")));
+    }
+    Ok(())
+}
+
+fn check_engine(draft: &Draft) -> Result<(), ParseError> {
+    let engine = draft.engine;
+    if engine.synchronous && draft.iodepth > 1 {
+        let default = if draft.said("ioengine") { "" } else { ", the default," };
+        return Err(draft.wrong(
+            "iodepth",
+            format!(
+                "ioengine={}{default} does one operation at a time, and fio would use 1 without a \
+                 word; use ioengine=io_uring, or leave iodepth out",
+                engine.name
+            ),
+        ));
+    }
+    if engine.ioengine == Ioengine::Mmap && draft.direct {
+        return Err(draft.wrong(
+            if draft.said("direct") { "direct" } else { "buffered" },
+            "ioengine=mmap goes through the page cache; use psync or io_uring to bypass it",
+        ));
+    }
+    Ok(())
+}
+
+/// Keys that are taken and come to nothing, or to something else.
+fn note_engine(draft: &Draft, notes: &mut Notes) {
+    let mut note = |key, text: &str| draft.note(key, text, notes);
+    if draft.iodepth_batch_complete_min == 0 {
+        let text = "as many are waited for as come in a moment; fio would poll";
+        note("iodepth_batch_complete_min", text);
+    }
+    if draft.engine.ioengine != Ioengine::IoUring {
+        let text = format!("changes nothing: it is not of ioengine={}", draft.engine.name);
+        let only_of_io_uring = [
+            ("hipri", draft.hipri),
+            ("fixedbufs", draft.fixedbufs),
+            ("registerfiles", draft.registerfiles),
+            ("sqthread_poll", draft.sqthread_poll),
+            ("sqthread_poll_cpu", draft.sqthread_poll_cpu.is_some()),
+        ];
+        for (key, _) in only_of_io_uring.iter().filter(|(_, on)| *on) {
+            note(key, &text);
+        }
+        return;
+    }
+    if draft.hipri && !draft.direct {
+        note("hipri", "changes nothing: polling needs direct=1");
+    }
+    if draft.sqthread_poll_cpu.is_some() && !draft.sqthread_poll {
+        note("sqthread_poll_cpu", "changes nothing without sqthread_poll=1");
+    }
+    if draft.sqthread_poll && !draft.registerfiles && draft.said("registerfiles") {
+        note("registerfiles", "sqthread_poll registers files all the same, as in fio");
+    }
+}
+
+fn check_times_and_rates(draft: &Draft) -> Result<(), ParseError> {
+    if draft.time_based && draft.runtime.is_none() {
+        return Err(draft.wrong("time_based", "for how long? There is no runtime"));
+    }
+    let given = |rates: &[Option<u64>; 2]| rates.iter().flatten().any(|&rate| rate > 0);
+    if given(&draft.rate) && given(&draft.rate_iops) {
+        return Err(draft.wrong("rate_iops", "there is a rate too; only one can hold the job"));
+    }
+    if draft.rate_iops.iter().flatten().any(|&rate| rate > u64::from(u32::MAX)) {
+        return Err(draft.wrong("rate_iops", "is more than 2^32 - 1 operations per second"));
+    }
+    Ok(())
+}
+
+fn check_data(draft: &Draft) -> Result<(), ParseError> {
+    if draft.zero_buffers && draft.compress_percent.is_some_and(|percent| percent > 0) {
+        let problem = "zero_buffers=1 too: zeros compress by more than any percentage";
+        return Err(draft.wrong("buffer_compress_percentage", problem));
+    }
+    Ok(())
+}
+
+/// `bssplit` counts before `bsrange`, and that before `bs`, wherever they stand: as in fio.
+fn blocks(draft: &Draft, notes: &mut Notes) -> Result<Blocks, ParseError> {
+    let all = [("bssplit", &draft.bssplit), ("bsrange", &draft.bsrange), ("bs", &draft.bs)];
+    let of = |direction: usize| {
+        let said = all.iter().find_map(|(key, sizes)| Some((*key, sizes[direction].clone()?)));
+        said.unwrap_or(("bs", BlockSizes::one(BS_BYTES)))
+    };
+    let ((read_key, read), (write_key, write)) = (of(0), of(1));
+    let keys = [read_key, write_key];
+    for (key, _) in all {
+        if draft.said(key) && !keys.contains(&key) {
+            draft.note(key, format!("changes nothing: {read_key} says the sizes"), notes);
+        }
+    }
+    let used = [(draft.rw.read, &read), (draft.rw.write, &write)];
+    let used = || used.iter().filter(|(used, _)| *used).map(|(_, sizes)| sizes);
+    let least_bytes = used().map(|sizes| sizes.least_bytes()).min().unwrap_or(BS_BYTES);
+    let most_bytes = used().map(|sizes| sizes.most_bytes()).max().unwrap_or(BS_BYTES);
+    if let Some(align) = draft.blockalign
+        && align != least_bytes
+    {
+        let least = units::block_size(least_bytes);
+        return Err(draft.wrong("ba", format!("offsets are multiples of the block size, {least}")));
+    }
+    Ok(Blocks { read, write, least_bytes, most_bytes })
+}
+
+fn region(
+    draft: &Draft,
+    blocks: &Blocks,
+    clone: u32,
+    notes: &mut Notes,
+) -> Result<Region, ParseError> {
+    let moved = draft.offset_increment.checked_mul(clone.into());
+    let offset = moved.and_then(|moved| moved.checked_add(draft.offset));
+    let offset_bytes = offset.filter(|&offset| offset <= BYTES_MAX).ok_or_else(|| {
+        draft.wrong("offset_increment", "the last of the jobs would begin beyond 2^63 bytes")
+    })?;
+    let file_bytes = file_bytes(draft, blocks, offset_bytes, notes)?;
+    if file_bytes.is_some_and(|bytes| bytes > BYTES_MAX - offset_bytes) {
+        let key = if draft.filesize.is_some() { "filesize" } else { "size" };
+        return Err(draft.wrong(key, "the file would end beyond 2^63 bytes"));
+    }
+    let io_bytes = io_bytes(draft, blocks, file_bytes)?;
+    Ok(Region { offset_bytes, file_bytes, io_bytes })
+}
+
+/// How much of each file is used: `size` is shared between the files, `filesize` is of each and ends
+/// where the file does. Only whole blocks count.
+fn file_bytes(
+    draft: &Draft,
+    blocks: &Blocks,
+    offset_bytes: u64,
+    notes: &mut Notes,
+) -> Result<Option<u64>, ParseError> {
+    let files = files::count(draft) as u64;
+    let (key, bytes) = match (draft.filesize, draft.size) {
+        (Some(filesize), _) => match filesize.checked_sub(offset_bytes) {
+            None | Some(0) => return Err(draft.wrong("filesize", "the job begins beyond it")),
+            Some(bytes) => ("filesize", bytes),
+        },
+        (None, Some(size)) => ("size", size / files),
+        (None, None) => return Ok(None),
+    };
+    let told = units::block_size;
+    let subject = match (key, files) {
+        ("size", 2..) => format!("its share of {files} files, {},", told(bytes)),
+        _ => told(bytes),
+    };
+    if blocks.most_bytes > bytes {
+        let block = told(blocks.most_bytes);
+        return Err(draft.wrong(key, format!("{subject} is less than a block of {block}")));
+    }
+    let whole = bytes - bytes % blocks.least_bytes;
+    if whole < bytes {
+        let (whole, least) = (told(whole), told(blocks.least_bytes));
+        draft.note(key, format!("{subject} is no multiple of {least}; {whole} is used"), notes);
+    }
+    Ok(Some(whole))
+}
+
+/// How much is transferred: whole blocks, at least as much as was asked. `size` beside `filesize` is
+/// never more than the files, as in fio; `io_size` is.
+fn io_bytes(
+    draft: &Draft,
+    blocks: &Blocks,
+    file_bytes: Option<u64>,
+) -> Result<Option<u64>, ParseError> {
+    let files_bytes = file_bytes.unwrap_or(u64::MAX).saturating_mul(files::count(draft) as u64);
+    let bytes = match (draft.io_size, draft.filesize, draft.size) {
+        (Some(Size::Bytes(bytes)), ..) => bytes,
+        (Some(Size::Percent(percent)), _, Some(size)) => {
+            (u128::from(size) * u128::from(percent) / 100) as u64
+        }
+        (Some(Size::Percent(_)), _, None) => {
+            return Err(draft.wrong("io_size", "is a share of size, and there is no size"));
+        }
+        (None, Some(_), Some(size)) => size.min(files_bytes),
+        (None, ..) => return Ok(None),
+    };
+    Ok(Some(bytes.max(1).next_multiple_of(blocks.least_bytes)))
+}
+
+/// Each job has a seed of its own, so that clones on one file are not at the same offset at once.
+fn seed(draft: &Draft, random_seed: u64, number: usize) -> u64 {
+    let seed = match draft.randseed {
+        Some(seed) => seed,
+        None if draft.randrepeat || draft.allrandrepeat => REPEATED_SEED,
+        None => random_seed,
+    };
+    let mut mixed = SplitMix64::seed_from_u64(seed);
+    mixed.next_u64().wrapping_add(SplitMix64::seed_from_u64(number as u64).next_u64())
+}
+
+fn spec(
+    draft: &Draft,
+    clone: u32,
+    group: u32,
+    blocks: &Blocks,
+    region: Region,
+    files: Vec<PathBuf>,
+    seed: u64,
+) -> JobSpec {
+    let io_uring = draft.engine.ioengine == Ioengine::IoUring;
+    let rate = |rate: Option<u64>| rate.filter(|&rate| rate > 0);
+    let iops = |rate: Option<u64>| rate.filter(|&rate| rate > 0).map(|rate| rate as u32);
+    JobSpec {
+        name: draft.name.clone().unwrap_or_else(|| draft.section.clone()),
+        clone,
+        group,
+        group_reporting: draft.group_reporting,
+        rw: draft.rw,
+        rwmixread_percent: draft.rwmixread_percent,
+        ioengine: draft.engine.ioengine,
+        iodepth: draft.iodepth,
+        iodepth_batch: draft.iodepth_batch.min(draft.iodepth),
+        iodepth_batch_complete_min: draft.iodepth_batch_complete_min.clamp(1, draft.iodepth),
+        read_bs: blocks.read.clone(),
+        write_bs: blocks.write.clone(),
+        files,
+        offset_bytes: region.offset_bytes,
+        file_bytes: region.file_bytes,
+        io_bytes: region.io_bytes,
+        loops: draft.loops,
+        direct: draft.direct,
+        sync: draft.sync,
+        fsync: draft.fsync,
+        fdatasync: draft.fdatasync,
+        end_fsync: draft.end_fsync,
+        runtime: draft.runtime,
+        time_based: draft.time_based,
+        ramp_time: draft.ramp_time,
+        startdelay: draft.startdelay,
+        read_rate_bytes_per_s: rate(draft.rate[0]),
+        write_rate_bytes_per_s: rate(draft.rate[1]),
+        read_rate_iops: iops(draft.rate_iops[0]),
+        write_rate_iops: iops(draft.rate_iops[1]),
+        rate_process: draft.rate_process,
+        latencies: draft.takes_latencies(),
+        samples: !(draft.gtod_reduce || draft.disable_bw),
+        norandommap: draft.norandommap,
+        seed,
+        verify: draft.verify.then_some(Verify { after_writes: draft.do_verify && draft.rw.write }),
+        data: draft.data(),
+        fallocate: draft.fallocate,
+        invalidate: draft.invalidate,
+        hipri: draft.hipri && draft.direct && io_uring,
+        fixedbufs: draft.fixedbufs && io_uring,
+        registerfiles: (draft.registerfiles || draft.sqthread_poll) && io_uring,
+        sqthread_poll: draft.sqthread_poll && io_uring,
+        sqthread_poll_cpu: draft.sqthread_poll_cpu.filter(|_| draft.sqthread_poll && io_uring),
+        percentiles: draft.percentiles.clone(),
+        options: options(draft),
+    }
+}
+
+/// What the file says, with what tools that read results want to see in each (fio-plot: `rw`, `bs`,
+/// `iodepth` and `numjobs`).
+fn options(draft: &Draft) -> Vec<(String, String)> {
+    let mut pairs = draft.pairs();
+    let mixed = draft.said("bssplit") || draft.said("bsrange");
+    let wanted = [
+        ("rw", draft.rw.as_str().to_string(), true),
+        ("bs", "4k".into(), !mixed),
+        ("iodepth", draft.iodepth.to_string(), true),
+        ("numjobs", draft.numjobs.to_string(), true),
+    ];
+    for (key, value, missed) in wanted {
+        if missed && !draft.said(key) {
+            pairs.push((key.into(), value));
+        }
+    }
+    pairs
+}

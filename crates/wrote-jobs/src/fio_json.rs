@@ -1,0 +1,164 @@
+//! Reports of jobs as fio's own JSON, for the scripts and plots that read it.
+//!
+//! The keys, their order and their units are those of `fio --output-format=json` (fio 3.33 and
+//! later); what differs is told in `docs/results.md`.
+
+mod direction;
+mod job;
+mod shares;
+
+pub use direction::merged;
+
+use crate::jobs::{DirectionReport, GroupReport, JobReport};
+use job::{Job, Numbers};
+use serde::{Serialize, Serializer};
+use std::time::Duration;
+use wrote_result::document::Direction;
+
+/// The unit in which the kernel counts what a disk moved, whatever the disk's own blocks are.
+const SECTOR_BYTES: u64 = 512;
+
+/// What the document says beside the jobs.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    /// When all was over.
+    pub ended_at: jiff::Timestamp,
+    /// The keys of the job file's `[global]`, as they were written, in their order.
+    pub global: &'a [(String, String)],
+    /// The kernel's name of the device below the first job's files: `sda1`.
+    pub device: Option<&'a str>,
+}
+
+/// fio's document. Only made to be written.
+#[derive(Clone, Debug, Serialize)]
+pub struct Document {
+    #[serde(rename = "fio version")]
+    fio_version: String,
+    timestamp: i64,
+    timestamp_ms: i64,
+    time: String,
+    #[serde(rename = "global options")]
+    global_options: Pairs<String>,
+    jobs: Vec<Job>,
+    disk_util: Vec<DiskUtil>,
+}
+
+/// What the block layer counted for the device below, by anyone. fio's other figures of a disk
+/// (requests, merges, ticks, utilisation) are left out: they are not counted here.
+#[derive(Clone, Debug, Serialize)]
+struct DiskUtil {
+    name: String,
+    read_sectors: u64,
+    write_sectors: u64,
+}
+
+/// An object whose keys are data, in their order.
+#[derive(Clone, Debug)]
+struct Pairs<V>(Vec<(String, V)>);
+
+impl<V: Serialize> Serialize for Pairs<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+    }
+}
+
+/// Reports of jobs as fio would give them.
+///
+/// Each job, and each of its `numjobs`, is an entry of `jobs`; those of a group with
+/// `group_reporting` are one entry. The version is `wrote-` and ours, as fio's is `fio-3.33`.
+pub fn document(groups: &[GroupReport], about: &About) -> Document {
+    let elapsed_s = whole_seconds(span(groups.iter().flat_map(|group| &group.jobs)));
+    let jobs = groups.iter().flat_map(|group| entries_of(group, elapsed_s)).collect();
+    Document {
+        fio_version: concat!("wrote-", env!("CARGO_PKG_VERSION")).into(),
+        timestamp: about.ended_at.as_second(),
+        timestamp_ms: about.ended_at.as_millisecond(),
+        // As ctime(3) writes it, but in UTC: fio takes the local time.
+        time: about.ended_at.strftime("%a %b %e %H:%M:%S %Y").to_string(),
+        global_options: Pairs(unchanged(groups, about.global)),
+        jobs,
+        disk_util: about.device.and_then(|device| disk_util(groups, device)).into_iter().collect(),
+    }
+}
+
+/// The global options that hold for every job. Readers take them over a job's own, so one that a
+/// section changes must not be among them; the jobs have it all the same.
+fn unchanged(groups: &[GroupReport], global: &[(String, String)]) -> Vec<(String, String)> {
+    let holds = |option: &&(String, String)| {
+        groups.iter().flat_map(|group| &group.jobs).all(|job| {
+            let of_job = job.spec.options.iter().rev().find(|(key, _)| *key == option.0);
+            of_job.is_none_or(|(_, value)| *value == option.1)
+        })
+    };
+    global.iter().filter(holds).cloned().collect()
+}
+
+fn entries_of(group: &GroupReport, elapsed_s: u64) -> Vec<Job> {
+    let entries = entries(group);
+    // What all entries together moved: each tells its part of it.
+    let rate = |direction| entries.iter().map(|entry| bytes_per_s(entry, direction)).sum::<f64>();
+    let numbers = |entry: &[&JobReport]| Numbers {
+        elapsed_s,
+        numjobs: group.jobs.iter().filter(|job| job.spec.name == entry[0].spec.name).count(),
+        group_read_bytes_per_s: rate(Direction::Read),
+        group_write_bytes_per_s: rate(Direction::Write),
+    };
+    entries.iter().map(|entry| Job::of(entry, &numbers(entry))).collect()
+}
+
+/// The jobs of a group as they are reported: alone, or with those before them. Never an empty entry.
+fn entries(group: &GroupReport) -> Vec<Vec<&JobReport>> {
+    let mut entries: Vec<Vec<&JobReport>> = Vec::new();
+    for job in &group.jobs {
+        match entries.last_mut() {
+            Some(entry) if job.spec.group_reporting && entry[0].spec.group_reporting => {
+                entry.push(job);
+            }
+            _ => entries.push(vec![job]),
+        }
+    }
+    entries
+}
+
+fn bytes_per_s(entry: &[&JobReport], direction: Direction) -> f64 {
+    let bytes: u64 = entry.iter().map(|job| job.direction(direction).bytes).sum();
+    let elapsed_s = span(entry.iter().copied()).as_secs_f64();
+    if elapsed_s > 0.0 { bytes as f64 / elapsed_s } else { 0.0 }
+}
+
+impl JobReport {
+    /// What it did in this direction.
+    pub fn direction(&self, direction: Direction) -> &DirectionReport {
+        match direction {
+            Direction::Read => &self.read,
+            Direction::Write => &self.write,
+        }
+    }
+}
+
+/// From the first start of these jobs to the last end. Zero of none.
+pub fn span<'a>(jobs: impl Iterator<Item = &'a JobReport>) -> Duration {
+    let (mut began, mut ended) = (i128::MAX, i128::MIN);
+    for job in jobs {
+        let start = job.started_at.as_nanosecond();
+        began = began.min(start);
+        ended = ended.max(start + job.elapsed.as_nanos() as i128);
+    }
+    Duration::from_nanos(u64::try_from(ended.saturating_sub(began)).unwrap_or(0))
+}
+
+fn whole_seconds(elapsed: Duration) -> u64 {
+    elapsed.as_millis().div_ceil(1000) as u64
+}
+
+/// `None` where no counters were read.
+fn disk_util(groups: &[GroupReport], device: &str) -> Option<DiskUtil> {
+    let sectors = |bytes: fn(&GroupReport) -> Option<u64>| {
+        Some(groups.iter().map(bytes).sum::<Option<u64>>()? / SECTOR_BYTES)
+    };
+    Some(DiskUtil {
+        name: device.into(),
+        read_sectors: sectors(|group| group.device_read_bytes)?,
+        write_sectors: sectors(|group| group.device_written_bytes)?,
+    })
+}

@@ -1,0 +1,170 @@
+//! One entry of fio's `jobs`: a job, or several that are reported as one.
+
+use super::direction::{Direction, Latency, merged};
+use super::shares::{self, BATCHES, DEPTHS};
+use super::{Pairs, span};
+use crate::jobs::JobReport;
+use crate::spec::{BlockSizes, JobSpec};
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use wrote_result::document::Direction as Way;
+
+/// What an entry must know of the others.
+pub(super) struct Numbers {
+    /// Whole seconds of all jobs together.
+    pub elapsed_s: u64,
+    /// How many jobs have the name of the entry's first.
+    pub numjobs: usize,
+    pub group_read_bytes_per_s: f64,
+    pub group_write_bytes_per_s: f64,
+}
+
+/// fio's job.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Job {
+    jobname: String,
+    groupid: u32,
+    job_start: i64,
+    error: i32,
+    /// Seconds that are left: none, as it is over.
+    eta: u64,
+    elapsed: u64,
+    #[serde(rename = "job options")]
+    job_options: Pairs<String>,
+    read: Direction,
+    write: Direction,
+    trim: Direction,
+    sync: Sync,
+    /// Milliseconds of all the entry's jobs, added up.
+    job_runtime: u64,
+    usr_cpu: f64,
+    sys_cpu: f64,
+    ctx: u64,
+    majf: u64,
+    minf: u64,
+    iodepth_level: Pairs<f64>,
+    iodepth_submit: Pairs<f64>,
+    iodepth_complete: Pairs<f64>,
+    latency_ns: Pairs<f64>,
+    latency_us: Pairs<f64>,
+    latency_ms: Pairs<f64>,
+    latency_depth: u32,
+    latency_target: u64,
+    latency_percentile: f64,
+    latency_window: u64,
+}
+
+/// fio's flushes.
+#[derive(Clone, Debug, Serialize)]
+struct Sync {
+    total_ios: u64,
+    lat_ns: Latency,
+}
+
+impl Job {
+    /// `entry` is never empty; what it has of each job and cannot add up is the first's.
+    pub(super) fn of(entry: &[&JobReport], numbers: &Numbers) -> Job {
+        let spec = &entry[0].spec;
+        let elapsed = span(entry.iter().copied());
+        let read = Direction::of(entry, Way::Read, elapsed, numbers.group_read_bytes_per_s);
+        let write = Direction::of(entry, Way::Write, elapsed, numbers.group_write_bytes_per_s);
+        let all = |histogram: fn(&JobReport) -> &Histogram<u64>| {
+            merged(entry.iter().map(|job| histogram(job)))
+        };
+        let flushes = all(|job| &job.flush_ns);
+        let both = entry.iter().flat_map(|job| [&job.read.latency_ns, &job.write.latency_ns]);
+        let [latency_ns, latency_us, latency_ms] = shares::latencies(&merged(both));
+        let running_s: f64 = entry.iter().map(|job| job.elapsed.as_secs_f64()).sum();
+        let cpu = |used: fn(&JobReport) -> f64| {
+            entry.iter().map(|job| used(job)).sum::<f64>() * 100.0 / running_s.max(1e-9)
+        };
+        let sum = |count: fn(&JobReport) -> u64| entry.iter().map(|job| count(job)).sum();
+        Job {
+            jobname: spec.name.clone(),
+            groupid: spec.group,
+            job_start: entry
+                .iter()
+                .map(|job| job.started_at.as_millisecond())
+                .min()
+                .unwrap_or_default(),
+            error: 0,
+            eta: 0,
+            elapsed: numbers.elapsed_s,
+            job_options: Pairs(options(spec, numbers.numjobs)),
+            read,
+            write,
+            trim: Direction::default(),
+            sync: Sync {
+                total_ios: flushes.len(),
+                lat_ns: Latency::of(&flushes, &spec.percentiles),
+            },
+            job_runtime: (running_s * 1000.0).round() as u64,
+            usr_cpu: cpu(|job| job.cpu_user_s),
+            sys_cpu: cpu(|job| job.cpu_system_s),
+            ctx: sum(|job| job.context_switches),
+            majf: sum(|job| job.major_faults),
+            minf: sum(|job| job.minor_faults),
+            iodepth_level: shares::shares(&all(|job| &job.depths), &DEPTHS),
+            iodepth_submit: shares::shares(&all(|job| &job.submitted_together), &BATCHES),
+            iodepth_complete: shares::shares(&all(|job| &job.completed_together), &BATCHES),
+            latency_ns,
+            latency_us,
+            latency_ms,
+            latency_depth: spec.iodepth,
+            latency_target: 0,
+            latency_percentile: 100.0,
+            latency_window: 0,
+        }
+    }
+}
+
+/// The options as they were written, and those that readers look for (fio-plot: `rw`, `bs`,
+/// `iodepth`, `numjobs`) also where they were not.
+fn options(spec: &JobSpec, numjobs: usize) -> Vec<(String, String)> {
+    let mut options: Vec<(String, String)> = Vec::new();
+    // A key that is said twice, in [global] and in the section, holds as it was said last.
+    for (key, value) in &spec.options {
+        match options.iter_mut().find(|(known, _)| known == key) {
+            Some((_, known)) => known.clone_from(value),
+            None => options.push((key.clone(), value.clone())),
+        }
+    }
+    let looked_for = [
+        ("rw", spec.rw.as_str().to_owned()),
+        ("bs", block_sizes(spec)),
+        ("iodepth", spec.iodepth.to_string()),
+        ("numjobs", numjobs.to_string()),
+    ];
+    for (key, value) in looked_for {
+        if !options.iter().any(|(known, _)| known == key) {
+            options.push((key.into(), value));
+        }
+    }
+    options
+}
+
+/// As fio takes it: `4k`; `4k,64k` of reads and writes; `4k/60:64k/40` of a split.
+fn block_sizes(spec: &JobSpec) -> String {
+    match (spec.rw.read, spec.rw.write) {
+        (true, true) if spec.read_bs != spec.write_bs => {
+            format!("{},{}", block_size(&spec.read_bs), block_size(&spec.write_bs))
+        }
+        (true, _) => block_size(&spec.read_bs),
+        _ => block_size(&spec.write_bs),
+    }
+}
+
+fn block_size(sizes: &BlockSizes) -> String {
+    let one = |bytes: u64| match bytes {
+        b if b > 0 && b.is_multiple_of(1 << 20) => format!("{}m", b >> 20),
+        b if b > 0 && b.is_multiple_of(1 << 10) => format!("{}k", b >> 10),
+        b => b.to_string(),
+    };
+    match &sizes.0[..] {
+        [share] => one(share.bytes),
+        shares => {
+            let shares = shares.iter().map(|s| format!("{}/{}", one(s.bytes), s.percent));
+            shares.collect::<Vec<_>>().join(":")
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Threads that begin together: all are ready before the clock of the first starts, and nobody clears
+//! up before all is counted.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+use wrote_result::Error;
+
+/// How often those who wait for the threads look around.
+const WATCH_EVERY: Duration = Duration::from_millis(250);
+
+/// What each thread of a run does. What it has ready stays in its thread.
+pub trait Crew: Sync {
+    /// What a thread has ready when the clock starts.
+    type Ready;
+    /// What its work gave.
+    type Done;
+    /// What is left of it all.
+    type Part: Send;
+
+    /// Makes everything ready for the thread of this number.
+    fn make_ready(&self, number: usize) -> Result<Self::Ready, Error>;
+    /// The part that is timed.
+    fn work(&self, ready: &mut Self::Ready) -> Result<Self::Done, Error>;
+    /// Clears up, after all others are done too.
+    fn clear_up(&self, ready: Self::Ready, done: Self::Done) -> Result<Self::Part, Error>;
+    /// Is raised when a thread's work failed, so that the others can end early.
+    fn failed(&self) -> &AtomicBool;
+}
+
+/// Runs `count` threads of a crew. When all are ready, `clocked` is called: what it does before and
+/// after it calls what it is given, happens just before and after the timed part. `watch` is called
+/// now and then in between.
+///
+/// # Errors
+///
+/// The first thread's that failed, after all of them have ended. The clock does not start unless all
+/// are ready.
+pub fn together<C: Crew, T>(
+    crew: &C,
+    count: usize,
+    watch: &mut dyn FnMut(),
+    clocked: impl FnOnce(&mut dyn FnMut()) -> T,
+) -> Result<(Vec<C::Part>, T), Error> {
+    let (told, news) = channel();
+    let (parts, counted) = std::thread::scope(|scope| {
+        let mut threads = Vec::new();
+        let mut not_started = None;
+        for number in 0..count {
+            let (orders, ordered) = channel();
+            let gate = Gate { told: told.clone(), ordered };
+            let work = move || member(crew, number, &gate);
+            match std::thread::Builder::new().spawn_scoped(scope, work) {
+                Ok(thread) => threads.push((orders, thread)),
+                Err(error) => {
+                    not_started = Some(Error::Failed(format!("starting a thread: {error}")));
+                    break;
+                }
+            }
+        }
+        let ready = all(&news, threads.len(), watch) && not_started.is_none();
+        let counted = ready.then(|| {
+            clocked(&mut || {
+                threads.iter().for_each(|(orders, _)| orders.send(()).unwrap_or_default());
+                all(&news, threads.len(), watch);
+            })
+        });
+        // All are waited for before the first error is told. Without an order nobody begins.
+        let (orders, threads): (Vec<_>, Vec<_>) = threads.into_iter().unzip();
+        drop(orders);
+        let parts = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let mut parts: Vec<Result<C::Part, Error>> = parts.collect();
+        parts.splice(..0, not_started.map(Err));
+        (parts, counted)
+    });
+    // Who was not let begin is interrupted; the reason is with another one.
+    let reason =
+        |part: &Result<C::Part, Error>| matches!(part, Err(e) if !matches!(e, Error::Interrupted));
+    if let Some(first) = parts.iter().position(reason) {
+        return Err(parts.into_iter().nth(first).and_then(Result::err).expect("it is an error"));
+    }
+    let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok((parts, counted.expect("nobody failed, so the clock ran")))
+}
+
+/// Waits for news of so many threads; whether they are all good.
+fn all(news: &Receiver<bool>, count: usize, watch: &mut dyn FnMut()) -> bool {
+    let (mut left, mut good) = (count, true);
+    while left > 0 {
+        match news.recv_timeout(WATCH_EVERY) {
+            Ok(is_good) => {
+                good &= is_good;
+                left -= 1;
+            }
+            Err(RecvTimeoutError::Timeout) => watch(),
+            Err(RecvTimeoutError::Disconnected) => unreachable!("`together` holds a sender"),
+        }
+    }
+    good
+}
+
+/// Where a thread tells how far it is, and waits for what comes next.
+struct Gate {
+    told: Sender<bool>,
+    ordered: Receiver<()>,
+}
+
+impl Gate {
+    /// Tells that this far all is done, and how; waits for the next order. `false` where none will
+    /// come.
+    fn pass(&self, good: bool) -> bool {
+        self.told.send(good).is_ok() && self.ordered.recv().is_ok()
+    }
+}
+
+fn member<C: Crew>(crew: &C, number: usize, gate: &Gate) -> Result<C::Part, Error> {
+    let ready = or_panicked(|| crew.make_ready(number));
+    if !gate.pass(ready.is_ok()) {
+        return Err(ready.err().unwrap_or(Error::Interrupted));
+    }
+    let done = or_panicked(|| {
+        let mut ready = ready?;
+        Ok((crew.work(&mut ready)?, ready))
+    });
+    if done.is_err() {
+        crew.failed().store(true, Ordering::Relaxed);
+    }
+    gate.pass(done.is_ok());
+    let (done, ready) = done?;
+    or_panicked(|| crew.clear_up(ready, done))
+}
+
+/// A thread that panicked would leave the others waiting for its news.
+fn or_panicked<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(Error::Failed("a thread of the run panicked: see above".into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    /// Writes down what happens; goes wrong at one step of one thread.
+    struct Diary {
+        lines: Mutex<Vec<String>>,
+        wrong: Option<(&'static str, usize)>,
+        panics: bool,
+        failed: AtomicBool,
+    }
+
+    impl Diary {
+        fn new(wrong: Option<(&'static str, usize)>, panics: bool) -> Diary {
+            Diary { lines: Mutex::default(), wrong, panics, failed: AtomicBool::new(false) }
+        }
+
+        fn step(&self, step: &'static str, number: usize) -> Result<usize, Error> {
+            self.lines.lock().unwrap().push(step.into());
+            if self.wrong != Some((step, number)) {
+                return Ok(number);
+            }
+            assert!(!self.panics, "on purpose");
+            Err(Error::Failed(format!("{step} {number}")))
+        }
+
+        fn run(&self) -> Result<(Vec<usize>, &'static str), Error> {
+            together(self, 3, &mut || {}, |go| {
+                self.lines.lock().unwrap().push("before".into());
+                go();
+                self.lines.lock().unwrap().push("after".into());
+                "counted"
+            })
+        }
+
+        fn lines(&self) -> String {
+            self.lines.lock().unwrap().join(" ")
+        }
+    }
+
+    impl Crew for Diary {
+        type Ready = usize;
+        type Done = ();
+        type Part = usize;
+
+        fn make_ready(&self, number: usize) -> Result<usize, Error> {
+            self.step("ready", number)
+        }
+        fn work(&self, ready: &mut usize) -> Result<(), Error> {
+            self.step("work", *ready).map(drop)
+        }
+        fn clear_up(&self, ready: usize, (): ()) -> Result<usize, Error> {
+            self.step("clear", ready)
+        }
+        fn failed(&self) -> &AtomicBool {
+            &self.failed
+        }
+    }
+
+    #[test]
+    fn all_are_ready_before_the_first_works_and_all_are_done_before_anyone_clears_up() {
+        let diary = Diary::new(None, false);
+        assert_eq!(diary.run().unwrap(), (vec![0, 1, 2], "counted"));
+        assert_eq!(
+            diary.lines(),
+            "ready ready ready before work work work after clear clear clear"
+        );
+    }
+
+    #[test]
+    fn where_one_does_not_get_ready_nobody_works() {
+        let diary = Diary::new(Some(("ready", 1)), false);
+        assert_eq!(diary.run().unwrap_err().to_string(), "ready 1");
+        assert_eq!(diary.lines(), "ready ready ready");
+    }
+
+    #[test]
+    fn one_that_fails_is_told_and_the_others_hear_of_it_and_are_waited_for() {
+        let diary = Diary::new(Some(("work", 2)), false);
+        assert_eq!(diary.run().unwrap_err().to_string(), "work 2");
+        assert_eq!(diary.lines(), "ready ready ready before work work work after clear clear");
+        assert!(diary.failed.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_panic_is_an_error_and_keeps_nobody_waiting() {
+        for step in ["ready", "work", "clear"] {
+            let diary = Diary::new(Some((step, 0)), true);
+            let error = diary.run().unwrap_err().to_string();
+            assert!(error.contains("panicked"), "{step}: {error}");
+        }
+    }
+}

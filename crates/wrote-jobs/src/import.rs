@@ -1,0 +1,92 @@
+//! Results of other tools, read as ours: fio's JSON.
+
+mod findings;
+mod fio;
+mod known;
+mod options;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+use wrote_result::Error;
+use wrote_result::compare;
+use wrote_result::document::{Document, SCHEMA};
+
+/// Reads a result: ours, or fio's JSON (`--output-format=json`), with findings on what its numbers leave
+/// out. `name` is what errors call it.
+///
+/// Keys of ours that this version does not know are passed over, since a later one may have added them.
+/// What fio says before its JSON is passed over too.
+///
+/// # Errors
+///
+/// [`Error::Usage`] where it is neither, in one line: what, where, and what would be right.
+pub fn read(name: &str, text: &str) -> Result<Document, Error> {
+    let value = json(name, text)?;
+    match value.get("schema").and_then(Value::as_str) {
+        Some(SCHEMA) => ours(name, value),
+        Some(compare::SCHEMA) => {
+            Err(refused(name, "is a comparison, not a result; compare the results themselves"))
+        }
+        Some(other) => {
+            let (other, version) = (plain(other), env!("CARGO_PKG_VERSION"));
+            Err(refused(
+                name,
+                &format!("is of schema {other}; wrote {version} reads {SCHEMA} and fio's JSON"),
+            ))
+        }
+        None if value.get("fio version").is_some() => fio::document(name, value),
+        None => Err(neither(name)),
+    }
+}
+
+fn json(name: &str, text: &str) -> Result<Value, Error> {
+    let text = text.trim_start_matches('\u{feff}');
+    if text.trim().is_empty() {
+        return Err(refused(name, "is empty"));
+    }
+    match serde_json::from_str(text) {
+        Ok(value) => Ok(value),
+        // fio writes its warnings where its result goes (axboe/fio#731).
+        Err(error) => after_words(text).ok_or_else(|| {
+            refused(
+                name,
+                &format!(
+                    "is not JSON ({}); wrote's --format json and fio's --output-format=json are read",
+                    error
+                ),
+            )
+        }),
+    }
+}
+
+/// The object that begins on a line of its own after other lines, where there is one.
+fn after_words(text: &str) -> Option<Value> {
+    if text.trim_start().starts_with('{') {
+        return None;
+    }
+    let begin = text.find("\n{")?;
+    let value: Value =
+        serde_json::Deserializer::from_str(&text[begin..]).into_iter().next()?.ok()?;
+    value.get("fio version").is_some().then_some(value)
+}
+
+fn ours(name: &str, mut value: Value) -> Result<Document, Error> {
+    known::retain(&mut value);
+    serde_json::from_value(value)
+        .map_err(|error| refused(name, &format!("is no whole {SCHEMA}: {error}")))
+}
+
+fn neither(name: &str) -> Error {
+    refused(name, "is neither a result of wrote (--format json) nor of fio (--output-format=json)")
+}
+
+fn refused(name: &str, what: &str) -> Error {
+    Error::Usage(format!("{name}: {what}"))
+}
+
+/// The first of a text, without what a terminal would obey.
+fn plain(text: &str) -> String {
+    text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

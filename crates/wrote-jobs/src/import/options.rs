@@ -1,0 +1,130 @@
+//! A job's options in fio's JSON: its own, else those that hold for all, else fio's defaults.
+
+use crate::fio;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use wrote_result::document::{BlockShare, Direction};
+
+/// Other names of the same option. fio's JSON has the name that was written.
+const ALIASES: [(&str, &str); 9] = [
+    ("rw", "readwrite"),
+    ("bs", "blocksize"),
+    ("blocksize_range", "bsrange"),
+    ("io_size", "io_limit"),
+    ("mem", "iomem"),
+    ("verify", "verify_type"),
+    ("iodepth_batch", "iodepth_batch_submit"),
+    ("rwmixread", "rwmixreads"),
+    ("thread", "use_thread"),
+];
+/// fio's default where the file says none.
+const BS_BYTES: u64 = 4096;
+
+/// The options of a job.
+pub(super) struct Options<'a> {
+    global: &'a BTreeMap<String, Value>,
+    own: &'a BTreeMap<String, Value>,
+}
+
+impl<'a> Options<'a> {
+    pub(super) fn new(
+        global: &'a BTreeMap<String, Value>,
+        own: &'a BTreeMap<String, Value>,
+    ) -> Options<'a> {
+        Options { global, own }
+    }
+
+    /// What is said of an option, by any of its names.
+    pub(super) fn text(&self, key: &str) -> Option<&'a str> {
+        let aliases = ALIASES.iter().filter(|(name, _)| *name == key).map(|(_, alias)| *alias);
+        let names: Vec<&str> = std::iter::once(key).chain(aliases).collect();
+        let of = |options: &'a BTreeMap<String, Value>| {
+            names.iter().find_map(|name| options.get(*name)).and_then(Value::as_str)
+        };
+        of(self.own).or_else(|| of(self.global))
+    }
+
+    /// Whether a switch is on; one without a value is.
+    pub(super) fn flag(&self, key: &str) -> bool {
+        self.text(key).is_some_and(|text| text != "0")
+    }
+
+    /// A whole number; none where there is no such option, or something else stands there.
+    pub(super) fn number(&self, key: &str) -> Option<u64> {
+        fio::bytes(self.text(key)?)
+    }
+
+    pub(super) fn seconds(&self, key: &str) -> Option<f64> {
+        fio::time(self.text(key)?).map(|time| time.as_secs_f64()).filter(|time| *time > 0.0)
+    }
+
+    /// The part of a value that is about a direction: `4k`, or one of `4k,64k`.
+    pub(super) fn of_direction(&self, key: &str, direction: Direction) -> Option<&'a str> {
+        let parts: Vec<&str> = self.text(key)?.split(',').map(str::trim).collect();
+        let part = match (direction, parts.as_slice()) {
+            (Direction::Write, [_, writes, ..]) => writes,
+            (_, [first, ..]) => first,
+            (_, []) => return None,
+        };
+        (!part.is_empty()).then_some(*part)
+    }
+
+    /// The sizes of operations, where there are several, and the largest.
+    pub(super) fn block_sizes(&self, direction: Direction) -> (u64, Option<Vec<BlockShare>>) {
+        let split = self.of_direction("bssplit", direction).and_then(split);
+        let largest = split.iter().flatten().map(|share| share.bytes).max();
+        let range = self.of_direction("blocksize_range", direction);
+        let range = range.and_then(|range| fio::bytes(range.rsplit('-').next()?));
+        let single = self.of_direction("bs", direction).and_then(fio::bytes);
+        (largest.or(range).or(single).unwrap_or(BS_BYTES), split)
+    }
+
+    /// Whether the page cache is bypassed.
+    pub(super) fn is_direct(&self) -> bool {
+        self.flag("direct") || self.text("buffered") == Some("0")
+    }
+
+    /// When writes are flushed within the job's clock, as `wrote.result/1` calls it. The clock of a job
+    /// with `end_fsync` runs until that flush has returned; of one with `fsync_on_close` it has stopped
+    /// before (fio 3.33; axboe/fio#831).
+    pub(super) fn sync(&self) -> String {
+        let every = |key: &str| match self.number(key) {
+            None | Some(0) => None,
+            Some(1) => Some(format!("{key}-each")),
+            Some(writes) => Some(format!("{key}-every-{writes}")),
+        };
+        let opened = match self.text("sync") {
+            None | Some("0" | "none") => None,
+            Some("dsync") => Some("o_dsync-each".to_owned()),
+            Some(_) => Some("o_sync-each".to_owned()),
+        };
+        let at_end = self.flag("end_fsync").then(|| "fsync-at-end".to_owned());
+        let always = opened.or_else(|| {
+            [every("fsync"), every("fdatasync")]
+                .into_iter()
+                .flatten()
+                .find(|sync| sync.ends_with("-each"))
+        });
+        // What is flushed every so many writes leaves the last ones out; the end does not.
+        let seldom = at_end.or_else(|| every("fsync")).or_else(|| every("fdatasync"));
+        always.or(seldom).unwrap_or_else(|| "none".into())
+    }
+
+    /// What is written, where that is not random.
+    pub(super) fn data(&self) -> Option<String> {
+        if self.flag("zero_buffers") {
+            return Some("zeros".into());
+        }
+        let percent = self.number("buffer_compress_percentage").filter(|percent| *percent > 0);
+        percent.map(|percent| format!("compressible {percent} %"))
+    }
+}
+
+/// `4k/60:64k/40`; none of what is something else.
+fn split(text: &str) -> Option<Vec<BlockShare>> {
+    let share = |part: &str| {
+        let (bytes, percent) = part.split_once('/')?;
+        Some(BlockShare { bytes: fio::bytes(bytes)?, percent: percent.parse().ok()? })
+    };
+    text.split(':').map(share).collect()
+}

@@ -1,0 +1,197 @@
+//! The rows of fio's jobs: one for each direction, the clones of a job together.
+
+use super::fio::{Direction as Part, Job, Latency as FiosLatency};
+use super::options::Options;
+use wrote_result::document::{Direction, Latency, Row, Run, Settings, SettingsPair};
+use wrote_result::stats;
+
+/// A job with its clones: `numjobs` of them, each an entry of its own without `group_reporting`.
+pub(super) struct Batch<'a>(Vec<&'a Job>);
+
+impl<'a> Batch<'a> {
+    /// All jobs, entries of one name and group together. None is empty.
+    pub(super) fn all_of(jobs: &'a [Job]) -> Vec<Batch<'a>> {
+        let mut batches: Vec<Batch> = Vec::new();
+        for job in jobs {
+            match batches.last_mut() {
+                Some(batch) if batch.first().is_clone_of(job) => batch.0.push(job),
+                _ => batches.push(Batch(vec![job])),
+            }
+        }
+        batches
+    }
+
+    pub(super) fn first(&self) -> &'a Job {
+        self.0[0]
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &'a Job> {
+        self.0.iter().copied()
+    }
+}
+
+impl Job {
+    fn is_clone_of(&self, other: &Job) -> bool {
+        self.jobname == other.jobname && self.groupid == other.groupid
+    }
+
+    fn part(&self, direction: Direction) -> &Part {
+        match direction {
+            Direction::Read => &self.read,
+            Direction::Write => &self.write,
+        }
+    }
+}
+
+/// The batch's rows, of each direction in which something was transferred.
+pub(super) fn rows(batch: &Batch<'_>, options: &Options<'_>) -> Vec<Row> {
+    let moved = |direction: &Direction| batch.iter().any(|job| job.part(*direction).io_bytes > 0);
+    let directions: Vec<Direction> =
+        [Direction::Read, Direction::Write].into_iter().filter(moved).collect();
+    let both = directions.len() > 1;
+    directions.into_iter().map(|direction| row(batch, options, direction, both)).collect()
+}
+
+fn row(batch: &Batch<'_>, options: &Options<'_>, direction: Direction, both: bool) -> Row {
+    let word = match direction {
+        Direction::Read => "read",
+        Direction::Write => "write",
+    };
+    let job = batch.first();
+    let asked = settings(batch, options, direction);
+    let run = run(batch, direction);
+    let way =
+        format!("{} {}{}", asked.ioengine, asked.rw, if asked.direct { ", direct" } else { "" });
+    let effective = Settings { iodepth: run.iodepth_reached, ..asked.clone() };
+    Row {
+        name: if both { format!("{}/{word}", job.jobname) } else { job.jobname.clone() },
+        workload: format!("group {}", job.groupid),
+        way,
+        direction,
+        // fio does not look at what lies below, on which that depends.
+        survives: None,
+        bytes_per_run: run.bytes,
+        crash_leaves: None,
+        settings: SettingsPair { asked, effective, fallbacks: Vec::new() },
+        throughput_bytes_per_s: stats::interval(&[run.throughput_bytes_per_s]),
+        latency_ns: run.latency_ns,
+        runs: vec![run],
+        sustained: None,
+    }
+}
+
+fn settings(batch: &Batch<'_>, options: &Options<'_>, direction: Direction) -> Settings {
+    let is_write = direction == Direction::Write;
+    let (bs_bytes, bssplit) = options.block_sizes(direction);
+    let numjobs = options.number("numjobs").unwrap_or(1).max(batch.iter().count() as u64);
+    let rw = options.text("rw").unwrap_or("read").split(':').next().unwrap_or_default();
+    let size = options.number("io_size").or_else(|| options.number("size"));
+    let more_than_one = |key| options.number(key).filter(|n| *n > 1).map(|n| n as u32);
+    let rate = |key| options.of_direction(key, direction).and_then(crate::fio::bytes);
+    let (rate_bytes_per_s, rate_iops) = (rate("rate"), rate("rate_iops"));
+    let mixes = ["rw", "randrw", "readwrite"].contains(&rw);
+    Settings {
+        rw: if rw == "readwrite" { "rw" } else { rw }.into(),
+        ioengine: options.text("ioengine").unwrap_or("psync").into(),
+        bs_bytes,
+        size_bytes: size.map_or_else(
+            || sum(batch.iter().map(|job| job.part(direction).io_bytes)),
+            |size| size.saturating_mul(numjobs),
+        ),
+        iodepth: options.number("iodepth").unwrap_or(1) as u32,
+        numjobs: numjobs as u32,
+        direct: options.is_direct(),
+        sync: if is_write { options.sync() } else { "none".into() },
+        blocks: "unknown".into(),
+        bssplit,
+        rwmixread_percent: mixes.then(|| options.number("rwmixread").unwrap_or(50) as u32),
+        runtime_s: options.seconds("runtime"),
+        time_based: options.flag("time_based").then_some(true),
+        ramp_time_s: options.seconds("ramp_time"),
+        rate_bytes_per_s: rate_bytes_per_s.map(|bytes| bytes as f64),
+        rate_iops: rate_iops.map(|iops| iops as f64),
+        rate_process: (rate_bytes_per_s.is_some() || rate_iops.is_some())
+            .then(|| options.text("rate_process").unwrap_or("linear").into()),
+        nrfiles: more_than_one("nrfiles"),
+        loops: more_than_one("loops"),
+        data: options.data().filter(|_| is_write),
+        verify: options.text("verify").filter(|verify| *verify != "0").map(str::to_owned),
+        ..Settings::default()
+    }
+}
+
+/// The clones begin together: what they moved, over the time of the one that took longest.
+fn run(batch: &Batch<'_>, direction: Direction) -> Run {
+    let parts: Vec<&Part> = batch.iter().map(|job| job.part(direction)).collect();
+    let bytes = sum(parts.iter().map(|part| part.io_bytes));
+    let runtime_ms = parts.iter().map(|part| part.runtime).fold(0.0, f64::max);
+    let throughput: f64 = match parts.as_slice() {
+        [one] => one.bw_bytes,
+        _ if runtime_ms > 0.0 => bytes as f64 / (runtime_ms / 1e3),
+        _ => parts.iter().map(|part| part.bw_bytes).sum(),
+    };
+    let operations = sum(parts.iter().map(|part| part.total_ios));
+    let elapsed_s =
+        if runtime_ms > 0.0 { runtime_ms / 1e3 } else { bytes as f64 / throughput.max(1.0) };
+    // What a job that reads and writes has used belongs to both.
+    let both = sum(batch.iter().flat_map(|job| [job.read.total_ios, job.write.total_ios]));
+    let share = if both == 0 { 1.0 } else { operations as f64 / both as f64 };
+    let cpu_s = |percent: fn(&Job) -> f64| {
+        share * batch.iter().map(|job| percent(job) / 100.0 * job.job_runtime / 1e3).sum::<f64>()
+    };
+    Run {
+        bytes,
+        elapsed_s,
+        throughput_bytes_per_s: throughput,
+        iops: match parts.as_slice() {
+            [one] => one.iops,
+            _ => operations as f64 / elapsed_s.max(1e-9),
+        },
+        cpu_user_s: cpu_s(|job| job.usr_cpu),
+        cpu_system_s: cpu_s(|job| job.sys_cpu),
+        context_switches: (share * batch.iter().map(|job| job.ctx as f64).sum::<f64>()) as u64,
+        iodepth_reached: batch.iter().map(depth_reached).max().unwrap_or(0),
+        // Percentiles of several can't be made into those of all.
+        latency_ns: match parts.as_slice() {
+            [one] => latency(one),
+            _ => None,
+        },
+        ..Run::default()
+    }
+}
+
+/// What stands in a file that anyone may have written need not fit.
+fn sum(figures: impl Iterator<Item = u64>) -> u64 {
+    figures.fold(0, u64::saturating_add)
+}
+
+/// The deepest level at which there were operations: at least so many were in flight (fio counts by
+/// powers of two).
+fn depth_reached(job: &Job) -> u32 {
+    let levels = job.iodepth_level.iter().filter(|(_, percent)| **percent > 0.0);
+    let depths = levels.filter_map(|(level, _)| level.trim_start_matches(">=").parse().ok());
+    depths.max().unwrap_or(1)
+}
+
+/// From when an operation is made to its completion where fio was told to keep percentiles of that
+/// (`lat_percentiles`), else from when it was handed on, fio's default. None where a percentile of ours
+/// is not among them.
+fn latency(part: &Part) -> Option<Latency> {
+    [&part.lat_ns, &part.clat_ns].into_iter().flatten().find_map(with_percentiles)
+}
+
+fn with_percentiles(latency: &FiosLatency) -> Option<Latency> {
+    let at = |percent: &str| latency.percentile.get(percent).copied();
+    Some(Latency {
+        min: latency.min,
+        mean: latency.mean,
+        p50: at("50.000000")?,
+        p90: at("90.000000")?,
+        p95: at("95.000000")?,
+        p99: at("99.000000")?,
+        p99_9: at("99.900000")?,
+        max: latency.max,
+        total: (latency.mean * latency.count as f64).round() as u64,
+        count: latency.count,
+    })
+}

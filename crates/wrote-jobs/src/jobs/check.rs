@@ -1,0 +1,257 @@
+//! Whether jobs make sense, alone and together, before anything is made or run.
+
+use super::place::{Identity, Kind, file_key, kind};
+use super::{Overlap, Permissions};
+use crate::buffers;
+use crate::spec::{BlockSizes, JobSpec};
+use crate::worker::header::HEADER_BYTES;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use wrote::{Ioengine, Options};
+use wrote_machine::{host, space};
+use wrote_result::{Error, units};
+
+/// The most that one operation moves.
+const BS_BYTES_MAX: u64 = 1 << 30;
+
+/// What a job is called where several are spoken of.
+pub fn label(spec: &JobSpec) -> String {
+    if spec.clone == 0 { spec.name.clone() } else { format!("{} ({})", spec.name, spec.clone) }
+}
+
+/// Refuses what makes no sense and what is not permitted; what is permitted and may surprise is
+/// given to `note`.
+pub fn check(
+    specs: &[JobSpec],
+    permissions: Permissions,
+    note: &mut dyn FnMut(&str),
+) -> Result<(), Error> {
+    if specs.is_empty() {
+        return Err(Error::Usage("there is no job to run".into()));
+    }
+    for spec in specs {
+        check_job(spec).map_err(|what| Error::Usage(format!("{}: {what}", label(spec))))?;
+    }
+    // Files that an earlier job of the run makes are the run's own for the later ones.
+    let mut coming: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    for group in groups(specs) {
+        let buffers =
+            group.iter().map(|spec| buffers::buffers_bytes(most_bytes(spec), spec.iodepth));
+        let buffers = buffers.fold(0, u64::saturating_add);
+        buffers::check_buffers("bs x iodepth x numjobs", buffers, host::memory_bytes())?;
+        check_overlap(&group, permissions, note)?;
+        for spec in &group {
+            check_files(spec, permissions, &mut coming)?;
+        }
+    }
+    check_space(&coming)
+}
+
+/// The jobs of each group, in the order of the groups.
+pub fn groups(specs: &[JobSpec]) -> Vec<Vec<&JobSpec>> {
+    let mut groups: BTreeMap<u32, Vec<&JobSpec>> = BTreeMap::new();
+    specs.iter().for_each(|spec| groups.entry(spec.group).or_default().push(spec));
+    groups.into_values().collect()
+}
+
+/// The largest block of the directions that a job has.
+pub fn most_bytes(spec: &JobSpec) -> u64 {
+    used_sizes(spec).map(BlockSizes::most_bytes).max().unwrap_or(0)
+}
+
+fn used_sizes(spec: &JobSpec) -> impl Iterator<Item = &BlockSizes> {
+    let read = spec.rw.read.then_some(&spec.read_bs);
+    read.into_iter().chain(spec.rw.write.then_some(&spec.write_bs))
+}
+
+fn check_job(spec: &JobSpec) -> Result<(), String> {
+    let refuse = |what: String| Err(what);
+    if !spec.rw.read && !spec.rw.write {
+        return refuse("rw: it neither reads nor writes".into());
+    }
+    for sizes in used_sizes(spec) {
+        if sizes.least_bytes() == 0 || sizes.most_bytes() > BS_BYTES_MAX {
+            return refuse("bs: a block has 1 byte to 1 GiB".into());
+        }
+        if sizes.0.iter().map(|share| u64::from(share.percent)).sum::<u64>() != 100 {
+            return refuse("bssplit: the percents do not add up to 100".into());
+        }
+    }
+    if spec.rwmixread_percent > 100 {
+        return refuse(format!("rwmixread: {} is more than 100", spec.rwmixread_percent));
+    }
+    let depth_max = Options::IODEPTH_MAX;
+    if !(1..=depth_max).contains(&spec.iodepth) {
+        return refuse(format!("iodepth: {} is not in 1 to {depth_max}", spec.iodepth));
+    }
+    if spec.loops == 0 {
+        return refuse("loops: 0 loops do nothing".into());
+    }
+    if spec.time_based && spec.runtime.is_none() {
+        return refuse("time_based: needs a runtime to end after".into());
+    }
+    let files_max = Options::FILES_MAX as usize;
+    if !(1..=files_max).contains(&spec.files.len()) {
+        return refuse(format!("it has {} files; 1 to {files_max} can be used", spec.files.len()));
+    }
+    if spec.verify.is_some() {
+        check_verify(spec)?;
+    }
+    Ok(())
+}
+
+fn check_verify(spec: &JobSpec) -> Result<(), String> {
+    if spec.rw.read && spec.rw.write && is_paced(spec) {
+        let why = "the rates decide as they go what is written, which can't be done over again";
+        return Err(format!("verify: not of a mix under rates: {why}"));
+    }
+    let least = used_sizes(spec).map(BlockSizes::least_bytes).min().unwrap_or(0);
+    if least < HEADER_BYTES as u64 {
+        return Err(format!(
+            "verify: a block of {least} bytes has no room for its header of {HEADER_BYTES}"
+        ));
+    }
+    Ok(())
+}
+
+fn is_paced(spec: &JobSpec) -> bool {
+    let bytes = [spec.read_rate_bytes_per_s, spec.write_rate_bytes_per_s];
+    let operations = [spec.read_rate_iops, spec.write_rate_iops];
+    bytes.iter().any(Option::is_some) || operations.iter().any(Option::is_some)
+}
+
+/// The bytes of each file that a job uses, as far as that is known before it is opened.
+fn region(spec: &JobSpec) -> Range<u64> {
+    let end = spec.file_bytes.map_or(u64::MAX, |bytes| spec.offset_bytes.saturating_add(bytes));
+    spec.offset_bytes..end
+}
+
+/// Jobs that write to bytes that others use at the same time measure each other.
+fn check_overlap(
+    group: &[&JobSpec],
+    permissions: Permissions,
+    note: &mut dyn FnMut(&str),
+) -> Result<(), Error> {
+    for (path, other, spec) in shared(group) {
+        if std::ptr::eq(other, spec) {
+            let (label, path) = (label(spec), path.display());
+            return Err(Error::Usage(format!("{label}: names {path} twice")));
+        }
+        if !clash(other, spec) {
+            continue;
+        }
+        let text = format!(
+            "{}: {} and {} use the same bytes of it at once, and not only to read them",
+            path.display(),
+            label(other),
+            label(spec)
+        );
+        if !permissions.overlap {
+            let way_out = "give each its own file or offset; --allow-overlap allows it";
+            return Err(Error::Usage(format!("{text}; {way_out}")));
+        }
+        if other.verify.is_some() || spec.verify.is_some() {
+            return Err(Error::Usage(format!("{text}; verify can't be held against that")));
+        }
+        note(&text);
+    }
+    Ok(())
+}
+
+/// The jobs of a group that use the same bytes at once, and not only to read them.
+pub fn overlaps(group: &[&JobSpec]) -> Vec<Overlap> {
+    let clashes = shared(group).into_iter().filter(|(_, other, spec)| clash(other, spec));
+    let overlap = |(path, other, spec): (&Path, &JobSpec, &JobSpec)| Overlap {
+        file: path.to_owned(),
+        jobs: [label(other), label(spec)],
+    };
+    clashes.map(overlap).collect()
+}
+
+/// Each file that two jobs of the group use, or one job twice, in the order of the jobs.
+fn shared<'a>(group: &[&'a JobSpec]) -> Vec<(&'a Path, &'a JobSpec, &'a JobSpec)> {
+    let mut users: BTreeMap<Identity, Vec<&JobSpec>> = BTreeMap::new();
+    let mut shared = Vec::new();
+    for spec in group {
+        for path in &spec.files {
+            let others = users.entry(Identity::of(path)).or_default();
+            shared.extend(others.iter().map(|other| (path.as_path(), *other, *spec)));
+            others.push(spec);
+        }
+    }
+    shared
+}
+
+fn clash(a: &JobSpec, b: &JobSpec) -> bool {
+    let (first, second) = (region(a), region(b));
+    (a.rw.write || b.rw.write) && first.start < second.end && second.start < first.end
+}
+
+fn check_files(
+    spec: &JobSpec,
+    permissions: Permissions,
+    coming: &mut BTreeMap<PathBuf, u64>,
+) -> Result<(), Error> {
+    for path in &spec.files {
+        let key = file_key(path);
+        let shown = path.display();
+        let usage = |what: &str| Err(Error::Usage(format!("{shown}: {what}")));
+        let grows_to = if spec.file_bytes.is_some() { region(spec).end } else { 0 };
+        if let Some(end) = coming.get_mut(&key) {
+            *end = grows_to.max(*end);
+            continue;
+        }
+        match kind(path)? {
+            Kind::Missing if spec.file_bytes.is_none() => {
+                return usage("does not exist, and there is no size to make it with");
+            }
+            Kind::Missing if spec.verify.is_some() && !spec.rw.write => {
+                return usage("does not exist, so there is nothing in it to verify");
+            }
+            Kind::Missing => {
+                coming.insert(key, grows_to);
+            }
+            Kind::Device { .. } if spec.rw.write => {
+                return usage("is a block device: jobs read from those and never write to them");
+            }
+            Kind::File { .. } if spec.rw.write && !permissions.overwrite => {
+                return usage("exists and would be written over; --overwrite allows it");
+            }
+            Kind::File { .. } if spec.rw.write => {
+                coming.insert(key, grows_to);
+            }
+            Kind::File { .. } | Kind::Device { .. } => {}
+        }
+    }
+    Ok(())
+}
+
+/// The files must leave enough of each file system free, as those of a benchmark must.
+fn check_space(coming: &BTreeMap<PathBuf, u64>) -> Result<(), Error> {
+    let mut wanted: BTreeMap<PathBuf, (u64, wrote::device::Target)> = BTreeMap::new();
+    for (path, end) in coming {
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let Ok(target) = wrote::device::examine(folder) else { continue };
+        let entry = wanted.entry(target.mount_point.clone()).or_insert((0, target));
+        entry.0 = entry.0.saturating_add(end.saturating_sub(super::place::allocated_bytes(path)));
+    }
+    for (bytes, target) in wanted.values() {
+        let budget = space::budget(target.capacity_bytes, target.free_bytes);
+        if target.capacity_bytes > 0 && *bytes > budget {
+            return Err(Error::Failed(format!(
+                "{}: {} of files do not fit: {} may be used, so that enough stays free; give a \
+                 smaller size",
+                target.mount_point.display(),
+                units::bytes(*bytes),
+                units::bytes(budget)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the engine carries out one operation at a time, whatever depth is asked.
+pub fn is_synchronous(ioengine: Ioengine) -> bool {
+    matches!(ioengine, Ioengine::Psync | Ioengine::Mmap)
+}

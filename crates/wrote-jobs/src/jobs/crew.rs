@@ -1,0 +1,250 @@
+//! One thread for each job of a group: its engine, its task, and what is left of it as a report.
+
+use super::check::{is_synchronous, label, most_bytes};
+use super::files::Ready;
+use super::verify::read_back;
+use super::{DirectionReport, JobReport};
+use crate::buffers::{buffers, seed};
+use crate::gates::Crew;
+use crate::spec::{JobSpec, SyncEach};
+use crate::worker::pace::Pace;
+use crate::worker::sequence::{Outline, Sequence};
+use crate::worker::{Direction, Done, Progress, Shared, Task, Worker};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+use wrote::{Engine, FileOptions, Options, Sqpoll};
+use wrote_result::document::Fallback;
+use wrote_result::{Error, Stop};
+
+/// The time after which fio's SQPOLL thread goes to sleep: the kernel's own default.
+const SQPOLL_IDLE_MS: u32 = 1000;
+
+/// The jobs of a group, with what is ready for each.
+pub struct Jobs<'a> {
+    pub specs: &'a [&'a JobSpec],
+    pub ready: Vec<Ready>,
+    sqpolls: Vec<Option<Sqpoll>>,
+    pub progress: &'a [Progress],
+    pub stop: &'a Stop,
+    pub failed: &'a AtomicBool,
+}
+
+/// A job that is done, with when its clock began and ended.
+pub struct Part {
+    pub report: JobReport,
+    pub began: Instant,
+    pub ended: Instant,
+}
+
+impl<'a> Jobs<'a> {
+    pub fn new(
+        specs: &'a [&'a JobSpec],
+        ready: Vec<Ready>,
+        progress: &'a [Progress],
+        stop: &'a Stop,
+        failed: &'a AtomicBool,
+    ) -> Jobs<'a> {
+        Jobs { specs, ready, sqpolls: sqpolls(specs), progress, stop, failed }
+    }
+
+    fn shared(&self, number: usize) -> Shared<'a> {
+        Shared { stop: self.stop, failed: self.failed, progress: &self.progress[number] }
+    }
+}
+
+/// A kernel thread for all jobs that want one on the same CPU.
+fn sqpolls(specs: &[&JobSpec]) -> Vec<Option<Sqpoll>> {
+    let mut shared: Vec<Sqpoll> = Vec::new();
+    let mut of = |spec: &&JobSpec| {
+        let cpu = spec.sqthread_poll_cpu;
+        let known = shared.iter().find(|sqpoll| sqpoll.cpu() == cpu).cloned();
+        let sqpoll = known.unwrap_or_else(|| {
+            let new = Sqpoll::new(SQPOLL_IDLE_MS, cpu);
+            shared.push(new.clone());
+            new
+        });
+        spec.sqthread_poll.then_some(sqpoll)
+    };
+    specs.iter().map(&mut of).collect()
+}
+
+/// A job's operations; an error where its files have no room for any.
+pub fn sequence(spec: &JobSpec, ready: &Ready) -> Result<Sequence, Error> {
+    let outline = Outline {
+        rw: spec.rw,
+        rwmixread_percent: spec.rwmixread_percent,
+        read_bs: spec.read_bs.clone(),
+        write_bs: spec.write_bs.clone(),
+        regions: ready.regions.clone(),
+        io_bytes: spec.io_bytes,
+        loops: (!spec.time_based).then_some(spec.loops),
+        norandommap: spec.norandommap,
+        seed: spec.seed,
+    };
+    Sequence::new(outline).ok_or_else(|| {
+        let label = label(spec);
+        Error::Usage(format!("{label}: its files have no room for one block; give a larger size"))
+    })
+}
+
+pub fn task(spec: &JobSpec, sequence: Sequence) -> Task {
+    // 0 and 1 are fio's defaults, with which nothing was asked for.
+    let asked = |together: u32| (together > 1).then_some(together as usize);
+    let outline = sequence.outline();
+    Task {
+        comes_again: outline.rw.write && outline.comes_again(),
+        data: spec.data,
+        data_seed: seed(),
+        verify: spec.verify.is_some() && spec.rw.write,
+        check_reads: spec.verify.is_some() && !spec.rw.write,
+        durable: spec.sync != SyncEach::No,
+        fsync_after: spec.fsync.filter(|writes| *writes > 0),
+        fdatasync_after: spec.fdatasync.filter(|writes| *writes > 0),
+        latency_with_flush: false,
+        end_fsync: spec.end_fsync,
+        end_fdatasync: false,
+        submit_together: asked(spec.iodepth_batch),
+        wait_for: asked(spec.iodepth_batch_complete_min),
+        latencies: spec.latencies,
+        samples: spec.samples,
+        pace: paces(spec),
+        startdelay: spec.startdelay,
+        ramp: spec.ramp_time,
+        time: spec.runtime,
+        sequence,
+    }
+}
+
+/// When reads and writes are due: apart, as arrivals of two kinds are.
+fn paces(spec: &JobSpec) -> [Pace; 2] {
+    let read = Pace::new(spec.read_rate_bytes_per_s, spec.read_rate_iops);
+    let write = Pace::new(spec.write_rate_bytes_per_s, spec.write_rate_iops);
+    let seed = |kind: u64| spec.seed ^ kind << 32;
+    [read.process(spec.rate_process, seed(1)), write.process(spec.rate_process, seed(2))]
+}
+
+/// What of a job is not done as it was asked, before the engine says what it did.
+fn fallbacks(spec: &JobSpec, outline: &Outline, iodepth: u32) -> Vec<Fallback> {
+    let mut all = Vec::new();
+    let mut note = |wanted: String, got: String, because: &str| {
+        all.push(Fallback { wanted, got, because: because.into() });
+    };
+    if is_synchronous(spec.ioengine) && spec.iodepth > iodepth {
+        let because = "the engine carries out one operation at a time";
+        note(format!("iodepth {}", spec.iodepth), format!("iodepth {iodepth}"), because);
+    }
+    if spec.rw.random && !spec.norandommap && !outline.maps() {
+        let because = "blocks of several sizes can't each come once";
+        note("random map".into(), "offsets that may come again".into(), because);
+    }
+    if spec.verify.is_some() && spec.rw.read && spec.rw.write {
+        let because = "a mix reads blocks that it did not write";
+        note("verify of reads".into(), "verify of what was written".into(), because);
+    }
+    if iodepth > 1 && spec.rw.write && (spec.fsync.or(spec.fdatasync).is_some()) {
+        let because = "a flush covers only writes that were complete when it began";
+        let got = "flushes that wait for the writes in flight".into();
+        note("flushes in the queue beside writes".into(), got, because);
+    }
+    all
+}
+
+impl<'a> Crew for Jobs<'a> {
+    type Ready = (usize, Worker<'a>, Sequence);
+    type Done = Done;
+    type Part = Part;
+
+    fn make_ready(&self, number: usize) -> Result<Self::Ready, Error> {
+        let spec = self.specs[number];
+        let bs_bytes = most_bytes(spec);
+        let mut options = Options::new(spec.ioengine, spec.iodepth, bs_bytes as usize);
+        options.buffers = buffers(bs_bytes, spec.iodepth);
+        options.registered_buffers = spec.fixedbufs;
+        options.registered_files = spec.registerfiles;
+        options.iopoll = spec.hipri;
+        options.sqpoll = self.sqpolls[number].clone();
+        let mut engine = Engine::open(&options)?;
+        let options = FileOptions {
+            write: spec.rw.write,
+            direct: spec.direct,
+            sync_metadata: spec.sync == SyncEach::Sync,
+            ..FileOptions::default()
+        };
+        let open =
+            |path: &std::path::PathBuf| Ok((path.clone(), engine.open_file(path, &options)?));
+        let files = spec.files.iter().map(open).collect::<Result<Vec<_>, Error>>()?;
+        let sequence = sequence(spec, &self.ready[number])?;
+        let task = task(spec, sequence.clone());
+        Ok((number, Worker::new(engine, files, task, self.shared(number))?, sequence))
+    }
+
+    fn work(&self, ready: &mut Self::Ready) -> Result<Done, Error> {
+        ready.1.run()
+    }
+
+    fn clear_up(&self, ready: Self::Ready, done: Done) -> Result<Part, Error> {
+        let (number, mut worker, sequence) = ready;
+        let spec = self.specs[number];
+        self.stop.check()?;
+        if done.all_ramp {
+            let text = "was over before its ramp_time was: nothing was counted";
+            return Err(Error::Failed(format!("{}: {text}", label(spec))));
+        }
+        let effective = worker.engine.effective().clone();
+        let mut fallbacks_all = self.ready[number].fallbacks.clone();
+        fallbacks_all.extend(fallbacks(spec, sequence.outline(), effective.iodepth));
+        let direct = worker.files.iter().all(|(_, file)| worker.engine.is_direct(*file));
+        let verify = spec.verify.is_some_and(|verify| verify.after_writes) && spec.rw.write;
+        let verified_bytes = if verify {
+            read_back(&mut worker.engine, &worker.files, &sequence, done.issued, self.stop)?
+        } else if spec.verify.is_some() && !spec.rw.write {
+            done.tally.directions[0].bytes
+        } else {
+            0
+        };
+        // Alone, a job is what all threads of the process work for: the engine's, and the kernel's.
+        let usage = if self.specs.len() == 1 { done.process } else { done.thread };
+        let [read, write] = done.tally.directions.clone().map(direction);
+        Ok(Part {
+            began: done.began,
+            ended: done.ended,
+            report: JobReport {
+                spec: spec.clone(),
+                effective,
+                fallbacks: fallbacks_all,
+                direct,
+                started_at: jiff::Timestamp::now() - done.began.elapsed(),
+                elapsed: done.ended - done.began,
+                read,
+                write,
+                flush_ns: done.tally.flush_ns.clone(),
+                unwritten_bytes: self.ready[number].unwritten_bytes,
+                issue_delay_ns: done.tally.issue_delay_ns.clone(),
+                trail: done.tally.trail.marks(),
+                verified_bytes,
+                cpu_user_s: usage.cpu_user_s,
+                cpu_system_s: usage.cpu_system_s,
+                context_switches: usage.context_switches,
+                major_faults: usage.major_faults,
+                minor_faults: usage.minor_faults,
+                depths: done.tally.depths(),
+                submitted_together: done.tally.submitted_together(),
+                completed_together: done.tally.completed_together(),
+            },
+        })
+    }
+
+    fn failed(&self) -> &AtomicBool {
+        self.failed
+    }
+}
+
+fn direction(direction: Direction) -> DirectionReport {
+    DirectionReport {
+        bytes: direction.bytes,
+        operations: direction.operations,
+        latency_ns: direction.latency_ns,
+        bandwidth_samples_bytes_per_s: direction.bytes_per_s,
+        iops_samples: direction.operations_per_s,
+    }
+}

@@ -1,0 +1,290 @@
+//! Making the files of a group ready before its clock starts: made, laid out, allocated, flushed, and
+//! dropped from the page cache.
+
+use super::Permissions;
+use super::layout::lay_out;
+use super::made::Made;
+use super::place::{Kind, file_key, kind};
+use super::unwritten::{first_unwritten, unwritten_bytes};
+use crate::buffers::cannot_allocate;
+use crate::spec::{Fallocate, JobSpec};
+use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use wrote::Ioengine;
+use wrote_result::document::Fallback;
+use wrote_result::{Error, Stop};
+
+/// One use of one file by one job of the group.
+struct Use<'a> {
+    spec: &'a JobSpec,
+    path: &'a Path,
+    kind: Kind,
+    /// Made by this run, now or by an earlier group.
+    ours: bool,
+    region: Range<u64>,
+}
+
+/// What a job's files came to.
+#[derive(Clone, Debug, Default)]
+pub struct Ready {
+    /// The bytes of each file that are used.
+    pub regions: Vec<Range<u64>>,
+    /// Each step down.
+    pub fallbacks: Vec<Fallback>,
+    /// Bytes that are to be read and were never written; `None` where that can't be told.
+    pub unwritten_bytes: Option<u64>,
+}
+
+/// What is known of the files of a group, before anything is made.
+pub struct Files<'a> {
+    uses: Vec<Vec<Use<'a>>>,
+}
+
+impl<'a> Files<'a> {
+    /// Looks at all files of the group's jobs, and refuses what must not be done to them.
+    pub fn examine(
+        jobs: &[&'a JobSpec],
+        made: &Made,
+        permissions: Permissions,
+    ) -> Result<Files<'a>, Error> {
+        let uses = |spec: &'a JobSpec| -> Result<Vec<Use<'a>>, Error> {
+            spec.files.iter().map(|path| examine(spec, path, made)).collect()
+        };
+        let uses = jobs.iter().map(|spec| uses(spec)).collect::<Result<Vec<_>, Error>>()?;
+        let files = Files { uses };
+        files.all().try_for_each(|using| using.check(permissions))?;
+        Ok(files)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Use<'a>> {
+        self.uses.iter().flatten()
+    }
+
+    /// How many bytes will be written before the clock starts.
+    pub fn laid_out_bytes(&self) -> Result<u64, Error> {
+        let missing = self.all().filter(|using| using.is_laid_out()).map(|using| {
+            let bytes = using.region.end - using.region.start;
+            match (using.kind, using.ours) {
+                (Kind::File { .. }, true) => {
+                    let file = open(using.path)?;
+                    unwritten_bytes(&file, using.region.clone())
+                        .map_err(|e| using.failed("lseek", &e))
+                }
+                _ => Ok(bytes),
+            }
+        });
+        missing.sum()
+    }
+
+    /// Makes everything ready; gives what each job has.
+    pub fn make_ready(&self, made: &mut Made, stop: &Stop) -> Result<Vec<Ready>, Error> {
+        let mut ready = Vec::new();
+        for uses in &self.uses {
+            let mut job = Ready::default();
+            for using in uses {
+                using.make(made)?;
+                job.regions.push(using.region.clone());
+            }
+            job.unwritten_bytes = uses.iter().map(|using| using.never_written_bytes()).sum();
+            ready.push(job);
+        }
+        // What is read is written first: what is left to allocate is what is only written.
+        for using in self.all().filter(|using| using.is_laid_out()) {
+            lay_out(using.path, &open(using.path)?, using.region.clone(), stop)?;
+        }
+        for (uses, job) in self.uses.iter().zip(&mut ready) {
+            for using in uses {
+                using.allocate(&mut job.fallbacks, stop)?;
+            }
+        }
+        for (uses, job) in self.uses.iter().zip(&mut ready) {
+            for using in uses {
+                using.drop_cache(&mut job.fallbacks)?;
+            }
+            job.fallbacks.sort();
+            job.fallbacks.dedup();
+        }
+        Ok(ready)
+    }
+}
+
+fn open(path: &Path) -> Result<File, Error> {
+    File::open(path).map_err(|error| Error::Failed(format!("{}: open: {error}", path.display())))
+}
+
+fn examine<'a>(spec: &'a JobSpec, path: &'a Path, made: &Made) -> Result<Use<'a>, Error> {
+    let kind = kind(path)?;
+    let ours = kind == Kind::Missing || std::fs::metadata(path).is_ok_and(|found| made.has(&found));
+    let there = match kind {
+        Kind::Missing => 0,
+        Kind::File { len_bytes } | Kind::Device { len_bytes } => len_bytes,
+    };
+    let start = spec.offset_bytes;
+    let end = spec.file_bytes.map_or(there, |bytes| start.saturating_add(bytes)).max(start);
+    Ok(Use { spec, path, kind, ours, region: start..end })
+}
+
+impl Use<'_> {
+    fn failed(&self, what: &str, error: &std::io::Error) -> Error {
+        Error::Failed(format!("{}: {what}: {error}", self.path.display()))
+    }
+
+    /// Whether what the job uses is written first: the run made the file, and the job reads it.
+    fn is_laid_out(&self) -> bool {
+        self.ours && self.spec.rw.read
+    }
+
+    fn check(&self, permissions: Permissions) -> Result<(), Error> {
+        let path = self.path.display();
+        match self.kind {
+            Kind::Device { .. } if self.spec.rw.write => Err(Error::Usage(format!(
+                "{path}: is a block device: jobs read from those and never write to them"
+            ))),
+            Kind::Device { len_bytes } => self.check_length(len_bytes),
+            Kind::File { .. } if self.ours => Ok(()),
+            Kind::File { .. } if self.spec.rw.write && !permissions.overwrite => Err(Error::Usage(
+                format!("{path}: exists and would be written over; --overwrite allows it"),
+            )),
+            Kind::File { len_bytes } if self.spec.rw.read => {
+                self.check_length(len_bytes)?;
+                if permissions.read_unwritten { Ok(()) } else { self.check_written() }
+            }
+            Kind::File { .. } | Kind::Missing => Ok(()),
+        }
+    }
+
+    fn check_length(&self, len_bytes: u64) -> Result<(), Error> {
+        if self.region.end <= len_bytes {
+            return Ok(());
+        }
+        Err(Error::Usage(format!(
+            "{}: is {len_bytes} bytes long, and {} are to be read; give a smaller size",
+            self.path.display(),
+            self.region.end
+        )))
+    }
+
+    /// M9: a device need not be asked for what was never written.
+    fn check_written(&self) -> Result<(), Error> {
+        let file = open(self.path)?;
+        file.sync_all().map_err(|error| self.failed("fsync", &error))?;
+        let unwritten = first_unwritten(&file, self.region.clone());
+        match unwritten.map_err(|error| self.failed("lseek", &error))? {
+            None => Ok(()),
+            Some(unwritten) => Err(Error::Usage(format!(
+                "{}: was never written from byte {} to {}, and reading that measures no device; \
+                 --read-unwritten allows it",
+                self.path.display(),
+                unwritten.start,
+                unwritten.end
+            ))),
+        }
+    }
+
+    /// Bytes that the job is to read and that nobody wrote; `None` where that can't be told.
+    fn never_written_bytes(&self) -> Option<u64> {
+        match self.kind {
+            _ if !self.spec.rw.read || self.is_laid_out() => Some(0),
+            // It knows what was written, and tells nobody.
+            Kind::Device { .. } => None,
+            Kind::Missing => Some(0),
+            Kind::File { .. } => {
+                let file = open(self.path).ok()?;
+                file.sync_all().ok()?;
+                unwritten_bytes(&file, self.region.clone()).ok()
+            }
+        }
+    }
+
+    /// Makes the file, unless another job of the group did.
+    fn make(&self, made: &mut Made) -> Result<(), Error> {
+        if self.kind != Kind::Missing
+            || std::fs::metadata(self.path).is_ok_and(|found| made.has(&found))
+        {
+            return Ok(());
+        }
+        // What has come there meanwhile is somebody else's, and stays (W7).
+        made.make(self.path)?;
+        // The new name is on the disk before the clock starts. A folder that cannot be flushed (some
+        // FUSE) has nothing to wait for.
+        if let Some(folder) = file_key(self.path).parent() {
+            let _ = File::open(folder).and_then(|folder| folder.sync_all());
+        }
+        Ok(())
+    }
+
+    /// Makes blocks for what will be written of a new file, as the job asks for; for a mapping, of
+    /// any file.
+    fn allocate(&self, fallbacks: &mut Vec<Fallback>, stop: &Stop) -> Result<(), Error> {
+        let mapped = self.spec.ioengine == Ioengine::Mmap;
+        if !self.spec.rw.write || !mapped && (self.kind != Kind::Missing || self.spec.rw.read) {
+            return Ok(());
+        }
+        let (start, end) = (self.region.start, self.region.end);
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .open(self.path)
+            .map_err(|error| self.failed("open", &error))?;
+        let native = |flags| fallocate(&file, flags, start, end - start).map_err(Into::into);
+        let done = match self.spec.fallocate {
+            _ if start == end => Ok(()),
+            _ if mapped => native(FallocateFlags::empty()),
+            Fallocate::Native => native(FallocateFlags::empty()),
+            Fallocate::Keep => native(FallocateFlags::KEEP_SIZE),
+            Fallocate::None => Ok(()),
+            Fallocate::Truncate => {
+                let longer = file.metadata().is_ok_and(|found| found.len() >= end);
+                if longer { Ok(()) } else { file.set_len(end) }
+            }
+        };
+        match done {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error().is_some_and(cannot_allocate) => {
+                let got = if mapped && self.ours {
+                    "blocks that were written"
+                } else {
+                    "a file that grows"
+                };
+                if mapped && self.ours {
+                    lay_out(self.path, &file, self.region.clone(), stop)?;
+                } else if mapped {
+                    return Err(self.failed("fallocate", &error));
+                }
+                fallbacks.push(Fallback {
+                    wanted: "fallocate".into(),
+                    got: got.into(),
+                    because: format!("fallocate: {error}"),
+                });
+            }
+            Err(error) => return Err(self.failed("fallocate", &error)),
+        }
+        file.sync_all().map_err(|error| self.failed("fsync", &error))
+    }
+
+    /// Drops what the page cache holds of the file, where the job goes through it (M9).
+    fn drop_cache(&self, fallbacks: &mut Vec<Fallback>) -> Result<(), Error> {
+        if self.spec.direct || !self.spec.invalidate {
+            return Ok(());
+        }
+        let mut kept = |because: String| {
+            let (wanted, got) = ("invalidate".into(), "what the page cache held".into());
+            fallbacks.push(Fallback { wanted, got, because });
+        };
+        let file = open(self.path)?;
+        // Pages that are not yet on the device cannot be dropped.
+        file.sync_all().map_err(|error| self.failed("fsync", &error))?;
+        let len = std::num::NonZeroU64::new(self.region.end - self.region.start);
+        if let Err(errno) = fadvise(&file, self.region.start, len, Advice::DontNeed) {
+            kept(format!("posix_fadvise: {}", std::io::Error::from(errno)));
+        } else if !matches!(self.kind, Kind::Device { .. })
+            && let Ok(target) = wrote::device::examine(self.path)
+            && target.filesystem == "tmpfs"
+        {
+            kept("tmpfs keeps its files in memory".into());
+        }
+        Ok(())
+    }
+}

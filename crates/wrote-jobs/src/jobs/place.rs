@@ -1,0 +1,119 @@
+//! What is found under the path of a job's file.
+
+use std::io;
+use std::io::Seek;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use wrote_result::Error;
+
+/// A name of the file that is the same for all paths that lead to it, whether it is there or not; its
+/// hard links are other files.
+pub fn file_key(path: &Path) -> PathBuf {
+    let of_folder = || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = std::fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
+        Some(folder.join(path.file_name()?))
+    };
+    let key = std::fs::canonicalize(path).ok().or_else(of_folder);
+    key.unwrap_or_else(|| path.to_owned())
+}
+
+/// What all names of a file have in common, its hard links too; of one that is not there yet, where
+/// it will be.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Identity {
+    /// Of a file that is there: its device's number and its own.
+    There(u64, u64),
+    /// Of one that is not.
+    Coming(PathBuf),
+}
+
+impl Identity {
+    pub fn of(path: &Path) -> Identity {
+        match std::fs::metadata(path) {
+            Ok(found) => Identity::There(found.dev(), found.ino()),
+            Err(_) => Identity::Coming(file_key(path)),
+        }
+    }
+}
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing; a file can be made.
+    Missing,
+    /// A file.
+    File {
+        /// Its length.
+        len_bytes: u64,
+    },
+    /// A block device.
+    Device {
+        /// Its size.
+        len_bytes: u64,
+    },
+}
+
+/// What is under a path; what is neither a file nor a block device is refused.
+pub fn kind(path: &Path) -> Result<Kind, Error> {
+    let failed = |what: &str, error: io::Error| {
+        Error::Failed(format!("{}: {what}: {error}", path.display()))
+    };
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            return match folder {
+                Some(folder) if !folder.is_dir() => {
+                    Err(Error::Usage(format!("{}: there is no such folder", folder.display())))
+                }
+                _ => Ok(Kind::Missing),
+            };
+        }
+        Err(error) => return Err(failed("examine", error)),
+    };
+    if metadata.is_file() {
+        return Ok(Kind::File { len_bytes: metadata.len() });
+    }
+    if metadata.file_type().is_block_device() {
+        let end = std::fs::File::open(path).and_then(|mut file| file.seek(io::SeekFrom::End(0)));
+        return Ok(Kind::Device { len_bytes: end.map_err(|error| failed("open", error))? });
+    }
+    Err(Error::Usage(format!("{}: is neither a file nor a block device", path.display())))
+}
+
+/// What the blocks of a file take up; 0 where it is not there.
+pub fn allocated_bytes(path: &Path) -> u64 {
+    // In units of 512 bytes, whatever the file system's block (`stat(2)`).
+    std::fs::metadata(path).map_or(0, |metadata| metadata.blocks() * 512)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_names_of_a_file_are_one_whether_it_is_there_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let [direct, around] = ["file", "./x/../file"].map(|name| folder.path().join(name));
+        std::fs::create_dir(folder.path().join("x")).unwrap();
+        assert_eq!(file_key(&direct), file_key(&around));
+        std::fs::write(&direct, "").unwrap();
+        assert_eq!(file_key(&direct), file_key(&around));
+        std::os::unix::fs::symlink(&direct, folder.path().join("link")).unwrap();
+        assert_eq!(file_key(&folder.path().join("link")), file_key(&direct));
+    }
+
+    #[test]
+    fn files_and_nothing_are_told_apart_and_all_else_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        assert_eq!(kind(&file).unwrap(), Kind::Missing);
+        std::fs::write(&file, "12345").unwrap();
+        assert_eq!(kind(&file).unwrap(), Kind::File { len_bytes: 5 });
+        let refusal = |path: &Path| kind(path).unwrap_err().to_string();
+        assert!(refusal(folder.path()).contains("neither a file nor a block device"));
+        assert!(refusal(Path::new("/dev/null")).contains("neither a file nor a block device"));
+        assert!(refusal(&folder.path().join("no/file")).contains("there is no such folder"));
+    }
+}

@@ -1,0 +1,196 @@
+//! A plain job for tests, and what a simulated disk does to one.
+
+mod stall;
+
+use super::crew::{sequence, task};
+use super::files::Ready;
+use crate::spec::{JobSpec, Rw, SyncEach};
+use crate::worker::{Done, Progress, Shared, Worker};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use wrote::{Engine, Fault, FileOptions, Ioengine, Op, Options, Sim};
+use wrote_result::{Error, Stop};
+
+const BS_BYTES: u64 = 4096;
+const BLOCKS: u64 = 10;
+
+/// A job of ten blocks that asks for nothing else.
+pub fn spec(name: &str, rw: Rw) -> JobSpec {
+    JobSpec {
+        iodepth: 4,
+        files: vec![format!("/sim/{name}").into()],
+        file_bytes: Some(BLOCKS * BS_BYTES),
+        ..JobSpec::new(name, rw, BS_BYTES)
+    }
+}
+
+fn path() -> &'static Path {
+    Path::new("/sim/job")
+}
+
+fn all_rw() -> impl Iterator<Item = Rw> {
+    [(true, false), (false, true), (true, true)]
+        .into_iter()
+        .flat_map(|(read, write)| [false, true].map(|random| Rw { read, write, random }))
+}
+
+fn jobs() -> Vec<JobSpec> {
+    let one = |iodepth: u32, rw| JobSpec { iodepth, direct: iodepth > 1, ..spec("job", rw) };
+    let plain = all_rw().flat_map(|rw| [1, 4].map(|iodepth| one(iodepth, rw)));
+    let write = Rw { read: false, write: true, random: true };
+    let more = [
+        JobSpec { fdatasync: Some(3), end_fsync: true, ..spec("job", write) },
+        JobSpec { fsync: Some(1), ..spec("job", write) },
+        JobSpec { sync: SyncEach::Dsync, ..spec("job", write) },
+        JobSpec { norandommap: true, loops: 3, end_fsync: true, ..spec("job", write) },
+        JobSpec { iodepth_batch: 2, iodepth_batch_complete_min: 3, ..spec("job", write) },
+    ];
+    plain.chain(more).collect()
+}
+
+/// The job's loop on a simulated disk; what it reads was written before.
+fn run(sim: &Sim, spec: &JobSpec, stop: &Stop) -> Result<Done, Error> {
+    let options = Options::new(spec.ioengine, spec.iodepth, BS_BYTES as usize);
+    let mut engine = Engine::simulated(sim, &options)?;
+    let options = FileOptions {
+        create_new: sim.contents(path()).is_none(),
+        write: true,
+        direct: spec.direct,
+        ..FileOptions::default()
+    };
+    let file = engine.open_file(path(), &options)?;
+    sim.sync();
+    let mut ready = Ready::default();
+    ready.regions.push(spec.offset_bytes..spec.offset_bytes + spec.file_bytes.unwrap());
+    let task = task(spec, sequence(spec, &ready)?);
+    let (failed, progress) = (AtomicBool::new(false), Progress::default());
+    let shared = Shared { stop, failed: &failed, progress: &progress };
+    let done = Worker::new(engine, vec![(path().to_owned(), file)], task, shared)?.run()?;
+    assert_eq!(progress.moved_bytes().iter().sum::<u64>(), bytes(&done), "what is shown is true");
+    Ok(done)
+}
+
+/// A disk on which there is something to read.
+fn filled(seed: u64) -> Sim {
+    let sim = Sim::new(seed);
+    let options = Options::new(Ioengine::Psync, 1, (BLOCKS * BS_BYTES) as usize);
+    let mut engine = Engine::simulated(&sim, &options).unwrap();
+    let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
+    let file = engine.open_file(path(), &options).unwrap();
+    let buffer = engine.lease().unwrap();
+    engine.queue(0, Op::Write { file, offset: 0, buffer, durable: true });
+    engine.drain().unwrap();
+    sim
+}
+
+fn bytes(done: &Done) -> u64 {
+    done.tally.directions.iter().map(|direction| direction.bytes).sum()
+}
+
+fn at_every_operation(fault: Fault, check: impl Fn(&JobSpec, Result<Done, Error>)) {
+    for job in jobs() {
+        let sim = filled(0);
+        let before = sim.operations();
+        run(&sim, &job, &Stop::new()).unwrap();
+        for operation in before..sim.operations() {
+            let sim = filled(operation);
+            sim.fault(operation, fault);
+            check(&job, run(&sim, &job, &Stop::new()));
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_moves_less_than_asked_or_is_interrupted_moves_every_byte_all_the_same() {
+    // W4
+    const EINTR: i32 = 4;
+    for fault in [Fault::Short(513), Fault::Short(4095), Fault::Once(EINTR)] {
+        at_every_operation(fault, |job, done| match done {
+            Ok(done) => {
+                let whole = BLOCKS * BS_BYTES * u64::from(job.loops);
+                assert_eq!(bytes(&done), whole, "{job:?}");
+                assert_eq!(done.issued, whole / BS_BYTES);
+            }
+            // Where a read brings less than a sector more, the file seems to end there.
+            Err(error) => {
+                assert!(
+                    job.rw.read && error.to_string().contains("the file ends after"),
+                    "{error}"
+                );
+            }
+        });
+    }
+}
+
+#[test]
+fn a_disk_that_fails_is_an_error_that_names_the_file_and_no_result() {
+    for fault in [Fault::Once(5), Fault::Forever(5), Fault::PowerLoss] {
+        at_every_operation(fault, |job, done| {
+            let error = done.expect_err(&job.name).to_string();
+            assert!(error.starts_with("/sim/job: "), "{error}");
+            assert!(error.contains("Input/output error"), "{error}");
+        });
+    }
+}
+
+#[test]
+fn a_job_that_is_stopped_ends_early_and_counts_what_it_did() {
+    for job in jobs() {
+        let stop = Stop::new();
+        stop.request();
+        let done = run(&filled(1), &job, &stop).unwrap();
+        assert!(bytes(&done) < BLOCKS * BS_BYTES * u64::from(job.loops), "{job:?}");
+    }
+}
+
+#[test]
+fn a_neighbour_that_failed_ends_the_job() {
+    let (stop, progress, failed) = (Stop::new(), Progress::default(), AtomicBool::new(true));
+    assert!(Shared { stop: &stop, failed: &failed, progress: &progress }.must_stop());
+}
+
+#[test]
+fn flushes_come_after_so_many_writes_and_at_the_end_and_leave_everything_stable() {
+    // M1
+    let write = Rw { read: false, write: true, random: true };
+    for (job, flushes) in [
+        (JobSpec { fdatasync: Some(3), end_fsync: true, ..spec("job", write) }, 4),
+        (JobSpec { fsync: Some(1), ..spec("job", write) }, 10),
+        (JobSpec { fsync: Some(4), fdatasync: Some(2), end_fsync: true, ..spec("job", write) }, 6),
+        (JobSpec { end_fsync: true, ..spec("job", write) }, 1),
+    ] {
+        let sim = Sim::new(3);
+        let done = run(&sim, &job, &Stop::new()).unwrap();
+        assert_eq!(done.tally.flush_ns.len(), flushes, "{job:?}");
+        let written = sim.contents(path()).unwrap();
+        assert_eq!(sim.after_power_loss(path()).unwrap(), written);
+    }
+}
+
+#[test]
+fn depths_and_batches_add_up_to_the_operations() {
+    for job in jobs() {
+        let done = run(&filled(2), &job, &Stop::new()).unwrap();
+        let depths = done.tally.depths();
+        assert_eq!(depths.len(), done.issued);
+        assert!(depths.max() <= u64::from(job.iodepth));
+        for together in [done.tally.submitted_together(), done.tally.completed_together()] {
+            let sum: u64 = together
+                .iter_recorded()
+                .map(|value| value.value_iterated_to() * value.count_at_value())
+                .sum();
+            assert_eq!(sum, done.issued, "{job:?}");
+        }
+    }
+}
+
+#[test]
+fn as_many_completions_are_waited_for_and_operations_handed_on_as_was_asked() {
+    let write = Rw { read: false, write: true, random: true };
+    let asked = JobSpec { iodepth_batch: 2, iodepth_batch_complete_min: 3, ..spec("job", write) };
+    let done = run(&Sim::new(1), &asked, &Stop::new()).unwrap();
+    assert_eq!(done.tally.submitted_together().max(), 2);
+    // The disk brings no more than is waited for; at the end there is one left.
+    assert_eq!(done.tally.completed_together().count_at(3), 3);
+    assert_eq!(done.tally.completed_together().count_at(1), 1);
+}

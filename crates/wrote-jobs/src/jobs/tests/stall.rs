@@ -1,0 +1,121 @@
+//! A device that stands still for a while, as loops of both kinds see it (M5), and jobs under a rate.
+
+use super::super::crew::{sequence, task};
+use super::super::files::Ready;
+use super::{BLOCKS, BS_BYTES, filled, run, spec};
+use crate::rate::Process;
+use crate::spec::{JobSpec, Rw};
+use crate::worker::{Done, Progress, Shared, Worker};
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use wrote::{Engine, FileOptions, Ioengine, Options};
+use wrote_result::Stop;
+
+const READ: Rw = Rw { read: true, write: false, random: false };
+const READS: u64 = 100;
+const BEFORE_STALL: u64 = 5;
+const STALL: Duration = Duration::from_secs(1);
+
+/// One read after the other from a pipe, into which nothing comes for a second after the first few were
+/// read. Nothing where there is no io_uring: nothing else reads a pipe by an offset.
+fn read_from_stalling_pipe(rate_iops: Option<u32>) -> Option<Done> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+    let mut engine = Engine::open(&Options::new(Ioengine::IoUring, 1, BS_BYTES as usize)).unwrap();
+    if engine.effective().ioengine != Ioengine::IoUring {
+        return None;
+    }
+    let options = FileOptions { write: true, ..FileOptions::default() };
+    let file = engine.open_file(&path, &options).unwrap();
+    let job = JobSpec {
+        iodepth: 1,
+        read_rate_iops: rate_iops,
+        file_bytes: Some(READS * BS_BYTES),
+        ..spec("pipe", READ)
+    };
+    let mut ready = Ready::default();
+    ready.regions.push(0..READS * BS_BYTES);
+    let task = task(&job, sequence(&job, &ready).unwrap());
+    let (stop, failed, progress) = (Stop::new(), AtomicBool::new(false), Progress::default());
+    let shared = Shared { stop: &stop, failed: &failed, progress: &progress };
+    let mut worker = Worker::new(engine, vec![(path.clone(), file)], task, shared).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| feed(&path, &progress));
+        Some(worker.run().unwrap())
+    })
+}
+
+fn feed(path: &Path, progress: &Progress) {
+    let mut pipe = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    let mut write = |count: u64| {
+        (0..count).for_each(|_| pipe.write_all(&[7; BS_BYTES as usize]).unwrap());
+    };
+    write(BEFORE_STALL);
+    while progress.moved_bytes()[0] < BEFORE_STALL * BS_BYTES {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(STALL);
+    write(READS - BEFORE_STALL);
+}
+
+/// Seconds of all latencies together.
+fn waited_s(done: &Done) -> f64 {
+    let latency_ns = &done.tally.directions[0].latency_ns;
+    assert_eq!(latency_ns.len(), READS);
+    latency_ns.mean() * READS as f64 / 1e9
+}
+
+#[test]
+fn while_a_device_stands_still_all_that_is_due_waits_in_an_open_loop_and_one_in_a_closed_loop() {
+    // M5. All are due within half of the stall, so each of those behind it waited half a second at
+    // least, however busy the machine is.
+    let Some(open) = read_from_stalling_pipe(Some(200)) else {
+        return skip::skip("a stall in both loops", "there is no io_uring");
+    };
+    let latency_ns = &open.tally.directions[0].latency_ns;
+    let half_second = 499_000_000;
+    assert!(latency_ns.count_between(half_second, u64::MAX) >= READS - BEFORE_STALL);
+    assert!(waited_s(&open) > 47.0, "{}", waited_s(&open));
+    // Of one at a time no two wait at once: all their waits are no more than the time that there was.
+    let closed = read_from_stalling_pipe(None).unwrap();
+    assert!(waited_s(&closed) <= 1.01 * (closed.ended - closed.began).as_secs_f64());
+    assert!(closed.tally.directions[0].latency_ns.max() >= half_second, "the one that waited");
+}
+
+#[test]
+fn nothing_is_handed_on_before_it_is_due_and_how_late_it_was_is_counted() {
+    for process in [Process::Linear, Process::Poisson] {
+        let job =
+            JobSpec { read_rate_iops: Some(1000), rate_process: process, ..spec("job", READ) };
+        let done = run(&filled(1), &job, &Stop::new()).unwrap();
+        assert_eq!(done.tally.issue_delay_ns.len(), BLOCKS);
+        assert_eq!(done.tally.directions[0].latency_ns.len(), BLOCKS);
+        if process == Process::Linear {
+            assert!(done.ended - done.began >= Duration::from_millis(BLOCKS - 1));
+        }
+    }
+    let closed = run(&filled(1), &spec("job", READ), &Stop::new()).unwrap();
+    assert_eq!(closed.tally.issue_delay_ns.len(), 0);
+}
+
+#[test]
+fn without_latencies_all_operations_are_counted_and_none_is_timed() {
+    for iodepth in [1, 4] {
+        let job = JobSpec {
+            iodepth,
+            latencies: false,
+            samples: false,
+            fdatasync: Some(2),
+            ..spec("job", Rw { read: false, write: true, random: true })
+        };
+        let done = run(&filled(1), &job, &Stop::new()).unwrap();
+        assert_eq!(done.writes().operations, BLOCKS);
+        assert_eq!(done.writes().bytes, BLOCKS * BS_BYTES);
+        assert_eq!((done.writes().latency_ns.len(), done.tally.flush_ns.len()), (0, 0));
+        // The whole job is the only sample.
+        assert_eq!(done.writes().bytes_per_s.len(), 1);
+    }
+}

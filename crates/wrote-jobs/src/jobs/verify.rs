@@ -1,0 +1,153 @@
+//! Reading back what a job with `verify` wrote, and holding every block against what it should be.
+
+use crate::worker::header::Header;
+use crate::worker::sequence::{Next, Sequence};
+use std::path::{Path, PathBuf};
+use wrote::{Engine, FileId, Op};
+use wrote_result::{Error, Stop};
+
+/// Units of a file whose last writer is remembered at once: 8 MiB of memory, whatever the file's
+/// size (W8).
+const WINDOW_UNITS: u64 = 1 << 20;
+
+/// Reads back the first `issued` operations of a sequence, and gives how many bytes were good.
+///
+/// Which operation wrote a block last is found by going through the sequence again, once for each
+/// window of the file. A block of which a part was written over by a block of another size or place
+/// is not whole any more and is left out, as fio leaves it out.
+pub fn read_back(
+    engine: &mut Engine,
+    files: &[(PathBuf, FileId)],
+    sequence: &Sequence,
+    issued: u64,
+    stop: &Stop,
+) -> Result<u64, Error> {
+    let sizes = &sequence.outline().write_bs;
+    let unit = sizes.0.iter().fold(0, |unit, share| gcd(unit, share.bytes)).max(1);
+    let mut bytes = 0;
+    for (number, (path, file)) in files.iter().enumerate() {
+        engine.flush(*file)?;
+        drop_cache(path);
+        let region = &sequence.outline().regions[number];
+        let units = (region.end - region.start) / unit;
+        let mut back = Back {
+            engine: &mut *engine,
+            path,
+            file: *file,
+            seed: sequence.outline().seed,
+            batch: Vec::new(),
+            bytes: 0,
+        };
+        let mut window = Window {
+            last: vec![0; (WINDOW_UNITS.min(units) + sizes.most_bytes() / unit) as usize],
+            start_unit: 0,
+            region_start: region.start,
+            unit,
+        };
+        while window.start_unit < units {
+            let writes = || {
+                let issued = (0..issued).zip(sequence.clone());
+                issued.filter(|(_, next)| next.write && next.file == number)
+            };
+            window.last.fill(0);
+            writes().for_each(|(operation, next)| window.mark(operation, &next));
+            for (operation, next) in writes() {
+                if window.is_whole(operation, &next) {
+                    back.add(operation, next, stop)?;
+                }
+            }
+            window.start_unit += WINDOW_UNITS;
+        }
+        back.check()?;
+        bytes += back.bytes;
+    }
+    Ok(bytes)
+}
+
+/// What the device has is to be checked, not what the page cache kept. That it cannot be dropped
+/// (a file system in memory) does no harm.
+fn drop_cache(path: &Path) {
+    if let Ok(file) = std::fs::File::open(path) {
+        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+    }
+}
+
+/// Who wrote each unit of a part of a file last: the operation's number and one, 0 for nobody.
+struct Window {
+    last: Vec<u64>,
+    start_unit: u64,
+    region_start: u64,
+    unit: u64,
+}
+
+impl Window {
+    /// The units of an operation that lie in the window.
+    fn units(&self, next: &Next) -> std::ops::Range<usize> {
+        let first = (next.offset - self.region_start) / self.unit;
+        let end = first + next.len as u64 / self.unit;
+        let place =
+            |unit: u64| (unit.saturating_sub(self.start_unit)).min(self.last.len() as u64) as usize;
+        place(first)..place(end)
+    }
+
+    fn mark(&mut self, operation: u64, next: &Next) {
+        let units = self.units(next);
+        self.last[units].fill(operation + 1);
+    }
+
+    /// Whether a block begins in the window and is as this operation wrote it.
+    fn is_whole(&self, operation: u64, next: &Next) -> bool {
+        let first = (next.offset - self.region_start) / self.unit;
+        (self.start_unit..self.start_unit + WINDOW_UNITS).contains(&first)
+            && self.last[self.units(next)].iter().all(|last| *last == operation + 1)
+    }
+}
+
+/// Blocks on their way back.
+struct Back<'a> {
+    engine: &'a mut Engine,
+    path: &'a Path,
+    file: FileId,
+    seed: u64,
+    batch: Vec<(u64, Next)>,
+    bytes: u64,
+}
+
+impl Back<'_> {
+    fn add(&mut self, operation: u64, next: Next, stop: &Stop) -> Result<(), Error> {
+        if self.engine.is_full() {
+            self.check()?;
+            stop.check()?;
+        }
+        let mut buffer = self.engine.lease()?;
+        buffer.set_len(next.len);
+        let op = Op::Read { file: self.file, offset: next.offset, buffer };
+        self.engine.queue(self.batch.len() as u64, op);
+        self.batch.push((operation, next));
+        Ok(())
+    }
+
+    /// Waits for what was queued, and checks it.
+    fn check(&mut self) -> Result<(), Error> {
+        let mut completions = Vec::new();
+        self.engine.reap(usize::MAX, &mut completions)?;
+        for completion in completions {
+            let (sequence, next) = self.batch[completion.user_data as usize];
+            let read = completion.result?;
+            let block = completion.buffer.as_deref().and_then(|block| block.get(..read));
+            let (offset, seed, len) = (next.offset, self.seed, next.len as u32);
+            let header = Header { offset, seed, sequence, len };
+            header.check(block.unwrap_or_default()).map_err(|what| {
+                let path = self.path.display();
+                Error::Failed(format!("{path}: verify at byte {offset}: {what}"))
+            })?;
+            self.bytes += read as u64;
+        }
+        self.batch.clear();
+        Ok(())
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

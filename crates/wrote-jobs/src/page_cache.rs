@@ -1,0 +1,144 @@
+//! The page cache's part of the source: filled, dropped, and looked at.
+
+use rustix::fs::{Advice, fadvise};
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use std::fs::File;
+use std::io::{IoSliceMut, Read};
+use std::path::Path;
+use wrote_result::document::Fallback;
+use wrote_result::{Error, Stop};
+
+/// Whether the page cache holds the source of a copy when its clock starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cache {
+    /// All of it.
+    Warm,
+    /// Nothing of it.
+    Dropped,
+}
+
+impl Cache {
+    /// The word in the result.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Cache::Warm => "warm",
+            Cache::Dropped => "dropped",
+        }
+    }
+}
+
+/// Places of a file that are looked at.
+const PROBES: u64 = 64;
+/// A file of which more than this part is in the cache is no longer dropped; one of which less than
+/// the rest is, is not warm.
+const STRAY_SHARE_MAX: f64 = 0.1;
+
+/// Has the cache hold the whole file, or nothing of it, and tells what it holds then, with the reason
+/// where that is something else.
+///
+/// Dropping is `posix_fadvise(2)` with `POSIX_FADV_DONTNEED` on the one file, which must be on the
+/// device; it needs no privilege and is nobody else's loss.
+pub fn prepare(
+    path: &Path,
+    wanted: Cache,
+    stop: &Stop,
+) -> Result<(Cache, Option<Fallback>), Error> {
+    let failed = |what: &str, error: std::io::Error| {
+        Error::Failed(format!("{}: {what}: {error}", path.display()))
+    };
+    let mut file = File::open(path).map_err(|error| failed("open", error))?;
+    let mut refused = None;
+    match wanted {
+        Cache::Warm => {
+            let mut buffer = vec![0; 1 << 20];
+            while file.read(&mut buffer).map_err(|error| failed("read", error))? > 0 {
+                stop.check()?;
+            }
+        }
+        Cache::Dropped => {
+            refused = fadvise(&file, 0, None, Advice::DontNeed)
+                .err()
+                .map(|errno| format!("posix_fadvise: {}", std::io::Error::from(errno)));
+        }
+    }
+    let len = file.metadata().map_err(|error| failed("stat", error))?.len();
+    let share = match refused {
+        Some(because) => Err(because),
+        None => held_share(&file, len)
+            .map_err(|errno| format!("preadv2 with RWF_NOWAIT: {}", std::io::Error::from(errno))),
+    };
+    Ok(judged(wanted, share))
+}
+
+/// What the cache holds, by the part of the file that was found in it.
+fn judged(wanted: Cache, share: Result<f64, String>) -> (Cache, Option<Fallback>) {
+    let told = |got: &str, because| {
+        Some(Fallback { wanted: format!("{} source", wanted.as_str()), got: got.into(), because })
+    };
+    match (wanted, share) {
+        // It was read just now.
+        (Cache::Warm, Err(_)) => (Cache::Warm, None),
+        // What can't be told is not claimed to be cold.
+        (Cache::Dropped, Err(because)) => (Cache::Warm, told("what the page cache held", because)),
+        (Cache::Dropped, Ok(share)) if share > STRAY_SHARE_MAX => {
+            let because = format!("{:.0} % of it stayed in the page cache", share * 100.0);
+            (Cache::Warm, told("what the page cache held", because))
+        }
+        (Cache::Warm, Ok(share)) if share < 1.0 - STRAY_SHARE_MAX => {
+            let because = format!("only {:.0} % of it stayed in the page cache", share * 100.0);
+            (Cache::Warm, told("a part of it", because))
+        }
+        (_, Ok(_)) => (wanted, None),
+    }
+}
+
+/// Which part of the file is in the page cache: of so many places those that a read that may not wait
+/// (`RWF_NOWAIT`, preadv2(2), Linux 4.14) finds there.
+fn held_share(file: &File, len: u64) -> Result<f64, Errno> {
+    // A read that finds nothing has the kernel read ahead; with this, one page at most.
+    let _ = fadvise(file, 0, None, Advice::Random);
+    let page = rustix::param::page_size() as u64;
+    let pages = len.div_ceil(page);
+    let probes = pages.min(PROBES);
+    let mut held = 0_u64;
+    for probe in 0..probes {
+        let mut byte = [0];
+        let offset = pages * probe / probes * page;
+        match preadv2(file, &mut [IoSliceMut::new(&mut byte)], offset, ReadWriteFlags::NOWAIT) {
+            Ok(read) => held += u64::from(read > 0),
+            Err(Errno::AGAIN) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(if probes == 0 { 1.0 } else { held as f64 / probes as f64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_in_the_cache_is_called_warm_whatever_was_wanted() {
+        let (cache, fallback) = judged(Cache::Dropped, Ok(0.5));
+        assert_eq!(cache, Cache::Warm);
+        assert_eq!(fallback.unwrap().because, "50 % of it stayed in the page cache");
+        assert_eq!(judged(Cache::Dropped, Ok(0.0)), (Cache::Dropped, None));
+        assert_eq!(judged(Cache::Warm, Ok(1.0)), (Cache::Warm, None));
+        assert!(judged(Cache::Warm, Ok(0.3)).1.is_some());
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_not_called_dropped() {
+        let (cache, fallback) = judged(Cache::Dropped, Err("preadv2: no".into()));
+        assert_eq!((cache, fallback.unwrap().because.as_str()), (Cache::Warm, "preadv2: no"));
+        assert_eq!(judged(Cache::Warm, Err("preadv2: no".into())), (Cache::Warm, None));
+    }
+
+    #[test]
+    fn a_file_that_was_read_is_in_the_cache() {
+        let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        std::fs::write(file.path(), vec![1; 300_000]).unwrap();
+        let prepared = prepare(file.path(), Cache::Warm, &Stop::new()).unwrap();
+        assert_eq!(prepared, (Cache::Warm, None));
+    }
+}

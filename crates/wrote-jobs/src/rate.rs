@@ -1,0 +1,251 @@
+//! The rate that a workload is held to: an open loop.
+
+use std::time::Duration;
+use wrote_result::Error;
+use wrote_result::document::Row;
+
+/// How long a run at a rate is, where nothing is said: long enough for its percentiles to mean
+/// something, and for a rate that is not reached to be seen.
+pub const RUN_TIME: Duration = Duration::from_secs(2);
+
+/// What a workload is held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// How much.
+    pub amount: Amount,
+    /// When within its time each operation is due.
+    pub process: Process,
+}
+
+/// How much of a workload is due in a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// So many operations.
+    OperationsPerS(u32),
+    /// So many bytes.
+    BytesPerS(u64),
+}
+
+/// When operations that come at a rate are due (fio's `rate_process`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Process {
+    /// At even distances.
+    #[default]
+    Linear,
+    /// At random distances, as requests of many who know nothing of each other come: a Poisson process.
+    Poisson,
+}
+
+impl Process {
+    /// fio's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Process::Linear => "linear",
+            Process::Poisson => "poisson",
+        }
+    }
+}
+
+impl Rate {
+    /// The mean distance between operations of so many bytes.
+    pub fn mean_distance(&self, bs_bytes: u64) -> Duration {
+        Duration::from_secs_f64(match self.amount {
+            Amount::OperationsPerS(operations) => 1.0 / f64::from(operations.max(1)),
+            Amount::BytesPerS(bytes) => bs_bytes as f64 / bytes.max(1) as f64,
+        })
+    }
+
+    /// What the worker of this number is held to, so that so many of them together are held to the
+    /// whole. Less than one operation or byte a second is none: see `check`.
+    pub fn share(&self, number: u32, workers: u32) -> Rate {
+        let workers = workers.max(1);
+        let amount = match self.amount {
+            Amount::OperationsPerS(whole) => Amount::OperationsPerS(
+                whole / workers + u32::from(number % workers < whole % workers),
+            ),
+            Amount::BytesPerS(whole) => {
+                let (workers, number) = (u64::from(workers), u64::from(number % workers));
+                Amount::BytesPerS(whole / workers + u64::from(number < whole % workers))
+            }
+        };
+        Rate { amount, ..*self }
+    }
+
+    /// Refuses a rate that leaves nothing for some of so many workers.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`].
+    pub fn check(&self, workers: u32, who: &str) -> Result<(), Error> {
+        let (amount, unit) = match self.amount {
+            Amount::OperationsPerS(operations) => (u64::from(operations), "operations"),
+            Amount::BytesPerS(bytes) => (bytes, "bytes"),
+        };
+        if amount >= u64::from(workers.max(1)) {
+            return Ok(());
+        }
+        Err(Error::Usage(format!(
+            "--rate: {amount} {unit} a second are less than one for each of {workers} {who}"
+        )))
+    }
+
+    /// The part of so many percent.
+    pub fn percent(&self, percent: u32) -> Rate {
+        let part = |whole: u64| (whole * u64::from(percent) / 100).max(1);
+        let amount = match self.amount {
+            Amount::OperationsPerS(whole) => Amount::OperationsPerS(part(whole.into()) as u32),
+            Amount::BytesPerS(whole) => Amount::BytesPerS(part(whole)),
+        };
+        Rate { amount, ..*self }
+    }
+
+    /// About the most operations of so many bytes that are due within a time: six standard deviations
+    /// beyond the mean, which a Poisson process is not in a lifetime.
+    pub fn operations_max(&self, bs_bytes: u64, time: Duration) -> u64 {
+        let mean = time.as_secs_f64() / self.mean_distance(bs_bytes).as_secs_f64().max(1e-12);
+        (mean + 6.0 * mean.sqrt()).ceil() as u64 + 1
+    }
+
+    /// Operations per second, where the rate is one of those.
+    pub fn iops(&self) -> Option<u32> {
+        match self.amount {
+            Amount::OperationsPerS(operations) => Some(operations),
+            Amount::BytesPerS(_) => None,
+        }
+    }
+
+    /// What each of so many workers does of these in the mean: for the result.
+    pub fn iops_of(&self, workers: u32) -> Option<f64> {
+        self.iops().map(|whole| f64::from(whole) / f64::from(workers.max(1)))
+    }
+
+    /// What each of so many workers does of bytes in the mean: for the result.
+    pub fn bytes_per_s_of(&self, workers: u32) -> Option<f64> {
+        self.bytes_per_s().map(|whole| whole as f64 / f64::from(workers.max(1)))
+    }
+
+    /// Bytes per second, where the rate is one of those.
+    pub fn bytes_per_s(&self) -> Option<u64> {
+        match self.amount {
+            Amount::OperationsPerS(_) => None,
+            Amount::BytesPerS(bytes) => Some(bytes),
+        }
+    }
+}
+
+/// Of the rate that is asked for, less than this part is not that rate.
+const REACHED_SHARE_MIN: f64 = 0.95;
+
+/// What a row was held to, and what it came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reached {
+    /// Operations or bytes per second, over all jobs of a run.
+    pub asked_per_s: f64,
+    /// The same, over all runs that were looked at.
+    pub achieved_per_s: f64,
+    /// Whether both are of operations, else they are of bytes.
+    pub is_of_operations: bool,
+    /// Whether at least 95 % came, or as much as random arrivals may leave. Latencies of a rate that is
+    /// not reached grow with the length of the run.
+    pub is_reached: bool,
+}
+
+impl Reached {
+    /// Of all runs of a row that is held to a rate; nothing of another row.
+    pub fn of(row: &Row) -> Option<Reached> {
+        Reached::within(row, Duration::ZERO)
+    }
+
+    /// The same, of the runs that took at least so long.
+    pub fn within(row: &Row, elapsed_min: Duration) -> Option<Reached> {
+        let asked = &row.settings.asked;
+        let jobs = f64::from(asked.numjobs.max(1));
+        let (asked_per_s, is_of_operations) = match (asked.rate_iops, asked.rate_bytes_per_s) {
+            (Some(operations), _) => (operations * jobs, true),
+            (None, Some(bytes)) => (bytes * jobs, false),
+            (None, None) => return None,
+        };
+        let runs = row.runs.iter().filter(|run| run.elapsed_s >= elapsed_min.as_secs_f64());
+        let (mut elapsed_s, mut operations, mut bytes) = (0.0, 0.0, 0.0);
+        for run in runs {
+            elapsed_s += run.elapsed_s;
+            operations += run.iops * run.elapsed_s;
+            bytes += run.bytes as f64;
+        }
+        if elapsed_s <= 0.0 {
+            return None;
+        }
+        let achieved_per_s = if is_of_operations { operations } else { bytes } / elapsed_s;
+        // Three standard deviations of the number of a Poisson process's arrivals.
+        let is_random = asked.rate_process.as_deref() == Some(Process::Poisson.as_str());
+        let chance = if is_random { 3.0 / operations.max(1.0).sqrt() } else { 0.0 };
+        let share = achieved_per_s / asked_per_s;
+        let is_reached = share >= REACHED_SHARE_MIN.min(1.0 - chance);
+        Some(Reached { asked_per_s, achieved_per_s, is_of_operations, is_reached })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operations(per_s: u32) -> Rate {
+        Rate { amount: Amount::OperationsPerS(per_s), process: Process::Poisson }
+    }
+
+    #[test]
+    fn shares_differ_by_one_at_most_and_are_the_whole_together() {
+        for (whole, workers) in [(10, 4), (4, 4), (1_000_001, 7)] {
+            for rate in [
+                operations(whole),
+                Rate { amount: Amount::BytesPerS(whole.into()), process: Process::Linear },
+            ] {
+                let share = |number| rate.share(number, workers);
+                let amount = |rate: Rate| {
+                    rate.bytes_per_s().or(rate.iops().map(u64::from)).unwrap_or_default()
+                };
+                let shares: Vec<u64> = (0..workers).map(|number| amount(share(number))).collect();
+                assert_eq!(shares.iter().sum::<u64>(), u64::from(whole));
+                assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_rate_that_workers_cannot_share_evenly_is_reached_when_all_of_it_came() {
+        for rate in
+            [operations(50), Rate { amount: Amount::BytesPerS(50), process: Process::Linear }]
+        {
+            let mut row = crate::sample::row("small/cached", "process-crash", &[50.0]);
+            let asked = &mut row.settings.asked;
+            asked.numjobs = 16;
+            (asked.rate_iops, asked.rate_bytes_per_s) = (rate.iops_of(16), rate.bytes_per_s_of(16));
+            for run in &mut row.runs {
+                (run.bytes, run.iops, run.elapsed_s) = (100, 50.0, 2.0);
+            }
+            let reached = Reached::of(&row).unwrap();
+            assert!(reached.is_reached && reached.asked_per_s == 50.0, "{reached:?}");
+        }
+    }
+
+    #[test]
+    fn a_rate_that_leaves_nothing_for_some_is_refused_in_one_line() {
+        assert!(operations(4).check(4, "jobs").is_ok());
+        let refused = operations(3).check(4, "jobs").unwrap_err().to_string();
+        assert!(refused.contains("3 operations a second") && refused.lines().count() == 1);
+    }
+
+    #[test]
+    fn what_is_due_is_bounded_and_bounded_closely() {
+        let most = operations(10_000).operations_max(4096, Duration::from_secs(2));
+        assert!((20_000..22_000).contains(&most), "{most}");
+        let bytes = Rate { amount: Amount::BytesPerS(4096), process: Process::Linear };
+        assert!(bytes.operations_max(4096, Duration::from_secs(1)) >= 2);
+    }
+
+    #[test]
+    fn a_part_of_a_rate_is_never_nothing() {
+        assert_eq!(operations(50).percent(110).iops(), Some(55));
+        assert_eq!(operations(3).percent(10).iops(), Some(1));
+    }
+}

@@ -1,0 +1,164 @@
+//! What lay under the jobs' files before they ran, and which of them held settled blocks.
+
+use crate::jobs::Permissions;
+use crate::spec::JobSpec;
+use rustix::fs::{SeekFrom, seek};
+use std::collections::{HashMap, HashSet};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use wrote::device::{self, BlockDevice, Target};
+use wrote_machine::target::{device_of, shown_target};
+use wrote_machine::watch as machine;
+use wrote_machine::watch::{Watch, Watched};
+use wrote_result::Error;
+use wrote_result::document as result;
+use wrote_result::document::Limit;
+
+/// What lay under the jobs' files before they ran.
+///
+/// Found out beforehand because the jobs change it: free space, and which blocks were written.
+#[derive(Clone, Debug)]
+pub struct Before {
+    /// The first file of the first job.
+    first: PathBuf,
+    /// Under the first file.
+    target: Target,
+    /// Under files that lie elsewhere.
+    others: HashMap<PathBuf, Target>,
+    /// Files all of whose bytes that are used were written and flushed.
+    settled: HashSet<PathBuf>,
+    /// Whether the first file's device counts what it moves.
+    device_counts: bool,
+    /// What the control groups of this process are held to.
+    limits: Vec<Limit>,
+    /// The machine, where it was looked at.
+    watch: Option<Watch>,
+}
+
+impl Before {
+    /// Looks under the files of all jobs, and flushes those that exist and may be written over, so
+    /// that their blocks are settled. Writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] where there is no job or no file, [`Error::Failed`] in the kernel's words
+    /// where a path cannot be examined.
+    pub fn examine(jobs: &[JobSpec], permissions: Permissions) -> Result<Before, Error> {
+        let no_file = || Error::Usage("there is no job with a file".into());
+        let first = jobs.iter().find_map(|job| job.files.first()).ok_or_else(no_file)?;
+        let target = target_of(first)?;
+        let device_counts = device_of(&target).is_some_and(BlockDevice::counts);
+        let mut before = Before::new(first.clone(), target, HashSet::new(), device_counts);
+        let (mut settled, mut unsettled) = (HashSet::new(), HashSet::new());
+        for job in jobs {
+            for file in &job.files {
+                let target = target_of(file)?;
+                if target.mount_point != before.target.mount_point {
+                    before.others.insert(file.clone(), target);
+                }
+                // Another job may have asked less of it.
+                if permissions.overwrite && job.rw.write && !unsettled.contains(file) {
+                    let set = if is_settled(file, job) { &mut settled } else { &mut unsettled };
+                    set.insert(file.clone());
+                }
+            }
+        }
+        before.limits = machine::limits(device_of(&before.target));
+        before.watch = Some(Watch::begin(device_of(&before.target)));
+        before.settled = settled.difference(&unsettled).cloned().collect();
+        Ok(before)
+    }
+
+    /// What is known already: `target` lies under all files, and `settled` are those whose blocks
+    /// were written and flushed.
+    pub fn new(
+        first: PathBuf,
+        target: Target,
+        settled: HashSet<PathBuf>,
+        device_counts: bool,
+    ) -> Before {
+        let (others, limits, watch) = (HashMap::new(), Vec::new(), None);
+        Before { first, target, others, settled, device_counts, limits, watch }
+    }
+
+    /// The kernel's name of the device below the first job's files, where there is one.
+    pub fn device(&self) -> Option<&str> {
+        device_of(&self.target).map(|device| device.name.as_str())
+    }
+
+    pub(super) fn target(&self, file: &Path) -> &Target {
+        self.others.get(file).unwrap_or(&self.target)
+    }
+
+    pub(super) fn is_settled(&self, file: &Path) -> bool {
+        self.settled.contains(file)
+    }
+
+    pub(super) fn device_counts(&self) -> bool {
+        self.device_counts
+    }
+
+    pub(super) fn in_memory(&self) -> bool {
+        self.target.in_memory
+    }
+
+    /// What lies under the first file, for the result. The alignments are those of the file, where
+    /// it is there now.
+    pub(super) fn shown(&self) -> result::Target {
+        let shown = shown_target(&self.target, open(&self.first).as_ref());
+        result::Target { limits: self.limits.clone(), ..shown }
+    }
+
+    /// What the machine did since it was looked at.
+    pub(super) fn watched(&self) -> Watched {
+        let watch = self.watch.as_ref();
+        watch.map_or_else(Watched::default, |watch| watch.end(device_of(&self.target)))
+    }
+}
+
+/// What lies under a file, or will: where it does not exist yet, under the folder that it will be
+/// in.
+fn target_of(file: &Path) -> Result<Target, Error> {
+    if is_block_device(file) {
+        return Ok(device::examine(file)?);
+    }
+    let absolute = std::path::absolute(file)
+        .map_err(|error| Error::Failed(format!("{}: {error}", file.display())))?;
+    let there = absolute.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
+    let mut target = device::examine(there)?;
+    if !target.path.is_dir() {
+        target.path.pop();
+    }
+    Ok(target)
+}
+
+fn is_block_device(file: &Path) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
+
+/// Whether all bytes of the file that the job uses were written and flushed. The flush is made here:
+/// it changes nothing but where the bytes are safe.
+fn is_settled(file: &Path, job: &JobSpec) -> bool {
+    if is_block_device(file) {
+        return true;
+    }
+    let Some(opened) = open(file) else { return false };
+    let Ok(length) = opened.metadata().map(|metadata| metadata.len()) else { return false };
+    let end = match job.file_bytes {
+        Some(bytes) => job.offset_bytes.saturating_add(bytes),
+        None => length,
+    };
+    end > job.offset_bytes
+        && end <= length
+        && opened.sync_all().is_ok()
+        // Blocks that are only allocated are holes too (lseek(2), on ext4, XFS and Btrfs).
+        && seek(&opened, SeekFrom::Hole(job.offset_bytes)).is_ok_and(|hole| hole >= end)
+}
+
+/// Opened for reading, if it is an ordinary file; never waits, as a pipe's other end would make it.
+fn open(file: &Path) -> Option<File> {
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let opened = OpenOptions::new().read(true).custom_flags(nonblocking).open(file).ok()?;
+    opened.metadata().is_ok_and(|metadata| metadata.is_file()).then_some(opened)
+}

@@ -1,0 +1,115 @@
+//! What the findings on jobs rest on: rows, and what a device moved for all jobs that ran at once.
+
+use super::before::Before;
+use crate::findings;
+use crate::findings::Evidence;
+use crate::jobs::{GroupReport, Overlap};
+use wrote_machine::watch::Watched;
+use wrote_result::document::{Direction, Finding, Host, Row, Target};
+use wrote_result::stats;
+
+/// Findings that follow from the device's counters, which count for all that runs at once.
+const FROM_COUNTERS: [&str; 5] =
+    ["ram-not-disk", "direct-not-honoured", "busy-neighbour", "write-amplification", "throttled"];
+
+/// The rows of all groups, twice: as they are, and as what the device saw of them.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    rows: Vec<Row>,
+    /// Where several rows ran at once, one for all reads and one for all writes of the group: the
+    /// device's counters do not tell the jobs apart.
+    seen_by_device: Vec<Row>,
+    written_bytes: u64,
+    overlaps: Vec<Overlap>,
+}
+
+impl Rows {
+    pub(super) fn add(&mut self, group: &GroupReport, rows: &[Row]) {
+        let written = rows.iter().filter(|row| row.direction == Direction::Write);
+        self.written_bytes += written.map(|row| row.bytes_per_run).sum::<u64>();
+        self.rows.extend(rows.iter().map(without_counters));
+        self.overlaps.extend(group.overlaps.iter().cloned());
+        match rows {
+            [row] => self.seen_by_device.push(row.clone()),
+            _ => {
+                for direction in [Direction::Read, Direction::Write] {
+                    self.seen_by_device.extend(together(group, rows, direction));
+                }
+            }
+        }
+    }
+
+    /// `target` is what the result shows.
+    pub(super) fn findings(
+        &self,
+        target: &Target,
+        before: &Before,
+        watched: Watched,
+        host: &Host,
+    ) -> Vec<Finding> {
+        let evidence = Evidence {
+            target,
+            rows: &self.rows,
+            debug_build: cfg!(debug_assertions),
+            device_counts: before.device_counts(),
+            in_memory: before.in_memory(),
+            generator_bytes_per_s: 0.0,
+            written_bytes_total: self.written_bytes,
+            memory_bytes: host.memory_bytes,
+            host: host.clone(),
+            watched,
+            overlaps: self.overlaps.clone(),
+            leftovers: Vec::new(),
+            left_out: Vec::new(),
+        };
+        let of_device = Evidence { rows: &self.seen_by_device, ..evidence.clone() };
+        let from_counters = |finding: &Finding| FROM_COUNTERS.contains(&finding.id.as_str());
+        let mut found = findings::find(&of_device);
+        found.retain(from_counters);
+        found.extend(findings::find(&evidence).into_iter().filter(|of| !from_counters(of)));
+        wrote_result::finding::sort(&mut found);
+        found
+    }
+}
+
+fn without_counters(row: &Row) -> Row {
+    let mut row = row.clone();
+    for run in &mut row.runs {
+        (run.device_written_bytes, run.device_read_bytes) = (None, None);
+    }
+    row
+}
+
+/// All rows of one direction as one, with what the device moved for none of the other direction.
+fn together(group: &GroupReport, rows: &[Row], direction: Direction) -> Option<Row> {
+    let (own, others): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().partition(|row| row.direction == direction);
+    let first = own.first()?;
+    let bytes = |rows: &[&Row]| rows.iter().map(|row| row.bytes_per_run).sum::<u64>();
+    let mut row = (*first).clone();
+    row.name = own.iter().map(|row| row.name.as_str()).collect::<Vec<_>>().join(", ");
+    row.settings.effective.direct = rows.iter().all(|row| row.settings.effective.direct);
+    // One that flushes often makes the whole one that moves more than its own bytes.
+    let seldom = |sync: &str| sync == "none" || sync.ends_with("-at-end");
+    let mut flushes = own.iter().map(|row| &row.settings.effective.sync);
+    if let Some(often) = flushes.find(|sync| !seldom(sync)) {
+        row.settings.effective.sync.clone_from(often);
+    }
+    row.bytes_per_run = bytes(&own);
+    let mut run = row.runs.first()?.clone();
+    let runs = || own.iter().filter_map(|row| row.runs.first());
+    run.iops = runs().map(|run| run.iops).sum();
+    run.page_cache_bytes = runs().map(|run| run.page_cache_bytes).sum();
+    run.bytes = row.bytes_per_run;
+    run.elapsed_s = group.elapsed.as_secs_f64();
+    let beyond_others =
+        |moved: Option<u64>| moved.map(|moved| moved.saturating_sub(bytes(&others)));
+    match direction {
+        Direction::Read => run.device_written_bytes = beyond_others(run.device_written_bytes),
+        Direction::Write => run.device_read_bytes = beyond_others(run.device_read_bytes),
+    }
+    run.throughput_bytes_per_s = run.bytes as f64 / run.elapsed_s.max(1e-9);
+    row.throughput_bytes_per_s = stats::interval(&[run.throughput_bytes_per_s]);
+    row.runs = vec![run];
+    Some(row)
+}

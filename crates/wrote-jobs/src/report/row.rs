@@ -1,0 +1,160 @@
+//! The rows of a group: one for each job and direction, its `numjobs` together.
+
+use super::known::Known;
+use super::settings;
+use crate::fio_json::{merged, span};
+use crate::jobs::{GroupReport, Held, JobReport};
+use crate::spec::SyncEach;
+use wrote_result::document::{Direction, Latency, Row, Run, Settings};
+use wrote_result::stats;
+
+/// The group's rows, in the order of its jobs. Groups are told in the order in which they ran.
+pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for jobs in batches(group) {
+        let rw = jobs[0].spec.rw;
+        let name = &jobs[0].spec.name;
+        let directions =
+            [(rw.read, Direction::Read, "read"), (rw.write, Direction::Write, "write")];
+        for (_, direction, word) in directions.into_iter().filter(|(is_there, _, _)| *is_there) {
+            let wanted = if rw.read && rw.write { format!("{name}/{word}") } else { name.clone() };
+            let name = known.take(&wanted);
+            rows.push(row(name, group, &jobs, direction, known));
+        }
+    }
+    known.is_over(group);
+    rows
+}
+
+/// The jobs that are clones of one. None is empty.
+fn batches(group: &GroupReport) -> Vec<Vec<&JobReport>> {
+    let mut batches: Vec<Vec<&JobReport>> = Vec::new();
+    for job in &group.jobs {
+        match batches.last_mut() {
+            Some(batch) if is_next_clone(batch[batch.len() - 1], job) => batch.push(job),
+            _ => batches.push(vec![job]),
+        }
+    }
+    batches
+}
+
+fn is_next_clone(last: &JobReport, job: &JobReport) -> bool {
+    last.spec.name == job.spec.name && job.spec.clone > last.spec.clone
+}
+
+fn row(
+    name: String,
+    group: &GroupReport,
+    jobs: &[&JobReport],
+    direction: Direction,
+    known: &Known,
+) -> Row {
+    let settings = settings::pair(jobs, direction, known);
+    let run = run(group, jobs, direction);
+    let latencies = merged(jobs.iter().map(|job| &job.direction(direction).latency_ns));
+    let latency_ns = jobs[0].spec.latencies.then(|| stats::latency(&latencies));
+    let survives = (direction == Direction::Write)
+        .then(|| settings::survives(jobs, known).as_str().to_owned());
+    Row {
+        name,
+        workload: format!("group {}", jobs[0].spec.group),
+        way: way(jobs, direction, &settings.effective),
+        direction,
+        survives,
+        bytes_per_run: run.bytes,
+        settings,
+        throughput_bytes_per_s: stats::interval(&[run.throughput_bytes_per_s]),
+        latency_ns,
+        runs: vec![Run { latency_ns, ..run }],
+        crash_leaves: None,
+        sustained: None,
+    }
+}
+
+fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
+    let sum = |count: &dyn Fn(&JobReport) -> u64| jobs.iter().map(|job| count(job)).sum::<u64>();
+    let bytes = sum(&|job| job.direction(direction).bytes);
+    let operations = sum(&|job| job.direction(direction).operations);
+    let operations_both = sum(&|job| job.read.operations + job.write.operations);
+    // What a job that reads and writes has used belongs to both.
+    let part = if operations_both == 0 { 1.0 } else { operations as f64 / operations_both as f64 };
+    let used =
+        |figure: fn(&JobReport) -> f64| part * jobs.iter().map(|job| figure(job)).sum::<f64>();
+    let elapsed_s = span(jobs.iter().copied()).as_secs_f64().max(1e-9);
+    Run {
+        bytes,
+        elapsed_s,
+        throughput_bytes_per_s: bytes as f64 / elapsed_s,
+        iops: operations as f64 / elapsed_s,
+        cpu_user_s: used(|job| job.cpu_user_s),
+        cpu_system_s: used(|job| job.cpu_system_s),
+        context_switches: used(|job| job.context_switches as f64).round() as u64,
+        device_written_bytes: group.device_written_bytes,
+        device_read_bytes: group.device_read_bytes,
+        max_rss_bytes: Some(group.max_rss_bytes),
+        iodepth_reached: settings::iodepth_reached(jobs),
+        cpu_busiest: group.cpu_busiest,
+        // Whose threads they were is not known: all waited alike.
+        cpu_waited_s: group
+            .cpu_waited_s
+            .map(|s| part * s * jobs.len() as f64 / group.jobs.len() as f64),
+        page_cache_bytes: page_cache_bytes(group, jobs),
+        unwritten_bytes: match direction {
+            Direction::Read => jobs.iter().map(|job| job.unwritten_bytes).sum(),
+            Direction::Write => None,
+        },
+        issue_delay_ns: issue_delay(jobs),
+        ..Run::default()
+    }
+}
+
+/// What the page cache holds of the jobs' files and need not have held from before. What was written
+/// past it was dropped from it; what was read past it may have stayed.
+fn page_cache_bytes(group: &GroupReport, jobs: &[&JobReport]) -> Option<u64> {
+    let uses = |job: &JobReport, held: &Held| {
+        job.spec.offset_bytes == held.offset_bytes && job.spec.files.contains(&held.file)
+    };
+    if !jobs.iter().all(|job| job.direct) {
+        return None;
+    }
+    let of_row = group.held.iter().filter(|held| jobs.iter().any(|job| uses(job, held)));
+    let each = of_row.map(|held| {
+        // What others put there is not these jobs'.
+        let others =
+            group.jobs.iter().any(|job| !job.direct && job.spec.files.contains(&held.file));
+        let users = group.jobs.iter().filter(|job| uses(job, held));
+        let written_bytes: u64 = users.map(|job| job.write.bytes).sum();
+        let left_bytes = held.before_bytes.saturating_sub(written_bytes);
+        (!others).then(|| held.after_bytes.saturating_sub(left_bytes))
+    });
+    each.reduce(|sum, next| Some(sum? + next?)).flatten()
+}
+
+/// How late the jobs' own threads were; of jobs that are held to no rate nothing.
+fn issue_delay(jobs: &[&JobReport]) -> Option<Latency> {
+    let delays = merged(jobs.iter().map(|job| &job.issue_delay_ns));
+    (!delays.is_empty()).then(|| stats::latency(&delays))
+}
+
+/// In words: `random read, direct io_uring x 64`, `write, mmap, fsync each`.
+fn way(jobs: &[&JobReport], direction: Direction, effective: &Settings) -> String {
+    let spec = &jobs[0].spec;
+    let mut words = if spec.rw.random { "random ".to_owned() } else { String::new() };
+    words += match direction {
+        Direction::Read => "read",
+        Direction::Write => "write",
+    };
+    words += if effective.direct { ", direct " } else { ", " };
+    words += &effective.ioengine;
+    if spec.iodepth > 1 {
+        words += &format!(" x {}", spec.iodepth);
+    }
+    let sync = match effective.sync.as_str() {
+        "none" => None,
+        "o_sync-each" | "o_dsync-each" => {
+            Some(if spec.sync == SyncEach::Sync { "O_SYNC each" } else { "O_DSYNC each" }.into())
+        }
+        other => Some(other.replace('-', " ")),
+    };
+    sync.into_iter().fold(words, |words, sync| format!("{words}, {sync}"))
+}

@@ -1,0 +1,200 @@
+//! What was asked of a job and what was in effect, in the words of the result.
+
+use super::known::Known;
+use crate::jobs::JobReport;
+use crate::spec::{BlockSizes, Data, Fallocate, JobSpec, SyncEach};
+use std::time::Duration;
+use wrote::{Acknowledged, Ioengine, Survives};
+use wrote_result::document::{BlockShare, Direction, Fallback, Settings, SettingsPair};
+
+/// The settings of the jobs of one row, which differ in nothing but their files.
+pub(super) fn pair(jobs: &[&JobReport], direction: Direction, known: &Known) -> SettingsPair {
+    let asked = asked(jobs, direction, known);
+    let mut fallbacks: Vec<Fallback> = jobs.iter().flat_map(|job| steps(job)).collect();
+    fallbacks.sort();
+    fallbacks.dedup();
+    let effective = effective(jobs, &asked);
+    SettingsPair { asked, effective, fallbacks }
+}
+
+fn steps(job: &JobReport) -> Vec<Fallback> {
+    let of_engine = job.effective.fallbacks.iter().map(|step| Fallback {
+        wanted: step.wanted.into(),
+        got: step.got.into(),
+        because: step.because.clone(),
+    });
+    of_engine.chain(job.fallbacks.iter().cloned()).collect()
+}
+
+fn asked(jobs: &[&JobReport], direction: Direction, known: &Known) -> Settings {
+    let spec = &jobs[0].spec;
+    let is_write = direction == Direction::Write;
+    let sizes = if is_write { &spec.write_bs } else { &spec.read_bs };
+    let ring = |wanted: bool| (spec.ioengine == Ioengine::IoUring).then_some(wanted);
+    let more_than_one = |count: u32| (count > 1).then_some(count);
+    let bytes_of = |spec: &JobSpec| match is_write {
+        true => spec.write_rate_bytes_per_s,
+        false => spec.read_rate_bytes_per_s,
+    };
+    let iops_of = |spec: &JobSpec| match is_write {
+        true => spec.write_rate_iops.map(u64::from),
+        false => spec.read_rate_iops.map(u64::from),
+    };
+    let (rate, rate_iops) = (mean(jobs, bytes_of), mean(jobs, iops_of));
+    Settings {
+        rw: spec.rw.as_str().into(),
+        ioengine: spec.ioengine.as_str().into(),
+        bs_bytes: sizes.most_bytes(),
+        size_bytes: jobs.iter().map(|job| size_bytes(&job.spec)).sum(),
+        iodepth: spec.iodepth,
+        numjobs: jobs.len() as u32,
+        direct: spec.direct,
+        sync: if is_write { sync(spec) } else { "none".into() },
+        blocks: match direction {
+            Direction::Write => blocks(jobs, known).into(),
+            Direction::Read if jobs.iter().all(|job| job.unwritten_bytes == Some(0)) => {
+                "written".into()
+            }
+            Direction::Read => "unknown".into(),
+        },
+        registered_buffers: ring(spec.fixedbufs),
+        huge_pages: None,
+        registered_files: ring(spec.registerfiles),
+        ring_flags: None,
+        sqpoll: ring(spec.sqthread_poll),
+        iopoll: ring(spec.hipri),
+        rwmixread_percent: (spec.rw.read && spec.rw.write).then_some(spec.rwmixread_percent),
+        bssplit: split(sizes),
+        runtime_s: spec.runtime.map(|runtime| runtime.as_secs_f64()),
+        time_based: spec.time_based.then_some(true),
+        ramp_time_s: Some(spec.ramp_time)
+            .filter(|ramp| *ramp > Duration::ZERO)
+            .map(|ramp| ramp.as_secs_f64()),
+        rate_bytes_per_s: rate,
+        rate_iops,
+        rate_process: (rate.is_some() || rate_iops.is_some())
+            .then(|| spec.rate_process.as_str().into()),
+        nrfiles: more_than_one(spec.files.len() as u32),
+        loops: more_than_one(spec.loops),
+        data: match spec.data {
+            Data::Random => None,
+            Data::Zeros => Some("zeros".into()),
+            Data::Compressible(percent) => Some(format!("compressible {percent} %")),
+        }
+        .filter(|_| is_write),
+        untimed: (!spec.latencies).then_some(true),
+        verify: spec.verify.map(|_| "crc32c".into()),
+        ..Settings::default()
+    }
+}
+
+/// The mean of what each job is held to: a rate that the jobs share need not be a multiple of them.
+fn mean(jobs: &[&JobReport], rate: impl Fn(&JobSpec) -> Option<u64>) -> Option<f64> {
+    let rates = jobs.iter().map(|job| rate(&job.spec)).collect::<Option<Vec<u64>>>()?;
+    Some(rates.iter().map(|rate| *rate as f64).sum::<f64>() / rates.len() as f64)
+}
+
+/// The weakest of what the jobs had, and the deepest.
+fn effective(jobs: &[&JobReport], asked: &Settings) -> Settings {
+    let first = &jobs[0].effective;
+    let all = |is: fn(&JobReport) -> bool| jobs.iter().all(|job| is(job));
+    let ring = |is: bool| (first.ioengine == Ioengine::IoUring).then_some(is);
+    let flags = first.ring_flags.iter().map(|flag| (*flag).to_owned()).collect();
+    Settings {
+        ioengine: first.ioengine.as_str().into(),
+        iodepth: iodepth_reached(jobs),
+        direct: all(|job| job.direct),
+        registered_buffers: ring(all(|job| job.effective.registered_buffers)),
+        registered_files: ring(all(|job| job.effective.registered_files)),
+        huge_pages: Some(all(|job| job.effective.huge_pages)),
+        ring_flags: ring(true).map(|_| flags),
+        sqpoll: ring(all(|job| job.effective.sqpoll)),
+        iopoll: ring(all(|job| job.effective.iopoll)),
+        ..asked.clone()
+    }
+}
+
+/// The most operations of one job that were in flight at once.
+pub(super) fn iodepth_reached(jobs: &[&JobReport]) -> u32 {
+    jobs.iter().map(|job| job.effective.iodepth_reached).max().unwrap_or_default()
+}
+
+/// What an acknowledged write of these jobs survives, with what was really in effect (M3).
+///
+/// A flush after every so many writes leaves the last ones without: only one that covers all of
+/// them counts.
+pub(super) fn survives(jobs: &[&JobReport], known: &Known) -> Survives {
+    let of_job = |job: &&JobReport| {
+        let spec = &job.spec;
+        let each = |after: Option<u32>| after == Some(1);
+        let flushed =
+            spec.sync != SyncEach::No || spec.end_fsync || each(spec.fsync) || each(spec.fdatasync);
+        let of_file = |file: &std::path::PathBuf| {
+            let target = known.before.target(file);
+            // A block device has no file system that could put a block elsewhere.
+            let in_place = target.writes_in_place() || target.filesystem == "none";
+            Acknowledged {
+                flushed,
+                flush_reaches_device: target.flushes_reach_device(),
+                direct: job.direct,
+                settled_blocks: known.is_settled(file, spec) && in_place,
+                in_memory: target.in_memory,
+            }
+            .survives()
+        };
+        spec.files.iter().map(of_file).min().unwrap_or(Survives::Nothing)
+    };
+    jobs.iter().map(of_job).min().unwrap_or(Survives::Nothing)
+}
+
+/// File bytes that one job moves, as asked; of files used whole, as long as they are.
+fn size_bytes(spec: &JobSpec) -> u64 {
+    if let Some(bytes) = spec.io_bytes {
+        return bytes;
+    }
+    let whole = |file: &std::path::PathBuf| {
+        let length = file.metadata().map_or(0, |metadata| metadata.len());
+        length.saturating_sub(spec.offset_bytes)
+    };
+    spec.files.iter().map(|file| spec.file_bytes.unwrap_or_else(|| whole(file))).sum()
+}
+
+/// When the job flushes. Where it does so in several ways, that which does most.
+fn sync(spec: &JobSpec) -> String {
+    let every = |name: &str, writes: u32| match writes {
+        1 => format!("{name}-each"),
+        n => format!("{name}-every-{n}"),
+    };
+    match (spec.sync, spec.fsync, spec.fdatasync) {
+        (SyncEach::Sync, _, _) => "o_sync-each".into(),
+        (SyncEach::Dsync, _, _) => "o_dsync-each".into(),
+        (SyncEach::No, Some(1), _) => every("fsync", 1),
+        (SyncEach::No, _, Some(1)) => every("fdatasync", 1),
+        _ if spec.end_fsync => "fsync-at-end".into(),
+        (SyncEach::No, Some(writes), _) => every("fsync", writes),
+        (SyncEach::No, None, Some(writes)) => every("fdatasync", writes),
+        (SyncEach::No, None, None) => "none".into(),
+    }
+}
+
+/// What the blocks were when the clock started.
+fn blocks(jobs: &[&JobReport], known: &Known) -> &'static str {
+    let files = || jobs.iter().flat_map(|job| &job.spec.files);
+    let gave_way = |job: &&JobReport| job.fallbacks.iter().any(|step| step.wanted == "fallocate");
+    if files().all(|file| known.is_settled(file, &jobs[0].spec)) {
+        "written"
+    } else if files().any(|file| known.is_changed(file)) {
+        "unknown"
+    } else {
+        match jobs[0].spec.fallocate {
+            Fallocate::Native | Fallocate::Keep if !jobs.iter().any(gave_way) => "allocated",
+            _ => "new",
+        }
+    }
+}
+
+fn split(sizes: &BlockSizes) -> Option<Vec<BlockShare>> {
+    let share =
+        |share: &crate::spec::BlockShare| BlockShare { bytes: share.bytes, percent: share.percent };
+    (sizes.0.len() > 1).then(|| sizes.0.iter().map(share).collect())
+}

@@ -1,0 +1,438 @@
+//! One thread's part of a run: its operations one after another as fast as they may come, timed.
+
+mod flush;
+pub mod header;
+pub mod pace;
+mod pacing;
+mod permutation;
+pub mod sequence;
+mod tally;
+mod task;
+mod trail;
+
+pub use tally::{Direction, Tally, histogram};
+pub use task::{Progress, Shared, Task};
+pub use trail::Mark;
+
+use crate::data::Data;
+use crate::worker::header::{HEADER_BYTES, Header};
+use crate::worker::sequence::{Next, Sequence};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use wrote::buffer::Buffer;
+use wrote::{Completion, Engine, FileId, Op};
+use wrote_machine::usage::Usage;
+use wrote_result::Error;
+
+/// The most operations that are handed on, or waited for, together where nobody asked for a number:
+/// more saves no calls and no switches worth mentioning. Never more than half of what may be in
+/// flight is waited for, so that the device has work meanwhile.
+const TOGETHER_MAX: usize = 32;
+/// Where nobody asked for a number, as many completions are waited for as come in this time: it is
+/// the most by which one is seen late so that the others cost no call of their own.
+const PATIENCE_NS: u64 = 100_000;
+/// Since when an operation's time counts that no rate holds: from when it is handed on.
+const NOT_DUE: u64 = u64::MAX;
+
+/// What one thread did.
+#[derive(Debug)]
+pub struct Done {
+    /// What was counted since the clock began.
+    pub tally: Tally,
+    /// When the clock began: just before the first operation, or when the ramp was over.
+    pub began: Instant,
+    /// Just after the last acknowledgement, that of a flush included (M1).
+    pub ended: Instant,
+    /// What the thread used in between.
+    pub thread: Usage,
+    /// What the process used in between, with every thread of the kernel's that works for it.
+    pub process: Usage,
+    /// How many operations were begun, those of the ramp included.
+    pub issued: u64,
+    /// The job was over before its ramp was.
+    pub all_ramp: bool,
+}
+
+impl Done {
+    /// What was written.
+    pub fn writes(&self) -> &Direction {
+        &self.tally.directions[1]
+    }
+}
+
+/// An operation in flight, by its place.
+#[derive(Clone, Copy)]
+struct InFlight {
+    next: Next,
+    /// From when its time counts, in nanoseconds from the start.
+    since_ns: u64,
+    writing: bool,
+}
+
+/// Why no more operations are made ready at once.
+enum Pause {
+    /// So many are handed on together; there is room for more.
+    Batch,
+    /// Something must complete first.
+    Wait,
+    /// The next one is due at this time, in nanoseconds from the start.
+    Due(u64),
+    /// A flush is due.
+    Flush,
+    /// There are no more.
+    End,
+}
+
+/// The files of a job, and everything that is ready before the clock starts (M2, M10).
+pub struct Worker<'a> {
+    pub engine: Engine,
+    pub files: Vec<(PathBuf, FileId)>,
+    task: Task,
+    sequence: Sequence,
+    shared: Shared<'a>,
+    /// Makes what is written; `None` where nothing is.
+    data: Option<Data>,
+    tally: Tally,
+    in_flight: Vec<InFlight>,
+    /// Places in `in_flight` that no operation uses.
+    free: Vec<usize>,
+    /// Made ready and not yet queued.
+    ready: Vec<(usize, Op)>,
+    completions: Vec<Completion>,
+    /// Drawn from the sequence, and in the way of one in flight.
+    held: Option<Next>,
+    issued: u64,
+    /// Files that were written since their last flush, and at all.
+    dirty: Vec<bool>,
+    written: Vec<bool>,
+    since_fsync: u32,
+    since_fdatasync: u32,
+    paced: bool,
+    submit_together: Option<usize>,
+    wait_for: usize,
+    wait_for_max: usize,
+    /// There was no room for another operation before this time: what was due earlier could not be
+    /// handed on earlier.
+    room_since_ns: u64,
+    /// All times are counted from here.
+    start: Instant,
+    now_ns: u64,
+    counts_from_ns: u64,
+    counting: bool,
+    deadline_ns: u64,
+    usage: (Usage, Usage),
+    /// The time is over, or someone asked to stop.
+    over: bool,
+}
+
+impl<'a> Worker<'a> {
+    /// Fills every buffer of the engine's pool.
+    pub fn new(
+        mut engine: Engine,
+        files: Vec<(PathBuf, FileId)>,
+        task: Task,
+        shared: Shared<'a>,
+    ) -> Result<Self, Error> {
+        let rw = task.sequence.outline().rw;
+        let mut data = rw.write.then(|| Data::new(0, task.data_seed));
+        let mut buffers = Vec::new();
+        while engine.pool().free() > 0 {
+            let mut buffer = engine.lease()?;
+            match &mut data {
+                Some(data) => data.fill(&mut buffer),
+                // Its pages are there before the clock starts.
+                None => buffer.fill(0),
+            }
+            buffers.push(buffer);
+        }
+        drop(buffers);
+        if let Some(data) = data.as_mut().filter(|_| rw.read) {
+            data.refill_always();
+        }
+        let depth = engine.effective().iodepth as usize;
+        let paced = task.pace.iter().any(|pace| pace.holds());
+        let adaptive_max = if paced { 1 } else { (depth / 2).clamp(1, TOGETHER_MAX) };
+        let nothing = Next { write: false, file: 0, offset: 0, len: 0 };
+        Ok(Worker {
+            sequence: task.sequence.clone(),
+            data,
+            tally: Tally::new(depth),
+            in_flight: vec![InFlight { next: nothing, since_ns: 0, writing: false }; depth],
+            free: (0..depth).rev().collect(),
+            ready: Vec::with_capacity(depth),
+            completions: Vec::with_capacity(depth),
+            held: None,
+            issued: 0,
+            dirty: vec![false; files.len()],
+            written: vec![false; files.len()],
+            since_fsync: 0,
+            since_fdatasync: 0,
+            paced,
+            submit_together: task.submit_together.map(|together| together.clamp(1, depth)),
+            wait_for: task.wait_for.map_or(1, |min| min.clamp(1, depth)),
+            wait_for_max: task.wait_for.map_or(adaptive_max, |min| min.clamp(1, depth)),
+            room_since_ns: 0,
+            start: Instant::now(),
+            now_ns: 0,
+            counts_from_ns: 0,
+            counting: false,
+            deadline_ns: u64::MAX,
+            usage: Default::default(),
+            over: false,
+            engine,
+            files,
+            task,
+            shared,
+        })
+    }
+
+    /// Does the task until it is done, its time is over, or someone asks to stop.
+    pub fn run(&mut self) -> Result<Done, Error> {
+        self.prepare_to_pace();
+        self.delay();
+        self.begin();
+        while !self.over {
+            let pause = self.make_ready()?;
+            self.queue();
+            match pause {
+                Pause::Batch => self.engine.submit()?,
+                Pause::Wait => self.reap(self.wait_for)?,
+                Pause::Due(due_ns) => self.wait_until(due_ns)?,
+                Pause::Flush => self.flush()?,
+                Pause::End if self.engine.outstanding() == 0 => break,
+                Pause::End => self.reap(self.wait_for)?,
+            }
+        }
+        self.reap(usize::MAX)?;
+        if self.task.end_fsync {
+            self.dirty.clone_from(&self.written);
+            self.flush_dirty(true)?;
+        } else if self.task.end_fdatasync {
+            self.dirty.clone_from(&self.written);
+            self.flush_dirty(false)?;
+        }
+        Ok(self.done())
+    }
+
+    fn read_clock(&mut self) {
+        self.now_ns = self.start.elapsed().as_nanos() as u64;
+    }
+
+    fn begin(&mut self) {
+        self.counts_from_ns = nanoseconds(self.task.ramp);
+        self.count_time();
+        self.counting = self.task.ramp.is_zero();
+        self.usage = (Usage::of_thread(), Usage::now());
+        self.start = Instant::now();
+        self.now_ns = 0;
+    }
+
+    /// The job is cut off when its time is over, counted from when its ramp was.
+    fn count_time(&mut self) {
+        self.deadline_ns = self
+            .task
+            .time
+            .map_or(u64::MAX, |time| self.counts_from_ns.saturating_add(nanoseconds(time)));
+    }
+
+    /// Makes as many operations ready as may be handed on together, and tells why no more.
+    fn make_ready(&mut self) -> Result<Pause, Error> {
+        if self.paced {
+            self.read_clock();
+        }
+        let free = self.free.len();
+        let room = match self.submit_together {
+            Some(together) => free.min(together),
+            // The device has work while the rest of a long queue is filled.
+            None if free >= 2 * TOGETHER_MAX => TOGETHER_MAX,
+            None => free,
+        };
+        for _ in 0..room {
+            if self.flush_is_due() {
+                return Ok(Pause::Flush);
+            }
+            let (write, due_ns) = self.due();
+            if let Some(due_ns) = due_ns.filter(|due_ns| *due_ns > self.now_ns)
+                && self.held.is_none()
+            {
+                return Ok(Pause::Due(due_ns));
+            }
+            let next = self.held.take().or_else(|| match write {
+                Some(write) => self.sequence.next_of(write),
+                None => self.sequence.next(),
+            });
+            let Some(next) = next else { return Ok(Pause::End) };
+            if next.write && self.task.comes_again && self.is_in_the_way(&next) {
+                self.held = Some(next);
+                return Ok(Pause::Wait);
+            }
+            // Under a rate the time counts from when the operation was due (M5).
+            let pace = &self.task.pace[usize::from(next.write)];
+            self.add(next, if pace.holds() { pace.due_ns() } else { NOT_DUE })?;
+        }
+        if self.flush_is_due() {
+            return Ok(Pause::Flush);
+        }
+        Ok(if self.free.is_empty() { Pause::Wait } else { Pause::Batch })
+    }
+
+    /// W3: whether a write in flight is of some of the same bytes.
+    fn is_in_the_way(&self, next: &Next) -> bool {
+        let end = next.offset + next.len as u64;
+        self.in_flight.iter().any(|other| {
+            let other_end = other.next.offset + other.next.len as u64;
+            other.writing
+                && other.next.file == next.file
+                && other.next.offset < end
+                && next.offset < other_end
+        })
+    }
+
+    fn add(&mut self, next: Next, since_ns: u64) -> Result<(), Error> {
+        let mut buffer = self.engine.lease()?;
+        buffer.set_len(next.len);
+        let (file, offset) = (self.files[next.file].1, next.offset);
+        let op = if next.write {
+            self.make_data(&next, &mut buffer);
+            self.dirty[next.file] = true;
+            self.written[next.file] = true;
+            self.since_fsync += 1;
+            self.since_fdatasync += 1;
+            Op::Write { file, offset, buffer, durable: self.task.durable }
+        } else {
+            Op::Read { file, offset, buffer }
+        };
+        if self.paced {
+            self.task.pace[usize::from(next.write)].count(next.len);
+        }
+        self.issued += 1;
+        let place = self.free.pop().expect("there is room");
+        self.in_flight[place] = InFlight { next, since_ns, writing: next.write };
+        self.ready.push((place, op));
+        Ok(())
+    }
+
+    fn make_data(&mut self, next: &Next, buffer: &mut Buffer) {
+        let data = self.data.as_mut().expect("a job that writes has data");
+        data.make(buffer, self.task.data);
+        if self.task.verify {
+            debug_assert!(next.len >= HEADER_BYTES);
+            let (seed, len) = (self.task.sequence.outline().seed, next.len as u32);
+            Header { offset: next.offset, seed, sequence: self.issued, len }.stamp(buffer);
+        }
+    }
+
+    /// Queues what was made ready, with one look at the clock.
+    fn queue(&mut self) {
+        if self.ready.is_empty() {
+            return;
+        }
+        if self.paced || self.task.latencies {
+            self.read_clock();
+        }
+        let before = self.in_flight.len() - self.free.len() - self.ready.len();
+        self.tally.submitted(before, self.ready.len());
+        for (place, op) in self.ready.drain(..) {
+            let since_ns = &mut self.in_flight[place].since_ns;
+            if *since_ns != NOT_DUE {
+                self.tally.issued(self.now_ns.saturating_sub(self.room_since_ns.max(*since_ns)));
+            }
+            *since_ns = self.now_ns.min(*since_ns);
+            self.engine.queue(place as u64, op);
+        }
+    }
+
+    fn reap(&mut self, min: usize) -> Result<(), Error> {
+        self.engine.reap(min, &mut self.completions)?;
+        self.acknowledge()
+    }
+
+    /// Counts what was reaped, with one look at the clock, and makes its places free again.
+    fn acknowledge(&mut self) -> Result<(), Error> {
+        let before_ns = self.now_ns;
+        self.read_clock();
+        let completed = self.completions.len();
+        if completed > 0 && (self.free.is_empty() || self.held.is_some()) {
+            self.room_since_ns = self.now_ns;
+        }
+        let mut completions = std::mem::take(&mut self.completions);
+        for completion in completions.drain(..) {
+            let place = completion.user_data as usize;
+            let InFlight { next, since_ns, .. } = self.in_flight[place];
+            let bytes = completion.result?;
+            if bytes != next.len {
+                let what = format!("the file ends after {bytes} of {} bytes", next.len);
+                return Err(self.failed("read", &next, &what));
+            }
+            if self.task.check_reads
+                && let Some(buffer) = &completion.buffer
+            {
+                let checked = Header::found(buffer, next.offset);
+                checked.map_err(|what| self.failed("verify", &next, &what))?;
+            }
+            self.tally.count(next.write, bytes);
+            if self.task.latencies {
+                self.tally.record(next.write, self.now_ns.saturating_sub(since_ns));
+            }
+            self.in_flight[place].writing = false;
+            self.free.push(place);
+        }
+        self.completions = completions;
+        self.tally.completed(completed);
+        if self.task.wait_for.is_none() && completed > 0 {
+            let came_in_ns = (self.now_ns - before_ns).max(1);
+            self.wait_for = (completed as u64 * PATIENCE_NS / came_in_ns)
+                .clamp(1, self.wait_for_max as u64) as usize;
+        }
+        self.look_around();
+        Ok(())
+    }
+
+    fn failed(&self, action: &str, next: &Next, what: &str) -> Error {
+        let path = self.files[next.file].0.display();
+        Error::Failed(format!("{path}: {action} at byte {}: {what}", next.offset))
+    }
+
+    /// What is to be done now and then: tell how far it is, take a sample, end the ramp, stop.
+    fn look_around(&mut self) {
+        self.shared.progress.publish(&self.tally);
+        if self.counting {
+            if self.task.samples {
+                self.tally.sample(self.now_ns);
+            }
+        } else if self.now_ns >= self.counts_from_ns {
+            self.counting = true;
+            // Later than planned by what the last batch took.
+            self.counts_from_ns = self.now_ns;
+            self.count_time();
+            self.tally.begin_again(self.now_ns);
+            self.usage = (Usage::of_thread(), Usage::now());
+        }
+        self.over |= self.now_ns >= self.deadline_ns || self.shared.must_stop();
+    }
+
+    fn done(&mut self) -> Done {
+        let ended = Instant::now();
+        let end_ns = (ended - self.start).as_nanos() as u64;
+        let all_ramp = !self.counting;
+        if all_ramp {
+            self.counts_from_ns = end_ns;
+            self.tally.begin_again(end_ns);
+        }
+        self.tally.finish(end_ns);
+        let depth = self.in_flight.len();
+        Done {
+            tally: std::mem::replace(&mut self.tally, Tally::new(depth)),
+            began: self.start + Duration::from_nanos(self.counts_from_ns),
+            ended,
+            thread: Usage::of_thread().since(&self.usage.0),
+            process: Usage::now().since(&self.usage.1),
+            issued: self.issued,
+            all_ramp,
+        }
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,131 @@
+//! What a block of a job with `verify=crc32c` carries at its start, so that a reader can tell whether
+//! it is what was written here.
+//!
+//! 40 bytes, little-endian:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..8 | `wroteblk` |
+//! | 8..16 | the block's first byte in its file |
+//! | 16..24 | the seed of the job that wrote it |
+//! | 24..32 | which of that job's operations wrote it, from 0 |
+//! | 32..36 | the block's length |
+//! | 36..40 | CRC32C of all of the block but these four bytes |
+
+const MAGIC: &[u8; 8] = b"wroteblk";
+
+/// Bytes at the start of each block.
+pub const HEADER_BYTES: usize = 40;
+/// The last field, the checksum.
+const SUM: std::ops::Range<usize> = 36..HEADER_BYTES;
+
+/// What the header of a block says, or should say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub offset: u64,
+    pub seed: u64,
+    pub sequence: u64,
+    pub len: u32,
+}
+
+impl Header {
+    /// Puts the header at the start of a block, which has room for it.
+    pub fn stamp(&self, block: &mut [u8]) {
+        block[..8].copy_from_slice(MAGIC);
+        block[8..16].copy_from_slice(&self.offset.to_le_bytes());
+        block[16..24].copy_from_slice(&self.seed.to_le_bytes());
+        block[24..32].copy_from_slice(&self.sequence.to_le_bytes());
+        block[32..36].copy_from_slice(&self.len.to_le_bytes());
+        let sum = sum(block);
+        block[SUM].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// Checks a block that must be exactly what `self` says.
+    pub fn check(&self, block: &[u8]) -> Result<(), String> {
+        let found = Header::found(block, self.offset)?;
+        if found.seed != self.seed {
+            return Err("the block is of another job".into());
+        }
+        if found.sequence != self.sequence {
+            return Err(format!(
+                "the block is of operation {}, and operation {} wrote it last",
+                found.sequence, self.sequence
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks a block of which only the place is known, and gives what its header says.
+    pub fn found(block: &[u8], offset: u64) -> Result<Header, String> {
+        if block.len() < HEADER_BYTES || &block[..8] != MAGIC {
+            return Err("there is no header: it was not written by a job with verify".into());
+        }
+        let number =
+            |at: usize| u64::from_le_bytes(block[at..at + 8].try_into().expect("eight bytes"));
+        let short =
+            |at: usize| u32::from_le_bytes(block[at..at + 4].try_into().expect("four bytes"));
+        let header =
+            Header { offset: number(8), seed: number(16), sequence: number(24), len: short(32) };
+        if header.len as usize != block.len() {
+            let (written, read) = (header.len, block.len());
+            return Err(format!("the block was written with {written} bytes and read with {read}"));
+        }
+        let (written, read) = (short(SUM.start), sum(block));
+        if written != read {
+            return Err(format!("CRC32C {written:08x} was written, {read:08x} is there"));
+        }
+        if header.offset != offset {
+            return Err(format!("the block was written at byte {}", header.offset));
+        }
+        Ok(header)
+    }
+}
+
+/// CRC32C (RFC 3720, B.4) of all but the field that it is kept in.
+fn sum(block: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&block[..SUM.start]), &block[SUM.end..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: Header = Header { offset: 8192, seed: 7, sequence: 3, len: 4096 };
+
+    fn block() -> Vec<u8> {
+        let mut block: Vec<u8> = (0..4096_u32).map(|byte| byte as u8).collect();
+        HEADER.stamp(&mut block);
+        block
+    }
+
+    #[test]
+    fn a_block_that_is_as_it_was_written_is_good() {
+        assert_eq!(HEADER.check(&block()), Ok(()));
+        assert_eq!(Header::found(&block(), 8192), Ok(HEADER));
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        for byte in 0..4096 {
+            let mut block = block();
+            block[byte] ^= 1 << (byte % 8);
+            assert!(HEADER.check(&block).is_err(), "byte {byte}");
+            assert!(Header::found(&block, 8192).is_err(), "byte {byte}");
+        }
+    }
+
+    #[test]
+    fn a_block_of_another_place_job_time_or_length_is_told_apart() {
+        let words = |expected: Header| expected.check(&block()).unwrap_err();
+        assert_eq!(words(Header { offset: 0, ..HEADER }), "the block was written at byte 8192");
+        assert_eq!(words(Header { seed: 8, ..HEADER }), "the block is of another job");
+        assert_eq!(
+            words(Header { sequence: 9, ..HEADER }),
+            "the block is of operation 3, and operation 9 wrote it last"
+        );
+        let short = HEADER.check(&block()[..512]).unwrap_err();
+        assert_eq!(short, "the block was written with 4096 bytes and read with 512");
+        assert!(HEADER.check(&[0; 4096]).unwrap_err().contains("no header"));
+        assert!(HEADER.check(&[]).unwrap_err().contains("no header"));
+    }
+}

@@ -1,0 +1,76 @@
+//! An operation at its time: which is due next, and waiting until then (M5).
+
+use super::Worker;
+use crate::spec::Rw;
+use crate::worker::pace::nap;
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant};
+use wrote_result::Error;
+
+/// The kernel wakes a thread late by some ten microseconds. So the last part before something is due is
+/// not slept but looked through.
+const AWAKE_NS: u64 = 50_000;
+
+impl Worker<'_> {
+    /// Timers may be late by 50 us where nobody says otherwise (prctl(2), `PR_SET_TIMERSLACK`).
+    pub(super) fn prepare_to_pace(&self) {
+        if self.paced {
+            // An error leaves them as late as they were; how late they are is measured.
+            let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        }
+    }
+
+    /// Waits for the job's turn within its group.
+    pub(super) fn delay(&mut self) {
+        let begin = Instant::now();
+        while let Some(left) = self.task.startdelay.checked_sub(begin.elapsed())
+            && !left.is_zero()
+            && !self.shared.must_stop()
+        {
+            std::thread::sleep(nap(left));
+        }
+    }
+
+    /// Which direction is next and when it is due; nothing where no rate says so.
+    ///
+    /// The rates of a mix say what it is made of: of two, the direction that is due first is next.
+    /// Where one has a rate, the other fills the time between.
+    pub(super) fn due(&self) -> (Option<bool>, Option<u64>) {
+        if !self.paced {
+            return (None, None);
+        }
+        let Rw { read, write, .. } = self.sequence.outline().rw;
+        let due = |write: bool| {
+            let pace = &self.task.pace[usize::from(write)];
+            pace.holds().then(|| pace.due_ns())
+        };
+        match (read && write, due(false), due(true)) {
+            (false, read_due, write_due) => (Some(write), if write { write_due } else { read_due }),
+            (true, Some(read_due), Some(write_due)) => {
+                (Some(write_due < read_due), Some(read_due.min(write_due)))
+            }
+            (true, Some(read_due), None) => (Some(read_due > self.now_ns), None),
+            (true, None, Some(write_due)) => (Some(write_due <= self.now_ns), None),
+            (true, None, None) => (None, None),
+        }
+    }
+
+    /// Waits until the next operation is due, and looks after those in flight meanwhile: each is seen
+    /// when it completes.
+    pub(super) fn wait_until(&mut self, due_ns: u64) -> Result<(), Error> {
+        self.reap(0)?;
+        let left_ns = due_ns.min(self.deadline_ns).saturating_sub(self.now_ns);
+        if self.over || left_ns <= AWAKE_NS {
+            // Who called comes again at once, unless it is time.
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        let left = nap(Duration::from_nanos(left_ns - AWAKE_NS));
+        if self.engine.outstanding() > 0 {
+            self.engine.reap_within(left, &mut self.completions)?;
+            return self.acknowledge();
+        }
+        std::thread::sleep(left);
+        Ok(())
+    }
+}

@@ -1,0 +1,283 @@
+//! What a thread counts while the clock runs: cheap enough to be counted for each operation (M10).
+
+use super::trail::Trail;
+use hdrhistogram::Histogram;
+
+/// The longest operation that is told from longer ones: 10 minutes.
+const LATENCY_MAX_NS: u64 = 600_000_000_000;
+
+/// The distance of samples.
+const SAMPLE_NS: u64 = 500_000_000;
+
+/// A rest at the end is a sample of its own from here on; a shorter one says little.
+const SAMPLE_NS_MIN: u64 = SAMPLE_NS / 2;
+
+/// A histogram of latencies: three significant digits up to 10 minutes.
+pub fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3).expect("the bounds are sound")
+}
+
+/// What was counted in one direction.
+#[derive(Clone, Debug)]
+pub struct Direction {
+    pub bytes: u64,
+    pub operations: u64,
+    pub latency_ns: Histogram<u64>,
+    pub bytes_per_s: Vec<f64>,
+    pub operations_per_s: Vec<f64>,
+    /// Bytes and operations when the last sample was taken.
+    sampled: (u64, u64),
+}
+
+impl Direction {
+    fn new() -> Direction {
+        Direction {
+            bytes: 0,
+            operations: 0,
+            latency_ns: histogram(),
+            bytes_per_s: Vec::with_capacity(256),
+            operations_per_s: Vec::with_capacity(256),
+            sampled: (0, 0),
+        }
+    }
+
+    fn sample(&mut self, elapsed_ns: u64) {
+        let per_s = |now: u64, before: u64| (now - before) as f64 / (elapsed_ns as f64 / 1e9);
+        self.bytes_per_s.push(per_s(self.bytes, self.sampled.0));
+        self.operations_per_s.push(per_s(self.operations, self.sampled.1));
+        self.sampled = (self.bytes, self.operations);
+    }
+
+    fn clear(&mut self) {
+        (self.bytes, self.operations, self.sampled) = (0, 0, (0, 0));
+        self.latency_ns.reset();
+        self.bytes_per_s.clear();
+        self.operations_per_s.clear();
+    }
+}
+
+/// Everything that is counted.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    /// Reads, then writes.
+    pub directions: [Direction; 2],
+    pub flush_ns: Histogram<u64>,
+    /// Of a job under a rate: how much later than due, or than there was room, each operation was
+    /// handed on.
+    pub issue_delay_ns: Histogram<u64>,
+    /// How many bytes were written when.
+    pub trail: Trail,
+    /// How often each depth was seen, by the depth; so for the others.
+    depths: Vec<u64>,
+    submitted: Vec<u64>,
+    completed: Vec<u64>,
+    /// Operations of the same direction and time, not yet recorded: those of one batch mostly are.
+    same: (bool, u64, u64),
+    /// What was moved before counting began.
+    before_bytes: [u64; 2],
+    sampled_ns: u64,
+}
+
+impl Tally {
+    pub fn new(iodepth: usize) -> Tally {
+        Tally {
+            directions: [Direction::new(), Direction::new()],
+            flush_ns: histogram(),
+            issue_delay_ns: histogram(),
+            trail: Trail::new(),
+            depths: vec![0; iodepth + 1],
+            submitted: vec![0; iodepth + 1],
+            completed: vec![0; iodepth + 1],
+            same: (false, 0, 0),
+            before_bytes: [0; 2],
+            sampled_ns: 0,
+        }
+    }
+
+    /// So many operations were queued together while `before` were in flight.
+    pub(super) fn submitted(&mut self, before: usize, count: usize) {
+        self.depths[before + 1..=before + count].iter_mut().for_each(|seen| *seen += 1);
+        self.submitted[count] += 1;
+    }
+
+    /// So many operations completed together.
+    pub(super) fn completed(&mut self, count: usize) {
+        if count > 0 {
+            self.completed[count] += 1;
+        }
+    }
+
+    /// An operation of so many bytes is complete.
+    pub(super) fn count(&mut self, write: bool, bytes: usize) {
+        let direction = &mut self.directions[usize::from(write)];
+        direction.bytes += bytes as u64;
+        direction.operations += 1;
+    }
+
+    /// It took so long.
+    pub(super) fn record(&mut self, write: bool, latency_ns: u64) {
+        if (write, latency_ns) != (self.same.0, self.same.1) {
+            self.record_same();
+            self.same = (write, latency_ns, 0);
+        }
+        self.same.2 += 1;
+    }
+
+    fn record_same(&mut self) {
+        let (write, latency_ns, count) = self.same;
+        if count > 0 {
+            let histogram = &mut self.directions[usize::from(write)].latency_ns;
+            histogram.saturating_record_n(latency_ns, count);
+            self.same.2 = 0;
+        }
+    }
+
+    /// An operation was handed on so much later than it could have been.
+    pub(super) fn issued(&mut self, delay_ns: u64) {
+        self.issue_delay_ns.saturating_record(delay_ns);
+    }
+
+    pub(super) fn flushed(&mut self, latency_ns: u64) {
+        self.flush_ns.saturating_record(latency_ns);
+    }
+
+    /// Takes a sample where one is due.
+    pub(super) fn sample(&mut self, now_ns: u64) {
+        self.trail.pass(self.directions[1].bytes, now_ns);
+        let elapsed_ns = now_ns.saturating_sub(self.sampled_ns);
+        if elapsed_ns >= SAMPLE_NS {
+            self.take_sample(now_ns, elapsed_ns);
+        }
+    }
+
+    fn take_sample(&mut self, now_ns: u64, elapsed_ns: u64) {
+        self.directions.iter_mut().for_each(|direction| direction.sample(elapsed_ns));
+        self.sampled_ns = now_ns;
+    }
+
+    /// Forgets what was counted so far: it was the ramp's.
+    pub(super) fn begin_again(&mut self, now_ns: u64) {
+        self.before_bytes = self.moved_bytes();
+        self.same.2 = 0;
+        self.directions.iter_mut().for_each(Direction::clear);
+        self.flush_ns.reset();
+        self.issue_delay_ns.reset();
+        self.trail.begin_again(now_ns);
+        [&mut self.depths, &mut self.submitted, &mut self.completed]
+            .into_iter()
+            .for_each(|counts| counts.fill(0));
+        self.sampled_ns = now_ns;
+    }
+
+    /// The last numbers: the rest of the time is a sample too, if it is not too short to be one or
+    /// the only one.
+    pub(super) fn finish(&mut self, now_ns: u64) {
+        self.record_same();
+        let elapsed_ns = now_ns.saturating_sub(self.sampled_ns);
+        let is_first = self.directions[0].bytes_per_s.is_empty();
+        if elapsed_ns >= if is_first { 1 } else { SAMPLE_NS_MIN } {
+            self.take_sample(now_ns, elapsed_ns);
+        }
+    }
+
+    /// Bytes read and written so far, what was not counted included.
+    pub(super) fn moved_bytes(&self) -> [u64; 2] {
+        [0, 1]
+            .map(|direction: usize| self.before_bytes[direction] + self.directions[direction].bytes)
+    }
+
+    /// How often each depth was seen.
+    pub fn depths(&self) -> Histogram<u64> {
+        counts(&self.depths)
+    }
+
+    /// How often so many operations were handed on together.
+    pub fn submitted_together(&self) -> Histogram<u64> {
+        counts(&self.submitted)
+    }
+
+    /// How often so many completed together.
+    pub fn completed_together(&self) -> Histogram<u64> {
+        counts(&self.completed)
+    }
+}
+
+/// All have the same bounds, so that those of several jobs can be added.
+fn counts(counts: &[u64]) -> Histogram<u64> {
+    let most = wrote::Options::IODEPTH_MAX.into();
+    let mut histogram = Histogram::new_with_bounds(1, most, 3).expect("the bounds are sound");
+    for (value, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        histogram.saturating_record_n(value as u64, *count);
+    }
+    histogram
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn done(tally: &mut Tally, write: bool, latency_ns: u64, bytes: usize) {
+        tally.count(write, bytes);
+        tally.record(write, latency_ns);
+    }
+
+    #[test]
+    fn operations_of_one_time_are_each_counted() {
+        let mut tally = Tally::new(8);
+        for (write, latency_ns) in [(false, 5), (false, 5), (true, 5), (true, 7), (false, 7)] {
+            done(&mut tally, write, latency_ns, 10);
+        }
+        tally.finish(1000);
+        let [reads, writes] = &tally.directions;
+        assert_eq!((reads.bytes, reads.operations, reads.latency_ns.len()), (30, 3, 3));
+        assert_eq!((writes.bytes, writes.operations, writes.latency_ns.len()), (20, 2, 2));
+        assert_eq!(reads.latency_ns.count_at(5), 2);
+        assert_eq!(writes.latency_ns.count_at(7), 1);
+    }
+
+    #[test]
+    fn a_sample_is_what_was_moved_since_the_last_one_by_the_time_that_it_took() {
+        let mut tally = Tally::new(1);
+        done(&mut tally, false, 1, 1000);
+        tally.sample(SAMPLE_NS - 1);
+        assert!(tally.directions[0].bytes_per_s.is_empty());
+        tally.sample(SAMPLE_NS);
+        done(&mut tally, false, 1, 500);
+        done(&mut tally, true, 1, 300);
+        tally.sample(3 * SAMPLE_NS);
+        // Too short to be a sample.
+        done(&mut tally, false, 1, 9999);
+        tally.finish(3 * SAMPLE_NS + SAMPLE_NS_MIN - 1);
+        assert_eq!(tally.directions[0].bytes_per_s, [2000.0, 500.0]);
+        assert_eq!(tally.directions[0].operations_per_s, [2.0, 1.0]);
+        assert_eq!(tally.directions[1].bytes_per_s, [0.0, 300.0]);
+    }
+
+    #[test]
+    fn a_run_that_is_shorter_than_a_sample_is_one() {
+        let mut tally = Tally::new(1);
+        done(&mut tally, true, 1, 1000);
+        tally.finish(1_000_000);
+        assert_eq!(tally.directions[1].bytes_per_s, [1e6]);
+    }
+
+    #[test]
+    fn what_came_before_counting_is_moved_and_not_counted() {
+        let mut tally = Tally::new(4);
+        tally.submitted(0, 2);
+        done(&mut tally, true, 9, 100);
+        tally.flushed(3);
+        tally.begin_again(50);
+        tally.submitted(1, 1);
+        tally.completed(1);
+        done(&mut tally, true, 8, 10);
+        assert_eq!(tally.moved_bytes(), [0, 110]);
+        tally.finish(60);
+        let writes = &tally.directions[1];
+        assert_eq!((writes.bytes, writes.operations, writes.latency_ns.len()), (10, 1, 1));
+        assert_eq!((tally.depths().len(), tally.depths().max()), (1, 2));
+        assert_eq!(tally.flush_ns.len(), 0);
+        assert_eq!(tally.completed_together().len(), 1);
+        assert_eq!(tally.submitted_together().max(), 1);
+    }
+}

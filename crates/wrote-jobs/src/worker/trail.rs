@@ -1,0 +1,196 @@
+//! How many bytes were done when: marks along a run, of which there are never many.
+
+/// The most marks; where one more would come, every second one is dropped first (W8).
+pub const MARKS_MAX: usize = 1000;
+
+/// Marks are no closer than this: operations that one look at the queue finds together came over a while,
+/// and their bytes over the time since the look before would be a speed that no device has.
+const APART_NS_MIN: u64 = 5_000_000;
+
+/// So many bytes were done at this time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// Bytes since the clock began.
+    pub end_bytes: u64,
+    /// Nanoseconds since the clock began, when the last of them was acknowledged.
+    pub end_ns: u64,
+}
+
+/// The marks of one direction of a run.
+///
+/// They lie about evenly both in bytes and in time: the next one comes as soon as either is due. A device
+/// that becomes a hundred times slower writes few bytes in much time, and has its marks too. How far apart
+/// they are follows from how far the run is, so nobody need know beforehand how long it will be; it is 5 ms
+/// at least.
+#[derive(Clone, Debug)]
+pub struct Trail {
+    marks: Vec<Mark>,
+    /// Where the clock began.
+    from_ns: u64,
+    /// What was done at the last look, marked or not.
+    last: Mark,
+    every: Mark,
+    /// A mark comes when one of these is reached.
+    next: Mark,
+}
+
+impl Trail {
+    pub(super) fn new() -> Trail {
+        Trail {
+            marks: Vec::with_capacity(MARKS_MAX),
+            from_ns: 0,
+            last: Mark::default(),
+            every: Mark::default(),
+            next: Mark::default(),
+        }
+    }
+
+    /// So many bytes are done now. Between two marks this is a few comparisons (M10).
+    pub(super) fn pass(&mut self, bytes: u64, now_ns: u64) {
+        let now = Mark { end_bytes: bytes, end_ns: now_ns.saturating_sub(self.from_ns) };
+        if now.end_bytes == self.last.end_bytes || now.end_ns <= self.last.end_ns {
+            return;
+        }
+        self.last = now;
+        let is_due = now.end_bytes >= self.next.end_bytes || now.end_ns >= self.next.end_ns;
+        if is_due && self.since_mark_ns() >= APART_NS_MIN {
+            self.mark(now);
+        }
+    }
+
+    /// How long ago the last mark was, at the last look.
+    fn since_mark_ns(&self) -> u64 {
+        self.last.end_ns - self.marks.last().map_or(0, |mark| mark.end_ns)
+    }
+
+    fn mark(&mut self, now: Mark) {
+        if self.marks.len() == MARKS_MAX {
+            self.thin(now);
+        }
+        self.marks.push(now);
+        self.next = Mark {
+            end_bytes: now.end_bytes + self.every.end_bytes,
+            end_ns: now.end_ns + self.every.end_ns,
+        };
+    }
+
+    /// Drops every second mark; those that come are as far apart as those that are left.
+    fn thin(&mut self, now: Mark) {
+        let mut number = 0;
+        self.marks.retain(|_| {
+            number += 1;
+            number % 2 == 0
+        });
+        let left = (MARKS_MAX / 2) as u64;
+        self.every = Mark { end_bytes: now.end_bytes / left, end_ns: now.end_ns / left };
+    }
+
+    /// Forgets what was marked so far, and counts from now on.
+    pub(super) fn begin_again(&mut self, now_ns: u64) {
+        *self = Trail { from_ns: now_ns, ..Trail::new() };
+    }
+
+    /// The marks, the last of which is the end of all. A rest that is too short to say much belongs to the
+    /// piece before.
+    pub fn marks(&self) -> Vec<Mark> {
+        let mut marks = self.marks.clone();
+        let rest = match marks.last() {
+            Some(mark) if *mark == self.last => return marks,
+            Some(mark) => self.last.end_bytes - mark.end_bytes,
+            None => 0,
+        };
+        if rest < self.every.end_bytes / 2 || self.since_mark_ns() < APART_NS_MIN {
+            marks.pop();
+        }
+        if self.last != Mark::default() {
+            marks.push(self.last);
+        }
+        marks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn passed(steps: impl IntoIterator<Item = (u64, u64)>) -> Trail {
+        let (mut trail, mut bytes, mut now_ns) = (Trail::new(), 0, 0);
+        for (more_bytes, more_ns) in steps {
+            bytes += more_bytes;
+            now_ns += more_ns;
+            trail.pass(bytes, now_ns);
+        }
+        trail
+    }
+
+    #[test]
+    fn a_short_run_has_a_mark_for_each_batch() {
+        let marks = passed([(100, 5 * MS), (200, 7 * MS)]).marks();
+        assert_eq!(
+            marks,
+            [Mark { end_bytes: 100, end_ns: 5 * MS }, Mark { end_bytes: 300, end_ns: 12 * MS }]
+        );
+        assert!(Trail::new().marks().is_empty());
+    }
+
+    #[test]
+    fn what_completes_together_is_no_speed_of_its_own() {
+        // Four at once every 20 ms, seen within a microsecond, and a last one so at the end.
+        let burst = [(100, 20 * MS - 3), (100, 1), (100, 1), (100, 1)];
+        let bursts = burst.into_iter().cycle().take(400).chain([(100, 1)]);
+        let marks = passed(bursts).marks();
+        let per_ms = |pair: &[Mark]| {
+            let bytes = pair[1].end_bytes - pair[0].end_bytes;
+            bytes as f64 / ((pair[1].end_ns - pair[0].end_ns) as f64 / MS as f64)
+        };
+        assert!(marks.windows(2).all(|pair| per_ms(pair) <= 40.1), "{marks:?}");
+        assert_eq!(marks.last().unwrap().end_bytes, 40_100);
+    }
+
+    #[test]
+    fn a_long_run_has_hundreds_of_marks_that_lie_evenly() {
+        let marks = passed((0..100_000).map(|_| (512, MS))).marks();
+        assert!((MARKS_MAX / 2..=MARKS_MAX).contains(&marks.len()), "{}", marks.len());
+        let sizes: Vec<u64> =
+            marks.windows(2).map(|pair| pair[1].end_bytes - pair[0].end_bytes).collect();
+        let (least, most) = (sizes.iter().min().unwrap(), sizes.iter().max().unwrap());
+        assert!(most <= &(3 * least), "{least}..{most}");
+        assert_eq!(marks.last().unwrap().end_bytes, 51_200_000);
+    }
+
+    #[test]
+    fn a_device_that_becomes_a_hundred_times_slower_has_marks_then_too() {
+        // As long for a hundredth of the bytes.
+        let fast = (0..50_000).map(|_| (1000, MS / 10));
+        let marks = passed(fast.chain((0..500).map(|_| (1000, 10 * MS)))).marks();
+        let slow = marks.iter().filter(|mark| mark.end_bytes > 50_000_000).count();
+        assert!(slow > 100, "{slow} of {}", marks.len());
+    }
+
+    #[test]
+    fn what_came_before_counting_is_forgotten() {
+        let mut trail = passed([(100, 5 * MS), (100, 5 * MS)]);
+        trail.begin_again(10 * MS);
+        trail.pass(50, 30 * MS);
+        assert_eq!(trail.marks(), [Mark { end_bytes: 50, end_ns: 20 * MS }]);
+    }
+
+    proptest! {
+        #[test]
+        fn marks_are_few_and_rise_and_end_where_the_run_does(
+            steps in prop::collection::vec((0..1_000_000_u64, 1..10_000_000_u64), 0..5000),
+        ) {
+            let marks = passed(steps.iter().copied()).marks();
+            let bytes: u64 = steps.iter().map(|(bytes, _)| bytes).sum();
+            prop_assert!(marks.len() <= MARKS_MAX + 1);
+            prop_assert_eq!(marks.last().map_or(0, |mark| mark.end_bytes), bytes);
+            let rises = |pair: &[Mark]| {
+                pair[0].end_bytes < pair[1].end_bytes && pair[0].end_ns < pair[1].end_ns
+            };
+            prop_assert!(marks.windows(2).all(rises));
+        }
+    }
+}

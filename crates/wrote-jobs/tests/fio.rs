@@ -1,0 +1,273 @@
+//! Holds the parser of job files against fio itself, where fio is installed.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use wrote_jobs::fio::{ParseError, Parsed, Surroundings, parse};
+
+fn read(text: &str) -> Result<Parsed, ParseError> {
+    let surroundings = Surroundings {
+        environment: &|_| None,
+        cpus: 1,
+        page_bytes: 4096,
+        memory_mib: 1024,
+        seed: 0,
+        overrides: &[],
+    };
+    parse(text, &surroundings)
+}
+
+/// What fio says on standard output; `None` where it says no by its exit code. It has ten seconds.
+fn fio(folder: &Path, arguments: &[&str]) -> Option<String> {
+    let output = folder.join("output");
+    let mut child = Command::new("fio")
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(std::fs::File::create(&output).expect("a file for its output"))
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("fio starts");
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("fio ends") {
+            break status;
+        }
+        if start.elapsed() > Duration::from_secs(10) {
+            child.kill().expect("fio ends");
+            child.wait().expect("fio ends");
+            panic!("fio {arguments:?} did not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    status.success().then(|| std::fs::read_to_string(&output).expect("text"))
+}
+
+/// The version of fio; where there is none, says that `test` is skipped.
+fn version(test: &str) -> Option<String> {
+    match Command::new("fio").arg("--version").output() {
+        Ok(output) => Some(String::from_utf8_lossy(&output.stdout).trim().to_string()),
+        Err(_) => {
+            skip::skip(test, "fio is not installed");
+            None
+        }
+    }
+}
+
+fn there_is_fio(test: &str) -> bool {
+    version(test).is_some()
+}
+
+/// The keys are those of one version: others have more, and fewer.
+fn there_is_the_fio_that_was_read(test: &str) -> bool {
+    let version = version(test);
+    let same = version.as_deref() == Some("fio-3.33");
+    if let Some(version) = version.filter(|_| !same) {
+        skip::skip(test, &format!("the keys are those of fio-3.33, and this is {version}"));
+    }
+    same
+}
+
+/// The numbers that fio reads from the values of a job with these lines, in their order.
+fn values_in_fio(folder: &Path, lines: &str) -> Vec<u64> {
+    std::fs::write(folder.join("job.fio"), format!("[a]\n{lines}\n")).expect("a job file");
+    let told = fio(folder, &["--debug=parse", "--parse-only", "job.fio"]).expect("fio's word");
+    let read = told.lines().filter_map(|line| line.split_once("ret=0, out="));
+    read.filter_map(|(_, number)| number.trim().parse().ok()).collect()
+}
+
+#[test]
+fn sizes_are_as_many_bytes_as_in_fio() {
+    if !there_is_fio("sizes_are_as_many_bytes_as_in_fio") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let spellings = [
+        "4096", "4096b", "4096B", "4k", "4K", "4kb", "4kB", "4KB", "4ki", "4Ki", "4kib", "4KiB",
+        "4KIB", "1m", "1M", "3MB", "1mi", "3MiB", "2g", "2GB", "2GiB", "1t", "1TiB", "1p", "1PiB",
+        "0x1000", "0X10000", "010000",
+    ];
+    let sizes: Vec<String> = spellings.iter().map(|size| format!("size={size}")).collect();
+    let theirs = values_in_fio(folder.path(), &sizes.join("\n"));
+    assert_eq!(theirs.len(), spellings.len());
+    for (size, theirs) in sizes.iter().zip(theirs) {
+        let parsed = read(&format!("[a]\nbs=1\n{size}")).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(parsed.jobs[0].file_bytes, Some(theirs), "{size}");
+    }
+}
+
+#[test]
+fn sizes_under_kb_base_1000_are_as_many_bytes_as_in_fio() {
+    if !there_is_fio("sizes_under_kb_base_1000_are_as_many_bytes_as_in_fio") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for spelling in ["4k", "4kB", "4KiB", "3m", "3MiB", "2g", "2GiB"] {
+        let size = format!("kb_base=1000\nsize={spelling}");
+        let theirs = values_in_fio(folder.path(), &size).pop();
+        let parsed = read(&format!("[a]\nbs=1\n{size}")).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(parsed.jobs[0].file_bytes, theirs, "{size}");
+    }
+}
+
+#[test]
+fn times_are_as_long_as_in_fio() {
+    if !there_is_fio("times_are_as_long_as_in_fio") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let spellings =
+        ["10", "10s", "10S", "10 s", "500ms", "500msec", "7us", "7usec", "2m", "2M", "3h", "1d"];
+    let times: Vec<String> = spellings.iter().map(|time| format!("runtime={time}")).collect();
+    let theirs = values_in_fio(folder.path(), &times.join("\n"));
+    assert_eq!(theirs.len(), spellings.len());
+    for (time, theirs) in times.iter().zip(theirs) {
+        let parsed = read(&format!("[a]\n{time}")).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(parsed.jobs[0].runtime, Some(Duration::from_micros(theirs)), "{time}");
+    }
+}
+
+#[test]
+fn every_key_of_fio_is_taken_or_known() {
+    if !there_is_the_fio_that_was_read("every_key_of_fio_is_taken_or_known") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut keys = Vec::new();
+    for arguments in [["--cmdhelp"], ["--enghelp=io_uring"], ["--enghelp=pvsync2"]] {
+        let told = fio(folder.path(), &arguments).expect("fio's keys");
+        let names = told.lines().filter_map(|line| line.split_once(':'));
+        keys.extend(names.map(|(name, _)| name.trim().to_string()));
+    }
+    assert!(keys.len() > 200, "{keys:?}");
+    for key in keys {
+        let error = read(&format!("[a]\n{key}=1")).err().map(|error| error.to_string());
+        let unknown = error.is_some_and(|error| error.contains("there is no such key"));
+        assert!(!unknown, "{key}");
+    }
+}
+
+/// A job by which fio writes files, and what it wrote: name and bytes, in order.
+fn files_of_fio(folder: &Path, text: &str) -> Vec<(String, u64)> {
+    let made = folder.join("made");
+    std::fs::create_dir_all(made.join("d1")).expect("a folder");
+    std::fs::create_dir_all(made.join("d2")).expect("a folder");
+    std::fs::write(folder.join("job.fio"), text).expect("a job file");
+    fio(&made, &["../job.fio"]).unwrap_or_else(|| panic!("fio takes {text}"));
+    let mut files = Vec::new();
+    for part in ["", "d1/", "d2/"] {
+        for entry in std::fs::read_dir(made.join(part)).expect("a folder") {
+            let entry = entry.expect("a file");
+            let size_bytes = entry.metadata().expect("its size").len();
+            if entry.file_type().expect("its kind").is_file() && entry.file_name() != "output" {
+                let name = entry.file_name().into_string().expect("text");
+                files.push((format!("{part}{name}"), size_bytes));
+            }
+        }
+    }
+    files.sort();
+    std::fs::remove_dir_all(&made).expect("the folder goes");
+    files
+}
+
+#[test]
+fn files_have_the_names_and_sizes_that_fio_gives_them() {
+    if !there_is_fio("files_have_the_names_and_sizes_that_fio_gives_them") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for lines in [
+        "size=8k",
+        "size=8k\nnumjobs=3\ndirectory=d1:d2",
+        "size=16k\nnumjobs=2\ndirectory=d1/:d2\nfilename=x:y\\:z",
+        "size=16k\nnrfiles=2\nfilename=x",
+        "size=16k\nnrfiles=2\nnumjobs=2",
+        "size=16k\nnrfiles=2\nfilename_format=f-$jobname-$filenum.$jobnum",
+        "size=16k\nfilename=x\nfilename=y",
+        "size=16k\nname=other",
+        "size=16k\noffset=8k\noffset_increment=16k\nnumjobs=2\nfilename=f",
+        "filesize=64k\nsize=16k\noffset=8k",
+        "filesize=64k\nsize=1m\noffset=8k",
+        "size=16k ; a comment\nio_size=40k",
+        "size=16k\ndirectory=d1\nfilename=x#y",
+    ] {
+        let text = format!("[a job]\nrw=write\n{lines}\n");
+        let parsed = read(&text).unwrap_or_else(|error| panic!("{text}{error}"));
+        let mut ours = std::collections::BTreeMap::<String, u64>::new();
+        for job in &parsed.jobs {
+            for path in &job.files {
+                let end = job.offset_bytes + job.file_bytes.expect("a size");
+                let name = path.to_str().expect("text").to_string();
+                let longest = ours.entry(name).or_default();
+                *longest = end.max(*longest);
+            }
+        }
+        let ours: Vec<(String, u64)> = ours.into_iter().collect();
+        assert_eq!(ours, files_of_fio(folder.path(), &text), "{text}");
+    }
+}
+
+#[test]
+fn fio_takes_the_example_of_every_key_that_is_taken() {
+    if !there_is_the_fio_that_was_read("fio_takes_the_example_of_every_key_that_is_taken") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut text = String::new();
+    for (number, example) in include_str!("../src/fio/tests/examples.txt").lines().enumerate() {
+        let libaio = example.starts_with("userspace_reap");
+        let engine = if libaio { "libaio" } else { "io_uring" };
+        text += &format!("[job{number}]\nioengine={engine}\nsize=1m\n{example}\n");
+    }
+    std::fs::write(folder.path().join("job.fio"), text).expect("a job file");
+    assert!(fio(folder.path(), &["--parse-only", "job.fio"]).is_some());
+}
+
+#[test]
+fn jobs_are_in_the_groups_that_fio_puts_them_in() {
+    if !there_is_fio("jobs_are_in_the_groups_that_fio_puts_them_in") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let lines = "[global]\nioengine=null\nsize=4k\n[a]\nstonewall\nnumjobs=2\n[b]\n[c]\n\
+                 wait_for_previous=1\n[d]\nstonewall=0\n[global]\nstonewall\n[e]\n[f]\n";
+    std::fs::write(folder.path().join("job.fio"), lines).expect("a job file");
+    let told = fio(folder.path(), &["--output-format=json", "job.fio"]).expect("fio's result");
+    let theirs: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    let theirs = theirs["jobs"].as_array().expect("jobs").iter().map(|job| {
+        let name = job["jobname"].as_str().expect("a name").to_string();
+        (name, job["groupid"].as_u64().expect("a number"))
+    });
+    let ours = read(&lines.replace("null", "psync")).expect("jobs").jobs;
+    let ours: Vec<_> = ours.into_iter().map(|job| (job.name, u64::from(job.group))).collect();
+    assert_eq!(ours, theirs.collect::<Vec<_>>());
+}
+
+#[test]
+fn splits_and_files_transfer_as_many_bytes_as_in_fio() {
+    if !there_is_fio("splits_and_files_transfer_as_many_bytes_as_in_fio") {
+        return;
+    }
+    for lines in [
+        "size=10000",
+        "size=20k\nnrfiles=3",
+        "size=1m\nio_size=10000",
+        "size=16k\nio_size=50%",
+        "size=64k\nbs=8k,4k",
+        "filesize=64k\nsize=16k\noffset=8k",
+        "filesize=64k\nsize=1m\noffset=8k",
+        "filesize=64k\noffset=8k",
+        "size=64k\nbs=4k\nbssplit=2k/100",
+        "size=16k\nnrfiles=2\nfilename=x",
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = format!("[a]\nrw=write\nfallocate=none\n{lines}\n");
+        std::fs::write(folder.path().join("job.fio"), &text).expect("a job file");
+        let told = fio(folder.path(), &["--output-format=json", "job.fio"]).expect("fio's result");
+        let theirs: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+        let job = read(&text).unwrap_or_else(|error| panic!("{text}{error}")).jobs.remove(0);
+        let file_bytes = job.file_bytes.expect("a size");
+        let ours = job.io_bytes.unwrap_or(file_bytes * job.files.len() as u64);
+        assert_eq!(theirs["jobs"][0]["write"]["io_bytes"].as_u64(), Some(ours), "{text}");
+    }
+}

@@ -1,0 +1,189 @@
+//! What `--format fio-json` writes has the keys, types and units of fio's own output.
+
+mod sample;
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::Duration;
+use wrote_jobs::fio_json::{About, document};
+use wrote_jobs::jobs::GroupReport;
+
+fn about<'a>(global: &'a [(String, String)]) -> About<'a> {
+    let ended_at = "2026-03-01T09:30:02.5Z".parse().expect("a time");
+    About { ended_at, global, device: Some("nvme0n1p2") }
+}
+
+/// The document of these groups, through its text as a reader has it.
+fn written(groups: &[GroupReport], global: &[(String, String)]) -> Value {
+    let text = serde_json::to_string(&document(groups, &about(global))).expect("it is JSON");
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+fn pair(key: &str, value: &str) -> (String, String) {
+    (key.into(), value.into())
+}
+
+/// Every key below `value`, with the type of what it has; lists count as their first.
+fn paths(value: &Value, path: String, found: &mut BTreeMap<String, &'static str>) {
+    let kind = match value {
+        Value::Object(object) => {
+            for (key, value) in object {
+                paths(value, format!("{path}/{key}"), found);
+            }
+            "object"
+        }
+        Value::Array(list) => {
+            list.iter().take(1).for_each(|value| paths(value, format!("{path}[]"), found));
+            "list"
+        }
+        Value::String(_) => "text",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "true or false",
+        Value::Null => "null",
+    };
+    found.insert(path, kind);
+}
+
+fn paths_of(value: &Value) -> BTreeMap<String, &'static str> {
+    let mut found = BTreeMap::new();
+    paths(value, String::new(), &mut found);
+    found
+}
+
+/// What fio itself writes of a tiny job that reads, writes and flushes; `None`, and a line that says
+/// so, where it is not installed.
+fn fios_own(test: &str) -> Option<Value> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let job = "[global]\nbs=4k\n[tiny]\nrw=randrw\nsize=1m\nfsync=8\niodepth=1\n";
+    std::fs::write(folder.path().join("tiny.fio"), job).expect("a file");
+    let fio = Command::new("fio")
+        .args(["--output-format=json", "tiny.fio"])
+        .current_dir(folder.path())
+        .output();
+    let Some(output) = fio.ok().filter(|output| output.status.success()) else {
+        skip::skip(test, "fio is not installed");
+        return None;
+    };
+    Some(serde_json::from_slice(&output.stdout).expect("fio writes JSON"))
+}
+
+#[test]
+fn every_key_of_fios_own_output_is_there_with_its_type() {
+    let test = "every_key_of_fios_own_output_is_there_with_its_type";
+    let Some(fios) = fios_own(test) else { return };
+    let mut job = sample::job("tiny", "randrw", 4096, 1 << 20);
+    job.flush_ns = sample::latencies(&[100_000, 200_000]);
+    job.spec.options =
+        [("bs", "4k"), ("rw", "randrw"), ("size", "1m"), ("fsync", "8"), ("iodepth", "1")]
+            .map(|(key, value)| pair(key, value))
+            .to_vec();
+    let group = GroupReport { jobs: vec![job], ..sample::groups().remove(0) };
+    let ours = written(&[group], &[pair("bs", "4k")]);
+    let (ours, fios) = (paths_of(&ours), paths_of(&fios));
+    // Requests, merges, ticks and utilisation are not counted here.
+    let left_out = |path: &str| path.starts_with("/disk_util[]/");
+    let missing: Vec<_> = fios
+        .iter()
+        .filter(|(path, kind)| !left_out(path) && ours.get(*path) != Some(kind))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    assert!(fios.len() > 150, "fio wrote little: {fios:?}");
+}
+
+#[test]
+fn a_sequential_write_is_told_in_fios_units() {
+    let document = written(&sample::groups(), &[]);
+    assert_eq!(document["fio version"], concat!("wrote-", env!("CARGO_PKG_VERSION")));
+    assert_eq!(document["timestamp"], 1_772_357_402);
+    assert_eq!(document["timestamp_ms"], 1_772_357_402_500_i64);
+    assert_eq!(document["time"], "Sun Mar  1 09:30:02 2026");
+    let job = &document["jobs"][0];
+    assert_eq!(job["jobname"], "seq-write");
+    let write = &job["write"];
+    assert_eq!(write["io_bytes"], 1 << 30);
+    assert_eq!((&write["io_kbytes"], &write["bw"]), (&json!(1 << 20), &json!(1 << 20)));
+    assert_eq!((&write["runtime"], &write["total_ios"]), (&json!(1000), &json!(2048)));
+    assert_eq!((&write["iops"], &write["bw_agg"]), (&json!(2048.0), &json!(100.0)));
+    assert_eq!(write["bw_samples"], 2);
+    assert_eq!(write["bw_min"], 943_718, "0.9 GiB/s in KiB/s");
+    assert_eq!(write["iops_mean"], 2048.0);
+    assert_eq!(write["slat_ns"]["N"], 0);
+    assert_eq!(write["clat_ns"], write["lat_ns"]);
+    assert_eq!(write["clat_ns"]["N"], 2048);
+    let median = write["clat_ns"]["percentile"]["50.000000"].as_u64().expect("nanoseconds");
+    assert!((960_800..962_000).contains(&median), "{median}");
+    assert_eq!((&job["usr_cpu"], &job["sys_cpu"]), (&json!(12.5), &json!(25.0)));
+    assert_eq!(job["read"]["runtime"], 0);
+    assert_eq!(job["read"]["clat_ns"].get("percentile"), None);
+    assert_eq!(
+        job["iodepth_level"],
+        json!({
+            "1": 50.0, "2": 0.0, "4": 0.0, "8": 0.0, "16": 0.0, "32": 0.0, ">=64": 50.0
+        })
+    );
+    let below = |unit: &str| -> f64 {
+        job[unit].as_object().expect("shares").values().filter_map(Value::as_f64).sum()
+    };
+    let all = below("latency_ns") + below("latency_us") + below("latency_ms");
+    assert!((all - 100.0).abs() < 1e-6, "{all}");
+    assert_eq!(document["disk_util"][0]["name"], "nvme0n1p2");
+    assert_eq!(document["disk_util"][0]["write_sectors"], ((1 << 30) + (16 << 20)) / 512);
+}
+
+#[test]
+fn clones_are_entries_of_their_own_unless_the_group_is_reported_as_one() {
+    let mut groups = sample::groups();
+    let names = |document: &Value| -> Vec<String> {
+        let jobs = document["jobs"].as_array().expect("a list");
+        jobs.iter().map(|job| job["jobname"].as_str().expect("a name").to_owned()).collect()
+    };
+    let apart = written(&groups, &[]);
+    assert_eq!(names(&apart), ["seq-write", "reader", "reader", "mix"]);
+    assert_eq!(apart["jobs"][1]["job options"]["numjobs"], "2");
+    for job in &mut groups[1].jobs {
+        job.spec.group_reporting = true;
+    }
+    groups[1].jobs[1].elapsed = Duration::from_millis(500);
+    let together = written(&groups, &[]);
+    assert_eq!(names(&together), ["seq-write", "reader"]);
+    let group = &together["jobs"][1];
+    assert_eq!(group["read"]["io_bytes"], (64 + 64 + 16) << 20);
+    assert_eq!(group["write"]["io_bytes"], 16 << 20);
+    assert_eq!(group["read"]["runtime"], 1000, "from the first start to the last end");
+    assert_eq!(group["job_runtime"], 2500, "of all jobs, added up");
+    assert_eq!(group["usr_cpu"], 15.0, "of the time that the jobs took");
+    assert_eq!(group["sync"]["total_ios"], 3);
+    // Half seconds that were sampled at once are added up.
+    assert_eq!(group["read"]["bw_samples"], 2);
+    assert_eq!(group["read"]["bw_mean"], f64::from((64 + 64 + 16) << 10));
+}
+
+#[test]
+fn readers_find_rw_bs_iodepth_and_numjobs_whatever_the_file_calls_them() {
+    let mut groups = sample::groups();
+    groups[0].jobs[0].spec.options = vec![pair("readwrite", "write"), pair("size", "1g")];
+    let options = &written(&groups, &[])["jobs"][0]["job options"];
+    assert_eq!(
+        *options,
+        json!({
+            "readwrite": "write", "size": "1g", "rw": "write", "bs": "512k", "iodepth": "64",
+            "numjobs": "1"
+        })
+    );
+}
+
+#[test]
+fn a_global_option_that_a_section_changes_is_the_jobs_own() {
+    let global = [pair("ioengine", "io_uring"), pair("bs", "4k")];
+    let document = written(&sample::groups(), &global);
+    assert_eq!(document["global options"], json!({ "ioengine": "io_uring" }));
+    assert_eq!(document["jobs"][0]["job options"]["bs"], "512k");
+}
+
+#[test]
+fn without_counters_no_disk_is_told_of() {
+    let mut groups = sample::groups();
+    groups[1].device_read_bytes = None;
+    assert_eq!(written(&groups, &[])["disk_util"], json!([]));
+}

@@ -1,0 +1,290 @@
+//! Jobs on real files: what they leave behind and what they count.
+
+mod support;
+
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::Duration;
+use support::*;
+use wrote::Ioengine;
+use wrote_jobs::jobs::{Permissions, run};
+use wrote_jobs::spec::{BlockShare, BlockSizes, Data, Fallocate, JobSpec};
+use wrote_result::Stop;
+
+#[test]
+fn every_engine_reads_and_writes_every_block_and_counts_it() {
+    for (ioengine, iodepth) in
+        [(Ioengine::IoUring, 8), (Ioengine::Threads, 4), (Ioengine::Psync, 1)]
+    {
+        for rw in [READ, WRITE, MIX, random(READ), random(WRITE), random(MIX)] {
+            for direct in [false, true] {
+                let folder = folder();
+                let spec = job(folder.path(), "file", rw);
+                let report = one(JobSpec { ioengine, iodepth, direct, end_fsync: true, ..spec });
+                assert_eq!(report.read.bytes + report.write.bytes, FILE, "{ioengine:?} {rw:?}");
+                for (direction, is) in [(&report.read, rw.read), (&report.write, rw.write)] {
+                    assert_eq!(direction.bytes > 0, is);
+                    assert_eq!(direction.operations, direction.bytes / BLOCK);
+                    assert_eq!(direction.latency_ns.len(), direction.operations);
+                }
+                assert_eq!(report.depths.len(), FILE / BLOCK);
+                assert_eq!(report.flush_ns.len(), u64::from(rw.write));
+                let path = folder.path().join("file");
+                assert_eq!(path.metadata().unwrap().len(), FILE);
+                assert!(all_blocks_differ(&path), "{ioengine:?} {rw:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_are_those_of_size_io_size_loops_and_split() {
+    let folder = folder();
+    let write = |name, io_bytes, loops| JobSpec {
+        io_bytes,
+        loops,
+        ..job(folder.path(), name, random(WRITE))
+    };
+    let split = BlockSizes(vec![
+        BlockShare { bytes: 4096, percent: 60 },
+        BlockShare { bytes: 16384, percent: 40 },
+    ]);
+    for (spec, expected) in [
+        (write("whole", None, 1), FILE),
+        (write("less", Some(5 * BLOCK), 1), 5 * BLOCK),
+        (write("more", Some(3 * FILE), 1), 3 * FILE),
+        (write("loops", None, 3), 3 * FILE),
+        (JobSpec { write_bs: split.clone(), ..write("split", None, 1) }, FILE),
+        (JobSpec { write_bs: split, rw: WRITE, ..write("in order", None, 2) }, 2 * FILE),
+        (JobSpec { norandommap: true, ..write("no map", None, 2) }, 2 * FILE),
+    ] {
+        let name = spec.name.clone();
+        assert_eq!(one(spec).write.bytes, expected, "{name}");
+    }
+}
+
+#[test]
+fn several_files_are_used_in_turn_and_each_from_its_offset_on() {
+    let folder = folder();
+    let files: Vec<PathBuf> = ["a", "b", "c"].map(|name| folder.path().join(name)).into();
+    let spec = job(folder.path(), "job", WRITE);
+    let spec = JobSpec { files: files.clone(), offset_bytes: 2 * BLOCK, ..spec };
+    assert_eq!(one(JobSpec { fallocate: Fallocate::None, ..spec }).write.bytes, 3 * FILE);
+    for path in files {
+        let bytes = std::fs::read(path).unwrap();
+        assert_eq!(bytes.len() as u64, FILE + 2 * BLOCK);
+        assert!(bytes[..2 * BLOCK as usize].iter().all(|byte| *byte == 0));
+    }
+}
+
+#[test]
+fn what_is_written_is_what_verify_expects_and_a_flipped_byte_is_found_and_named() {
+    for rw in [WRITE, random(WRITE)] {
+        for direct in [false, true] {
+            let folder = folder();
+            let write = JobSpec { verify: VERIFY, direct, ..job(folder.path(), "file", rw) };
+            let path = folder.path().join("file");
+            assert_eq!(one(write).verified_bytes, FILE);
+            // A later run reads it, in another order.
+            let read = job(folder.path(), "file", random(READ));
+            let read = JobSpec { verify: VERIFY, direct, file_bytes: None, ..read };
+            assert_eq!(one(read.clone()).verified_bytes, FILE);
+            let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, 5 * BLOCK + 1234).unwrap();
+            file.write_all_at(&[byte[0] ^ 1], 5 * BLOCK + 1234).unwrap();
+            let error = refusal(&[read]);
+            let expected = format!("{}: verify at byte {}: CRC32C", path.display(), 5 * BLOCK);
+            assert!(error.starts_with(&expected), "{error}");
+        }
+    }
+}
+
+#[test]
+fn blocks_that_were_written_over_are_held_against_the_last_write() {
+    let split = BlockSizes(vec![
+        BlockShare { bytes: 4096, percent: 50 },
+        BlockShare { bytes: 12288, percent: 50 },
+    ]);
+    for (loops, norandommap, write_bs, whole) in [
+        (3, false, BlockSizes::one(BLOCK), true),
+        (1, true, BlockSizes::one(BLOCK), false),
+        (2, false, split, false),
+    ] {
+        let folder = folder();
+        let spec = job(folder.path(), "file", random(WRITE));
+        let spec = JobSpec { verify: VERIFY, loops, norandommap, write_bs, ..spec };
+        let verified = one(spec).verified_bytes;
+        assert!(verified > 0 && verified <= FILE);
+        assert_eq!(verified == FILE, whole, "{verified}");
+    }
+}
+
+#[test]
+fn a_mix_is_verified_by_what_it_wrote() {
+    let folder = folder();
+    let report = one(JobSpec { verify: VERIFY, ..job(folder.path(), "file", random(MIX)) });
+    assert_eq!(report.verified_bytes, report.write.bytes);
+    assert!(report.fallbacks.iter().any(|step| step.wanted == "verify of reads"));
+}
+
+#[test]
+fn groups_run_one_after_the_other_and_later_ones_use_the_files_of_earlier_ones() {
+    let folder = folder();
+    let file = vec![folder.path().join("file")];
+    let later =
+        |group, name, rw| JobSpec { group, files: file.clone(), ..job(folder.path(), name, rw) };
+    let mut told = Told::default();
+    let jobs =
+        [later(0, "write", WRITE), later(2, "read", READ), later(1, "write again", random(WRITE))];
+    let reports = run(&jobs, Permissions::default(), &Stop::new(), &mut told).unwrap();
+    let order: Vec<&str> = reports.iter().map(|group| group.jobs[0].spec.name.as_str()).collect();
+    assert_eq!(order, ["write", "write again", "read"]);
+    // What the first wrote was there for the last to read.
+    assert_eq!(told.0, [(0, 1, 0), (1, 1, 0), (2, 1, 0)]);
+    assert_eq!(names(folder.path()), ["file"]);
+}
+
+#[test]
+fn jobs_of_a_group_run_at_once_and_each_is_reported() {
+    let folder = folder();
+    let clones: Vec<JobSpec> = (0..3)
+        .map(|clone| JobSpec {
+            clone,
+            files: vec![folder.path().join(format!("file.{clone}"))],
+            ..job(folder.path(), "writers", WRITE)
+        })
+        .collect();
+    let report = go(&clones).remove(0);
+    assert_eq!(report.jobs.len(), 3);
+    assert!(report.jobs.iter().zip(0..).all(|(job, clone)| job.spec.clone == clone));
+    assert!(report.jobs.iter().all(|job| job.write.bytes == FILE && job.elapsed <= report.elapsed));
+    assert!(report.max_rss_bytes > 0);
+}
+
+#[test]
+fn a_missing_file_is_laid_out_with_random_data_and_the_watcher_is_told_how_much() {
+    let folder = folder();
+    let file = vec![folder.path().join("file")];
+    let read = |group, file_bytes| JobSpec {
+        group,
+        files: file.clone(),
+        file_bytes: Some(file_bytes),
+        ..job(folder.path(), "read", random(READ))
+    };
+    let mut told = Told::default();
+    let jobs = [read(0, FILE), read(1, FILE), read(2, 3 * FILE)];
+    run(&jobs, Permissions::default(), &Stop::new(), &mut told).unwrap();
+    // The run's own file is laid out further when a later job reads more of it.
+    assert_eq!(told.0, [(0, 1, FILE), (1, 1, 0), (2, 1, 2 * FILE)]);
+    assert_eq!(file[0].metadata().unwrap().len(), 3 * FILE);
+    assert!(all_blocks_differ(&file[0]));
+}
+
+#[test]
+fn blocks_are_made_as_fallocate_says() {
+    for (fallocate, len_bytes) in [
+        (Fallocate::Native, FILE),
+        (Fallocate::Truncate, FILE),
+        (Fallocate::Keep, BLOCK),
+        (Fallocate::None, BLOCK),
+    ] {
+        let folder = folder();
+        let spec = job(folder.path(), "file", WRITE);
+        let report = one(JobSpec { fallocate, io_bytes: Some(BLOCK), ..spec });
+        let found = folder.path().join("file").metadata().unwrap().len();
+        if report.fallbacks.iter().any(|step| step.wanted == "fallocate") {
+            assert_eq!(found, BLOCK);
+        } else {
+            assert_eq!(found, len_bytes, "{fallocate:?}");
+        }
+    }
+}
+
+#[test]
+fn zeros_are_written_where_they_are_asked_for() {
+    let folder = folder();
+    one(JobSpec { data: Data::Zeros, ..job(folder.path(), "file", WRITE) });
+    let bytes = std::fs::read(folder.path().join("file")).unwrap();
+    assert_eq!(bytes, vec![0; FILE as usize]);
+}
+
+#[test]
+fn a_rate_lets_no_more_through_than_its_time_allows() {
+    let folder = folder();
+    for iodepth in [1, 8] {
+        let spec = job(folder.path(), &format!("file{iodepth}"), random(WRITE));
+        let spec = JobSpec { iodepth, write_rate_iops: Some(100), ..spec };
+        let spec = JobSpec { io_bytes: Some(10 * BLOCK), ..spec };
+        let report = one(spec);
+        assert_eq!(report.write.operations, 10);
+        // The tenth is due 90 ms after the first.
+        assert!(report.elapsed >= Duration::from_millis(90), "{:?}", report.elapsed);
+    }
+}
+
+#[test]
+fn the_rates_of_a_mix_say_what_it_is_made_of_and_each_direction_waits_for_itself_alone() {
+    let folder = folder();
+    let mix = JobSpec { io_bytes: Some(50 * BLOCK), ..job(folder.path(), "file", random(MIX)) };
+    let rates = JobSpec { read_rate_iops: Some(4000), write_rate_iops: Some(1000), ..mix.clone() };
+    let report = one(rates);
+    assert_eq!((report.read.operations, report.write.operations), (40, 10));
+    // M5: what has no rate is never late, however long the other one waits.
+    let one_rate = JobSpec { read_rate_iops: Some(100), ..mix };
+    let report = one(JobSpec { files: vec![folder.path().join("other")], ..one_rate });
+    assert_eq!(report.read.operations + report.write.operations, 50);
+    assert!(report.write.latency_ns.max() <= report.elapsed.as_nanos() as u64);
+    assert!(report.read.operations <= 1 + report.elapsed.as_millis() as u64 / 10);
+}
+
+#[test]
+fn a_job_of_a_time_goes_on_until_then_and_its_ramp_is_not_counted() {
+    let folder = folder();
+    let time = Duration::from_millis(120);
+    let spec = JobSpec {
+        time_based: true,
+        runtime: Some(time),
+        ramp_time: time,
+        startdelay: Duration::from_millis(20),
+        ..job(folder.path(), "file", random(WRITE))
+    };
+    let begin = std::time::Instant::now();
+    let report = one(spec.clone());
+    assert!(begin.elapsed() >= 2 * time);
+    assert!(report.elapsed >= time);
+    assert!(report.write.bytes > 0);
+    assert_eq!(report.write.latency_ns.len(), report.write.operations);
+    assert_eq!(
+        report.depths.len(),
+        report
+            .submitted_together
+            .iter_recorded()
+            .map(|value| { value.value_iterated_to() * value.count_at_value() })
+            .sum::<u64>()
+    );
+    let permissions = Permissions { overwrite: true, ..Permissions::default() };
+    let short = JobSpec { time_based: false, ramp_time: Duration::from_secs(3600), ..spec };
+    let error = refusal_with(&[short], permissions);
+    assert!(error.contains("over before its ramp_time"), "{error}");
+}
+
+#[test]
+fn what_is_not_done_as_asked_is_said() {
+    // W6
+    let folder = folder();
+    let write = |name| job(folder.path(), name, random(WRITE));
+    let split = BlockSizes(vec![
+        BlockShare { bytes: 4096, percent: 50 },
+        BlockShare { bytes: 8192, percent: 50 },
+    ]);
+    for (spec, wanted) in [
+        (JobSpec { ioengine: Ioengine::Psync, ..write("psync") }, "iodepth 8"),
+        (JobSpec { write_bs: split, ..write("split") }, "random map"),
+        (JobSpec { fdatasync: Some(8), ..write("flushes") }, "flushes in the queue beside writes"),
+    ] {
+        let report = one(spec);
+        assert!(report.fallbacks.iter().any(|step| step.wanted == wanted), "{wanted}");
+    }
+    assert!(one(write("plain")).fallbacks.iter().all(|step| step.wanted == "fallocate"));
+}

@@ -1,0 +1,228 @@
+//! Jobs that are refused, interrupted or fail: what they say, and that they leave nothing behind.
+
+mod support;
+
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use support::*;
+use wrote_jobs::jobs::{Permissions, Watcher, run};
+use wrote_jobs::spec::{BlockSizes, JobSpec, Rw};
+use wrote_result::{Error, Stop};
+
+#[test]
+fn a_file_that_exists_is_refused_and_untouched_unless_it_may_be_written_over() {
+    // W7
+    for rw in [WRITE, MIX] {
+        let folder = folder();
+        let path = folder.path().join("file");
+        std::fs::write(&path, vec![7; FILE as usize]).unwrap();
+        // A job before it does not begin either.
+        let before = job(folder.path(), "before", WRITE);
+        let spec = JobSpec { group: 1, ..job(folder.path(), "file", rw) };
+        let error = refusal(&[before, spec.clone()]);
+        let path_shown = path.display();
+        assert_eq!(
+            error,
+            format!("{path_shown}: exists and would be written over; --overwrite allows it")
+        );
+        assert_eq!(std::fs::read(&path).unwrap(), vec![7; FILE as usize]);
+        assert_eq!(names(folder.path()), ["file"]);
+        let permissions = Permissions { overwrite: true, ..Permissions::default() };
+        go_with(&[spec], permissions).unwrap();
+        assert_ne!(std::fs::read(&path).unwrap(), vec![7; FILE as usize]);
+    }
+}
+
+#[test]
+fn a_file_that_appears_after_the_look_around_is_neither_written_nor_removed() {
+    // W7
+    struct Appears(PathBuf);
+    impl Watcher for Appears {
+        fn group(&mut self, _group: u32, _jobs: &[JobSpec], _laid_out_bytes: u64) {
+            std::fs::write(&self.0, "precious").unwrap();
+        }
+    }
+    for (rw, overwrite) in [(WRITE, false), (MIX, false), (READ, false), (WRITE, true)] {
+        let folder = folder();
+        let spec = job(folder.path(), "file", rw);
+        let path = spec.files[0].clone();
+        let permissions = Permissions { overwrite, ..Permissions::default() };
+        let error = run(&[spec], permissions, &Stop::new(), &mut Appears(path.clone()));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("create: File exists"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    }
+}
+
+#[test]
+fn a_device_is_never_written() {
+    // W7
+    use std::os::unix::fs::FileTypeExt;
+    let is_device =
+        |path: &PathBuf| path.metadata().is_ok_and(|it| it.file_type().is_block_device());
+    let mut devices = std::fs::read_dir("/dev").unwrap().flatten().map(|entry| entry.path());
+    let Some(device) = devices.find(is_device) else {
+        return skip::skip("a_device_is_never_written", "there is none in /dev");
+    };
+    let spec = JobSpec { files: vec![device], ..job(Path::new("/"), "device", WRITE) };
+    let everything = Permissions { overwrite: true, read_unwritten: true, overlap: true };
+    let error = refusal_with(&[spec], everything);
+    // Who may not read the device is told that before.
+    assert!(error.contains("is a block device") || error.contains("ermission"), "{error}");
+}
+
+#[test]
+fn two_names_of_one_file_are_the_same_bytes() {
+    // W3
+    let folder = folder();
+    let [left, right] = ["left", "right"].map(|name| job(folder.path(), name, WRITE));
+    std::fs::write(&left.files[0], vec![7; FILE as usize]).unwrap();
+    std::fs::hard_link(&left.files[0], &right.files[0]).unwrap();
+    let permissions = Permissions { overwrite: true, ..Permissions::default() };
+    let error = refusal_with(&[left.clone(), right], permissions);
+    assert!(error.contains("use the same bytes of it at once"), "{error}");
+    assert_eq!(std::fs::read(&left.files[0]).unwrap(), vec![7; FILE as usize]);
+}
+
+#[test]
+fn jobs_that_use_the_same_bytes_at_once_are_refused_unless_all_of_them_read() {
+    let folder = folder();
+    let file = vec![folder.path().join("file")];
+    let on_it = |name, rw, offset_bytes| JobSpec {
+        files: file.clone(),
+        offset_bytes,
+        ..job(folder.path(), name, rw)
+    };
+    for rw in [WRITE, READ] {
+        let error = refusal(&[on_it("a", WRITE, 0), on_it("b", rw, FILE - BLOCK)]);
+        assert!(error.contains("a and b use the same bytes of it at once"), "{error}");
+        assert!(error.starts_with(&file[0].display().to_string()), "{error}");
+    }
+    assert!(names(folder.path()).is_empty());
+    assert_eq!(go(&[on_it("a", READ, 0), on_it("b", READ, 0)])[0].jobs.len(), 2);
+    std::fs::remove_file(&file[0]).unwrap();
+    assert_eq!(go(&[on_it("a", WRITE, 0), on_it("b", WRITE, FILE)])[0].jobs.len(), 2);
+    std::fs::remove_file(&file[0]).unwrap();
+
+    #[derive(Default)]
+    struct Notes(Vec<String>);
+    impl Watcher for Notes {
+        fn note(&mut self, text: &str) {
+            self.0.push(text.into());
+        }
+    }
+    let mut notes = Notes::default();
+    let permissions = Permissions { overlap: true, ..Permissions::default() };
+    let jobs = [on_it("a", WRITE, 0), on_it("b", WRITE, 0)];
+    assert_eq!(run(&jobs, permissions, &Stop::new(), &mut notes).unwrap()[0].jobs.len(), 2);
+    assert!(notes.0.len() == 1 && notes.0[0].contains("the same bytes"), "{:?}", notes.0);
+}
+
+#[test]
+fn what_was_never_written_is_not_read_unless_it_is_permitted() {
+    // M9
+    let folder = folder();
+    let path = folder.path().join("file");
+    let file = std::fs::File::create(&path).unwrap();
+    file.write_all_at(&vec![1; (FILE / 2) as usize], 0).unwrap();
+    file.set_len(FILE).unwrap();
+    let spec = job(folder.path(), "file", READ);
+    let sparse = go_with(std::slice::from_ref(&spec), Permissions::default());
+    let Err(error) = sparse else {
+        return skip::skip("what_was_never_written_is_not_read", "no holes on this file system");
+    };
+    let expected = format!("{}: was never written from byte {}", path.display(), FILE / 2);
+    assert!(error.to_string().starts_with(&expected), "{error}");
+    let permissions = Permissions { read_unwritten: true, ..Permissions::default() };
+    assert_eq!(
+        go_with(std::slice::from_ref(&spec), permissions).unwrap()[0].jobs[0].read.bytes,
+        FILE
+    );
+    let half = JobSpec { file_bytes: Some(FILE / 2), ..spec.clone() };
+    assert_eq!(one(half).read.bytes, FILE / 2);
+    let error = refusal_with(&[JobSpec { file_bytes: Some(2 * FILE), ..spec }], permissions);
+    assert!(error.contains("bytes long"), "{error}");
+}
+
+#[test]
+fn an_interrupted_run_removes_its_own_files_and_no_others() {
+    struct StopIn(u32, Stop);
+    impl Watcher for StopIn {
+        fn group(&mut self, group: u32, _: &[JobSpec], _: u64) {
+            if group == self.0 {
+                self.1.request();
+            }
+        }
+    }
+    for stop_in in [0, 1] {
+        let folder = folder();
+        let precious = folder.path().join("precious");
+        std::fs::write(&precious, vec![7; FILE as usize]).unwrap();
+        let endless = |group, name, rw| JobSpec {
+            group,
+            time_based: group == 1,
+            runtime: (group == 1).then_some(Duration::from_secs(3600)),
+            ..job(folder.path(), name, rw)
+        };
+        let jobs =
+            [endless(0, "a", WRITE), endless(1, "b", random(READ)), endless(1, "precious", READ)];
+        let stop = Stop::new();
+        let result = run(&jobs, Permissions::default(), &stop, &mut StopIn(stop_in, stop.clone()));
+        assert!(matches!(result, Err(Error::Interrupted)));
+        assert_eq!(names(folder.path()), ["precious"]);
+        assert_eq!(std::fs::read(&precious).unwrap(), vec![7; FILE as usize]);
+    }
+}
+
+#[test]
+fn a_job_that_fails_ends_the_others_and_leaves_nothing() {
+    let folder = folder();
+    let endless = JobSpec {
+        time_based: true,
+        runtime: Some(Duration::from_secs(3600)),
+        ..job(folder.path(), "endless", random(WRITE))
+    };
+    // What it reads has no headers.
+    std::fs::write(folder.path().join("bare"), vec![7; FILE as usize]).unwrap();
+    let wrong = JobSpec { verify: VERIFY, ..job(folder.path(), "bare", READ) };
+    let error = refusal(&[endless, wrong]);
+    // Whichever of the first blocks came first.
+    assert!(error.contains("bare: verify at byte "), "{error}");
+    assert!(error.contains(": there is no header"), "{error}");
+    assert_eq!(names(folder.path()), ["bare"]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_is_made() {
+    let folder = folder();
+    let spec = job(folder.path(), "file", WRITE);
+    let huge = BlockSizes::one(2 << 30);
+    for (wrong, words) in [
+        (JobSpec { time_based: true, ..spec.clone() }, "runtime"),
+        (JobSpec { loops: 0, ..spec.clone() }, "loops"),
+        (JobSpec { iodepth: 0, ..spec.clone() }, "iodepth"),
+        (JobSpec { iodepth: 1 << 20, ..spec.clone() }, "iodepth"),
+        (JobSpec { write_bs: BlockSizes::one(0), ..spec.clone() }, "bs:"),
+        (JobSpec { write_bs: huge, ..spec.clone() }, "bs:"),
+        (JobSpec { write_bs: BlockSizes(Vec::new()), ..spec.clone() }, "bs"),
+        (JobSpec { file_bytes: None, ..spec.clone() }, "no size"),
+        (JobSpec { file_bytes: Some(100), ..spec.clone() }, "no room for one block"),
+        (JobSpec { file_bytes: Some(1 << 62), ..spec.clone() }, "do not fit"),
+        (JobSpec { files: Vec::new(), ..spec.clone() }, "files"),
+        (JobSpec { files: [&spec.files[..], &spec.files].concat(), ..spec.clone() }, "twice"),
+        (JobSpec { rw: Rw { write: false, ..WRITE }, ..spec.clone() }, "neither"),
+        (JobSpec { verify: VERIFY, write_bs: BlockSizes::one(8), ..spec.clone() }, "header"),
+        (JobSpec { verify: VERIFY, rw: READ, ..spec.clone() }, "nothing in it to verify"),
+        (
+            JobSpec { verify: VERIFY, rw: MIX, read_rate_iops: Some(9), ..spec.clone() },
+            "a mix under rates",
+        ),
+        (JobSpec { files: vec!["/nowhere/file".into()], ..spec.clone() }, "no such folder"),
+    ] {
+        let error = refusal(&[wrong]);
+        assert!(error.contains(words), "{words}: {error}");
+        assert!(names(folder.path()).is_empty(), "{words}");
+    }
+    assert!(refusal(&[]).contains("no job"));
+}

@@ -1,0 +1,235 @@
+//! Jobs as a result document: a row for each job and direction, with what it survives.
+
+mod sample;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use wrote_jobs::jobs::{GroupReport, Held, Permissions};
+use wrote_jobs::report::{Before, JobFile, document};
+use wrote_jobs::spec::{BlockShare, BlockSizes, SyncEach};
+use wrote_result::document::{Direction, Document, Fallback, Row};
+
+fn documented(groups: &[GroupReport], before: &Before) -> Document {
+    let file = JobFile { name: "demo.fio", groups };
+    document(&[file], before, &sample::about())
+}
+
+fn row<'a>(document: &'a Document, name: &str) -> &'a Row {
+    let mut rows = document.scenarios.iter().flat_map(|scenario| &scenario.rows);
+    rows.find(|row| row.name == name).unwrap_or_else(|| panic!("no row {name}: {document:?}"))
+}
+
+/// The groups with something changed in their first job, a sequential direct write.
+fn write_with(change: impl FnOnce(&mut wrote_jobs::jobs::JobReport)) -> Document {
+    let mut groups = sample::groups();
+    change(&mut groups[0].jobs[0]);
+    documented(&groups, &sample::before())
+}
+
+fn survives(document: &Document) -> &str {
+    row(document, "seq-write").survives.as_deref().expect("a write survives something")
+}
+
+#[test]
+fn there_is_a_row_for_each_job_and_direction_and_clones_are_one() {
+    let document = documented(&sample::groups(), &sample::before());
+    let rows = &document.scenarios[0].rows;
+    let told: Vec<_> = rows.iter().map(|row| (&*row.name, &*row.workload)).collect();
+    assert_eq!(
+        told,
+        [
+            ("seq-write", "group 0"),
+            ("reader", "group 1"),
+            ("mix/read", "group 1"),
+            ("mix/write", "group 1")
+        ]
+    );
+    assert_eq!(document.scenarios[0].name, "demo.fio");
+    let reader = row(&document, "reader");
+    assert_eq!((reader.settings.asked.numjobs, reader.settings.asked.size_bytes), (2, 128 << 20));
+    assert_eq!((reader.bytes_per_run, reader.runs[0].iops), (128 << 20, 32768.0));
+    assert_eq!(reader.latency_ns.unwrap().count, 32768);
+    assert_eq!(reader.way, "random read, direct io_uring x 64");
+    assert!(document.advice.is_empty());
+}
+
+#[test]
+fn a_row_of_reads_survives_nothing_and_says_so_by_leaving_it_out() {
+    let document = documented(&sample::groups(), &sample::before());
+    for row in &document.scenarios[0].rows {
+        assert_eq!(row.survives.is_none(), row.direction == Direction::Read, "{row:?}");
+    }
+    let value = serde_json::to_value(&document).expect("it can be JSON");
+    let reader = &value["scenarios"][0]["rows"][1];
+    assert_eq!((reader.get("survives"), &reader["direction"]), (None, &"read".into()));
+}
+
+#[test]
+fn what_a_mix_costs_is_divided_between_its_rows() {
+    let mut groups = sample::groups();
+    groups[1].jobs[2].write.operations /= 3;
+    let document = documented(&groups, &sample::before());
+    let cpu = |name| row(&document, name).runs[0].cpu_user_s;
+    assert!((cpu("mix/read") / cpu("mix/write") - 3.0).abs() < 0.01);
+    assert!((cpu("mix/read") + cpu("mix/write") - 0.125).abs() < 1e-9);
+}
+
+#[test]
+fn only_a_flush_that_covers_every_write_survives_a_power_loss() {
+    // W1
+    assert_eq!(survives(&write_with(|_| ())), "process-crash");
+    assert_eq!(survives(&write_with(|job| job.spec.end_fsync = true)), "power-loss");
+    assert_eq!(survives(&write_with(|job| job.spec.fsync = Some(1))), "power-loss");
+    assert_eq!(survives(&write_with(|job| job.spec.fdatasync = Some(1))), "power-loss");
+    assert_eq!(survives(&write_with(|job| job.spec.sync = SyncEach::Dsync)), "power-loss");
+    // The last writes are not flushed.
+    assert_eq!(survives(&write_with(|job| job.spec.fsync = Some(32))), "process-crash");
+}
+
+#[test]
+fn a_direct_write_is_in_the_device_only_over_blocks_that_were_written_before() {
+    // M3
+    let file = PathBuf::from("/mnt/data/seq-write.0");
+    let settled = Before::new(file.clone(), sample::target(), HashSet::from([file.clone()]), true);
+    let told = documented(&sample::groups(), &settled);
+    assert_eq!(survives(&told), "os-crash");
+    assert_eq!(row(&told, "seq-write").settings.asked.blocks, "written");
+    // What is read is written and flushed before.
+    assert_eq!(row(&told, "mix/write").survives.as_deref(), Some("os-crash"));
+    assert_eq!(row(&told, "mix/write").settings.asked.blocks, "written");
+    let mut groups = sample::groups();
+    groups[0].jobs[0].direct = false;
+    assert_eq!(survives(&documented(&groups, &settled)), "process-crash");
+    let mut target = sample::target();
+    target.filesystem = "btrfs".into();
+    let copies = Before::new(file.clone(), target, HashSet::from([file]), true);
+    assert_eq!(survives(&documented(&sample::groups(), &copies)), "process-crash");
+}
+
+#[test]
+fn what_the_page_cache_holds_counts_as_far_as_it_can_not_be_from_before() {
+    let held = |before_bytes, after_bytes| Held {
+        file: PathBuf::from("/mnt/data/seq-write.0"),
+        offset_bytes: 0,
+        before_bytes,
+        after_bytes,
+    };
+    let counted = |held: Vec<Held>, direct| {
+        let mut groups = sample::groups();
+        (groups[0].held, groups[0].jobs[0].direct) = (held, direct);
+        row(&documented(&groups, &sample::before()), "seq-write").runs[0].page_cache_bytes
+    };
+    assert_eq!(counted(vec![held(0, 5000)], true), Some(5000));
+    // 1 GiB was written over what was there.
+    assert_eq!(counted(vec![held(5000, 5000)], true), Some(5000));
+    assert_eq!(counted(vec![held(2 << 30, 1 << 30)], true), Some(0));
+    assert_eq!(counted(vec![held(0, 5000)], false), None, "it went through the cache");
+    assert_eq!(counted(Vec::new(), true), None, "nobody looked");
+}
+
+#[test]
+fn reads_of_what_may_never_have_been_written_are_of_unknown_blocks() {
+    // M9
+    let told = |unwritten_bytes| {
+        let mut groups = sample::groups();
+        groups[1].jobs[0].unwritten_bytes = unwritten_bytes;
+        let told = documented(&groups, &sample::before());
+        let reader = row(&told, "reader");
+        (reader.settings.asked.blocks.clone(), reader.runs[0].unwritten_bytes)
+    };
+    // Of two clones.
+    assert_eq!(told(Some(0)), ("written".into(), Some(0)));
+    assert_eq!(told(Some(4096)), ("unknown".into(), Some(4096)));
+    assert_eq!(told(None), ("unknown".into(), None));
+}
+
+#[test]
+fn blocks_are_settled_where_the_file_was_written_to_its_end_and_has_no_hole() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let path = folder.path().join("job.0");
+    let blocks_with = |overwrite| {
+        let mut groups = sample::groups();
+        groups[0].jobs[0].spec.files = vec![path.clone()];
+        groups[0].jobs[0].spec.file_bytes = Some(1 << 20);
+        let permissions = Permissions { overwrite, ..Permissions::default() };
+        let specs = [groups[0].jobs[0].spec.clone()];
+        let before = Before::examine(&specs, permissions).expect("a folder is there");
+        row(&documented(&groups, &before), "seq-write").settings.asked.blocks.clone()
+    };
+    let blocks = || blocks_with(true);
+    assert_eq!(blocks(), "allocated", "no file");
+    std::fs::write(&path, vec![7; 1 << 20]).expect("a file");
+    assert_eq!(blocks(), "written");
+    assert_eq!(blocks_with(false), "allocated", "it will not be written over");
+    std::fs::write(&path, vec![7; 1 << 19]).expect("a file");
+    assert_eq!(blocks(), "allocated", "too short");
+    let file = std::fs::OpenOptions::new().write(true).open(&path).expect("a file");
+    file.set_len(1 << 20).expect("a hole");
+    assert_eq!(blocks(), "allocated", "a hole");
+}
+
+#[test]
+fn each_fallback_and_the_settings_of_jobs_are_told() {
+    // M6
+    let step = Fallback { wanted: "a".into(), got: "b".into(), because: "c".into() };
+    let document = write_with(|job| {
+        job.fallbacks.push(step.clone());
+        job.direct = false;
+        job.effective.iodepth_reached = 3;
+        job.spec.fdatasync = Some(8);
+        let share = |bytes, percent| BlockShare { bytes, percent };
+        job.spec.write_bs = BlockSizes(vec![share(4096, 25), share(65536, 75)]);
+    });
+    let settings = &row(&document, "seq-write").settings;
+    assert_eq!(settings.fallbacks, [step]);
+    assert_eq!((settings.asked.iodepth, settings.effective.iodepth), (64, 3));
+    assert!(settings.asked.direct && !settings.effective.direct);
+    assert_eq!(settings.asked.sync, "fdatasync-every-8");
+    assert_eq!(settings.asked.bs_bytes, 65536);
+    assert_eq!(settings.asked.bssplit.as_ref().map(Vec::len), Some(2));
+    let ids: Vec<_> = document.findings.iter().map(|finding| finding.id.as_str()).collect();
+    assert!(ids.contains(&"fallback") && ids.contains(&"depth-not-reached"), "{ids:?}");
+}
+
+#[test]
+fn what_the_device_never_saw_is_called_ram_of_all_jobs_that_ran_at_once() {
+    // M7
+    let ids = |groups: &[GroupReport]| -> Vec<String> {
+        let findings = documented(groups, &sample::before()).findings;
+        findings.iter().map(|finding| format!("{}: {}", finding.id, finding.text)).collect()
+    };
+    let ram = |told: &[String]| told.iter().filter(|told| told.starts_with("ram-not")).count();
+    let told = ids(&sample::groups());
+    assert_eq!(ram(&told), 0, "{told:?}");
+    assert!(!told.iter().any(|told| told.starts_with("busy-neighbour")), "{told:?}");
+    let mut groups = sample::groups();
+    groups[1].device_read_bytes = Some(1 << 20);
+    let told = ids(&groups);
+    assert_eq!(ram(&told), 0, "{told:?}");
+    assert!(told[0].starts_with("direct-not-honoured: reader, mix/read: "), "{told:?}");
+    groups[1].jobs.iter_mut().for_each(|job| job.direct = false);
+    let told = ids(&groups);
+    assert_eq!(ram(&told), 1, "{told:?}");
+    assert!(told[0].contains("reader, mix/read: 150 MB of 151 MB"), "{told:?}");
+}
+
+#[test]
+fn two_jobs_of_one_name_have_names_of_their_own() {
+    let mut groups = sample::groups();
+    groups[1].jobs[2].spec.name = "reader".into();
+    groups[1].jobs[2].spec.rw.write = false;
+    let document = documented(&groups, &sample::before());
+    let names: Vec<_> = document.scenarios[0].rows.iter().map(|row| &*row.name).collect();
+    assert_eq!(names, ["seq-write", "reader", "reader#2"]);
+}
+
+#[test]
+fn the_blocks_of_a_file_that_an_earlier_group_used_are_not_known() {
+    let mut groups = sample::groups();
+    let mut again = groups[0].clone();
+    again.jobs[0].spec.group = 2;
+    groups.push(again);
+    let document = documented(&groups, &sample::before());
+    let blocks = |name| &row(&document, name).settings.asked.blocks;
+    assert_eq!((&**blocks("seq-write"), &**blocks("seq-write#2")), ("allocated", "unknown"));
+}

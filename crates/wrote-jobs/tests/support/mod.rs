@@ -1,0 +1,79 @@
+//! A plain job in a folder of its own, and ways to run jobs.
+
+#![allow(dead_code, reason = "each file of tests uses a part of this")]
+
+use std::path::Path;
+use wrote_jobs::jobs::{GroupReport, JobReport, Permissions, Watcher, run};
+use wrote_jobs::spec::{JobSpec, Rw, Verify};
+use wrote_result::{Error, Stop};
+
+pub const READ: Rw = Rw { read: true, write: false, random: false };
+pub const WRITE: Rw = Rw { read: false, write: true, random: false };
+pub const MIX: Rw = Rw { read: true, write: true, random: false };
+pub const BLOCK: u64 = 4096;
+pub const FILE: u64 = 64 * BLOCK;
+pub const VERIFY: Option<Verify> = Some(Verify { after_writes: true });
+
+pub fn random(rw: Rw) -> Rw {
+    Rw { random: true, ..rw }
+}
+
+pub fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
+}
+
+/// A job of 64 blocks of 4 KiB in one file of its name.
+pub fn job(folder: &Path, name: &str, rw: Rw) -> JobSpec {
+    JobSpec {
+        iodepth: 8,
+        files: vec![folder.join(name)],
+        file_bytes: Some(FILE),
+        ..JobSpec::new(name, rw, BLOCK)
+    }
+}
+
+/// What a watcher is told of each group: its number, its jobs, and the bytes that are laid out.
+#[derive(Default)]
+pub struct Told(pub Vec<(u32, usize, u64)>);
+impl Watcher for Told {
+    fn group(&mut self, group: u32, jobs: &[JobSpec], laid_out_bytes: u64) {
+        self.0.push((group, jobs.len(), laid_out_bytes));
+    }
+}
+
+pub fn go_with(jobs: &[JobSpec], permissions: Permissions) -> Result<Vec<GroupReport>, Error> {
+    run(jobs, permissions, &Stop::new(), &mut ())
+}
+
+pub fn go(jobs: &[JobSpec]) -> Vec<GroupReport> {
+    go_with(jobs, Permissions::default()).unwrap()
+}
+
+pub fn one(job: JobSpec) -> JobReport {
+    go(&[job]).remove(0).jobs.remove(0)
+}
+
+pub fn refusal_with(jobs: &[JobSpec], permissions: Permissions) -> String {
+    let error = go_with(jobs, permissions).unwrap_err().to_string();
+    assert_eq!(error.lines().count(), 1, "{error}");
+    error
+}
+
+pub fn refusal(jobs: &[JobSpec]) -> String {
+    refusal_with(jobs, Permissions::default())
+}
+
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// No block of the file is empty, and no two are equal.
+pub fn all_blocks_differ(path: &Path) -> bool {
+    let bytes = std::fs::read(path).unwrap();
+    let blocks: std::collections::HashSet<&[u8]> = bytes.chunks(BLOCK as usize).collect();
+    blocks.len() == bytes.len() / BLOCK as usize && !blocks.contains([0; BLOCK as usize].as_slice())
+}

@@ -1,0 +1,123 @@
+//! A program built into the cache folder: once for each version of its text and of its compiler.
+
+mod compiler;
+mod shelf;
+
+use super::catalogue::Chosen;
+pub(super) use shelf::InUse;
+use shelf::{Draft, Shelf};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use wrote_result::{Error, Stop};
+use xxhash_rust::xxh3::Xxh3;
+
+/// The program's files, in the folder of a build.
+const SOURCE: &str = "source";
+/// What was built of them.
+const BUILD: &str = "build";
+
+/// A program that is ready to be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Built {
+    /// The command, with no placeholders left; the workload's arguments come after.
+    pub run: Vec<String>,
+    /// What comes after those.
+    pub arguments: Vec<String>,
+    /// The folder that it was built into.
+    pub folder: PathBuf,
+    /// Nobody removes the folder as long as this is there.
+    pub in_use: InUse,
+}
+
+/// Builds the program below `cache`, or finds it there, where an earlier run built the same text by the same
+/// toolchain. It comes to its place whole: a build that is killed leaves nothing that is taken for one.
+/// `Ok(Err(..))` is why the compiler could not, one line.
+///
+/// # Errors
+///
+/// [`Error::Interrupted`] when `stop` is raised, [`Error::Failed`] where `cache` can't be written to.
+pub(super) fn build(
+    chosen: &Chosen,
+    cache: &Path,
+    stop: &Stop,
+) -> Result<Result<Built, String>, Error> {
+    let shelf = Shelf::open(cache)?;
+    let (id, hash) = (chosen.entry.id.as_str(), hash(chosen));
+    if let Some((folder, in_use)) = shelf.take(id, hash) {
+        return Ok(Ok(built(chosen, &folder, in_use)?));
+    }
+    let draft = shelf.draft()?;
+    unpack(chosen, &draft).map_err(|error| {
+        let folder = draft.path().display();
+        Error::Failed(format!("{folder}: the program's files can't be written: {error}"))
+    })?;
+    if !chosen.tools.build.is_empty() {
+        let command = filled(&chosen.tools.build, draft.path())?;
+        if let Err(because) = compiler::run(&command, &draft.path().join(BUILD), stop)? {
+            // Its paths are those of a folder that is gone when this is read.
+            let source = format!("{}/", utf8(&draft.path().join(SOURCE))?);
+            return Ok(Err(because.replace(&source, "")));
+        }
+    }
+    let (folder, in_use) = shelf.put(draft, id, hash)?;
+    shelf.remove_others(id, hash);
+    Ok(Ok(built(chosen, &folder, in_use)?))
+}
+
+fn built(chosen: &Chosen, folder: &Path, in_use: InUse) -> Result<Built, Error> {
+    let run = filled(&chosen.tools.run, folder)?;
+    let arguments = chosen.variant.arguments.clone();
+    Ok(Built { run, arguments, folder: folder.to_owned(), in_use })
+}
+
+/// What a build depends on: the files with their names (the manifest is one of them), the command with the
+/// compiler's path, the compiler's version.
+fn hash(chosen: &Chosen) -> u64 {
+    let mut hash = Xxh3::new();
+    // With its length, so that no two sequences of parts look alike.
+    let mut take = |part: &[u8]| {
+        hash.update(&(part.len() as u64).to_le_bytes());
+        hash.update(part);
+    };
+    take(&(chosen.entry.files.len() as u64).to_le_bytes());
+    for (path, text) in &chosen.entry.files {
+        take(path.as_os_str().as_encoded_bytes());
+        take(text);
+    }
+    chosen.tools.build.iter().for_each(|word| take(word.as_bytes()));
+    take(chosen.tools.version.as_bytes());
+    hash.digest()
+}
+
+/// Writes the program's files to where `{source}` is, and makes the empty folder `{build}`.
+fn unpack(chosen: &Chosen, draft: &Draft) -> io::Result<()> {
+    let source = draft.path().join(SOURCE);
+    fs::create_dir(draft.path().join(BUILD))?;
+    fs::create_dir(&source)?;
+    for (path, text) in &chosen.entry.files {
+        let path = source.join(path);
+        fs::create_dir_all(path.parent().expect("a file in the folder"))?;
+        // What is embedded has no permissions of its own: a script tells by its first line that it is one.
+        let mode = if text.starts_with(b"#!") { 0o700 } else { 0o600 };
+        OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(text)?;
+    }
+    Ok(())
+}
+
+/// The command with its placeholders replaced by folders in `folder`.
+fn filled(words: &[String], folder: &Path) -> Result<Vec<String>, Error> {
+    let source = utf8(&folder.join(SOURCE))?;
+    let build = utf8(&folder.join(BUILD))?;
+    let fill = |word: &String| word.replace("{source}", &source).replace("{build}", &build);
+    Ok(words.iter().map(fill).collect())
+}
+
+fn utf8(path: &Path) -> Result<String, Error> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| Error::Failed(format!("{}: is no UTF-8 path", path.display())))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,321 @@
+//! Whether what a program left in the file is what it was to write there.
+
+use super::workload::Content;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use wrote_result::{Error, Stop};
+
+/// Bytes that are compared at once.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// The first thing that is wrong with a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Wrong {
+    /// What was there before is there no more, or not as it was.
+    Head,
+    Byte {
+        at: u64,
+        found: u8,
+        expected: u8,
+    },
+    Length {
+        found: u64,
+        expected: u64,
+    },
+}
+
+/// Compares a file with what it should be, piece by piece, in constant memory.
+struct Comparison<'a> {
+    expected: &'a Content,
+    /// The pattern again and again: any piece of the file's body stands in it somewhere.
+    body: Vec<u8>,
+    at: u64,
+}
+
+impl<'a> Comparison<'a> {
+    /// For pieces of at most `piece_bytes`.
+    fn new(expected: &'a Content, piece_bytes: usize) -> Comparison<'a> {
+        let body_bytes = piece_bytes + expected.pattern.len();
+        let body = expected.pattern.iter().copied().cycle().take(body_bytes).collect();
+        Comparison { expected, body, at: 0 }
+    }
+
+    /// Compares the next piece of the file with what should be there.
+    fn next(&mut self, piece: &[u8]) -> Result<(), Wrong> {
+        let head = &self.expected.head;
+        let head_left = head.len().saturating_sub(usize::try_from(self.at).unwrap_or(usize::MAX));
+        let (of_head, of_body) = piece.split_at(head_left.min(piece.len()));
+        let head_at = head.len() - head_left;
+        if *of_head != head[head_at..head_at + of_head.len()] {
+            return Err(Wrong::Head);
+        }
+        let body_at = self.at.saturating_sub(head.len() as u64);
+        let room = usize::try_from(self.expected.body_bytes - body_at).unwrap_or(usize::MAX);
+        // What is behind the end is a matter of the length.
+        let of_body = &of_body[..of_body.len().min(room)];
+        let phase = (body_at % self.expected.pattern.len().max(1) as u64) as usize;
+        let body = &self.body[phase..phase + of_body.len()];
+        if of_body != body {
+            let differ = |(found, expected): (&u8, &u8)| found != expected;
+            let place = of_body.iter().zip(body).position(differ).expect("they differ");
+            let at = head.len() as u64 + body_at + place as u64;
+            return Err(Wrong::Byte { at, found: of_body[place], expected: body[place] });
+        }
+        self.at += (of_head.len() + of_body.len()) as u64;
+        Ok(())
+    }
+
+    /// Compares the length, once everything was compared that is there.
+    fn end(&self, found: u64) -> Result<(), Wrong> {
+        let expected = self.expected.len();
+        if found < self.expected.head.len() as u64 {
+            Err(Wrong::Head)
+        } else if found != expected {
+            Err(Wrong::Length { found, expected })
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Looks at every byte of the file at `path`. `Ok(Err(..))` is the first thing that is wrong, one line;
+/// `said_whole`: whether the program says that all of it is there.
+///
+/// # Errors
+///
+/// [`Error::Interrupted`]; [`Error::Failed`] where the file is there and can't be read.
+pub(super) fn check(
+    path: &Path,
+    expected: &Content,
+    said_whole: bool,
+    stop: &Stop,
+) -> Result<Result<(), String>, Error> {
+    let failed = |error: io::Error| Error::Failed(format!("{}: read: {error}", path.display()));
+    let mut file = match open_regular(path) {
+        Ok(file) => file,
+        Err(Opened::Wrong(because)) => return Ok(Err(because.into())),
+        Err(Opened::Failed(error)) => return Err(failed(error)),
+    };
+    let mut comparison = Comparison::new(expected, PIECE_BYTES);
+    let mut piece = vec![0; PIECE_BYTES];
+    while comparison.at < expected.len() {
+        stop.check()?;
+        let count = match file.read(&mut piece) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(failed(error)),
+        };
+        if let Err(wrong) = comparison.next(&piece[..count]) {
+            return Ok(Err(told(&wrong, said_whole)));
+        }
+    }
+    let length = file.metadata().map_err(failed)?.len();
+    Ok(comparison.end(length).map_err(|wrong| told(&wrong, said_whole)))
+}
+
+/// Why there is no file to look at.
+enum Opened {
+    /// The program left something else there.
+    Wrong(&'static str),
+    Failed(io::Error),
+}
+
+/// Opens what is at `path` where it is a file: never through a symbolic link, which may lead to what is
+/// nobody's to look at, and without waiting for whoever may open the other end of a FIFO.
+fn open_regular(path: &Path) -> Result<File, Opened> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file: File = match open(path, flags, Mode::empty()) {
+        Ok(file) => file.into(),
+        Err(Errno::NOENT) => return Err(Opened::Wrong("there is no file")),
+        Err(Errno::LOOP) => return Err(Opened::Wrong("left a symbolic link in place of the file")),
+        // A socket, a device without a driver.
+        Err(Errno::NXIO | Errno::NODEV) => {
+            return Err(Opened::Wrong("left something else in place of the file"));
+        }
+        // A file of ours is ours to read; a program took the permission away.
+        Err(Errno::ACCESS) => return Err(Opened::Wrong("left a file that may not be read")),
+        Err(errno) => return Err(Opened::Failed(errno.into())),
+    };
+    let kind = file.metadata().map_err(Opened::Failed)?.file_type();
+    if kind.is_file() {
+        Ok(file)
+    } else if kind.is_dir() {
+        Err(Opened::Wrong("left a folder in place of the file"))
+    } else {
+        Err(Opened::Wrong("left something else in place of the file"))
+    }
+}
+
+fn told(wrong: &Wrong, said_whole: bool) -> String {
+    match wrong {
+        Wrong::Head => "the line that was in the file before is not there any more".into(),
+        Wrong::Byte { at, found, expected } => {
+            format!("the file's byte {at} is {found}, not {expected}")
+        }
+        Wrong::Length { found, expected } => {
+            let said = if said_whole { " as the program says" } else { "" };
+            format!("the file has {found} bytes, not {expected}{said}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::workload::{Table, Task};
+    use super::*;
+    use proptest::prelude::*;
+    use std::fs;
+
+    fn content(task: Task, size: u64, count: u64) -> Content {
+        Table { task, size, count, runs: 1, cold: false }.content()
+    }
+
+    fn bytes_of(content: &Content) -> Vec<u8> {
+        let body = content.pattern.iter().copied().cycle().take(content.body_bytes as usize);
+        content.head.iter().copied().chain(body).collect()
+    }
+
+    fn compared(content: &Content, bytes: &[u8], piece_bytes: usize) -> Result<(), Wrong> {
+        let mut comparison = Comparison::new(content, piece_bytes);
+        for piece in bytes.chunks(piece_bytes) {
+            if comparison.at < content.len() {
+                comparison.next(piece)?;
+            }
+        }
+        comparison.end(bytes.len() as u64)
+    }
+
+    fn any_content() -> impl Strategy<Value = Content> {
+        let pattern = prop::collection::vec(any::<u8>(), 1..70);
+        let head = prop::collection::vec(any::<u8>(), 0..40);
+        (head, pattern, 0..500_u64).prop_map(|(head, pattern, body_bytes)| Content {
+            head,
+            pattern,
+            body_bytes,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_as_it_should_be_is_found_so_in_pieces_of_any_length(
+            content in any_content(),
+            piece_bytes in 1..100_usize,
+        ) {
+            prop_assert_eq!(compared(&content, &bytes_of(&content), piece_bytes), Ok(()));
+        }
+
+        #[test]
+        fn any_one_wrong_byte_is_found_and_named(
+            content in any_content(),
+            piece_bytes in 1..100_usize,
+            place in any::<prop::sample::Index>(),
+            change in 1..=255_u8,
+        ) {
+            let mut bytes = bytes_of(&content);
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            let at = place.index(bytes.len());
+            let expected = bytes[at];
+            bytes[at] ^= change;
+            let found = bytes[at];
+            let wrong = match at < content.head.len() {
+                true => Wrong::Head,
+                false => Wrong::Byte { at: at as u64, found, expected },
+            };
+            prop_assert_eq!(compared(&content, &bytes, piece_bytes), Err(wrong));
+        }
+
+        #[test]
+        fn any_other_length_is_found(
+            content in any_content(),
+            piece_bytes in 1..100_usize,
+            length in 0..700_usize,
+        ) {
+            let mut bytes = bytes_of(&content);
+            let expected = bytes.len() as u64;
+            if length as u64 == expected {
+                return Ok(());
+            }
+            bytes.resize(length, 7);
+            let wrong = match length < content.head.len() {
+                true => Wrong::Head,
+                false => Wrong::Length { found: length as u64, expected },
+            };
+            prop_assert_eq!(compared(&content, &bytes, piece_bytes), Err(wrong));
+        }
+    }
+
+    /// What is told of the file that `make` leaves.
+    fn left(content: &Content, make: impl FnOnce(&Path)) -> Option<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        make(&path);
+        check(&path, content, true, &Stop::new()).unwrap().err()
+    }
+
+    #[test]
+    fn a_file_longer_than_a_piece_is_compared_to_its_end() {
+        let content = content(Task::Lines, 64, 3 * PIECE_BYTES as u64 / 64);
+        let mut bytes = bytes_of(&content);
+        assert_eq!(left(&content, |path| fs::write(path, &bytes).unwrap()), None);
+        let last = bytes.len() - 1;
+        bytes[last] = b'x';
+        assert_eq!(
+            left(&content, |path| fs::write(path, &bytes).unwrap()).unwrap(),
+            format!("the file's byte {last} is 120, not 10")
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_line() {
+        let bytes = content(Task::BytesWrite, 1000, 1);
+        let short = left(&bytes, |path| fs::write(path, &bytes_of(&bytes)[..100]).unwrap());
+        assert_eq!(short.unwrap(), "the file has 100 bytes, not 1000 as the program says");
+        let lines = content(Task::Lines, 64, 2);
+        let replaced = left(&lines, |path| {
+            fs::write(path, &bytes_of(&lines)[lines.head.len()..]).unwrap();
+        });
+        assert!(replaced.unwrap().contains("was in the file before"));
+        let emptied = left(&lines, |path| fs::write(path, "").unwrap());
+        assert!(emptied.unwrap().contains("was in the file before"));
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_followed_nor_waited_for() {
+        // W7
+        let bytes = content(Task::BytesWrite, 3, 1);
+        let elsewhere = tempfile::NamedTempFile::new().unwrap();
+        fs::write(elsewhere.path(), [0, 1, 2]).unwrap();
+        let link = left(&bytes, |path| {
+            std::os::unix::fs::symlink(elsewhere.path(), path).unwrap();
+        });
+        assert_eq!(link.unwrap(), "left a symbolic link in place of the file");
+        let fifo = left(&bytes, |path| {
+            let mode = Mode::RUSR | Mode::WUSR;
+            rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0)
+                .unwrap();
+        });
+        assert_eq!(fifo.unwrap(), "left something else in place of the file");
+        let folder = left(&bytes, |path| fs::create_dir(path).unwrap());
+        assert_eq!(folder.unwrap(), "left a folder in place of the file");
+        let socket = left(&bytes, |path| {
+            std::os::unix::net::UnixListener::bind(path).unwrap();
+        });
+        assert_eq!(socket.unwrap(), "left something else in place of the file");
+        assert_eq!(left(&bytes, |_| ()).unwrap(), "there is no file");
+    }
+
+    #[test]
+    fn a_stop_is_heard_while_a_file_is_looked_at() {
+        let (folder, stop) = (tempfile::tempdir().unwrap(), Stop::new());
+        let (path, bytes) = (folder.path().join("file"), content(Task::BytesWrite, 1000, 1));
+        fs::write(&path, bytes_of(&bytes)).unwrap();
+        stop.request();
+        assert!(matches!(check(&path, &bytes, true, &stop), Err(Error::Interrupted)));
+    }
+}

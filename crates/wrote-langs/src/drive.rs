@@ -1,0 +1,133 @@
+//! The drive's own rate, to measure the languages against.
+
+use super::result::Drive;
+use std::path::Path;
+use wrote::device::Target;
+use wrote_bench::bench;
+use wrote_bench::bench::Ticker;
+use wrote_bench::scenario::{Planned, Site};
+use wrote_bench::scenarios::grid;
+use wrote_bench::scenarios::grid::Grid;
+use wrote_machine::space;
+use wrote_result::Error;
+use wrote_result::document::{Direction, Row};
+
+/// The scenario whose cells are measured.
+const PEAK: &str = "peak";
+/// What streams fastest on most drives: the one block size and the one depth of the cells.
+const BS_BYTES: u64 = 512 << 10;
+const IODEPTH: u32 = 64;
+const RUNS: u32 = 3;
+/// The file is as long as that of the languages, but no shorter than what keeps the drive busy at this
+/// depth, and no longer than what a rate needs.
+const FILE_BYTES_MIN: u64 = 64 << 20;
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// The cells that are measured beside files of `size_bytes`; none where the file system lies in memory, or has
+/// no room for the file.
+pub(super) fn plan(path: &Path, target: &Target, size_bytes: u64) -> Result<Option<Grid>, Error> {
+    let room_bytes = match target.capacity_bytes {
+        0 => u64::MAX,
+        capacity => space::budget(capacity, target.free_bytes),
+    };
+    let size_bytes = size_bytes.clamp(FILE_BYTES_MIN, FILE_BYTES_MAX).min(room_bytes);
+    if target.in_memory || size_bytes < FILE_BYTES_MIN {
+        return Ok(None);
+    }
+    let request = bench::Request {
+        only: vec![PEAK.into()],
+        size_bytes: Some(size_bytes),
+        stream_bs_bytes: Some(BS_BYTES),
+        iodepth: Some(IODEPTH),
+        runs: Some(RUNS),
+        ..bench::Request::new(path.to_owned())
+    };
+    Ok(grid::grids(&request, target)?.pop())
+}
+
+/// Measures them. A drive that can't be measured is noted, and is nobody else's loss.
+pub(super) fn measure(
+    grid: &Grid,
+    site: &Site,
+    ticker: &mut Ticker,
+) -> Result<Option<Drive>, Error> {
+    match grid.measure(site, ticker) {
+        Ok(measured) => Ok(fastest(&measured.scenario.rows)),
+        Err(Error::Failed(because)) => {
+            ticker.note(&format!("the drive's own rate is left out: {because}"));
+            grid.clear(site)?;
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The rate by the fastest row of each direction; none where one has no row whose transfers went past the
+/// page cache: what they would tell is not the drive's.
+fn fastest(rows: &[Row]) -> Option<Drive> {
+    let of = |direction: Direction| {
+        let direct = rows.iter().filter(|row| row.settings.effective.direct);
+        let median = |row: &&Row| row.throughput_bytes_per_s.median;
+        direct
+            .filter(|row| row.direction == direction)
+            .max_by(|a, b| median(a).total_cmp(&median(b)))
+    };
+    let (write, read) = (of(Direction::Write)?, of(Direction::Read)?);
+    Some(Drive {
+        write_row: write.name.clone(),
+        write_bytes_per_s: write.throughput_bytes_per_s,
+        read_row: read.name.clone(),
+        read_bytes_per_s: read.throughput_bytes_per_s,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wrote_machine::sample::place;
+    use wrote_result::sample::row;
+
+    fn of(direction: Direction, name: &str, bytes_per_s: f64, direct: bool) -> Row {
+        let mut row = row(name, "os-crash", &[bytes_per_s; 3]);
+        row.direction = direction;
+        row.settings.effective.direct = direct;
+        row
+    }
+
+    #[test]
+    fn the_fastest_cell_of_each_direction_counts_and_only_where_it_was_direct() {
+        let rows = [
+            of(Direction::Read, "peak/read/a", 3e9, true),
+            of(Direction::Read, "peak/read/b", 4e9, true),
+            of(Direction::Write, "peak/write/a", 2e9, true),
+            of(Direction::Write, "peak/write/cached", 9e9, false),
+        ];
+        let drive = fastest(&rows).unwrap();
+        assert_eq!(
+            (drive.write_row.as_str(), drive.read_row.as_str()),
+            ("peak/write/a", "peak/read/b")
+        );
+        assert_eq!((drive.write_bytes_per_s.median, drive.read_bytes_per_s.median), (2e9, 4e9));
+        assert_eq!(fastest(&rows[..2]), None);
+        assert_eq!(fastest(&rows[3..]), None);
+    }
+
+    #[test]
+    fn the_cells_are_few_and_their_file_is_bounded_by_the_room() {
+        let planned = |size, target: &Target| plan(Path::new("/data"), target, size).unwrap();
+        let disk = place(1 << 40, 1 << 39);
+        let grid = planned(256_000_000, &disk).unwrap();
+        assert_eq!((grid.file_bytes, grid.runs, grid.cells.len()), (244 << 20, RUNS, 6));
+        assert_eq!(planned(1, &disk).unwrap().file_bytes, FILE_BYTES_MIN);
+        assert_eq!(planned(1 << 40, &disk).unwrap().file_bytes, FILE_BYTES_MAX);
+        let small = place(10 << 30, (1 << 30) + (100 << 20));
+        assert_eq!(planned(256_000_000, &small).unwrap().file_bytes, 100 << 20);
+    }
+
+    #[test]
+    fn memory_and_a_disk_without_room_have_no_rate() {
+        let memory = Target { in_memory: true, ..place(1 << 40, 1 << 39) };
+        assert!(plan(Path::new("/data"), &memory, 1 << 28).unwrap().is_none());
+        assert!(plan(Path::new("/data"), &place(10 << 30, 1 << 30), 1 << 28).unwrap().is_none());
+    }
+}

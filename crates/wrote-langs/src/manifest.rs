@@ -1,0 +1,276 @@
+//! A language's `manifest.toml`: what it is called, how it is found, built and run.
+
+mod checked;
+
+use serde::Deserialize;
+use wrote_result::Error;
+
+/// The file's name, in the language's folder.
+pub(crate) const FILE_NAME: &str = "manifest.toml";
+
+/// How much of a wrong line is shown, in characters.
+const SHOWN_CHARS: usize = 60;
+
+/// A manifest, as `langs/README.md` describes it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Manifest {
+    /// As it is shown: `Go`.
+    #[serde(deserialize_with = "checked::text")]
+    pub name: String,
+    /// What its program writes bytes by, where it has no variants: `BufWriter, 8 KiB`.
+    #[serde(default, deserialize_with = "checked::text")]
+    pub way: String,
+    /// What it reads them by, where `way` does not say it.
+    #[serde(default, deserialize_with = "checked::text")]
+    pub reads: String,
+    /// What it appends lines by, where that is something else.
+    #[serde(default, deserialize_with = "checked::text")]
+    pub lines: String,
+    /// How it is installed, one line.
+    #[serde(deserialize_with = "checked::text")]
+    pub install: String,
+    /// Ways to run it, the best first; the first of which all programs are there is taken.
+    #[serde(rename = "toolchain", deserialize_with = "checked::some")]
+    pub toolchains: Vec<Toolchain>,
+    /// Programs of this language that do the same in different ways; where there are none, the language is
+    /// its own only one.
+    #[serde(default, rename = "variant", deserialize_with = "checked::variants")]
+    pub variants: Vec<Variant>,
+}
+
+/// A compiler or interpreter, as commands with placeholders: `{source}`, the folder of the program's text;
+/// `{build}`, the folder that it is built into; `{wrote}`, the program `wrote` itself.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Toolchain {
+    /// Prints the version; ends with 0 where the toolchain is there.
+    #[serde(deserialize_with = "checked::version_command")]
+    pub version: Vec<String>,
+    /// Programs that must be there besides: `java` beside `javac`.
+    #[serde(default, deserialize_with = "checked::programs")]
+    pub needs: Vec<String>,
+    /// Builds the program; nothing where it needs no building.
+    #[serde(default, deserialize_with = "checked::build_command")]
+    pub build: Vec<String>,
+    /// Runs it; the workload's arguments come after.
+    #[serde(deserialize_with = "checked::run_command")]
+    pub run: Vec<String>,
+}
+
+/// One of several programs of a language.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Variant {
+    /// Unique among all languages: `cpp-get-put`.
+    #[serde(deserialize_with = "checked::id")]
+    pub id: String,
+    /// As it is shown: `C++ get/put`.
+    #[serde(deserialize_with = "checked::text")]
+    pub name: String,
+    /// What it writes bytes by.
+    #[serde(deserialize_with = "checked::text")]
+    pub way: String,
+    /// What it reads them by, where `way` does not say it.
+    #[serde(default, deserialize_with = "checked::text")]
+    pub reads: String,
+    /// What it appends lines by, where that is something else.
+    #[serde(default, deserialize_with = "checked::text")]
+    pub lines: String,
+    /// What comes after the workload's arguments, for the program to know which one it is.
+    #[serde(default)]
+    pub arguments: Vec<String>,
+    /// The tasks that it does, by their first arguments; all where empty.
+    #[serde(default, deserialize_with = "checked::tasks")]
+    pub tasks: Vec<String>,
+}
+
+impl Manifest {
+    /// Reads a manifest; `origin` is named in errors.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`], one line: what is wrong, and in which line of the file.
+    pub(crate) fn parse(text: &str, origin: &str) -> Result<Manifest, Error> {
+        toml::from_str(text).map_err(|error| {
+            // Some of its messages have several lines.
+            let because = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+            let start = error.span().map_or(0, |span| span.start);
+            // What is missing in the whole file is no line's fault.
+            let place = match start == 0 && because.starts_with("missing") {
+                true => None,
+                false => place(text, start),
+            };
+            Error::Usage(format!("{origin}: {}{because}", place.unwrap_or_default()))
+        })
+    }
+
+    /// The programs that it has: itself where it names none.
+    pub(super) fn programs(&self, id: &str) -> Vec<Variant> {
+        if !self.variants.is_empty() {
+            return self.variants.clone();
+        }
+        vec![Variant {
+            id: id.into(),
+            name: self.name.clone(),
+            way: self.way.clone(),
+            reads: self.reads.clone(),
+            lines: self.lines.clone(),
+            arguments: Vec::new(),
+            tasks: Vec::new(),
+        }]
+    }
+}
+
+impl Toolchain {
+    /// All its commands; that which builds may be empty.
+    pub(super) fn commands(&self) -> [&Vec<String>; 3] {
+        [&self.version, &self.build, &self.run]
+    }
+}
+
+/// `line 3: build = "cc": `, of the byte at `offset`; none where there is nothing in that line to show.
+fn place(text: &str, offset: usize) -> Option<String> {
+    let before = text.get(..offset)?;
+    let line = text[before.rfind('\n').map_or(0, |end| end + 1)..].lines().next()?.trim();
+    let number = before.matches('\n').count() + 1;
+    let mut shown: String = line.chars().take(SHOWN_CHARS).collect();
+    if shown.len() < line.len() {
+        shown.push('…');
+    }
+    (!line.is_empty()).then(|| format!("line {number}: {shown}: "))
+}
+
+/// Whether a name is in small letters, digits and single hyphens: `cpp-get-put`.
+pub(super) fn is_id(name: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    name.split('-').all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = r#"
+        name = "Zig"
+        install = "pip install ziglang"
+
+        [[toolchain]]
+        version = ["zig", "version"]
+        build = ["zig", "build-exe", "{source}/main.zig", "-femit-bin={build}/program"]
+        run = ["{build}/program"]
+
+        [[toolchain]]
+        version = ["python3", "-m", "ziglang", "version"]
+        needs = ["cc"]
+        run = ["/usr/bin/env", "{source}/program.sh"]
+
+        [[variant]]
+        id = "zig"
+        name = "Zig"
+        way = "Writer"
+
+        [[variant]]
+        id = "zig-2"
+        name = "Zig, otherwise"
+        way = "none"
+        arguments = ["otherwise"]
+        tasks = ["bytes-write", "bytes-read"]
+    "#;
+
+    /// What is said of `WHOLE` with `from` become `to`.
+    fn refused(from: &str, to: &str) -> String {
+        assert!(WHOLE.contains(from), "{from}");
+        let error = Manifest::parse(&WHOLE.replacen(from, to, 1), "zig/manifest.toml").unwrap_err();
+        assert!(matches!(error, Error::Usage(_)));
+        let text = error.to_string();
+        assert!(!text.contains('\n'), "{text}");
+        text.strip_prefix("zig/manifest.toml: ").expect("the origin").to_owned()
+    }
+
+    #[test]
+    fn a_manifest_is_read_with_all_it_may_hold() {
+        let manifest = Manifest::parse(WHOLE, "zig/manifest.toml").unwrap();
+        assert_eq!(manifest.name, "Zig");
+        assert_eq!(manifest.toolchains.len(), 2);
+        assert_eq!(manifest.toolchains[1].needs, ["cc"]);
+        assert!(manifest.toolchains[1].build.is_empty());
+        assert_eq!(manifest.programs("zig"), manifest.variants);
+        assert_eq!(manifest.variants[1].arguments, ["otherwise"]);
+        assert_eq!(manifest.variants[1].tasks, ["bytes-write", "bytes-read"]);
+    }
+
+    #[test]
+    fn a_language_without_variants_is_its_own_only_one() {
+        let text = "name = 'A'\nway = 'w'\ninstall = 'i'\n\
+                    [[toolchain]]\nversion = ['a']\nrun = ['a', '{source}/a']\n";
+        let programs = Manifest::parse(text, "a").unwrap().programs("a-b");
+        assert_eq!(programs.len(), 1);
+        assert_eq!((&*programs[0].id, &*programs[0].name, &*programs[0].way), ("a-b", "A", "w"));
+        assert!(programs[0].arguments.is_empty() && programs[0].tasks.is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (from, to, told) in [
+            (r#"name = "Zig""#, "name = Zig", "line 2: name = Zig: "),
+            (
+                r#"name = "Zig""#,
+                "nome = 'x'",
+                "line 2: nome = 'x': unknown field `nome`, expected ",
+            ),
+            ("needs =", "need =", "line 12: need = [\"cc\"]: unknown field `need`, expected "),
+            ("\"Zig\"", "' '", "line 2: name = ' ': must not be empty"),
+            ("pip install ziglang", "a\\nb", "line 3: install = \"a\\nb\": must be one line"),
+            (r#"["zig", "version"]"#, "[]", "line 6: version = []: must not be empty"),
+            (r#"["zig", "version"]"#, "'zig'", "line 6: version = 'zig': invalid type: string"),
+            (r#"["{build}/program"]"#, "[]", "line 8: run = []: must not be empty"),
+            (r#""-m""#, "'{source}'", "there is no {source} yet when the version is asked for"),
+            (
+                "{source}/main.zig",
+                "{src}/m",
+                "there is no {src}; there are {source}, {build} and {wrote}",
+            ),
+            (r#""{build}/program""#, "'bin/program'", "\"bin/program\" is no program: "),
+            (r#"["cc"]"#, "['-m cc', '']", "\"\" is no program: "),
+            (
+                r#""bytes-read""#,
+                "'bytes'",
+                "\"bytes\" is no task: there are bytes-write, bytes-read, ",
+            ),
+            (
+                "zig-2",
+                "Zig_2",
+                "line 21: id = \"Zig_2\": must be of small letters, digits and hyphens",
+            ),
+            ("zig-2", "zig", "two variants have the id \"zig\""),
+        ] {
+            let text = refused(from, to);
+            assert!(text.contains(told), "{text:?} instead of {told:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_told() {
+        assert_eq!(refused(r#"install = "pip install ziglang""#, ""), "missing field `install`");
+        assert!(
+            refused(r#"version = ["zig", "version"]"#, "").ends_with("missing field `version`")
+        );
+        let none = Manifest::parse("name = 'a'\ninstall = 'b'\n", "m").unwrap_err().to_string();
+        assert_eq!(none, "m: missing field `toolchain`");
+        let empty = "toolchain = []\nname = 'a'\ninstall = 'b'\n";
+        let empty = Manifest::parse(empty, "m").unwrap_err().to_string();
+        assert_eq!(empty, "m: line 1: toolchain = []: must not be empty");
+    }
+
+    #[test]
+    fn ids_are_of_small_letters_digits_and_hyphens() {
+        assert!(["c", "cpp-get-put", "a1", "2"].into_iter().all(is_id));
+        assert!(
+            !["", "-", "a-", "a--b", "A", "c++", "a b", "é", "a/b", ".."].into_iter().any(is_id)
+        );
+    }
+}

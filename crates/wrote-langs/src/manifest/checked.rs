@@ -1,0 +1,130 @@
+//! The values of a manifest, refused where they are read: so that what is said names their line.
+
+use super::{Variant, is_id};
+use crate::workload::Task;
+use serde::de::{Deserialize, Deserializer, Error};
+use std::path::Path;
+
+/// What may stand for something in a command.
+const PLACEHOLDERS: [&str; 3] = ["source", "build", "wrote"];
+
+const TASKS: [Task; 5] =
+    [Task::BytesWrite, Task::BytesRead, Task::Save, Task::SaveSync, Task::Lines];
+
+/// One line that says something.
+pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let text = String::deserialize(from)?;
+    if text.trim().is_empty() {
+        return Err(D::Error::custom("must not be empty"));
+    }
+    if text.contains(char::is_control) {
+        return Err(D::Error::custom("must be one line, without control characters"));
+    }
+    Ok(text)
+}
+
+/// At least one.
+pub(super) fn some<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let values = Vec::deserialize(from)?;
+    if values.is_empty() { Err(D::Error::custom("must not be empty")) } else { Ok(values) }
+}
+
+pub(super) fn id<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let id = String::deserialize(from)?;
+    if is_id(&id) {
+        return Ok(id);
+    }
+    Err(D::Error::custom("must be of small letters, digits and hyphens: my-language"))
+}
+
+pub(super) fn variants<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Variant>, D::Error> {
+    let variants: Vec<Variant> = Vec::deserialize(from)?;
+    for (number, variant) in variants.iter().enumerate() {
+        if variants[..number].iter().any(|earlier| earlier.id == variant.id) {
+            return Err(D::Error::custom(format!("two variants have the id {:?}", variant.id)));
+        }
+    }
+    Ok(variants)
+}
+
+pub(super) fn tasks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let tasks: Vec<String> = Vec::deserialize(from)?;
+    let known = TASKS.map(Task::as_str);
+    match tasks.iter().find(|task| !known.contains(&task.as_str())) {
+        None => Ok(tasks),
+        Some(task) => {
+            let known = known.join(", ");
+            Err(D::Error::custom(format!("{task:?} is no task: there are {known}")))
+        }
+    }
+}
+
+/// A command that nothing is built for, nor unpacked.
+pub(super) fn version_command<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let words = run_command(from)?;
+    for early in ["{source}", "{build}"] {
+        if words.iter().any(|word| word.contains(early)) {
+            let because = format!("there is no {early} yet when the version is asked for");
+            return Err(D::Error::custom(because));
+        }
+    }
+    Ok(words)
+}
+
+pub(super) fn build_command<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    check_command(Vec::deserialize(from)?)
+}
+
+pub(super) fn run_command<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    check_command(some(from)?)
+}
+
+pub(super) fn programs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let names: Vec<String> = Vec::deserialize(from)?;
+    for name in &names {
+        check_program(name)?;
+    }
+    Ok(names)
+}
+
+fn check_command<E: Error>(words: Vec<String>) -> Result<Vec<String>, E> {
+    if let Some(program) = words.first() {
+        check_program(program)?;
+    }
+    let mut names = words.iter().flat_map(|word| placeholders(word));
+    if let Some(name) = names.find(|name| !PLACEHOLDERS.contains(name)) {
+        return Err(E::custom(format!(
+            "there is no {{{name}}}; there are {{source}}, {{build}} and {{wrote}}"
+        )));
+    }
+    drop(names);
+    Ok(words)
+}
+
+/// Refuses a path from a working folder that nobody knows.
+fn check_program<E: Error>(name: &str) -> Result<(), E> {
+    let begins = |folder: &str| name.starts_with(&format!("{{{folder}}}"));
+    let is_found = !name.is_empty() && !name.contains('/');
+    if is_found || Path::new(name).is_absolute() || PLACEHOLDERS.iter().any(|folder| begins(folder))
+    {
+        return Ok(());
+    }
+    Err(E::custom(format!(
+        "{name:?} is no program: give a name, an absolute path, or one below {{source}} or {{build}}"
+    )))
+}
+
+/// The names between braces: `source` of `{source}/main.go`. Other braces (`{}`, `{ print }`) are left alone.
+fn placeholders(word: &str) -> impl Iterator<Item = &str> {
+    let is_name =
+        |name: &&str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase());
+    word.split('{')
+        .skip(1)
+        .filter_map(|rest| rest.split_once('}'))
+        .map(|(name, _)| name)
+        .filter(is_name)
+}

@@ -1,0 +1,258 @@
+//! What will be run, in which order, and what it takes of the disk and of the time.
+
+use super::workload::{Content, LINE_BYTES, Table, Task, tables};
+use super::{Request, ahead::Ahead, drive};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wrote::device::{self, Target};
+use wrote_bench::bench::Announcement;
+use wrote_bench::rounds::{in_turn, positive};
+use wrote_bench::scenario::Planned;
+use wrote_bench::scenarios::grid::Grid;
+use wrote_bench::scratch;
+use wrote_machine::target::shown_target;
+use wrote_machine::{held_memory, space};
+use wrote_result::{Error, units};
+
+/// No disk takes more.
+const SIZE_BYTES_MAX: u64 = 1 << 50;
+const SAVES_MAX: u64 = 1_000_000;
+const LINES_MAX: u64 = SIZE_BYTES_MAX / LINE_BYTES;
+/// What a file takes at least, on most file systems.
+const BLOCK_BYTES: u64 = 4096;
+
+/// Everything that was decided before anything is made.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub tables: Vec<Table>,
+    pub places: Vec<PlannedPlace>,
+}
+
+/// What is decided of one folder.
+#[derive(Clone, Debug)]
+pub(super) struct PlannedPlace {
+    /// The folder, as it was asked for.
+    pub path: PathBuf,
+    /// What lies under it.
+    pub target: Target,
+    /// The cells by which the drive's own rate is measured.
+    pub drive: Option<Grid>,
+    /// The most memory that is held for writes through the page cache.
+    pub held_bytes: u64,
+}
+
+impl Plan {
+    /// The plan of what was asked for. Nothing is made, and nothing was made when there is an error.
+    pub(super) fn new(request: &Request) -> Result<Plan, Error> {
+        positive("size", request.size_bytes, SIZE_BYTES_MAX)?;
+        positive("runs", request.runs.into(), wrote_bench::Request::RUNS_MAX.into())?;
+        positive("saves", request.saves.into(), SAVES_MAX)?;
+        positive("lines", request.lines, LINES_MAX)?;
+        if request.timeout.is_zero() {
+            return Err(Error::Usage("--timeout: no program is over in no time".into()));
+        }
+        if request.paths.is_empty() {
+            return Err(Error::Usage("no folder to write in was given".into()));
+        }
+        let tables = tables(request);
+        for path in &request.paths {
+            scratch::check_folder(path)?;
+        }
+        let place = |path: &PathBuf| PlannedPlace::new(path, &device::examine(path)?, &tables);
+        let places = request.paths.iter().map(place).collect::<Result<_, Error>>()?;
+        Ok(Plan { tables, places })
+    }
+
+    /// What is about to be done, where so many programs do a task; `folder` is the first of the run's own.
+    pub(super) fn announcement(
+        &self,
+        folder: &Path,
+        ahead: &Ahead,
+        programs: impl Fn(Task) -> u64,
+    ) -> Announcement {
+        let drives = || self.places.iter().filter_map(|place| place.drive.as_ref());
+        let of_place = |place: &PlannedPlace| place.space_bytes_max(&self.tables);
+        let in_each: u64 = self
+            .tables
+            .iter()
+            .map(|table| written_bytes(table, programs(table.task)))
+            .fold(0, u64::saturating_add);
+        let of_drives: u64 = drives().map(Planned::written_bytes_max).sum();
+        Announcement {
+            folder: folder.to_owned(),
+            space_bytes_max: self.places.iter().map(of_place).max().unwrap_or(0),
+            written_bytes_max: in_each
+                .saturating_mul(self.places.len() as u64)
+                .saturating_add(of_drives),
+            runs: ahead.runs_left() + drives().map(Planned::runs_total).sum::<u32>(),
+            estimated: ahead.time_left() + drives().map(Planned::estimate).sum::<Duration>(),
+        }
+    }
+}
+
+impl PlannedPlace {
+    /// Refuses a folder whose disk has no room for the files.
+    fn new(path: &Path, target: &Target, tables: &[Table]) -> Result<PlannedPlace, Error> {
+        let longest = |wanted: fn(&Table) -> bool| {
+            let of = tables.iter().filter(|table| wanted(table));
+            of.map(|table| table.content().len()).max().unwrap_or(0)
+        };
+        let bytes = longest(|table| matches!(table.task, Task::BytesWrite | Task::BytesRead));
+        let lines = longest(|table| table.task == Task::Lines);
+        let shown = shown_target(target, None);
+        space::check(bytes, bytes, &shown)?;
+        let budget = match target.capacity_bytes {
+            0 => u64::MAX,
+            capacity => space::budget(capacity, target.free_bytes),
+        };
+        if lines > budget {
+            return Err(Error::Failed(format!(
+                "{}: the file of lines takes {}, and {} may be made there, so that 10 % of the file system \
+                 or 5 GiB stay free. Free some space, or use fewer --lines",
+                path.display(),
+                units::bytes(lines),
+                units::bytes(budget),
+            )));
+        }
+        // Of texts that are saved a drive's rate says nothing.
+        let streams = bytes.max(lines);
+        let drive = if streams > 0 { drive::plan(path, target, streams)? } else { None };
+        // It is given back before the file is written: the same room does for both.
+        let held_bytes = held_memory::most_bytes(streams);
+        Ok(PlannedPlace { path: path.to_owned(), target: target.clone(), drive, held_bytes })
+    }
+
+    /// The most that lies in the folder at once: one table's file, or the drive's, or held memory.
+    fn space_bytes_max(&self, tables: &[Table]) -> u64 {
+        let files = tables.iter().map(|table| in_blocks(&table.content()));
+        let drive = self.drive.as_ref().map(Planned::space_bytes_max);
+        files.chain(drive).chain([self.held_bytes]).max().unwrap_or(0)
+    }
+}
+
+/// The most that is written for a table in one place, by so many programs and by us for them.
+fn written_bytes(table: &Table, programs: u64) -> u64 {
+    let (file, runs) = (in_blocks(&table.content()), u64::from(table.runs));
+    let before = table.before().map_or(0, |before| in_blocks(&before));
+    match table.task {
+        // Made once. A program that writes into it is not planned for.
+        Task::BytesRead => file,
+        Task::BytesWrite | Task::Lines | Task::Save | Task::SaveSync => {
+            let times = if table.task.is_save() { table.count } else { 1 };
+            file.saturating_mul(times)
+                .saturating_add(before)
+                .saturating_mul(runs)
+                .saturating_mul(programs)
+        }
+    }
+}
+
+fn in_blocks(content: &Content) -> u64 {
+    content.len().checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX)
+}
+
+/// So many programs in the order of their runs: every second round is backwards, and of tables with one round
+/// every second table (M8).
+pub(super) fn order(programs: usize, runs: u32, table: usize) -> Vec<usize> {
+    let rounds_before = u32::from(runs == 1 && table % 2 == 1);
+    in_turn(programs, rounds_before + runs).split_off(programs * rounds_before as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::workload::Kind;
+    use super::*;
+    use wrote_machine::sample::place;
+
+    const GIB: u64 = 1 << 30;
+
+    fn request(folder: &Path) -> Request {
+        Request::new(vec![folder.to_owned()], "/cache".into())
+    }
+
+    fn refused(request: &Request) -> String {
+        match Plan::new(request) {
+            Err(Error::Usage(text)) if text.lines().count() == 1 => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_in_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let good = request(folder.path());
+        let bad = |change: fn(&mut Request)| {
+            let mut request = good.clone();
+            change(&mut request);
+            refused(&request)
+        };
+        assert!(bad(|request| request.size_bytes = 0).contains("--size"));
+        assert!(bad(|request| request.size_bytes = u64::MAX).contains("--size"));
+        assert!(bad(|request| request.runs = 0).contains("--runs"));
+        assert!(bad(|request| request.saves = 0).contains("--saves"));
+        assert!(bad(|request| request.lines = u64::MAX).contains("--lines"));
+        assert!(bad(|request| request.timeout = Duration::ZERO).contains("--timeout"));
+        assert!(bad(|request| request.paths.clear()).contains("folder"));
+        // The second of two, before anything is made in the first.
+        assert!(bad(|request| request.paths.push("/dev/null".into())).contains("not a folder"));
+        assert!(folder.path().read_dir().unwrap().next().is_none());
+    }
+
+    #[test]
+    fn every_second_round_is_backwards_and_of_single_rounds_every_second_table() {
+        // M8
+        assert_eq!(order(3, 3, 0), [0, 1, 2, 2, 1, 0, 0, 1, 2]);
+        assert_eq!(order(3, 3, 1), [0, 1, 2, 2, 1, 0, 0, 1, 2]);
+        assert_eq!(order(3, 1, 0), [0, 1, 2]);
+        assert_eq!(order(3, 1, 1), [2, 1, 0]);
+        assert_eq!(order(0, 6, 1), [0; 0]);
+    }
+
+    fn planned(request: &Request, target: &Target) -> Result<PlannedPlace, Error> {
+        PlannedPlace::new(Path::new("/data"), target, &tables(request))
+    }
+
+    #[test]
+    fn a_disk_without_room_is_refused_in_one_line_that_says_what_would_do() {
+        let asked = Request { lines: 1 << 30, ..request(Path::new("/data")) };
+        let full = |workloads: &[Kind], free| {
+            let request = Request { workloads: workloads.to_vec(), ..asked.clone() };
+            let refused = planned(&request, &place(10 * GIB, free)).err()?.to_string();
+            assert_eq!(refused.lines().count(), 1);
+            Some(refused)
+        };
+        assert!(full(&[Kind::Bytes], GIB + (1 << 20)).unwrap().contains("--size"));
+        assert!(full(&[Kind::Lines], 5 * GIB).unwrap().contains("--lines"));
+        assert!(full(&[Kind::Bytes], 2 * GIB).is_none());
+        assert!(full(&[Kind::Save], GIB + (1 << 20)).is_none());
+    }
+
+    #[test]
+    fn the_drive_is_measured_only_beside_what_it_can_be_measured_against() {
+        let of = |kind| Request { workloads: vec![kind], ..request(Path::new("/data")) };
+        let disk = place(1 << 40, 1 << 39);
+        assert!(planned(&of(Kind::Bytes), &disk).unwrap().drive.is_some());
+        assert!(planned(&of(Kind::Lines), &disk).unwrap().drive.is_some());
+        assert!(planned(&of(Kind::Save), &disk).unwrap().drive.is_none());
+    }
+
+    #[test]
+    fn what_is_announced_is_as_much_as_all_programs_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let asked = Request {
+            workloads: vec![Kind::Bytes],
+            size_bytes: 1 << 20,
+            runs: 3,
+            ..request(folder.path())
+        };
+        let mut plan = Plan::new(&asked).unwrap();
+        plan.places[0].drive = None;
+        plan.places[0].held_bytes = 5 << 20;
+        let ahead = Ahead::new(1, &plan.tables, 2, |_, _| true);
+        let announced = plan.announcement(folder.path(), &ahead, |_| 2);
+        assert_eq!(announced.runs, 2 * 3 * 2);
+        assert_eq!(announced.written_bytes_max, (2 * 3 + 1) << 20);
+        assert_eq!(announced.space_bytes_max, 5 << 20);
+        assert_eq!(announced.estimated, ahead.time_left());
+    }
+}

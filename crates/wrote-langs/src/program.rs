@@ -1,0 +1,261 @@
+//! One run of a program: started, watched, and ended where it hangs or the run is stopped.
+
+use super::answer;
+use super::build::Built;
+use super::child::{How, Limits, Outcome, supervise};
+use super::said::{complaint, shown};
+use super::workload::Table;
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use wrote_machine::peak_memory;
+use wrote_machine::usage::Usage;
+use wrote_result::{Error, Stop, units};
+
+/// How much is kept of what a program complains of: the end of it.
+const STDERR_BYTES_MAX: usize = 16 << 10;
+/// Its memory is looked at each time that we look at the program, and when it has lived for so many looks
+/// (0.2 s) each fourth time: this costs more than the rest, and a program that lives long grows slowly.
+const LOOKS_EARLY: u32 = 40;
+const LOOKS_PER_MEMORY: u32 = 4;
+/// How much longer than it should be the file of a program that has gone wrong may become. Runtimes have
+/// small files of their own besides.
+const EXCESS_BYTES_MAX: u64 = 64 << 20;
+
+/// What a program did and cost, as far as it can be seen from outside.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Ended {
+    /// What it printed.
+    pub stdout: String,
+    /// From its start to its end, in seconds.
+    pub process_s: f64,
+    pub cpu_user_s: f64,
+    pub cpu_system_s: f64,
+    pub max_rss_bytes: Option<u64>,
+}
+
+/// What a program is asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call<'a> {
+    pub table: &'a Table,
+    /// The file that it writes or reads.
+    pub path: &'a Path,
+    /// The folder that it runs in, where runtimes leave what they say of a crash.
+    pub folder: &'a Path,
+    /// How long it may take.
+    pub timeout: Duration,
+}
+
+/// Runs it. `Ok(Err(..))` is how it failed, one line: its exit code, the signal that ended it, what it said on
+/// standard error, or that it took too long. Nothing that it started outlives this.
+///
+/// Its environment is ours, since toolchains are found by it, but for the locale: in `C.UTF-8` texts and
+/// numbers are the same on every machine, and every language takes text for UTF-8.
+pub(super) fn run(built: &Built, call: Call, stop: &Stop) -> Result<Result<Ended, String>, Error> {
+    let Some((program, arguments)) = built.run.split_first() else {
+        return Ok(Err("has no command to run".into()));
+    };
+    let mut command = Command::new(program);
+    let Table { task, size, count, .. } = call.table;
+    command
+        .args(arguments)
+        .arg(task.as_str())
+        .arg(call.path)
+        .args([size.to_string(), count.to_string()])
+        .args(&built.arguments)
+        .current_dir(call.folder)
+        .env("LC_ALL", "C.UTF-8");
+    let limits = Limits {
+        timeout: call.timeout,
+        stdout_bytes_max: answer::bytes_max(call.table),
+        stderr_bytes_max: STDERR_BYTES_MAX,
+    };
+    let file_bytes_max = call.table.content().len().saturating_add(EXCESS_BYTES_MAX);
+    let (mut peak, mut looks, began) = (None, 0_u32, Instant::now());
+    let mut look = |process: u32| {
+        if looks == 0 {
+            // It has just begun: its memory is that of nothing yet.
+            limit_files(process, file_bytes_max);
+        } else if looks < LOOKS_EARLY || looks.is_multiple_of(LOOKS_PER_MEMORY) {
+            // Its peak only rises, so that the last look is the one that counts.
+            let bytes = peak_memory::bytes_of(process);
+            peak = bytes.map(|bytes| (bytes, began.elapsed())).or(peak);
+        }
+        looks += 1;
+    };
+    let before = Usage::of_children();
+    let outcome = match supervise(&mut command, limits, stop, &mut look) {
+        // It is this program's own fault that it can't be started.
+        Err(Error::Failed(because)) => return Ok(Err(because)),
+        other => other?,
+    };
+    let used = Usage::of_children().since(&before);
+    Ok(failure(&outcome, call.timeout).map_or_else(
+        || {
+            Ok(Ended {
+                stdout: String::from_utf8_lossy(&outcome.stdout).into_owned(),
+                process_s: outcome.elapsed_s,
+                cpu_user_s: used.cpu_user_s,
+                cpu_system_s: used.cpu_system_s,
+                max_rss_bytes: peak.and_then(|(bytes, at)| in_time(bytes, at, outcome.elapsed_s)),
+            })
+        },
+        Err,
+    ))
+}
+
+/// Lets no file of the program become longer than this (`RLIMIT_FSIZE`, prlimit(2)): one that writes without
+/// end shall not fill the disk. What it started before is not held to it, nor a program that is over already.
+fn limit_files(process: u32, bytes_max: u64) {
+    let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return };
+    let Rlimit { current, maximum } = getrlimit(Resource::Fsize);
+    let current = Some(current.map_or(bytes_max, |current| current.min(bytes_max)));
+    let _ = prlimit(Some(process), Resource::Fsize, Rlimit { current, maximum });
+}
+
+/// The peak of a program's memory, where it was seen in the second half of its life: one that is over after
+/// a few milliseconds was seen when it had hardly begun.
+fn in_time(peak_bytes: u64, seen_at: Duration, process_s: f64) -> Option<u64> {
+    (seen_at.as_secs_f64() >= process_s / 2.0).then_some(peak_bytes)
+}
+
+/// How a program failed, if it did, one line.
+fn failure(outcome: &Outcome, timeout: Duration) -> Option<String> {
+    let How::Exited(status) = outcome.status else {
+        return Some(format!("took longer than {} and was ended", duration(timeout)));
+    };
+    let Some(failure) = outcome.status.failure() else {
+        return printed_too_much(outcome);
+    };
+    let hint = match status.signal().and_then(Signal::from_named_raw) {
+        Some(Signal::KILL) => ", as happens where memory is full",
+        Some(Signal::XFSZ) => ": its file became far too long",
+        _ => "",
+    };
+    let said = complaint(&outcome.stderr).map_or_else(String::new, |line| format!(": {line}"));
+    Some(format!("{failure}{hint}{said}"))
+}
+
+/// More than the longest answer is none.
+fn printed_too_much(outcome: &Outcome) -> Option<String> {
+    if outcome.stdout_total_bytes <= outcome.stdout.len() as u64 {
+        return None;
+    }
+    let start = String::from_utf8_lossy(&outcome.stdout);
+    Some(format!(
+        "printed {}, which is no answer: {}",
+        units::bytes(outcome.stdout_total_bytes),
+        shown(start.lines().next().unwrap_or_default(), answer::SHOWN_CHARS_MAX)
+    ))
+}
+
+/// A time as it was asked for: whole minutes as such.
+fn duration(time: Duration) -> String {
+    match (time.as_secs(), time.subsec_nanos()) {
+        (seconds @ 60.., 0) if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        _ => units::seconds(time.as_secs_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::build::InUse;
+    use super::super::workload::Task;
+    use super::*;
+
+    /// Longer than any program here lives that ends by itself, on the busiest machine.
+    const LONG: Duration = Duration::from_secs(100);
+
+    fn shell(script: &str) -> Built {
+        let run = ["sh", "-c", script, "sh"].map(str::to_owned).to_vec();
+        let arguments = vec!["variant".into()];
+        Built { run, arguments, folder: "/".into(), in_use: InUse::default() }
+    }
+
+    fn ran(built: &Built, timeout: Duration) -> Result<Ended, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let table = Table { task: Task::Save, size: 500, count: 3, runs: 1, cold: false };
+        let path = Path::new("/data/job-1.data");
+        let call = Call { table: &table, path, folder: folder.path(), timeout };
+        run(built, call, &Stop::new()).unwrap()
+    }
+
+    fn fails(script: &str) -> String {
+        let because = ran(&shell(script), LONG).unwrap_err();
+        assert_eq!(because.lines().count(), 1, "{because}");
+        because
+    }
+
+    #[test]
+    fn the_memory_of_a_program_that_was_seen_only_at_its_start_is_not_known() {
+        assert_eq!(in_time(4096, Duration::from_millis(1), 0.004), None);
+        assert_eq!(in_time(4096, Duration::from_millis(3), 0.004), Some(4096));
+    }
+
+    #[test]
+    fn a_program_is_told_its_task_and_which_of_several_it_is_in_a_known_locale() {
+        let ended = ran(&shell("echo \"$@\"; echo $LC_ALL; touch here; ls"), LONG).unwrap();
+        assert_eq!(ended.stdout, "save /data/job-1.data 500 3 variant\nC.UTF-8\nhere\n");
+        assert!(ended.process_s > 0.0);
+    }
+
+    #[test]
+    fn what_a_program_costs_is_told() {
+        let script = "i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done; sleep 1";
+        let ended = ran(&shell(script), LONG).unwrap();
+        assert!(ended.cpu_user_s + ended.cpu_system_s > 0.0, "{ended:?}");
+        assert!(ended.max_rss_bytes.is_some_and(|bytes| bytes > 100_000), "{ended:?}");
+    }
+
+    #[test]
+    fn a_program_that_crashes_is_told_of_with_its_code_or_signal_and_what_it_said() {
+        assert_eq!(fails("exit 3"), "ended with exit code 3");
+        assert_eq!(fails("echo a; echo no >&2; exit 3"), "ended with exit code 3: no");
+        assert_eq!(fails("kill -SEGV $$"), "was ended by SIGSEGV");
+        assert!(fails("kill -KILL $$").contains("memory is full"));
+        assert_eq!(fails("kill -ABRT $$"), "was ended by SIGABRT");
+        let with = |run: Vec<String>| Built { run, ..shell("") };
+        let missing = ran(&with(vec!["/no/such/program".into()]), LONG);
+        assert!(missing.unwrap_err().contains("/no/such/program"));
+        assert!(ran(&with(Vec::new()), LONG).is_err());
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_ended() {
+        let hangs = ran(&shell("while :; do sleep 1; done"), Duration::from_secs(1));
+        assert_eq!(hangs.unwrap_err(), "took longer than 1.00 s and was ended");
+        assert_eq!(duration(Duration::from_secs(15 * 60)), "15 min");
+        assert_eq!(duration(Duration::from_secs(90)), "1 min 30 s");
+    }
+
+    #[test]
+    fn a_program_that_prints_without_end_is_bounded_and_told_of() {
+        let because = fails("head -c 3000000 /dev/zero | tr '\\0' x");
+        assert!(because.starts_with("printed 3.00 MB, which is no answer: xxx"), "{because}");
+    }
+
+    #[test]
+    fn a_file_that_becomes_far_too_long_is_the_programs_end() {
+        // It waits until it is held to the limit. What it writes is a hole but for one byte.
+        let limited = "trap : XFSZ; while test $(ulimit -f) = unlimited; do sleep 0.01; done; ";
+        let script = "dd if=/dev/zero of=long bs=1 count=1 seek=200000000 2>/dev/null || exit 9";
+        let because = fails(&format!("{limited}{script}"));
+        assert!(because.starts_with("ended with exit code 9"), "{because}");
+        // A longer one than is asked for, but no burden.
+        let script = "dd if=/dev/zero of=long bs=1 count=1 seek=10000000 2>/dev/null || exit 9";
+        ran(&shell(&format!("{limited}{script}")), LONG).unwrap();
+    }
+
+    #[test]
+    fn a_stop_ends_the_program_and_the_run() {
+        let (stop, folder) = (Stop::new(), tempfile::tempdir().unwrap());
+        stop.request();
+        let table = Table { task: Task::Lines, size: 64, count: 3, runs: 1, cold: false };
+        let path = folder.path().join("job-1.data");
+        let call = Call { table: &table, path: &path, folder: folder.path(), timeout: LONG };
+        let ran = run(&shell("sleep 100"), call, &stop);
+        assert!(matches!(ran, Err(Error::Interrupted)));
+    }
+}

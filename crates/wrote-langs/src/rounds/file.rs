@@ -1,0 +1,196 @@
+//! The file that programs write and read: made ready before each run, looked at and removed after it.
+
+use super::super::check;
+use super::super::workload::{Content, Table, Task};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use wrote_bench::measured;
+use wrote_bench::scratch::Scratch;
+use wrote_jobs::page_cache::{self, Cache};
+use wrote_result::{Error, Stop};
+
+/// The file's number: no other scenario's.
+const FIRST_FILE: u32 = 8001;
+/// Bytes of one write of ours.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// The file of one table in one place.
+pub(super) struct Subject<'a> {
+    table: &'a Table,
+    scratch: &'a Scratch,
+    stop: &'a Stop,
+    number: u32,
+    /// The file is whole, and as the next program is to find it.
+    is_ready: bool,
+    /// Why the page cache did not hold all of the file when it was to be read from there.
+    spilled: Option<String>,
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn new(table: &'a Table, scratch: &'a Scratch, stop: &'a Stop) -> Subject<'a> {
+        Subject { table, scratch, stop, number: FIRST_FILE, is_ready: false, spilled: None }
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> PathBuf {
+        self.scratch.job_file(self.number)
+    }
+
+    /// Has the file be as a program is to find it. `Ok(Err(..))` is why its bytes can't be had out of the
+    /// page cache.
+    pub(super) fn make_ready(&mut self) -> Result<Result<(), String>, Error> {
+        if !self.is_ready {
+            self.clear()?;
+            if let Some(content) = self.table.before() {
+                self.make(&content)?;
+            }
+            self.is_ready = true;
+        }
+        if self.table.task != Task::BytesRead {
+            return Ok(Ok(()));
+        }
+        let wanted = if self.table.cold { Cache::Dropped } else { Cache::Warm };
+        let (found, fallback) = page_cache::prepare(&self.path(), wanted, self.stop)?;
+        Ok(match fallback {
+            Some(fallback) if found != wanted => Err(fallback.because),
+            // Where the cache is too small for the file, every program finds as much of it there.
+            Some(fallback) => {
+                self.spilled = Some(fallback.because);
+                Ok(())
+            }
+            None => Ok(()),
+        })
+    }
+
+    /// Why some program had to have a part of the file from the drive, where it was to be in the page cache.
+    pub(super) fn spilled(&self) -> Option<&str> {
+        self.spilled.as_deref()
+    }
+
+    /// Looks at what a program left, every byte of it: `Ok(Err(..))` is what is wrong with it.
+    pub(super) fn check(&self, said_whole: bool) -> Result<Result<(), String>, Error> {
+        check::check(&self.path(), &self.table.content(), said_whole, self.stop)
+    }
+
+    /// The run is over. A file that was read stays for the next, unless something is wrong with it.
+    pub(super) fn is_done(&mut self, is_whole: bool) -> Result<(), Error> {
+        if self.table.task == Task::BytesRead && is_whole { Ok(()) } else { self.clear() }
+    }
+
+    /// Removes the file, or whatever a program left in its place: a link, never what it leads to. A folder
+    /// is left where it is, and the next file goes elsewhere.
+    pub(super) fn clear(&mut self) -> Result<(), Error> {
+        self.is_ready = false;
+        let path = self.path();
+        if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            self.number += 1;
+            return self.clear();
+        }
+        measured::clear(&[path], self.scratch.path())
+    }
+
+    /// Makes the file, with its name and all that is in it on the device.
+    fn make(&self, content: &Content) -> Result<(), Error> {
+        let path = self.path();
+        let failed = |what: &str, error: io::Error| {
+            Error::Failed(format!("{}: {what}: {error}", path.display()))
+        };
+        let mut file = File::create_new(&path).map_err(|error| failed("create", error))?;
+        file.write_all(&content.head).map_err(|error| failed("write", error))?;
+        let pattern = &content.pattern;
+        let piece = pattern.repeat(PIECE_BYTES.div_ceil(pattern.len().max(1)));
+        let mut left = content.body_bytes;
+        while left > 0 {
+            self.stop.check()?;
+            let bytes = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            file.write_all(&piece[..bytes]).map_err(|error| failed("write", error))?;
+            left -= bytes as u64;
+        }
+        file.sync_all().map_err(|error| failed("fsync", error))?;
+        // A folder that can't be flushed (some FUSE) keeps no names back.
+        let _ = File::open(self.scratch.path()).and_then(|folder| folder.sync_all());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn table(task: Task) -> Table {
+        Table { task, size: 1000, count: 7, runs: 1, cold: false }
+    }
+
+    fn in_place(task: Task, test: impl FnOnce(&mut Subject)) {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let scratch = Scratch::make(folder.path()).unwrap();
+        let (table, stop) = (table(task), Stop::new());
+        test(&mut Subject::new(&table, &scratch, &stop));
+    }
+
+    #[test]
+    fn a_program_finds_what_its_task_says() {
+        in_place(Task::BytesWrite, |subject| {
+            fs::write(subject.path(), "old").unwrap();
+            subject.make_ready().unwrap().unwrap();
+            assert!(!subject.path().exists());
+        });
+        in_place(Task::BytesRead, |subject| {
+            subject.make_ready().unwrap().unwrap();
+            assert_eq!(subject.check(true).unwrap(), Ok(()));
+        });
+        for task in [Task::Save, Task::SaveSync, Task::Lines] {
+            in_place(task, |subject| {
+                subject.make_ready().unwrap().unwrap();
+                assert!(subject.path().metadata().unwrap().len() > 0);
+                // It is not yet what the program is to make it.
+                assert!(subject.check(true).unwrap().is_err());
+            });
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_read_is_made_once_and_again_when_something_happened_to_it() {
+        in_place(Task::BytesRead, |subject| {
+            use std::os::unix::fs::MetadataExt;
+            subject.make_ready().unwrap().unwrap();
+            let inode = |subject: &Subject| subject.path().metadata().unwrap().ino();
+            let first = inode(subject);
+            let also = fs::File::open(subject.path()).unwrap();
+            subject.is_done(true).unwrap();
+            subject.make_ready().unwrap().unwrap();
+            assert_eq!(inode(subject), first);
+            fs::write(subject.path(), "short").unwrap();
+            assert!(subject.check(true).unwrap().is_err());
+            subject.is_done(false).unwrap();
+            subject.make_ready().unwrap().unwrap();
+            assert_eq!(subject.check(true).unwrap(), Ok(()));
+            // While the first is open no other file has its number.
+            assert_ne!(inode(subject), also.metadata().unwrap().ino());
+        });
+    }
+
+    #[test]
+    fn a_link_is_removed_and_what_it_leads_to_is_not_and_a_folder_is_left() {
+        // W7
+        in_place(Task::Lines, |subject| {
+            let elsewhere = tempfile::NamedTempFile::new().unwrap();
+            fs::write(elsewhere.path(), "precious").unwrap();
+            std::os::unix::fs::symlink(elsewhere.path(), subject.path()).unwrap();
+            subject.make_ready().unwrap().unwrap();
+            assert!(subject.path().symlink_metadata().unwrap().is_file());
+            assert_eq!(fs::read(elsewhere.path()).unwrap(), b"precious");
+            subject.clear().unwrap();
+            let folder = subject.path();
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("thesis"), "theirs").unwrap();
+            subject.is_done(false).unwrap();
+            subject.make_ready().unwrap().unwrap();
+            assert_ne!(subject.path(), folder);
+            assert!(subject.path().is_file() && folder.join("thesis").exists());
+            fs::remove_dir_all(&folder).unwrap();
+        });
+    }
+}

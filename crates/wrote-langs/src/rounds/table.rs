@@ -1,0 +1,206 @@
+//! One table in one place: every program in turn, each watched, and its file looked at.
+
+use super::super::ahead::Cell;
+use super::super::answer::{self, Answer};
+use super::super::plan::{PlannedPlace, order};
+use super::super::program::{self, Call};
+use super::super::result::{Failure, Run, Workload};
+use super::super::workload::Table;
+use super::file::Subject;
+use super::row::{self, RowSoFar};
+use super::{Crew, Ready, Told};
+use std::time::Instant;
+use wrote_bench::scenario::Site;
+use wrote_jobs::clock::counters;
+use wrote_machine::held_memory::HeldMemory;
+use wrote_result::Error;
+
+/// The file whose pages hold memory.
+const HELD: u32 = 8000;
+
+/// Where the bytes were of a file that is too long for the page cache, in the words of the result.
+const PARTLY: &str = "partly page cache";
+
+/// What a run gave; `Err` is how its program failed, one line.
+type Ran = Result<(Run, Answer), String>;
+
+/// A table while it is measured.
+struct Turns<'a> {
+    crew: &'a Crew<'a>,
+    site: &'a Site<'a>,
+    table: &'a Table,
+    subject: Subject<'a>,
+    /// Memory for what goes through the page cache.
+    held: HeldMemory,
+}
+
+/// What became of a program.
+struct Doing<'a> {
+    ready: &'a Ready,
+    so_far: RowSoFar,
+    failed: Option<String>,
+}
+
+/// Runs every program that does the task, in turn (M8). One that fails is not run again. None where nobody
+/// does it, or where it can't be done here, which is noted.
+pub(super) fn measure(
+    crew: &Crew,
+    (place, number): (usize, usize),
+    planned: &PlannedPlace,
+    site: &Site,
+    told: &mut Told,
+) -> Result<Option<Workload>, Error> {
+    let mut turns = Turns::new(crew, site, &crew.tables[number], planned.held_bytes);
+    let measured = turns.measure((place, number), planned, told);
+    if measured.is_err() {
+        // The next table finds nothing of this one. Why it failed is told already.
+        let _ = turns.finish();
+    }
+    measured
+}
+
+/// The row as it is told while it is run.
+fn row_name(crew: &Crew, planned: &PlannedPlace, table: &Table, ready: &Ready) -> String {
+    let (table, language) = (table.name(), &ready.name);
+    match crew.places {
+        1 => format!("{table}: {language}"),
+        _ => format!("{table}: {language} in {}", planned.path.display()),
+    }
+}
+
+impl<'a> Turns<'a> {
+    fn new(crew: &'a Crew, site: &'a Site, table: &'a Table, held_bytes: u64) -> Turns<'a> {
+        let wanted = if table.fills_page_cache() { table.run_bytes() } else { 0 };
+        Turns {
+            crew,
+            site,
+            table,
+            subject: Subject::new(table, site.scratch, site.stop),
+            held: HeldMemory::new(site.scratch.job_file(HELD), wanted.min(held_bytes)),
+        }
+    }
+
+    fn measure(
+        &mut self,
+        (place, number): (usize, usize),
+        planned: &PlannedPlace,
+        told: &mut Told,
+    ) -> Result<Option<Workload>, Error> {
+        let (crew, table) = (self.crew, self.table);
+        let does = |ready: &&Ready| ready.tasks.contains(&table.task);
+        let new = |ready| Doing { ready, so_far: RowSoFar::new(), failed: None };
+        let mut doing: Vec<Doing> = crew.ready.iter().filter(does).map(new).collect();
+        for (turn, index) in order(doing.len(), table.runs, number).into_iter().enumerate() {
+            let doing_so_far = turn / doing.len().max(1);
+            let doing = &mut doing[index];
+            if doing.failed.is_some() {
+                continue;
+            }
+            let cell = Cell { place, table: number, program: doing.ready.program };
+            let began = Instant::now();
+            if let Err(because) = self.subject.make_ready()? {
+                self.finish()?;
+                let name = table.name();
+                told.note(&format!("{name} is left out in {}: {because}", planned.path.display()));
+                told.leave_out(|of| (of.place, of.table) == (place, number));
+                return Ok(None);
+            }
+            told.tick(&row_name(crew, planned, table, doing.ready));
+            let dropped = table.runs > 1 && doing_so_far == 0;
+            let ran = self.run(doing.ready, dropped)?;
+            told.ahead.is_over(cell, began.elapsed());
+            match ran {
+                Ok((run, answer)) => doing.so_far.add(run, &answer),
+                Err(because) => {
+                    told.note(&format!("{}: {}: {because}", doing.ready.name, table.name()));
+                    told.leave_out(|of| *of == cell);
+                    doing.failed = Some(because);
+                }
+            }
+        }
+        self.finish()?;
+        let spilled = self.subject.spilled();
+        if let Some(because) = spilled {
+            told.note(&format!("{} in {}: {because}", table.name(), planned.path.display()));
+        }
+        let cache = if spilled.is_some() { PARTLY } else { table.cache() };
+        Ok((!doing.is_empty()).then(|| workload(table, self.site, cache, doing)))
+    }
+
+    /// Runs a program once, on a file that is ready, and clears up after it.
+    fn run(&mut self, ready: &Ready, dropped: bool) -> Result<Ran, Error> {
+        self.held.take(self.site.stop)?;
+        self.held.give_back()?;
+        let ran = self.call(ready)?;
+        let ran = match ran {
+            Ok((run, answer)) => self.judge(&run, &answer)?.map(|()| (run, answer)),
+            Err(because) => Err(because),
+        };
+        self.subject.is_done(ran.is_ok())?;
+        Ok(ran.map(|(run, answer)| (Run { dropped, ..run }, answer)))
+    }
+
+    /// The program itself, with what the device moved meanwhile (M7).
+    fn call(&self, ready: &Ready) -> Result<Ran, Error> {
+        let path = self.subject.path();
+        let call = Call {
+            table: self.table,
+            path: &path,
+            folder: self.crew.folder,
+            timeout: self.crew.timeout,
+        };
+        let before = counters(self.site.device());
+        let ended = program::run(&ready.built, call, self.site.stop)?;
+        let moved = counters(self.site.device()).zip(before);
+        let moved = moved.map(|(after, before)| after.since(&before));
+        Ok(ended.and_then(|ended| {
+            let answer = answer::parse(&ended.stdout)?;
+            let run = Run {
+                bytes: self.table.run_bytes(),
+                elapsed_s: answer.elapsed_s(),
+                process_s: ended.process_s,
+                cpu_user_s: ended.cpu_user_s,
+                cpu_system_s: ended.cpu_system_s,
+                max_rss_bytes: ended.max_rss_bytes,
+                device_written_bytes: moved.map(|moved| moved.written_bytes),
+                device_read_bytes: moved.map(|moved| moved.read_bytes),
+                dropped: false,
+            };
+            Ok((run, answer))
+        }))
+    }
+
+    /// Whether the file is as it must be, and whether what the program says of it can be true.
+    fn judge(&self, run: &Run, answer: &Answer) -> Result<Result<(), String>, Error> {
+        let says_whole = answer.bytes == self.table.timing_bytes();
+        Ok(self
+            .subject
+            .check(says_whole)?
+            .and_then(|()| answer::judge(answer, self.table, run.process_s)))
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        self.held.give_back()?;
+        self.subject.clear()
+    }
+}
+
+fn workload(table: &Table, site: &Site, cache: &str, doing: Vec<Doing>) -> Workload {
+    let (mut rows, mut failures) = (Vec::new(), Vec::new());
+    for Doing { ready, so_far, failed } in doing {
+        match failed {
+            Some(because) => failures.push(Failure { language: ready.id.clone(), because }),
+            None => rows.extend(so_far.row(&ready.id, table.task.is_save())),
+        }
+    }
+    row::sort(&mut rows);
+    Workload {
+        name: table.name(),
+        words: table.words(),
+        bytes: table.timing_bytes(),
+        cache: cache.into(),
+        survives: table.survives(site.target).map(|survives| survives.as_str().into()),
+        rows,
+        failures,
+    }
+}

@@ -1,0 +1,440 @@
+//! Programs of every kind, honest ones and rogues, side by side.
+
+use super::super::build::InUse;
+use super::super::result::{Failure, Workload};
+use super::super::workload::{Kind, tables};
+use super::*;
+use std::fs;
+use std::path::PathBuf;
+use tempfile::TempDir;
+use wrote_bench::Progress;
+
+/// Longer than any program here lives that ends by itself, on the busiest machine.
+const LONG: Duration = Duration::from_secs(100);
+
+/// What honest programs do, with what is to be in the file made before: `$F/TASK-SIZE`. What a rogue does is
+/// put before it, or sets one of these.
+const HONEST: &str = r#"
+write() { cp "$F/$1-$3" "$2"; }
+case $1 in
+    bytes-write | save | save-sync) write "$@" ;;
+    lines) cat "$F/lines-$3" >> "$2" ;;
+esac
+bytes=$3 times=$4
+test $1 = lines && bytes=$(($3 * $4)) times=1
+test $1 = bytes-read && bytes=$(($(wc -c < "$2")))
+elapsed=${elapsed:-1000}
+list=$elapsed
+while test $((times -= 1)) -gt 0; do list="$list, 1000"; done
+"#;
+const ANSWER: &str =
+    r#"echo "{\"elapsed_ns\": [$list], \"bytes\": ${said:-$bytes}, \"sum\": $SUM}""#;
+
+/// A folder to measure in, what is to be in the files, and who is to write them.
+struct Lab {
+    folder: TempDir,
+    files: TempDir,
+    request: Request,
+    ready: Vec<Ready>,
+    /// Where it is measured; [`Lab::folder`] where nothing else is said.
+    place: PathBuf,
+}
+
+impl Lab {
+    fn new(kind: Kind) -> Lab {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let mut request = Request::new(vec![folder.path().into()], "/cache".into());
+        request.workloads = vec![kind];
+        (request.size_bytes, request.runs, request.saves, request.lines) = (1000, 3, 5, 20);
+        request.timeout = LONG;
+        let files = tempfile::tempdir().unwrap();
+        for table in tables(&request) {
+            let content = table.content();
+            let bytes = content.pattern.iter().copied().cycle().take(content.body_bytes as usize);
+            let name = format!("{}-{}", table.task.as_str(), table.size);
+            fs::write(files.path().join(name), bytes.collect::<Vec<u8>>()).unwrap();
+        }
+        let place = folder.path().to_owned();
+        Lab { folder, files, request, ready: Vec::new(), place }
+    }
+
+    /// A program that does `first`, then what an honest one does, then `last`, and then answers.
+    fn with(mut self, id: &str, first: &str, last: &str) -> Lab {
+        let files = self.files.path().display();
+        let sum: u64 = (0..1000).map(|k| k % 256).sum();
+        let script = format!("F={files} SUM={sum}\n{first}\n{HONEST}\n{last}\n{ANSWER}");
+        let program = self.ready.len();
+        self.ready.push(Ready {
+            program,
+            id: id.into(),
+            name: id.to_uppercase(),
+            built: Built {
+                run: ["sh", "-c", &script, "sh"].map(str::to_owned).to_vec(),
+                arguments: Vec::new(),
+                folder: "/".into(),
+                in_use: InUse::default(),
+            },
+            tasks: Task::ALL.to_vec(),
+        });
+        self
+    }
+
+    fn honest(self, id: &str) -> Lab {
+        self.with(id, "", "")
+    }
+
+    /// Measures all of it, without the drive, and tells what was noted meanwhile.
+    fn measure(&self, stop: &Stop) -> (Result<Place, Error>, Vec<String>) {
+        let request = Request { paths: vec![self.place.clone()], ..self.request.clone() };
+        let mut plan = Plan::new(&request).unwrap();
+        plan.places[0].drive = None;
+        let mut noted = Noted::default();
+        let programs = self.ready.len();
+        let ahead = Ahead::new(1, &plan.tables, programs, |program, task| {
+            self.ready[program].tasks.contains(&task)
+        });
+        let ticker = Ticker::new(&mut noted, ahead.runs_left(), LONG);
+        let mut told = Told { ahead, ticker, beside: (0, Duration::ZERO), failed: None };
+        let crew = Crew {
+            tables: &plan.tables,
+            ready: &self.ready,
+            places: 1,
+            timeout: self.request.timeout,
+            folder: self.files.path(),
+            stop,
+        };
+        let scratch = Scratch::make(&plan.places[0].target.path).unwrap();
+        let measured = crew.measure(0, &plan.places[0], scratch, &mut told);
+        if measured.is_ok() {
+            assert_eq!(told.ahead.runs_left(), 0);
+        }
+        told.ticker.finish();
+        if measured.is_ok() {
+            let last = noted.progress.last().unwrap();
+            assert_eq!(last.runs_done, last.runs);
+        }
+        (measured, noted.notes)
+    }
+
+    /// What came of it, with nothing left in the folder.
+    fn workloads(&self) -> Vec<Workload> {
+        let (measured, notes) = self.measure(&Stop::new());
+        let workloads = measured.unwrap().workloads;
+        assert!(self.is_empty(), "{notes:?}");
+        workloads
+    }
+
+    fn is_empty(&self) -> bool {
+        self.folder.path().read_dir().unwrap().next().is_none()
+    }
+}
+
+#[derive(Default)]
+struct Noted {
+    notes: Vec<String>,
+    progress: Vec<Progress>,
+}
+
+impl Observer for Noted {
+    fn progress(&mut self, progress: &Progress) {
+        self.progress.push(progress.clone());
+    }
+
+    fn note(&mut self, text: &str) {
+        self.notes.push(text.into());
+    }
+}
+
+fn ids(workload: &Workload) -> Vec<&str> {
+    let mut ids: Vec<&str> = workload.rows.iter().map(|row| row.language.as_str()).collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// What is said of a rogue that does so before and after the work of an honest program, which is measured
+/// beside it, and whose rows stand in every table.
+fn rogue(kind: Kind, first: &str, last: &str) -> Vec<Failure> {
+    let lab = Lab::new(kind).honest("before").with("rogue", first, last).honest("after");
+    of_rogue(&lab)
+}
+
+fn of_rogue(lab: &Lab) -> Vec<Failure> {
+    let mut failures = Vec::new();
+    for workload in lab.workloads() {
+        let honest: Vec<&str> =
+            ids(&workload).into_iter().filter(|language| *language != "rogue").collect();
+        assert_eq!(honest, ["after", "before"], "{workload:?}");
+        assert!(workload.failures.iter().all(|failure| failure.language == "rogue"));
+        assert_eq!(ids(&workload).len() + workload.failures.len(), 3);
+        failures.extend(workload.failures);
+    }
+    failures
+}
+
+fn because(failures: &[Failure]) -> Vec<&str> {
+    failures.iter().map(|failure| failure.because.as_str()).collect()
+}
+
+#[test]
+fn every_honest_program_has_a_row_in_every_table_with_all_its_runs() {
+    for kind in Kind::ALL {
+        let lab = Lab::new(kind).honest("one").honest("two");
+        for workload in lab.workloads() {
+            assert_eq!(ids(&workload), ["one", "two"], "{workload:?}");
+            assert!(workload.failures.is_empty());
+            for row in &workload.rows {
+                let is_save = kind == Kind::Save;
+                assert_eq!(row.runs.len(), if is_save { 1 } else { 3 });
+                assert_eq!(row.runs[0].dropped, !is_save);
+                assert!(row.runs[1..].iter().all(|run| !run.dropped));
+                assert!(row.runs.iter().all(|run| run.process_s >= run.elapsed_s));
+                assert_eq!(row.latency_ns.map(|latency| latency.count), is_save.then_some(5));
+                let timings = if is_save { 5 } else { 1 };
+                assert_eq!(row.runs[0].bytes, workload.bytes * timings);
+                assert!(row.throughput_bytes_per_s.median > 0.0);
+            }
+            let reads = workload.name.starts_with("bytes/read");
+            assert_eq!(workload.survives.is_none(), reads, "{}", workload.name);
+        }
+    }
+}
+
+#[test]
+fn a_program_that_crashes_is_named_and_the_others_results_stand() {
+    let failures = rogue(Kind::Bytes, "echo 'disk on fire' >&2; exit 3", "");
+    assert_eq!(because(&failures), ["ended with exit code 3: disk on fire"; 2]);
+    let failures = rogue(Kind::Lines, "", "kill -SEGV $$");
+    assert_eq!(because(&failures), ["was ended by SIGSEGV"]);
+}
+
+#[test]
+fn a_program_that_hangs_is_ended_and_its_other_workloads_are_still_tried() {
+    let mut lab = Lab::new(Kind::Bytes);
+    // What a busy machine may take for the others is no hang.
+    lab.request.timeout = Duration::from_secs(8);
+    let hangs = "test $1 = bytes-read && while :; do sleep 1; done";
+    let lab = lab.honest("before").with("rogue", hangs, "").honest("after");
+    let failures = of_rogue(&lab);
+    assert_eq!(because(&failures), ["took longer than 8.00 s and was ended"]);
+}
+
+#[test]
+fn a_wrong_byte_is_found_wherever_it_is() {
+    let wrong = |place: u32| {
+        let poke = format!("printf X | dd of=\"$2\" bs=1 seek={place} conv=notrunc 2>/dev/null");
+        rogue(Kind::Lines, "", &poke)
+    };
+    // Behind the line that was there before: the lines' first, and the last line feed.
+    let head = b"this line was there before\n".len() as u32;
+    assert_eq!(because(&wrong(head)), [format!("the file's byte {head} is 88, not 97")]);
+    let last = head + 20 * 64 - 1;
+    assert_eq!(because(&wrong(last)), [format!("the file's byte {last} is 88, not 10")]);
+}
+
+#[test]
+fn a_short_file_is_found_whatever_the_program_says_of_it() {
+    let cut = "test $1 = bytes-write && head -c 100 \"$F/bytes-write-1000\" > \"$2\"";
+    let lies = rogue(Kind::Bytes, "", cut);
+    assert_eq!(because(&lies), ["the file has 100 bytes, not 1000 as the program says"]);
+    let tells = rogue(Kind::Bytes, "", &format!("{cut} && bytes=100"));
+    assert_eq!(because(&tells), ["the file has 100 bytes, not 1000"]);
+    let says_less = rogue(Kind::Bytes, "said=999", "");
+    assert_eq!(
+        because(&says_less),
+        [
+            "says that it wrote 999 bytes, and was to do 1000",
+            "says that it read 999 bytes, and was to do 1000"
+        ]
+    );
+}
+
+#[test]
+fn a_program_that_says_that_it_took_longer_than_it_lived_is_not_believed() {
+    let failures = rogue(Kind::Lines, "elapsed=9000000000000", "");
+    assert_eq!(failures.len(), 1);
+    assert!(failures[0].because.starts_with("says that it took 2 h 30 min"), "{failures:?}");
+    let failures = rogue(Kind::Lines, "elapsed=0", "");
+    assert!(failures[0].because.contains("0 ns"), "{failures:?}");
+}
+
+#[test]
+fn a_program_that_prints_what_is_no_answer_is_quoted() {
+    let failures = rogue(Kind::Lines, "echo hello", "");
+    assert_eq!(because(&failures), ["printed something that is no answer: hello"]);
+    let failures = rogue(Kind::Lines, "", "exit 0");
+    assert_eq!(because(&failures), ["printed no answer"]);
+    let failures = rogue(Kind::Bytes, "", "test $1 = bytes-read && SUM=$((SUM + 1))");
+    assert_eq!(
+        because(&failures),
+        ["says that the sum of the bytes is 124717, and it is 124716"],
+        "the sum of 1000 bytes"
+    );
+}
+
+#[test]
+fn a_program_that_puts_a_link_in_place_of_its_file_reaches_nothing_by_it() {
+    // W7
+    let elsewhere = tempfile::NamedTempFile::new().unwrap();
+    fs::write(elsewhere.path(), "precious").unwrap();
+    let link = format!("rm -f \"$2\"; ln -s {} \"$2\"", elsewhere.path().display());
+    let failures = rogue(Kind::Save, "", &link);
+    assert_eq!(because(&failures), ["left a symbolic link in place of the file"; 8]);
+    assert_eq!(fs::read(elsewhere.path()).unwrap(), b"precious");
+    let failures = rogue(Kind::Bytes, "", "rm -f \"$2\"");
+    assert_eq!(because(&failures), ["there is no file"; 2]);
+}
+
+#[test]
+fn a_program_that_puts_a_folder_in_place_of_its_file_is_in_nobodys_way() {
+    let lab = Lab::new(Kind::Lines).with("rogue", "", "rm -f \"$2\"; mkdir \"$2\"").honest("after");
+    let (measured, notes) = lab.measure(&Stop::new());
+    let workloads = measured.unwrap().workloads;
+    assert_eq!(ids(&workloads[0]), ["after"]);
+    assert_eq!(because(&workloads[0].failures), ["left a folder in place of the file"]);
+    // What is there is not the run's to remove: it says where it is.
+    assert!(notes[1].contains("job-8001.data"), "{notes:?}");
+}
+
+#[test]
+fn where_nothing_can_be_made_any_more_what_was_measured_before_stands() {
+    let away = "test $1 = bytes-read && rm -r \"${2%/*}\"";
+    let lab = Lab::new(Kind::Bytes).honest("before").with("rogue", "", away).honest("after");
+    let (measured, notes) = lab.measure(&Stop::new());
+    let workloads = measured.unwrap().workloads;
+    assert_eq!(workloads.len(), 1);
+    assert_eq!((&*workloads[0].name, ids(&workloads[0]).len()), ("bytes/write", 3));
+    assert!(notes.iter().any(|note| note.starts_with("bytes/read is left out in ")), "{notes:?}");
+}
+
+#[test]
+fn what_a_program_leaves_in_the_background_is_ended() {
+    let lab = Lab::new(Kind::Lines);
+    let tell = lab.files.path().join("process");
+    let background = format!("sleep 1000 & echo $! >> {}", tell.display());
+    // It holds none of our pipes up either.
+    let lab = lab.with("rogue", "", &background).honest("after");
+    assert!(lab.workloads()[0].failures.is_empty());
+    let processes = fs::read_to_string(tell).unwrap();
+    assert_eq!(processes.lines().count(), 3);
+    for process in processes.lines() {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        // One that is over may wait for somebody to see it.
+        assert!(!stat.contains("(sleep)") || stat.contains(") Z "), "{stat}");
+    }
+}
+
+#[test]
+fn who_replaces_what_is_to_be_appended_to_or_saves_nothing_is_found() {
+    let failures = rogue(Kind::Lines, "rm \"$2\"", "");
+    assert_eq!(because(&failures), ["the line that was in the file before is not there any more"]);
+    let lab = Lab::new(Kind::Save).with("rogue", "cp() { :; }", "");
+    for workload in lab.workloads() {
+        assert_eq!(because(&workload.failures), ["the file's byte 0 is 65, not 97"]);
+    }
+}
+
+#[test]
+fn who_changes_what_is_only_to_be_read_harms_nobody_else() {
+    let spoil = "test $1 = bytes-read && { bytes=1000; printf X > \"$2\"; }";
+    let lab = Lab::new(Kind::Bytes).with("rogue", "", spoil).honest("after").honest("before");
+    assert_eq!(because(&of_rogue(&lab)), ["the file's byte 0 is 88, not 0"]);
+}
+
+#[test]
+fn where_all_fail_there_is_a_result_all_the_same_and_each_is_noted_at_once() {
+    let lab = Lab::new(Kind::Lines).with("rogue", "exit 1", "").with("thief", "exit 2", "");
+    let (measured, notes) = lab.measure(&Stop::new());
+    let workloads = measured.unwrap().workloads;
+    assert!(workloads[0].rows.is_empty());
+    assert_eq!(workloads[0].failures.len(), 2);
+    assert_eq!(
+        notes,
+        ["ROGUE: lines: ended with exit code 1", "THIEF: lines: ended with exit code 2"]
+    );
+}
+
+#[test]
+fn one_that_failed_is_not_run_again_in_that_workload() {
+    let lab = Lab::new(Kind::Bytes);
+    let tell = lab.files.path().join("runs");
+    let count = format!("echo $1 >> {}; test $1 = bytes-write && exit 1", tell.display());
+    let lab = lab.with("rogue", &count, "").honest("before").honest("after");
+    assert_eq!(of_rogue(&lab).len(), 1);
+    let runs = fs::read_to_string(tell).unwrap();
+    assert_eq!(runs, "bytes-write\nbytes-read\nbytes-read\nbytes-read\n");
+}
+
+#[test]
+fn programs_run_in_turn_and_every_second_round_backwards() {
+    // M8
+    let lab = Lab::new(Kind::Lines);
+    let tell = lab.files.path().join("turns");
+    let count = |id: &str| format!("echo {id} >> {}", tell.display());
+    let lab = lab.with("a", &count("a"), "").with("b", &count("b"), "").with("c", &count("c"), "");
+    lab.workloads();
+    let turns: Vec<String> =
+        fs::read_to_string(&tell).unwrap().lines().map(str::to_owned).collect();
+    assert_eq!(turns.concat(), "abccbaabc");
+}
+
+#[test]
+fn reads_that_cannot_be_cold_are_left_out_and_it_is_said() {
+    let memory = Path::new("/dev/shm");
+    let is_memory = wrote::device::examine(memory).is_ok_and(|target| target.in_memory);
+    if !is_memory {
+        let test = "reads_that_cannot_be_cold_are_left_out_and_it_is_said";
+        return skip::skip(test, "/dev/shm lies not in memory");
+    }
+    let mut lab = Lab::new(Kind::Bytes).honest("one");
+    let folder = tempfile::tempdir_in(memory).unwrap();
+    lab.place = folder.path().into();
+    lab.request.drop_caches = true;
+    let (measured, notes) = lab.measure(&Stop::new());
+    let names: Vec<String> =
+        measured.unwrap().workloads.into_iter().map(|workload| workload.name).collect();
+    assert_eq!(names, ["bytes/write", "bytes/read"]);
+    assert!(notes[0].starts_with("bytes/read-cold is left out in /dev/shm/"), "{notes:?}");
+    assert!(folder.path().read_dir().unwrap().next().is_none());
+}
+
+#[test]
+fn a_stop_ends_the_comparison_and_leaves_nothing() {
+    let lab = Lab::new(Kind::Lines);
+    let began = lab.files.path().join("began");
+    let wait = format!("echo $$ > {0}.new; mv {0}.new {0}; sleep 1000", began.display());
+    let lab = lab.with("slow", &wait, "");
+    let stop = Stop::new();
+    let asks = {
+        let (stop, began) = (stop.clone(), began.clone());
+        std::thread::spawn(move || {
+            while !began.exists() {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            stop.request();
+        })
+    };
+    let (measured, _) = lab.measure(&stop);
+    asks.join().unwrap();
+    assert!(matches!(measured, Err(Error::Interrupted)));
+    assert!(lab.is_empty());
+    let process = fs::read_to_string(began).unwrap();
+    assert!(!Path::new("/proc").join(process.trim()).exists());
+}
+
+#[test]
+fn a_language_that_is_missing_is_told_of_with_what_installs_it() {
+    let language = Language {
+        id: "zig".into(),
+        name: "Zig".into(),
+        way: String::new(),
+        reads: None,
+        lines: None,
+        state: State::Missing,
+        version: None,
+        because: Some("zig: not found".into()),
+        install: Some("pip install ziglang".into()),
+    };
+    assert_eq!(missing_text(&language), "Zig is missing (zig: not found): pip install ziglang");
+    let refused = refuse_nobody(&[], std::slice::from_ref(&language)).unwrap_err();
+    assert!(matches!(&refused, Error::Usage(text) if text.contains("pip install ziglang")));
+}

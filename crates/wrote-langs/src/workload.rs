@@ -1,0 +1,322 @@
+//! The work that every program does: what it is asked, and what must be in the file afterwards.
+
+use super::Request;
+use wrote::device::Target;
+use wrote::{Acknowledged, Survives};
+use wrote_result::units;
+
+/// What a user may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Bytes written one at a time, and read one at a time.
+    Bytes,
+    /// A short text saved again and again, with and without sync.
+    Save,
+    /// Short lines appended.
+    Lines,
+}
+
+impl Kind {
+    /// All, in the order in which they are run.
+    pub const ALL: [Kind; 3] = [Kind::Bytes, Kind::Save, Kind::Lines];
+
+    /// The word by which it is asked for.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Bytes => "bytes",
+            Kind::Save => "save",
+            Kind::Lines => "lines",
+        }
+    }
+}
+
+/// Bytes of one line with its line feed.
+pub(crate) const LINE_BYTES: u64 = 64;
+/// The texts that are saved, in characters of one byte.
+pub(crate) const SAVE_BYTES: [u64; 4] = [500, 1000, 2000, 10_000];
+/// What is in the file that lines are appended to.
+const FIRST_LINE: &[u8] = b"this line was there before\n";
+
+/// One kind of call of a program: the first of its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Task {
+    /// `bytes-write PATH SIZE COUNT`: SIZE bytes, 0 to 255 again and again, one at a time, into a new file;
+    /// all of that COUNT times.
+    BytesWrite,
+    /// `bytes-read PATH SIZE COUNT`: the same file, one byte at a time; answers the bytes' sum.
+    BytesRead,
+    /// `save PATH SIZE COUNT`: SIZE characters into the file at PATH, COUNT times.
+    Save,
+    /// `save-sync PATH SIZE COUNT`: the same, with the language's own sync before the file is closed.
+    SaveSync,
+    /// `lines PATH SIZE COUNT`: COUNT lines of SIZE bytes behind what is there.
+    Lines,
+}
+
+impl Task {
+    /// All there are.
+    pub(crate) const ALL: [Task; 5] =
+        [Task::BytesWrite, Task::BytesRead, Task::Save, Task::SaveSync, Task::Lines];
+
+    /// The argument.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Task::BytesWrite => "bytes-write",
+            Task::BytesRead => "bytes-read",
+            Task::Save => "save",
+            Task::SaveSync => "save-sync",
+            Task::Lines => "lines",
+        }
+    }
+
+    /// Whether it saves texts, each with a timing of its own.
+    pub(super) fn is_save(self) -> bool {
+        matches!(self, Task::Save | Task::SaveSync)
+    }
+}
+
+/// What one table of the result holds: a task with its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Table {
+    pub task: Task,
+    /// SIZE: bytes of the file, of the text or of the line.
+    pub size: u64,
+    /// COUNT: how often all of it, how many saves, how many lines.
+    pub count: u64,
+    /// How many processes of each language.
+    pub runs: u32,
+    /// The page cache holds nothing of the file when a program begins to read it.
+    pub cold: bool,
+}
+
+/// What must be in the file: something that was there before, then a pattern again and again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Content {
+    pub head: Vec<u8>,
+    pub pattern: Vec<u8>,
+    /// Bytes of the pattern, the last of which may be cut off.
+    pub body_bytes: u64,
+}
+
+impl Content {
+    pub(super) fn len(&self) -> u64 {
+        self.head.len() as u64 + self.body_bytes
+    }
+}
+
+/// Everything that `request` calls for, in the order in which it is run.
+pub(super) fn tables(request: &Request) -> Vec<Table> {
+    let asked = |kind: &Kind| request.workloads.is_empty() || request.workloads.contains(kind);
+    Kind::ALL.into_iter().filter(asked).flat_map(|kind| tables_of(kind, request)).collect()
+}
+
+fn tables_of(kind: Kind, request: &Request) -> Vec<Table> {
+    let table = |task, size, count, runs| Table { task, size, count, runs, cold: false };
+    match kind {
+        Kind::Bytes => {
+            let write = table(Task::BytesWrite, request.size_bytes, 1, request.runs);
+            let read = Table { task: Task::BytesRead, ..write };
+            let cold = request.drop_caches.then_some(Table { cold: true, ..read });
+            [write, read].into_iter().chain(cold).collect()
+        }
+        Kind::Save => {
+            let of = |task| {
+                SAVE_BYTES.map(|size| table(task, size, request.saves.into(), 1)).into_iter()
+            };
+            of(Task::Save).chain(of(Task::SaveSync)).collect()
+        }
+        Kind::Lines => vec![table(Task::Lines, LINE_BYTES, request.lines, request.runs)],
+    }
+}
+
+impl Table {
+    /// The workload's name in the result.
+    pub(super) fn name(&self) -> String {
+        match self.task {
+            Task::BytesWrite => "bytes/write".into(),
+            Task::BytesRead if self.cold => "bytes/read-cold".into(),
+            Task::BytesRead => "bytes/read".into(),
+            Task::Save | Task::SaveSync => format!("{}/{}", self.task.as_str(), self.size),
+            Task::Lines => "lines".into(),
+        }
+    }
+
+    /// What each program does, in words.
+    pub(super) fn words(&self) -> String {
+        let (size, count) = (self.size, self.count);
+        match self.task {
+            Task::BytesWrite => {
+                format!("{} written one byte at a time into a new file", units::bytes(size))
+            }
+            Task::BytesRead => format!("{} read one byte at a time", units::bytes(size)),
+            Task::Save => format!("a text of {size} characters saved {count} times"),
+            Task::SaveSync => {
+                format!("a text of {size} characters saved {count} times, each time synced")
+            }
+            Task::Lines => format!("{count} lines of {size} bytes appended to a file"),
+        }
+    }
+
+    /// How many timings a program tells of: those of lines are one.
+    pub(super) fn timings(&self) -> u64 {
+        if self.task == Task::Lines { 1 } else { self.count }
+    }
+
+    /// File bytes of one timing.
+    pub(super) fn timing_bytes(&self) -> u64 {
+        if self.task == Task::Lines { self.size.saturating_mul(self.count) } else { self.size }
+    }
+
+    /// File bytes of one run.
+    pub(super) fn run_bytes(&self) -> u64 {
+        self.timing_bytes().saturating_mul(self.timings())
+    }
+
+    /// What must be in the file after a run; of one that is read also before.
+    pub(super) fn content(&self) -> Content {
+        let letters = |count: u64, first: u8| (0..count).map(move |k| first + (k % 26) as u8);
+        let (head, pattern) = match self.task {
+            Task::BytesWrite | Task::BytesRead => (Vec::new(), (0..=255).collect()),
+            Task::Save | Task::SaveSync => (Vec::new(), letters(26, b'a').collect()),
+            Task::Lines => {
+                let line = letters(self.size.saturating_sub(1), b'a').chain([b'\n']);
+                (FIRST_LINE.to_vec(), line.collect())
+            }
+        };
+        Content { head, pattern, body_bytes: self.timing_bytes() }
+    }
+
+    /// What is in the file before a run; nothing where there is no file. The text before a save is as long
+    /// as the new one and of other letters: who saves nothing has not saved.
+    pub(super) fn before(&self) -> Option<Content> {
+        match self.task {
+            Task::BytesWrite => None,
+            Task::BytesRead => Some(self.content()),
+            Task::Save | Task::SaveSync => {
+                Some(Content { pattern: (b'A'..=b'Z').collect(), ..self.content() })
+            }
+            Task::Lines => Some(Content { body_bytes: 0, ..self.content() }),
+        }
+    }
+
+    /// The sum of all bytes of the file, where it is to be told.
+    pub(super) fn sum(&self) -> Option<u64> {
+        let of_rest: u64 = (0..self.size % 256).sum();
+        let of_all = (self.size / 256).saturating_mul((0..256).sum()).saturating_add(of_rest);
+        (self.task == Task::BytesRead).then_some(of_all)
+    }
+
+    /// Whether much is written through the page cache: the runs need memory for it that is there.
+    pub(super) fn fills_page_cache(&self) -> bool {
+        matches!(self.task, Task::BytesWrite | Task::Lines)
+    }
+
+    /// Where the bytes are when the clock stops, in the words of the result.
+    pub(super) fn cache(&self) -> &'static str {
+        match self.task {
+            Task::SaveSync => "synced",
+            _ if self.cold => "dropped",
+            _ => "page cache",
+        }
+    }
+
+    /// What the bytes survive then (M3); nothing of reads. The name of a text that is saved in place of
+    /// another was there before, so that the file's own sync is enough.
+    pub(super) fn survives(&self, target: &Target) -> Option<Survives> {
+        let written = Acknowledged {
+            flushed: self.task == Task::SaveSync,
+            flush_reaches_device: target.flushes_reach_device(),
+            direct: false,
+            settled_blocks: false,
+            in_memory: target.in_memory,
+        };
+        (self.task != Task::BytesRead).then(|| written.survives())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wrote_machine::sample::place;
+
+    fn request() -> Request {
+        Request::new(vec!["/data".into()], "/cache".into())
+    }
+
+    fn names(request: &Request) -> Vec<String> {
+        tables(request).iter().map(Table::name).collect()
+    }
+
+    fn table(task: Task, size: u64, count: u64) -> Table {
+        Table { task, size, count, runs: 1, cold: false }
+    }
+
+    #[test]
+    fn all_workloads_are_run_unless_some_are_named_and_cold_reads_only_when_asked_for() {
+        let all = [
+            "bytes/write",
+            "bytes/read",
+            "save/500",
+            "save/1000",
+            "save/2000",
+            "save/10000",
+            "save-sync/500",
+            "save-sync/1000",
+            "save-sync/2000",
+            "save-sync/10000",
+            "lines",
+        ];
+        assert_eq!(names(&request()), all);
+        let workloads = vec![Kind::Lines, Kind::Bytes, Kind::Lines];
+        let some = Request { workloads, drop_caches: true, ..request() };
+        assert_eq!(names(&some), ["bytes/write", "bytes/read", "bytes/read-cold", "lines"]);
+    }
+
+    #[test]
+    fn the_sum_of_the_bytes_is_that_of_the_file() {
+        for size in [1, 2, 255, 256, 257, 1000, 70_000] {
+            let by_hand = (0..size).map(|k| k % 256).sum();
+            assert_eq!(table(Task::BytesRead, size, 1).sum(), Some(by_hand));
+        }
+        // As the protocol's example has it.
+        assert_eq!(table(Task::BytesRead, 256_000_000, 1).sum(), Some(32_640_000_000));
+        assert_eq!(table(Task::BytesWrite, 1000, 1).sum(), None);
+    }
+
+    #[test]
+    fn what_is_there_before_cannot_be_taken_for_what_is_to_be_written() {
+        for task in [Task::Save, Task::SaveSync, Task::Lines] {
+            let table = table(task, 64, 3);
+            assert_ne!(table.before().unwrap(), table.content());
+        }
+        let saved = table(Task::Save, 500, 3);
+        assert_eq!(saved.before().unwrap().len(), saved.content().len());
+        assert_eq!(table(Task::BytesWrite, 64, 1).before(), None);
+    }
+
+    #[test]
+    fn lines_are_one_timing_and_each_save_is_one() {
+        let (lines, saves) = (table(Task::Lines, 64, 1000), table(Task::Save, 500, 1000));
+        assert_eq!((lines.timings(), lines.timing_bytes(), lines.run_bytes()), (1, 64_000, 64_000));
+        assert_eq!(
+            (saves.timings(), saves.timing_bytes(), saves.run_bytes()),
+            (1000, 500, 500_000)
+        );
+        assert_eq!(lines.content().pattern.len(), 64);
+        assert_eq!(lines.content().pattern.last(), Some(&b'\n'));
+    }
+
+    #[test]
+    fn only_a_save_that_syncs_survives_more_than_a_crash_of_its_process() {
+        // M3
+        let disk = place(1 << 40, 1 << 39);
+        let memory = Target { in_memory: true, ..place(1 << 30, 1 << 29) };
+        for task in [Task::BytesWrite, Task::Save, Task::Lines] {
+            assert_eq!(table(task, 64, 1).survives(&disk), Some(Survives::ProcessCrash));
+        }
+        let synced = table(Task::SaveSync, 64, 1);
+        assert!(synced.survives(&disk) > Some(Survives::ProcessCrash));
+        assert_eq!(synced.survives(&memory), Some(Survives::ProcessCrash));
+        assert_eq!(table(Task::BytesRead, 64, 1).survives(&disk), None);
+    }
+}

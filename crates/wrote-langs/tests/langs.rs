@@ -1,0 +1,197 @@
+//! The comparison of languages as a whole: from a request to a document that its schema takes.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use wrote_bench::{Announcement, Observer, Progress};
+use wrote_langs::{Document, Kind, Request, SCHEMA, State, langs, schema};
+use wrote_result::{Error, Stop};
+
+/// Appends lines by `yes` and `head`; texts and bytes it does not do.
+const PROGRAM: &str = r#"
+line=abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijk
+yes $line | head -n "$4" >> "$2"
+echo "{\"elapsed_ns\": [1000], \"bytes\": $(($3 * $4))}"
+"#;
+
+#[derive(Default)]
+struct Told {
+    announced: Vec<Announcement>,
+    notes: Vec<String>,
+    last: Option<Progress>,
+}
+
+impl Observer for Told {
+    fn announce(&mut self, announcement: &Announcement) {
+        self.announced.push(announcement.clone());
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        self.last = Some(progress.clone());
+    }
+
+    fn note(&mut self, text: &str) {
+        self.notes.push(text.into());
+    }
+}
+
+/// A folder that holds a language `name`, which is started as `run`.
+fn language(parent: &Path, name: &str, run: &str, build: &str) -> std::path::PathBuf {
+    let folder = parent.join(name);
+    fs::create_dir(&folder).unwrap();
+    let manifest = format!(
+        "name = \"{name}\"\nway = \"yes\"\ninstall = \"apt install {name}\"\n\
+         [[toolchain]]\nversion = [\"{run}\", \"-c\", \"echo 1.0\"]\n{build}\n\
+         run = [\"{run}\", \"{{source}}/program\"]\n"
+    );
+    fs::write(folder.join("manifest.toml"), manifest).unwrap();
+    fs::write(folder.join("program"), PROGRAM).unwrap();
+    folder
+}
+
+/// Lines alone, a few, by these languages.
+fn request(places: &[&Path], cache: &Path, add: Vec<std::path::PathBuf>) -> Request {
+    let only = add.iter().map(|folder| folder.file_name().unwrap().to_str().unwrap().to_owned());
+    Request {
+        only: only.collect(),
+        workloads: vec![Kind::Lines],
+        add,
+        runs: 3,
+        lines: 1000,
+        timeout: Duration::from_secs(100),
+        command: vec!["wrote".into(), "langs".into()],
+        ..Request::new(places.iter().map(|place| place.to_path_buf()).collect(), cache.into())
+    }
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
+}
+
+/// What `schema` says of the document, by an implementation that is not ours.
+fn judge(document: &Value) -> Value {
+    const JUDGE: &str = "
+import json, sys
+from jsonschema import Draft202012Validator
+schema, document = json.load(sys.stdin)
+Draft202012Validator.check_schema(schema)
+print(json.dumps([error.message for error in Draft202012Validator(schema).iter_errors(document)]))
+";
+    let mut python = Command::new("python3")
+        .args(["-c", JUDGE])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let asked = json!([schema(), document]).to_string();
+    python.stdin.take().unwrap().write_all(asked.as_bytes()).unwrap();
+    serde_json::from_slice(&python.wait_with_output().unwrap().stdout).unwrap()
+}
+
+fn can_judge() -> bool {
+    let import = Command::new("python3").args(["-c", "import jsonschema"]).output();
+    import.is_ok_and(|ended| ended.status.success())
+}
+
+#[test]
+fn several_places_are_measured_and_what_is_missing_or_cannot_be_built_is_told() {
+    let (one, two, cache, added) = (folder(), folder(), folder(), folder());
+    let add = vec![
+        language(added.path(), "shell", "sh", ""),
+        language(added.path(), "absent", "no-such-shell", ""),
+        language(added.path(), "broken", "sh", "build = [\"sh\", \"-c\", \"exit 4\"]"),
+    ];
+    let mut told = Told::default();
+    let asked = request(&[one.path(), two.path()], cache.path(), add);
+    let document = langs(&asked, &Stop::new(), &mut told).unwrap();
+
+    assert_eq!(document.schema, SCHEMA);
+    let states: Vec<State> = document.languages.iter().map(|language| language.state).collect();
+    assert_eq!(states, [State::Ready, State::Missing, State::BuildFailed]);
+    assert!(document.languages[2].because.as_ref().unwrap().contains("exit code 4"));
+    assert!(
+        told.notes.iter().any(|note| note.contains("apt install absent")),
+        "{told_notes:?}",
+        told_notes = told.notes
+    );
+    assert_eq!(document.places.len(), 2);
+    for (place, folder) in document.places.iter().zip([&one, &two]) {
+        assert_eq!(place.workloads.len(), 1);
+        let workload = &place.workloads[0];
+        assert_eq!((workload.name.as_str(), workload.bytes), ("lines", 64_000));
+        assert_eq!(workload.survives.as_deref(), Some("process-crash"));
+        assert!(workload.failures.is_empty(), "{workload:?}");
+        assert_eq!(workload.rows[0].language, "shell");
+        assert_eq!(workload.rows[0].runs.len(), 3);
+        assert!(folder.path().read_dir().unwrap().next().is_none());
+        // Where there is direct I/O to the drive there is its rate.
+        if place.target.device.is_some() && place.target.dio_offset_align_bytes.is_some() {
+            let drive = place.drive.as_ref().unwrap();
+            assert!(drive.write_row.starts_with("peak/write/"), "{drive:?}");
+            assert!(drive.read_row.starts_with("peak/read/"), "{drive:?}");
+            assert!(drive.write_bytes_per_s.median > 0.0 && drive.read_bytes_per_s.median > 0.0);
+        }
+    }
+    assert_eq!(told.announced.len(), 1);
+    let last = told.last.unwrap();
+    assert_eq!((last.runs_done, last.row.as_str()), (last.runs, ""));
+    // What could not be built has no runs.
+    assert_eq!(told.announced[0].runs, last.runs + 2 * 3);
+
+    let text = serde_json::to_string(&document).unwrap();
+    let read: Document = serde_json::from_str(&text).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), serde_json::to_value(&document).unwrap());
+    if !can_judge() {
+        let test = "several_places_are_measured_and_what_is_missing_or_cannot_be_built_is_told";
+        return skip::skip(test, "python3 has no jsonschema");
+    }
+    let mut value = serde_json::to_value(&document).unwrap();
+    assert_eq!(judge(&value), json!([]));
+    value["places"][0]["workloads"][0]["rows"][0]["speed"] = json!(1);
+    assert_ne!(judge(&value), json!([]));
+}
+
+#[test]
+fn where_nothing_that_was_asked_for_is_there_it_is_said_how_it_is_installed() {
+    let (place, cache, added) = (folder(), folder(), folder());
+    let add = vec![language(added.path(), "absent", "no-such-shell", "")];
+    let asked = request(&[place.path()], cache.path(), add);
+    match langs(&asked, &Stop::new(), &mut ()) {
+        Err(Error::Usage(text)) => {
+            assert!(text.contains("apt install absent") && text.lines().count() == 1, "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(place.path().read_dir().unwrap().next().is_none());
+}
+
+/// Every object of a schema that has properties.
+fn objects<'a>(schema: &'a Value, found: &mut Vec<&'a Value>) {
+    match schema {
+        Value::Object(keys) => {
+            if keys.contains_key("properties") {
+                found.push(schema);
+            }
+            keys.values().for_each(|value| objects(value, found));
+        }
+        Value::Array(values) => values.iter().for_each(|value| objects(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_object_of_the_schema_says_what_its_keys_mean() {
+    // M4
+    let (schema, mut found) = (schema(), Vec::new());
+    objects(&schema, &mut found);
+    assert!(found.len() >= 10);
+    for object in found {
+        assert_eq!(object["additionalProperties"], json!(false), "{object}");
+        for (key, property) in object["properties"].as_object().unwrap() {
+            assert!(property["description"].is_string(), "{key} of {object}");
+        }
+    }
+}

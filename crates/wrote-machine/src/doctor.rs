@@ -1,0 +1,154 @@
+//! What holds a disk back, found without writing to it.
+//!
+//! [`examine`] reads what `/proc` and `/sys` say of a path, its disks, this process and the machine,
+//! and opens nothing for writing. Each question is a check of its own; all of them are explained in
+//! `docs/doctor.md`. A check says what was found and where, what that costs as far as it is known,
+//! and how to change it; nothing is changed.
+
+mod cache;
+mod check;
+#[cfg(test)]
+mod fake;
+mod file;
+mod layers;
+mod limits;
+mod machine;
+mod mount;
+mod partition;
+mod process;
+mod queue;
+mod rotation;
+mod shell;
+mod space;
+mod stack;
+#[cfg(test)]
+mod tests;
+mod trim;
+mod world;
+
+pub use check::{Change, Check, Evidence, State};
+
+use crate::host;
+use crate::target::shown_target;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use world::World;
+use wrote_result::Error;
+use wrote_result::document::{Host, Target};
+
+/// The name and version of the doctor's own document.
+pub const SCHEMA: &str = "wrote.doctor/1";
+
+/// Every check's stable name, in the order in which they are explained.
+pub const IDS: [&str; 43] = [
+    "scheduler",
+    "write-cache",
+    "write-throttling",
+    "merges",
+    "queue-depth",
+    "transfer-size",
+    "completion-cpu",
+    "read-ahead",
+    "statistics",
+    "rotational",
+    "poll-queues",
+    "queue",
+    "alignment",
+    "loop-device",
+    "raid",
+    "encryption",
+    "trim",
+    "in-memory",
+    "no-block-device",
+    "read-only",
+    "file-system-errors",
+    "mount-sync",
+    "mount-discard",
+    "mount-atime",
+    "mount-barrier",
+    "mount-data",
+    "mount-allocation",
+    "mount-commit",
+    "mount-copy-on-write",
+    "space",
+    "inodes",
+    "file-attributes",
+    "file-extents",
+    "io-uring",
+    "locked-memory",
+    "disk-limit",
+    "cpu-limit",
+    "dirty-pages",
+    "swap",
+    "cpu-governor",
+    "huge-pages",
+    "clock-source",
+    "kernel",
+];
+
+/// What was looked at, and what was found.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Examination {
+    /// `wrote.doctor/1`.
+    pub schema: String,
+    /// When, in UTC, to the second: `2026-01-02T03:04:05Z`.
+    pub examined_at: String,
+    /// The machine.
+    pub host: Host,
+    /// What lies under the path.
+    pub target: Target,
+    /// What each check came to: `risk` first, then `advice`, `unknown` and `fine`, and in the order
+    /// of [`IDS`] among these. One that does not apply is not there; one that looks at a disk is
+    /// there once for each disk.
+    pub checks: Vec<Check>,
+}
+
+/// Looks at what lies under `path` (a folder, a file or a block device), and writes nothing.
+///
+/// What can't be read, for want of privileges or in a container, becomes a check whose state is
+/// [`State::Unknown`], never an error.
+///
+/// # Errors
+///
+/// [`Error::Failed`] where the path can't be looked at.
+pub fn examine(path: &Path) -> Result<Examination, Error> {
+    let world = World::of(path)?;
+    let io_uring = world.io_uring.clone().err().unwrap_or_else(|| "yes".into());
+    Ok(Examination {
+        schema: SCHEMA.into(),
+        examined_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        host: host::host(io_uring),
+        target: shown_target(&world.target, None),
+        checks: checks(&world),
+    })
+}
+
+/// All checks of a world, the worst first.
+fn checks(world: &World) -> Vec<Check> {
+    let rooms: [fn(&World) -> Vec<Check>; 13] = [
+        queue::checks,
+        cache::checks,
+        rotation::checks,
+        partition::checks,
+        layers::checks,
+        trim::checks,
+        mount::checks,
+        space::checks,
+        file::checks,
+        process::checks,
+        limits::checks,
+        machine::memory,
+        machine::clocks,
+    ];
+    let mut checks: Vec<Check> = rooms.iter().flat_map(|room| room(world)).collect();
+    let place = |check: &Check| IDS.iter().position(|id| *id == check.id);
+    checks.sort_by_key(|check| (std::cmp::Reverse(check.state), place(check)));
+    checks
+}
+
+/// The JSON Schema of [`Examination`].
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Examination).into()
+}

@@ -1,0 +1,289 @@
+//! What the file system keeps of the path itself: attributes of the file, and how much of it was written.
+
+use super::check::{Change, Check, Evidence};
+use super::shell::quoted;
+use super::world::World;
+use rustix::fs::{IFlags, Mode, OFlags, SeekFrom};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use wrote_result::units;
+
+/// `FS_ENCRYPT_FL` of `linux/fs.h`, which has no name of its own in the library.
+const ENCRYPTED: u32 = 0x800;
+/// A file in more pieces than this is not counted through.
+const PIECES_MAX: usize = 65_536;
+/// Space that is set aside is worth a word from this many bytes on.
+const UNWRITTEN_BYTES_MIN: u64 = 1 << 20;
+
+/// The path itself.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FileFacts {
+    /// Whether it is a folder.
+    pub is_folder: bool,
+    /// Whether it is an ordinary file.
+    pub is_file: bool,
+    /// Its attributes (ioctl_iflags(2)), or why they can't be told; `None` where there are none.
+    pub attributes: Option<Result<IFlags, String>>,
+    /// Of a file: how much of it is there; or why that can't be told.
+    pub room: Option<Result<Room, String>>,
+}
+
+/// How much of a file is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Room {
+    /// What is allocated to it.
+    pub allocated_bytes: u64,
+    /// What of it was written.
+    pub written_bytes: u64,
+}
+
+/// Looks at the path. It is opened for reading, and nothing of it is read.
+pub(super) fn look(path: &Path) -> FileFacts {
+    let Ok(metadata) = path.metadata() else { return FileFacts::default() };
+    let (is_folder, is_file) = (metadata.is_dir(), metadata.is_file());
+    let mut facts = FileFacts { is_folder, is_file, ..FileFacts::default() };
+    // A FIFO would wait for its other end, and a device may do anything when it is opened.
+    if !is_folder && !is_file {
+        return facts;
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file: OwnedFd = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(errno) => {
+            let because = format!("it can't be opened for reading: {errno}");
+            facts.attributes = Some(Err(because.clone()));
+            facts.room = is_file.then_some(Err(because));
+            return facts;
+        }
+    };
+    facts.attributes = attributes(&file);
+    facts.room = is_file.then(|| {
+        let allocated_bytes = metadata.blocks() * 512;
+        Ok(Room { allocated_bytes, written_bytes: written_bytes(&file)? })
+    });
+    facts
+}
+
+/// `None` where the file system has no attributes.
+fn attributes(file: impl AsFd) -> Option<Result<IFlags, String>> {
+    match rustix::fs::ioctl_getflags(file) {
+        Ok(flags) => Some(Ok(flags)),
+        Err(Errno::NOTTY | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL) => None,
+        Err(errno) => Some(Err(format!("FS_IOC_GETFLAGS: {errno}"))),
+    }
+}
+
+/// What `SEEK_DATA` finds (lseek(2)): ext4, XFS and Btrfs skip what was set aside and never written.
+fn written_bytes(file: impl AsFd) -> Result<u64, String> {
+    let file = file.as_fd();
+    let (mut at, mut written_bytes) = (0, 0);
+    for _ in 0..PIECES_MAX {
+        let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
+            Ok(start) => start,
+            // There is no data behind this place.
+            Err(Errno::NXIO) => return Ok(written_bytes),
+            Err(errno) => return Err(format!("lseek, SEEK_DATA: {errno}")),
+        };
+        let end = rustix::fs::seek(file, SeekFrom::Hole(start))
+            .map_err(|errno| format!("lseek, SEEK_HOLE: {errno}"))?;
+        written_bytes += end.saturating_sub(start);
+        at = end;
+    }
+    Err(format!("it lies in more than {PIECES_MAX} pieces"))
+}
+
+/// The checks of this room.
+pub(super) fn checks(world: &World) -> Vec<Check> {
+    [attributes_check(world), extents_check(world)].into_iter().flatten().collect()
+}
+
+fn attributes_check(world: &World) -> Option<Check> {
+    const ID: &str = "file-attributes";
+    let flags = match world.file.attributes.as_ref()? {
+        Ok(flags) => *flags,
+        Err(because) => {
+            return Some(Check::unknown(
+                ID,
+                "the file's attributes can't be told",
+                because.clone(),
+            ));
+        }
+    };
+    let path = quoted(&world.target.path.to_string_lossy());
+    let change = |option: &str, risk: &str| {
+        Change::run(format!("chattr {option} {path}")).risk(risk.to_owned())
+    };
+    let has = |flag: IFlags| flags.contains(flag);
+    let only_new = "it is a file's own: of a folder, only files that are made in it later have it";
+    let check = if has(IFlags::IMMUTABLE) {
+        Check::risk(ID, "immutable (chattr +i): nothing can be written")
+            .costs("Everything.")
+            .change(change("-i", "someone meant it to stay as it is"))
+    } else if has(IFlags::SYNC) {
+        Check::advice(ID, "synchronous (chattr +S): every write waits for the disk")
+            .costs(format!("A wait for the disk each time. {}", world.measure("ladder")))
+            .change(change(
+                "-S",
+                "programs that never call fsync lose what they wrote last in a crash",
+            ))
+    } else if has(IFlags::JOURNALING) {
+        Check::advice(ID, "journalled (chattr +j): all data is written twice")
+            .costs(format!("Also, no direct writes. {}", world.measure("stream")))
+            .change(change("-j", "data and names no longer become durable together"))
+    } else if has(IFlags::COMPRESSED) {
+        Check::advice(ID, "compressed (chattr +c): direct writes go through the page cache")
+            .costs(format!(
+                "CPU time for each byte (btrfs(5), COMPRESSION). {}",
+                world.measure("stream")
+            ))
+            .change(change("-c", only_new))
+    } else if flags.bits() & ENCRYPTED != 0 {
+        Check::advice(ID, "encrypted (fscrypt): each byte passes a cipher")
+            .costs(format!(
+                "CPU time for each byte; and direct writes go through the page cache unless the disk \
+                 encrypts by itself (kernel: Documentation/filesystems/fscrypt.rst). {}",
+                world.measure("stream")
+            ))
+            .change(
+                Change::how("keep what need not be encrypted in another folder: it can't be taken off")
+                    .risk("what lies there can be read by whoever has the disk"),
+            )
+    } else if has(IFlags::NOCOW) && world.target.filesystem == "btrfs" {
+        Check::risk(
+            ID,
+            "without copy on write (chattr +C): no checksums, and damage is not noticed",
+        )
+        .costs("No speed: writes in place are faster.")
+        .change(change("-C", only_new))
+    } else if has(IFlags::APPEND) {
+        Check::advice(ID, "append only (chattr +a): nothing that is there can be written again")
+            .costs("No speed, but ways of writing that reuse blocks fail.")
+            .change(change("-a", "someone meant what is there to stay"))
+    } else {
+        Check::fine(ID, "no attribute that matters to writes")
+    };
+    let shown = format!("{:#x}", flags.bits());
+    Some(
+        check.found([Evidence::new("ioctl_iflags(2), FS_IOC_GETFLAGS", shown)]).source("chattr(1)"),
+    )
+}
+
+fn extents_check(world: &World) -> Option<Check> {
+    const ID: &str = "file-extents";
+    let room = match world.file.room.as_ref()? {
+        Ok(room) => *room,
+        Err(because) => {
+            let text = "how much of the file was written can't be told";
+            return Some(Check::unknown(ID, text, because.clone()));
+        }
+    };
+    let Room { allocated_bytes, written_bytes } = room;
+    let unwritten_bytes = allocated_bytes.saturating_sub(written_bytes);
+    let (allocated, written) = (units::bytes(allocated_bytes), units::bytes(written_bytes));
+    let found = [
+        Evidence::new("stat(2), st_blocks", allocated),
+        Evidence::new("lseek(2), SEEK_DATA", written),
+    ];
+    // A file's last block, and what it takes to find the others, are allocated too.
+    if unwritten_bytes <= UNWRITTEN_BYTES_MIN.max(allocated_bytes / 100) {
+        let text = "the space of the file was written, as far as it is allocated";
+        return Some(Check::fine(ID, text).found(found));
+    }
+    let unwritten = units::bytes(unwritten_bytes);
+    Some(
+        Check::advice(ID, format!("{unwritten} are set aside for the file and were never written"))
+            .found(found)
+            .costs(format!(
+                "The first write of each such block makes the flush after it commit the journal: 291 us \
+                 for blocks that were written before, 303 us to 503 us for others, on one disk of \
+                 CockroachDB's (pebble issue 76). {}",
+                world.measure("small")
+            ))
+            .change(
+                Change::how(
+                    "write the file once from end to end before what counts, as wrote::log does with \
+                     Prepare::Written",
+                )
+                .risk("it takes as long as writing that much; never over data that is needed"),
+            )
+            .source("fallocate(2); kernel: Documentation/filesystems/ext4/"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::super::fake::{command, mounted, only, state};
+    use super::*;
+    use std::io::Write;
+
+    fn judged(filesystem: &str, flags: IFlags) -> Check {
+        let (_fake, mut world) = mounted(filesystem, &["relatime"]);
+        world.file.attributes = Some(Ok(flags));
+        only(&checks(&world), "file-attributes").clone()
+    }
+
+    #[test]
+    fn each_attribute_that_matters_is_named_and_others_are_not() {
+        for (flags, wanted, undo) in [
+            (IFlags::IMMUTABLE, State::Risk, "-i"),
+            (IFlags::SYNC, State::Advice, "-S"),
+            (IFlags::JOURNALING, State::Advice, "-j"),
+            (IFlags::COMPRESSED, State::Advice, "-c"),
+            (IFlags::APPEND, State::Advice, "-a"),
+        ] {
+            let check = judged("ext4", flags);
+            assert_eq!(check.state, wanted, "{flags:?}");
+            assert_eq!(command(&check), format!("chattr {undo} /mnt/data"));
+        }
+        let encrypted = IFlags::from_bits_retain(ENCRYPTED);
+        assert_eq!(judged("ext4", encrypted).state, State::Advice);
+        assert_eq!(judged("btrfs", IFlags::NOCOW).state, State::Risk);
+        assert_eq!(judged("ext4", IFlags::NODUMP).state, State::Fine);
+        assert_eq!(judged("ext4", IFlags::empty()).state, State::Fine);
+    }
+
+    #[test]
+    fn space_that_was_set_aside_and_never_written_is_named() {
+        let (_fake, mut world) = mounted("ext4", &["relatime"]);
+        for (allocated_bytes, written_bytes, wanted) in [
+            (64 << 20, 16 << 20, State::Advice),
+            (64 << 20, 64 << 20, State::Fine),
+            (512 << 10, 0, State::Fine),
+            (4 << 10, 64 << 20, State::Fine),
+        ] {
+            world.file.room = Some(Ok(Room { allocated_bytes, written_bytes }));
+            let found = state(&checks(&world), "file-extents");
+            assert_eq!(found, Some(wanted), "{allocated_bytes} {written_bytes}");
+        }
+    }
+
+    #[test]
+    fn what_can_not_be_looked_at_is_unknown_with_the_reason() {
+        let (_fake, mut world) = mounted("ext4", &["relatime"]);
+        world.file.attributes = Some(Err("no".into()));
+        world.file.room = Some(Err("no".into()));
+        let checks = checks(&world);
+        assert!(checks.iter().all(|check| check.state == State::Unknown), "{checks:?}");
+        assert_eq!(checks.len(), 2);
+    }
+
+    #[test]
+    fn a_file_is_looked_at_and_a_fifo_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let mut file = std::fs::File::create(&path).unwrap();
+        file.write_all(&[1; 8192]).unwrap();
+        file.sync_all().unwrap();
+        let room = look(&path).room.unwrap().unwrap();
+        assert_eq!(room.written_bytes, 8192);
+        assert!(look(folder.path()).is_folder);
+        let fifo = folder.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RUSR, 0)
+            .unwrap();
+        let facts = look(&fifo);
+        assert!(!facts.is_file && facts.attributes.is_none() && facts.room.is_none());
+    }
+}

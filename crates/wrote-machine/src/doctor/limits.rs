@@ -1,0 +1,241 @@
+//! What the control groups of this process let it write, and compute.
+
+use super::check::{Change, Check, Evidence};
+use super::shell::quoted;
+use super::world::World;
+use crate::watch::cgroup::{Groups, Version, groups};
+use std::path::Path;
+use wrote_result::units;
+
+/// The checks of this room; none where the groups that hold this process can't be seen.
+pub(super) fn checks(world: &World) -> Vec<Check> {
+    let mut checks = match groups(&world.root, "blkio", "io") {
+        Some(groups) => disk_limits(world, &groups),
+        None => Vec::new(),
+    };
+    checks.extend(groups(&world.root, "cpu", "cpu").map(|groups| cpu_limit(world, &groups)));
+    checks
+}
+
+/// Limits on the disks below, and on what lies above them.
+fn disk_limits(world: &World, groups: &Groups) -> Vec<Check> {
+    let disks = world.stack.disks.iter().map(|disk| &disk.name);
+    let devices = disks.chain(&world.stack.layers);
+    devices
+        .filter_map(|device| {
+            let number = world.text(&format!("sys/block/{device}/dev"))?;
+            let limits = limits_on(world, groups, &number);
+            let check = if limits.is_empty() {
+                Check::fine("disk-limit", "no control group limits this process on the disk")
+            } else {
+                limited(&number, limits)
+            };
+            Some(check.of(device))
+        })
+        .collect()
+}
+
+/// What each file says of the device `MAJOR:MINOR`.
+fn limits_on(world: &World, groups: &Groups, number: &str) -> Vec<Evidence> {
+    let see = |file: String| world.line(&file, &format!("{number} "));
+    match groups.version {
+        // Each group holds its own processes alone: of those that it lies in it inherits nothing.
+        Version::One => ["write_bps", "write_iops", "read_bps", "read_iops"]
+            .into_iter()
+            .filter_map(|what| {
+                see(file(world, &groups.folders[0], &format!("blkio.throttle.{what}_device")))
+            })
+            .collect(),
+        // `8:0 rbps=max wbps=1048576 riops=max wiops=max`
+        Version::Two => groups
+            .folders
+            .iter()
+            .filter_map(|folder| see(file(world, folder, "io.max")))
+            .filter(|found| found.value.split_whitespace().any(|limit| !limit.ends_with("=max")))
+            .collect(),
+    }
+}
+
+/// A file of a group's, below the root.
+fn file(world: &World, folder: &Path, name: &str) -> String {
+    let folder = folder.strip_prefix(&world.root).unwrap_or(folder);
+    folder.join(name).to_string_lossy().into_owned()
+}
+
+fn limited(number: &str, limits: Vec<Evidence>) -> Check {
+    let first = &limits[0];
+    let file = first.from.split(',').next().unwrap_or_default().to_owned();
+    let is_second = file.ends_with("/io.max");
+    let told = match first.value.parse::<u64>() {
+        Ok(bytes_per_s) if file.contains("_bps_") => units::rate(bytes_per_s as f64),
+        Ok(operations) => format!("{operations} operations/s"),
+        Err(_) => first.value.clone(),
+    };
+    let quoted = quoted(&file);
+    let off = if is_second {
+        format!("echo '{number} rbps=max wbps=max riops=max wiops=max' > {quoted}")
+    } else {
+        format!("echo '{number} 0' > {quoted}")
+    };
+    Check::advice("disk-limit", format!("a control group limits this process on the disk: {told}"))
+        .found(limits)
+        .costs(
+            "Nothing here is faster than that, however it is written; of cgroup version 1 only direct \
+             writes and reads are held back, and what the page cache writes later is not.",
+        )
+        .change(
+            Change::run(off)
+                .lasting("where the group is made: IOWriteBandwidthMax= of systemd, --device-write-bps of Docker")
+                .risk("someone set it so that this process leaves the disk to others"),
+        )
+        .source("kernel: Documentation/admin-guide/cgroup-v2.rst, io.max; cgroup-v1/blkio-controller.rst")
+}
+
+fn cpu_limit(world: &World, groups: &Groups) -> Check {
+    const ID: &str = "cpu-limit";
+    let second = groups.folders.iter().filter_map(|folder| {
+        let found = world.see(&file(world, folder, "cpu.max"))?;
+        let (quota, period) = found.value.split_once(' ')?;
+        share(quota.parse().ok()?, period.parse().ok()?).map(|share| (share, found.clone()))
+    });
+    let first = groups.folders.iter().filter_map(|folder| {
+        let found = world.see(&file(world, folder, "cpu.cfs_quota_us"))?;
+        let period = world.number(&file(world, folder, "cpu.cfs_period_us"))?;
+        share(found.number()?, period).map(|share| (share, found))
+    });
+    let least = second.chain(first).min_by(|(one, _), (other, _)| one.total_cmp(other));
+    let Some((cpus, found)) = least else {
+        return Check::fine(ID, "no control group limits the CPU time of this process");
+    };
+    let text = format!("a control group gives this process the time of {cpus:.1} CPUs");
+    let change = Change::how(format!("write max (version 2) or -1 (version 1) to {}", found.from));
+    Check::advice(ID, text)
+        .found([found])
+        .costs(format!(
+            "When the time is used up, every thread stands still until the next period, mostly 100 ms: \
+             that is seen in P99, and limits how many operations a second can be done. {}",
+            world.measure("rand")
+        ))
+        .change(
+            change
+                .lasting("where the group is made: CPUQuota= of systemd, --cpus of Docker")
+                .risk("someone set it so that this process leaves the CPUs to others"),
+        )
+        .source("kernel: Documentation/scheduler/sched-bwc.rst")
+}
+
+/// CPUs; a quota of -1 is none.
+fn share(quota_us: i64, period_us: i64) -> Option<f64> {
+    (quota_us > 0 && period_us > 0).then(|| quota_us as f64 / period_us as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::super::fake::{Fake, command, only, state};
+    use super::*;
+
+    fn fake(cgroup: &str) -> Fake {
+        let fake = Fake::new();
+        fake.disk("sda", &[]);
+        fake.file("sys/block/sda/dev", "8:0");
+        fake.file("proc/self/cgroup", cgroup);
+        fake.file(
+            "proc/self/mountinfo",
+            "30 1 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n\
+             32 1 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n\
+             38 1 0:35 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio",
+        );
+        fake.file("sys/fs/cgroup/cgroup.controllers", "cpu io");
+        fake
+    }
+
+    #[test]
+    fn a_limit_of_a_group_above_holds_for_this_process() {
+        let fake = fake("0::/box/inner");
+        fake.file("sys/fs/cgroup/box/inner/io.max", "8:16 rbps=max wbps=1 riops=max wiops=max");
+        assert_eq!(state(&checks(&fake.world("sda")), "disk-limit"), Some(State::Fine));
+        fake.file("sys/fs/cgroup/box/io.max", "8:0 rbps=max wbps=1048576 riops=max wiops=max");
+        let found = checks(&fake.world("sda"));
+        let check = only(&found, "disk-limit");
+        assert_eq!((check.state, check.device.as_deref()), (State::Advice, Some("sda")));
+        assert!(check.evidence[0].from.starts_with("/sys/fs/cgroup/box/io.max"));
+        assert!(command(check).starts_with("echo '8:0 rbps=max"), "{check:?}");
+    }
+
+    #[test]
+    fn a_limit_that_says_max_limits_nothing() {
+        let fake = fake("0::/");
+        fake.file("sys/fs/cgroup/io.max", "8:0 rbps=max wbps=max riops=max wiops=max");
+        assert_eq!(state(&checks(&fake.world("sda")), "disk-limit"), Some(State::Fine));
+    }
+
+    #[test]
+    fn a_throttle_of_the_first_version_is_named_in_bytes_a_second() {
+        let fake = fake("7:blkio:/box\n1:cpu,cpuacct:/\n0::/");
+        fake.file("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1");
+        fake.file("sys/fs/cgroup/blkio/box/blkio.throttle.write_bps_device", "8:0 50000000");
+        let found = checks(&fake.world("sda"));
+        let check = only(&found, "disk-limit");
+        assert!(check.text.contains("50.0 MB/s"), "{check:?}");
+        let file = "/sys/fs/cgroup/blkio/box/blkio.throttle.write_bps_device";
+        assert_eq!(command(check), format!("echo '8:0 0' > {file}"));
+    }
+
+    #[test]
+    fn a_throttle_of_the_first_version_does_not_hold_for_the_groups_below() {
+        let fake = fake("7:blkio:/box/inner");
+        fake.file("sys/fs/cgroup/blkio/box/inner/cgroup.procs", "1");
+        fake.file("sys/fs/cgroup/blkio/box/blkio.throttle.write_bps_device", "8:0 50000000");
+        assert_eq!(state(&checks(&fake.world("sda")), "disk-limit"), Some(State::Fine));
+    }
+
+    #[test]
+    fn a_group_that_is_a_containers_root_is_found_where_it_is_mounted() {
+        let fake = fake("0::/docker/abc");
+        let mount = "30 1 0:30 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
+        fake.file("proc/self/mountinfo", mount);
+        fake.file("sys/fs/cgroup/io.max", "8:0 rbps=max wbps=7 riops=max wiops=max");
+        assert_eq!(state(&checks(&fake.world("sda")), "disk-limit"), Some(State::Advice));
+    }
+
+    #[test]
+    fn the_name_of_a_unit_is_quoted() {
+        let fake = fake(r"0::/a\x2db.slice");
+        let file = r"sys/fs/cgroup/a\x2db.slice/io.max";
+        fake.file(file, "8:0 rbps=max wbps=7 riops=max wiops=max");
+        let found = checks(&fake.world("sda"));
+        assert!(command(only(&found, "disk-limit")).ends_with(&format!("> '/{file}'")));
+    }
+
+    #[test]
+    fn of_groups_that_cannot_be_seen_nothing_is_said() {
+        let fake = fake("0::/../other");
+        assert!(checks(&fake.world("sda")).is_empty());
+    }
+
+    #[test]
+    fn the_least_cpu_time_of_all_groups_counts() {
+        let fake = fake("0::/box/inner");
+        fake.file("sys/fs/cgroup/box/inner/cpu.max", "max 100000");
+        assert_eq!(state(&checks(&fake.world("sda")), "cpu-limit"), Some(State::Fine));
+        fake.file("sys/fs/cgroup/box/cpu.max", "150000 100000");
+        let found = checks(&fake.world("sda"));
+        assert!(only(&found, "cpu-limit").text.contains("1.5 CPUs"), "{found:?}");
+    }
+
+    #[test]
+    fn a_quota_of_the_first_version_counts_and_minus_one_does_not() {
+        let fake = fake("1:cpu,cpuacct:/box");
+        fake.file("sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "-1");
+        fake.file("sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "100000");
+        assert_eq!(state(&checks(&fake.world("sda")), "cpu-limit"), Some(State::Fine));
+        fake.file("sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "50000");
+        assert_eq!(state(&checks(&fake.world("sda")), "cpu-limit"), Some(State::Advice));
+    }
+
+    #[test]
+    fn without_control_groups_nothing_is_said() {
+        assert!(checks(&Fake::new().world_without_device()).is_empty());
+    }
+}

@@ -1,0 +1,305 @@
+//! The machine as a whole: its page cache, swap, CPUs, clock and kernel.
+
+use super::check::{Change, Check, Evidence};
+use super::shell::{quoted, sysctl, sysctl_lasting};
+use super::world::World;
+use crate::host::SLOW_CLOCKS;
+use wrote_result::units;
+
+/// What may wait in memory before writers are held back: from here on a flush can take long on any disk.
+const DIRTY_BYTES_MAX: u64 = 10_000_000_000;
+/// Less than this holds writers back all the time.
+const DIRTY_BYTES_MIN: u64 = 64_000_000;
+/// How long data may lie in memory: the kernel's own 30 s, and the round of 5 s in which they are seen.
+const EXPIRE_S_MAX: u64 = 120;
+/// Drivers whose `powersave` raises the clock by itself when there is work.
+const DYNAMIC_DRIVERS: [&str; 3] = ["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"];
+/// STATX_DIOALIGN and IORING_SETUP_DEFER_TASKRUN came with it.
+const KERNEL_MIN: (u32, u32) = (6, 1);
+/// What later kernels brought, for what writes.
+const LATER: [((u32, u32), &str); 2] =
+    [((6, 13), "writes of files that are never torn (RWF_ATOMIC)"), ((6, 14), "RWF_DONTCACHE")];
+
+const VM_DOC: &str = "kernel: Documentation/admin-guide/sysctl/vm.rst";
+
+/// The checks of memory: what may wait in it, where it is swapped to, how large its pages are.
+pub(super) fn memory(world: &World) -> Vec<Check> {
+    [dirty_pages(world), swap(world), huge_pages(world)].into_iter().flatten().collect()
+}
+
+/// The checks of CPUs, clock and kernel.
+pub(super) fn clocks(world: &World) -> Vec<Check> {
+    [governor(world), clock_source(world), kernel(world)].into_iter().flatten().collect()
+}
+
+fn dirty_pages(world: &World) -> Option<Check> {
+    const ID: &str = "dirty-pages";
+    let see = |name: &str| world.see(&format!("proc/sys/vm/{name}"));
+    let positive = |name: &str| see(name).filter(|found| found.number().unwrap_or(0) > 0);
+    let (round, expire) = (see("dirty_writeback_centisecs")?, see("dirty_expire_centisecs")?);
+    if round.number() == Some(0) {
+        let name = "vm.dirty_writeback_centisecs";
+        return Some(
+            Check::risk(
+                ID,
+                "nothing is written out by itself: what nobody syncs stays in memory alone",
+            )
+            .found([round])
+            .costs("No speed. A crash loses all that was written since memory last ran short.")
+            .change(
+                Change::run(sysctl(name, "500"))
+                    .lasting(sysctl_lasting(name, "500"))
+                    .risk("a disk that rests is woken every few seconds"),
+            )
+            .source(VM_DOC),
+        );
+    }
+    let expire_s = expire.number().and_then(|centis| u64::try_from(centis / 100).ok()).unwrap_or(0);
+    if expire_s > EXPIRE_S_MAX {
+        let name = "vm.dirty_expire_centisecs";
+        let text = format!("what nobody syncs may stay in memory alone for {expire_s} s");
+        return Some(
+            Check::risk(ID, text)
+                .found([expire])
+                .costs("No speed. A crash loses what is younger than that.")
+                .change(
+                    Change::run(sysctl(name, "3000"))
+                        .lasting(sysctl_lasting(name, "3000"))
+                        .risk("a disk that rests is woken more often"),
+                )
+                .source(VM_DOC),
+        );
+    }
+    let laptop = positive("laptop_mode");
+    if let Some(laptop) = laptop {
+        let name = "vm.laptop_mode";
+        return Some(
+            Check::advice(ID, "laptop mode: writes are held back until the disk is awake anyway")
+                .found([laptop])
+                .costs("Writes come in bursts, and a crash loses more of what nobody synced.")
+                .change(
+                    Change::run(sysctl(name, "0"))
+                        .lasting(sysctl_lasting(name, "0"))
+                        .risk("a disk that turns rests less"),
+                )
+                .source("kernel: Documentation/admin-guide/laptops/laptop-mode.rst"),
+        );
+    }
+    let available = world.line("proc/meminfo", "MemAvailable:")?;
+    let available_kib: u64 = available.value.split_whitespace().next()?.parse().ok()?;
+    let of = |found: &Evidence| found.number().and_then(|number| u64::try_from(number).ok());
+    let (limit_bytes, limit) = match positive("dirty_bytes") {
+        Some(bytes) => (of(&bytes)?, bytes),
+        None => {
+            let ratio = see("dirty_ratio")?;
+            (available_kib * 1024 / 100 * of(&ratio)?, ratio)
+        }
+    };
+    let shown = units::bytes(limit_bytes);
+    let check = if limit_bytes > DIRTY_BYTES_MAX {
+        let text = format!(
+            "up to {shown} of written data may wait in memory before a writer is held back"
+        );
+        Check::advice(ID, text)
+            .costs(format!(
+                "Nothing of direct writes. Through the page cache, the flush after such a pile waits for \
+                 all of it, and so does the sync of the file system. {}",
+                world.measure("stream")
+            ))
+            .change(
+                Change::run(sysctl("vm.dirty_bytes", "1000000000"))
+                    .lasting(sysctl_lasting("vm.dirty_bytes", "1000000000"))
+                    .risk("programs that write in bursts are held back sooner; it replaces dirty_ratio"),
+            )
+    } else if limit_bytes < DIRTY_BYTES_MIN {
+        let text =
+            format!("a writer through the page cache is held back once {shown} wait in memory");
+        Check::advice(ID, text)
+            .costs(format!("The page cache can't gather much. {}", world.measure("stream")))
+            .change(
+                Change::run(sysctl("vm.dirty_bytes", "1000000000"))
+                    .lasting(sysctl_lasting("vm.dirty_bytes", "1000000000"))
+                    .risk("a crash loses more of what nobody synced"),
+            )
+    } else {
+        let text = format!(
+            "up to {shown} of written data may wait in memory before a writer is held back, and for \
+             {expire_s} s before it is written out"
+        );
+        Check::fine(ID, text)
+    };
+    Some(check.found([limit, available, expire, round]).source(VM_DOC))
+}
+
+fn swap(world: &World) -> Option<Check> {
+    const ID: &str = "swap";
+    if world.stack.disks.is_empty() {
+        return None;
+    }
+    let on_ours = |name: &String| world.stack.disks.iter().any(|disk| disk.name == *name);
+    let shared: Vec<_> = world.swaps.iter().filter(|swap| swap.disks.iter().any(on_ours)).collect();
+    let Some(used) = shared.iter().find(|swap| swap.used_kib > 0) else {
+        let text = if shared.is_empty() {
+            "no swap on this disk"
+        } else {
+            "swap on this disk, and none of it in use"
+        };
+        return Some(Check::fine(ID, text));
+    };
+    let size = units::bytes(used.used_kib * 1024);
+    let path = quoted(&used.path);
+    Some(
+        Check::advice(ID, format!("{size} of memory are swapped to this disk ({})", used.path))
+            .found([Evidence::new("/proc/swaps", format!("{} {} KiB used", used.path, used.used_kib))])
+            .costs(
+                "While memory is short, pages go to and fro on the disk that is written to. How much that \
+                 takes is not known from here: vmstat 1 shows it (si, so).",
+            )
+            .change(
+                Change::run(format!("swapoff {path}"))
+                    .lasting("its line in /etc/fstab; better, put swap on another disk")
+                    .risk("what is swapped must fit into memory, else processes are killed"),
+            )
+            .source("proc_swaps(5); swapoff(8)"),
+    )
+}
+
+fn huge_pages(world: &World) -> Option<Check> {
+    const ID: &str = "huge-pages";
+    let free = world.line("proc/meminfo", "HugePages_Free:");
+    let transparent = world.see("sys/kernel/mm/transparent_hugepage/enabled");
+    let set_aside = free.as_ref().and_then(Evidence::number).unwrap_or(0) > 0;
+    let check = match transparent.as_ref().map(Evidence::chosen) {
+        _ if set_aside => Check::fine(ID, "huge pages are set aside for buffers"),
+        Some("always" | "madvise") => Check::fine(ID, "buffers may lie in huge pages"),
+        Some("never") => Check::advice(ID, "buffers lie in pages of 4 KiB: huge pages are off")
+            .costs(format!(
+                "More work for each buffer that is registered or pinned, and requests of more pieces. {}",
+                world.measure("peak")
+            ))
+            .change(
+                Change::run("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled")
+                    .lasting("transparent_hugepage=madvise on the kernel's command line")
+                    .risk("none for programs that do not ask for huge pages (madvise(2), MADV_HUGEPAGE)"),
+            ),
+        _ => return None,
+    };
+    Some(
+        check
+            .found(transparent)
+            .found(free)
+            .source("kernel: Documentation/admin-guide/mm/transhuge.rst"),
+    )
+}
+
+fn governor(world: &World) -> Option<Check> {
+    const ID: &str = "cpu-governor";
+    let folder = "sys/devices/system/cpu";
+    let cpus = world.names(folder).into_iter().filter(|name| {
+        name.strip_prefix("cpu").is_some_and(|number| number.parse::<u32>().is_ok())
+    });
+    let mut saving: Vec<Evidence> = Vec::new();
+    let mut any = None;
+    for cpu in cpus {
+        let Some(found) = world.see(&format!("{folder}/{cpu}/cpufreq/scaling_governor")) else {
+            continue;
+        };
+        let driver =
+            world.text(&format!("{folder}/{cpu}/cpufreq/scaling_driver")).unwrap_or_default();
+        if found.value == "powersave" && !DYNAMIC_DRIVERS.contains(&driver.as_str()) {
+            saving.push(found.clone());
+        }
+        any = Some(found);
+    }
+    let Some(first) = saving.first().cloned() else {
+        let any = any?;
+        let text = format!("the CPUs' clocks are governed by {}", any.value);
+        return Some(Check::fine(ID, text).found([any]));
+    };
+    let count = saving.len();
+    let text = format!("powersave keeps {count} of the CPUs at their lowest clock");
+    Some(
+        Check::advice(ID, text)
+            .found([first])
+            .costs(format!(
+                "Everything that a CPU does for a write takes longer; small operations most. {}",
+                world.measure("rand")
+            ))
+            .change(
+                Change::run(
+                    "echo schedutil | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+                )
+                .lasting("cpufreq.default_governor=schedutil on the kernel's command line")
+                .risk("more power and heat under load"),
+            )
+            .source("kernel: Documentation/admin-guide/pm/cpufreq.rst"),
+    )
+}
+
+fn clock_source(world: &World) -> Option<Check> {
+    const ID: &str = "clock-source";
+    let folder = "sys/devices/system/clocksource/clocksource0";
+    let found = world.see(&format!("{folder}/current_clocksource"))?;
+    let available = world.see(&format!("{folder}/available_clocksource"));
+    if !SLOW_CLOCKS.contains(&found.value.as_str()) {
+        let text = format!("time comes from {}", found.value);
+        return Some(Check::fine(ID, text).found([found]));
+    }
+    let list = available.as_ref().map_or("", |available| available.value.as_str());
+    let better = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page"]
+        .into_iter()
+        .find(|clock| list.split_whitespace().any(|known| known == *clock));
+    let text = format!("time comes from {}, a device that is slow to read", found.value);
+    let change = match better {
+        Some(clock) => Change::run(format!("echo {clock} > /{folder}/current_clocksource"))
+            .lasting(format!("clocksource={clock} on the kernel's command line"))
+            .risk(
+                "the kernel left this clock aside, perhaps because it found it unsteady: see dmesg",
+            ),
+        None => {
+            Change::how("the kernel offers no faster clock: dmesg says why it dropped the others")
+                .risk("none")
+        }
+    };
+    Some(
+        Check::advice(ID, text)
+            .found([found])
+            .found(available)
+            .costs(format!(
+                "Each look at the clock is a read of that device, which programs that time every \
+                 operation do twice for each; wrote bench measures what one look takes (clock_read_ns). {}",
+                world.measure("rand")
+            ))
+            .change(change)
+            .source("clock_gettime(2); vdso(7); kernel: Documentation/timers/timekeeping.rst"),
+    )
+}
+
+fn kernel(world: &World) -> Option<Check> {
+    const ID: &str = "kernel";
+    let found = world.see("proc/sys/kernel/osrelease")?;
+    let version = world.kernel()?;
+    let missing: Vec<String> = LATER
+        .iter()
+        .filter(|((major, minor), _)| version < (*major, *minor))
+        .map(|((major, minor), what)| format!("{what} came with {major}.{minor}"))
+        .collect();
+    let release = &found.value;
+    let check = if version < KERNEL_MIN {
+        Check::advice(ID, format!("Linux {release}: before 6.1"))
+            .costs(format!(
+                "No word from the kernel what direct writes must be aligned to (STATX_DIOALIGN), and \
+                 io_uring interrupts its thread for completions (DEFER_TASKRUN): both came with 6.1. {}",
+                world.measure("rand")
+            ))
+            .change(Change::how("start a later kernel").risk("whatever a new kernel brings"))
+    } else if missing.is_empty() {
+        Check::fine(ID, format!("Linux {release} has all that wrote can use"))
+    } else {
+        Check::fine(ID, format!("Linux {release}; {}", missing.join("; ")))
+    };
+    Some(check.found([found]).source("statx(2), io_uring_setup(2), pwritev2(2)"))
+}
+
+#[cfg(test)]
+mod tests;

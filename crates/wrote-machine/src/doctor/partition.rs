@@ -1,0 +1,131 @@
+//! Whether partitions begin where a block of the disk begins.
+
+use super::check::{Change, Check, Evidence};
+use super::stack::Partition;
+use super::world::World;
+use wrote_result::units;
+
+const ID: &str = "alignment";
+/// `start` counts sectors of 512 bytes, whatever the disk's block is.
+const SECTOR_BYTES: u64 = 512;
+/// The block of nearly every file system, and the page of flash or the sector of disks that turn which
+/// say 512 for the sake of old programs.
+const BLOCK_BYTES: u64 = 4096;
+
+/// The checks of this room.
+pub(super) fn checks(world: &World) -> Vec<Check> {
+    world
+        .stack
+        .partitions
+        .iter()
+        .map(|partition| check(world, partition).of(&partition.name))
+        .collect()
+}
+
+fn check(world: &World, partition: &Partition) -> Check {
+    let Partition { name, disk } = partition;
+    let start = world.see(&format!("sys/block/{disk}/{name}/start"));
+    let Some(start_bytes) =
+        start.as_ref().and_then(Evidence::number).and_then(|start| u64::try_from(start).ok())
+    else {
+        let because = format!("/sys/block/{disk}/{name}/start is not there");
+        return Check::unknown(ID, "where the partition begins can't be told", because);
+    };
+    let start_bytes = start_bytes * SECTOR_BYTES;
+    let queue = |file: &str| world.see(&format!("sys/block/{disk}/queue/{file}"));
+    let bytes = |seen: &Option<Evidence>| {
+        seen.as_ref()
+            .and_then(Evidence::number)
+            .and_then(|bytes| u64::try_from(bytes).ok())
+            .unwrap_or(0)
+    };
+    let (physical, optimal) = (queue("physical_block_size"), queue("optimal_io_size"));
+    let offset = world.see(&format!("sys/block/{disk}/{name}/alignment_offset"));
+    let block_bytes = bytes(&physical).max(BLOCK_BYTES);
+    let optimal_bytes = bytes(&optimal);
+    let begins = format!("byte {start_bytes}");
+    let check = if !start_bytes.is_multiple_of(block_bytes) || bytes(&offset) != 0 {
+        let block = units::block_size(block_bytes);
+        misaligned(format!("the partition begins at {begins}, inside a block of {block}"))
+            .costs(format!(
+                "Each block of the file system lies in two of the disk, which reads, changes and writes \
+                 both. {}",
+                world.measure("small,rand")
+            ))
+    // Some USB bridges say 65535 sectors, which is no size that anything is aligned to.
+    } else if optimal_bytes > 0
+        && optimal_bytes.is_multiple_of(block_bytes)
+        && !start_bytes.is_multiple_of(optimal_bytes)
+    {
+        let optimal = units::block_size(optimal_bytes);
+        misaligned(format!(
+            "the partition begins at {begins}, no multiple of the {optimal} that the disk likes best"
+        ))
+        .costs(format!(
+            "On a RAID, long writes touch a part of one stripe more than they need. {}",
+            world.measure("stream")
+        ))
+    } else {
+        Check::fine(ID, format!("the partition begins at {begins}, where a block begins"))
+    };
+    check.found(start).found(physical).found(optimal).found(offset).source(
+        "kernel: Documentation/ABI/stable/sysfs-block, alignment_offset and optimal_io_size",
+    )
+}
+
+fn misaligned(text: String) -> Check {
+    Check::advice(ID, text).change(
+        Change::how(
+            "a partition can't be moved in place: copy its files elsewhere, make it anew so that it \
+             begins at 1 MiB (what parted and fdisk do by themselves), and copy them back",
+        )
+        .risk("making a partition anew destroys what is in it"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::super::fake::{Fake, only};
+    use super::*;
+
+    fn checked(start: u64, queue: &[(&str, &str)], offset: &str) -> Check {
+        let fake = Fake::new();
+        fake.disk("sda", queue);
+        fake.partition("sda", "sda1", start);
+        fake.file("sys/block/sda/sda1/alignment_offset", offset);
+        only(&checks(&fake.world("sda1")), ID).clone()
+    }
+
+    #[test]
+    fn a_partition_that_begins_inside_a_block_is_named() {
+        let dos = checked(63, &[("physical_block_size", "512")], "0");
+        assert_eq!((dos.state, dos.device.as_deref()), (State::Advice, Some("sda1")));
+        assert!(dos.text.contains("byte 32256"), "{dos:?}");
+        assert!(dos.change.unwrap().commands.is_empty(), "no command here can be pasted safely");
+        let large = checked(2048 + 8, &[("physical_block_size", "16384")], "0");
+        assert_eq!(large.state, State::Advice);
+        assert_eq!(checked(2048, &[("physical_block_size", "4096")], "3584").state, State::Advice);
+    }
+
+    #[test]
+    fn a_partition_that_begins_inside_a_stripe_is_named() {
+        assert_eq!(checked(2048, &[("optimal_io_size", "1572864")], "0").state, State::Advice);
+        assert_eq!(checked(2048, &[("optimal_io_size", "524288")], "0").state, State::Fine);
+        let bridge = checked(2048, &[("optimal_io_size", "33553920")], "0");
+        assert_eq!(bridge.state, State::Fine, "65535 sectors are no stripe");
+    }
+
+    #[test]
+    fn a_partition_that_begins_where_a_block_does_is_fine() {
+        assert_eq!(checked(2048, &[("physical_block_size", "4096")], "0").state, State::Fine);
+        assert_eq!(checked(8, &[], "0").state, State::Fine);
+    }
+
+    #[test]
+    fn a_whole_disk_has_no_partition_to_look_at() {
+        let fake = Fake::new();
+        fake.disk("sda", &[]);
+        assert!(checks(&fake.world("sda")).is_empty());
+    }
+}

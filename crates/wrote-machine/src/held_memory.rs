@@ -1,0 +1,130 @@
+//! Memory that a hypervisor does not take back while it is not used.
+//!
+//! A guest's free memory may go back to its host within seconds (free page reporting, Linux 5.7), and
+//! each page is fetched again when it is next used. Writes through the page cache were seen to take ten
+//! times as long in such memory as in memory that was used a moment ago. Which of the two a run got
+//! would be a matter of what the rows before it did, so every run gets the same: memory that is there.
+//! What is held are the dirty pages of a file in the run's folder, since memory of programs, or of pages
+//! that were read, was seen to come back to the page cache from somewhere else. The file is cut off
+//! before anything of it is written back.
+
+use crate::host;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use wrote_result::{Error, Stop};
+
+/// Bytes of one write. Large ones are given large pieces of memory, as the runs' writes are.
+const PIECE_BYTES: usize = 512 << 10;
+/// A kernel begins to write back at 10 % of what it has (`vm.dirty_background_ratio`): half of it is
+/// held at most.
+const MEMORY_SHARE_MAX: u64 = 20;
+
+/// Pages that stay dirty are written back after 30 s (`vm.dirty_expire_centisecs`): those that are as old as
+/// this are given back and taken anew, so that the next run does not see that.
+const AGE_MAX: Duration = Duration::from_secs(10);
+
+/// How much is held for runs that write so many bytes through the page cache: nothing where there is no
+/// hypervisor that could take it.
+pub fn most_bytes(bytes: u64) -> u64 {
+    if host::is_virtual() { bytes.min(host::memory_bytes() / MEMORY_SHARE_MAX) } else { 0 }
+}
+
+/// Memory that is held between runs, and given back right before one.
+#[derive(Debug)]
+pub struct HeldMemory {
+    path: PathBuf,
+    bytes: u64,
+    /// The file, and since when its pages are dirty.
+    file: Option<(File, Instant)>,
+}
+
+impl HeldMemory {
+    /// Holds so many bytes, once they are taken.
+    pub fn new(path: PathBuf, bytes: u64) -> HeldMemory {
+        HeldMemory { path, bytes, file: None }
+    }
+
+    /// Takes the memory, where it is not held already.
+    pub fn take(&mut self, stop: &Stop) -> Result<(), Error> {
+        let is_young = |(_, since): &(File, Instant)| since.elapsed() < AGE_MAX;
+        if self.bytes == 0 || self.file.as_ref().is_some_and(is_young) {
+            return Ok(());
+        }
+        self.give_back()?;
+        let since = Instant::now();
+        let failed = |error| failed(&self.path, "hold memory", &error);
+        let file = File::create_new(&self.path).map_err(failed)?;
+        // At once, so that a part of it is given back as well.
+        let (file, _) = self.file.insert((file, since));
+        let piece = vec![0; PIECE_BYTES];
+        for _ in 0..self.bytes.div_ceil(PIECE_BYTES as u64) {
+            stop.check()?;
+            file.write_all(&piece).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the memory back: who asks for memory next gets it.
+    pub fn give_back(&mut self) -> Result<(), Error> {
+        let Some((file, _)) = self.file.take() else { return Ok(()) };
+        let failed = |error| failed(&self.path, "give memory back", &error);
+        file.set_len(0).map_err(failed)?;
+        std::fs::remove_file(&self.path).map_err(failed)
+    }
+}
+
+fn failed(path: &Path, what: &str, error: &std::io::Error) -> Error {
+    Error::Failed(format!("{}: {what}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(folder: &Path, bytes: u64) -> HeldMemory {
+        HeldMemory::new(folder.join("held"), bytes)
+    }
+
+    #[test]
+    fn what_is_held_lies_in_a_file_until_it_is_given_back() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let mut held = held(folder.path(), 3 << 20);
+        held.give_back().unwrap();
+        for _ in 0..2 {
+            held.take(&Stop::new()).unwrap();
+            held.take(&Stop::new()).unwrap();
+            assert_eq!(folder.path().join("held").metadata().unwrap().len(), 3 << 20);
+            held.give_back().unwrap();
+            assert!(!folder.path().join("held").exists());
+        }
+    }
+
+    #[test]
+    fn what_is_old_is_taken_anew_before_the_kernel_writes_it_back() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let mut held = held(folder.path(), 1 << 20);
+        let since = |held: &HeldMemory| held.file.as_ref().unwrap().1;
+        held.take(&Stop::new()).unwrap();
+        let first = since(&held);
+        held.take(&Stop::new()).unwrap();
+        assert_eq!(since(&held), first);
+        held.file.as_mut().unwrap().1 -= AGE_MAX;
+        held.take(&Stop::new()).unwrap();
+        assert!(since(&held) > first);
+        assert_eq!(folder.path().join("held").metadata().unwrap().len(), 1 << 20);
+    }
+
+    #[test]
+    fn nothing_is_held_where_nothing_is_asked_for_and_a_stop_is_heard() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let mut none = held(folder.path(), 0);
+        none.take(&Stop::new()).unwrap();
+        assert!(!folder.path().join("held").exists());
+        let stop = Stop::new();
+        stop.request();
+        let refused = held(folder.path(), 1 << 20).take(&stop);
+        assert!(matches!(refused, Err(Error::Interrupted)));
+    }
+}

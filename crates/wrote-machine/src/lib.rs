@@ -1,0 +1,12 @@
+//! The machine and its disks as they are, and what holds them back.
+
+pub mod doctor;
+pub mod held_memory;
+pub mod host;
+pub mod peak_memory;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample;
+pub mod space;
+pub mod target;
+pub mod usage;
+pub mod watch;

@@ -1,0 +1,50 @@
+//! What lies under the path, as the result shows it.
+
+use std::fs::File;
+use wrote::device::{Backing, BlockDevice, Target};
+use wrote_result::document as result;
+
+/// The block device below the target, where there is one.
+pub fn device_of(target: &Target) -> Option<&BlockDevice> {
+    match &target.backing {
+        Backing::Block(device) => Some(device),
+        Backing::None { .. } => None,
+    }
+}
+
+/// What lies under a path, for the result; the alignments are those of `file`, which lies there.
+pub fn shown_target(target: &Target, file: Option<&File>) -> result::Target {
+    let alignment = file.and_then(|file| wrote::device::alignment(file, target));
+    result::Target {
+        path: target.path.display().to_string(),
+        filesystem: target.filesystem.clone(),
+        mount_options: target.mount_options.clone(),
+        capacity_bytes: target.capacity_bytes,
+        free_bytes: target.free_bytes,
+        dio_offset_align_bytes: alignment.map(|alignment| alignment.offset_bytes),
+        dio_memory_align_bytes: alignment.map(|alignment| alignment.memory_bytes),
+        device: device_of(target).map(shown),
+        no_device_because: match &target.backing {
+            Backing::None { because } => Some(because.clone()),
+            Backing::Block(_) => None,
+        },
+        limits: Vec::new(),
+    }
+}
+
+fn shown(device: &BlockDevice) -> result::Device {
+    result::Device {
+        name: device.name.clone(),
+        disks: device.disks.clone(),
+        model: device.model.clone(),
+        capacity_bytes: device.capacity_bytes,
+        rotational: device.rotational,
+        scheduler: device.scheduler.clone(),
+        logical_block_bytes: device.logical_block_bytes,
+        physical_block_bytes: device.physical_block_bytes,
+        write_cache: device.write_cache.clone(),
+        fua: device.fua,
+        io_poll: device.io_poll,
+        nr_requests: device.nr_requests,
+    }
+}

@@ -1,0 +1,140 @@
+//! How busy each CPU was, whoever gave it something to do: from `/proc/stat` (proc_stat(5)).
+
+use wrote_result::document::CpuBusy;
+
+/// A CPU whose time moved by less than this many ticks (of 10 ms) can't be told busy from idle.
+const TICKS_MIN: u64 = 10;
+
+/// What each CPU has done since the machine started, in ticks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct CpuTimes(Vec<CpuTime>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CpuTime {
+    cpu: u32,
+    busy: u64,
+    total: u64,
+}
+
+impl CpuTimes {
+    /// Until now; of no CPU where the kernel does not say. Takes some 10 us and more on large machines:
+    /// it belongs before and behind a clock, not inside.
+    fn now() -> CpuTimes {
+        CpuTimes::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> CpuTimes {
+        // They are the first lines; the first of all is the sum of them.
+        let lines = text.lines().take_while(|line| line.starts_with("cpu"));
+        CpuTimes(lines.filter_map(CpuTime::parse).collect())
+    }
+
+    /// The CPU that had the most to do since `earlier`; `None` where that was too short ago to tell.
+    fn busiest_since(&self, earlier: &CpuTimes) -> Option<CpuBusy> {
+        let share = |now: &CpuTime| {
+            let before = earlier.0.iter().find(|before| before.cpu == now.cpu)?;
+            let total = now.total.saturating_sub(before.total);
+            let busy = now.busy.saturating_sub(before.busy);
+            let busy_share = (busy as f64 / total.max(1) as f64).min(1.0);
+            (total >= TICKS_MIN).then_some(CpuBusy { cpu: now.cpu, busy_share })
+        };
+        // Of several as busy the first.
+        let all = self.0.iter().filter_map(share);
+        all.reduce(|most, next| if next.busy_share > most.busy_share { next } else { most })
+    }
+}
+
+impl CpuTime {
+    /// `cpu0 user nice system idle iowait irq softirq steal guest guest_nice`. What was stolen by the
+    /// hypervisor was wanted; a guest's time is in `user` too.
+    fn parse(line: &str) -> Option<CpuTime> {
+        let mut words = line.split_ascii_whitespace();
+        let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
+        let ticks: Vec<u64> = words.take(8).map_while(|word| word.parse().ok()).collect();
+        let total = ticks.iter().sum();
+        let idle: u64 = ticks.get(3..)?.iter().take(2).sum();
+        Some(CpuTime { cpu, busy: total - idle, total })
+    }
+}
+
+/// How long the threads of this process were ready to run and had no CPU, in seconds, until now; `None`
+/// where the kernel does not count that (`/proc/PID/schedstat`, proc_pid_schedstat(5)). Threads that have
+/// ended are not among them.
+pub fn waited_s() -> Option<f64> {
+    let threads = std::fs::read_dir("/proc/self/task").ok()?;
+    let of_thread = |thread: std::io::Result<std::fs::DirEntry>| {
+        // One that ended meanwhile has waited for nothing more.
+        let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        // Nanoseconds on a CPU, nanoseconds of waiting for one, how often.
+        text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    let each: Vec<u64> = threads.filter_map(of_thread).collect();
+    (!each.is_empty()).then(|| each.iter().sum::<u64>() as f64 / 1e9)
+}
+
+/// What the CPUs and those who waited for them had counted when a run began.
+pub struct CpuWatch {
+    times: CpuTimes,
+    waited_s: Option<f64>,
+}
+
+/// What a run had of the CPUs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuUse {
+    /// The CPU that had the most to do.
+    pub busiest: Option<CpuBusy>,
+    /// How long threads of this process waited for a CPU, in seconds.
+    pub waited_s: Option<f64>,
+}
+
+impl CpuWatch {
+    /// Belongs just before a clock starts.
+    pub fn begin() -> CpuWatch {
+        CpuWatch { times: CpuTimes::now(), waited_s: waited_s() }
+    }
+
+    /// Belongs just behind its end.
+    pub fn end(&self) -> CpuUse {
+        let waited_s = waited_s().zip(self.waited_s);
+        CpuUse {
+            busiest: CpuTimes::now().busiest_since(&self.times),
+            waited_s: waited_s.map(|(after, before)| (after - before).max(0.0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEFORE: &str = "cpu  100 0 100 800 0 0 0 0 0 0\n\
+        cpu0 50 0 50 400 0 0 0 0 0 0\n\
+        cpu1 50 0 50 400 0 0 0 0 0 0\n\
+        intr 116 0 0\nctxt 5\n";
+
+    fn busiest(after: &str) -> Option<CpuBusy> {
+        CpuTimes::parse(after).busiest_since(&CpuTimes::parse(BEFORE))
+    }
+
+    #[test]
+    fn the_busiest_cpu_is_told_and_waiting_for_the_disk_is_not_busy() {
+        let after = "cpu  0 0 0 0 0\n\
+            cpu0 50 0 60 410 80 0 0 0 0 0\n\
+            cpu1 90 2 80 405 2 0 20 1 0 0\nintr 1\n";
+        assert_eq!(busiest(after), Some(CpuBusy { cpu: 1, busy_share: 0.93 }));
+    }
+
+    #[test]
+    fn what_took_no_time_or_is_not_told_has_no_busiest_cpu() {
+        assert_eq!(busiest(BEFORE), None);
+        assert_eq!(busiest("cpu0 54 0 54 401 0 0 0 0 0 0\n"), None, "nine ticks");
+        assert_eq!(busiest(""), None);
+        assert_eq!(busiest("cpu7 900 0 0 0 0 0 0 0 0 0\n"), None, "it was not there before");
+        assert_eq!(busiest("cpu0 x\n"), None);
+    }
+
+    #[test]
+    fn this_machine_has_cpus() {
+        assert!(!CpuTimes::now().0.is_empty());
+    }
+}

@@ -1,0 +1,373 @@
+//! How hot drives are, and how fast the links that they hang on: what `/sys` tells of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What `/sys` tells of some drives; what it does not tell is not there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Drives {
+    /// Each sensor of temperature that says from when on it is too hot.
+    pub heat: Vec<Heat>,
+    /// Each link that says how fast it is and how fast it could be.
+    pub links: Vec<Link>,
+    /// Each loop device that goes through the page cache of the file below it.
+    pub cached_loops: Vec<CachedLoop>,
+}
+
+/// A loop device that goes through the page cache: what it was given directly may be in memory alone
+/// until it is flushed (loop(4), `losetup --direct-io`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct CachedLoop {
+    /// The disk: `loop0`.
+    pub disk: String,
+    /// The file below it.
+    pub file: String,
+}
+
+/// A sensor of temperature, in degrees Celsius.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heat {
+    /// The disk: `nvme0n1`.
+    pub disk: String,
+    /// What the sensor is called: `Composite`; or its file.
+    pub sensor: String,
+    /// How hot it is.
+    pub celsius: f64,
+    /// From here on the drive calls itself too hot, and may slow down to cool.
+    pub celsius_max: f64,
+}
+
+/// A link on the way to a drive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// The disk: `nvme0n1`.
+    pub disk: String,
+    /// What of the link: `PCI Express, GT/s a lane`, `PCI Express, lanes`, `SATA, Gbps`.
+    pub what: String,
+    /// How much it has.
+    pub now: f64,
+    /// How much it could have.
+    pub most: f64,
+}
+
+impl Drives {
+    /// Looks at drives by the kernel's names of their disks.
+    ///
+    /// Heat is what hwmon has (the kernel's `Documentation/hwmon/sysfs-interface.rst`): of NVMe drives
+    /// since Linux 5.5, of SATA drives where the module `drivetemp` is loaded. Links are the PCI
+    /// device's `current_link_*` and `max_link_*` (`Documentation/ABI/testing/sysfs-bus-pci`) and
+    /// libata's `sata_spd` and `id` (`Documentation/ABI/testing/sysfs-ata`).
+    pub(super) fn look(root: &Path, disks: &[String]) -> Drives {
+        let mut drives = Drives::default();
+        for disk in disks {
+            for device in devices(root, disk) {
+                drives.heat.extend(heat(disk, &device));
+                drives.links.extend(pci_links(disk, &device));
+                drives.links.extend(sata_link(disk, &device));
+                drives.cached_loops.extend(cached_loop(disk, &device));
+            }
+        }
+        drives
+    }
+}
+
+/// The number of a disk.
+pub(super) fn number(root: &Path, disk: &str) -> Option<(u32, u32)> {
+    let number = text(&root.join("sys/class/block").join(disk.replace('/', "!")), "dev")?;
+    let (major, minor) = number.split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// The folders that a disk's own lies in. Of an NVMe drive with several ways to it (multipath) the
+/// controllers are elsewhere, and each is a way of its own.
+fn devices(root: &Path, disk: &str) -> Vec<PathBuf> {
+    let link = root.join("sys/class/block").join(disk.replace('/', "!"));
+    let Ok(folder) = link.canonicalize() else { return Vec::new() };
+    let subsystem = folder.parent().filter(|parent| name(parent).starts_with("nvme-subsys"));
+    let Some(subsystem) = subsystem else { return vec![folder] };
+    let mut controllers: Vec<PathBuf> = entries(subsystem)
+        .into_iter()
+        .filter(|entry| is_numbered(&name(entry), "nvme"))
+        .filter_map(|entry| entry.canonicalize().ok())
+        .collect();
+    controllers.sort();
+    controllers
+}
+
+/// The sensors of the first folder above the disk that has any.
+fn heat(disk: &str, device: &Path) -> Vec<Heat> {
+    let sensors = device.ancestors().map(|folder| {
+        // Some lie in a folder `hwmon`, those of devices with a class of their own do not.
+        let own = entries(folder).into_iter().chain(entries(&folder.join("hwmon")));
+        let mut own: Vec<PathBuf> =
+            own.filter(|entry| is_numbered(&name(entry), "hwmon")).collect();
+        own.sort();
+        own.iter().flat_map(|hwmon| sensors(disk, hwmon)).collect::<Vec<Heat>>()
+    });
+    let mut sensors = sensors.skip_while(Vec::is_empty);
+    sensors.next().unwrap_or_default()
+}
+
+fn sensors(disk: &str, hwmon: &Path) -> Vec<Heat> {
+    let mut inputs: Vec<String> = entries(hwmon)
+        .iter()
+        .filter_map(|file| name(file).strip_suffix("_input").map(str::to_owned))
+        .filter(|sensor| is_numbered(sensor, "temp"))
+        .collect();
+    inputs.sort();
+    let sensor = |sensor: String| {
+        // In thousandths of a degree.
+        let celsius = |kind: &str| {
+            let value = text(hwmon, &format!("{sensor}_{kind}"))?;
+            Some(value.parse::<f64>().ok()? / 1000.0)
+        };
+        // A drive that names no limit of its own says 0 K or 65535 K.
+        let told = |most: &f64| (1.0..1000.0).contains(most);
+        let celsius_max = celsius("max").filter(told).or_else(|| celsius("crit").filter(told))?;
+        let celsius = celsius("input")?;
+        let label = text(hwmon, &format!("{sensor}_label")).unwrap_or(sensor);
+        Some(Heat { disk: disk.into(), sensor: label, celsius, celsius_max })
+    };
+    inputs.into_iter().filter_map(sensor).collect()
+}
+
+/// The links of the nearest PCI device above the disk.
+fn pci_links(disk: &str, device: &Path) -> Vec<Link> {
+    let mut above = device.ancestors();
+    let Some(pci) = above.find(|folder| folder.join("current_link_speed").exists()) else {
+        return Vec::new();
+    };
+    let link = |what: &str, kind: &str| {
+        // `8.0 GT/s PCIe`; `Unknown` where there is none; a width is a number alone.
+        let value = |file: String| {
+            let text = text(pci, &file)?;
+            text.split(' ').next()?.parse::<f64>().ok().filter(|value| *value > 0.0)
+        };
+        let now = value(format!("current_link_{kind}"))?;
+        let most = value(format!("max_link_{kind}"))?;
+        // A device without a link says 255 lanes.
+        let told = now < 255.0 && most < 255.0;
+        told.then(|| Link { disk: disk.into(), what: what.into(), now, most })
+    };
+    [link("PCI Express, GT/s a lane", "speed"), link("PCI Express, lanes", "width")]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// The SATA link of the port that the disk is on, and what the drive itself could do. The limits of the
+/// link (`sata_spd_limit`) do not tell that: where the kernel slowed a link down it lowered that limit
+/// too, and the port's own may be above what a drive has.
+fn sata_link(disk: &str, device: &Path) -> Option<Link> {
+    let port = device.ancestors().find(|folder| is_numbered(&name(folder), "ata"))?;
+    let link = entries(port).into_iter().find(|entry| is_numbered(&name(entry), "link"))?;
+    // `6.0 Gbps`; `<unknown>` where nothing is linked.
+    let now = text(&link.join("ata_link").join(name(&link)), "sata_spd")?;
+    let now = now.strip_suffix(" Gbps")?.parse().ok()?;
+    // Two on one link are of parallel ATA.
+    let drive = entries(&link).into_iter().find(|entry| name(entry).starts_with("dev"))?;
+    let identity = text(&drive.join("ata_device").join(name(&drive)), "id")?;
+    Some(Link { disk: disk.into(), what: "SATA, Gbps".into(), now, most: sata_gbps(&identity)? })
+}
+
+/// The fastest of the speeds in word 76 of a drive's answer to IDENTIFY DEVICE (ATA8-ACS).
+fn sata_gbps(identity: &str) -> Option<f64> {
+    let word = u16::from_str_radix(identity.split_whitespace().nth(76)?, 16).ok()?;
+    // All bits are one where no drive answered.
+    let speeds = [(3, 6.0), (2, 3.0), (1, 1.5)].into_iter().filter(|_| word != u16::MAX);
+    speeds.into_iter().find_map(|(bit, gbps)| (word >> bit & 1 == 1).then_some(gbps))
+}
+
+fn cached_loop(disk: &str, device: &Path) -> Option<CachedLoop> {
+    let (file, dio) = (text(device, "loop/backing_file")?, text(device, "loop/dio")?);
+    (dio == "0").then(|| CachedLoop { disk: disk.into(), file })
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
+}
+
+fn name(folder: &Path) -> String {
+    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Whether a name is this word and a number.
+fn is_numbered(name: &str, word: &str) -> bool {
+    let number = name.strip_prefix(word).unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A file's text without the space around it.
+fn text(folder: &Path, file: &str) -> Option<String> {
+    let text = fs::read_to_string(folder.join(file)).ok()?;
+    Some(text.trim().to_owned())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use tempfile::TempDir;
+
+    /// A folder that looks like the root of a machine.
+    pub(in crate::watch) struct Fake(TempDir);
+
+    impl Fake {
+        pub fn new() -> Fake {
+            Fake(tempfile::tempdir().unwrap())
+        }
+
+        pub fn path(&self) -> &Path {
+            self.0.path()
+        }
+
+        pub fn file(&self, path: &str, content: &str) {
+            let path = self.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+
+        pub fn folder(&self, path: &str) {
+            fs::create_dir_all(self.path().join(path)).unwrap();
+        }
+
+        pub fn link(&self, from: &str, to: &str) {
+            let from = self.path().join(from);
+            fs::create_dir_all(from.parent().unwrap()).unwrap();
+            symlink(self.path().join(to), from).unwrap();
+        }
+
+        /// A path as it is on the machine that this looks like.
+        pub fn shown(&self, path: &Path) -> String {
+            format!("/{}", path.strip_prefix(self.path()).unwrap().display())
+        }
+    }
+
+    const PCI: &str = "sys/devices/pci0000:00/0000:00:1d.0/0000:3b:00.0";
+
+    /// An NVMe drive at 70 degrees that calls itself too hot from 82 on, on 4 lanes of 16 GT/s.
+    fn nvme(celsius: &str) -> Fake {
+        let fake = Fake::new();
+        let controller = format!("{PCI}/nvme/nvme0");
+        fake.folder(&format!("{controller}/nvme0n1"));
+        fake.file(&format!("{controller}/nvme0n1/dev"), "259:3\n");
+        fake.link("sys/class/block/nvme0n1", &format!("{controller}/nvme0n1"));
+        for (file, content) in [
+            ("temp1_input", celsius),
+            ("temp1_max", "81850"),
+            ("temp1_crit", "84850"),
+            ("temp1_label", "Composite\n"),
+            ("temp2_input", "90000"),
+            ("temp2_max", "65261850"),
+        ] {
+            fake.file(&format!("{controller}/hwmon3/{file}"), content);
+        }
+        for (file, content) in [
+            ("current_link_speed", "16.0 GT/s PCIe\n"),
+            ("max_link_speed", "16.0 GT/s PCIe\n"),
+            ("current_link_width", "4\n"),
+            ("max_link_width", "4\n"),
+        ] {
+            fake.file(&format!("{PCI}/{file}"), content);
+        }
+        fake
+    }
+
+    fn look(fake: &Fake, disk: &str) -> Drives {
+        Drives::look(fake.path(), &[disk.to_owned()])
+    }
+
+    #[test]
+    fn an_nvme_drive_tells_its_heat_and_its_link() {
+        let drives = look(&nvme("70850"), "nvme0n1");
+        let heat = Heat {
+            disk: "nvme0n1".into(),
+            sensor: "Composite".into(),
+            celsius: 70.85,
+            celsius_max: 81.85,
+        };
+        assert_eq!(drives.heat, [heat], "a sensor without a limit tells nothing");
+        let links: Vec<(&str, f64, f64)> =
+            drives.links.iter().map(|link| (link.what.as_str(), link.now, link.most)).collect();
+        assert_eq!(
+            links,
+            [("PCI Express, GT/s a lane", 16.0, 16.0), ("PCI Express, lanes", 4.0, 4.0)]
+        );
+    }
+
+    #[test]
+    fn the_controllers_of_a_drive_with_several_ways_to_it_are_found() {
+        let fake = nvme("70850");
+        let subsystem = "sys/devices/virtual/nvme-subsystem/nvme-subsys0";
+        fake.folder(&format!("{subsystem}/nvme1n1"));
+        fake.link("sys/class/block/nvme1n1", &format!("{subsystem}/nvme1n1"));
+        fake.link(&format!("{subsystem}/nvme0"), &format!("{PCI}/nvme/nvme0"));
+        let drives = look(&fake, "nvme1n1");
+        assert_eq!((drives.heat.len(), drives.links.len()), (1, 2));
+        assert_eq!(drives.heat[0].disk, "nvme1n1");
+    }
+
+    #[test]
+    fn a_sata_drive_tells_its_heat_and_the_speed_of_its_link() {
+        let fake = Fake::new();
+        let port = "sys/devices/pci0000:00/0000:00:17.0/ata3";
+        let drive = format!("{port}/host2/target2:0:0/2:0:0:0");
+        fake.folder(&format!("{drive}/block/sda"));
+        fake.link("sys/class/block/sda", &format!("{drive}/block/sda"));
+        fake.file(&format!("{drive}/hwmon/hwmon1/temp1_input"), "44000\n");
+        fake.file(&format!("{drive}/hwmon/hwmon1/temp1_max"), "60000\n");
+        let link = format!("{port}/link3");
+        fake.file(&format!("{link}/ata_link/link3/sata_spd"), "1.5 Gbps\n");
+        // As the kernel leaves them when errors made it slow the link down.
+        fake.file(&format!("{link}/ata_link/link3/hw_sata_spd_limit"), "<unknown>\n");
+        fake.file(&format!("{link}/ata_link/link3/sata_spd_limit"), "1.5 Gbps\n");
+        let identity = format!("{link}/dev3.0/ata_device/dev3.0/id");
+        let most = |word_76: &str| {
+            let words: Vec<&str> =
+                (0..256).map(|word| if word == 76 { word_76 } else { "0000" }).collect();
+            let lines: Vec<String> = words.chunks(8).map(|line| line.join(" ") + "\n").collect();
+            fake.file(&identity, &lines.concat());
+            look(&fake, "sda").links.first().map(|link| (link.now, link.most))
+        };
+        // All three speeds; of an older drive two; nobody answered.
+        assert_eq!(most("850e"), Some((1.5, 6.0)));
+        assert_eq!(most("0506"), Some((1.5, 3.0)));
+        assert_eq!((most("ffff"), most("0000")), (None, None));
+        let drives = look(&fake, "sda");
+        assert_eq!((drives.heat[0].sensor.as_str(), drives.heat[0].celsius), ("temp1", 44.0));
+    }
+
+    #[test]
+    fn a_loop_device_tells_whether_it_goes_through_the_page_cache() {
+        let fake = Fake::new();
+        let device = "sys/devices/virtual/block/loop0";
+        fake.file(&format!("{device}/loop/backing_file"), "/data/an image\n");
+        fake.file(&format!("{device}/loop/dio"), "0\n");
+        fake.link("sys/class/block/loop0", device);
+        let cached = CachedLoop { disk: "loop0".into(), file: "/data/an image".into() };
+        assert_eq!(look(&fake, "loop0").cached_loops, [cached]);
+        fake.file(&format!("{device}/loop/dio"), "1\n");
+        assert_eq!(look(&fake, "loop0"), Drives::default());
+    }
+
+    #[test]
+    fn of_a_drive_that_tells_nothing_nothing_is_known() {
+        let fake = Fake::new();
+        assert_eq!(look(&fake, "vda"), Drives::default());
+        fake.folder("sys/devices/pci0000:00/0000:00:04.0/virtio2/block/vda");
+        fake.link("sys/class/block/vda", "sys/devices/pci0000:00/0000:00:04.0/virtio2/block/vda");
+        fake.file("sys/devices/pci0000:00/0000:00:04.0/current_link_speed", "Unknown\n");
+        fake.file("sys/devices/pci0000:00/0000:00:04.0/max_link_speed", "Unknown\n");
+        fake.file("sys/devices/pci0000:00/0000:00:04.0/current_link_width", "0\n");
+        fake.file("sys/devices/pci0000:00/0000:00:04.0/max_link_width", "255\n");
+        assert_eq!(look(&fake, "vda"), Drives::default());
+    }
+
+    #[test]
+    fn a_disk_has_a_number() {
+        let fake = nvme("1");
+        assert_eq!(number(fake.path(), "nvme0n1"), Some((259, 3)));
+        assert_eq!(number(fake.path(), "sda"), None);
+    }
+}

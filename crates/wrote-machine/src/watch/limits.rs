@@ -1,0 +1,244 @@
+//! What the control groups of this process let it have of a device and of the CPUs, and whether they
+//! stopped it.
+
+use super::cgroup::{Groups, Version, groups};
+use std::fs;
+use std::path::Path;
+use wrote_result::document::Limit;
+
+/// How a control group's limit on CPUs stopped the process, or another one of its group.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Throttled {
+    /// In how many periods (of 0.1 s, where nobody chose another length).
+    pub periods: u64,
+    /// For how long, in seconds, over all CPUs.
+    pub stopped_s: f64,
+}
+
+impl Throttled {
+    /// What came since `earlier`.
+    pub(super) fn since(&self, earlier: &Throttled) -> Throttled {
+        Throttled {
+            periods: self.periods.saturating_sub(earlier.periods),
+            stopped_s: (self.stopped_s - earlier.stopped_s).max(0.0),
+        }
+    }
+}
+
+/// Version 1: a file for each figure, with a line `MAJOR:MINOR VALUE` for each device that is limited
+/// (the kernel's `Documentation/admin-guide/cgroup-v1/blkio-controller.rst`).
+const OF_DEVICE: [(&str, &str); 4] = [
+    ("read_bytes_per_s", "blkio.throttle.read_bps_device"),
+    ("write_bytes_per_s", "blkio.throttle.write_bps_device"),
+    ("read_iops", "blkio.throttle.read_iops_device"),
+    ("write_iops", "blkio.throttle.write_iops_device"),
+];
+
+/// Version 2: one file, with a line `MAJOR:MINOR KEY=VALUE ..` for each device
+/// (`Documentation/admin-guide/cgroup-v2.rst`).
+const KEYS: [(&str, &str); 4] = [
+    ("read_bytes_per_s", "rbps"),
+    ("write_bytes_per_s", "wbps"),
+    ("read_iops", "riops"),
+    ("write_iops", "wiops"),
+];
+
+/// Every limit on one of these devices, then those on CPUs.
+pub(super) fn limits(root: &Path, devices: &[(u32, u32)]) -> Vec<Limit> {
+    let mut all = Vec::new();
+    if let Some(groups) = groups(root, "blkio", "io") {
+        match groups.version {
+            // Each group holds its own processes alone: of those that it lies in it inherits nothing.
+            Version::One => of_devices(root, &groups.folders[0], devices, &mut all),
+            Version::Two => {
+                groups.folders.iter().for_each(|folder| io_max(root, folder, devices, &mut all));
+            }
+        }
+    }
+    let cpu = groups(root, "cpu", "cpu");
+    for folder in cpu.iter().flat_map(|groups| &groups.folders) {
+        all.extend(cpus(root, folder));
+    }
+    all
+}
+
+fn of_devices(root: &Path, folder: &Path, devices: &[(u32, u32)], all: &mut Vec<Limit>) {
+    for (of, file) in OF_DEVICE {
+        for (_, value) in lines(folder, file, devices) {
+            all.extend(value.parse().ok().map(|most| limit(of, most, root, &folder.join(file))));
+        }
+    }
+}
+
+fn io_max(root: &Path, folder: &Path, devices: &[(u32, u32)], all: &mut Vec<Limit>) {
+    for (_, values) in lines(folder, "io.max", devices) {
+        for (of, key) in KEYS {
+            let value =
+                values.split(' ').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
+            // `max` is no limit.
+            let most = value.and_then(|value| value.parse().ok());
+            all.extend(most.map(|most| limit(of, most, root, &folder.join("io.max"))));
+        }
+    }
+}
+
+/// The lines of a file about these devices: the number, and what stands behind it.
+fn lines(folder: &Path, file: &str, devices: &[(u32, u32)]) -> Vec<((u32, u32), String)> {
+    let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
+    let line = |line: &str| {
+        let (number, rest) = line.split_once(' ')?;
+        let (major, minor) = number.split_once(':')?;
+        let number = (major.parse().ok()?, minor.parse().ok()?);
+        devices.contains(&number).then(|| (number, rest.trim().to_owned()))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+fn limit(of: &str, most: f64, root: &Path, file: &Path) -> Limit {
+    let from = Path::new("/").join(file.strip_prefix(root).unwrap_or(file));
+    Limit { of: of.into(), most, from: from.display().to_string() }
+}
+
+/// How many CPUs a group may use: so many microseconds of each period.
+fn cpus(root: &Path, folder: &Path) -> Option<Limit> {
+    let number = |file: &str| {
+        let text = fs::read_to_string(folder.join(file)).ok()?;
+        text.trim().parse::<f64>().ok()
+    };
+    let (quota, period, file) = match fs::read_to_string(folder.join("cpu.max")) {
+        Ok(text) => {
+            let mut words = text.split_whitespace().map(str::parse::<f64>);
+            // `max 100000` is no limit.
+            (words.next()?.ok()?, words.next()?.ok()?, "cpu.max")
+        }
+        // -1 is no limit.
+        Err(_) => (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?, "cpu.cfs_quota_us"),
+    };
+    let is_limit = quota > 0.0 && period > 0.0;
+    is_limit.then(|| limit("cpus", quota / period, root, &folder.join(file)))
+}
+
+/// What the limits on CPUs have done until now to this process's groups; `None` where it has none that
+/// can be seen.
+pub(super) fn throttled(root: &Path) -> Option<Throttled> {
+    let Groups { folders, .. } = groups(root, "cpu", "cpu")?;
+    let of = |sum: Throttled, folder: &Path| {
+        let text = fs::read_to_string(folder.join("cpu.stat")).unwrap_or_default();
+        let value = |key: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
+            line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
+        };
+        // Nanoseconds in version 1, microseconds in version 2.
+        let stopped_s = value("throttled_time") as f64 / 1e9 + value("throttled_usec") as f64 / 1e6;
+        Throttled {
+            periods: sum.periods + value("nr_throttled"),
+            stopped_s: sum.stopped_s + stopped_s,
+        }
+    };
+    Some(folders.iter().fold(Throttled::default(), |sum, folder| of(sum, folder)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::drive::tests::Fake;
+
+    const ONE: &str = "/sys/fs/cgroup/blkio";
+    const CPU: &str = "sys/fs/cgroup/cpu";
+
+    /// A process in `/jail` of version 1, whose own limits lie there.
+    fn version_one() -> Fake {
+        let fake = Fake::new();
+        fake.file("proc/self/cgroup", "7:blkio:/jail\n1:cpu:/jail\n0::/\n");
+        fake.file(
+            "proc/self/mountinfo",
+            "38 31 0:35 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio\n\
+             32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n",
+        );
+        fake.folder("sys/fs/cgroup/blkio/jail");
+        fake.folder("sys/fs/cgroup/cpu/jail");
+        fake
+    }
+
+    /// A process in `/a/b` of version 2.
+    fn version_two() -> Fake {
+        let fake = Fake::new();
+        fake.file("proc/self/cgroup", "0::/a/b\n");
+        fake.file("proc/self/mountinfo", "30 1 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n");
+        fake.file("sys/fs/cgroup/cgroup.controllers", "cpu io\n");
+        fake.folder("sys/fs/cgroup/a/b");
+        fake
+    }
+
+    fn told(fake: &Fake, devices: &[(u32, u32)]) -> Vec<(String, f64, String)> {
+        let limits = limits(fake.path(), devices).into_iter();
+        limits.map(|limit| (limit.of, limit.most, limit.from)).collect()
+    }
+
+    #[test]
+    fn a_limit_of_version_1_is_that_of_the_own_group_and_of_the_devices_that_are_asked_about() {
+        let fake = version_one();
+        let file = "blkio.throttle.write_bps_device";
+        fake.file(&format!("sys/fs/cgroup/blkio/jail/{file}"), "8:0 1048576\n254:0 5000000\n");
+        fake.file("sys/fs/cgroup/blkio/jail/blkio.throttle.read_iops_device", "254:0 200\n");
+        // Version 1 inherits nothing.
+        fake.file(&format!("sys/fs/cgroup/blkio/{file}"), "254:0 7\n");
+        let from = |file: &str| format!("{ONE}/jail/{file}");
+        assert_eq!(
+            told(&fake, &[(254, 0)]),
+            [
+                ("write_bytes_per_s".into(), 5e6, from(file)),
+                ("read_iops".into(), 200.0, from("blkio.throttle.read_iops_device")),
+            ]
+        );
+        assert_eq!(told(&fake, &[(259, 1)]), []);
+        assert_eq!(told(&fake, &[]), []);
+    }
+
+    #[test]
+    fn limits_of_version_2_are_those_of_all_groups_that_the_own_one_lies_in() {
+        let fake = version_two();
+        fake.file("sys/fs/cgroup/a/b/io.max", "8:0 rbps=max wbps=9000000 riops=max wiops=120\n");
+        fake.file("sys/fs/cgroup/a/io.max", "8:0 rbps=77 wbps=max riops=max wiops=max\n");
+        let (inner, outer) = ("/sys/fs/cgroup/a/b/io.max", "/sys/fs/cgroup/a/io.max");
+        assert_eq!(
+            told(&fake, &[(8, 0), (8, 1)]),
+            [
+                ("write_bytes_per_s".into(), 9e6, inner.into()),
+                ("write_iops".into(), 120.0, inner.into()),
+                ("read_bytes_per_s".into(), 77.0, outer.into()),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_limit_on_cpus_is_told_in_cpus_and_no_limit_is_not() {
+        let one = version_one();
+        one.file("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+        one.file("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+        one.file("sys/fs/cgroup/cpu/jail/cpu.cfs_quota_us", "25000\n");
+        one.file("sys/fs/cgroup/cpu/jail/cpu.cfs_period_us", "50000\n");
+        let from = "/sys/fs/cgroup/cpu/jail/cpu.cfs_quota_us".to_owned();
+        assert_eq!(told(&one, &[]), [("cpus".to_owned(), 0.5, from)]);
+        let two = version_two();
+        two.file("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
+        two.file("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+        assert_eq!(told(&two, &[]), [("cpus".to_owned(), 1.5, "/sys/fs/cgroup/a/cpu.max".into())]);
+    }
+
+    #[test]
+    fn how_long_a_group_was_stopped_is_told_in_both_versions() {
+        let one = version_one();
+        one.file(
+            &format!("{CPU}/jail/cpu.stat"),
+            "nr_periods 9\nnr_throttled 4\nthrottled_time 1500000000\n",
+        );
+        assert_eq!(throttled(one.path()), Some(Throttled { periods: 4, stopped_s: 1.5 }));
+        let two = version_two();
+        two.file("sys/fs/cgroup/a/b/cpu.stat", "nr_throttled 2\nthrottled_usec 250000\n");
+        let later = throttled(two.path()).unwrap();
+        assert_eq!(later, Throttled { periods: 2, stopped_s: 0.25 });
+        assert_eq!(later.since(&later), Throttled::default());
+        assert_eq!(throttled(Fake::new().path()), None);
+    }
+}

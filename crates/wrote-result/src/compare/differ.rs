@@ -1,0 +1,97 @@
+//! What differs between two things of a result, key by key.
+
+use super::Difference;
+use crate::document::Document;
+use crate::document::is_imported;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Keys that never are the same, and say nothing.
+const ALWAYS_OTHER: [&str; 2] = ["target.free_bytes", "host.clock_read_ns"];
+/// So much more of the file system in use is told.
+const USED_SHARE_OTHER: f64 = 0.1;
+
+/// What differs between the programs, the machines, and what lies under the paths. What an imported
+/// result does not know is no difference.
+pub(super) fn documents(old: &Document, new: &Document) -> Vec<Difference> {
+    let imported = is_imported(old) || is_imported(new);
+    let whole = |document: &Document| {
+        let mut all = flat("wrote", &document.wrote);
+        all.extend(flat("host", &document.host));
+        all.extend(flat("target", &document.target));
+        all.retain(|key, _| !ALWAYS_OTHER.contains(&key.as_str()));
+        all.retain(|_, value| !imported || !is_unknown(value));
+        all
+    };
+    let mut differences = maps(&whole(old), &whole(new));
+    if imported {
+        differences.retain(|difference| difference.old.is_some() && difference.new.is_some());
+    }
+    differences.extend(used(old, new));
+    differences
+}
+
+/// Whether this is what a key has where nobody knows.
+fn is_unknown(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.is_empty(),
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::Array(values) => values.is_empty(),
+        _ => false,
+    }
+}
+
+/// How full the file system was, where that is clearly not the same.
+fn used(old: &Document, new: &Document) -> Option<Difference> {
+    let share = |document: &Document| {
+        let target = &document.target;
+        (target.capacity_bytes > 0)
+            .then(|| 1.0 - target.free_bytes as f64 / target.capacity_bytes as f64)
+    };
+    let (old, new) = (share(old)?, share(new)?);
+    let percent = |share: f64| Some(Value::from(format!("{:.0} %", share * 100.0)));
+    ((old - new).abs() > USED_SHARE_OTHER).then(|| Difference {
+        key: "target used".into(),
+        old: percent(old),
+        new: percent(new),
+    })
+}
+
+/// The keys of an object, those of objects in it with a point between.
+pub(super) fn flat(name: &str, value: &impl Serialize) -> BTreeMap<String, Value> {
+    let mut flat = BTreeMap::new();
+    let value = serde_json::to_value(value).expect("parts of a result are JSON");
+    add(name, value, &mut flat);
+    flat
+}
+
+fn add(name: &str, value: Value, flat: &mut BTreeMap<String, Value>) {
+    match value {
+        Value::Object(object) => add_all(name, object, flat),
+        value => {
+            flat.insert(name.into(), value);
+        }
+    }
+}
+
+fn add_all(name: &str, object: Map<String, Value>, flat: &mut BTreeMap<String, Value>) {
+    for (key, value) in object {
+        add(&format!("{name}.{key}"), value, flat);
+    }
+}
+
+/// The keys whose values differ, or that one of the two does not have.
+pub(super) fn maps(
+    old: &BTreeMap<String, Value>,
+    new: &BTreeMap<String, Value>,
+) -> Vec<Difference> {
+    let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let differ = keys.into_iter().filter(|key| old.get(*key) != new.get(*key));
+    let difference = |key: &String| Difference {
+        key: key.clone(),
+        old: old.get(key).cloned(),
+        new: new.get(key).cloned(),
+    };
+    differ.map(difference).collect()
+}

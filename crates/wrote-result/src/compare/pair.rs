@@ -1,0 +1,201 @@
+//! Which rows of two results belong together, and whether they did the same work.
+
+use super::differ::{flat, maps};
+use super::{Allowed, Because, Difference, NotCompared};
+use crate::document::is_imported;
+use crate::document::{Document, Row, schema};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Settings that say how long a run is. They are chosen by a calibration, and a throughput is one
+/// whatever the length; by the time that a job may take too.
+const LENGTHS: [&str; 4] = ["size_bytes", "messages", "runtime_s", "time_based"];
+/// What of a row beside its settings makes the work.
+const OF_ROW: [&str; 3] = ["direction", "survives", "crash_leaves"];
+/// Random access over a file that is so many times as large is other work.
+pub(super) const FACTOR_MAX: f64 = 2.0;
+
+/// What was found of the rows of two results.
+pub(super) struct Paired<'a> {
+    /// In the order of the old result.
+    pub pairs: Vec<Pair<'a>>,
+    pub not_compared: Vec<NotCompared>,
+}
+
+/// Two rows of the same work.
+pub(super) struct Pair<'a> {
+    pub scenario: &'a str,
+    pub old: &'a Row,
+    pub new: &'a Row,
+    /// What differs, and may.
+    pub differences: Vec<Difference>,
+}
+
+/// Every key of the settings, and of a row, that may be allowed to differ.
+pub fn allowable() -> Vec<String> {
+    let schema = schema();
+    let settings = schema["$defs"]["Settings"]["properties"].as_object();
+    let settings = settings.into_iter().flat_map(|keys| keys.keys().cloned());
+    settings.chain(OF_ROW.map(str::to_owned)).collect()
+}
+
+/// Whether a key of the settings or of a row has this name, with or without its unit.
+pub fn is_allowable(name: &str) -> bool {
+    allowable().iter().any(|key| is_called(key, name))
+}
+
+/// Pairs the rows of two results.
+pub(super) fn rows<'a>(old: &'a Document, new: &'a Document, allowed: &Allowed) -> Paired<'a> {
+    let imported = is_imported(old) || is_imported(new);
+    let partners = Partners::new(old, new, allowed);
+    let mut paired = Paired { pairs: Vec::new(), not_compared: Vec::new() };
+    for (scenario, row) in all_rows(old) {
+        let Some(partner) = partners.of(row) else {
+            paired.leave_out(row, Because::OnlyInOld, Vec::new());
+            continue;
+        };
+        let differences = differences(row, partner, imported);
+        let (varied, others): (Vec<_>, Vec<_>) =
+            differences.into_iter().partition(|difference| is_allowed(&difference.key, allowed));
+        if others.is_empty() {
+            let mut differences = varied;
+            differences.extend(in_effect(row, partner, imported, &differences));
+            paired.pairs.push(Pair { scenario, old: row, new: partner, differences });
+        } else {
+            paired.leave_out(row, Because::OtherWork, others);
+        }
+    }
+    for (_, row) in all_rows(new).filter(|(_, row)| !partners.has(row)) {
+        paired.leave_out(row, Because::OnlyInNew, Vec::new());
+    }
+    paired
+}
+
+impl Paired<'_> {
+    fn leave_out(&mut self, row: &Row, because: Because, differences: Vec<Difference>) {
+        self.not_compared.push(NotCompared { name: row.name.clone(), because, differences });
+    }
+}
+
+fn all_rows(document: &Document) -> impl Iterator<Item = (&str, &Row)> {
+    let scenarios = document.scenarios.iter();
+    scenarios.flat_map(|scenario| scenario.rows.iter().map(|row| (scenario.name.as_str(), row)))
+}
+
+/// The row of the new result for each of the old one.
+struct Partners<'a> {
+    /// By the old row's name.
+    partners: BTreeMap<&'a str, &'a Row>,
+}
+
+impl<'a> Partners<'a> {
+    fn new(old: &'a Document, new: &'a Document, allowed: &Allowed) -> Partners<'a> {
+        let by_name: BTreeMap<&str, &Row> =
+            all_rows(new).map(|(_, row)| (row.name.as_str(), row)).collect();
+        let names = all_rows(old).map(|(_, row)| row.name.as_str());
+        let mut partners: BTreeMap<&str, &Row> =
+            names.filter_map(|name| Some((name, *by_name.get(name)?))).collect();
+        if *allowed != Allowed::Only(Vec::new()) {
+            let places = workloads(old).into_iter().filter_map(|(workload, rows)| {
+                let others = workloads(new).remove(workload)?;
+                let strange = |row: &&Row| !partners.contains_key(row.name.as_str());
+                (rows.len() == others.len() && rows.iter().all(strange))
+                    .then(|| rows.into_iter().zip(others).collect::<Vec<_>>())
+            });
+            let places: Vec<(&Row, &Row)> = places.flatten().collect();
+            partners.extend(places.into_iter().map(|(row, other)| (row.name.as_str(), other)));
+        }
+        Partners { partners }
+    }
+
+    fn of(&self, row: &Row) -> Option<&'a Row> {
+        self.partners.get(row.name.as_str()).copied()
+    }
+
+    /// Whether a row of the new result is some row's partner.
+    fn has(&self, row: &Row) -> bool {
+        self.partners.values().any(|partner| partner.name == row.name)
+    }
+}
+
+fn workloads(document: &Document) -> BTreeMap<&str, Vec<&Row>> {
+    let mut workloads: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
+    for (_, row) in all_rows(document) {
+        workloads.entry(&row.workload).or_default().push(row);
+    }
+    workloads
+}
+
+/// What makes two rows other work.
+fn differences(old: &Row, new: &Row, imported: bool) -> Vec<Difference> {
+    let spans = old.settings.asked.rw.starts_with("rand") && random_span_differs(old, new);
+    let work = |row: &Row| {
+        let mut work = flat("asked", &row.settings.asked);
+        work.retain(|key, _| !is_length(key) || (spans && key == "asked.size_bytes"));
+        work.extend(of_row(row));
+        work
+    };
+    known_on_both(maps(&work(old), &work(new)), imported)
+}
+
+/// What was in effect of the same request, where that differs: fallbacks. What was allowed to differ
+/// differs here too, and is not told twice.
+fn in_effect(old: &Row, new: &Row, imported: bool, told: &[Difference]) -> Vec<Difference> {
+    let effective = |row: &Row| {
+        let mut effective = flat("effective", &row.settings.effective);
+        // The depth is a count of what was reached; flags of a ring follow from the kernel.
+        effective.retain(|key, _| {
+            !is_length(key) && key != "effective.iodepth" && key != "effective.ring_flags"
+        });
+        effective
+    };
+    let is_told = |key: &str| told.iter().any(|known| last(&known.key) == last(key));
+    let mut differences = known_on_both(maps(&effective(old), &effective(new)), imported);
+    differences.retain(|difference| !is_told(&difference.key));
+    differences
+}
+
+/// Whether a random access spans clearly more of a file on one side than on the other.
+fn random_span_differs(old: &Row, new: &Row) -> bool {
+    let [old, new] = [old, new].map(|row| row.settings.asked.size_bytes as f64);
+    old.max(new) > FACTOR_MAX * old.min(new)
+}
+
+fn of_row(row: &Row) -> BTreeMap<String, Value> {
+    let direction = serde_json::to_value(row.direction).expect("a direction is JSON");
+    let texts = [("survives", &row.survives), ("crash_leaves", &row.crash_leaves)];
+    let texts = texts
+        .into_iter()
+        .filter_map(|(key, text)| Some((key.to_owned(), Value::from(text.clone()?))));
+    texts.chain([("direction".to_owned(), direction)]).collect()
+}
+
+/// Of an imported result not all is known: what is said on one side alone is no difference then.
+fn known_on_both(differences: Vec<Difference>, imported: bool) -> Vec<Difference> {
+    let known = |value: &Option<Value>| value.as_ref().is_some_and(|value| value != "unknown");
+    let both = |difference: &Difference| known(&difference.old) && known(&difference.new);
+    differences.into_iter().filter(|difference| !imported || both(difference)).collect()
+}
+
+fn is_length(key: &str) -> bool {
+    LENGTHS.contains(&last(key))
+}
+
+fn last(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
+}
+
+/// Whether a key may differ: by its name, or by that without its unit.
+fn is_allowed(key: &str, allowed: &Allowed) -> bool {
+    let names = |name: &String| is_called(last(key), name);
+    match allowed {
+        Allowed::Everything => true,
+        Allowed::Only(all) => all.iter().any(names),
+    }
+}
+
+/// Whether `name` means this key: `bs` means `bs_bytes`.
+pub(super) fn is_called(key: &str, name: &str) -> bool {
+    let units = ["", "_bytes", "_percent", "_s", "_bytes_per_s"];
+    units.iter().any(|unit| key.strip_suffix(unit) == Some(name))
+}

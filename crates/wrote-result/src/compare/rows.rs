@@ -1,0 +1,162 @@
+//! The rows that are compared: their ratios, and what can be said of them.
+
+use super::pair::{FACTOR_MAX, Pair, Paired};
+use super::ratio::{Ratio, holm};
+use super::{Because, Change, Measure, NotCompared, RowComparison, Verdict};
+use crate::document::{Latency, Row, Run};
+use crate::stats;
+
+/// What came of the pairs.
+pub(super) struct Compared {
+    pub rows: Vec<RowComparison>,
+    pub not_compared: Vec<NotCompared>,
+}
+
+/// Compares each pair, and then looks at all of them together.
+pub(super) fn compared(paired: &Paired<'_>) -> Compared {
+    let mut not_compared = paired.not_compared.clone();
+    let mut rows = Vec::new();
+    for pair in &paired.pairs {
+        match compared_row(pair) {
+            Some(row) => rows.push(row),
+            None => not_compared.push(NotCompared {
+                name: pair.old.name.clone(),
+                because: Because::NothingMoved,
+                differences: Vec::new(),
+            }),
+        }
+    }
+    let throughputs = rows.iter_mut().map(|row| &mut row.throughput_bytes_per_s).collect();
+    decide(throughputs, Verdict::Faster, Verdict::Slower);
+    let latencies = rows.iter_mut().filter_map(|row| row.p99_latency_ns.as_mut()).collect();
+    decide(latencies, Verdict::Slower, Verdict::Faster);
+    for row in &mut rows {
+        row.verdict = match (row.by, &row.p99_latency_ns) {
+            (Measure::P99LatencyNs, Some(change)) => change.verdict,
+            _ => row.throughput_bytes_per_s.verdict,
+        };
+    }
+    Compared { rows, not_compared }
+}
+
+/// `None` where there is no ratio.
+fn compared_row(pair: &Pair<'_>) -> Option<RowComparison> {
+    let Pair { scenario, old, new, differences } = pair;
+    let throughput = change(old, new, |run| Some(run.throughput_bytes_per_s))?;
+    let p99_latency_ns = change(old, new, p99);
+    let held_to_a_rate = is_held_to_a_rate(old) && is_held_to_a_rate(new);
+    let bs_bytes = old.settings.asked.bs_bytes;
+    Some(RowComparison {
+        name: old.name.clone(),
+        new_name: (old.name != new.name).then(|| new.name.clone()),
+        scenario: (*scenario).into(),
+        workload: old.workload.clone(),
+        bs_bytes: (one_size(old) && one_size(new) && bs_bytes == new.settings.asked.bs_bytes)
+            .then_some(bs_bytes),
+        verdict: Verdict::OneRun,
+        by: match p99_latency_ns {
+            Some(_) if held_to_a_rate => Measure::P99LatencyNs,
+            _ => Measure::Throughput,
+        },
+        throughput_bytes_per_s: throughput,
+        p99_latency_ns,
+        differences: differences.clone(),
+    })
+}
+
+/// Whether all operations are of one size.
+fn one_size(row: &Row) -> bool {
+    !row.is_of_messages() && row.settings.asked.bssplit.is_none()
+}
+
+fn is_held_to_a_rate(row: &Row) -> bool {
+    let asked = &row.settings.asked;
+    asked.rate_bytes_per_s.is_some() || asked.rate_iops.is_some()
+}
+
+fn p99(run: &Run) -> Option<f64> {
+    let counted = |latency: &&Latency| latency.count > 0;
+    run.latency_ns.as_ref().filter(counted).map(|latency| latency.p99 as f64)
+}
+
+/// `None` where some run has no such figure, or there is no ratio of them.
+fn change(old: &Row, new: &Row, figure: fn(&Run) -> Option<f64>) -> Option<Change> {
+    let figures = |row: &Row| row.runs.iter().map(figure).collect::<Option<Vec<f64>>>();
+    let (old, new) = (figures(old)?, figures(new)?);
+    let Ratio { ratio, interval } = Ratio::of(&old, &new)?;
+    Some(Change {
+        old: stats::median(&old),
+        new: stats::median(&new),
+        ratio,
+        ci95_low: interval.map(|sure| sure.low),
+        ci95_high: interval.map(|sure| sure.high),
+        p_value: interval.map(|sure| sure.p_value),
+        old_runs: old.len() as u32,
+        new_runs: new.len() as u32,
+        verdict: Verdict::OneRun,
+    })
+}
+
+/// The verdicts on a figure over all rows: different only where the row's own interval leaves out 1,
+/// and where that is no chance among so many rows.
+fn decide(mut changes: Vec<&mut Change>, more: Verdict, less: Verdict) {
+    changes.retain(|change| change.p_value.is_some());
+    let p_values: Vec<f64> = changes.iter().filter_map(|change| change.p_value).collect();
+    for (change, told) in changes.into_iter().zip(holm(&p_values)) {
+        let (low, high) = (change.ci95_low.unwrap_or(0.0), change.ci95_high.unwrap_or(f64::MAX));
+        change.verdict = match (told, change.ratio > 1.0) {
+            (true, true) if low > 1.0 => more,
+            (true, false) if high < 1.0 => less,
+            _ => Verdict::NoDetectableDifference,
+        };
+    }
+}
+
+/// What else must be known to read the ratios.
+pub(super) fn notes(paired: &Paired<'_>, rows: &[RowComparison]) -> Vec<String> {
+    let lengths = paired.pairs.iter().filter(|pair| are_of_other_lengths(pair));
+    let lengths: Vec<&str> = lengths.map(|pair| pair.old.name.as_str()).collect();
+    let mut notes = Vec::new();
+    if !lengths.is_empty() {
+        notes.push(format!(
+            "the runs of one side are more than {FACTOR_MAX:.0} times as long as those of the other, \
+             and a drive may slow down after some time: {}",
+            lengths.join(", ")
+        ));
+    }
+    let alone = rows.iter().map(|row| &row.throughput_bytes_per_s);
+    let alone = alone.filter(|change| is_only_alone(change)).count();
+    if alone > 0 {
+        notes.push(format!(
+            "of {} rows about one in twenty differs by chance, so {alone} whose own interval leaves out \
+             1 {} not called different (Holm); more runs tell",
+            rows.len(),
+            if alone == 1 { "is" } else { "are" },
+        ));
+    }
+    let single = rows.iter().filter(|row| row.verdict == Verdict::OneRun).count();
+    if single > 0 {
+        notes.push(format!(
+            "one run: nothing can be said of {single} of {} rows; measure with --runs 5 or more",
+            rows.len()
+        ));
+    }
+    notes
+}
+
+/// Whether its own interval tells a difference, and the look at all rows does not.
+fn is_only_alone(change: &Change) -> bool {
+    let leaves_out_1 = change.ci95_low.is_some_and(|low| low > 1.0)
+        || change.ci95_high.is_some_and(|high| high < 1.0);
+    leaves_out_1 && change.verdict == Verdict::NoDetectableDifference
+}
+
+/// Whether the calibrations chose so differently that the runs did not see the same of the drive.
+fn are_of_other_lengths(pair: &Pair<'_>) -> bool {
+    let [old, new] = [pair.old, pair.new].map(|row| &row.settings.asked);
+    let asked_alike = old.size_bytes == new.size_bytes
+        && old.messages == new.messages
+        && old.runtime_s == new.runtime_s;
+    let [old, new] = [pair.old, pair.new].map(|row| row.bytes_per_run as f64);
+    !asked_alike && old.max(new) > FACTOR_MAX * old.min(new)
+}

@@ -1,0 +1,166 @@
+//! The settings of a row: what was asked, what was in effect, and each step between the two.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What was asked, what was in effect, and why they differ.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SettingsPair {
+    /// What was asked.
+    pub asked: Settings,
+    /// What was in effect.
+    pub effective: Settings,
+    /// Each step from the one to the other.
+    pub fallbacks: Vec<Fallback>,
+}
+
+/// The settings of one row, in fio's words.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// `read`, `write` or `rw` (both) in the order of the file; `randread`, `randwrite` or `randrw`
+    /// in none.
+    pub rw: String,
+    /// `psync`, `io_uring`, `mmap`, or `threads` (a pool, where io_uring may not be used).
+    pub ioengine: String,
+    /// Bytes of one operation; the largest where there are several sizes.
+    pub bs_bytes: u64,
+    /// File bytes of one run, over all jobs.
+    pub size_bytes: u64,
+    /// Operations in flight at once, of one job. In `effective`: the most that were reached.
+    pub iodepth: u32,
+    /// Threads, each with a file of its own, unless its job names one for all.
+    pub numjobs: u32,
+    /// Whether the page cache is bypassed.
+    pub direct: bool,
+    /// When a flush happens: `none`, `fdatasync-at-end`, `fsync-at-end`, `fdatasync-each`,
+    /// `fsync-each`, `o_dsync-each`, `o_sync-each`, or `fdatasync-every-N`, `fsync-every-N` of N
+    /// writes. Reads have `none`.
+    pub sync: String,
+    /// What the file's blocks are when the clock starts: `new`, `allocated`, `written` (the same
+    /// file overwritten, or read), or `unknown` (reads that may be of blocks never written).
+    pub blocks: String,
+    /// Whether the buffers are registered with the ring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registered_buffers: Option<bool>,
+    /// Whether the file is registered with the ring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registered_files: Option<bool>,
+    /// The ring's set-up flags that the kernel took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring_flags: Option<Vec<String>>,
+    /// Whether a thread of the kernel's takes operations from the ring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sqpoll: Option<bool>,
+    /// Whether completions are found by asking the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iopoll: Option<bool>,
+    /// Whether the buffers lie in huge pages that were set aside for such use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub huge_pages: Option<bool>,
+    /// Of 100 operations of a mix, how many are reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rwmixread_percent: Option<u32>,
+    /// The sizes of operations, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bssplit: Option<Vec<BlockShare>>,
+    /// The time after which the job ends, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_s: Option<f64>,
+    /// Whether the job begins again until its time is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_based: Option<bool>,
+    /// The time at the start that is not counted, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ramp_time_s: Option<f64>,
+    /// Bytes per second that each job is held to, in the mean over the jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bytes_per_s: Option<f64>,
+    /// Operations per second that each job is held to, in the mean over the jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_iops: Option<f64>,
+    /// When the operations of a job that is held to a rate are due: `linear`, at even distances, or
+    /// `poisson`. Where there is none, the next operation begins when one is acknowledged (a closed
+    /// loop).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_process: Option<String>,
+    /// Of rows of one workload at rising rates: the rate as a part of what a closed loop reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_share: Option<f64>,
+    /// Whether operations were counted and none was timed, as a job may ask (`gtod_reduce`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untimed: Option<bool>,
+    /// Files of one job, where it has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nrfiles: Option<u32>,
+    /// How often the whole is done, where more than once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loops: Option<u32>,
+    /// What is written, where it is not random: `zeros`; `constant`, the same block again and again;
+    /// or `compressible` with the percentage of each block that is zeros.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// Of a way that reads its source while the clock runs, whether the page cache held it at the
+    /// start: `warm` or `dropped`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_cache: Option<String>,
+    /// The checksum that blocks carry: `crc32c`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<String>,
+    /// Bytes of the shortest message, where messages are appended: `bs_bytes` are those of the longest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_bytes_min: Option<u64>,
+    /// Messages of one run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<u64>,
+    /// How many hand messages over at once, each one after the other; none where every message has a
+    /// task of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub producers: Option<u32>,
+    /// What hands messages over: `one task`, `threads`, `tasks`, `a task a message`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub producers_are: Option<String>,
+}
+
+/// A size of operations, and how many of them have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BlockShare {
+    /// Bytes of one operation.
+    pub bytes: u64,
+    /// Of 100 operations, how many have this size.
+    pub percent: u32,
+}
+
+/// A step from what was asked to what worked.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fallback {
+    /// What was wanted: `io_uring`.
+    pub wanted: String,
+    /// What was got instead: `threads`.
+    pub got: String,
+    /// The kernel's reason: `io_uring_setup: Operation not permitted (os error 1)`.
+    pub because: String,
+}
+
+impl Settings {
+    /// Takes over what a later run had less of: the deepest queue, and the weakest of the rest, since
+    /// a fallback may come in any run.
+    pub fn weaken(&mut self, later: &Settings) {
+        self.iodepth = self.iodepth.max(later.iodepth);
+        self.direct &= later.direct;
+        // In the order of the alphabet `warm`, which reads from memory, is the greater.
+        self.source_cache = self.source_cache.take().max(later.source_cache.clone());
+        for (ours, theirs) in [
+            (&mut self.registered_buffers, later.registered_buffers),
+            (&mut self.registered_files, later.registered_files),
+            (&mut self.sqpoll, later.sqpoll),
+            (&mut self.iopoll, later.iopoll),
+            (&mut self.huge_pages, later.huge_pages),
+        ] {
+            *ours = (*ours).min(theirs);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What is said of a device that was written for long.
+
+use super::Interval;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Fewer samples say nothing about changes.
+pub const SAMPLES_MIN: usize = 32;
+/// A change is one to this part of the throughput or less, or from it: by a quarter of the higher one.
+pub const CHANGED_SHARE_MAX: f64 = 0.75;
+
+/// How the throughput went while the device was written for long, against bytes and against time.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sustained {
+    /// Bytes of the file. When it is full the writes go on from its start, over what was written.
+    pub file_bytes: u64,
+    /// The throughput, piece by piece, in the order in which they were written.
+    pub samples: Vec<Sample>,
+    /// Where it changed; none where no change was found.
+    pub changes: Vec<Change>,
+    /// The throughput before the first cliff, from the change before it on; where there is no cliff
+    /// from the start to the first change, or to the end.
+    pub burst_bytes_per_s: Interval,
+    /// The throughput behind the last change, or of all where there is none.
+    pub sustained_bytes_per_s: Interval,
+    /// The throughput right after the idle pause, of as many bytes as the burst had or as fit in 10
+    /// seconds; none where there was no pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovered_bytes_per_s: Option<Interval>,
+    /// How long the pause was, in seconds. There is one only after a cliff.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_s: Option<f64>,
+    /// Whether a steady state was reached, by the rule of SNIA's Solid State Storage Performance Test
+    /// Specification; none where there are too few samples to tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady_state: Option<SteadyState>,
+}
+
+/// One piece of what was written.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sample {
+    /// Bytes written when it ended, from the start of the run.
+    pub end_bytes: u64,
+    /// Seconds from the start of the run to its end.
+    pub end_s: f64,
+    /// Bytes per second within it.
+    pub throughput_bytes_per_s: f64,
+}
+
+/// A place where the throughput changed for good.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// Bytes written before it.
+    pub at_bytes: u64,
+    /// Seconds from the start of the run.
+    pub at_s: f64,
+    /// The throughput between the change before, or the start, and this one.
+    pub before_bytes_per_s: f64,
+    /// The throughput between this change and the next one, or the end.
+    pub after_bytes_per_s: f64,
+}
+
+/// Whether a steady state was reached: over 5 rounds, equal parts of the run's time, the greatest and the least are at most 20 % of the
+/// mean apart, and the least-squares line changes by at most 10 % of the mean.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SteadyState {
+    /// Whether it was.
+    pub reached: bool,
+    /// The throughput of each round, in their order.
+    pub rounds_bytes_per_s: Vec<f64>,
+    /// The rounds that are looked at, from 1, first and last included: behind the last change the first
+    /// five that are steady, or the last five of all.
+    pub first_round: u32,
+    /// The last of them.
+    pub last_round: u32,
+    /// The greatest less the least of them, as a part of their mean.
+    pub range_share: f64,
+    /// How much their least-squares line changes from the first to the last, as a part of their mean.
+    pub slope_share: f64,
+}
+
+impl Sustained {
+    /// Whether there are samples enough to tell a change: of fewer, that none was found says nothing.
+    pub fn tells_changes(&self) -> bool {
+        self.samples.len() >= SAMPLES_MIN
+    }
+
+    /// The changes behind which the device stays slow: to at most three quarters of the throughput before,
+    /// which no later stretch exceeds again. What is slow for a while only is no cliff.
+    pub fn cliffs(&self) -> impl Iterator<Item = &Change> {
+        self.changes
+            .iter()
+            .enumerate()
+            .filter(|(number, change)| {
+                let slow = CHANGED_SHARE_MAX * change.before_bytes_per_s;
+                self.changes[*number..].iter().all(|later| later.after_bytes_per_s <= slow)
+            })
+            .map(|(_, change)| change)
+    }
+
+    /// Bytes that were written by the end of the last sample.
+    pub fn written_bytes(&self) -> u64 {
+        self.samples.last().map_or(0, |sample| sample.end_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cliffs(levels: &[f64]) -> Vec<u64> {
+        let change = |(number, pair): (usize, &[f64])| Change {
+            at_bytes: number as u64,
+            at_s: 0.0,
+            before_bytes_per_s: pair[0],
+            after_bytes_per_s: pair[1],
+        };
+        let interval = Interval::default();
+        let sustained = Sustained {
+            file_bytes: 1,
+            samples: Vec::new(),
+            changes: levels.windows(2).enumerate().map(change).collect(),
+            burst_bytes_per_s: interval,
+            sustained_bytes_per_s: interval,
+            recovered_bytes_per_s: None,
+            idle_s: None,
+            steady_state: None,
+        };
+        sustained.cliffs().map(|cliff| cliff.at_bytes).collect()
+    }
+
+    #[test]
+    fn a_cliff_is_what_the_device_does_not_come_back_from() {
+        assert_eq!(cliffs(&[4.5, 2.0, 0.5]), [0, 1]);
+        assert_eq!(cliffs(&[1.0, 5.0, 2.0]), [1]);
+        // Slow for a while.
+        assert_eq!(cliffs(&[4.0, 1.0, 4.0]), [0; 0]);
+        assert_eq!(cliffs(&[4.0, 1.0, 2.0]), [0]);
+        assert_eq!(cliffs(&[1.0, 4.0]), [0; 0]);
+    }
+}

@@ -1,0 +1,15 @@
+//! The documents that `wrote` writes and reads, and what follows from them alone: statistics, units,
+//! comparison.
+
+pub mod compare;
+pub mod document;
+mod error;
+pub mod finding;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample;
+pub mod stats;
+mod stop;
+pub mod units;
+
+pub use error::Error;
+pub use stop::Stop;
