@@ -264,7 +264,7 @@ mod tests {
             |path: &PathBuf| fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device());
         let Some(device) = devices.into_iter().find(is_block) else {
             let test = "a_block_device_is_refused_and_a_folder_on_it_is_asked_for";
-            return skip::skip(test, "there is none in /dev");
+            return fixtures::skip(test, "there is none in /dev");
         };
         let error = refused(&device);
         assert!(matches!(error, Error::Usage(_)));

@@ -177,7 +177,7 @@ fn judge(test: &str, documents: &[Value]) -> Option<Vec<bool>> {
         .status()
         .is_ok_and(|status| status.success());
     if !has_judge {
-        skip::skip(test, "python3 has no module jsonschema");
+        fixtures::skip(test, "python3 has no module jsonschema");
         return None;
     }
     let mut child = Command::new("python3")

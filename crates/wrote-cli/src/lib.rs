@@ -18,9 +18,6 @@ pub mod commands;
 pub mod export;
 pub mod output;
 pub mod progress;
-#[cfg(test)]
-#[path = "../../wrote-jobs/tests/sample/mod.rs"]
-mod sample;
 pub mod signals;
 pub mod stdio;
 pub mod terminal;

@@ -48,7 +48,7 @@ fn version(test: &str) -> Option<String> {
     match Command::new("fio").arg("--version").output() {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).trim().to_string()),
         Err(_) => {
-            skip::skip(test, "fio is not installed");
+            fixtures::skip(test, "fio is not installed");
             None
         }
     }
@@ -63,7 +63,7 @@ fn there_is_the_fio_that_was_read(test: &str) -> bool {
     let version = version(test);
     let same = version.as_deref() == Some("fio-3.33");
     if let Some(version) = version.filter(|_| !same) {
-        skip::skip(test, &format!("the keys are those of fio-3.33, and this is {version}"));
+        fixtures::skip(test, &format!("the keys are those of fio-3.33, and this is {version}"));
     }
     same
 }

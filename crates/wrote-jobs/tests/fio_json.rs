@@ -1,7 +1,6 @@
 //! What `--format fio-json` writes has the keys, types and units of fio's own output.
 
-mod sample;
-
+use fixtures::samples::reports as sample;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -62,7 +61,7 @@ fn fios_own(test: &str) -> Option<Value> {
         .current_dir(folder.path())
         .output();
     let Some(output) = fio.ok().filter(|output| output.status.success()) else {
-        skip::skip(test, "fio is not installed");
+        fixtures::skip(test, "fio is not installed");
         return None;
     };
     Some(serde_json::from_slice(&output.stdout).expect("fio writes JSON"))

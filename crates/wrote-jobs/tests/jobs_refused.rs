@@ -63,7 +63,7 @@ fn a_device_is_never_written() {
         |path: &PathBuf| path.metadata().is_ok_and(|it| it.file_type().is_block_device());
     let mut devices = std::fs::read_dir("/dev").unwrap().flatten().map(|entry| entry.path());
     let Some(device) = devices.find(is_device) else {
-        return skip::skip("a_device_is_never_written", "there is none in /dev");
+        return fixtures::skip("a_device_is_never_written", "there is none in /dev");
     };
     let spec = JobSpec { files: vec![device], ..job(Path::new("/"), "device", WRITE) };
     let everything = Permissions { overwrite: true, read_unwritten: true, overlap: true };
@@ -130,7 +130,10 @@ fn what_was_never_written_is_not_read_unless_it_is_permitted() {
     let spec = job(folder.path(), "file", READ);
     let sparse = go_with(std::slice::from_ref(&spec), Permissions::default());
     let Err(error) = sparse else {
-        return skip::skip("what_was_never_written_is_not_read", "no holes on this file system");
+        return fixtures::skip(
+            "what_was_never_written_is_not_read",
+            "no holes on this file system",
+        );
     };
     let expected = format!("{}: was never written from byte {}", path.display(), FILE / 2);
     assert!(error.to_string().starts_with(&expected), "{error}");

@@ -22,7 +22,7 @@ fn what_a_job_reads_and_nobody_wrote_is_told() {
         go_with(&jobs, permissions).unwrap()[0].jobs[0].unwritten_bytes
     };
     match told() {
-        Some(0) => return skip::skip("holes", "this file system does not tell of holes"),
+        Some(0) => return fixtures::skip("holes", "this file system does not tell of holes"),
         unwritten => assert_eq!(unwritten, Some(FILE)),
     }
     file.write_all_at(&[1; FILE as usize / 2], 0).unwrap();
@@ -56,7 +56,7 @@ fn what_the_page_cache_holds_is_told_of_jobs_that_ask_to_go_past_it_and_of_no_ot
     let groups = go(&[direct, cached]);
     let held = &groups[0].held;
     if held.is_empty() {
-        return skip::skip("held", "the kernel does not say what is cached");
+        return fixtures::skip("held", "the kernel does not say what is cached");
     }
     assert_eq!(held.len(), 1);
     assert_eq!((&held[0].file, held[0].before_bytes), (&folder.path().join("a"), 0));

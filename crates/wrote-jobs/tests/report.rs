@@ -1,7 +1,6 @@
 //! Jobs as a result document: a row for each job and direction, with what it survives.
 
-mod sample;
-
+use fixtures::samples::reports as sample;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use wrote_jobs::jobs::{GroupReport, Held, Permissions};

@@ -146,7 +146,7 @@ fn several_places_are_measured_and_what_is_missing_or_cannot_be_built_is_told() 
     assert_eq!(serde_json::to_value(&read).unwrap(), serde_json::to_value(&document).unwrap());
     if !can_judge() {
         let test = "several_places_are_measured_and_what_is_missing_or_cannot_be_built_is_told";
-        return skip::skip(test, "python3 has no jsonschema");
+        return fixtures::skip(test, "python3 has no jsonschema");
     }
     let mut value = serde_json::to_value(&document).unwrap();
     assert_eq!(judge(&value), json!([]));

@@ -1,8 +1,8 @@
 //! The programs of `langs/`, each built by its manifest and run by hand: what `wrote langs` relies on when
 //! something goes wrong, and never sees when all is well.
 
+use fixtures::skip;
 use serde_json::Value;
-use skip::skip;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -64,7 +64,7 @@ mod tests {
         file.write_all(&[7; LEN_BYTES]).unwrap();
         let cached = |len| cached_bytes(file.as_fd(), len);
         let Some(all) = cached(LEN_BYTES as u64) else {
-            return skip::skip(test, "the kernel does not say what is cached");
+            return fixtures::skip(test, "the kernel does not say what is cached");
         };
         assert_eq!(all, LEN_BYTES as u64);
         assert_eq!(cached(0), Some(0));

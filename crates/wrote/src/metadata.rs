@@ -222,7 +222,7 @@ mod tests {
         let default = c"system.posix_acl_default";
         let opened = File::open(folder.path()).unwrap();
         if let Err(errno) = fsetxattr(&opened, default, &list, XattrFlags::empty()) {
-            return skip::skip(test, &format!("no access control lists: {errno}"));
+            return fixtures::skip(test, &format!("no access control lists: {errno}"));
         }
         let new_file = File::create(&new).unwrap();
         let has_list = || fgetxattr(&new_file, ACCESS_LIST, &mut [0_u8; 128][..]).is_ok();

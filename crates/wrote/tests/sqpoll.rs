@@ -51,7 +51,7 @@ fn engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other() {
     options.sqpoll = Some(Sqpoll::new(1000, None));
     let mut engines: Vec<Engine> = (0..3).map(|_| Engine::open(&options).unwrap()).collect();
     if let Some(because) = engines.iter().find_map(|engine| refused(engine, &engines[0])) {
-        return skip::skip(name, &because);
+        return fixtures::skip(name, &because);
     }
     assert!(engines.iter().all(|engine| engine.effective().ring_flags.contains(&"SQPOLL")));
     for (number, engine) in engines.iter_mut().enumerate() {
@@ -66,7 +66,7 @@ fn engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other() {
     // A late one finds one that is still there.
     let mut late = Engine::open(&options).unwrap();
     if let Some(because) = refused(&late, &engines[0]) {
-        return skip::skip(name, &because);
+        return fixtures::skip(name, &because);
     }
     assert!(late.effective().sqpoll);
     write_and_check(&mut late, &path(20));
@@ -75,7 +75,7 @@ fn engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other() {
     options.sqpoll = Some(Sqpoll::new(1000, Some(0)));
     let mut other = Engine::open(&options).unwrap();
     if let Some(because) = refused(&other, &engines[0]) {
-        return skip::skip(name, &because);
+        return fixtures::skip(name, &because);
     }
     write_and_check(&mut other, &path(30));
     assert_eq!(kernel_threads(), 2);

@@ -105,7 +105,7 @@ mod tests {
             let is_redis = matches!(by, By::Redis | By::RedisGathered);
             if is_redis && !logs::redis::is_installed() {
                 let reason = format!("there is no redis-server for {by:?}");
-                skip::skip("every_way_takes_all_messages_and_leaves_nothing", &reason);
+                fixtures::skip("every_way_takes_all_messages_and_leaves_nothing", &reason);
                 continue;
             }
             let place = folder.path().join("place");

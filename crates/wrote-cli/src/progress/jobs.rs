@@ -122,7 +122,7 @@ fn left(elapsed: Duration, fraction: f64) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::spec;
+    use fixtures::samples::reports::spec;
 
     #[test]
     fn the_time_left_follows_from_the_part_that_is_done() {

@@ -1,8 +1,8 @@
 //! Findings on where bytes went, and on what they were.
 
-use crate::filesystems::Mounted;
-use crate::scene::{Disk, MIB, bench, found, of, or_skip, run, said, silent};
+use crate::scene::{Disk, MIB, bench, found, of, run, said, silent};
 use crate::strange::Strange;
+use fixtures::{Mounted, or_skip};
 use serde_json::json;
 use std::fs::File;
 

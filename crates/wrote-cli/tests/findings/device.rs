@@ -1,9 +1,9 @@
 //! Findings on the device and the file system: which there is, how full, and how large its cache may
 //! be.
 
-use crate::filesystems::Mounted;
-use crate::scene::{Disk, MIB, bench, of, or_skip, run, said, silent};
+use crate::scene::{Disk, MIB, bench, of, run, said, silent};
 use crate::strange::Strange;
+use fixtures::{Mounted, or_skip};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use serde_json::json;
 use std::fs::File;

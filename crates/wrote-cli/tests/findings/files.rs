@@ -1,8 +1,9 @@
 //! Findings on whole files: where a copy's source came from, what a way takes of the memory, which
 //! ways could not be measured.
 
-use crate::scene::{Disk, MIB, bench, of, or_skip, said, silent};
-use crate::support;
+use crate::scene::{Disk, MIB, bench, of, said, silent};
+use crate::support::{self, document};
+use fixtures::{finish, or_skip};
 use wrote_result::document::Severity;
 
 const DROPPED: &str = "--only ways/file/stream-8m-dropped --size 32MiB --runs 2";
@@ -56,10 +57,10 @@ const DD: &str = "--only ways/file/dd-fdatasync,ways/file/chunks-8m --size 2MiB 
 
 #[test]
 fn left_out_is_said_where_dd_is_not_installed() {
-    let folder = support::folder();
+    let folder = fixtures::folder();
     let mut command = support::bench(folder.path(), DD);
     command.args(["--format", "json"]).env("PATH", folder.path());
-    let document = support::finish(&mut command).document();
+    let document = document(&finish(&mut command));
     let rows = &of(&document, "left-out").evidence["rows"];
     assert!(rows.get("ways/file/dd-fdatasync").is_some(), "{rows}");
     assert!(rows.get("ways/file/chunks-8m").is_none(), "{rows}");
@@ -67,16 +68,16 @@ fn left_out_is_said_where_dd_is_not_installed() {
 
 #[test]
 fn left_out_is_not_said_where_it_is() {
-    let folder = support::folder();
+    let folder = fixtures::folder();
     silent(&bench(folder.path(), DD), "left-out");
 }
 
 #[test]
 fn leftovers_is_said_of_the_folder_of_a_run_that_was_killed() {
-    let folder = support::folder();
+    let folder = fixtures::folder();
     let long = "--only small/fdatasync-each --size 200M --runs 50 --time 30s --iodepth 1";
-    let mut killed = support::Running::start(&mut support::bench(folder.path(), long));
-    let left = killed.until_it_writes(folder.path());
+    let mut killed = fixtures::Running::start(&mut support::bench(folder.path(), long));
+    let left = support::until_it_writes(&mut killed, folder.path());
     killed.send(rustix::process::Signal::KILL);
     killed.finish();
     let document = bench(folder.path(), "--only small/cached --size 64KiB --runs 1 --iodepth 1");
@@ -86,10 +87,10 @@ fn leftovers_is_said_of_the_folder_of_a_run_that_was_killed() {
 
 #[test]
 fn leftovers_is_not_said_of_the_folder_of_a_run_that_lives_or_of_others() {
-    let folder = support::folder();
+    let folder = fixtures::folder();
     let long = "--only small/fdatasync-each --size 200M --runs 50 --time 30s --iodepth 1";
-    let mut living = support::Running::start(&mut support::bench(folder.path(), long));
-    living.until_it_writes(folder.path());
+    let mut living = fixtures::Running::start(&mut support::bench(folder.path(), long));
+    support::until_it_writes(&mut living, folder.path());
     std::fs::create_dir(folder.path().join(".wrote-mine")).expect("a folder");
     std::fs::write(folder.path().join(".wrote-mine/file"), "theirs").expect("a file");
     let short = "--only small/cached --size 64KiB --runs 1 --iodepth 1";

@@ -1,8 +1,9 @@
 //! Findings on a drive that is hot or badly connected, which the kernel's files tell of; here they are
 //! a test's own, laid over the real ones for the program alone (mount_namespaces(7)).
 
-use crate::scene::{Disk, MIB, is_installed, jobs, of, or_skip, silent};
-use crate::support::{self, finish};
+use crate::scene::{Disk, MIB, jobs, of, silent};
+use crate::support::document;
+use fixtures::{finish, is_installed, or_skip};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,7 +14,7 @@ use wrote_result::document::Document;
 fn seen_below(files: &[(&str, &str)]) -> Result<Document, String> {
     is_installed("unshare")?;
     let disk = Disk::ext4(64 * MIB)?;
-    let upper = support::folder();
+    let upper = fixtures::folder();
     for (name, text) in files {
         let path = upper.path().join(name);
         fs::create_dir_all(path.parent().expect("it is in the folder")).expect("a folder");
@@ -24,7 +25,7 @@ fn seen_below(files: &[(&str, &str)]) -> Result<Document, String> {
     if finished.stderr.contains("unshare: ") || finished.stderr.contains("mount: ") {
         return Err(finished.stderr);
     }
-    Ok(finished.document())
+    Ok(document(&finished))
 }
 
 /// The same command, which sees the folder's files among the kernel's.

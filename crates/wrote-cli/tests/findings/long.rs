@@ -1,8 +1,9 @@
 //! Findings on a disk that is written for long: where it slows down, and whether it becomes steady; and
 //! how well the scenario `sustained` finds that.
 
-use crate::scene::{alone, bench, of, or_skip, silent};
+use crate::scene::{alone, bench, of, silent};
 use crate::strange::Strange;
+use fixtures::or_skip;
 use wrote_result::document::{Document, Interval, Sustained};
 
 const MB: u64 = 1_000_000;

@@ -1,13 +1,11 @@
 //! Findings on the program and the machine that it runs on: what else than the disk a number may be
 //! of.
 
-use crate::filesystems::Mounted;
 use crate::preload::library;
-use crate::scene::{
-    Disk, MIB, alone, bench, found, is_installed, jobs, of, or_skip, run, said, silent,
-};
+use crate::scene::{Disk, MIB, alone, bench, found, jobs, of, run, said, silent};
 use crate::strange::Strange;
-use crate::support::{self, finish};
+use crate::support::{self, document};
+use fixtures::{Mounted, finish, is_installed, or_skip};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use wrote_result::document::Document;
@@ -19,7 +17,7 @@ fn generator_limited_is_said_where_data_is_made_more_slowly_than_memory_takes_it
     let mut command =
         support::bench(disk.path(), "--only stream/cached --bs 4K --size 8MiB --runs 1");
     command.args(["--format", "json"]).env("LD_PRELOAD", &slow.path);
-    let document = finish(&mut command).document();
+    let document = document(&finish(&mut command));
     let finding = said(&document, "generator-limited", &["stream/cached"]);
     let rate = finding.evidence["generator_bytes_per_s"].as_f64().expect("a number");
     assert!(rate < 100e6, "{rate}");
@@ -34,7 +32,7 @@ fn generator_limited_is_not_said_of_a_disk_that_is_slower() {
 
 #[test]
 fn debug_build_is_said_of_one() {
-    let folder = support::folder();
+    let folder = fixtures::folder();
     let document = bench(folder.path(), "--only small/cached --size 64KiB --runs 1");
     // As these tests were built, so was the program.
     assert_eq!(found(&document, "debug-build").is_some(), cfg!(debug_assertions));
@@ -50,10 +48,10 @@ fn release() -> Result<PathBuf, String> {
 #[test]
 fn debug_build_is_not_said_of_a_release() {
     let release = or_skip!(release());
-    let folder = support::folder();
+    let folder = fixtures::folder();
     let mut command = as_program(&release, support::bench(folder.path(), ""));
     command.args("--only small/cached --size 64KiB --runs 1 --format json".split(' '));
-    silent(&finish(&mut command).document(), "debug-build");
+    silent(&document(&finish(&mut command)), "debug-build");
 }
 
 /// The same arguments for another program.
@@ -78,7 +76,7 @@ fn cpu_limited_is_said_of_small_reads_of_a_file_system_in_memory() {
     let mut first = Command::new("chrt");
     first.args(["--fifo", "1"]).arg(command.get_program()).args(command.get_args());
     first.stdout(Stdio::piped()).stderr(Stdio::piped());
-    said(&finish(&mut first).document(), "cpu-limited", &["memory"]);
+    said(&document(&finish(&mut first)), "cpu-limited", &["memory"]);
 }
 
 #[test]
@@ -96,7 +94,7 @@ fn timed(library: Option<&Path>) -> Result<Document, String> {
     if let Some(library) = library {
         command.env("LD_PRELOAD", library);
     }
-    Ok(finish(&mut command).document())
+    Ok(document(&finish(&mut command)))
 }
 
 #[test]

@@ -4,8 +4,6 @@
 //! The tests of a finding `an-id` are called `an_id_is_said..` and `an_id_is_not_said..`; one test
 //! here holds their names against the catalogue. Most need root, for devices of their own.
 
-#[path = "../../../wrote/tests/support/mod.rs"]
-mod filesystems;
 #[path = "../support/mod.rs"]
 mod support;
 

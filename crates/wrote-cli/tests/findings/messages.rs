@@ -1,7 +1,8 @@
 //! Findings on messages that were appended: whether they are all there, and in which order.
 
 use crate::scene::{bench, said, silent};
-use crate::support::{folder, row};
+use crate::support::row;
+use fixtures::folder;
 use wrote_result::document::Document;
 
 /// Enough messages that tasks on two processors and more get in each other's way.

@@ -1,7 +1,8 @@
 //! Findings on others who use the device, and on runs that differ.
 
-use crate::scene::{Disk, MIB, alone, bench, or_skip, run, said, silent};
+use crate::scene::{Disk, MIB, alone, bench, run, said, silent};
 use crate::strange::Strange;
+use fixtures::or_skip;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -29,10 +30,10 @@ fn busy_neighbour_is_said_while_another_writes_to_the_same_device() {
     let (folder, stop) = (disk.path(), AtomicBool::new(false));
     let document = thread::scope(|scope| {
         scope.spawn(|| neighbour(folder, &stop));
-        let finished = crate::support::finish(&mut crate::scene::jobs(folder, QUIET, ""));
+        let finished = fixtures::finish(&mut crate::scene::jobs(folder, QUIET, ""));
         // First of all, or a failure would be waited for for ever.
         stop.store(true, Ordering::Relaxed);
-        finished.document()
+        crate::support::document(&finished)
     });
     said(&document, "busy-neighbour", &["quiet"]);
 }

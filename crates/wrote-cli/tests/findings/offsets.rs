@@ -1,8 +1,8 @@
 //! Findings on what jobs were asked to do, and on what results of other tools leave out.
 
-use crate::scene::{Disk, MIB, alone, found, of, or_skip, run, said, silent};
+use crate::scene::{Disk, MIB, alone, found, of, run, said, silent};
 use crate::strange::Strange;
-use crate::support;
+use fixtures::or_skip;
 use std::process::Command;
 use wrote_jobs::import;
 use wrote_result::document::Document;
@@ -50,7 +50,7 @@ fn rate_not_reached_is_not_said_of_one_that_takes_ten_times_as_much() {
 
 /// What fio says of a job that writes through the page cache, read as ours.
 fn fio(more: &str) -> Result<Document, String> {
-    let folder = support::folder();
+    let folder = fixtures::folder();
     let mut fio = Command::new("fio");
     fio.args("--name=job --rw=write --bs=64k --size=4m --ioengine=psync".split(' '));
     fio.args(["--output-format=json", more]).arg("--directory").arg(folder.path());

@@ -12,7 +12,7 @@ pub struct Library {
 
 /// Compiles a C file that lies beside this one.
 pub fn library(source: &str) -> Result<Library, String> {
-    let folder = crate::support::folder();
+    let folder = fixtures::folder();
     let path = folder.path().join("library.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/findings").join(source);
     let mut compile = Command::new("cc");

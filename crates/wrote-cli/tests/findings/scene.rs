@@ -1,37 +1,16 @@
 //! What the tests of findings have in common: a disk of their own, jobs on it, and what was said of
 //! them.
 
-use crate::filesystems::{self, Mounted, skip};
-use crate::support::{finish, wrote};
-use std::ffi::OsStr;
+use crate::support::{document, wrote};
+use fixtures::{Mounted, Setting, finish};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wrote_result::document::{Document, Finding};
 
 pub const MIB: u64 = 1 << 20;
-
-/// What was made; where it cannot be had here, the test is skipped under its own name.
-macro_rules! or_skip {
-    ($made:expr) => {
-        match $made {
-            Ok(made) => made,
-            Err(reason) => {
-                let here = || {};
-                return $crate::scene::skip_here(std::any::type_name_of_val(&here), &reason);
-            }
-        }
-    };
-}
-pub(crate) use or_skip;
-
-/// Says that the test in which this closure stands could not run.
-pub fn skip_here(closure: &str, reason: &str) {
-    let test = closure.trim_end_matches("::{{closure}}").rsplit("::").next().unwrap_or(closure);
-    skip(test, reason);
-}
 
 /// Held by a test whose finding is about time: what else goes on then is at least not another such.
 pub fn alone() -> MutexGuard<'static, ()> {
@@ -58,7 +37,7 @@ impl Disk {
     /// Changes `queue/SETTING` of the device for as long as it is there.
     pub fn with(mut self, setting: &str, value: &str) -> Result<Disk, String> {
         let path = Path::new("/sys/dev/block").join(self.number()).join("queue").join(setting);
-        self.settings.push(Setting::put(path, value)?);
+        self.settings.push(Setting::set(path, value)?);
         Ok(self)
     }
 
@@ -68,7 +47,7 @@ impl Disk {
         let folder = Path::new("/sys/dev/block").join(self.number());
         let folder = folder.canonicalize().map_err(|error| error.to_string())?;
         let node = Path::new("/dev").join(folder.file_name().expect("a device has a name"));
-        filesystems::run("losetup", &["--direct-io=on".as_ref(), node.as_os_str()])?;
+        fixtures::run("losetup", &["--direct-io=on".as_ref(), node.as_os_str()])?;
         Ok(self)
     }
 
@@ -80,30 +59,6 @@ impl Disk {
     pub fn number(&self) -> String {
         let device = fs::metadata(self.path()).expect("it is mounted").dev();
         format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
-    }
-}
-
-/// A file of the kernel's with a value of the test's, until it is dropped.
-#[derive(Debug)]
-pub struct Setting {
-    path: PathBuf,
-    before: String,
-}
-
-impl Setting {
-    pub fn put(path: PathBuf, value: &str) -> Result<Setting, String> {
-        let in_words = |error| format!("{}: {error}", path.display());
-        let before = fs::read_to_string(&path).map_err(in_words)?;
-        fs::write(&path, value).map_err(in_words)?;
-        Ok(Setting { path, before })
-    }
-}
-
-impl Drop for Setting {
-    fn drop(&mut self) {
-        if let Err(error) = fs::write(&self.path, self.before.trim()) {
-            eprintln!("{}: {error}", self.path.display());
-        }
     }
 }
 
@@ -119,12 +74,12 @@ pub fn jobs(folder: &Path, text: &str, more: &str) -> Command {
 
 /// The result of `wrote bench` in the folder, with more arguments, a word each.
 pub fn bench(folder: &Path, more: &str) -> Document {
-    finish(crate::support::bench(folder, more).args(["--format", "json"])).document()
+    document(&finish(crate::support::bench(folder, more).args(["--format", "json"])))
 }
 
 /// The result of `wrote run`, as [`jobs`].
 pub fn run(folder: &Path, text: &str, more: &str) -> Document {
-    finish(&mut jobs(folder, text, more)).document()
+    document(&finish(&mut jobs(folder, text, more)))
 }
 
 /// The first finding of this name.
@@ -148,11 +103,4 @@ pub fn of<'a>(document: &'a Document, id: &str) -> &'a Finding {
 /// Asserts that nothing of this name was found.
 pub fn silent(document: &Document, id: &str) {
     assert!(found(document, id).is_none(), "{:?}", found(document, id));
-}
-
-/// Whether a program is installed.
-pub fn is_installed<S: AsRef<OsStr>>(program: S) -> Result<(), String> {
-    let mut version = Command::new(&program);
-    let version = version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    version.map(|_| ()).map_err(|error| format!("{}: {error}", program.as_ref().display()))
 }

@@ -1,8 +1,9 @@
 //! What a closed and an open loop say of a disk that stands still once.
 
-use crate::scene::{alone, or_skip, run};
+use crate::scene::{alone, run};
 use crate::strange::Strange;
 use crate::support;
+use fixtures::or_skip;
 use wrote_result::document::Latency;
 
 const MS_NS: u64 = 1_000_000;

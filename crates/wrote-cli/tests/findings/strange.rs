@@ -29,7 +29,7 @@ impl Strange {
             .write(true)
             .open("/dev/fuse")
             .map_err(|error| format!("/dev/fuse: {error}"))?;
-        let folder = crate::support::folder();
+        let folder = fixtures::folder();
         let daemon = Command::new(program())
             .arg(folder.path())
             .args(arguments.split_whitespace())

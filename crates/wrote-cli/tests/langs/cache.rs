@@ -2,7 +2,7 @@
 //! never taken for a program.
 
 use crate::scene::{Scene, document, failures, language, manifest, program, row, text, workload};
-use crate::support::{Running, finish, names};
+use fixtures::{Running, finish, names};
 use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};

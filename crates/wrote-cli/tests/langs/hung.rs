@@ -1,7 +1,7 @@
 //! Programs that do not end: each is ended with all that it started, and the others go on.
 
 use crate::scene::{Scene, assert_says, document, failures, row, workload};
-use crate::support::{finish, names};
+use fixtures::{finish, names};
 
 /// Long for what answers in some milliseconds, however busy the machine is, and short to wait for.
 const PATIENCE: &str = "--workloads lines --lines 20 --runs 1 --timeout 5s --format json";

@@ -1,7 +1,8 @@
 //! Folders that are no languages, and what was asked for that there is not: one line each, and nothing made.
 
 use crate::scene::{Scene, assert_says, manifest, text};
-use crate::support::{finish, names, wrote};
+use crate::support::wrote;
+use fixtures::{finish, names};
 use std::fs;
 
 /// The one line about a folder that is given as a language.

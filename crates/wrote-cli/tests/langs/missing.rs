@@ -2,11 +2,10 @@
 //! installs it, and the rest run.
 
 use crate::scene::{
-    Scene, assert_says, document, is_installed, language, manifest, program, row, workload,
-    workloads,
+    Scene, assert_says, document, language, manifest, program, row, workload, workloads,
 };
-use crate::support::{finish, names, wrote};
-use skip::skip;
+use crate::support::wrote;
+use fixtures::{finish, is_installed, names, or_skip};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
@@ -169,9 +168,7 @@ fn a_toolchain_that_cannot_tell_its_version_is_missing() {
 
 #[test]
 fn a_language_of_ones_own_stands_beside_an_embedded_one() {
-    if let Err(reason) = is_installed("cc") {
-        return skip("a_language_of_ones_own_stands_beside_an_embedded_one", &reason);
-    }
+    or_skip!(is_installed("cc"));
     let scene = Scene::new();
     scene.honest();
     let more = "--only honest,c --size 5000 --runs 2 --saves 3 --lines 20 --format json";

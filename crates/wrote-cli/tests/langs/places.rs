@@ -1,13 +1,11 @@
 //! Where the languages write: a place for each path, nothing that was there is touched, and nothing is left.
 
 use crate::scene::{MEMORY, Scene, document, row, text};
-use crate::support::{Finished, finish, names, wrote};
-use serde_json::Value;
-use skip::skip;
+use crate::support::wrote;
+use fixtures::{finish, judge, names, skip_here};
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use tempfile::TempDir;
 use wrote_langs::{Document, Place};
 
@@ -108,9 +106,8 @@ fn what_is_no_folder_is_refused_before_anything_is_built_or_written() {
 
 #[test]
 fn memory_has_no_drive_and_no_cold_reads_and_a_disk_has_both() {
-    let test = "memory_has_no_drive_and_no_cold_reads_and_a_disk_has_both";
     let Ok(memory) = TempDir::with_prefix_in("wrote-test-", MEMORY) else {
-        return skip(test, "there is no file system in memory to write to");
+        return skip_here!("there is no file system in memory to write to");
     };
     let scene = on_disk();
     let more = format!("{LITTLE} --workloads bytes --drop-caches --format json");
@@ -122,7 +119,7 @@ fn memory_has_no_drive_and_no_cold_reads_and_a_disk_has_both() {
     assert!(in_memory.drive.is_none(), "{in_memory:?}");
     assert_eq!((names(memory.path()), names(&scene.target())), (vec![], vec![]));
     if on_disk.target.device.is_none() {
-        return skip(test, "the build is on no disk either");
+        return skip_here!("the build is on no disk either");
     }
     assert_eq!(tables(on_disk), ["bytes/write", "bytes/read", "bytes/read-cold"]);
     let drive = on_disk.drive.as_ref().expect("a drive");
@@ -210,42 +207,7 @@ fn the_schema_that_is_printed_takes_the_result_of_a_run() {
     let more = format!("{LITTLE} --format json");
     let result = finish(&mut scene.langs(&["honest", "rogue", "absent"], &more));
     assert_eq!(document(&result).schema, "wrote.langs/1");
-    if let Some(verdict) = judge(test, &schema, &result) {
-        assert_eq!(verdict, "", "{result:?}");
+    if let Some(complaints) = judge(test, &schema.stdout, &[&result.stdout]) {
+        assert_eq!(complaints, [""], "{result:?}");
     }
-}
-
-/// What an implementation of JSON Schema that is not ours has to say against a result; `None`, and a line that
-/// says so, where there is none.
-fn judge(test: &str, schema: &Finished, result: &Finished) -> Option<String> {
-    const JUDGE: &str = "
-import json, sys
-try:
-    from jsonschema import Draft202012Validator
-except ImportError:
-    sys.exit(7)
-schema, document = json.load(sys.stdin)
-Draft202012Validator.check_schema(schema)
-for error in Draft202012Validator(schema).iter_errors(document):
-    print(error.message)
-";
-    let read = |finished: &Finished| -> Value {
-        serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}"))
-    };
-    let mut python = Command::new("python3");
-    let piped = python.args(["-c", JUDGE]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let Ok(mut child) = piped.spawn() else {
-        skip(test, "there is no python3");
-        return None;
-    };
-    let both = Value::from(vec![read(schema), read(result)]).to_string();
-    // Where Python has ended already, its exit code says why.
-    let _ = child.stdin.take().expect("a pipe").write_all(both.as_bytes());
-    let output = child.wait_with_output().expect("it ends");
-    if output.status.code() == Some(7) {
-        skip(test, "python3 has no module jsonschema");
-        return None;
-    }
-    assert!(output.status.success(), "the schema itself is not valid");
-    Some(String::from_utf8(output.stdout).expect("text"))
 }

@@ -4,7 +4,7 @@
 //! One run has all of them, and every test looks at what came of it.
 
 use crate::scene::{Scene, assert_says, document, failures, row, text, workload, workloads};
-use crate::support::{finish, names};
+use fixtures::{finish, names};
 use std::fs;
 use std::sync::LazyLock;
 use wrote_langs::Document;

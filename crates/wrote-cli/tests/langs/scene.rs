@@ -1,7 +1,8 @@
 //! What these tests have in common: languages of a test's own, `wrote langs` on them with a home and a cache
 //! of their own, and what came of it.
 
-use crate::support::{Finished, finish, folder, wrote};
+use crate::support::{printed, wrote};
+use fixtures::{Finished, finish, folder};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -184,10 +185,9 @@ pub fn program(otherwise: &str) -> String {
     format!(". \"${{0%/*}}/honest.sh\"\n{otherwise}\nmain \"$@\"\n")
 }
 
-/// The result that a command printed.
+/// Returns the result that a command printed.
 pub fn document(finished: &Finished) -> Document {
-    assert_eq!(finished.code(), Some(0), "{finished:?}");
-    serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"))
+    printed(finished)
 }
 
 /// Every table of the only place.
@@ -220,13 +220,6 @@ pub fn failures<'a>(document: &'a Document, id: &str) -> Vec<&'a Failure> {
 pub fn language<'a>(document: &'a Document, id: &str) -> &'a Language {
     let language = document.languages.iter().find(|language| language.id == id);
     language.unwrap_or_else(|| panic!("no {id}: {document:?}"))
-}
-
-/// Whether a program is in `PATH`.
-pub fn is_installed(program: &str) -> Result<(), String> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let there = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    if there { Ok(()) } else { Err(format!("there is no {program}")) }
 }
 
 /// The words by which a test can tell that a line is about what it did.

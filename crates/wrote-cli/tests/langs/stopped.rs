@@ -1,7 +1,8 @@
 //! A signal while a language runs: nothing of the run is left, neither files nor processes.
 
 use crate::scene::{Scene, text};
-use crate::support::{Running, finish, names, wrote};
+use crate::support::wrote;
+use fixtures::{Running, finish, names};
 use rustix::process::Signal;
 
 const LITTLE: &str = "--workloads lines --lines 20";

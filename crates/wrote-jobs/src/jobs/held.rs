@@ -62,7 +62,7 @@ mod tests {
         let region = 1 << 20..3 << 20;
         let mut all = before(&[&direct, &direct], &[vec![region.clone()], vec![region]]);
         if all.is_empty() {
-            return skip::skip("page_cache", "the kernel does not say what is cached");
+            return fixtures::skip("page_cache", "the kernel does not say what is cached");
         }
         assert_eq!((all.len(), all[0].0.before_bytes), (1, 0), "the same bytes once");
         std::fs::write(file.path(), vec![1; 2 << 20]).unwrap();

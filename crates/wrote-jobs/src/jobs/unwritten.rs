@@ -57,7 +57,10 @@ mod tests {
         file.sync_all().unwrap();
         let first = |range| first_unwritten(&file, range).unwrap();
         if first(0..BLOCK * 5).is_none() {
-            return skip::skip("holes_are_unwritten", "this file system does not tell of holes");
+            return fixtures::skip(
+                "holes_are_unwritten",
+                "this file system does not tell of holes",
+            );
         }
         assert_eq!(first(0..BLOCK), None);
         assert_eq!(first(0..BLOCK * 5), Some(BLOCK..4 * BLOCK));

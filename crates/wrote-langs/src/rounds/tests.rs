@@ -383,7 +383,7 @@ fn reads_that_cannot_be_cold_are_left_out_and_it_is_said() {
     let is_memory = wrote::device::examine(memory).is_ok_and(|target| target.in_memory);
     if !is_memory {
         let test = "reads_that_cannot_be_cold_are_left_out_and_it_is_said";
-        return skip::skip(test, "/dev/shm lies not in memory");
+        return fixtures::skip(test, "/dev/shm lies not in memory");
     }
     let mut lab = Lab::new(Kind::Bytes).honest("one");
     let folder = tempfile::tempdir_in(memory).unwrap();

@@ -99,7 +99,7 @@ mod tests {
     fn a_file_of_a_hole_has_no_extent_where_the_file_system_knows_holes() {
         let file = file_with_data_at(&[], 10 * BLOCK_BYTES);
         if seek(&file, SeekFrom::Data(0)) != Err(Errno::NXIO) {
-            return skip::skip("a_file_of_a_hole_has_no_extent", "no SEEK_DATA here");
+            return fixtures::skip("a_file_of_a_hole_has_no_extent", "no SEEK_DATA here");
         }
         assert_eq!(all(Some(&file), 10 * BLOCK_BYTES), []);
     }

@@ -105,7 +105,10 @@ mod tests {
         };
         let mut devices = std::fs::read_dir("/dev").unwrap().flatten().map(|entry| entry.path());
         let Some(device) = devices.find(is_device) else {
-            return skip::skip("a_block_device_is_not_opened_for_writing", "there is none in /dev");
+            return fixtures::skip(
+                "a_block_device_is_not_opened_for_writing",
+                "there is none in /dev",
+            );
         };
         let options = FileOptions { write: true, ..FileOptions::default() };
         let error = open(&device, &options).unwrap_err();

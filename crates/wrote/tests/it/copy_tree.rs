@@ -298,7 +298,7 @@ fn a_durable_tree_and_one_in_memory_are_copied_too() {
     assert_eq!(listed(&folder.path().join("to")), listed(&tree));
     let Ok(memory) = TempDir::with_prefix_in("wrote-test-", "/dev/shm") else {
         let test = "a_durable_tree_and_one_in_memory_are_copied_too";
-        return skip::skip(test, "there is no /dev/shm");
+        return fixtures::skip(test, "there is no /dev/shm");
     };
     // Where a file system is not known to flush all at once, each file is flushed by itself.
     let copied = copy(&tree, &memory.path().join("to"), &durable).unwrap();

@@ -59,7 +59,7 @@ fn the_while_ends_though_nothing_completes() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
     let (mut engine, pipe) = opened(Ioengine::IoUring, &path, false);
     if engine.effective().ioengine != Ioengine::IoUring {
-        return skip::skip("the_while_ends_though_nothing_completes", "there is no io_uring");
+        return fixtures::skip("the_while_ends_though_nothing_completes", "there is no io_uring");
     }
     let buffer = engine.lease().unwrap();
     engine.queue(7, Op::Read { file: pipe, offset: 0, buffer });

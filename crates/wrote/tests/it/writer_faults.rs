@@ -302,7 +302,7 @@ fn a_disk_with_no_room_for_the_hint_is_left_as_free_as_it_was() {
     sim.set_capacity(9 << 20);
     let opened = options(true).size_hint(20 << 20).open_simulated(&sim, path());
     assert_eq!(opened.unwrap_err().errno(), ENOSPC);
-    assert_eq!(sim.contents(path()).unwrap(), []);
+    assert_eq!(sim.contents(path()).unwrap(), b"");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 #![allow(dead_code, reason = "each file of tests uses a part of this")]
 
-pub use skip::skip;
+pub use fixtures::skip;
 
 use std::any::Any;
 use std::ffi::OsStr;

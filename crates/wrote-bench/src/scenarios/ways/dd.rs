@@ -134,7 +134,7 @@ mod tests {
     fn a_dd_is_ended_when_the_run_is() {
         let folder = tempfile::tempdir().unwrap();
         if why_not(&folder.path().join("probe"), false).is_some() {
-            return skip::skip("a_dd_is_ended_when_the_run_is", "dd is not installed");
+            return fixtures::skip("a_dd_is_ended_when_the_run_is", "dd is not installed");
         }
         let stop = Stop::new();
         stop.request();

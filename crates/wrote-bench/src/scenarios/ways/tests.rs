@@ -58,7 +58,7 @@ fn kept(way: &Way) -> Option<(Row, Vec<u8>, Vec<u8>)> {
     let outcome = measured(&request, &scratch, &Stop::new(), true).unwrap();
     if let Some((name, because)) = outcome.left_out.first() {
         assert!(matches!(way.kind, Dd { .. }), "{name}: {because}");
-        skip::skip(
+        fixtures::skip(
             "every_way_leaves_the_bytes_of_its_source_or_those_that_its_name_says",
             &format!("{name}: {because}"),
         );

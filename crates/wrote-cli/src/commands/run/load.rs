@@ -142,7 +142,7 @@ fn put_into(directory: &Path, jobs: &mut [JobSpec]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::spec;
+    use fixtures::samples::reports::spec;
     use std::path::PathBuf;
 
     fn file(jobs: &[(&str, u32)]) -> JobFile {

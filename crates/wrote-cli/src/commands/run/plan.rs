@@ -187,7 +187,7 @@ fn whereabouts(file: &Path, job: &JobSpec) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::spec;
+    use fixtures::samples::reports::spec;
 
     fn checked(jobs: &[JobSpec]) -> String {
         let mut text = Vec::new();

@@ -73,7 +73,7 @@ fn while_a_device_stands_still_all_that_is_due_waits_in_an_open_loop_and_one_in_
     // M5. All are due within half of the stall, so each of those behind it waited half a second at
     // least, however busy the machine is.
     let Some(open) = read_from_stalling_pipe(Some(200)) else {
-        return skip::skip("a stall in both loops", "there is no io_uring");
+        return fixtures::skip("a stall in both loops", "there is no io_uring");
     };
     let latency_ns = &open.tally.directions[0].latency_ns;
     let half_second = 499_000_000;

@@ -1,38 +1,29 @@
 //! Bad input gets one clear line and exit code 2; what is asked about the program is answered on
 //! standard output.
 
+use crate::support::wrote;
+use fixtures::{Finished, finish};
 use std::fs;
 use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_wrote"));
-    command.args(arguments).stdin(Stdio::null());
-    command
+fn run(arguments: &[&str]) -> Finished {
+    finish(&mut wrote(arguments))
 }
 
-fn wrote(arguments: &[&str]) -> Output {
-    command(arguments).output().expect("the program is there")
-}
-
-/// What the program says on standard output when all is well.
+/// Returns the standard output of a successful run.
 fn answer(arguments: &[&str]) -> String {
-    let output = wrote(arguments);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {errors}");
-    assert_eq!(errors, "", "{arguments:?}");
-    String::from_utf8(output.stdout).expect("answers are UTF-8")
+    let finished = run(arguments);
+    assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""), "{arguments:?}");
+    finished.stdout
 }
 
-/// The one line that the program says when it refuses its arguments.
+/// Returns the one line that the program prints when it refuses its arguments.
 fn refusal(arguments: &[&str]) -> String {
-    let output = wrote(arguments);
-    let errors = String::from_utf8(output.stderr).expect("errors are UTF-8");
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
-    assert!(output.stdout.is_empty(), "{arguments:?} has an answer");
-    assert_eq!(errors.lines().count(), 1, "{arguments:?}: {errors}");
-    assert!(errors.starts_with("wrote: ") && errors.ends_with('\n'), "{arguments:?}: {errors}");
-    errors.trim_end().to_owned()
+    let finished = run(arguments);
+    assert_eq!(finished.code(), Some(2), "{arguments:?}: {finished:?}");
+    assert!(finished.stderr.ends_with('\n'), "{finished:?}");
+    finished.complaint().to_owned()
 }
 
 /// Asserts that the refusal of `wrote bench` with these arguments names the argument and the value.
@@ -265,7 +256,7 @@ fn assert_parses(shell: &str, script: &str) {
     file.write_all(script.as_bytes()).expect("a script");
     let Ok(output) = Command::new(shell).arg(flag).arg(file.path()).output() else {
         let test = "completions_know_every_flag_and_bash_takes_its_own";
-        return skip::skip(test, &format!("{shell} is not installed"));
+        return fixtures::skip(test, &format!("{shell} is not installed"));
     };
     assert!(output.status.success(), "{shell}: {}", String::from_utf8_lossy(&output.stderr));
 }
@@ -311,18 +302,15 @@ fn long_flags() -> Vec<String> {
 fn a_reader_that_goes_away_is_no_error() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let output = command(&["completions", "bash"]).stdout(writer).output();
-    let output = output.expect("the program is there");
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    assert_eq!(output.status.code(), Some(0));
+    let finished = finish(wrote(&["completions", "bash"]).stdout(writer));
+    assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""));
 }
 
 #[test]
 fn a_standard_output_that_is_full_is_an_error() {
     let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
-    let output =
-        command(&["bench", "--schema"]).stdout(full).output().expect("the program is there");
-    assert_eq!(output.status.code(), Some(1));
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(errors, "wrote: standard output: No space left on device (os error 28)\n");
+    let finished = finish(wrote(&["bench", "--schema"]).stdout(full));
+    assert_eq!(finished.code(), Some(1));
+    let line = "wrote: standard output: No space left on device (os error 28)\n";
+    assert_eq!(finished.stderr, line);
 }

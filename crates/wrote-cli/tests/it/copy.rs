@@ -1,8 +1,8 @@
 //! `wrote copy` as a person has it: whole or not at all, one line about it on standard error, nothing
 //! left behind.
 
-mod support;
-
+use crate::support::wrote;
+use fixtures::{Finished, Running, finish, folder, names};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -14,7 +14,6 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
-use support::{Finished, Running, finish, folder, names, wrote};
 
 const MIB: usize = 1 << 20;
 

@@ -1,16 +1,12 @@
 //! `wrote bench` on file systems that are full, read-only, in memory, stacked, or not ext4. All need
 //! root.
 
-#[path = "../../wrote/tests/support/mod.rs"]
-mod filesystems;
-mod support;
-
-use filesystems::{Mounted, skip};
+use crate::support::{bench, document, findings, row, strength, survived, until_it_writes};
+use fixtures::{Mounted, Running, finish, names, or_skip};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
 use std::fs::File;
 use std::path::Path;
-use support::{Running, bench, findings, finish, names, row, strength, survived};
 use wrote_result::document::Document;
 use wrote_result::units::parse_size;
 
@@ -21,15 +17,10 @@ const SOME: &str = "--only stream/cached,stream/direct-io_uring-overwrite,small/
                     small/direct-o_dsync-each-overwrite --size 4MiB --time 60s --runs 1 \
                     --format json";
 
-/// What `mount` made, or a line about why the test could not run.
-fn or_skip(test: &str, mounted: Result<Mounted, String>) -> Option<Mounted> {
-    mounted.map_err(|reason| skip(test, &reason)).ok()
-}
-
 /// Measures some rows on a file system on which every one of them works.
 fn measured(mounted: &Mounted) -> Document {
     let before = names(mounted.path());
-    let document = finish(&mut bench(mounted.path(), SOME)).document();
+    let document = document(&finish(&mut bench(mounted.path(), SOME)));
     assert_eq!(names(mounted.path()), before);
     let rows = &document.scenarios[0].rows;
     assert_eq!(rows.len(), 4);
@@ -64,8 +55,7 @@ fn fill(folder: &Path, free_bytes: u64) {
 
 #[test]
 fn a_nearly_full_disk_is_refused_and_what_stays_free_is_told() {
-    let test = "a_nearly_full_disk_is_refused_and_what_stays_free_is_told";
-    let Some(mounted) = or_skip(test, Mounted::image("ext4", 64 * MIB)) else { return };
+    let mounted = or_skip!(Mounted::image("ext4", 64 * MIB));
     fill(mounted.path(), 6 * MIB);
     let before = names(mounted.path());
     let refused = finish(&mut bench(mounted.path(), ""));
@@ -77,8 +67,7 @@ fn a_nearly_full_disk_is_refused_and_what_stays_free_is_told() {
 
 #[test]
 fn a_disk_too_small_for_the_size_is_refused_with_one_that_works() {
-    let test = "a_disk_too_small_for_the_size_is_refused_with_one_that_works";
-    let Some(mounted) = or_skip(test, Mounted::image("ext4", 64 * MIB)) else { return };
+    let mounted = or_skip!(Mounted::image("ext4", 64 * MIB));
     let before = names(mounted.path());
     let refused = finish(&mut bench(mounted.path(), "--only stream --runs 1 --size 200M"));
     assert_eq!(refused.code(), Some(1), "{refused:?}");
@@ -88,17 +77,14 @@ fn a_disk_too_small_for_the_size_is_refused_with_one_that_works() {
     let size = rest.split(' ').next().unwrap();
     assert!(parse_size(size).unwrap() < 64 * MIB, "{line}");
     let more = format!("--only stream --runs 1 --size {size} --format json");
-    finish(&mut bench(mounted.path(), &more)).document();
+    document(&finish(&mut bench(mounted.path(), &more)));
     assert_eq!(names(mounted.path()), before);
 }
 
 #[test]
 fn a_read_only_file_system_is_refused() {
-    let test = "a_read_only_file_system_is_refused";
-    let Some(mounted) = or_skip(test, Mounted::image("ext4", 64 * MIB)) else { return };
-    if let Err(reason) = mounted.make_read_only() {
-        return skip(test, &reason);
-    }
+    let mounted = or_skip!(Mounted::image("ext4", 64 * MIB));
+    or_skip!(mounted.make_read_only());
     let refused = finish(&mut bench(mounted.path(), "--size 4M"));
     assert_eq!(refused.code(), Some(1), "{refused:?}");
     let line = format!("wrote: {}: is on a read-only file system", mounted.path().display());
@@ -107,8 +93,7 @@ fn a_read_only_file_system_is_refused() {
 
 #[test]
 fn a_file_system_in_memory_works_and_survives_no_more_than_the_process() {
-    let test = "a_file_system_in_memory_works_and_survives_no_more_than_the_process";
-    let Some(mounted) = or_skip(test, Mounted::tmpfs(64 * MIB)) else { return };
+    let mounted = or_skip!(Mounted::tmpfs(64 * MIB));
     let document = measured(&mounted);
     let found = findings(&document);
     assert!(found.contains(&"no-block-device"), "{found:?}");
@@ -121,9 +106,8 @@ fn a_file_system_in_memory_works_and_survives_no_more_than_the_process() {
 
 #[test]
 fn an_overlay_is_measured_on_the_device_below() {
-    let test = "an_overlay_is_measured_on_the_device_below";
     let overlay = Mounted::image("ext4", 64 * MIB).and_then(Mounted::overlay);
-    let Some(mounted) = or_skip(test, overlay) else { return };
+    let mounted = or_skip!(overlay);
     let document = measured(&mounted);
     assert_eq!(document.target.filesystem, "overlay");
     let device = document.target.device.as_ref().expect("a device");
@@ -134,9 +118,7 @@ fn an_overlay_is_measured_on_the_device_below() {
 
 #[test]
 fn xfs_writes_in_place() {
-    let Some(mounted) = or_skip("xfs_writes_in_place", Mounted::image("xfs", 320 * MIB)) else {
-        return;
-    };
+    let mounted = or_skip!(Mounted::image("xfs", 320 * MIB));
     let document = measured(&mounted);
     assert_eq!(document.target.filesystem, "xfs");
     assert_eq!(survives(&document, "stream/cached"), "process-crash");
@@ -146,8 +128,7 @@ fn xfs_writes_in_place() {
 
 #[test]
 fn btrfs_writes_elsewhere_so_that_only_a_flush_survives_the_kernel() {
-    let test = "btrfs_writes_elsewhere_so_that_only_a_flush_survives_the_kernel";
-    let Some(mounted) = or_skip(test, Mounted::image("btrfs", 256 * MIB)) else { return };
+    let mounted = or_skip!(Mounted::image("btrfs", 256 * MIB));
     let document = measured(&mounted);
     assert_eq!(document.target.filesystem, "btrfs");
     assert_eq!(survives(&document, "stream/direct-io_uring-overwrite"), "process-crash");
@@ -156,9 +137,8 @@ fn btrfs_writes_elsewhere_so_that_only_a_flush_survives_the_kernel() {
 
 #[test]
 fn no_flush_survives_a_power_loss_where_barriers_are_off() {
-    let test = "no_flush_survives_a_power_loss_where_barriers_are_off";
     let mounted = Mounted::image_with("ext4", 64 * MIB, "barrier=0");
-    let Some(mounted) = or_skip(test, mounted) else { return };
+    let mounted = or_skip!(mounted);
     let document = measured(&mounted);
     for row in &document.scenarios[0].rows {
         assert!(strength(survived(row)) <= strength("os-crash"), "{row:?}");
@@ -169,14 +149,13 @@ fn no_flush_survives_a_power_loss_where_barriers_are_off() {
 
 #[test]
 fn a_disk_that_others_fill_meanwhile_ends_the_run_and_leaves_nothing() {
-    let test = "a_disk_that_others_fill_meanwhile_ends_the_run_and_leaves_nothing";
     // Blocks are taken by each write, or by fallocate before the first.
     for row in ["small/fdatasync-each", "small/direct-psync"] {
-        let Some(mounted) = or_skip(test, Mounted::image("ext4", 256 * MIB)) else { return };
+        let mounted = or_skip!(Mounted::image("ext4", 256 * MIB));
         let before = names(mounted.path());
         let more = format!("--only {row} --size 100M --runs 1000 --time 5s --iodepth 1");
         let mut run = Running::start(&mut bench(mounted.path(), &more));
-        run.until_it_writes(mounted.path());
+        until_it_writes(&mut run, mounted.path());
         // Again, because a run whose file was whole gives its blocks back, and the next takes them.
         run.while_it_runs(|| fill(mounted.path(), 0));
         let finished = run.finish();

@@ -1,18 +1,11 @@
 //! What the exports of a comparison of languages look like: a made-up document against the texts in
 //! `golden/`; and that its schema and docs/results.md tell of every key.
-//!
-//! `WROTE_UPDATE_GOLDEN=1 cargo test -p wrote-cli --test export_langs` writes those texts anew: read the
-//! difference before you commit it.
 
-#[allow(dead_code, reason = "its machine and its path are used here")]
-mod sample;
-mod support;
-
+use crate::screen::{PLAIN, assert_lines_fit};
+use crate::support::{assert_golden, wrote};
+use fixtures::{finish, samples};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::Path;
-use support::{finish, wrote};
-use unicode_width::UnicodeWidthStr;
 use wrote_cli::args::LangsFormat;
 use wrote_cli::export::{write_langs, write_languages};
 use wrote_cli::terminal::Screen;
@@ -22,8 +15,7 @@ use wrote_langs::{
 use wrote_result::document::{Interval, Latency};
 use wrote_result::stats;
 
-const PLAIN: Screen = Screen { width: 80, colour: false, unicode: true };
-const RESULTS: &str = include_str!("../../../docs/results.md");
+const RESULTS: &str = include_str!("../../../../docs/results.md");
 
 /// A language: id, name, way, and MB/s of bytes written and read; the P50 of a save in us.
 type Made = (&'static str, &'static str, &'static str, f64, f64, u64);
@@ -195,7 +187,7 @@ fn around(median: f64) -> Interval {
 
 /// One path.
 fn document() -> Document {
-    let sample = sample::document();
+    let sample = samples::document();
     let drive = Drive {
         write_row: "peak/write/512k-64-registered".into(),
         write_bytes_per_s: around(1.7e9),
@@ -258,15 +250,6 @@ fn table(document: &Document, width: usize) -> String {
     exported(document, LangsFormat::Table, Screen { width, ..PLAIN })
 }
 
-fn assert_golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("WROTE_UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, text).expect("the golden file can be written");
-    }
-    let golden = std::fs::read_to_string(&path).expect("the golden file is there");
-    assert!(text == golden, "{name} differs from what is exported now:\n{text}");
-}
-
 #[test]
 fn tables_of_one_path_are_the_golden_ones() {
     assert_golden("langs-80.txt", &table(&document(), 80));
@@ -294,9 +277,7 @@ fn markdown_and_csv_are_the_golden_ones() {
 fn no_line_is_wider_than_the_screen() {
     for width in 72..=200 {
         for document in [document(), several()] {
-            for line in table(&document, width).lines() {
-                assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
-            }
+            assert_lines_fit(&table(&document, width), width);
         }
     }
 }

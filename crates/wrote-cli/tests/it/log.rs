@@ -1,15 +1,14 @@
 //! `wrote log` as a person has it: records on standard output, what is wrong in one line, a log that is
 //! changed only by what says so.
 
-mod support;
-
+use crate::support::{assert_golden, wrote};
+use fixtures::{Finished, Running, finish, folder, names};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use support::{Finished, Running, finish, folder, names, wrote};
 use wrote::{Format, Log, Sync};
 
 /// `wrote log`, run in the folder, with a word for each argument.
@@ -227,15 +226,6 @@ fn a_standard_output_that_is_full_is_an_error() {
     assert_eq!(finished.code(), Some(1), "{finished:?}");
     let said = "wrote: standard output: No space left on device (os error 28)";
     assert_eq!(finished.complaint(), said);
-}
-
-fn assert_golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("WROTE_UPDATE_GOLDEN").is_some() {
-        fs::write(&path, text).expect("the golden file can be written");
-    }
-    let golden = fs::read_to_string(&path).expect("the golden file is there");
-    assert!(text == golden, "{name} differs from what is said now:\n{text}");
 }
 
 #[test]

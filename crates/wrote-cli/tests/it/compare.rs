@@ -1,13 +1,11 @@
 //! `wrote compare` and `wrote bench --vs` as they are run: what they say, refuse, and exit with.
 
-mod sample;
-mod support;
-
+use crate::support::{assert_golden, wrote};
+use fixtures::{Finished, finish, folder, names, samples};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use support::{Finished, finish, folder, names, wrote};
 use unicode_width::UnicodeWidthStr;
 use wrote_cli::args::CompareFormat;
 use wrote_cli::export::write_comparison;
@@ -20,7 +18,7 @@ const PLAIN: Screen = Screen { width: 80, colour: false, unicode: true };
 
 /// The sample with five runs of each row, and another kernel.
 fn before() -> Document {
-    let mut document = sample::document();
+    let mut document = samples::document();
     document.host.kernel = "6.17.1".into();
     document.findings.clear();
     for row in &mut document.scenarios[0].rows {
@@ -41,7 +39,7 @@ fn after() -> Document {
     let mut document = before();
     document.host.kernel = "6.18.5-arch1-1".into();
     document.started_at = "2026-04-21T09:30:00Z".into();
-    document.findings = sample::document().findings;
+    document.findings = samples::document().findings;
     let rows = &mut document.scenarios[0].rows;
     for row in rows.iter_mut() {
         let factor = match row.name.as_str() {
@@ -73,15 +71,6 @@ fn exported(format: CompareFormat, screen: Screen) -> String {
     let mut text = Vec::new();
     write_comparison(&comparison(), format, screen, &mut text).expect("memory takes everything");
     String::from_utf8(text).expect("exports are UTF-8")
-}
-
-fn assert_golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("WROTE_UPDATE_GOLDEN").is_some() {
-        fs::write(&path, text).expect("the golden file can be written");
-    }
-    let golden = fs::read_to_string(&path).expect("the golden file is there");
-    assert!(text == golden, "{name} differs from what is exported now:\n{text}");
 }
 
 #[test]

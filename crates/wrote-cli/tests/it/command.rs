@@ -1,11 +1,13 @@
 //! `wrote bench` and `wrote clean` as a person has them: the result on standard output, everything
 //! else on standard error, and nothing left behind.
 
-mod support;
-
+use crate::support::{
+    bench, document, findings, job_files, row, run_folders, strength, survived, until_it_writes,
+    wrote,
+};
+use fixtures::{Finished, Running, finish, folder, names, skip, skip_here};
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use skip::skip;
 use std::fs::{self, File, Permissions};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -14,10 +16,6 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use support::{
-    Finished, Running, bench, findings, finish, folder, job_files, names, row, run_folders,
-    strength, survived, wrote,
-};
 use wrote_bench::{Listed, catalogue};
 use wrote_result::document::{Direction, Document, Row, Settings};
 
@@ -33,7 +31,7 @@ fn the_ladder_is_a_document_on_stdout_alone_and_leaves_nothing() {
     let folder = folder();
     let finished =
         finish(&mut bench(folder.path(), "--size 2MiB --time 60s --runs 2 --format json"));
-    let document = finished.document();
+    let document = document(&finished);
     let said: Vec<&str> = finished.stderr.lines().collect();
     assert!(matches!(said[..], [line] if line.starts_with("writes at most ")), "{said:?}");
     assert!(said[0].contains(&format!("{}/.wrote-", folder.path().display())), "{said:?}");
@@ -65,7 +63,7 @@ fn ladder_rows() -> Vec<Listed> {
 fn grids_are_measured_when_they_are_asked_for_and_leave_nothing() {
     let folder = folder();
     let arguments = "--only peak/read,rand/mix --size 4MiB --time 60s --runs 2 --format json";
-    let document = finish(&mut bench(folder.path(), arguments)).document();
+    let document = document(&finish(&mut bench(folder.path(), arguments)));
     let scenarios: Vec<&str> = document.scenarios.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(scenarios, ["peak", "rand"]);
     for row in document.scenarios.iter().flat_map(|scenario| &scenario.rows) {
@@ -88,7 +86,7 @@ fn whole_files_are_measured_when_they_are_asked_for_and_leave_nothing() {
     let folder = folder();
     let arguments = "--only ways --size 2MiB --runs 2 --format json";
     let finished = finish(&mut bench(folder.path(), arguments));
-    let document = finished.document();
+    let document = document(&finished);
     assert_eq!(names(folder.path()), [""; 0]);
     let [scenario] = &document.scenarios[..] else { panic!("{document:?}") };
     assert_eq!(scenario.name, "ways");
@@ -115,15 +113,14 @@ fn a_way_that_holds_its_file_takes_its_length_of_memory_and_a_copy_loop_does_not
     let folder = folder();
     let arguments =
         "--only ways/file/fs-write,ways/file/stream-8m --size 96MiB --runs 2 --format json";
-    let document = finish(&mut bench(folder.path(), arguments)).document();
+    let document = document(&finish(&mut bench(folder.path(), arguments)));
     let peaks = |name: &str| -> Vec<Option<u64>> {
         row(&document, name).runs.iter().map(|run| run.max_rss_bytes).collect()
     };
     let (whole, stream) = (peaks("ways/file/fs-write"), peaks("ways/file/stream-8m"));
     if whole.contains(&None) {
         assert!(findings(&document).contains(&"fallback"), "{document:?}");
-        let test = "a_way_that_holds_its_file_takes_its_length_of_memory_and_a_copy_loop_does_not";
-        return skip(test, "/proc/self/clear_refs may not be written to");
+        return skip_here!("/proc/self/clear_refs may not be written to");
     }
     assert!(whole.iter().all(|peak| *peak >= Some(96 * MIB)), "{whole:?}");
     assert!(stream.iter().all(|peak| *peak < Some(48 * MIB)), "{stream:?}");
@@ -136,7 +133,7 @@ fn a_signal_while_whole_files_are_written_leaves_nothing() {
         let folder = folder();
         let more = format!("--only {only} --size 64MiB --runs 200");
         let mut run = Running::start(&mut bench(folder.path(), &more));
-        run.until_it_writes(folder.path());
+        until_it_writes(&mut run, folder.path());
         run.send(Signal::TERM);
         let finished = run.finish();
         assert_eq!((finished.code(), finished.stdout.as_str()), (Some(143), ""), "{finished:?}");
@@ -151,7 +148,7 @@ fn messages_are_appended_when_that_is_asked_for_and_looked_for_afterwards() {
     let arguments = format!(
         "--only {only} --messages 500 --message-size 32..200 --producers 2 --runs 2 --format json"
     );
-    let document = finish(&mut bench(folder.path(), &arguments)).document();
+    let document = document(&finish(&mut bench(folder.path(), &arguments)));
     assert_eq!(names(folder.path()), [""; 0]);
     let [scenario] = &document.scenarios[..] else { panic!("{document:?}") };
     let rows: Vec<&str> = scenario.rows.iter().map(|row| row.name.as_str()).collect();
@@ -176,7 +173,7 @@ fn a_signal_while_messages_are_appended_leaves_nothing() {
         let folder = folder();
         let more = format!("--only {only} --messages 20000 --runs 1000");
         let mut run = Running::start(&mut bench(folder.path(), &more));
-        run.until_it_writes(folder.path());
+        until_it_writes(&mut run, folder.path());
         run.send(Signal::TERM);
         let finished = run.finish();
         assert_eq!((finished.code(), finished.stdout.as_str()), (Some(143), ""), "{finished:?}");
@@ -312,9 +309,7 @@ fn colour_is_for_a_terminal_where_nobody_said_no() {
     };
     let coloured = match shown(None) {
         Ok(text) => text,
-        Err(reason) => {
-            return skip("colour_is_for_a_terminal_where_nobody_said_no", &reason.to_string());
-        }
+        Err(reason) => return skip_here!(&reason.to_string()),
     };
     assert!(coloured.contains('\x1b') && coloured.contains("THROUGHPUT"), "{coloured}");
     let plain = shown(Some("1")).unwrap();
@@ -348,15 +343,14 @@ fn on_a_terminal(mut command: Command) -> rustix::io::Result<String> {
 
 #[test]
 fn a_signal_ends_a_run_with_one_line_and_nothing_left() {
-    let test = "a_signal_ends_a_run_with_one_line_and_nothing_left";
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         if is_ignored(signal) {
-            skip(test, &format!("{signal:?} is ignored by whoever started the tests"));
+            skip_here!(&format!("{signal:?} is ignored by whoever started the tests"));
             continue;
         }
         let folder = folder();
         let mut run = Running::start(&mut bench(folder.path(), LONG));
-        run.until_it_writes(folder.path());
+        until_it_writes(&mut run, folder.path());
         run.send(signal);
         let finished = run.finish();
         assert_eq!((finished.code(), finished.stdout.as_str()), (Some(code), ""), "{finished:?}");
@@ -422,7 +416,7 @@ fn a_killed_run_leaves_one_folder_at_most_of_which_the_next_run_tells_and_which_
 /// Asserts that a run measures, and names what a killed one left and what removes it.
 fn next_run_tells(parent: &Path, left: &[PathBuf]) {
     let next = finish(&mut bench(parent, &format!("{SHORT} --format json")));
-    let document = next.document();
+    let document = document(&next);
     assert_eq!(findings(&document).contains(&"leftovers"), !left.is_empty(), "{document:?}");
     let notes: Vec<&str> =
         next.stderr.lines().filter(|line| line.starts_with("wrote: note: ")).collect();
@@ -438,7 +432,7 @@ fn next_run_tells(parent: &Path, left: &[PathBuf]) {
 fn the_folder_of_a_living_run_is_neither_cleaned_nor_called_a_leftover() {
     let folder = folder();
     let mut run = Running::start(&mut bench(folder.path(), LONG));
-    let its = run.until_it_writes(folder.path());
+    let its = until_it_writes(&mut run, folder.path());
     let cleaned = finish(wrote(&["clean"]).arg(folder.path()));
     assert_eq!(cleaned.stdout, format!("kept {}: its run still lives\n", its.display()));
     assert_eq!((cleaned.code(), cleaned.stderr.as_str()), (Some(0), ""));
@@ -451,7 +445,7 @@ fn the_folder_of_a_living_run_is_neither_cleaned_nor_called_a_leftover() {
 
 fn next_run_tells_of_nothing(parent: &Path) {
     let next = finish(&mut bench(parent, &format!("{SHORT} --format json")));
-    assert!(!findings(&next.document()).contains(&"leftovers"), "{next:?}");
+    assert!(!findings(&document(&next)).contains(&"leftovers"), "{next:?}");
     assert!(!next.stderr.contains("note"), "{next:?}");
 }
 
@@ -464,7 +458,7 @@ fn what_is_kept_is_whole_and_its_place_is_told() {
         let folder = folder();
         let more = format!("--only {rows} --size 1MiB --time 60s --runs 2 --keep --format json");
         let finished = finish(&mut bench(folder.path(), &more));
-        finished.document();
+        document(&finished);
         let kept = run_folders(folder.path());
         assert_eq!(kept.len(), 1, "{kept:?}");
         let note = format!("wrote: note: the test files are in {}", kept[0].display());
@@ -507,8 +501,7 @@ fn a_block_device_is_refused_and_a_folder_on_it_is_asked_for() {
     let Some(device) =
         names(Path::new("/dev")).iter().map(|n| Path::new("/dev").join(n)).find(is_block)
     else {
-        let test = "a_block_device_is_refused_and_a_folder_on_it_is_asked_for";
-        return skip(test, "there is none in /dev");
+        return skip_here!("there is none in /dev");
     };
     let refused = finish(&mut bench(&device, SHORT));
     assert_eq!(refused.code(), Some(2), "{refused:?}");
@@ -530,8 +523,7 @@ fn a_folder_that_is_not_writable_is_refused() {
     let mut version = wrote(&["--version"]);
     as_who_may_not(&mut version);
     if let Err(error) = version.output() {
-        let test = "a_folder_that_is_not_writable_is_refused";
-        return skip(test, &format!("another user cannot run the program: {error}"));
+        return skip_here!(&format!("another user cannot run the program: {error}"));
     }
     let mut command = bench(folder.path(), SHORT);
     as_who_may_not(&mut command);

@@ -1,46 +1,15 @@
 //! What rows at a rate look like, alone, among others, and as a curve: made-up results against the texts
 //! in `golden/`, written anew as those of `export.rs` are.
 
-mod sample;
-
-use std::path::Path;
-use unicode_width::UnicodeWidthStr;
+use crate::screen::{PLAIN, assert_fits, exported};
+use crate::support::assert_golden;
+use fixtures::samples;
 use wrote_cli::args::Format;
-use wrote_cli::export::exporter;
-use wrote_cli::terminal::Screen;
 use wrote_result::document::{Document, Knee, Latency, Row};
-
-const PLAIN: Screen = Screen { width: 80, colour: false, unicode: true };
-
-fn exported(document: &Document, format: Format, screen: Screen) -> String {
-    let mut text = Vec::new();
-    exporter(format, screen).export(document, &mut text).expect("memory takes everything");
-    String::from_utf8(text).expect("exports are UTF-8")
-}
-
-fn assert_golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("WROTE_UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, text).expect("the golden file can be written");
-    }
-    let golden = std::fs::read_to_string(&path).expect("the golden file is there");
-    assert!(text == golden, "{name} differs from what is exported now:\n{text}");
-}
-
-fn assert_fits(document: &Document) {
-    for width in 72..=160 {
-        let screen = Screen { width, ..PLAIN };
-        for line in exported(document, Format::Table, screen).lines() {
-            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
-        }
-    }
-    let ascii = Screen { unicode: false, ..PLAIN };
-    assert!(exported(document, Format::Table, ascii).is_ascii());
-}
 
 /// The sample's small writes, without what is said of them.
 fn small() -> Document {
-    let mut document = sample::document();
+    let mut document = samples::document();
     document.scenarios[0].rows.retain(|row| row.workload == "small");
     document.findings.clear();
     document.advice.clear();

@@ -1,11 +1,10 @@
 //! `wrote language-program`: `wrote` keeps the protocol of `langs/README.md` as any language's program does.
 
-mod support;
-
+use crate::support::wrote;
+use fixtures::{Finished, finish, folder, names};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use support::{Finished, finish, folder, names, wrote};
 
 fn program(task: &str, path: &Path, more: &str) -> Finished {
     let mut command = wrote(&["language-program", task]);

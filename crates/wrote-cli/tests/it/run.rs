@@ -1,14 +1,13 @@
 //! `wrote run` as a person has it: fio's job files in, the result out, and nothing touched that was
 //! not said.
 
-mod support;
-
+use crate::support::{document, row, survived, wrote};
+use fixtures::{Running, finish, folder, names};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use support::{Running, finish, folder, names, row, survived, wrote};
 use wrote_result::document::Direction;
 
 const MIB: u64 = 1 << 20;
@@ -40,7 +39,7 @@ fn run(folder: &Path, text: &str, more: &str) -> Command {
 fn jobs_are_rows_of_a_document_and_their_files_stay() {
     let folder = folder();
     let finished = finish(&mut run(folder.path(), JOBS, "--format json"));
-    let document = finished.document();
+    let document = document(&finished);
     assert_eq!(document.scenarios[0].name, "jobs.fio");
     let seq = row(&document, "seq");
     assert_eq!((seq.runs[0].bytes, seq.latency_ns.unwrap().count), (MIB, 8));
@@ -114,7 +113,7 @@ fn what_is_wrong_with_a_job_file_is_told_in_one_line_with_its_number() {
 fn a_job_can_be_chosen_by_its_name_and_one_that_is_not_there_is_answered_with_those_that_are() {
     let folder = folder();
     let chosen = finish(&mut run(folder.path(), JOBS, "--section seq --format json"));
-    assert_eq!(chosen.document().scenarios[0].rows.len(), 1);
+    assert_eq!(document(&chosen).scenarios[0].rows.len(), 1);
     assert_eq!(names(folder.path()), ["jobs.fio", "seq.0.0"]);
     let unknown = finish(&mut run(folder.path(), JOBS, "--section sqe"));
     assert_eq!(unknown.code(), Some(2), "{unknown:?}");

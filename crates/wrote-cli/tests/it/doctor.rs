@@ -1,31 +1,32 @@
 //! `wrote doctor` on devices and file systems that a test has set up badly, and on good ones; and that it
 //! writes nothing. Most need root.
 
-#[path = "../../wrote/tests/support/mod.rs"]
-mod filesystems;
-mod support;
-
-use filesystems::{Loop, Mounted, run, skip};
+use crate::support::{printed, wrote};
+use fixtures::{Group, Loop, Mounted, Setting, finish, folder, names, or_skip, run, skip_here};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{self, File};
-use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use support::{Finished, finish, folder, names, wrote};
 use wrote_machine::doctor::{Check, Examination, State};
 
 const MIB: u64 = 1 << 20;
 
-/// What the doctor says of a path.
+/// Returns the doctor's examination of a path.
 fn doctor(path: &Path) -> Examination {
-    document(&finish(wrote(&["doctor", "--format", "json"]).arg(path)))
+    examination(&mut examine(path))
 }
 
-fn document(finished: &Finished) -> Examination {
-    assert_eq!(finished.code(), Some(0), "{finished:?}");
+fn examine(path: &Path) -> Command {
+    let mut command = wrote(&["doctor", "--format", "json"]);
+    command.arg(path);
+    command
+}
+
+fn examination(command: &mut Command) -> Examination {
+    let finished = finish(command);
     assert_eq!(finished.stderr, "", "{finished:?}");
-    serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"))
+    printed(&finished)
 }
 
 /// The one check of this name.
@@ -47,48 +48,15 @@ fn command<'a>(examination: &'a Examination, id: &str) -> &'a str {
     command.unwrap_or_else(|| panic!("no command for {id}: {examination:?}"))
 }
 
-/// What was made, or a line about why the test could not run.
-fn or_skip<T>(test: &str, made: Result<T, String>) -> Option<T> {
-    made.map_err(|reason| skip(test, &reason)).ok()
-}
-
-/// A file of a test's own device in `/sys`, which is as it was before when this is dropped: a loop device
-/// keeps its settings when it is detached, and the next one to attach it would get them.
-struct Setting {
-    file: PathBuf,
-    before: String,
-}
-
-impl Setting {
-    /// Sets it; `None` where this kernel has no such file or does not take the value.
-    fn set(disk: &Loop, file: &str, value: &str) -> Option<Setting> {
-        let file = Path::new("/sys/block").join(disk.node().file_name()?).join("queue").join(file);
-        let mut before = String::new();
-        File::open(&file).ok()?.read_to_string(&mut before).ok()?;
-        let chosen = before.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-        let before = chosen.map_or(before.trim(), |(chosen, _)| chosen).to_owned();
-        let setting = Setting { file, before };
-        setting.write(value).then_some(setting)
-    }
-
-    fn write(&self, value: &str) -> bool {
-        let file = File::options().write(true).open(&self.file);
-        file.and_then(|mut file| file.write_all(value.as_bytes())).is_ok()
-    }
-}
-
-impl Drop for Setting {
-    fn drop(&mut self) {
-        if !self.write(&self.before) {
-            eprintln!("{}: could not be set back to {:?}", self.file.display(), self.before);
-        }
-    }
+/// Changes `queue/FILE` of a disk until the setting is dropped.
+fn set(disk: &Loop, file: &str, value: &str) -> Result<Setting, String> {
+    let name = disk.node().file_name().expect("a device has a name");
+    Setting::set(Path::new("/sys/block").join(name).join("queue").join(file), value)
 }
 
 #[test]
 fn each_setting_of_a_queue_that_holds_back_is_named_and_is_not_once_it_is_undone() {
-    let test = "each_setting_of_a_queue_that_holds_back_is_named_and_is_not_once_it_is_undone";
-    let Some(disk) = or_skip(test, Loop::attach(16 * MIB)) else { return };
+    let disk = or_skip!(Loop::attach(16 * MIB));
     let name = disk.node().file_name().unwrap().to_str().unwrap().to_owned();
     let settings = [
         ("scheduler", "scheduler", "mq-deadline", "none"),
@@ -103,7 +71,7 @@ fn each_setting_of_a_queue_that_holds_back_is_named_and_is_not_once_it_is_undone
     let mut tried = 0;
     for (id, file, bad, good) in settings {
         let usual = check(&doctor(disk.node()), id).state;
-        let Some(setting) = Setting::set(&disk, file, bad) else { continue };
+        let Ok(setting) = set(&disk, file, bad) else { continue };
         let found = doctor(disk.node());
         assert_eq!(state(&found, id), State::Advice, "{file}: {found:?}");
         assert_eq!(command(&found, id), format!("echo {good} > /sys/block/{name}/queue/{file}"));
@@ -117,12 +85,9 @@ fn each_setting_of_a_queue_that_holds_back_is_named_and_is_not_once_it_is_undone
 
 #[test]
 fn flushes_that_the_kernel_no_longer_sends_are_a_risk() {
-    let test = "flushes_that_the_kernel_no_longer_sends_are_a_risk";
-    let Some(disk) = or_skip(test, Loop::attach(16 * MIB)) else { return };
+    let disk = or_skip!(Loop::attach(16 * MIB));
     assert_eq!(state(&doctor(disk.node()), "write-cache"), State::Fine);
-    let Some(_setting) = Setting::set(&disk, "write_cache", "write through") else {
-        return skip(test, "the kernel does not let write_cache be set");
-    };
+    let _setting = or_skip!(set(&disk, "write_cache", "write through"));
     let found = doctor(disk.node());
     assert_eq!(found.checks[0].id, "write-cache", "the worst comes first: {found:?}");
     assert_eq!(found.checks[0].state, State::Risk);
@@ -131,25 +96,21 @@ fn flushes_that_the_kernel_no_longer_sends_are_a_risk() {
 
 #[test]
 fn a_loop_device_is_named_until_it_writes_past_the_page_cache() {
-    let test = "a_loop_device_is_named_until_it_writes_past_the_page_cache";
-    let Some(disk) = or_skip(test, Loop::attach(16 * MIB)) else { return };
+    let disk = or_skip!(Loop::attach(16 * MIB));
     let found = doctor(disk.node());
     assert_eq!(state(&found, "loop-device"), State::Advice);
     let node = disk.node().to_str().unwrap();
     assert_eq!(command(&found, "loop-device"), format!("losetup --direct-io=on {node}"));
     // The command that was named, as it stands.
-    match run("losetup", &["--direct-io=on", node]) {
-        Ok(_) => assert_eq!(state(&doctor(disk.node()), "loop-device"), State::Fine),
-        Err(reason) => skip(test, &reason),
-    }
+    or_skip!(run("losetup", &["--direct-io=on", node]));
+    assert_eq!(state(&doctor(disk.node()), "loop-device"), State::Fine);
 }
 
 #[test]
 fn a_partition_is_named_where_it_begins_inside_a_block() {
-    let test = "a_partition_is_named_where_it_begins_inside_a_block";
     for (start_bytes, wanted) in [(63 * 512, State::Advice), (MIB, State::Fine)] {
-        let Some(mut disk) = or_skip(test, Loop::attach(16 * MIB)) else { return };
-        let Some(node) = or_skip(test, disk.partition(start_bytes, 8 * MIB)) else { return };
+        let mut disk = or_skip!(Loop::attach(16 * MIB));
+        let node = or_skip!(disk.partition(start_bytes, 8 * MIB));
         let found = doctor(&node);
         let alignment = check(&found, "alignment");
         assert_eq!(alignment.state, wanted, "{alignment:?}");
@@ -159,9 +120,8 @@ fn a_partition_is_named_where_it_begins_inside_a_block() {
 
 #[test]
 fn options_of_a_mount_that_cost_or_endanger_are_named() {
-    let test = "options_of_a_mount_that_cost_or_endanger_are_named";
     let bad = "sync,discard,strictatime,commit=1,nodelalloc,barrier=0";
-    let Some(mounted) = or_skip(test, Mounted::image_with("ext4", 64 * MIB, bad)) else { return };
+    let mounted = or_skip!(Mounted::image_with("ext4", 64 * MIB, bad));
     let found = doctor(mounted.path());
     for id in ["mount-sync", "mount-discard", "mount-atime", "mount-commit", "mount-allocation"] {
         assert_eq!(state(&found, id), State::Advice, "{id}: {found:?}");
@@ -172,7 +132,7 @@ fn options_of_a_mount_that_cost_or_endanger_are_named() {
     assert!(mounted_anew.is_ok(), "{mounted_anew:?}");
     assert_eq!(state(&doctor(mounted.path()), "mount-discard"), State::Fine);
 
-    let Some(usual) = or_skip(test, Mounted::image("ext4", 64 * MIB)) else { return };
+    let usual = or_skip!(Mounted::image("ext4", 64 * MIB));
     let found = doctor(usual.path());
     let of_mount = found.checks.iter().filter(|check| check.id.starts_with("mount-"));
     for check in of_mount {
@@ -182,31 +142,28 @@ fn options_of_a_mount_that_cost_or_endanger_are_named() {
 
 #[test]
 fn what_btrfs_does_to_writes_is_named() {
-    let test = "what_btrfs_does_to_writes_is_named";
     for (options, wanted) in
         [("compress=zstd", State::Advice), ("nodatacow", State::Risk), ("relatime", State::Fine)]
     {
         let mounted = Mounted::image_with("btrfs", 256 * MIB, options);
-        let Some(mounted) = or_skip(test, mounted) else { return };
+        let mounted = or_skip!(mounted);
         assert_eq!(state(&doctor(mounted.path()), "mount-copy-on-write"), wanted, "{options}");
     }
 }
 
 #[test]
 fn a_read_only_file_system_and_one_in_memory_are_risks() {
-    let test = "a_read_only_file_system_and_one_in_memory_are_risks";
-    let Some(mounted) = or_skip(test, Mounted::image("ext4", 64 * MIB)) else { return };
+    let mounted = or_skip!(Mounted::image("ext4", 64 * MIB));
     assert_eq!(state(&doctor(mounted.path()), "read-only"), State::Fine);
     mounted.make_read_only().unwrap();
     assert_eq!(state(&doctor(mounted.path()), "read-only"), State::Risk);
-    let Some(memory) = or_skip(test, Mounted::tmpfs(MIB)) else { return };
+    let memory = or_skip!(Mounted::tmpfs(MIB));
     assert_eq!(state(&doctor(memory.path()), "in-memory"), State::Risk);
 }
 
 #[test]
 fn space_that_was_set_aside_and_a_synchronous_file_are_named() {
-    let test = "space_that_was_set_aside_and_a_synchronous_file_are_named";
-    let Some(mounted) = or_skip(test, Mounted::image("ext4", 64 * MIB)) else { return };
+    let mounted = or_skip!(Mounted::image("ext4", 64 * MIB));
     let path = mounted.path().join("a file");
     let file = File::create_new(&path).unwrap();
     fallocate(&file, FallocateFlags::empty(), 0, 8 * MIB).unwrap();
@@ -215,9 +172,7 @@ fn space_that_was_set_aside_and_a_synchronous_file_are_named() {
     assert_eq!(state(&found, "file-attributes"), State::Fine, "{found:?}");
     fs::write(&path, vec![1; 8 * MIB as usize]).unwrap();
     file.sync_all().unwrap();
-    if let Err(reason) = run("chattr", &["+S".as_ref(), path.as_os_str()]) {
-        return skip(test, &reason);
-    }
+    or_skip!(run("chattr", &["+S".as_ref(), path.as_os_str()]));
     let found = doctor(&path);
     assert_eq!(state(&found, "file-extents"), State::Fine, "{found:?}");
     assert_eq!(state(&found, "file-attributes"), State::Advice, "{found:?}");
@@ -225,38 +180,13 @@ fn space_that_was_set_aside_and_a_synchronous_file_are_named() {
     assert_eq!(state(&doctor(&path), "file-attributes"), State::Fine);
 }
 
-/// A control group of the test's own, which is gone when this is dropped.
-struct Group(PathBuf);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir(&self.0) {
-            eprintln!("{}: {error}", self.0.display());
-        }
-    }
-}
-
 #[test]
 fn a_limit_on_the_disk_is_named_inside_its_group_and_nowhere_else() {
-    let test = "a_limit_on_the_disk_is_named_inside_its_group_and_nowhere_else";
-    let Some(disk) = or_skip(test, Loop::attach(16 * MIB)) else { return };
-    let group = format!("/sys/fs/cgroup/blkio/wrote-doctor-{}", std::process::id());
-    if let Err(error) = fs::create_dir(&group) {
-        return skip(test, &format!("{group}: {error}"));
-    }
-    let group = Group(group.into());
+    let disk = or_skip!(Loop::attach(16 * MIB));
     let number = disk.node().metadata().unwrap().rdev();
     let number = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
-    let limit = group.0.join("blkio.throttle.write_bps_device");
-    if let Err(error) = fs::write(&limit, format!("{number} 5000000")) {
-        return skip(test, &format!("{}: {error}", limit.display()));
-    }
-    let script = "echo $$ > \"$1/cgroup.procs\" && exec \"$2\" doctor --format json \"$3\"";
-    let mut inside = Command::new("sh");
-    inside.args(["-c", script, "sh"]).arg(&group.0).arg(env!("CARGO_BIN_EXE_wrote"));
-    inside.arg(disk.node()).stdout(std::process::Stdio::piped());
-    let found = inside.stderr(std::process::Stdio::piped());
-    let found = document(&finish(found));
+    let group = or_skip!(Group::throttled(&number, 5_000_000));
+    let found = examination(&mut group.hold(&examine(disk.node())));
     let limited = check(&found, "disk-limit");
     assert_eq!(limited.state, State::Advice, "{limited:?}");
     assert!(limited.text.contains("5.00 MB/s"), "{limited:?}");
@@ -286,7 +216,6 @@ fn nothing_that_can_be_seen_changes_where_it_looked() {
 
 #[test]
 fn no_system_call_that_writes_is_made() {
-    let test = "no_system_call_that_writes_is_made";
     let folder = folder();
     fs::write(folder.path().join("file"), "content").unwrap();
     let trace = folder.path().join("trace");
@@ -296,7 +225,7 @@ fn no_system_call_that_writes_is_made() {
         traced.arg(env!("CARGO_BIN_EXE_wrote")).arg("doctor").arg(&path);
         match traced.output() {
             Ok(output) if output.status.success() => {}
-            other => return skip(test, &format!("strace: {other:?}")),
+            other => return skip_here!(&format!("strace: {other:?}")),
         }
         let trace = fs::read_to_string(&trace).unwrap();
         assert!(trace.contains("/proc/self/mountinfo"), "the trace holds nothing: {trace}");
@@ -362,7 +291,6 @@ fn the_judge_of_system_calls_tells_writing_from_reading() {
 
 #[test]
 fn a_user_who_may_write_nothing_gets_an_answer_and_is_told_of_little_memory_to_lock() {
-    let test = "a_user_who_may_write_nothing_gets_an_answer_and_is_told_of_little_memory_to_lock";
     let folder = folder();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o555)).unwrap();
     let mut nobody = Command::new("setpriv");
@@ -376,7 +304,7 @@ fn a_user_who_may_write_nothing_gets_an_answer_and_is_told_of_little_memory_to_l
     nobody.arg(env!("CARGO_BIN_EXE_wrote")).args(["doctor", "--format", "json"]).arg(folder.path());
     let output = match nobody.output() {
         Ok(output) if output.status.success() => output,
-        other => return skip(test, &format!("setpriv and prlimit: {other:?}")),
+        other => return skip_here!(&format!("setpriv and prlimit: {other:?}")),
     };
     let found: Examination = serde_json::from_slice(&output.stdout).unwrap();
     let memory = check(&found, "locked-memory");

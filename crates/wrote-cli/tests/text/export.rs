@@ -1,16 +1,11 @@
 //! What the exports look like: a made-up result against the texts in `golden/`.
-//!
-//! `WROTE_UPDATE_GOLDEN=1 cargo test -p wrote-cli --test export` writes those texts anew: read the
-//! difference before you commit it.
 
-#[path = "../../wrote-jobs/tests/sample/mod.rs"]
-mod reports;
-mod sample;
-
-use std::path::Path;
+use crate::screen::{PLAIN, assert_lines_fit, exported};
+use crate::support::assert_golden;
+use fixtures::samples::{self, reports};
 use unicode_width::UnicodeWidthStr;
 use wrote_cli::args::Format;
-use wrote_cli::export::{exporter, write_fio_json};
+use wrote_cli::export::write_fio_json;
 use wrote_cli::terminal::Screen;
 use wrote_jobs::fio_json;
 use wrote_jobs::report::JobFile;
@@ -18,16 +13,8 @@ use wrote_result::document::{
     Change, Direction, Document, Interval, Latency, Records, Row, Sample, SteadyState, Sustained,
 };
 
-const PLAIN: Screen = Screen { width: 80, colour: false, unicode: true };
-
-fn exported(document: &Document, format: Format, screen: Screen) -> String {
-    let mut text = Vec::new();
-    exporter(format, screen).export(document, &mut text).expect("memory takes everything");
-    String::from_utf8(text).expect("exports are UTF-8")
-}
-
 fn table(screen: Screen) -> String {
-    exported(&sample::document(), Format::Table, screen)
+    exported(&samples::document(), Format::Table, screen)
 }
 
 /// What three made-up jobs did, on the sample's machine.
@@ -35,14 +22,14 @@ fn jobs() -> Document {
     let groups = reports::groups();
     let file = JobFile { name: "demo.fio", groups: &groups };
     let mut document = wrote_jobs::report::document(&[file], &reports::before(), &reports::about());
-    document.host = sample::document().host;
+    document.host = samples::document().host;
     document.findings.retain(|finding| finding.id != "debug-build");
     document
 }
 
 /// A made-up grid of four cells, the fastest of which one other can't be told from.
 fn peak() -> Document {
-    let mut document = sample::document();
+    let mut document = samples::document();
     let scenario = &mut document.scenarios[0];
     scenario.name = "peak".into();
     scenario.rows.truncate(4);
@@ -73,7 +60,7 @@ fn a_grid_is_the_golden_one_with_its_best_cell_and_those_level_with_it_marked() 
 
 /// Whole files by made-up ways, three of which survive a power loss, and two sizes of chunks.
 fn ways() -> Document {
-    let mut document = sample::document();
+    let mut document = samples::document();
     let rows = &mut document.scenarios[0].rows;
     let template = rows[1].clone();
     let way = |workload: &str, way: &str, survives: &str, gigabytes_per_s: f64, peak_mib: u64| {
@@ -115,9 +102,7 @@ fn whole_files_are_the_golden_ones_with_the_best_that_survives_a_power_loss_mark
     assert_golden("ways.md", &exported(&ways(), Format::Markdown, PLAIN));
     assert!(table(80, false).is_ascii());
     for width in 72..=200 {
-        for line in table(width, true).lines() {
-            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
-        }
+        assert_lines_fit(&table(width, true), width);
     }
 }
 
@@ -136,7 +121,7 @@ fn a_csv_of_whole_files_leaves_latencies_empty() {
 
 /// Messages appended by made-up ways, one of which loses some.
 fn appended() -> Document {
-    let mut document = sample::document();
+    let mut document = samples::document();
     let rows = &mut document.scenarios[0].rows;
     let template = rows[1].clone();
     let way = |name: &str, way: &str, survives: &str, messages_per_s: f64, lost: u64| {
@@ -181,15 +166,13 @@ fn messages_are_the_golden_ones_with_the_way_that_loses_some_marked() {
     assert_golden("append.md", &exported(&appended(), Format::Markdown, PLAIN));
     assert!(table(80, false).is_ascii());
     for width in 72..=200 {
-        for line in table(width, true).lines() {
-            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
-        }
+        assert_lines_fit(&table(width, true), width);
     }
 }
 
 /// A text saved by made-up ways, into new files and into an existing one.
 fn saves() -> Document {
-    let mut document = sample::document();
+    let mut document = samples::document();
     let rows = &mut document.scenarios[0].rows;
     let template = rows[1].clone();
     let save = |name: &str, way: &str, survives: &str, leaves: &str, p50_us: u64| {
@@ -245,9 +228,7 @@ fn saves_are_the_golden_ones_with_every_figure_where_there_is_room_and_what_sync
     assert_golden("latency.md", &exported(&saves(), Format::Markdown, PLAIN));
     assert!(table(80, false).is_ascii());
     for width in 72..=200 {
-        for line in table(width, true).lines() {
-            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
-        }
+        assert_lines_fit(&table(width, true), width);
     }
     let wide = table(120, true);
     for title in ["MIN", "P50", "P90", "P95", "P99", "P99.9", "MAX", "TOTAL", "CRASH LEAVES"] {
@@ -258,7 +239,7 @@ fn saves_are_the_golden_ones_with_every_figure_where_there_is_room_and_what_sync
 
 /// A made-up disk that slows down twice, and recovers.
 fn sustained() -> Document {
-    let mut document = sample::document();
+    let mut document = samples::document();
     let mut row = document.scenarios[0].rows[3].clone();
     (row.name, row.workload) = ("sustained/direct-io_uring".into(), "sustained".into());
     row.way = "direct io_uring, on and on".into();
@@ -320,19 +301,8 @@ fn a_long_run_is_the_golden_one_with_its_rates_its_changes_and_a_drawing() {
     assert_golden("sustained.md", &exported(&sustained(), Format::Markdown, PLAIN));
     assert!(table(80, false).is_ascii());
     for width in 72..=200 {
-        for line in table(width, true).lines() {
-            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
-        }
+        assert_lines_fit(&table(width, true), width);
     }
-}
-
-fn assert_golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("WROTE_UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, text).expect("the golden file can be written");
-    }
-    let golden = std::fs::read_to_string(&path).expect("the golden file is there");
-    assert!(text == golden, "{name} differs from what is exported now:\n{text}");
 }
 
 #[test]
@@ -352,12 +322,12 @@ fn a_coloured_table_is_the_golden_one() {
 
 #[test]
 fn markdown_is_the_golden_one() {
-    assert_golden("result.md", &exported(&sample::document(), Format::Markdown, PLAIN));
+    assert_golden("result.md", &exported(&samples::document(), Format::Markdown, PLAIN));
 }
 
 #[test]
 fn csv_is_the_golden_one() {
-    assert_golden("result.csv", &exported(&sample::document(), Format::Csv, PLAIN));
+    assert_golden("result.csv", &exported(&samples::document(), Format::Csv, PLAIN));
 }
 
 #[test]
@@ -389,9 +359,7 @@ fn fios_json_of_jobs_is_the_golden_one() {
 #[test]
 fn no_line_of_jobs_is_wider_than_the_screen() {
     for width in 72..=200 {
-        for line in exported(&jobs(), Format::Table, Screen { width, ..PLAIN }).lines() {
-            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
-        }
+        assert_lines_fit(&exported(&jobs(), Format::Table, Screen { width, ..PLAIN }), width);
     }
 }
 
@@ -407,10 +375,10 @@ fn a_table_of_reads_alone_says_nothing_of_surviving() {
 
 #[test]
 fn json_read_back_is_the_same_document() {
-    let text = exported(&sample::document(), Format::Json, PLAIN);
+    let text = exported(&samples::document(), Format::Json, PLAIN);
     let read: Document = serde_json::from_str(&text).expect("it is a result");
     assert_eq!(exported(&read, Format::Json, PLAIN), text);
-    let whole = serde_json::to_value(sample::document()).expect("it can be JSON");
+    let whole = serde_json::to_value(samples::document()).expect("it can be JSON");
     assert_eq!(serde_json::to_value(read).expect("it can be JSON"), whole);
     assert!(text.ends_with("}\n"));
 }
@@ -455,13 +423,13 @@ fn without_utf8_there_is_nothing_but_ascii() {
 #[test]
 fn without_colour_there_is_no_escape_sequence() {
     for format in [Format::Table, Format::Json, Format::Csv, Format::Markdown] {
-        assert!(!exported(&sample::document(), format, PLAIN).contains('\u{1b}'));
+        assert!(!exported(&samples::document(), format, PLAIN).contains('\u{1b}'));
     }
 }
 
 #[test]
 fn a_path_cannot_give_the_terminal_orders() {
-    let mut document = sample::document();
+    let mut document = samples::document();
     document.target.path = "/mnt/\u{1b}[2Jdata\n".into();
     document.findings[0].text = "\u{1b}]0;title\u{7}".into();
     let text = exported(&document, Format::Table, PLAIN);
@@ -470,7 +438,7 @@ fn a_path_cannot_give_the_terminal_orders() {
 
 #[test]
 fn a_single_run_claims_no_interval() {
-    let mut document = sample::document();
+    let mut document = samples::document();
     for row in &mut document.scenarios[0].rows {
         row.runs.truncate(1);
     }
@@ -481,7 +449,7 @@ fn a_single_run_claims_no_interval() {
 
 #[test]
 fn a_result_without_device_findings_or_advice_is_still_a_table() {
-    let mut document = sample::document();
+    let mut document = samples::document();
     document.target.device = None;
     document.target.no_device_because = Some("tmpfs lies in memory".into());
     document.findings.clear();
@@ -493,7 +461,7 @@ fn a_result_without_device_findings_or_advice_is_still_a_table() {
 
 #[test]
 fn a_csv_has_a_line_for_each_run_and_as_many_fields_in_each() {
-    let text = exported(&sample::document(), Format::Csv, PLAIN);
+    let text = exported(&samples::document(), Format::Csv, PLAIN);
     let mut lines = csv::Reader::from_reader(text.as_bytes());
     let lines: Result<Vec<_>, _> = lines.records().collect();
     assert_eq!(lines.expect("every line has all the fields").len(), 33);

@@ -1,0 +1,13 @@
+//! The program `wrote` in a process of its own: each subcommand as a person or a script runs it.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod command;
+mod compare;
+mod copy;
+mod doctor;
+mod language_program;
+mod log;
+mod mounts;
+mod run;

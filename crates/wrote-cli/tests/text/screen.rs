@@ -1,0 +1,31 @@
+//! Results as text on a screen.
+
+use unicode_width::UnicodeWidthStr;
+use wrote_cli::args::Format;
+use wrote_cli::export::exporter;
+use wrote_cli::terminal::Screen;
+use wrote_result::document::Document;
+
+pub const PLAIN: Screen = Screen { width: 80, colour: false, unicode: true };
+
+pub fn exported(document: &Document, format: Format, screen: Screen) -> String {
+    let mut text = Vec::new();
+    exporter(format, screen).export(document, &mut text).expect("memory takes everything");
+    String::from_utf8(text).expect("exports are UTF-8")
+}
+
+/// Asserts that each line of the table fits screens of 72 to 160 columns, and that a table without
+/// Unicode is ASCII.
+pub fn assert_fits(document: &Document) {
+    for width in 72..=160 {
+        assert_lines_fit(&exported(document, Format::Table, Screen { width, ..PLAIN }), width);
+    }
+    let ascii = Screen { unicode: false, ..PLAIN };
+    assert!(exported(document, Format::Table, ascii).is_ascii());
+}
+
+pub fn assert_lines_fit(text: &str, width: usize) {
+    for line in text.lines() {
+        assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+    }
+}
