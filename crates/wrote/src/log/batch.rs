@@ -1,46 +1,46 @@
-//! The header of a batch: the records that were written together, and how safe those before them were.
+//! The header of a batch: the records of one write, and how safe the records before them were.
 
-use super::segment::NUMBER_END;
+use super::segment::{NUMBER_END, u32_at, u64_at};
 
-/// Bytes of a batch's header.
+/// Bytes of a batch header.
 pub(crate) const HEADER_BYTES: usize = 48;
 
-/// Its first four bytes; as the length of a record they are not valid.
+/// Its first four bytes. As the length of a record they are not valid.
 const MAGIC: [u8; 4] = *b"WB1\xF0";
 
-/// The records were written after recovery had cut off the end of what came before: the batch that
-/// stands before this one may claim to be longer.
+/// The batch was written after recovery cut off the end before it. The header of the batch before may
+/// claim a length past the cut.
 const FLAG_AFTER_CUT: u32 = 1;
-/// The log was closed: nothing was in flight, and all that came before was durable.
+/// The log was closed: no write was in flight, and every record before was durable.
 const FLAG_CLOSED: u32 = 2;
 const FLAGS: u32 = FLAG_AFTER_CUT | FLAG_CLOSED;
 
-/// What a batch says of itself.
+/// The header of a batch.
 ///
-/// It begins at a multiple of the segment's block, or right behind the segment's header, and is written
-/// by one operation of the disk.
+/// A batch begins at a multiple of the segment's block, or right behind the segment's header. One
+/// operation writes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BatchHeader {
-    /// Bytes of the batch, this header and all records, without what fills its last block.
+    /// Bytes of this header and every record, without the padding of the last block.
     pub bytes: u32,
-    /// How many records it has.
+    /// Its records.
     pub count: u32,
-    /// The sequence of its first record; where it has none, that of the next.
+    /// The sequence of its first record; without records, the log's next sequence.
     pub first_sequence: u64,
-    /// All records before this sequence were on stable storage when the batch was written. What of
-    /// them can't be read any more was lost by the disk, not by a crash.
+    /// Every record before this sequence was on stable storage when the batch was written. If one of
+    /// them cannot be read now, the disk lost it, not a crash.
     pub durable_sequence: u64,
-    /// When it was written, in nanoseconds since 1970.
+    /// Time of the write, in nanoseconds since 1970.
     pub written_at_ns: u64,
-    /// It follows a cut that recovery made.
+    /// It follows a cut by recovery.
     pub after_cut: bool,
-    /// It is the last that the log wrote before it was closed.
+    /// It closes the log.
     pub closed: bool,
 }
 
 impl BatchHeader {
-    /// Writes the header, for a segment whose identity has the checksum `seed`, and tells its checksum,
-    /// by which the next segment names it.
+    /// Writes the header and returns its checksum, by which the next segment names it. `seed` is the
+    /// checksum of the segment's identity.
     pub(crate) fn encode(&self, to: &mut [u8], seed: u32) -> u32 {
         let mut flags = 0;
         flags |= if self.after_cut { FLAG_AFTER_CUT } else { 0 };
@@ -59,23 +59,21 @@ impl BatchHeader {
         checksum
     }
 
-    /// The header that `bytes` begin with, and its checksum; `None` where there is no valid one.
+    /// Reads the header at the beginning of `bytes`, and its checksum; `None` if it is not valid.
     pub(crate) fn decode(bytes: &[u8], seed: u32) -> Option<(BatchHeader, u32)> {
         let header = bytes.get(..HEADER_BYTES)?;
-        let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
-        let long = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
         let checksum = crc32c::crc32c_append(seed, &header[8..]);
-        let flags = word(40);
+        let flags = u32_at(header, 40);
         let valid = header[..4] == MAGIC
-            && word(4) == checksum
+            && u32_at(header, 4) == checksum
             && flags & !FLAGS == 0
-            && long(16) < NUMBER_END;
+            && u64_at(header, 16) < NUMBER_END;
         let batch = BatchHeader {
-            bytes: word(8),
-            count: word(12),
-            first_sequence: long(16),
-            durable_sequence: long(24),
-            written_at_ns: long(32),
+            bytes: u32_at(header, 8),
+            count: u32_at(header, 12),
+            first_sequence: u64_at(header, 16),
+            durable_sequence: u64_at(header, 24),
+            written_at_ns: u64_at(header, 32),
             after_cut: flags & FLAG_AFTER_CUT != 0,
             closed: flags & FLAG_CLOSED != 0,
         };

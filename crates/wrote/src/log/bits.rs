@@ -1,9 +1,10 @@
-//! A small log with every bit flipped in turn, every file cut at every byte, and edits by chance: what is
-//! wrong is found or harmless, and nothing that was not written is ever read.
+//! A small log with every bit flipped in turn, every file cut at every byte, and random edits. Readers and
+//! recovery find each change or it is harmless, and never return a record that was not written.
 
+use super::format::Format;
 use super::recovery::recover;
-use super::testing::{Built, assert_begins, disk, engine, folder, read, two_segments};
-use super::{Format, segment};
+use super::segment;
+use super::testing::{SampleLog, assert_begins, disk, engine, folder, read, two_segments};
 use crate::Error;
 use proptest::prelude::*;
 use std::ops::Range;
@@ -11,8 +12,8 @@ use std::path::PathBuf;
 
 type Files = Vec<(PathBuf, Vec<u8>)>;
 
-/// Reads a log of which some bytes were changed, then makes it good and reads it again.
-fn check(built: &Built, files: &Files, changed: &[(usize, Range<usize>)], what: &str) {
+/// Reads a log with some changed bytes, then recovers it and reads it again.
+fn check(built: &SampleLog, files: &Files, changed: &[(usize, Range<usize>)], what: &str) {
     let claimed = claimed(built, changed);
     let sim = disk(1, files);
     let (records, end) = read(&sim, 0);
@@ -22,7 +23,7 @@ fn check(built: &Built, files: &Files, changed: &[(usize, Range<usize>)], what: 
         Ok(found) => {
             assert!(found.next_sequence >= claimed, "{what}: recovered {}", found.next_sequence);
             let (records, end) = read(&sim, 0);
-            // What was known to be durable is not read again.
+            // Recovery does not read segments that are known to be durable.
             if end.is_ok() {
                 let recovered = assert_begins(built, &records, what);
                 assert_eq!(recovered, found.next_sequence, "{what}");
@@ -33,8 +34,8 @@ fn check(built: &Built, files: &Files, changed: &[(usize, Range<usize>)], what: 
     }
 }
 
-/// Before which record all were durable, as the batches say that were not changed.
-fn claimed(built: &Built, changed: &[(usize, Range<usize>)]) -> u64 {
+/// Returns the durable sequence that the unchanged batches state.
+fn claimed(built: &SampleLog, changed: &[(usize, Range<usize>)]) -> u64 {
     let mut claimed = 0;
     for (index, segment) in built.segments.iter().enumerate() {
         let is_changed = |range: &Range<usize>| {
@@ -86,7 +87,7 @@ fn a_file_that_is_not_there_is_found_or_harmless() {
         let sim = disk(1, &files);
         let (records, end) = read(&sim, 0);
         match file {
-            // As retention leaves it.
+            // As after retention.
             0 => assert!(end.is_ok() && records.len() == 6 && records[0].sequence == 5),
             1 => {
                 assert!(matches!(end, Err(Error::Damaged { .. })));
@@ -110,7 +111,7 @@ fn every_bit_of_lines_that_is_flipped_changes_no_other_line() {
             let wrong = records
                 .iter()
                 .filter(|record| lines.get(record.sequence as usize) != Some(&&record.bytes[..]));
-            // A line feed less or more moves those behind it in the same file.
+            // A line feed less or more moves the later lines of the same file.
             let is_feed = files[file].1[bit / 8] == b'\n' || flipped[file].1[bit / 8] == b'\n';
             assert!(wrong.count() <= if is_feed { 3 } else { 1 }, "file {file}, bit {bit}");
         }

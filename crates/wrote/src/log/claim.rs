@@ -1,18 +1,20 @@
-//! Claims: how producers get a place each in the batch that is open, without a lock.
+//! Claims: how producers get places in the open batch without a lock.
 //!
-//! One word says which slot the open batch is in, how many records were claimed in it, and how many
-//! bytes. A producer adds its own to the word and so gets place and sequence at once; it copies its
-//! bytes there and publishes them by adding their number to the slot's progress. The first whose claim
-//! does not fit closes the batch: it alone knows where the batch ends. When as many bytes were published
-//! as were claimed the batch is ready, and whoever saw to the last of them learns it.
+//! One atomic word holds the slot of the open batch, the records claimed in it, and their bytes. A
+//! producer adds its own record to the word, and the addition returns its place and its sequence. The
+//! producer copies its bytes there, then publishes them: it adds their number to the slot's progress.
+//! The first claim that does not fit closes the batch, since it alone knows where the batch ends. A
+//! closed batch is ready once every claimed byte is published. The call that publishes the last one
+//! returns [`Ready`].
 //!
-//! The idea of a claim by one addition is that of Aeron's term buffers; that of a batch which is closed
-//! and then released by its last writer that of WiredTiger's log slots.
+//! A claim by one addition is the idea of Aeron's term buffers. A closed batch that its last writer
+//! releases is the idea of WiredTiger's log slots.
 
 use super::atomics::{
     AtomicU32, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, yield_now,
 };
-use super::{Format, batch, segment};
+use super::format::Format;
+use super::{batch, segment};
 use std::collections::VecDeque;
 
 /// The word: 36 bits of bytes, 22 of records, 6 of the slot.
@@ -21,28 +23,28 @@ const SLOT_SHIFT: u32 = 58;
 const BYTES_MASK: u64 = (1 << COUNT_SHIFT) - 1;
 const COUNT_MASK: u64 = (1 << (SLOT_SHIFT - COUNT_SHIFT)) - 1;
 const ONE_RECORD: u64 = 1 << COUNT_SHIFT;
-/// The most records of a batch. Those who come too late are counted too, until they see that: as many
-/// as there are threads between two instructions, for whom three quarters of the numbers are left.
+/// The most records of a batch. A claim that comes too late is counted too, until its thread sees the
+/// closed batch: one claim a thread, for which three quarters of the count's range are left.
 const COUNT_MAX: u64 = (COUNT_MASK + 1) / 4;
 /// The most slots.
 pub(super) const SLOTS_MAX: u32 = 1 << (u64::BITS - SLOT_SHIFT);
-/// The most bytes of a batch: a thousand threads may overshoot by that.
+/// The most bytes of a batch: a thousand threads may each overshoot by this.
 pub(super) const CAPACITY_MAX: usize = 64 << 20;
 
-/// A slot's progress when its batch is closed and everything in it published.
+/// A slot's progress once its batch is closed and every record in it published.
 const READY: u64 = 1 << 63;
 
 /// How a log lies in its segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub format: Format,
-    /// The most bytes of a batch, headers and all.
+    /// The most bytes of a batch, with headers.
     pub capacity: u64,
-    /// A batch begins at a multiple of this.
+    /// Batches begin at multiples of this.
     pub block_bytes: u64,
-    /// A segment that has not room for a whole batch below this is followed by the next.
+    /// A segment ends before the first batch of full capacity that would pass this length.
     pub segment_bytes: u64,
-    /// What the checksums of its records begin from.
+    /// The log's number, with which every checksum of the log begins.
     pub log_id: u64,
 }
 
@@ -53,7 +55,7 @@ pub(super) struct Start {
     pub first_sequence: u64,
     /// The number of its segment.
     pub segment: u64,
-    /// Where in its segment; 0 where it begins the segment.
+    /// Its offset in the segment; 0 if it begins the segment.
     pub offset: u64,
 }
 
@@ -62,97 +64,104 @@ pub(super) struct Start {
 #[must_use = "a batch is written only when every place in it was published"]
 pub(super) struct Place {
     pub slot: usize,
-    /// The address of the slot's buffer, as it was given to [`Claims::free`].
+    /// The address of the slot's buffer, as [`Claims::free`] got it.
     pub address: usize,
     /// Bytes from the beginning of the slot's buffer.
     pub offset: usize,
     pub len: usize,
     pub sequence: u64,
-    /// What the checksum of the record begins from.
+    /// The checksum of the segment's identity, with which the record's checksum begins.
     pub seed: u32,
 }
 
-/// A batch that no more records come into.
+/// A batch that takes no more records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Closed {
+pub(super) struct ClosedBatch {
     pub slot: usize,
     pub start: Start,
-    /// Bytes in the buffer, with what is left for headers.
+    /// Bytes in the buffer, with the space for headers.
     pub bytes: usize,
     pub count: u64,
 }
 
-impl Closed {
-    /// The sequence behind its last record.
+impl ClosedBatch {
+    /// Returns the sequence behind its last record.
     pub(super) fn end_sequence(&self) -> u64 {
         self.start.first_sequence + self.count
     }
 }
 
-/// What a claim was answered.
+/// Whether a call made a batch ready, so that the flusher can take it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "the flusher sleeps until it is notified of a ready batch"]
+pub(super) struct Ready(pub bool);
+
+/// The result of [`Claims::claim`].
 #[derive(Debug)]
-pub(super) enum Claimed {
-    Place(Place),
-    /// Nothing is open: all buffers are on their way, or the log has ended.
-    Full,
+#[must_use = "a batch is written only when every place in it was published"]
+pub(super) struct Claim {
+    /// `None` while no batch is open: every buffer is in flight, or the log has ended.
+    pub place: Option<Place>,
+    /// Of the batch that this claim closed, if it did.
+    pub ready: Ready,
 }
 
-/// A pair of cache lines of its own (x86-64 fetches them in pairs): what every producer changes must not
-/// lie beside what others only read.
+/// A value in a pair of cache lines of its own (x86-64 fetches them in pairs). The word that every
+/// producer changes must not share a line with fields that they only read.
 #[repr(align(128))]
-struct Apart<T>(T);
+struct CachePadded<T>(T);
 
-/// One buffer's worth of records.
+/// One buffer of records.
 #[repr(align(128))]
 struct Slot {
-    /// Bytes published; once the batch is closed, what is missing to [`READY`] of them.
+    /// Bytes published. Closing the batch adds the difference between [`READY`] and the bytes claimed.
     progress: AtomicU64,
     first_sequence: AtomicU64,
     address: AtomicUsize,
     seed: AtomicU32,
 }
 
-/// What only changes between two batches.
+/// State that changes only between two batches.
 struct Turn {
-    /// The slot of the open batch, or of the next where none is open.
+    /// The slot of the open batch, or of the next one while none is open.
     slot: usize,
     /// Where that batch begins.
     start: Start,
     is_open: bool,
-    /// Buffers of slots that are not in use.
+    /// Buffers of the slots that are not in use.
     free: Vec<Option<usize>>,
-    /// Closed batches that nobody has taken yet, in order.
-    closed: VecDeque<Closed>,
-    /// The next batch begins a segment, full or not.
+    /// Closed batches that the flusher has not taken, in order.
+    closed: VecDeque<ClosedBatch>,
+    /// The next batch begins a segment, whether this one is full or not.
     rotate: bool,
-    /// Nothing is opened any more.
+    /// No batch is opened any more.
     ended: bool,
 }
 
-/// The places of all records on their way.
+/// The places of every record that is not yet written.
 pub(super) struct Claims {
-    word: Apart<AtomicU64>,
+    word: CachePadded<AtomicU64>,
     layout: Layout,
     slots: Box<[Slot]>,
     turn: Mutex<Turn>,
-    /// A batch was opened, or the log has ended.
+    /// Signals an opened batch, or the end of the log.
     opened: Condvar,
 }
 
 impl Claims {
-    /// None of the slots has a buffer yet; nothing is open until the first is given one.
+    /// Makes claims without an open batch: the first opens when its slot gets a buffer.
     pub(super) fn new(layout: Layout, slots: u32, start: Start) -> Claims {
         assert!((2..=SLOTS_MAX).contains(&slots) && layout.capacity <= CAPACITY_MAX as u64);
-        let slot = || Slot {
+        let slot = |_| Slot {
             progress: AtomicU64::new(0),
             first_sequence: AtomicU64::new(0),
             address: AtomicUsize::new(0),
             seed: AtomicU32::new(0),
         };
         Claims {
-            word: Apart(AtomicU64::new(over(&layout))),
+            word: CachePadded(AtomicU64::new(over(&layout))),
             layout,
-            slots: (0..slots).map(|_| slot()).collect(),
+            slots: (0..slots).map(slot).collect(),
             turn: Mutex::new(Turn {
                 slot: 0,
                 start,
@@ -166,35 +175,34 @@ impl Claims {
         }
     }
 
-    /// Bytes that a record's frame may have at most.
+    /// Returns the most bytes of a record's frame.
     pub(super) fn frame_bytes_max(&self) -> usize {
         self.layout.capacity as usize - head_bytes(self.layout.format, true)
     }
 
-    /// Claims a place for a frame of `bytes`, which fits into an empty batch. The second of the answer
-    /// is whether that made a batch ready.
-    pub(super) fn claim(&self, bytes: usize) -> (Claimed, bool) {
+    /// Claims a place for a frame of `bytes`, which must fit into an empty batch.
+    pub(super) fn claim(&self, bytes: usize) -> Claim {
         debug_assert!(bytes <= self.frame_bytes_max());
-        let mut made_ready = false;
+        let mut ready = Ready(false);
         loop {
-            // Without this look a crowd that waits would count on and on.
+            // Without this check, a crowd that waits for room would overflow the count.
             if self.is_over(self.word.0.load(Ordering::Acquire)) {
-                return (Claimed::Full, made_ready);
+                return Claim { place: None, ready };
             }
             let word = self.word.0.fetch_add(ONE_RECORD + bytes as u64, Ordering::AcqRel);
             let (slot, count, offset) = unpack(word);
             if count < COUNT_MAX && offset + bytes as u64 <= self.layout.capacity {
                 let place = self.place(slot, count, offset as usize, bytes);
-                return (Claimed::Place(place), made_ready);
+                return Claim { place: Some(place), ready };
             }
             if self.is_over(word) {
-                return (Claimed::Full, made_ready);
+                return Claim { place: None, ready };
             }
-            made_ready |= self.turn_over(word);
+            ready.0 |= self.turn_over(word).0;
         }
     }
 
-    /// The slot is ours until we publish, so what it says can't change.
+    /// Describes a claimed place. The slot's fields cannot change before the place is published.
     fn place(&self, slot: usize, count: u64, offset: usize, len: usize) -> Place {
         let Slot { first_sequence, address, seed, .. } = &self.slots[slot];
         Place {
@@ -207,45 +215,45 @@ impl Claims {
         }
     }
 
-    /// The bytes are in their place. Tells whether that made a batch ready.
-    pub(super) fn publish(&self, place: Place) -> bool {
+    /// Publishes a place whose bytes are written.
+    pub(super) fn publish(&self, place: Place) -> Ready {
         self.progress(place.slot, place.len as u64)
     }
 
-    fn progress(&self, slot: usize, by: u64) -> bool {
-        // Release: who takes the batch sees the bytes. Acquire: so that of several publishers the last,
-        // which makes it ready, passes on what it has seen of the others.
+    fn progress(&self, slot: usize, by: u64) -> Ready {
+        // Release: the flusher sees the bytes. Acquire: the last publisher, which makes the batch
+        // ready, passes on the bytes of the others.
         let before = self.slots[slot].progress.fetch_add(by, Ordering::AcqRel);
-        before.wrapping_add(by) == READY
+        Ready(before.wrapping_add(by) == READY)
     }
 
-    /// Closes the open batch if it has records. Tells whether that made it ready.
-    pub(super) fn close_open(&self) -> bool {
-        self.has_open_records() && self.close()
+    /// Closes the open batch if it has records.
+    pub(super) fn close_open(&self) -> Ready {
+        if self.has_open_records() { self.close() } else { Ready(false) }
     }
 
     /// Closes the open batch, by a claim that never fits.
-    fn close(&self) -> bool {
+    fn close(&self) -> Ready {
         if self.is_over(self.word.0.load(Ordering::Acquire)) {
-            return false;
+            return Ready(false);
         }
         let word = self.word.0.fetch_add(over(&self.layout), Ordering::AcqRel);
-        !self.is_over(word) && self.turn_over(word)
+        if self.is_over(word) { Ready(false) } else { self.turn_over(word) }
     }
 
-    /// Whether the word is that of a batch whose end was passed.
+    /// Tells whether the word is that of a batch whose end was passed.
     fn is_over(&self, word: u64) -> bool {
         let (_, count, offset) = unpack(word);
         count > COUNT_MAX || offset > self.layout.capacity
     }
 
-    /// Ends the open batch where `word` says, and opens the next if its slot is free. Called by the one
+    /// Ends the open batch at `word`, and opens the next if its slot is free. The caller is the thread
     /// whose claim was the first that did not fit.
-    fn turn_over(&self, word: u64) -> bool {
+    fn turn_over(&self, word: u64) -> Ready {
         let (slot, count, offset) = unpack(word);
         let mut turn = self.turn();
         let start = turn.start;
-        turn.closed.push_back(Closed { slot, start, bytes: offset as usize, count });
+        turn.closed.push_back(ClosedBatch { slot, start, bytes: offset as usize, count });
         turn.is_open = false;
         turn.slot = (slot + 1) % self.slots.len();
         turn.start = self.start_after(&mut turn, count, offset);
@@ -255,26 +263,18 @@ impl Claims {
         self.progress(slot, READY - claimed)
     }
 
-    /// Where the batch after one with so many records and bytes begins.
+    /// Returns where the batch after one of `count` records and `bytes` begins.
     fn start_after(&self, turn: &mut Turn, count: u64, bytes: u64) -> Start {
-        let Start { first_sequence, segment, offset } = turn.start;
         if count == 0 {
             return turn.start;
         }
-        let first_sequence = first_sequence + count;
-        let end = offset + bytes.next_multiple_of(self.layout.block_bytes);
+        let first_sequence = turn.start.first_sequence + count;
+        let end = turn.start.offset + bytes.next_multiple_of(self.layout.block_bytes);
         let rotate = std::mem::take(&mut turn.rotate);
-        if rotate || end + self.layout.capacity > self.layout.segment_bytes {
-            let segment = match self.layout.format {
-                Format::Framed => segment + 1,
-                Format::Lines => first_sequence,
-            };
-            return Start { first_sequence, segment, offset: 0 };
-        }
-        Start { first_sequence, segment, offset: end }
+        self.layout.start_at(first_sequence, turn.start.segment, end, rotate)
     }
 
-    /// Opens the next batch if nothing is open, its slot has a buffer, and the log goes on.
+    /// Opens the next batch if none is open, its slot has a buffer, and the log has not ended.
     fn open_next(&self, turn: &mut Turn) {
         if turn.is_open || turn.ended {
             return;
@@ -288,13 +288,13 @@ impl Claims {
         let seed = segment::seed(self.layout.log_id, turn.start.segment);
         slot.seed.store(seed, Ordering::Relaxed);
         turn.is_open = true;
-        // Release: who claims a place sees what the slot says. Not a store: whoever waits for room adds to
-        // the word too, and of two additions and a store the model checker does not know the order.
+        // Release: a producer that claims a place sees the slot's fields. A swap and no store: waiting
+        // producers add to the word too, and loom does not know the order of two additions and a store.
         self.word.0.swap((turn.slot as u64) << SLOT_SHIFT | head as u64, Ordering::AcqRel);
         self.opened.notify_all();
     }
 
-    /// Gives a slot a buffer, at this address: what was in it is written.
+    /// Gives a slot the buffer at `address`. The slot's last batch is written.
     pub(super) fn free(&self, slot: usize, address: usize) {
         let mut turn = self.turn();
         let before = turn.free[slot].replace(address);
@@ -302,8 +302,8 @@ impl Claims {
         self.open_next(&mut turn);
     }
 
-    /// The next batch in order, if it is ready.
-    pub(super) fn take_ready(&self) -> Option<Closed> {
+    /// Takes the next batch in order, if it is ready.
+    pub(super) fn take_ready(&self) -> Option<ClosedBatch> {
         let mut turn = self.turn();
         let front = turn.closed.front()?;
         // Acquire: the bytes of every producer are seen.
@@ -311,20 +311,20 @@ impl Claims {
         if progress == READY { turn.closed.pop_front() } else { None }
     }
 
-    /// Whether there is a closed batch, ready or not.
+    /// Tells whether a closed batch waits for the flusher, ready or not.
     pub(super) fn has_closed(&self) -> bool {
         !self.turn().closed.is_empty()
     }
 
-    /// Whether the open batch has records.
+    /// Tells whether the open batch has records.
     pub(super) fn has_open_records(&self) -> bool {
         let word = self.word.0.load(Ordering::Acquire);
         let (_, count, _) = unpack(word);
         !self.is_over(word) && count > 0
     }
 
-    /// The sequence that the next record gets, and where it goes at the earliest. Of the batches that
-    /// were claimed before, none is left out.
+    /// Returns the sequence of the next record, and the first place where it can go. Every earlier
+    /// claim is counted.
     pub(super) fn next_start(&self) -> Start {
         loop {
             let turn = self.turn();
@@ -341,18 +341,18 @@ impl Claims {
                 }
                 return start;
             }
-            // Somebody is about to turn over, and only they know the count.
+            // Another thread is about to turn over, and it alone knows the count.
             drop(turn);
             yield_now();
         }
     }
 
-    /// The batch after the open one begins a segment.
+    /// Makes the batch after the open one begin a segment.
     pub(super) fn rotate(&self) {
         self.turn().rotate = true;
     }
 
-    /// Whether a batch is open, or none ever will be again.
+    /// Tells whether a batch is open or the log has ended.
     pub(super) fn has_room(&self) -> bool {
         !self.is_over(self.word.0.load(Ordering::Acquire)) || self.has_ended()
     }
@@ -361,13 +361,13 @@ impl Claims {
     pub(super) fn wait_for_room(&self) {
         let mut turn = self.turn();
         while !turn.ended && self.is_over(self.word.0.load(Ordering::Acquire)) {
-            turn = self.opened.wait(turn).expect("nobody panics while they hold the turn");
+            turn = self.opened.wait(turn).expect("no thread panics while it holds the turn");
         }
     }
 
-    /// No place is given out any more, and who waits for one is told. What was claimed before can still
-    /// be published. Tells whether that made a batch ready.
-    pub(super) fn end(&self) -> bool {
+    /// Ends the log: refuses every later claim, and wakes the producers that wait for room. Claimed
+    /// places can still be published.
+    pub(super) fn end(&self) -> Ready {
         self.turn().ended = true;
         self.opened.notify_all();
         self.close()
@@ -378,21 +378,43 @@ impl Claims {
     }
 
     fn turn(&self) -> MutexGuard<'_, Turn> {
-        self.turn.lock().expect("nobody panics while they hold the turn")
+        self.turn.lock().expect("no thread panics while it holds the turn")
     }
 }
 
-/// What a claim adds that never fits, and what the word is while nothing is open.
+impl Layout {
+    /// Returns where a batch begins that follows byte `end` of `segment`: in the next segment if
+    /// `rotate`, or if the batch might not fit.
+    pub(super) fn start_at(
+        &self,
+        first_sequence: u64,
+        segment: u64,
+        end: u64,
+        rotate: bool,
+    ) -> Start {
+        if !rotate && end + self.capacity <= self.segment_bytes {
+            return Start { first_sequence, segment, offset: end };
+        }
+        let segment = match self.format {
+            Format::Framed => segment + 1,
+            Format::Lines => first_sequence,
+        };
+        Start { first_sequence, segment, offset: 0 }
+    }
+}
+
+/// Returns an addition that never fits. It is also the word while no batch is open.
 fn over(layout: &Layout) -> u64 {
     layout.capacity + 1
 }
 
+/// Splits the word into slot, records and bytes.
 fn unpack(word: u64) -> (usize, u64, u64) {
     let slot = (word >> SLOT_SHIFT) as usize;
     (slot, word >> COUNT_SHIFT & COUNT_MASK, word & BYTES_MASK)
 }
 
-/// Bytes that a batch leaves for the headers before its first record.
+/// Returns the bytes that a batch leaves for headers before its first record.
 pub(super) fn head_bytes(format: Format, begins_segment: bool) -> usize {
     match format {
         Format::Lines => 0,
@@ -422,10 +444,7 @@ mod tests {
     }
 
     fn place(claims: &Claims, bytes: usize) -> Place {
-        match claims.claim(bytes) {
-            (Claimed::Place(place), _) => place,
-            other => panic!("no place: {other:?}"),
-        }
+        claims.claim(bytes).place.expect("a place")
     }
 
     #[test]
@@ -441,11 +460,11 @@ mod tests {
     fn a_batch_is_ready_when_it_is_closed_and_everything_in_it_published() {
         let claims = claims(2);
         let (first, second) = (place(&claims, 100), place(&claims, 50));
-        assert!(!claims.publish(second));
-        assert!(!claims.close_open() && claims.take_ready().is_none());
-        assert!(claims.publish(first));
+        assert!(!claims.publish(second).0);
+        assert!(!claims.close_open().0 && claims.take_ready().is_none());
+        assert!(claims.publish(first).0);
         let start = Start { first_sequence: 100, segment: 7, offset: 512 };
-        let closed = Closed { slot: 0, start, bytes: HEAD + 150, count: 2 };
+        let closed = ClosedBatch { slot: 0, start, bytes: HEAD + 150, count: 2 };
         assert_eq!(claims.take_ready(), Some(closed));
     }
 
@@ -455,19 +474,19 @@ mod tests {
         let first = place(&claims, 300);
         let second = place(&claims, 300);
         assert_eq!((second.slot, second.sequence), (1, 101));
-        assert!(claims.publish(first) && claims.take_ready().is_some());
+        assert!(claims.publish(first).0 && claims.take_ready().is_some());
     }
 
     #[test]
     fn a_segment_that_has_no_room_for_a_whole_batch_is_followed_by_the_next() {
         let claims = claims(2);
         let first = place(&claims, 10);
-        assert!(claims.publish(first) ^ claims.close_open());
+        assert!(claims.publish(first).0 ^ claims.close_open().0);
         let second = place(&claims, 10);
         assert_eq!(second.offset, segment::HEADER_BYTES + HEAD);
         let start = Start { first_sequence: 101, segment: 8, offset: 0 };
         assert_eq!(claims.next_start().segment, start.segment);
-        assert!(claims.publish(second) ^ claims.close_open());
+        assert!(claims.publish(second).0 ^ claims.close_open().0);
         claims.take_ready().unwrap();
         assert_eq!(claims.take_ready().unwrap().start, start);
     }
@@ -476,9 +495,9 @@ mod tests {
     fn without_a_free_buffer_there_is_no_place_until_one_is_given_back() {
         let claims = claims(2);
         let places = [place(&claims, 300), place(&claims, 300)];
-        assert!(matches!(claims.claim(300), (Claimed::Full, _)));
+        assert!(claims.claim(300).place.is_none());
         assert!(!claims.has_room());
-        places.into_iter().for_each(|place| assert!(claims.publish(place)));
+        places.into_iter().for_each(|place| assert!(claims.publish(place).0));
         let closed = claims.take_ready().unwrap();
         assert_eq!(closed.slot, 0);
         claims.free(0, 0);
@@ -488,12 +507,12 @@ mod tests {
     #[test]
     fn a_batch_without_records_is_not_closed_and_takes_no_room_in_the_segment() {
         let claims = claims(2);
-        assert!(!claims.close_open() && !claims.has_closed());
-        assert!(claims.end());
+        assert!(!claims.close_open().0 && !claims.has_closed());
+        assert!(claims.end().0);
         let closed = claims.take_ready().unwrap();
         assert_eq!((closed.count, closed.bytes), (0, HEAD));
         assert_eq!(claims.next_start(), closed.start);
-        assert!(matches!(claims.claim(10), (Claimed::Full, _)) && claims.has_room());
+        assert!(claims.claim(10).place.is_none() && claims.has_room());
     }
 
     #[test]
@@ -507,22 +526,21 @@ mod tests {
                 scope.spawn(|| {
                     for number in 0..each {
                         loop {
-                            match claims.claim(9 + number % 90) {
-                                (Claimed::Place(place), _) => {
-                                    let Place { slot, offset, len, sequence, .. } = place;
-                                    taken.lock().unwrap().push((sequence, slot, offset, len));
-                                    claims.publish(place);
-                                    break;
-                                }
-                                (Claimed::Full, _) => claims.wait_for_room(),
-                            }
+                            let Some(place) = claims.claim(9 + number % 90).place else {
+                                claims.wait_for_room();
+                                continue;
+                            };
+                            let Place { slot, offset, len, sequence, .. } = place;
+                            taken.lock().unwrap().push((sequence, slot, offset, len));
+                            let _ = claims.publish(place);
+                            break;
                         }
                     }
                 });
             }
             let mut next = 100;
             while next < 100 + producers * each as u64 {
-                claims.close_open();
+                let _ = claims.close_open();
                 match claims.take_ready() {
                     Some(closed) => {
                         assert_eq!(closed.start.first_sequence, next);

@@ -1,23 +1,23 @@
-//! The two formats of a log, and what each takes as a record.
+//! The two formats of a log.
 
 use super::record;
 use std::fmt;
 
-/// How records stand in the files of a log. `docs/log-format.md` specifies both to the byte.
+/// The format of a log's files. `docs/log-format.md` specifies both to the byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Format {
-    /// Any bytes, each record with a checksum over itself and its place. A crash in the middle of a
-    /// write is found, and so is every damaged bit.
+    /// Any bytes, each record with a checksum over its bytes and its place. So a reader finds a torn
+    /// write, and every damaged bit.
     #[default]
     Framed,
-    /// A line a record: plain text that `tail -f` and `grep` read. A record has no line feed and no
-    /// NUL in it. Nothing checks the bytes; after a crash the log goes on behind the last whole line.
-    /// Lines are written through the page cache.
+    /// One line per record: plain text for `tail -f` and `grep`. A record contains neither a line feed
+    /// nor a NUL. Lines carry no checksum. After a crash the log continues behind the last whole line.
+    /// Writes go through the page cache.
     Lines,
 }
 
 impl Format {
-    /// What the names of its segments end with.
+    /// Returns the extension of its segments.
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Format::Framed => "segment",
@@ -25,7 +25,7 @@ impl Format {
         }
     }
 
-    /// Bytes that a record of `len` bytes takes.
+    /// Returns the bytes that a record of `len` bytes takes.
     pub(crate) fn frame_bytes(self, len: usize) -> usize {
         match self {
             Format::Framed => record::frame_bytes(len),

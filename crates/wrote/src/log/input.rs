@@ -1,38 +1,52 @@
-//! One file of a log, read through an engine at any offset, and ahead of who reads it from front to back.
+//! One file of a log, read through an engine at any offset, with read-ahead from front to back.
 
 use crate::buffer::Buffer;
-use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Found, Op};
+use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Found, Ioengine, Op, Options};
+use rustix::fs::{Advice, fadvise};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-/// The first piece that is read at a place: who goes on from there gets twice as much each time.
+/// Bytes of one read from front to back, and the number of such reads in flight.
+const READ_BYTES: usize = 512 << 10;
+const READS: u32 = 4;
+/// Bytes of the first read at a new offset. Each read that continues there doubles them.
 const PIECE_BYTES_MIN: u64 = 16 << 10;
-/// Pieces that are under way at once, at most.
+/// The most pieces in flight at once.
 const MOST_AHEAD: u32 = 4;
-/// Reads that bring nothing where the file has bytes, before that is an error.
+/// Reads that return nothing before the end of the file, until that is an error.
 const FRUITLESS_READS_MAX: u32 = 10;
+
+/// Returns the options of an engine that reads logs.
+pub(super) fn engine_options() -> Options {
+    Options {
+        // One beside the buffers in flight.
+        buffers: READS + 1,
+        registered_buffers: false,
+        ..Options::new(Ioengine::IoUring, READS, READ_BYTES)
+    }
+}
 
 /// A file and the part of it that is in memory.
 ///
-/// What is in memory is one range, which grows as far as one request asks and no further: at most that
-/// request and the engine's buffers (W8). Between two requests reads may be under way, until
-/// [`Input::pause`]: nothing else may use the engine before.
+/// That part is one range, which grows to the end of one request. So memory is bounded by that request
+/// and the engine's buffers (W8). Reads stay in flight between two requests. [`Input::pause`] ends
+/// them; another user of the engine must call it first.
 #[derive(Debug)]
 pub(super) struct Input {
     pub path: PathBuf,
     pub file: FileId,
-    /// The file's length when it was opened, or looked at again.
+    /// The file's length at the opening, or at the last [`Input::look_again`].
     pub len_bytes: u64,
     /// Bytes of the next piece.
     piece_bytes: u64,
-    /// Where in the file `window` begins.
+    /// The offset of `window` in the file.
     start: u64,
     window: Vec<u8>,
-    /// Pieces under way or arrived, in order: they follow the window and each other.
+    /// Pieces in flight or arrived, in order: they follow the window and each other.
     ahead: VecDeque<Piece>,
 }
 
-/// A piece of the file that was asked for.
+/// A requested piece of the file.
 #[derive(Debug)]
 struct Piece {
     offset: u64,
@@ -41,16 +55,17 @@ struct Piece {
 }
 
 impl Input {
-    /// Opens the file, past the page cache with `direct`: so what another process writes directly is seen.
+    /// Opens the file. With `direct` reads bypass the page cache, and so see another process's direct
+    /// writes.
     pub(super) fn open(
         engine: &mut Engine,
         path: &Path,
         direct: bool,
         write: bool,
     ) -> Result<Input, Error> {
-        // A pipe that has a segment's name would be waited for without end.
+        // A read of a pipe with a segment's name would never end.
         if !matches!(engine.locate(path)?.found, Found::File | Found::Nothing) {
-            let because = "is not an ordinary file, and no segment of a log".to_owned();
+            let because = "is not an ordinary file, so it is no segment of a log".to_owned();
             return Err(Error::Refused { path: path.to_owned(), because });
         }
         let options = FileOptions { direct, write, ..FileOptions::default() };
@@ -66,7 +81,7 @@ impl Input {
         })
     }
 
-    /// The `len` bytes at `offset`, fewer where the file ends.
+    /// Returns the `len` bytes at `offset`, fewer at the end of the file.
     pub(super) fn bytes(
         &mut self,
         engine: &mut Engine,
@@ -82,11 +97,28 @@ impl Input {
         Ok(&self.window[from..to])
     }
 
-    /// Forgets what was read, and looks at the file's length again: somebody may have written.
+    /// Drops the bytes in memory and reads the file's length again: another process may have written.
     pub(super) fn look_again(&mut self, engine: &mut Engine) -> Result<(), Error> {
         self.pause(engine)?;
         self.window.clear();
         self.len_bytes = engine.file_len(self.file)?;
+        Ok(())
+    }
+
+    /// Flushes the file, and drops its clean pages from the page cache, so that later reads come from
+    /// the disk.
+    ///
+    /// The log's last process may have left its writes in memory only. After a failed flush the kernel
+    /// calls pages clean that the disk never got, and a later flush succeeds (`fsync(2)`): reads from
+    /// the cache then prove nothing. The kernel drops only clean pages (`posix_fadvise(2)`).
+    pub(super) fn flush(&self, engine: &mut Engine) -> Result<(), Error> {
+        engine.flush(self.file)?;
+        if let Some(descriptor) =
+            engine.descriptor(self.file).filter(|_| !engine.is_direct(self.file))
+        {
+            // Advice: a refusal changes nothing.
+            let _ = fadvise(descriptor, 0, None, Advice::DontNeed);
+        }
         Ok(())
     }
 
@@ -100,7 +132,7 @@ impl Input {
         self.start + self.window.len() as u64
     }
 
-    /// Brings the range into memory, with what is before it let go.
+    /// Reads the range into memory, and drops the bytes before it.
     fn fill(&mut self, engine: &mut Engine, offset: u64, len: usize) -> Result<(), Error> {
         let align = u64::from(engine.align_bytes(self.file));
         let goes_on = !self.window.is_empty()
@@ -120,13 +152,13 @@ impl Input {
             if self.take_piece(engine, align)? {
                 continue;
             }
-            // The file ends there, which somebody may have made shorter meanwhile. Or the disk does not give
-            // what it has: where that ends is not the end of the log.
+            // The file ends there: another process may have truncated it. Or a read was short, which
+            // is not the end of the log.
             self.len_bytes = engine.file_len(self.file)?.min(self.len_bytes);
             if self.window_end() >= self.len_bytes {
                 break;
             }
-            // A direct read goes on from a whole block only.
+            // A direct read continues from a whole block only.
             let part = self.window_end() % align;
             self.window.truncate(self.window.len() - part as usize);
             if self.window_end() <= before {
@@ -140,33 +172,33 @@ impl Input {
         Ok(())
     }
 
-    /// Appends the next piece to the window. Tells whether it is whole.
+    /// Appends the next piece to the window. Returns whether it is whole.
     fn take_piece(&mut self, engine: &mut Engine, align: u64) -> Result<bool, Error> {
         self.ask_ahead(engine, align)?;
         while self.ahead.front().is_some_and(|piece| piece.arrived.is_none()) {
             let mut completions = Vec::new();
             engine.reap(1, &mut completions)?;
-            completions.into_iter().try_for_each(|completion| self.arrived(completion))?;
+            completions.into_iter().try_for_each(|completion| self.arrive(completion))?;
         }
-        let piece = self.ahead.pop_front().expect("one was asked for");
-        let bytes = piece.arrived.expect("it was waited for");
+        let piece = self.ahead.pop_front().expect("one was requested");
+        let bytes = piece.arrived.expect("it has arrived");
         self.window.extend_from_slice(&bytes);
         let is_whole = bytes.len() as u64 == piece.len;
         if !is_whole {
-            // The file ends here: what comes behind is nothing, and would not follow the window.
+            // The file ends here, so later pieces would not follow the window.
             drop(bytes);
             self.pause(engine)?;
         }
         Ok(is_whole)
     }
 
-    /// Has pieces under way: one at first, and when they have grown to a buffer as many as there are.
+    /// Requests pieces: one at first, and [`MOST_AHEAD`] once they have grown to a whole buffer.
     fn ask_ahead(&mut self, engine: &mut Engine, align: u64) -> Result<(), Error> {
         let buffer_bytes = engine.pool().buffer_bytes() as u64;
         let largest = (buffer_bytes - buffer_bytes % align).max(align);
         loop {
             let is_grown = self.piece_bytes >= largest;
-            // One buffer is left for who writes down what is read.
+            // One buffer is left for a caller that writes a copy.
             let most = (engine.pool().count() - 1).clamp(1, MOST_AHEAD) as usize;
             let wanted = if is_grown { most } else { 1 };
             let last = self.ahead.back().map(|piece| piece.offset + piece.len);
@@ -183,7 +215,7 @@ impl Input {
         }
     }
 
-    fn arrived(&mut self, completion: Completion) -> Result<(), Error> {
+    fn arrive(&mut self, completion: Completion) -> Result<(), Error> {
         let read = completion.result?;
         let mut buffer = completion.buffer.expect("a read gives its buffer back");
         buffer.set_len(read);
@@ -192,12 +224,12 @@ impl Input {
         Ok(())
     }
 
-    /// Waits for what is under way and lets it go: the engine can be used for something else.
+    /// Waits for the reads in flight and drops them, so that the engine is free for another use.
     pub(super) fn pause(&mut self, engine: &mut Engine) -> Result<(), Error> {
         self.piece_bytes = PIECE_BYTES_MIN;
-        let is_under_way = self.ahead.iter().any(|piece| piece.arrived.is_none());
+        let is_in_flight = self.ahead.iter().any(|piece| piece.arrived.is_none());
         self.ahead.clear();
-        if is_under_way {
+        if is_in_flight {
             let mut completions = Vec::new();
             engine.reap(usize::MAX, &mut completions)?;
         }

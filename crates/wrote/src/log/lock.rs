@@ -1,4 +1,4 @@
-//! Who may write to a log: the one who holds `flock(2)` on the file `lock` in its folder. Readers need none.
+//! The lock of a log's only writer: `flock(2)` on the file `lock` in its folder. Readers take no lock.
 
 use crate::{Action, Error};
 use rustix::fs::{FlockOperation, flock};
@@ -7,9 +7,9 @@ use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// The file that is locked.
+/// The locked file.
 pub(super) const LOCK: &str = "lock";
-/// How often a lock is tried for: whoever asks for its holder has it for a moment.
+/// Attempts to take a lock: [`Lock::holder`] in another process takes it for a moment.
 const TRIES: u32 = 5;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
@@ -20,14 +20,14 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock, and says in the file which process has it.
+    /// Takes the lock, and writes this process's id into the file.
     pub(super) fn take(folder: &Path) -> Result<Lock, Error> {
         let path = folder.join(LOCK);
         let failed = |action| {
             let path = path.clone();
             move |error: std::io::Error| Error::file(&path, action, None, &error)
         };
-        // Not cut to nothing: it may be another's.
+        // Not truncated before it is locked: it may belong to another process.
         let mut options = OpenOptions::new();
         let mut file = options
             .read(true)
@@ -52,7 +52,8 @@ impl Lock {
         Ok(Lock { _file: file })
     }
 
-    /// The process that has the log open for writing; `None` where there is none, or it can't be seen.
+    /// Returns the process that has the log open for writing; `None` if there is none, or if this process
+    /// cannot see it.
     pub(super) fn holder(folder: &Path) -> Option<u32> {
         let mut file = File::open(folder.join(LOCK)).ok()?;
         let is_free = lock(&file, FlockOperation::NonBlockingLockShared, 1).ok()?;
@@ -60,7 +61,7 @@ impl Lock {
     }
 }
 
-/// Whether the lock was to be had.
+/// Tries to lock the file. Returns whether it got the lock.
 fn lock(file: &File, operation: FlockOperation, tries: u32) -> std::io::Result<bool> {
     for attempt in 1..=tries {
         match flock(file, operation) {
@@ -68,14 +69,14 @@ fn lock(file: &File, operation: FlockOperation, tries: u32) -> std::io::Result<b
             Err(rustix::io::Errno::WOULDBLOCK) if attempt < tries => {
                 std::thread::sleep(TRY_AGAIN_AFTER);
             }
-            Err(rustix::io::Errno::WOULDBLOCK) => {}
-            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
     }
     Ok(false)
 }
 
+/// Reads the process id in the file.
 fn process_in(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.rewind().ok()?;

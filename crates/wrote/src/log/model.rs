@@ -1,12 +1,11 @@
-//! Claims in every order in which their threads might come to each other: run by `cargo xtask model`.
+//! Claims in every order of their threads' steps: run by `cargo xtask model`.
 //!
-//! The crate `loom` runs each test once for every order of its threads' steps, and every value that a
-//! read may see by the rules of the memory model, within the bound that `LOOM_MAX_PREEMPTIONS` sets. A
-//! thread that waits for ever is a deadlock, which it finds too.
+//! The crate `loom` runs each test for every order of its threads' steps, and for every value that the
+//! memory model allows a read to see, within `LOOM_MAX_PREEMPTIONS`. It also finds deadlocks.
 
-use super::Format;
 use super::atomics::{Condvar, Mutex};
-use super::claim::{Claimed, Claims, Closed, Layout, Place, Start, head_bytes};
+use super::claim::{Claims, ClosedBatch, Layout, Place, Ready, Start, head_bytes};
+use super::format::Format;
 use loom::cell::UnsafeCell;
 
 use loom::thread;
@@ -15,24 +14,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of every frame.
 const FRAME: usize = 8;
-/// What a cell holds of a place that was claimed and not filled.
+/// The content of a cell that was claimed and not filled.
 const SKIPPED: u64 = u64::MAX;
 
-/// One frame's worth of a buffer: loom sees who comes to it, and `content` what was left there.
+/// One frame of a buffer. Loom sees its accesses through `seen`; `content` holds its value.
 #[derive(Default)]
 struct Cell {
     seen: UnsafeCell<()>,
     content: AtomicU64,
 }
 
-// SAFETY: the only thing in it that may not be shared is `seen`, whose value nobody touches: loom follows
-// who would, and fails the test where two would at once.
+// SAFETY: the only part that may not be shared is `seen`, whose value no thread touches. Loom follows the
+// accesses to it, and fails a test with two at once.
 unsafe impl Sync for Cell {}
 
 impl Cell {
     fn write(&self, content: u64) {
         self.seen.with_mut(|_| ());
-        // Not loom's: the order in which it is seen is that of the run.
+        // The standard library's: its order is that of the run.
         self.content.store(content, Ordering::Relaxed);
     }
 
@@ -70,17 +69,17 @@ struct Scene {
     layout: Layout,
     buffers: Vec<Vec<Cell>>,
     bell: Bell,
-    /// Whether the bell is rung for every record, as by one who waits for theirs.
+    /// The bell is rung for every record, as by producers that wait for their records.
     is_eager: bool,
 }
 
-/// What is in a cell that holds a record of this producer.
+/// Returns the content of a cell with this record.
 fn content(producer: u64, record: u64) -> u64 {
     (producer + 1) * 100 + record
 }
 
 impl Scene {
-    /// Two slots with room for `records` each, of which one is open; segments of `batches`.
+    /// Makes two slots with room for `records` each, of which one is open, and segments of `batches`.
     fn new(format: Format, records: usize, batches: u64) -> Arc<Scene> {
         let block_bytes = 256;
         let layout = Layout {
@@ -100,27 +99,27 @@ impl Scene {
         Arc::new(Scene { claims, layout, buffers, bell: Bell::default(), is_eager: false })
     }
 
-    /// The same where every producer wants its record written without waiting for others.
+    /// Makes a scene whose producers each want their record written at once.
     fn eager(format: Format, records: usize, batches: u64) -> Arc<Scene> {
         let scene = Arc::into_inner(Scene::new(format, records, batches)).expect("the only one");
         Arc::new(Scene { is_eager: true, ..scene })
     }
 
-    fn ring_if(&self, ready: bool) {
-        if ready {
+    fn ring_if(&self, ready: Ready) {
+        if ready.0 {
             self.bell.ring();
         }
     }
 
-    /// A place, or `None` where the log has ended.
+    /// Claims a place; `None` once the log has ended.
     fn claim(&self) -> Option<Place> {
         loop {
-            let (claimed, ready) = self.claims.claim(FRAME);
-            self.ring_if(ready);
-            match claimed {
-                Claimed::Place(place) => return Some(place),
-                Claimed::Full if self.claims.has_ended() => return None,
-                Claimed::Full => self.claims.wait_for_room(),
+            let claim = self.claims.claim(FRAME);
+            self.ring_if(claim.ready);
+            match claim.place {
+                Some(place) => return Some(place),
+                None if self.claims.has_ended() => return None,
+                None => self.claims.wait_for_room(),
             }
         }
     }
@@ -130,11 +129,11 @@ impl Scene {
         assert_eq!(place.address, place.slot, "the buffer that the slot was given");
         self.buffers[place.slot][place.offset / FRAME].write(content);
         let ready = self.claims.publish(place);
-        self.ring_if(ready || self.is_eager);
+        self.ring_if(Ready(ready.0 || self.is_eager));
         sequence
     }
 
-    /// Appends so many records one after the other, which get rising sequences.
+    /// Appends records one after the other, which get rising sequences.
     fn produce(&self, producer: u64, records: u64) {
         let mut before = None;
         for record in 0..records {
@@ -145,8 +144,8 @@ impl Scene {
         }
     }
 
-    /// What a batch that is ready holds, and its slot is free again.
-    fn write(&self, batch: Closed, written: &mut Written) {
+    /// Writes a ready batch, and frees its slot.
+    fn write(&self, batch: ClosedBatch, written: &mut Output) {
         let head = head_bytes(self.layout.format, batch.start.offset == 0);
         assert_eq!(batch.start, written.expected(&self.layout), "batches follow each other");
         assert_eq!(batch.bytes, head + batch.count as usize * FRAME);
@@ -160,9 +159,9 @@ impl Scene {
         self.claims.free(batch.slot, batch.slot);
     }
 
-    /// Takes what is ready until there are so many records, and waits for the bell in between.
-    fn flush(&self, records: usize) -> Written {
-        let mut written = Written::default();
+    /// Writes ready batches until there are `records` records. Waits for the bell in between.
+    fn flush(&self, records: usize) -> Output {
+        let mut written = Output::default();
         while written.records.len() < records {
             match self.claims.take_ready() {
                 Some(batch) => self.write(batch, &mut written),
@@ -172,13 +171,13 @@ impl Scene {
         written
     }
 
-    /// The same for a flusher that waits for no batch to be full.
-    fn flush_eagerly(&self, records: usize) -> Written {
-        let mut written = Written::default();
+    /// Flushes as [`Scene::flush`] does, and closes batches that are not full.
+    fn flush_eagerly(&self, records: usize) -> Output {
+        let mut written = Output::default();
         while written.records.len() < records {
             match self.claims.take_ready() {
                 Some(batch) => self.write(batch, &mut written),
-                None if self.claims.close_open() => {}
+                None if self.claims.close_open().0 => {}
                 None => self.bell.wait(),
             }
         }
@@ -186,15 +185,15 @@ impl Scene {
     }
 }
 
-/// What the flusher has written.
+/// The records that the flusher has written.
 #[derive(Default)]
-struct Written {
+struct Output {
     records: Vec<u64>,
-    last: Option<Closed>,
+    last: Option<ClosedBatch>,
 }
 
-impl Written {
-    /// Where the next batch begins.
+impl Output {
+    /// Returns where the next batch begins.
     fn expected(&self, layout: &Layout) -> Start {
         let Some(last) = self.last else {
             return Start { first_sequence: 0, segment: 1, offset: 0 };
@@ -211,7 +210,7 @@ impl Written {
         Start { first_sequence, segment, offset: 0 }
     }
 
-    /// Every record of so many producers with so many each is there once, and each producer's in order.
+    /// Asserts that every record of every producer is there once, and each producer's in order.
     fn assert_whole(&self, producers: u64, records: u64) {
         assert_eq!(self.records.len() as u64, producers * records);
         for producer in 0..producers {
@@ -223,7 +222,7 @@ impl Written {
     }
 }
 
-/// Starts a producer of so many records for each number.
+/// Starts `count` producers of `records` records each.
 fn producers(scene: &Arc<Scene>, count: u64, records: u64) -> Vec<thread::JoinHandle<()>> {
     let start = |producer| {
         let scene = Arc::clone(scene);
@@ -236,8 +235,8 @@ fn join(threads: Vec<thread::JoinHandle<()>>) {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// The flusher is told of each batch by whoever made it ready and by nobody else; a batch that has one
-/// record too many for it turns over by itself, the last is closed when all have come.
+/// Checks that every record is written once. Only the thread that made a batch ready rings for it. A batch
+/// turns over at the first record that does not fit; the last batch is closed once all have come.
 fn every_record_is_written_once(producing: u64, records: u64, room: usize) {
     loom::model(move || {
         let scene = Scene::new(Format::Lines, room, 100);
@@ -258,7 +257,7 @@ fn of_two_producers_every_record_is_in_its_place_when_its_batch_is_ready() {
 
 #[test]
 fn a_producer_that_waits_for_room_is_woken_when_there_is_some() {
-    // Two batches of one record: the third and fourth have to wait.
+    // Two batches of one record: the third and fourth record have to wait.
     every_record_is_written_once(2, 2, 1);
 }
 
@@ -301,7 +300,7 @@ fn two_who_close_a_batch_at_once_close_it_once() {
     });
 }
 
-fn is_empty(batch: Closed) -> bool {
+fn is_empty(batch: ClosedBatch) -> bool {
     batch.count == 0
 }
 
@@ -361,7 +360,7 @@ fn a_place_that_nobody_filled_holds_nothing_up() {
 fn when_the_log_ends_nobody_waits_for_room() {
     loom::model(|| {
         let scene = Scene::new(Format::Lines, 1, 100);
-        // Nothing is ever written, and there is room for two.
+        // No batch is ever written, and there is room for two.
         let produce = || {
             let scene = Arc::clone(&scene);
             thread::spawn(move || {
@@ -374,7 +373,7 @@ fn when_the_log_ends_nobody_waits_for_room() {
             })
         };
         let threads = [produce(), produce()];
-        scene.claims.end();
+        let _ = scene.claims.end();
         let done: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
         assert!(done <= 2, "{done} records in room for two");
     });
@@ -392,7 +391,7 @@ fn where_the_log_goes_on_is_never_before_what_was_claimed() {
         let sequence = scene.fill(place, 1);
         let next = scene.claims.next_start();
         assert!((sequence + 1..=2).contains(&next.first_sequence), "{next:?} after {sequence}");
-        // There is one record to a batch, and one batch to a block.
+        // A batch has one record, and a block one batch.
         assert_eq!(next.offset, next.first_sequence * scene.layout.block_bytes);
         other.join().unwrap();
         let next = scene.claims.next_start();

@@ -1,75 +1,83 @@
-//! The segments that are found by their names, while a writer makes and removes them.
+//! Segments found by their names, while a writer makes and removes them.
 
-use super::{Format, segment};
+use super::format::Format;
+use super::lock::LOCK;
+use super::segment;
 use crate::{Engine, Error};
 use std::path::{Path, PathBuf};
 
-/// How often a reader begins again because a segment was removed between the look at its name and the
-/// opening: more often than any writer removes them.
+/// Attempts of a reader that finds a segment removed between the listing and the opening. No writer
+/// removes segments that often.
 const TRIES: u32 = 100;
 
-/// The segment after another.
+/// Segments in order: number and path.
+pub(super) type Names = Vec<(u64, PathBuf)>;
+
+/// The segment after another one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// The one that follows it.
     Follows(u64, PathBuf),
-    /// The first that is left, after the one that was read and those behind it were removed.
+    /// The first that is left, after retention removed the segment before it.
     IsLeft(u64, PathBuf),
-    /// There is none.
+    /// No segment.
     Nothing,
 }
 
-/// The segments in the folder, in order and without one left out.
+/// Lists the segments in the folder, in order and without a gap.
 ///
-/// A file that is made while names are listed may be missed, and one that is made after it be seen:
-/// `readdir(3)`. So they are listed again, up to the last that was seen: those before it were made by then.
-pub(super) fn all(
-    engine: &mut Engine,
-    folder: &Path,
-    format: Format,
-) -> Result<Vec<(u64, PathBuf)>, Error> {
-    let Some((last, _)) = listed(engine, folder, format)?.pop() else { return Ok(Vec::new()) };
-    let mut names = listed(engine, folder, format)?;
+/// A listing may miss a file that is made meanwhile, and yet contain a later one (`readdir(3)`). So this
+/// lists again, up to the last segment of the first listing: every earlier one exists by then.
+pub(super) fn all(engine: &mut Engine, folder: &Path, format: Format) -> Result<Names, Error> {
+    let Some((last, _)) = of_format(engine.list(folder)?, format).pop() else {
+        return Ok(Names::new());
+    };
+    let mut names = of_format(engine.list(folder)?, format);
     names.retain(|(number, _)| *number <= last);
     Ok(names)
 }
 
-fn listed(
-    engine: &mut Engine,
-    folder: &Path,
-    format: Format,
-) -> Result<Vec<(u64, PathBuf)>, Error> {
+/// Returns the segments of one format among `paths`.
+pub(super) fn of_format(paths: Vec<PathBuf>, format: Format) -> Names {
     let numbered = |path: PathBuf| Some((segment::number(&path, format)?, path));
-    Ok(engine.list(folder)?.into_iter().filter_map(numbered).collect())
+    paths.into_iter().filter_map(numbered).collect()
 }
 
-/// The format of the log in the folder; `None` where no segment is there.
+/// Returns the format of the log in the folder; `None` if it has no segment.
 pub(super) fn format(engine: &mut Engine, folder: &Path) -> Result<Option<Format>, Error> {
-    let names = engine.list(folder)?;
-    let is_of = |format: &Format| names.iter().any(|path| segment::number(path, *format).is_some());
-    Ok([Format::Framed, Format::Lines].into_iter().find(is_of))
+    engine.list(folder).map(|paths| format_among(&paths))
 }
 
-/// Whether the folder has neither a segment nor the lock that a writer makes first.
-pub(super) fn is_empty(engine: &mut Engine, folder: &Path) -> Result<bool, Error> {
-    let names = engine.list(folder)?;
-    let is_lock = |path: &PathBuf| path.file_name().is_some_and(|name| name == "lock");
-    Ok(!names.iter().any(is_lock) && format(engine, folder)?.is_none())
+fn format_among(paths: &[PathBuf]) -> Option<Format> {
+    let is_of = |format: &Format| paths.iter().any(|path| segment::number(path, *format).is_some());
+    [Format::Framed, Format::Lines].into_iter().find(is_of)
 }
 
-/// What comes after segment `number` where the one that follows it has the number `follows`.
-pub(super) fn next(names: Vec<(u64, PathBuf)>, number: u64, follows: u64) -> Next {
+/// Returns what [`format`](fn@format) does, and refuses a folder that has neither a segment nor the
+/// lock that a writer makes first.
+pub(super) fn format_of_log(engine: &mut Engine, folder: &Path) -> Result<Option<Format>, Error> {
+    let paths = engine.list(folder)?;
+    let format = format_among(&paths);
+    if format.is_none() && !paths.iter().any(|path| path.ends_with(LOCK)) {
+        let because = "there is no log here".to_owned();
+        return Err(Error::Refused { path: folder.to_owned(), because });
+    }
+    Ok(format)
+}
+
+/// Finds the segment after `number`; the one that follows it directly has the number `follows`.
+pub(super) fn next(names: Names, number: u64, follows: u64) -> Next {
     let is_behind = names.iter().any(|(of, _)| *of <= number && *of != follows);
     match names.into_iter().find(|(of, _)| *of > number || *of == follows) {
         Some((of, path)) if of == follows => Next::Follows(of, path),
-        // Segments are removed from the oldest on: this one is gone, and so are those up to there.
+        // Retention removes the oldest first: this segment is gone, and every one up to there.
         Some((of, path)) if !is_behind => Next::IsLeft(of, path),
         _ => Next::Nothing,
     }
 }
 
-/// Whether the error is that retention has removed this segment since its name was looked at: then those
-/// before it are gone too.
+/// Tells whether the error means that retention removed segment `removed` after the listing. Then every
+/// segment before it is gone too.
 pub(super) fn was_removed(
     engine: &mut Engine,
     folder: &Path,
@@ -83,8 +91,8 @@ pub(super) fn was_removed(
     Ok(all(engine, folder, format)?.iter().all(|(number, _)| *number > removed))
 }
 
-/// Does what looks at names and then opens files, again where one is gone in between: `None` from it asks
-/// for that too.
+/// Calls `looking`, which lists names and then opens files. Calls it again if a file is gone by then, or
+/// if it returns `None`.
 pub(super) fn unless_removed<T>(
     mut looking: impl FnMut() -> Result<Option<T>, Error>,
 ) -> Result<T, Error> {

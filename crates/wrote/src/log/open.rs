@@ -1,44 +1,105 @@
-//! Opening a log: what is there made whole, a segment made ready, everything put together.
+//! Opening a log: recovers it, prepares a segment, and puts the log together.
 
-use super::Format;
-use super::claim::{CAPACITY_MAX, Claims, Layout, SLOTS_MAX, Start};
-use super::commit::{Beginning, Flusher, Segment};
+use super::claim::{CAPACITY_MAX, Layout, SLOTS_MAX, Start};
+use super::driver::Driver;
+use super::flusher::{Beginning, Flusher, Segment};
+use super::format::Format;
+use super::handle::Log;
+use super::lock::{LOCK, Lock};
 use super::options::{LogOptions, Prepare};
-use super::prepare::{self, BLOCK_BYTES, Preparing};
-use super::recovery::{Active, Found, recover};
+use super::prepare::{self, BLOCK_BYTES, Preparation};
+use super::recovery::{ActiveSegment, Recovery, recover};
+use super::retention::Retention;
 use super::segment;
-use super::shared::{Parts, Promise, Shared};
-use crate::engine::Callers;
+use super::state::{Promise, State, Terms};
+use crate::engine::{Callers, folder_of};
 use crate::file::calibrate;
 use crate::{
-    Acknowledged, Disk, Durable, Engine, Error, FileOptions, Ioengine, Options, Sim, Sync, device,
+    Acknowledged, Action, Disk, Durable, Engine, Error, FileOptions, Ioengine, Options, Sim, Sync,
+    device,
 };
 use std::path::Path;
 
-/// The least of a buffer.
+/// The least bytes of a buffer.
 const BUFFER_BYTES_MIN: usize = 4096;
-/// The most of a segment: more than any file system has, and no sum of it and a buffer overflows.
+/// The most bytes of a segment: more than any file system has, and a sum with a buffer cannot overflow.
 const SEGMENT_BYTES_MAX: u64 = 1 << 62;
-/// Operations beside those of the batches: flushes of segments, and what prepares the next.
+/// Operations besides batches: flushes of segments, and the preparation of the next segment.
 const OTHER_OPERATIONS: u32 = 6;
-/// Writes of each way that are tried to choose how records are made durable.
+/// Writes of each way in the choice of how records are made durable.
 const CALIBRATION_ROUNDS: u32 = 8;
 
-/// What the disk under a log promises, and how it is used.
-struct Terms {
-    promise: Promise,
-    durable: Durable,
+impl Log {
+    /// Opens the log in `folder` with the defaults of [`Log::options`], or begins one.
+    ///
+    /// # Errors
+    ///
+    /// As [`LogOptions::open`].
+    pub fn open(folder: impl AsRef<Path>) -> Result<Log, Error> {
+        Log::options().open(folder)
+    }
+
+    /// Returns the options of a log, as a builder.
+    pub fn options() -> LogOptions {
+        LogOptions::new()
+    }
 }
 
-pub(super) fn open(options: &LogOptions, folder: &Path) -> Result<Shared, Error> {
-    let options = within_bounds(options);
-    let engine_options = engine_options(&options);
-    let engine = Engine::open_for(&engine_options, Callers::Any)?;
+impl LogOptions {
+    /// Opens the log in `folder`, and makes the folder if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if another process, or this one, has the log open for writing, or if it has the
+    /// other format. [`Error::Damaged`] if durable records cannot be read. Else with the kernel's words.
+    pub fn open(&self, folder: impl AsRef<Path>) -> Result<Log, Error> {
+        let folder = folder.as_ref();
+        make_folder(folder)?;
+        let lock = Lock::take(folder)?;
+        Log::with_thread(on_disk(&within_bounds(self), folder)?, self.segment_age, lock)
+    }
+
+    /// Opens the log on a simulated disk. It has no thread: waiting callers do that work. So a run with
+    /// the same seed does the same operations in the same order.
+    ///
+    /// # Errors
+    ///
+    /// As [`LogOptions::open`].
+    pub fn open_simulated(&self, sim: &Sim, folder: impl AsRef<Path>) -> Result<Log, Error> {
+        let options = within_bounds(self);
+        let engine = Engine::simulated(sim, &engine_options(&options))?;
+        let driver = assemble(engine, &options, folder.as_ref(), |_, direct| {
+            let promise = Promise::new(Acknowledged {
+                flushed: false,
+                flush_reaches_device: true,
+                direct,
+                settled_blocks: false,
+                in_memory: false,
+            });
+            Ok((promise, options.durable.unwrap_or_default()))
+        })?;
+        Ok(Log::without_thread(driver, sim))
+    }
+}
+
+/// Makes the folder, and makes its name durable, unless a log was opened in it before. A folder that exists
+/// may be so new that its name is not durable yet.
+fn make_folder(folder: &Path) -> Result<(), Error> {
+    if folder.join(LOCK).exists() {
+        return Ok(());
+    }
+    let mut engine = Engine::open(&Options::new(Ioengine::Psync, 1, 4096))?;
+    engine.make_folder(folder)?;
+    engine.sync_folder(folder_of(folder))
+}
+
+fn on_disk(options: &LogOptions, folder: &Path) -> Result<Driver, Error> {
+    let engine = Engine::open_for(&engine_options(options), Callers::Any)?;
     let folder = std::path::absolute(folder)
-        .map_err(|error| Error::file(folder, crate::Action::Examine, None, &error))?;
-    assemble(engine, &options, &folder, |prepare, direct| {
+        .map_err(|error| Error::file(folder, Action::Examine, None, &error))?;
+    assemble(engine, options, &folder, |prepare, direct| {
         let target = device::examine(&folder)?;
-        let promise = Promise::of(Acknowledged {
+        let promise = Promise::new(Acknowledged {
             flushed: false,
             flush_reaches_device: target.flushes_reach_device(),
             direct,
@@ -53,36 +114,16 @@ pub(super) fn open(options: &LogOptions, folder: &Path) -> Result<Shared, Error>
             }
             None => Durable::default(),
         };
-        Ok(Terms { promise, durable })
+        Ok((promise, durable))
     })
 }
 
-pub(super) fn open_simulated(
-    options: &LogOptions,
-    sim: &Sim,
-    folder: &Path,
-) -> Result<Shared, Error> {
-    let options = within_bounds(options);
-    let engine = Engine::simulated(sim, &engine_options(&options))?;
-    assemble(engine, &options, folder, |_, direct| {
-        let promise = Promise::of(Acknowledged {
-            flushed: false,
-            flush_reaches_device: true,
-            direct,
-            settled_blocks: false,
-            in_memory: false,
-        });
-        Ok(Terms { promise, durable: options.durable.unwrap_or_default() })
-    })
-}
-
-/// The options, with what can't be had made what comes next to it.
+/// Returns the options, each brought within its bounds.
 fn within_bounds(options: &LogOptions) -> LogOptions {
     let mut options = options.clone();
     options.buffers = options.buffers.clamp(2, SLOTS_MAX);
-    let most = CAPACITY_MAX;
-    let blocks = options.buffer_bytes.min(most).next_multiple_of(BLOCK_BYTES as usize);
-    options.buffer_bytes = blocks.clamp(BUFFER_BYTES_MIN, most);
+    let blocks = options.buffer_bytes.min(CAPACITY_MAX).next_multiple_of(BLOCK_BYTES as usize);
+    options.buffer_bytes = blocks.clamp(BUFFER_BYTES_MIN, CAPACITY_MAX);
     let least = 2 * options.buffer_bytes as u64;
     let segment_bytes = options.segment_bytes.clamp(least, SEGMENT_BYTES_MAX);
     options.segment_bytes = segment_bytes.next_multiple_of(BLOCK_BYTES);
@@ -98,12 +139,14 @@ fn engine_options(options: &LogOptions) -> Options {
     }
 }
 
+/// Recovers the log and puts its parts together. `examine` returns the disk's promise and how records
+/// are made durable, given the preparation and whether writes are direct.
 fn assemble(
     mut engine: Engine,
     options: &LogOptions,
     folder: &Path,
-    terms: impl FnOnce(Prepare, bool) -> Result<Terms, Error>,
-) -> Result<Shared, Error> {
+    examine: impl FnOnce(Prepare, bool) -> Result<(Promise, Durable), Error>,
+) -> Result<Driver, Error> {
     let found = recover(&mut engine, folder, options.format)?;
     let by_sync = if options.sync == Sync::Always { Prepare::Write } else { Prepare::Allocate };
     let prepare = options.prepare.unwrap_or(by_sync);
@@ -114,7 +157,8 @@ fn assemble(
     };
     if !(options.buffer_bytes as u64).is_multiple_of(block_bytes) {
         let because = format!(
-            "the log's blocks have {block_bytes} bytes; open it with LogOptions::buffer_bytes a multiple of that"
+            "the log's blocks have {block_bytes} bytes; open it with LogOptions::buffer_bytes a \
+             multiple of that"
         );
         return Err(Error::Refused { path: folder.to_owned(), because });
     }
@@ -126,66 +170,51 @@ fn assemble(
         log_id: found.log_id,
     };
     let start = start(&found, &layout);
-    let (segment, preparing) = match &found.active {
-        Some(active) => (Some(go_on(&mut engine, active, &layout, &start, prepare)?), None),
-        None if options.format == Format::Framed => {
-            (None, Some(begin(&mut engine, folder, &layout, prepare)?))
-        }
-        None => (None, None),
-    };
+    let (mut segment, mut first) = (None, None);
+    if let Some(active) = &found.active {
+        segment = Some(continue_segment(&mut engine, active, &layout, &start, prepare)?);
+    } else if options.format == Format::Framed {
+        first = Some(first_segment(&mut engine, folder, &layout, prepare)?);
+    }
     let file = segment.as_ref().map(|segment| segment.file);
-    let file = file.or(preparing.as_ref().map(|preparing| preparing.file));
-    let Terms { promise, durable } =
-        terms(prepare, file.is_some_and(|file| engine.is_direct(file)))?;
+    let file = file.or(first.as_ref().map(|first| first.file));
+    let (promise, durable) = examine(prepare, file.is_some_and(|file| engine.is_direct(file)))?;
     let beginning = Beginning {
+        slots: options.buffers,
+        after_cut: found.active.is_some_and(|active| active.after_cut),
+        segment,
+        first,
+        retention: Retention::new(options.retain_bytes, options.retain_age, found.sealed),
+        next_sequence: found.next_sequence,
+    };
+    let terms = Terms {
         folder: folder.to_owned(),
-        log_id: found.log_id,
-        block_bytes,
+        layout,
+        sync: options.sync,
         durable,
         prepare,
-        after_cut: found.active.as_ref().is_some_and(|active| active.after_cut),
-        sealed: found.sealed,
-        segment,
-        preparing,
-        next_sequence: found.next_sequence,
-    };
-    let parts = Parts {
-        claims: Claims::new(layout, options.buffers, start),
-        slots: options.buffers,
-        next_sequence: found.next_sequence,
-        first_sequence: found.first_sequence,
-        folder: folder.to_owned(),
-        format: options.format,
-        sync: options.sync,
-        recovered: found.recovered,
         promise,
-        effective: engine.effective().clone(),
-        ways: (durable, (options.format == Format::Framed).then_some(prepare)),
+        recovered: found.recovered,
     };
-    let shared = Shared::new(parts, Flusher::new(engine, options, beginning));
-    shared.flusher().open_slots(&shared)?;
-    Ok(shared)
+    let state = State::new(terms, options.buffers, start, found.first_sequence);
+    Driver::new(state, Flusher::new(engine, beginning))
 }
 
-/// Where the next record goes.
-fn start(found: &Found, layout: &Layout) -> Start {
+/// Returns where the next record goes.
+fn start(found: &Recovery, layout: &Layout) -> Start {
     let first_sequence = found.next_sequence;
     let Some(active) = &found.active else {
         let segment = if layout.format == Format::Framed { 1 } else { first_sequence };
         return Start { first_sequence, segment, offset: 0 };
     };
-    let offset = active.bytes.next_multiple_of(layout.block_bytes);
-    if offset + layout.capacity <= layout.segment_bytes {
-        return Start { first_sequence, segment: active.number, offset };
-    }
-    let segment = if layout.format == Format::Framed { active.number + 1 } else { first_sequence };
-    Start { first_sequence, segment, offset: 0 }
+    let end = active.bytes.next_multiple_of(layout.block_bytes);
+    layout.start_at(first_sequence, active.number, end, false)
 }
 
-/// Opens the segment in which a log goes on, and makes the rest of it ready again.
-fn go_on(
+/// Opens the segment in which a log continues, and prepares the rest of it.
+fn continue_segment(
     engine: &mut Engine,
-    active: &Active,
+    active: &ActiveSegment,
     layout: &Layout,
     start: &Start,
     prepare: Prepare,
@@ -195,7 +224,8 @@ fn go_on(
     let file = prepare::open(engine, &active.path, &options)?;
     if is_framed && start.segment == active.number {
         let (from, end) = (start.offset, layout.segment_bytes);
-        Preparing::rest_of(file, &active.path, active.number, prepare, from, end).finish(engine)?;
+        Preparation::rest_of(file, &active.path, active.number, prepare, from, end)
+            .finish(engine)?;
     }
     let mut segment = Segment::new(file, active.path.clone(), active.number, active.created_at_ns);
     segment.end = active.bytes;
@@ -205,29 +235,28 @@ fn go_on(
 }
 
 /// Makes the first segment of a new log.
-fn begin(
+fn first_segment(
     engine: &mut Engine,
     folder: &Path,
     layout: &Layout,
     prepare: Prepare,
-) -> Result<Preparing, Error> {
+) -> Result<Preparation, Error> {
     let path = segment::path(folder, layout.format, 1);
-    let mut preparing = Preparing::new(engine, &path, 1, prepare, layout.segment_bytes)?;
-    if let Err(error) = preparing.finish(engine) {
-        preparing.abandon(engine);
+    let mut first = Preparation::new(engine, &path, 1, prepare, layout.segment_bytes)?;
+    if let Err(error) = first.finish(engine) {
+        first.abandon(engine);
         return Err(error);
     }
-    Ok(preparing)
+    Ok(first)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Log;
     use super::super::segment::SegmentHeader;
     use super::super::testing::{LOG_ID, disk, folder, read};
     use super::*;
 
-    /// A disk with a log in which nothing was written behind the header of its first segment.
+    /// Makes a disk with a log whose only segment ends behind its header.
     fn log_of_blocks(block_bytes: u32) -> Sim {
         let header =
             SegmentHeader { log_id: LOG_ID, segment_id: 1, block_bytes, ..Default::default() };

@@ -1,24 +1,21 @@
-//! What is asked of a log.
+//! The options of a log.
 
-use super::lock::{LOCK, Lock};
-use super::{Format, Log, open};
-use crate::engine::folder_of;
-use crate::{Durable, Engine, Error, Ioengine, Options, Sim, Sync};
-use std::path::Path;
+use super::format::Format;
+use crate::{Durable, Sync};
 use std::time::Duration;
 
-/// How the space of a segment is made ready before records come.
+/// How a log prepares the space of a segment before its first record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Prepare {
-    /// Allocated (`fallocate(2)`). The first flush after each write into it must record in the file
-    /// system's journal that the blocks are written now.
+    /// Allocates it (`fallocate(2)`). The first flush after each write must then record in the file
+    /// system's journal that the blocks are written.
     Allocate,
-    /// Written, with zeros: each byte of the log then costs two on the device, and a durable record one
-    /// write over blocks that are there, which needs no journal.
+    /// Writes zeros into it. Each byte of the log then costs two on the device. A durable record costs
+    /// one write over existing blocks, which needs no journal.
     Write,
 }
 
-/// What is asked of a [`Log`]; [`LogOptions::open`] opens it.
+/// Options of a [`Log`](super::Log); [`LogOptions::open`] opens it.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
     pub(super) sync: Sync,
@@ -34,7 +31,7 @@ pub struct LogOptions {
 }
 
 impl LogOptions {
-    /// The defaults: [`Sync::Always`], framed, segments of 64 MiB, nothing removed.
+    /// Returns the defaults: [`Sync::Always`], framed, segments of 64 MiB, no retention.
     pub(super) fn new() -> LogOptions {
         LogOptions {
             sync: Sync::Always,
@@ -50,108 +47,70 @@ impl LogOptions {
         }
     }
 
-    /// When records are made durable: what a [`super::Ticket`] waits for. [`Sync::Always`] by default.
+    /// Sets when records become durable, and so what a [`Ticket`](super::Ticket) waits for;
+    /// [`Sync::Always`] by default.
     pub fn sync(mut self, sync: Sync) -> LogOptions {
         self.sync = sync;
         self
     }
 
-    /// How records stand in the files; [`Format::Framed`] by default. A log keeps the format in which it
-    /// was begun.
+    /// Sets the format of the files; [`Format::Framed`] by default. A log keeps its first format.
     pub fn format(mut self, format: Format) -> LogOptions {
         self.format = format;
         self
     }
 
-    /// About how long a segment gets before the next is begun, in bytes; 64 MiB by default, and at least
-    /// two buffers.
+    /// Sets the approximate length of a segment in bytes: 64 MiB by default, at least two buffers.
     pub fn segment_bytes(mut self, bytes: u64) -> LogOptions {
         self.segment_bytes = bytes;
         self
     }
 
-    /// How old a segment gets before the next is begun; by default as old as it takes to fill it.
+    /// Sets the age at which a segment is followed by the next; by default it ends only when full.
     pub fn segment_age(mut self, age: Duration) -> LogOptions {
         self.segment_age = Some(age);
         self
     }
 
-    /// The most bytes that the log takes on the disk: of what is more, the oldest segments are removed.
-    /// The one that is written to never is, so that it may take one segment more. By default nothing is
-    /// removed.
+    /// Sets the most bytes that the log takes on the disk; beyond them it removes its oldest segments.
+    /// It never removes the segment that is written, so the log can exceed the limit by one segment. By
+    /// default it removes none.
     pub fn retain_bytes(mut self, bytes: u64) -> LogOptions {
         self.retain_bytes = Some(bytes);
         self
     }
 
-    /// How long records are kept at least: a segment whose last record is older is removed, when the next
-    /// is begun. By default nothing is removed.
+    /// Sets the least time for which the log keeps records. When it begins a segment, it removes every
+    /// segment whose last record is older. By default it removes none.
     pub fn retain_age(mut self, age: Duration) -> LogOptions {
         self.retain_age = Some(age);
         self
     }
 
-    /// Buffers that records are gathered in and written from: at least 2, 8 by default.
+    /// Sets the number of buffers that gather records: 8 by default, at least 2.
     pub fn buffers(mut self, buffers: u32) -> LogOptions {
         self.buffers = buffers;
         self
     }
 
-    /// Bytes of each buffer: 1 MiB by default, 4 KiB at least, 64 MiB at most. A record must fit into one,
-    /// with less than 200 bytes beside it.
+    /// Sets the bytes of each buffer: 1 MiB by default, 4 KiB at least, 64 MiB at most. A record, with
+    /// less than 200 bytes of headers, must fit into one.
     pub fn buffer_bytes(mut self, bytes: usize) -> LogOptions {
         self.buffer_bytes = bytes;
         self
     }
 
-    /// How the space of segments is made ready: by default written with [`Sync::Always`], else allocated.
-    /// Lines grow their file as they come.
+    /// Sets how the space of segments is prepared: by default written with [`Sync::Always`], else
+    /// allocated. Files of lines are not prepared.
     pub fn prepare(mut self, prepare: Prepare) -> LogOptions {
         self.prepare = Some(prepare);
         self
     }
 
-    /// How writes are made durable: by default what is faster here, measured in a few milliseconds when
-    /// the log is opened with [`Sync::Always`].
+    /// Sets how writes are made durable. By default, opening a log with [`Sync::Always`] measures for a
+    /// few milliseconds which way is faster here.
     pub fn durable(mut self, durable: Durable) -> LogOptions {
         self.durable = Some(durable);
         self
     }
-
-    /// Opens the log in `folder`, which is made where it is not there.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Refused`] when another process, or this one, has the log open for writing, or when it is of
-    /// the other format; [`Error::Damaged`] when records that were durable can't be read; else with the
-    /// kernel's words.
-    pub fn open(&self, folder: impl AsRef<Path>) -> Result<Log, Error> {
-        let folder = folder.as_ref();
-        make_folder(folder)?;
-        let lock = Lock::take(folder)?;
-        let shared = open::open(self, folder)?;
-        Log::start(shared, self.segment_age, lock)
-    }
-
-    /// The same on a simulated disk. No thread is started: whoever waits does what a thread would do, so
-    /// that a run with the same seed does the same operations in the same order.
-    ///
-    /// # Errors
-    ///
-    /// As [`LogOptions::open`].
-    pub fn open_simulated(&self, sim: &Sim, folder: impl AsRef<Path>) -> Result<Log, Error> {
-        let shared = open::open_simulated(self, sim, folder.as_ref())?;
-        Ok(Log::without_thread(shared, sim))
-    }
-}
-
-/// Makes the folder, and its name durable, unless a log was opened in it before: one that is there may have
-/// been made a moment ago.
-fn make_folder(folder: &Path) -> Result<(), Error> {
-    if folder.join(LOCK).exists() {
-        return Ok(());
-    }
-    let mut engine = Engine::open(&Options::new(Ioengine::Psync, 1, 4096))?;
-    engine.make_folder(folder)?;
-    engine.sync_folder(folder_of(folder))
 }

@@ -1,17 +1,17 @@
-//! A segment made ready before records come: its file, its space, zeros in it where that pays.
+//! The preparation of a segment before its first record: its file, its space, and zeros in it.
 
 use super::options::Prepare;
 use crate::{Completion, Engine, Error, FileId, FileOptions, Op};
 use std::path::{Path, PathBuf};
 
-/// What the operations of a preparation are called; one is in flight at a time.
+/// The user data of a preparation's operations; one is in flight at a time.
 pub(super) const USER_DATA: u64 = 1 << 63;
 
-/// Batches of framed segments begin at multiples of this: what disks write as a whole is no more, and a block
-/// that holds acknowledged records is never written again (W3).
+/// Batches of framed segments begin at multiples of this. No disk writes a larger unit, so a block that
+/// holds acknowledged records is never written again (W3).
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
-/// Opens a segment: through the page cache where direct transfers must be aligned to more than its blocks.
+/// Opens a segment: through the page cache if direct transfers need a larger alignment than its blocks.
 pub(super) fn open(
     engine: &mut Engine,
     path: &Path,
@@ -25,30 +25,30 @@ pub(super) fn open(
     engine.open_file(path, &FileOptions { direct: false, create_new: false, ..*options })
 }
 
-/// A file that is made ready from some byte on up to some length.
+/// The preparation of a segment's file from one byte to another.
 #[derive(Debug)]
-pub(super) struct Preparing {
+pub(super) struct Preparation {
     pub file: FileId,
     pub path: PathBuf,
     /// The number of the segment.
     pub number: u64,
     how: Prepare,
-    next: Next,
+    step: Step,
     from: u64,
     end: u64,
 }
 
-/// What is done next, or under way.
+/// The next step of a preparation, or the one in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum Step {
     Allocate,
-    /// Zeros, from here on.
+    /// Zeros from this offset on.
     Write(u64),
     Flush,
-    Nothing,
+    Done,
 }
 
-impl Preparing {
+impl Preparation {
     /// Makes the file.
     pub(super) fn new(
         engine: &mut Engine,
@@ -56,14 +56,14 @@ impl Preparing {
         number: u64,
         how: Prepare,
         bytes: u64,
-    ) -> Result<Preparing, Error> {
+    ) -> Result<Preparation, Error> {
         let options =
             FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
         let file = open(engine, path, &options)?;
-        Ok(Preparing::rest_of(file, path, number, how, 0, bytes))
+        Ok(Preparation::rest_of(file, path, number, how, 0, bytes))
     }
 
-    /// Goes on with a file from `from` on, a multiple of its blocks.
+    /// Prepares a file between `from`, a multiple of its blocks, and `end`.
     pub(super) fn rest_of(
         file: FileId,
         path: &Path,
@@ -71,56 +71,56 @@ impl Preparing {
         how: Prepare,
         from: u64,
         end: u64,
-    ) -> Preparing {
-        let next = if from < end { Next::Allocate } else { Next::Nothing };
-        Preparing { file, path: path.to_owned(), number, how, next, from, end }
+    ) -> Preparation {
+        let step = if from < end { Step::Allocate } else { Step::Done };
+        Preparation { file, path: path.to_owned(), number, how, step, from, end }
     }
 
     pub(super) fn is_ready(&self) -> bool {
-        self.next == Next::Nothing
+        self.step == Step::Done
     }
 
-    /// Starts what is next. Nothing of it is in flight.
+    /// Starts the next step, while none is in flight.
     pub(super) fn start(&mut self, engine: &mut Engine) -> Result<(), Error> {
         let file = self.file;
-        let op = match self.next {
-            Next::Allocate => Op::Fallocate { file, offset: self.from, len: self.end - self.from },
-            Next::Write(offset) => {
+        let op = match self.step {
+            Step::Allocate => Op::Fallocate { file, offset: self.from, len: self.end - self.from },
+            Step::Write(offset) => {
                 let mut buffer = engine.lease()?;
                 let len = (self.end - offset).min(buffer.capacity() as u64);
                 buffer.set_len(len as usize);
                 buffer.fill(0);
                 Op::Write { file, offset, buffer, durable: false }
             }
-            // The length too.
-            Next::Flush => Op::Fsync { file },
-            Next::Nothing => return Ok(()),
+            // fsync, since the file's length must be durable too.
+            Step::Flush => Op::Fsync { file },
+            Step::Done => return Ok(()),
         };
         engine.queue(USER_DATA, op);
         Ok(())
     }
 
-    /// What was started is complete. Goes on to what is next.
+    /// Takes the completion of the step in flight, and moves to the next step.
     pub(super) fn complete(&mut self, completion: Completion) -> Result<(), Error> {
-        self.next = match (self.next, completion.result) {
-            (Next::Allocate, Ok(_)) if self.how == Prepare::Allocate => Next::Nothing,
-            (Next::Allocate, Ok(_)) => Next::Write(self.from),
-            // No space is an error now rather than in the middle; a file system that can't allocate
-            // (NFS, FUSE) gives space as it is written.
-            (Next::Allocate, Err(error)) if error.errno() == libc::EOPNOTSUPP => {
-                if self.how == Prepare::Write { Next::Write(self.from) } else { Next::Nothing }
-            }
-            (Next::Write(offset), Ok(len)) if offset + (len as u64) < self.end => {
-                Next::Write(offset + len as u64)
-            }
-            (Next::Write(_), Ok(_)) => Next::Flush,
-            (Next::Flush | Next::Nothing, Ok(_)) => Next::Nothing,
+        self.step = match (self.step, completion.result) {
+            // A full disk is an error now rather than in the middle of the segment. A file system that
+            // cannot allocate (NFS, FUSE) gives space as it is written.
+            (Step::Allocate, Err(error)) if error.errno() != libc::EOPNOTSUPP => return Err(error),
+            (Step::Allocate, _) => match self.how {
+                Prepare::Allocate => Step::Done,
+                Prepare::Write => Step::Write(self.from),
+            },
             (_, Err(error)) => return Err(error),
+            (Step::Write(offset), Ok(len)) if offset + (len as u64) < self.end => {
+                Step::Write(offset + len as u64)
+            }
+            (Step::Write(_), Ok(_)) => Step::Flush,
+            (Step::Flush | Step::Done, Ok(_)) => Step::Done,
         };
         Ok(())
     }
 
-    /// Does all that is left, and waits for it.
+    /// Does every step that is left, and waits for each.
     pub(super) fn finish(&mut self, engine: &mut Engine) -> Result<(), Error> {
         let mut completions = Vec::new();
         while !self.is_ready() {
@@ -131,9 +131,9 @@ impl Preparing {
         Ok(())
     }
 
-    /// Gives the file up, and its name.
+    /// Closes and removes the file.
     pub(super) fn abandon(self, engine: &mut Engine) {
-        // What led here is the error to tell of, or there is none and the file only stays.
+        // The caller reports the first error. Without one, a file that stays does no harm.
         let _ = engine.close_file(self.file);
         let _ = engine.remove(&self.path);
     }

@@ -1,98 +1,110 @@
-//! Reading a log by sequence, while it is written or not.
+//! `LogReader`: reads a log by sequence, while it is written or not.
 
 mod framed;
 mod lines;
-
 #[cfg(test)]
 mod tests;
 
-use super::{Format, names};
+use super::format::Format;
+use super::input::engine_options;
+use super::names;
 use crate::engine::Callers;
-use crate::{Engine, Error, Ioengine, Options, Sim};
+use crate::{Engine, Error, Sim};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Bytes of one read, when a reader goes from front to back; [`READS`] of them are under way.
-const BUFFER_BYTES: usize = 512 << 10;
-const READS: u32 = 4;
-
-/// How long a reader that follows sleeps before it looks again: twice as long each time.
+/// The sleep of a following reader before it looks again. It doubles up to the most.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 const SLEEP_MAX: Duration = Duration::from_millis(20);
-/// After how long without a record a reader that follows makes sure that what it waits for was not lost;
-/// then after twice as long each time.
+/// The time without a record after which a following reader checks that the disk has not lost the next
+/// one. It doubles each time.
 const CHECK_AFTER: Duration = Duration::from_millis(200);
 
 /// One record of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its place in the log: the first record ever has 0, and each the one after its predecessor's.
+    /// Its place in the log: 0 for the first record ever, and one more for each later one.
     pub sequence: u64,
-    /// What was appended.
+    /// The appended bytes.
     pub bytes: Vec<u8>,
 }
 
 /// The records of a log in order.
 ///
-/// A reader sees what was handed to the kernel, by this process or another: what it reads may not be
-/// durable yet, and may be lost with the kernel. It takes no lock. A framed log is read past the page cache
-/// where the file system can, with reads under way ahead; lines are read through it.
+/// A reader sees every record that this or another process has handed to the kernel. Such a record may
+/// not be durable yet, and be lost with the kernel. A reader takes no lock. It reads a framed log past the
+/// page cache where the file system can, with reads in flight ahead; it reads lines through the cache.
 ///
-/// A reader that follows looks for more every 1 to 20 ms, the longer it has waited the rarer. Other than
-/// messages from the writer that works across processes and file systems.
+/// A following reader looks for more every 1 to 20 ms, less often the longer it waits. Unlike messages
+/// from the writer, that works across processes and file systems.
 ///
-/// Where retention removes segments before they are read, it goes on with the first that is there:
-/// [`Record::sequence`] tells how many records were passed over.
+/// If retention removes segments before they are read, the reader continues with the first that is there.
+/// [`Record::sequence`] then shows how many records it passed over.
 pub struct LogReader {
     engine: Engine,
     folder: PathBuf,
-    /// The sequence of the next record that is wanted.
+    /// The sequence of the next record to read.
     from: u64,
     follows: bool,
-    cursor: Option<Cursor>,
+    cursor: Option<Box<dyn Cursor>>,
     failed: Option<Error>,
-    /// Whether the iterator has told of the error.
-    told: bool,
+    /// Whether the iterator has returned the error.
+    is_reported: bool,
 }
 
-// SAFETY: what is not `Send` in here is the counted references between the engine, its pool and the
-// buffers that the cursor's input has leased: all of them are inside, none is handed out, so they move
-// together. The engine is made for callers of any thread.
+// SAFETY: the parts that are not `Send` are the counted references between the engine, its pool and the
+// buffers that the cursor's input has leased. All of them are inside, and none is handed out, so they move
+// together. The engine is opened for callers of any thread.
 unsafe impl Send for LogReader {}
 
-/// Where a reader is.
-enum Cursor {
-    Framed(framed::Cursor),
-    Lines(lines::Cursor),
+/// A reader's position in a log of one format.
+trait Cursor {
+    /// Appends the next record, `from` or a later one, to `bytes` and returns its sequence; `None` at the
+    /// end of the segment, as far as it was read.
+    fn next(
+        &mut self,
+        engine: &mut Engine,
+        from: u64,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Option<u64>, Error>;
+
+    /// Moves to the next segment, if the log continues there. Returns whether it does.
+    fn turn(&mut self, engine: &mut Engine, folder: &Path) -> Result<bool, Error>;
+
+    /// Drops the bytes read ahead: a writer may have changed them.
+    fn look_again(&mut self, engine: &mut Engine) -> Result<(), Error>;
+
+    /// Returns the error if the next record was durable and cannot be read.
+    fn lost(&mut self, engine: &mut Engine, folder: &Path) -> Result<Option<Error>, Error>;
 }
 
 impl LogReader {
-    /// Reads the log in `folder` from the record `from` on, up to what is there; no lock is taken, and
-    /// the log may be open for writing here or in another process. Where retention has removed the
-    /// record, it begins with the first that is there.
+    /// Reads the log in `folder` from the record `from` on, up to its present end. It takes no lock: any
+    /// process may have the log open for writing. If retention has removed the record, this begins with the
+    /// first that is there.
     ///
     /// # Errors
     ///
-    /// When there is no log in the folder, or it can't be read.
+    /// If the folder has no log, or the log cannot be read.
     pub fn open(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
-        LogReader::of_disk(folder.as_ref(), from, false)
+        LogReader::on_disk(folder.as_ref(), from, false)
     }
 
-    /// The same, but where [`LogReader::open`] ends it waits for what is appended next.
+    /// Reads as [`LogReader::open`] does, and waits at the end for further records.
     ///
     /// # Errors
     ///
     /// As [`LogReader::open`].
     pub fn follow(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
-        LogReader::of_disk(folder.as_ref(), from, true)
+        LogReader::on_disk(folder.as_ref(), from, true)
     }
 
-    /// As [`LogReader::open`], on a simulated disk.
+    /// Reads as [`LogReader::open`] does, from a simulated disk.
     ///
     /// # Errors
     ///
-    /// As [`LogReader::open`]; a folder in which there is nothing is an empty log.
+    /// As [`LogReader::open`]; an empty folder is an empty log.
     pub fn open_simulated(
         sim: &Sim,
         folder: impl AsRef<Path>,
@@ -107,44 +119,43 @@ impl LogReader {
         from: u64,
         follows: bool,
     ) -> Result<LogReader, Error> {
-        let engine = Engine::simulated(sim, &options())?;
+        let engine = Engine::simulated(sim, &engine_options())?;
         LogReader::new(engine, folder, from, follows)
     }
 
-    fn of_disk(folder: &Path, from: u64, follows: bool) -> Result<LogReader, Error> {
-        let engine = Engine::open_for(&options(), Callers::Any)?;
+    pub(super) fn on_disk(folder: &Path, from: u64, follows: bool) -> Result<LogReader, Error> {
+        let engine = Engine::open_for(&engine_options(), Callers::Any)?;
         let mut reader = LogReader::new(engine, folder, from, follows)?;
-        // A log in which nothing was written yet has no segment, but a lock.
-        if reader.cursor.is_none() && names::is_empty(&mut reader.engine, folder)? {
-            let because = "there is no log here".to_owned();
-            return Err(Error::Refused { path: folder.to_owned(), because });
+        if reader.cursor.is_none() {
+            // A log without a segment yet has a lock.
+            names::format_of_log(&mut reader.engine, folder)?;
         }
         Ok(reader)
     }
 
     fn new(engine: Engine, folder: &Path, from: u64, follows: bool) -> Result<LogReader, Error> {
         let folder = folder.to_owned();
-        let (cursor, failed, told) = (None, None, false);
-        let mut reader = LogReader { engine, folder, from, follows, cursor, failed, told };
+        let (cursor, failed, is_reported) = (None, None, false);
+        let mut reader = LogReader { engine, folder, from, follows, cursor, failed, is_reported };
         reader.find()?;
         Ok(reader)
     }
 
-    /// The next record, or `None` where there is none within `timeout`. A reader that does not follow
+    /// Returns the next record, or `None` if there is none within `timeout`. A reader that does not follow
     /// does not wait.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] where the log is damaged; else with the kernel's words. After an error always
-    /// that one.
+    /// [`Error::Damaged`] if the log is damaged; else with the kernel's words. Every call after an error
+    /// returns that error.
     pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, Error> {
         let mut bytes = Vec::new();
         let sequence = self.read_within(&mut bytes, Some(timeout))?;
         Ok(sequence.map(|sequence| Record { sequence, bytes }))
     }
 
-    /// The next record's bytes, appended to `bytes`, and its sequence: spares an allocation a record. A
-    /// reader that follows waits for it, else `None` is the end.
+    /// Appends the next record's bytes to `bytes` and returns its sequence, which saves an allocation a
+    /// record. A following reader waits for it; else `None` is the end.
     ///
     /// # Errors
     ///
@@ -169,21 +180,19 @@ impl LogReader {
         })
     }
 
-    /// The next record of those that are there.
     fn read_to_end(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
-        if let Some(sequence) = self.advance(bytes)? {
-            return Ok(Some(sequence));
+        match self.advance(bytes)? {
+            None => self.check(bytes),
+            found => Ok(found),
         }
-        self.check(bytes)
     }
 
-    /// The next record, when it comes.
     fn wait(
         &mut self,
         bytes: &mut Vec<u8>,
         timeout: Option<Duration>,
     ) -> Result<Option<u64>, Error> {
-        // Who does not wait wants to know of what came since all the same.
+        // Even a caller that does not wait gets records that came since the last read.
         let mut found = match self.advance(bytes)? {
             None => self.look_again(bytes)?,
             found => found,
@@ -208,101 +217,70 @@ impl LogReader {
         Ok(found)
     }
 
-    /// The next record of those that were there when they were read.
+    /// Reads the next record from what was there at the last look.
     fn advance(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
         loop {
             if self.cursor.is_none() && !self.find()? {
                 return Ok(None);
             }
             let LogReader { engine, folder, from, cursor, .. } = self;
-            let (sequence, goes_on) = match cursor {
-                None => (None, false),
-                Some(Cursor::Framed(cursor)) => match cursor.next(engine, *from, bytes)? {
-                    None => (None, cursor.turn(engine, folder)?),
-                    found => (found, true),
-                },
-                Some(Cursor::Lines(cursor)) => match cursor.next(engine, *from, bytes)? {
-                    None => (None, cursor.turn(engine, folder)?),
-                    found => (found, true),
-                },
-            };
-            if let Some(sequence) = sequence {
+            let Some(cursor) = cursor else { return Ok(None) };
+            if let Some(sequence) = cursor.next(engine, *from, bytes)? {
                 self.from = sequence + 1;
                 return Ok(Some(sequence));
             }
-            if !goes_on {
+            if !cursor.turn(engine, folder)? {
                 return Ok(None);
             }
         }
     }
 
-    /// The next record, if it came since it was looked for.
+    /// Reads the next record, if it came since the last look.
     fn look_again(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
-        match &mut self.cursor {
-            Some(Cursor::Framed(cursor)) => cursor.look_again(&mut self.engine)?,
-            Some(Cursor::Lines(cursor)) => cursor.look_again(&mut self.engine)?,
-            None => {}
+        if let Some(cursor) = &mut self.cursor {
+            cursor.look_again(&mut self.engine)?;
         }
         self.advance(bytes)
     }
 
-    /// The next record, if it came since it was looked for; an error where it was durable and is lost.
+    /// Reads the next record, if it came since the last look. Fails if it was durable and is lost.
     fn check(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
         if let Some(sequence) = self.look_again(bytes)? {
             return Ok(Some(sequence));
         }
-        let LogReader { engine, folder, .. } = self;
-        let lost = match &mut self.cursor {
-            Some(Cursor::Framed(cursor)) => cursor.lost(engine, folder)?,
-            Some(Cursor::Lines(cursor)) => cursor.lost(engine, folder)?,
-            None => None,
-        };
-        // What proves that it was durable was read after it was looked for: it may have come between.
+        let LogReader { engine, folder, cursor, .. } = self;
+        let Some(cursor) = cursor else { return Ok(None) };
+        let lost = cursor.lost(engine, folder)?;
+        // The record may have come between the look and the proof that it was durable.
         match (lost, self.look_again(bytes)?) {
             (Some(lost), None) => Err(lost),
             (_, found) => Ok(found),
         }
     }
 
-    /// Finds where to begin, if there is a segment.
+    /// Finds the segment to begin with. Returns whether there is one.
     fn find(&mut self) -> Result<bool, Error> {
         let LogReader { engine, folder, from, .. } = self;
-        self.cursor = names::unless_removed(|| {
-            let cursor = match names::format(engine, folder)? {
-                None => None,
-                Some(Format::Framed) => {
-                    framed::Cursor::find(engine, folder, *from)?.map(Cursor::Framed)
-                }
-                Some(Format::Lines) => {
-                    lines::Cursor::find(engine, folder, *from)?.map(Cursor::Lines)
-                }
-            };
-            Ok(Some(cursor))
+        self.cursor = names::unless_removed(|| match names::format(engine, folder)? {
+            None => Ok(Some(None)),
+            Some(Format::Framed) => framed::find(engine, folder, *from).map(Some),
+            Some(Format::Lines) => lines::find(engine, folder, *from).map(Some),
         })?;
         Ok(self.cursor.is_some())
-    }
-}
-
-fn options() -> Options {
-    Options {
-        // One beside those that are under way.
-        buffers: READS + 1,
-        registered_buffers: false,
-        ..Options::new(Ioengine::IoUring, READS, BUFFER_BYTES)
     }
 }
 
 impl Iterator for LogReader {
     type Item = Result<Record, Error>;
 
-    /// The next record. A reader that follows waits for it, without end. After an error there is nothing.
+    /// Returns the next record. A following reader waits for it without end. After an error there is none.
     fn next(&mut self) -> Option<Self::Item> {
-        if self.told {
+        if self.is_reported {
             return None;
         }
         let mut bytes = Vec::new();
         let result = self.read_within(&mut bytes, None);
-        self.told = result.is_err();
+        self.is_reported = result.is_err();
         result.map(|sequence| sequence.map(|sequence| Record { sequence, bytes })).transpose()
     }
 }

@@ -1,14 +1,14 @@
 //! One record of the framed format: its header, its checksum, its place in a batch.
 
-use super::seed;
+use super::segment::u32_at;
 
-/// Bytes before a record's own: its length with its kind, and its checksum.
+/// Bytes of a record header: length and kind, then the checksum.
 pub(crate) const HEADER_BYTES: usize = 8;
 
-/// The most bytes of a record's own that its header can say.
+/// The most bytes of a record: its header can state no more.
 pub(crate) const LEN_MAX: usize = (1 << 30) - 1;
 
-/// What a record is, in the two highest bits of its length. Zero is none of them, so that zeros are
+/// The kind of a record, in the two highest bits of its length. No kind is zero, so that zeros are
 /// never a record.
 const KIND_DATA: u32 = 0b01 << 30;
 const KIND_SKIPPED: u32 = 0b10 << 30;
@@ -17,15 +17,15 @@ const KIND_MASK: u32 = 0b11 << 30;
 /// A record as it stands in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
-    /// What somebody appended.
+    /// Bytes that a producer appended.
     Data(&'a [u8]),
-    /// A place that was claimed and never filled, of so many bytes: its producer panicked. It has a
-    /// sequence like a record, and is none.
+    /// A claimed place of this many bytes that stayed empty, since its producer panicked. It has a
+    /// sequence, and is no record.
     Skipped(usize),
 }
 
 impl Frame<'_> {
-    /// Bytes of the frame, header and all.
+    /// Returns the bytes of the frame with its header.
     pub(crate) fn len(&self) -> usize {
         HEADER_BYTES
             + match self {
@@ -35,20 +35,20 @@ impl Frame<'_> {
     }
 }
 
-/// Bytes of a record of `len` bytes with its header.
+/// Returns the bytes of a record of `len` bytes with its header.
 pub(crate) fn frame_bytes(len: usize) -> usize {
     HEADER_BYTES + len
 }
 
-/// Puts the header before the bytes of a record, which are in their place already: `frame` is both.
+/// Writes the header before the bytes of a record: `frame` is both, and the bytes are in place.
 ///
-/// The checksum begins from that of the segment's identity, then covers the sequence, the length and
-/// the bytes: a record that is found in another segment or at another place in the order is not valid.
+/// The checksum begins with the checksum of the segment's identity, then covers the sequence, the
+/// length and the bytes. So a record in another segment, or at another sequence, is not valid.
 pub(crate) fn seal(frame: &mut [u8], seed: u32, sequence: u64) {
     seal_as(KIND_DATA, frame, seed, sequence);
 }
 
-/// Makes a claimed place one that is passed over.
+/// Writes the header that makes a claimed place an empty one.
 pub(crate) fn skip(frame: &mut [u8], seed: u32, sequence: u64) {
     seal_as(KIND_SKIPPED, frame, seed, sequence);
 }
@@ -58,39 +58,38 @@ fn seal_as(kind: u32, frame: &mut [u8], seed: u32, sequence: u64) {
     debug_assert!(bytes.len() <= LEN_MAX, "the length of a record was checked");
     let length = kind | bytes.len() as u32;
     header[..4].copy_from_slice(&length.to_le_bytes());
-    let covered = if kind == KIND_DATA { &*bytes } else { &[] };
+    let covered = covered(length, bytes);
     header[4..].copy_from_slice(&checksum(seed, sequence, length, covered).to_le_bytes());
 }
 
-/// The record that `bytes` begin with, or `None` where they don't begin with a valid one.
+/// Reads the record at the beginning of `bytes`; `None` if it is not valid.
 pub(crate) fn parse(bytes: &[u8], seed: u32, sequence: u64) -> Option<Frame<'_>> {
     let (header, rest) = bytes.split_at_checked(HEADER_BYTES)?;
-    let length = u32::from_le_bytes(header[..4].try_into().expect("4 bytes"));
-    let found = u32::from_le_bytes(header[4..].try_into().expect("4 bytes"));
+    let length = u32_at(header, 0);
     let own = rest.get(..(length & !KIND_MASK) as usize)?;
-    let (frame, covered) = match length & KIND_MASK {
-        KIND_DATA => (Frame::Data(own), own),
-        KIND_SKIPPED => (Frame::Skipped(own.len()), &[][..]),
+    let frame = match length & KIND_MASK {
+        KIND_DATA => Frame::Data(own),
+        KIND_SKIPPED => Frame::Skipped(own.len()),
         _ => return None,
     };
-    (checksum(seed, sequence, length, covered) == found).then_some(frame)
+    let checksum = checksum(seed, sequence, length, covered(length, own));
+    (checksum == u32_at(header, 4)).then_some(frame)
 }
 
-/// The length that a record's header says, of its own bytes; `None` where it is no record's.
-pub(crate) fn length(header: &[u8]) -> Option<usize> {
+/// Returns the bytes of the frame that `header` begins, whatever its kind; `None` if it is cut short.
+pub(crate) fn stated_bytes(header: &[u8]) -> Option<usize> {
     let length = u32::from_le_bytes(*header.first_chunk()?);
-    let is_record = matches!(length & KIND_MASK, KIND_DATA | KIND_SKIPPED);
-    is_record.then_some((length & !KIND_MASK) as usize)
+    Some(frame_bytes((length & !KIND_MASK) as usize))
 }
 
-/// The checksum that the segment's identity and the record's sequence must have for `frame` to be valid.
-pub(crate) fn place_checksum(frame: &[u8]) -> Option<u32> {
-    let (header, own) = frame.split_at_checked(HEADER_BYTES)?;
-    let (length, found) = header.split_first_chunk::<4>()?;
-    let is_data = u32::from_le_bytes(*length) & KIND_MASK == KIND_DATA;
-    let covered = if is_data { own } else { &[] };
-    let found = u32::from_le_bytes(found.try_into().ok()?);
-    Some(seed::before(seed::before(found, covered), length))
+/// Tells whether a header is of a known kind.
+pub(crate) fn is_kind(header: &[u8]) -> bool {
+    matches!(u32_at(header, 0) & KIND_MASK, KIND_DATA | KIND_SKIPPED)
+}
+
+/// Returns the bytes that the checksum covers besides the header: none of an empty place.
+pub(crate) fn covered(length: u32, own: &[u8]) -> &[u8] {
+    if length & KIND_MASK == KIND_DATA { own } else { &[] }
 }
 
 fn checksum(seed: u32, sequence: u64, length: u32, bytes: &[u8]) -> u32 {
@@ -117,16 +116,6 @@ mod tests {
             frame.extend(b"what follows");
             assert_eq!(parse(&frame, 7, 42), Some(Frame::Data(bytes)));
         }
-    }
-
-    #[test]
-    fn a_record_tells_the_checksum_of_its_place() {
-        let place = crc32c::crc32c_append(7, &42u64.to_le_bytes());
-        let mut frame = framed(b"hello", 7, 42);
-        assert_eq!((length(&frame), place_checksum(&frame)), (Some(5), Some(place)));
-        skip(&mut frame, 7, 42);
-        assert_eq!((length(&frame), place_checksum(&frame)), (Some(5), Some(place)));
-        assert_eq!(length(&[0; HEADER_BYTES]), None);
     }
 
     #[test]

@@ -1,51 +1,55 @@
-//! Segments: the files that a log consists of, their names, and the header of a framed one.
+//! Segments: the files of a log, their names, and the header of a framed one.
 
-use super::Format;
+use super::format::Format;
+use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
+use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Bytes of a segment's header. Its first batch begins right behind it.
+/// Bytes of a segment header. The first batch begins right behind it.
 pub(crate) const HEADER_BYTES: usize = 64;
 
-/// Numbers of segments and sequences are below this: so nothing overflows that is computed from what a file
-/// says, and the flusher has numbers left to call other operations by.
+/// The bound of segment numbers and sequences. So arithmetic on numbers from a file cannot overflow,
+/// and the flusher has numbers left for its other operations.
 pub(crate) const NUMBER_END: u64 = 1 << 61;
 
-/// What a framed segment begins with.
+/// The first bytes of a framed segment.
 const MAGIC: [u8; 8] = *b"wrotelog";
-/// The version of the format that this code writes, and the only one that it reads.
+/// The version of the format that this code writes. It reads no other.
 pub(crate) const VERSION: u32 = 1;
 
-/// What a framed segment says of itself.
+/// The header of a framed segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
-    /// Which log it belongs to: a number by chance, the same in all its segments.
+    /// The log's random number, equal in all of its segments.
     pub log_id: u64,
-    /// Its number in the log, which its name says too; the first is 1.
+    /// Its number in the log, which is its name too; the first is 1.
     pub segment_id: u64,
     /// The sequence of its first record.
     pub first_sequence: u64,
-    /// Bytes of the segment before it up to the end of its last batch; 0 where there was none.
+    /// Bytes of the segment before it up to the end of that segment's last batch; 0 in the first.
     pub previous_bytes: u64,
     /// The checksum in the header of that last batch.
     pub previous_checksum: u32,
     /// Batches begin at multiples of this many bytes.
     pub block_bytes: u32,
-    /// When it was begun, in nanoseconds since 1970.
+    /// Time of its beginning, in nanoseconds since 1970.
     pub created_at_ns: u64,
 }
 
-/// Why a file is no segment that can be read.
+/// The reason why a file is no readable segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotASegment {
-    /// It does not begin as one, or its header is damaged.
+    /// It does not begin as a segment, or its header is damaged.
     Damaged,
     /// A version that this code does not know.
     Version(u32),
 }
 
 impl SegmentHeader {
-    /// The checksum of the segment's identity, from which those of its batches and records begin.
+    /// Returns the checksum of the segment's identity, with which the checksums of its batches and
+    /// records begin.
     pub(crate) fn seed(&self) -> u32 {
         seed(self.log_id, self.segment_id)
     }
@@ -66,25 +70,24 @@ impl SegmentHeader {
         header[12..16].copy_from_slice(&checksum.to_le_bytes());
     }
 
-    /// The header that `bytes` begin with.
+    /// Reads the header at the beginning of `bytes`.
     pub(crate) fn decode(bytes: &[u8]) -> Result<SegmentHeader, NotASegment> {
         let header = bytes.get(..HEADER_BYTES).ok_or(NotASegment::Damaged)?;
-        let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
-        let long = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
-        if header[..8] != MAGIC || word(12) != checksum(header) {
+        if header[..8] != MAGIC || u32_at(header, 12) != checksum(header) {
             return Err(NotASegment::Damaged);
         }
-        if word(8) != VERSION {
-            return Err(NotASegment::Version(word(8)));
+        let version = u32_at(header, 8);
+        if version != VERSION {
+            return Err(NotASegment::Version(version));
         }
         let header = SegmentHeader {
-            log_id: long(16),
-            segment_id: long(24),
-            first_sequence: long(32),
-            previous_bytes: long(40),
-            previous_checksum: word(48),
-            block_bytes: word(52),
-            created_at_ns: long(56),
+            log_id: u64_at(header, 16),
+            segment_id: u64_at(header, 24),
+            first_sequence: u64_at(header, 32),
+            previous_bytes: u64_at(header, 40),
+            previous_checksum: u32_at(header, 48),
+            block_bytes: u32_at(header, 52),
+            created_at_ns: u64_at(header, 56),
         };
         let blocks = header.block_bytes.is_power_of_two() && header.block_bytes >= 512;
         let numbers = header.segment_id < NUMBER_END && header.first_sequence < NUMBER_END;
@@ -96,23 +99,48 @@ fn checksum(header: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&header[..12]), &header[16..HEADER_BYTES])
 }
 
-/// The checksum of a segment's identity.
+/// Returns the checksum of a segment's identity.
 pub(crate) fn seed(log_id: u64, segment_id: u64) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&log_id.to_le_bytes()), &segment_id.to_le_bytes())
 }
 
-/// The name of the segment with this number: a framed one's own number, or the sequence of the first
-/// line. Twenty digits, so that names sort as numbers do.
+/// Returns the path of a segment. `number` is a framed segment's number, or the sequence of a file's
+/// first line. It has twenty digits, so that names sort as numbers do.
 pub(crate) fn path(folder: &Path, format: Format, number: u64) -> PathBuf {
     folder.join(format!("{number:020}.{}", format.extension()))
 }
 
-/// The number that a name of [`path`]'s says; `None` for any other name.
+/// Returns the number in a name that [`path`] made; `None` for any other name.
 pub(crate) fn number(path: &Path, format: Format) -> Option<u64> {
     let is_format = path.extension() == Some(OsStr::new(format.extension()));
     let digits = path.file_stem()?.to_str().filter(|_| is_format)?;
     let only_digits = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|&number| only_digits && number < NUMBER_END)
+}
+
+/// Returns a random number for a new log, from the standard library's own random source.
+pub(super) fn new_log_id() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Returns the nanoseconds since 1970.
+pub(super) fn unix_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// Returns the nanoseconds from 1970 until `age` ago; 0 if that is earlier.
+pub(super) fn unix_ns_ago(age: Duration) -> u64 {
+    unix_ns().saturating_sub(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Reads four bytes at `at`.
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
+}
+
+/// Reads eight bytes at `at`.
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
-//! Logs made byte by byte, for tests of what reads them.
+//! Logs made byte by byte, for the tests of their readers.
 
 use super::batch::{self, BatchHeader};
+use super::format::Format;
+use super::reader::{LogReader, Record};
 use super::segment::{self, SegmentHeader};
-use super::{Format, LogReader, Record, record};
-use crate::{Engine, Error, FileOptions, Ioengine, Op, Options, Sim};
+use super::{aside, record};
+use crate::{Engine, Error, FileOptions, Ioengine, Options, Sim};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,11 +13,11 @@ use std::path::{Path, PathBuf};
 pub(super) const LOG_ID: u64 = 0x0123_4567_89ab_cdef;
 pub(super) const BLOCK_BYTES: u32 = 512;
 
-/// A framed log on its way.
+/// A framed log in memory.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Built {
+pub(super) struct SampleLog {
     pub segments: Vec<Segment>,
-    /// The records that are in it, in order.
+    /// Its records in order.
     pub records: Vec<Vec<u8>>,
     /// The sequence that the next record gets.
     pub next_sequence: u64,
@@ -25,23 +27,23 @@ pub(super) struct Built {
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
     pub bytes: Vec<u8>,
-    /// Where each batch begins.
+    /// The offset of each batch.
     pub batches: Vec<usize>,
-    /// Where each batch is, and before which record it says that all were durable.
+    /// The range of each batch, and the durable sequence that it states.
     pub claims: Vec<(Range<usize>, u64)>,
     seed: u32,
-    /// Where its last batch ends.
+    /// The end of its last batch.
     end: usize,
 }
 
-impl Built {
-    /// A log of which the first record that is there has this sequence.
-    pub(super) fn from(first_sequence: u64) -> Built {
-        Built { next_sequence: first_sequence, ..Built::default() }
+impl SampleLog {
+    /// Makes a log whose first record has this sequence.
+    pub(super) fn from(first_sequence: u64) -> SampleLog {
+        SampleLog { next_sequence: first_sequence, ..SampleLog::default() }
     }
 
-    /// Begins the next segment, with its header only.
-    pub(super) fn segment(mut self) -> Built {
+    /// Appends the header of the next segment.
+    pub(super) fn segment(mut self) -> SampleLog {
         let header = SegmentHeader {
             log_id: LOG_ID,
             segment_id: self.segments.len() as u64 + 1,
@@ -64,20 +66,20 @@ impl Built {
         self
     }
 
-    /// A batch of these records, all before `durable_sequence` being durable.
-    pub(super) fn batch(self, durable_sequence: u64, records: &[&[u8]]) -> Built {
+    /// Appends a batch of these records. It states `durable_sequence`.
+    pub(super) fn batch(self, durable_sequence: u64, records: &[&[u8]]) -> SampleLog {
         let header = BatchHeader { durable_sequence, ..BatchHeader::default() };
         self.batch_of(header, records)
     }
 
-    /// The batch with which a log is closed.
-    pub(super) fn closed(self) -> Built {
+    /// Appends the batch that closes a log.
+    pub(super) fn closed(self) -> SampleLog {
         let durable_sequence = self.next_sequence;
         self.batch_of(BatchHeader { durable_sequence, closed: true, ..Default::default() }, &[])
     }
 
-    /// A batch with what is said of it, which stands at the next block.
-    pub(super) fn batch_of(mut self, header: BatchHeader, records: &[&[u8]]) -> Built {
+    /// Appends a batch at the next block, with the flags and the durable sequence of `header`.
+    pub(super) fn batch_of(mut self, header: BatchHeader, records: &[&[u8]]) -> SampleLog {
         let segment = self.segments.last_mut().expect("a segment was begun");
         let block_bytes = BLOCK_BYTES as usize;
         if !segment.batches.is_empty() || header.after_cut {
@@ -105,8 +107,8 @@ impl Built {
         self
     }
 
-    /// Cuts the last segment off at this byte, as recovery does, with so many records left of the log.
-    pub(super) fn cut(mut self, bytes: usize, records: u64) -> Built {
+    /// Cuts the last segment off at this byte, as recovery does. The log keeps `records` records.
+    pub(super) fn cut(mut self, bytes: usize, records: u64) -> SampleLog {
         let segment = self.segments.last_mut().expect("a segment was begun");
         segment.bytes.truncate(bytes);
         segment.end = bytes;
@@ -115,14 +117,14 @@ impl Built {
         self
     }
 
-    /// The space of the last segment, made ready.
-    pub(super) fn prepared(mut self, bytes: usize) -> Built {
+    /// Appends prepared space to the last segment.
+    pub(super) fn prepared(mut self, bytes: usize) -> SampleLog {
         let segment = self.segments.last_mut().expect("a segment was begun");
         segment.bytes.resize(segment.bytes.len() + bytes, 0);
         self
     }
 
-    /// The files of the log.
+    /// Returns the files of the log.
     pub(super) fn files(&self, folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         let named = |(index, segment): (usize, &Segment)| {
             let path = segment::path(folder, Format::Framed, index as u64 + 1);
@@ -132,9 +134,9 @@ impl Built {
     }
 }
 
-/// A log of 2 segments with 4 batches, the first two of them durable: 10 records.
-pub(super) fn two_segments() -> Built {
-    Built::default()
+/// Makes a log of 10 records: 2 segments with 4 batches, of which the first two are durable.
+pub(super) fn two_segments() -> SampleLog {
+    SampleLog::default()
         .segment()
         .batch(0, &[b"zero", b"", b"two"])
         .batch(3, &[&[b'x'; 700], b"four"])
@@ -143,38 +145,31 @@ pub(super) fn two_segments() -> Built {
         .batch(5, &[b"eight", b"nine"])
 }
 
-/// The folder of logs on simulated disks.
+/// Returns the folder of logs on simulated disks.
 pub(super) fn folder() -> &'static Path {
     Path::new("/log")
 }
 
-/// An engine on the disk, with small buffers so that records lie in several.
+/// Opens an engine on the disk, with buffers smaller than a record.
 pub(super) fn engine(sim: &Sim) -> Engine {
     Engine::simulated(sim, &Options::new(Ioengine::IoUring, 4, 2048)).unwrap()
 }
 
-/// A simulated disk with these files on stable storage.
+/// Makes a simulated disk with these files on stable storage.
 pub(super) fn disk(seed: u64, files: &[(PathBuf, Vec<u8>)]) -> Sim {
     let sim = Sim::new(seed);
     let mut engine = engine(&sim);
     for (path, bytes) in files {
         let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
         let file = engine.open_file(path, &options).unwrap();
-        for (number, piece) in bytes.chunks(2048).enumerate() {
-            let mut buffer = engine.lease().unwrap();
-            buffer.set_len(piece.len());
-            buffer.copy_from_slice(piece);
-            engine
-                .queue(0, Op::Write { file, offset: number as u64 * 2048, buffer, durable: false });
-        }
-        engine.drain().unwrap();
+        aside::write(&mut engine, file, 0, bytes).unwrap();
         engine.close_file(file).unwrap();
     }
     sim.sync();
     sim
 }
 
-/// The records that a reader finds on the disk, and how it ended.
+/// Returns the records that a reader finds on the disk, and how the reader ended.
 pub(super) fn read(sim: &Sim, from: u64) -> (Vec<Record>, Result<(), Error>) {
     let mut records = Vec::new();
     let reader = match LogReader::open_simulated(sim, folder(), from) {
@@ -190,8 +185,8 @@ pub(super) fn read(sim: &Sim, from: u64) -> (Vec<Record>, Result<(), Error>) {
     (records, Ok(()))
 }
 
-/// Asserts that these are the first of the log's records, in order, and tells how many.
-pub(super) fn assert_begins(built: &Built, records: &[Record], what: &str) -> u64 {
+/// Asserts that these are the first of the log's records, in order. Returns their number.
+pub(super) fn assert_begins(built: &SampleLog, records: &[Record], what: &str) -> u64 {
     for (sequence, record) in records.iter().enumerate() {
         assert_eq!(record.sequence, sequence as u64, "{what}");
         assert_eq!(Some(&record.bytes), built.records.get(sequence), "{what}, record {sequence}");
@@ -199,7 +194,7 @@ pub(super) fn assert_begins(built: &Built, records: &[Record], what: &str) -> u6
     records.len() as u64
 }
 
-/// The records that are read in a folder: how long each is, by sequence.
+/// Returns the length of each record in a folder, by sequence.
 pub(super) fn read_all(folder: &Path) -> BTreeMap<u64, usize> {
     let length = |record: Result<Record, Error>| {
         let record = record.unwrap();

@@ -1,26 +1,31 @@
-//! Who waits for which record, and is woken when it is written or durable.
+//! Frontiers and gates: tasks and threads that wait until a record is written or durable.
 
 use rustix::thread::futex;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// What is waited for: the sequence up to which everything must be done, and who waits.
+/// A waiting future: it waits until every record before `sequence` is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Waiting {
+pub(super) struct Waiter {
     sequence: u64,
+    /// Its own number, among the waiters for one sequence.
     number: u64,
 }
 
-/// A frontier that only goes up, and those who wait until it has passed their record.
+/// The wakers of waiting futures, by the sequence that each waits for.
+pub(super) type Waiters = BTreeMap<Waiter, Waker>;
+
+/// A sequence that only goes up, and the futures that wait for it.
 #[derive(Debug, Default)]
 pub(super) struct Frontier {
-    /// Everything before this sequence is done.
+    /// Every record before this sequence is done.
     done: AtomicU64,
-    /// The highest sequence before which somebody wants everything done.
+    /// The highest sequence before which a caller wants every record done.
     wanted: AtomicU64,
-    waiters: Mutex<BTreeMap<Waiting, Waker>>,
+    waiters: Mutex<Waiters>,
     number: AtomicU64,
 }
 
@@ -37,7 +42,7 @@ impl Frontier {
         self.wanted.load(Ordering::SeqCst)
     }
 
-    /// Whether somebody waits for more than is done.
+    /// Tells whether a caller waits for more than is done.
     pub(super) fn is_wanted(&self) -> bool {
         self.wanted() > self.done()
     }
@@ -46,10 +51,10 @@ impl Frontier {
         self.wanted.fetch_max(sequence, Ordering::SeqCst);
     }
 
-    /// Has `waker` woken when everything before `sequence` is done. The place among those who wait is
-    /// given back to [`Frontier::forget`] or to the next call.
-    pub(super) fn wake_at(&self, sequence: u64, known: Option<Waiting>, waker: &Waker) -> Waiting {
-        let waiting = known.unwrap_or_else(|| Waiting {
+    /// Registers `waker` to be woken when every record before `sequence` is done. Pass the returned waiter
+    /// to the next call as `known`, or to [`Frontier::forget`].
+    pub(super) fn wake_at(&self, sequence: u64, known: Option<Waiter>, waker: &Waker) -> Waiter {
+        let waiting = known.unwrap_or_else(|| Waiter {
             sequence,
             number: self.number.fetch_add(1, Ordering::Relaxed),
         });
@@ -57,49 +62,59 @@ impl Frontier {
         waiting
     }
 
-    pub(super) fn forget(&self, waiting: Waiting) {
+    pub(super) fn forget(&self, waiting: Waiter) {
         self.waiters().remove(&waiting);
     }
 
-    /// Everything before `sequence` is done. Gives those who waited for it.
+    /// Moves the frontier up to `sequence`, and returns the waiters that it reached.
     #[must_use]
-    pub(super) fn reach(&self, sequence: u64) -> BTreeMap<Waiting, Waker> {
+    pub(super) fn reach(&self, sequence: u64) -> Waiters {
         self.done.fetch_max(sequence, Ordering::SeqCst);
         let mut waiters = self.waiters();
-        let later = waiters.split_off(&Waiting { sequence: sequence + 1, number: 0 });
+        let later = waiters.split_off(&Waiter { sequence: sequence + 1, number: 0 });
         std::mem::replace(&mut *waiters, later)
     }
 
-    /// Those who wait, for whom nothing more will come.
+    /// Returns every waiter, when the frontier moves no more.
     #[must_use]
-    pub(super) fn all(&self) -> BTreeMap<Waiting, Waker> {
+    pub(super) fn all(&self) -> Waiters {
         std::mem::take(&mut *self.waiters())
     }
 
-    fn waiters(&self) -> MutexGuard<'_, BTreeMap<Waiting, Waker>> {
+    fn waiters(&self) -> MutexGuard<'_, Waiters> {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where the threads sleep that wait for the records of one batch, so that one call of the kernel wakes them
-/// all (`futex(2)`): woken one by one, the first would take the processor from the one who wakes them.
+/// Wakes futures. A waker is the caller's code: if it panics, the panic hook reports it, and the log and
+/// every other future continue.
+pub(super) fn wake(waiters: Waiters) {
+    for waker in waiters.into_values() {
+        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+    }
+}
+
+/// A gate where the threads sleep that wait for the records of one batch.
+///
+/// One system call wakes them all (`futex(2)`). Woken one by one, the first thread would take the
+/// processor from the thread that wakes the others.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
-    /// How often it was opened.
+    /// How many times it was opened.
     opened: AtomicU32,
     sleepers: AtomicU32,
 }
 
 impl Gate {
-    /// What [`Gate::sleep`] must be told: looked at before what is waited for.
+    /// Returns the state for [`Gate::sleep`]. Call it before checking the awaited condition.
     pub(super) fn look(&self) -> u32 {
         self.opened.load(Ordering::SeqCst)
     }
 
-    /// Sleeps until the gate is opened, if it was not since it was looked at. May wake for nothing.
+    /// Sleeps until the gate is opened, unless that happened since `seen`. May wake without a cause.
     pub(super) fn sleep(&self, seen: u32) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
-        // An error is a reason to look again: it was opened (EAGAIN), or a signal came (EINTR).
+        // After an error the caller checks again: the gate was opened (EAGAIN), or a signal came (EINTR).
         let _ = futex::wait(&self.opened, futex::Flags::PRIVATE, seen, None);
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
@@ -107,7 +122,7 @@ impl Gate {
     pub(super) fn open(&self) {
         self.opened.fetch_add(1, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
-            // It fails for no address that is ours.
+            // It cannot fail for an address of this process.
             let _ = futex::wake(&self.opened, futex::Flags::PRIVATE, i32::MAX as u32);
         }
     }
@@ -121,7 +136,7 @@ mod tests {
     fn those_whose_record_is_done_are_woken_and_no_others() {
         let frontier = Frontier::new(10);
         let waker = Waker::noop();
-        let waiting: Vec<Waiting> =
+        let waiting: Vec<Waiter> =
             [12, 11, 15].map(|sequence| frontier.wake_at(sequence, None, waker)).into();
         frontier.want(15);
         assert!(frontier.is_wanted());

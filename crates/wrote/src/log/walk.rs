@@ -1,24 +1,21 @@
-//! The batches and records of one framed segment in order, up to the first place that is none.
-
-mod pass_over;
+//! The batches and records of one framed segment in order, up to the first invalid place.
 
 use super::batch::{self, BatchHeader};
 use super::input::Input;
 use super::record::{self, Frame};
-use super::rest::Identity;
 use super::segment::{self, SegmentHeader};
 use crate::{Engine, Error};
 
-/// The most bytes that a batch is taken to have: more than the greatest buffer that it is written from.
+/// The most bytes of a believable batch: more than the largest buffer.
 const BATCH_BYTES_MAX: u32 = 128 << 20;
 
-/// Where a walk through a segment has come to.
+/// The position of a walk through a segment.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
     /// The checksum of the segment's identity.
-    seed: u32,
-    block_bytes: u64,
-    /// Where the next batch or record is expected.
+    pub seed: u32,
+    pub block_bytes: u64,
+    /// The offset of the next batch or record.
     pub place: u64,
     /// The sequence of the next record.
     pub sequence: u64,
@@ -27,43 +24,65 @@ pub(super) struct Walk {
     /// The header of the last batch, with its checksum.
     pub last: Option<(BatchHeader, u32)>,
     /// The batch that the walk is in.
-    inside: Option<Inside>,
+    pub open: Option<OpenBatch>,
 }
 
-/// A batch that the walk is in.
+/// A batch that a walk is in.
 #[derive(Clone, Copy, Debug)]
-struct Inside {
-    /// Where it ends.
-    end: u64,
-    /// Records that are still to come.
-    left: u32,
+pub(super) struct OpenBatch {
+    /// The offset of its end.
+    pub end: u64,
+    /// Records still to come.
+    pub left: u32,
 }
 
-/// What comes next in a segment.
+/// How batches are recognized as a segment's own.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Identity {
+    /// By the checksum of the segment's identity.
+    Known {
+        /// That checksum.
+        seed: u32,
+        /// Batches begin at multiples of this.
+        block_bytes: u64,
+    },
+    /// No header tells which segment it is. A batch counts if its first record belongs to the same segment
+    /// as its header.
+    Lost,
+}
+
+impl Identity {
+    /// Returns the identity that a segment header states.
+    pub(super) fn of(header: &SegmentHeader) -> Identity {
+        Identity::Known { seed: header.seed(), block_bytes: u64::from(header.block_bytes) }
+    }
+}
+
+/// The next part of a segment.
 #[derive(Debug)]
 pub(super) enum Step<'a> {
-    /// A batch begins.
+    /// The header of a batch.
     Batch,
-    /// A record, or a place that was passed over.
+    /// A record, or an empty place.
     Frame {
         /// Its place in the log.
         sequence: u64,
-        /// Where it begins in the file.
+        /// Its offset in the file.
         offset: u64,
-        /// What it is.
+        /// The record itself.
         frame: Frame<'a>,
     },
-    /// Nothing that is valid follows.
+    /// No valid batch or record follows.
     End,
 }
 
 impl Walk {
-    /// A walk from the segment's first batch on.
+    /// Begins a walk at the segment's first batch.
     pub(super) fn new(header: &SegmentHeader) -> Walk {
         Walk::of(header.seed(), u64::from(header.block_bytes), header.first_sequence)
     }
 
-    /// The same, of a segment that is known only so far.
+    /// Begins a walk at the first batch of a segment whose header is lost.
     pub(super) fn of(seed: u32, block_bytes: u64, sequence: u64) -> Walk {
         Walk {
             seed,
@@ -72,91 +91,110 @@ impl Walk {
             sequence,
             end: segment::HEADER_BYTES as u64,
             last: None,
-            inside: None,
+            open: None,
         }
     }
 
-    /// Goes on by a batch's header or a record. At the end the walk stays where it is: it can be asked
-    /// again when more was written.
+    /// Reads the next batch header or record. At the end the walk stays in place, and can continue once
+    /// more was written.
     pub(super) fn next<'a>(
         &mut self,
         engine: &mut Engine,
         input: &'a mut Input,
     ) -> Result<Step<'a>, Error> {
         self.leave_finished();
-        let Some(inside) = self.inside else {
-            let began = self.begin(engine, input, self.place, false)?
-                || self.begin_after_cut(engine, input)?;
-            return Ok(if began { Step::Batch } else { Step::End });
+        let frame = match self.open {
+            Some(open) => self.valid_frame(engine, input, open)?.zip(Some(open)),
+            None => None,
         };
-        let Some((len, is_data)) = self.valid_frame(engine, input, inside)? else {
-            let began = self.begin_after_cut(engine, input)?;
-            return Ok(if began { Step::Batch } else { Step::End });
+        let Some(((len, is_data), open)) = frame else {
+            let has_begun = self.open.is_none() && self.begin(engine, input, self.place, false)?
+                || self.begin_after_cut(engine, input)?;
+            return Ok(if has_begun { Step::Batch } else { Step::End });
         };
         let (offset, sequence) = (self.place, self.sequence);
         self.place += len as u64;
         self.end = self.place;
         self.sequence += 1;
-        self.inside = Some(Inside { left: inside.left - 1, ..inside });
+        self.open = Some(OpenBatch { left: open.left - 1, ..open });
         let own = &input.bytes(engine, offset, len)?[record::HEADER_BYTES..];
         let frame = if is_data { Frame::Data(own) } else { Frame::Skipped(own.len()) };
         Ok(Step::Frame { sequence, offset, frame })
     }
 
-    /// Passes over the batch that just began, if all its records are before `until` and the next batch
-    /// goes on where it ends: then nothing of it was cut off.
+    /// Skips the batch that just began if every record in it is before `until`. The next batch must
+    /// continue at its end: then no record of it was cut off.
     pub(super) fn skip_batch(
         &mut self,
         engine: &mut Engine,
         input: &mut Input,
         until: u64,
     ) -> Result<(), Error> {
-        let Some(inside) = self.inside else { return Ok(()) };
-        let end_sequence = self.sequence + u64::from(inside.left);
+        let Some(open) = self.open else { return Ok(()) };
+        let end_sequence = self.sequence + u64::from(open.left);
         if end_sequence > until {
             return Ok(());
         }
-        let place = inside.end.next_multiple_of(self.block_bytes);
+        let place = open.end.next_multiple_of(self.block_bytes);
         let bytes = input.bytes(engine, place, batch::HEADER_BYTES)?;
         if decode(bytes, self.seed).is_some_and(|(next, _)| next.first_sequence == end_sequence) {
             self.sequence = end_sequence;
-            self.inside = Some(Inside { left: 0, ..inside });
+            self.open = Some(OpenBatch { left: 0, ..open });
         }
         Ok(())
     }
 
-    /// Goes on with the batch at `place`, of which the first record has this sequence.
-    pub(super) fn go_on_at(&mut self, place: u64, sequence: u64) {
-        self.inside = None;
+    /// Continues with the batch at `place` whose first record has this sequence.
+    pub(super) fn jump_to(&mut self, place: u64, sequence: u64) {
+        self.open = None;
         self.place = place;
         self.sequence = sequence;
     }
 
-    /// How the segment's batches are known.
+    /// Continues in the open batch at `place`, if the record `lost` records after the expected one is
+    /// valid there. Returns whether it is.
+    pub(super) fn jump_inside(
+        &mut self,
+        engine: &mut Engine,
+        input: &mut Input,
+        place: u64,
+        lost: u32,
+    ) -> Result<bool, Error> {
+        let Some(open) = self.open.filter(|open| open.left > lost) else { return Ok(false) };
+        let next = Walk { place, sequence: self.sequence + u64::from(lost), ..self.clone() };
+        let is_there = next.valid_frame(engine, input, open)?.is_some();
+        if is_there {
+            *self = next;
+            self.open = Some(OpenBatch { left: open.left - lost, ..open });
+        }
+        Ok(is_there)
+    }
+
+    /// Returns how the segment's batches are recognized.
     pub(super) fn identity(&self) -> Identity {
         Identity::Known { seed: self.seed, block_bytes: self.block_bytes }
     }
 
-    /// Whether the walk stands where a batch may begin as it is. Else something was cut off or must be:
-    /// the next batch begins at the next block and says so.
+    /// Tells whether a batch may begin right here. Else the end of a batch was cut off or must be: the
+    /// next batch begins at the next block and says so.
     pub(super) fn is_between_batches(&self) -> bool {
-        self.inside.is_none() && self.place.is_multiple_of(self.block_bytes)
+        self.open.is_none() && self.place.is_multiple_of(self.block_bytes)
     }
 
-    /// Whether the last thing in the segment says that the log was closed.
+    /// Tells whether the last batch closed the log.
     pub(super) fn is_closed(&self) -> bool {
         self.is_between_batches() && self.last.is_some_and(|(batch, _)| batch.closed)
     }
 
     fn leave_finished(&mut self) {
-        if let Some(inside) = self.inside.filter(|inside| inside.left == 0) {
-            self.end = inside.end;
-            self.place = inside.end.next_multiple_of(self.block_bytes);
-            self.inside = None;
+        if let Some(open) = self.open.filter(|open| open.left == 0) {
+            self.end = open.end;
+            self.place = open.end.next_multiple_of(self.block_bytes);
+            self.open = None;
         }
     }
 
-    /// Begins with the batch at `place`, if there is one that goes on with the next record.
+    /// Enters the batch at `place`, if it begins with the next record.
     fn begin(
         &mut self,
         engine: &mut Engine,
@@ -172,35 +210,33 @@ impl Walk {
             return Ok(false);
         }
         self.last = Some((header, checksum));
-        self.inside = Some(Inside { end: place + u64::from(header.bytes), left: header.count });
+        self.open = Some(OpenBatch { end: place + u64::from(header.bytes), left: header.count });
         self.place = place + batch::HEADER_BYTES as u64;
         self.end = self.place;
         self.leave_finished();
         Ok(true)
     }
 
-    /// What is expected at `place` is not there: it was cut off if a batch at the next block says so.
+    /// Enters the batch at the next block if it follows a cut by recovery, here at `place`.
     fn begin_after_cut(&mut self, engine: &mut Engine, input: &mut Input) -> Result<bool, Error> {
         let next = self.place.next_multiple_of(self.block_bytes);
-        // A record may begin right at a block, and be cut off there.
-        let was_tried = self.inside.is_none() && next == self.place;
+        // A cut can be right at a block, where a record began.
+        let was_tried = self.open.is_none() && next == self.place;
         Ok(!was_tried && self.begin(engine, input, next, true)?)
     }
 
-    /// Bytes of the record at `place` with its header, and whether it is one or was passed over; `None`
-    /// where there is no valid one.
+    /// Returns the bytes of the frame at `place`, and whether it is a record or an empty place; `None` if
+    /// it is not valid.
     fn valid_frame(
         &self,
         engine: &mut Engine,
         input: &mut Input,
-        inside: Inside,
+        open: OpenBatch,
     ) -> Result<Option<(usize, bool)>, Error> {
         let header = input.bytes(engine, self.place, record::HEADER_BYTES)?;
-        let Some(length) = header.first_chunk::<4>() else { return Ok(None) };
-        let own = u32::from_le_bytes(*length) as usize & record::LEN_MAX;
-        let len = record::frame_bytes(own);
-        // No memory is taken for a length that can't be true.
-        if self.place + len as u64 > inside.end.min(input.len_bytes) {
+        let Some(len) = record::stated_bytes(header) else { return Ok(None) };
+        // An impossible length takes no memory.
+        if self.place + len as u64 > open.end.min(input.len_bytes) {
             return Ok(None);
         }
         let bytes = input.bytes(engine, self.place, len)?;
@@ -209,7 +245,7 @@ impl Walk {
     }
 }
 
-/// The batch's header that `bytes` begin with, and its checksum.
+/// Reads the batch header at the beginning of `bytes`, and its checksum; `None` if it is not valid.
 pub(super) fn decode(bytes: &[u8], seed: u32) -> Option<(BatchHeader, u32)> {
     BatchHeader::decode(bytes, seed).filter(|(header, _)| header.bytes <= BATCH_BYTES_MAX)
 }

@@ -1,4 +1,4 @@
-//! What `docs/log-format.md` says, held against what is written.
+//! `docs/log-format.md` compared with the bytes that the encoders write.
 
 mod reader;
 
@@ -19,7 +19,7 @@ const BLOCK: usize = 4096;
 const BEGUN_NS: u64 = 1_700_000_000_000_000_000;
 
 /// A segment as the encoders write it.
-struct Written {
+struct EncodedSegment {
     bytes: Vec<u8>,
     header: SegmentHeader,
     /// Bytes up to the end of the last batch.
@@ -28,8 +28,12 @@ struct Written {
     next_sequence: u64,
 }
 
-impl Written {
-    fn begin(segment_id: u64, first_sequence: u64, previous: Option<&Written>) -> Written {
+impl EncodedSegment {
+    fn begin(
+        segment_id: u64,
+        first_sequence: u64,
+        previous: Option<&EncodedSegment>,
+    ) -> EncodedSegment {
         let header = SegmentHeader {
             log_id: LOG_ID,
             segment_id,
@@ -41,7 +45,7 @@ impl Written {
         };
         let mut bytes = vec![0; BLOCK];
         header.encode(&mut bytes);
-        Written {
+        EncodedSegment {
             bytes,
             header,
             used_bytes: segment::HEADER_BYTES,
@@ -50,7 +54,7 @@ impl Written {
         }
     }
 
-    /// Appends a batch where the next belongs, with what of its header does not follow from `frames`.
+    /// Appends the next batch. `said` has the header's fields that do not follow from `frames`.
     fn batch(&mut self, frames: &[Frame<'_>], said: BatchHeader) {
         let is_first = self.used_bytes == segment::HEADER_BYTES && !said.after_cut;
         let begin =
@@ -81,8 +85,7 @@ impl Written {
         self.bytes[begin..self.used_bytes].copy_from_slice(&bytes);
     }
 
-    /// What recovery does where only the first `records` of the last batch, which end at `end`, are
-    /// whole.
+    /// Cuts the segment at `end`, the end of the last whole record, as recovery does.
     fn cut(&mut self, end: usize, next_sequence: u64) {
         self.bytes.truncate(end);
         self.used_bytes = end;
@@ -90,10 +93,10 @@ impl Written {
     }
 }
 
-/// The segment of the document's example.
-fn example() -> Written {
+/// Makes the segment of the document's example.
+fn example() -> EncodedSegment {
     let at = |seconds: u64| BEGUN_NS + seconds * 1_000_000_000;
-    let mut segment = Written::begin(1, 0, None);
+    let mut segment = EncodedSegment::begin(1, 0, None);
     let said = BatchHeader { written_at_ns: at(0), ..BatchHeader::default() };
     let three = [Frame::Data(b"hello"), Frame::Data(b"two\nlines"), Frame::Data(b"torn")];
     segment.batch(&three, said);
@@ -116,7 +119,7 @@ fn example() -> Written {
     segment
 }
 
-/// Bytes as `hexdump -C` shows them.
+/// Prints bytes as `hexdump -C` does.
 fn dump(bytes: &[u8]) -> String {
     let mut text = String::new();
     let mut before: Option<(&[u8], bool)> = None;
@@ -142,7 +145,7 @@ fn dump(bytes: &[u8]) -> String {
     text
 }
 
-/// The blocks of the document that are fenced as `kind`.
+/// Returns the blocks of the document that are fenced as `kind`.
 fn fenced(kind: &str) -> Vec<&'static str> {
     let open = format!("```{kind}\n");
     DOCUMENT.split(&open).skip(1).filter_map(|rest| rest.split("```").next()).collect()
@@ -179,10 +182,10 @@ fn name(format: Format, number: u64) -> String {
     path.into_os_string().into_string().expect("ASCII")
 }
 
-/// Three segments: the example's without its end, one that begins after a cut at the end of the one
-/// before, and one that is prepared.
+/// Makes three segments and their records: one with empty places, one with a cut, and one that is only
+/// prepared.
 fn folder() -> (Vec<File>, Vec<(u64, Vec<u8>)>) {
-    let mut first = Written::begin(1, 0, None);
+    let mut first = EncodedSegment::begin(1, 0, None);
     let mut truth = Vec::new();
     for round in 0..5u64 {
         let own: Vec<Vec<u8>> =
@@ -195,7 +198,7 @@ fn folder() -> (Vec<File>, Vec<(u64, Vec<u8>)>) {
         let durable_sequence = begin;
         first.batch(&frames, BatchHeader { durable_sequence, ..BatchHeader::default() });
     }
-    let mut second = Written::begin(2, first.next_sequence, Some(&first));
+    let mut second = EncodedSegment::begin(2, first.next_sequence, Some(&first));
     let begin = second.next_sequence;
     let said = BatchHeader { durable_sequence: begin, ..BatchHeader::default() };
     second.batch(&[Frame::Data(b"kept"), Frame::Data(b"torn")], said);
@@ -235,8 +238,7 @@ fn a_reader_made_from_the_document_reads_several_segments() {
     assert!(read.unlinked.is_empty(), "{:?}", read.unlinked);
 }
 
-/// Each bit of the first batch flipped, and the file that is not flushed any more cut at each byte that is
-/// none of the zeros between batches.
+/// Flips each bit of the first batch, and cuts the last file at each byte except the padding.
 #[test]
 fn by_the_documents_rules_damage_is_told_from_a_torn_end() {
     let (files, truth) = folder();
@@ -247,7 +249,7 @@ fn by_the_documents_rules_damage_is_told_from_a_torn_end() {
         assert!(truth.starts_with(&read.records), "a record that was never written");
         (read.records.len(), read.end)
     };
-    // All of the first segment was durable when the second was begun.
+    // The whole first segment was durable when the second began.
     for bit in 0..160 * 8 {
         let (records, end) = read_with(0, &|bytes| bytes[bit / 8] ^= 1 << (bit % 8));
         assert!(records == truth.len() || matches!(end, End::Damaged { .. }), "bit {bit}: {end:?}");
@@ -256,7 +258,7 @@ fn by_the_documents_rules_damage_is_told_from_a_torn_end() {
         let (_, end) = read_with(0, &|bytes| bytes.truncate(bytes.len() - lost));
         assert!(matches!(end, End::Damaged { .. }), "{lost} bytes lost: {end:?}");
     }
-    // Of a file's end nobody can say how far it went: what is left of the log is one that is not closed.
+    // A file's lost end leaves no proof of its length: the rest is a log that was not closed.
     let second = &files[1].1;
     let ends = (segment::HEADER_BYTES..second.len()).filter(|&end| second[end] != 0);
     for end_bytes in ends {
@@ -265,9 +267,9 @@ fn by_the_documents_rules_damage_is_told_from_a_torn_end() {
     }
 }
 
-/// A record that begins right at a block, and was cut off there.
+/// Makes a segment that was cut right at a block, where a record began.
 fn cut_at_a_block() -> (Vec<File>, Vec<(u64, Vec<u8>)>) {
-    let mut segment = Written::begin(1, 0, None);
+    let mut segment = EncodedSegment::begin(1, 0, None);
     let before = segment::HEADER_BYTES + batch::HEADER_BYTES + record::HEADER_BYTES;
     let first = vec![b'f'; BLOCK - before];
     segment.batch(&[Frame::Data(&first), Frame::Data(b"torn")], BatchHeader::default());
@@ -329,6 +331,6 @@ fn a_reader_made_from_the_document_reads_what_was_repaired() {
     let read = reader::read(&files);
     assert_eq!(read.end, End::Closed { sequence: 60 });
     assert!(found.len() == 59 && read.records == found);
-    // Only the one behind that which was written anew.
+    // Only the segment behind the rewritten one.
     assert_eq!(read.unlinked, [3]);
 }

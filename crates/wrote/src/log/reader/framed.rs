@@ -1,58 +1,72 @@
-//! A reader's place in a framed log.
+//! A reader's position in a framed log.
 
+use super::super::chain::read_header;
+use super::super::damage;
+use super::super::format::Format;
 use super::super::input::Input;
-use super::super::names::{self, Next};
+use super::super::names::{self, Names, Next};
 use super::super::record::Frame;
-use super::super::recovery::damaged;
-use super::super::rest::{self, Behind, Identity};
-use super::super::segment::{HEADER_BYTES, NotASegment, SegmentHeader};
-use super::super::walk::{Step, Walk};
-use super::super::{Format, chain};
+use super::super::rescue::rest;
+use super::super::segment::SegmentHeader;
+use super::super::walk::{Identity, Step, Walk};
+use super::Cursor;
 use crate::{Engine, Error};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// A segment and the place in it.
-pub(super) struct Cursor {
+/// A segment and the position in it.
+struct Framed {
     header: SegmentHeader,
     walk: Walk,
     input: Input,
 }
 
-impl Cursor {
-    /// Finds the segment that has the record `from`, or the first one behind it; `None` where there is no
-    /// segment yet in which something was written.
-    pub(super) fn find(
-        engine: &mut Engine,
-        folder: &Path,
-        from: u64,
-    ) -> Result<Option<Cursor>, Error> {
-        let names = names::all(engine, folder, Format::Framed)?;
-        // The last that begins with this record or one before it. One that does not begin as a segment
-        // is only prepared, or is found to be damaged by who comes to it.
-        let (mut low, mut high) = (0, names.len());
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            match open(engine, names[middle].0, &names[middle].1)? {
-                Some(cursor) if cursor.header.first_sequence <= from => {
-                    cursor.input.close(engine)?;
-                    low = middle;
-                }
-                other => {
-                    other.map_or(Ok(()), |cursor| cursor.input.close(engine))?;
-                    high = middle;
-                }
-            }
-        }
-        let Some((number, path)) = names.get(low) else { return Ok(None) };
-        match open(engine, *number, path)? {
-            None => unreadable_first(engine, folder, &names),
-            found => Ok(found),
+/// Finds the segment with the record `from`, or with the first later one; `None` while no segment has a
+/// record.
+pub(super) fn find(
+    engine: &mut Engine,
+    folder: &Path,
+    from: u64,
+) -> Result<Option<Box<dyn Cursor>>, Error> {
+    let names = names::all(engine, folder, Format::Framed)?;
+    // The last segment that begins with this record or an earlier one. A segment without a header is only
+    // prepared, or the reader that comes to it finds the damage.
+    let (mut low, mut high) = (0, names.len());
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        let cursor = open(engine, names[middle].0, &names[middle].1)?;
+        let is_before = cursor.as_ref().is_some_and(|found| found.header.first_sequence <= from);
+        cursor.map_or(Ok(()), |cursor| cursor.input.close(engine))?;
+        if is_before { low = middle } else { high = middle }
+    }
+    let Some((number, path)) = names.get(low) else { return Ok(None) };
+    let Some(cursor) = open(engine, *number, path)? else {
+        return check_unwritten(engine, &names).map(|()| None);
+    };
+    Ok(Some(Box::new(cursor)))
+}
+
+/// Opens a segment; `None` if the file does not begin as this one.
+fn open(engine: &mut Engine, number: u64, path: &Path) -> Result<Option<Framed>, Error> {
+    let mut input = Input::open(engine, path, true, false)?;
+    let Some(header) = read_header(engine, &mut input, number)? else {
+        input.close(engine)?;
+        return Ok(None);
+    };
+    Ok(Some(Framed { walk: Walk::new(&header), header, input }))
+}
+
+/// Refuses segments that had durable records although the first does not begin as a segment.
+fn check_unwritten(engine: &mut Engine, names: &Names) -> Result<(), Error> {
+    for (_, path) in names {
+        if rest::scan_file(engine, path, 0, Identity::Lost)?.durable_sequence > 0 {
+            return Err(damage::error(&names[0].1, 0, "this is not how a segment begins"));
         }
     }
+    Ok(())
+}
 
-    /// Appends the next record to `bytes`, `from` or one behind it. `None` where the segment ends, as far
-    /// as it was read.
-    pub(super) fn next(
+impl Cursor for Framed {
+    fn next(
         &mut self,
         engine: &mut Engine,
         from: u64,
@@ -71,8 +85,7 @@ impl Cursor {
         }
     }
 
-    /// Goes on to the next segment, if the log goes on there.
-    pub(super) fn turn(&mut self, engine: &mut Engine, folder: &Path) -> Result<bool, Error> {
+    fn turn(&mut self, engine: &mut Engine, folder: &Path) -> Result<bool, Error> {
         self.input.pause(engine)?;
         let number = self.header.segment_id;
         let next = names::unless_removed(|| {
@@ -87,63 +100,23 @@ impl Cursor {
         let Some((cursor, must_follow)) = next else { return Ok(false) };
         let is_next = cursor.header.log_id == self.header.log_id
             && (!must_follow || cursor.header.first_sequence == self.walk.sequence);
-        if !is_next {
-            cursor.input.close(engine)?;
-            return Ok(false);
-        }
-        std::mem::replace(self, cursor).input.close(engine)?;
-        Ok(true)
+        let left = if is_next { std::mem::replace(self, cursor) } else { cursor };
+        left.input.close(engine)?;
+        Ok(is_next)
     }
 
-    /// Forgets what was read of what comes next: somebody may have written it.
-    pub(super) fn look_again(&mut self, engine: &mut Engine) -> Result<(), Error> {
+    fn look_again(&mut self, engine: &mut Engine) -> Result<(), Error> {
         self.input.look_again(engine)
     }
 
-    /// The error to tell of where the next record was durable once and can't be read.
-    pub(super) fn lost(
-        &mut self,
-        engine: &mut Engine,
-        folder: &Path,
-    ) -> Result<Option<Error>, Error> {
+    fn lost(&mut self, engine: &mut Engine, folder: &Path) -> Result<Option<Error>, Error> {
         self.input.pause(engine)?;
-        let (number, log_id) = (self.header.segment_id, self.header.log_id);
-        let Behind { lost, .. } = names::unless_removed(|| {
+        let SegmentHeader { segment_id, log_id, .. } = self.header;
+        let found = names::unless_removed(|| {
             let mut later = names::all(engine, folder, Format::Framed)?;
-            later.retain(|(of, _)| *of > number);
+            later.retain(|(number, _)| *number > segment_id);
             rest::behind(engine, &mut self.input, &self.walk, log_id, &later).map(Some)
         })?;
-        let what = format!("record {} can't be read, and was durable once", self.walk.sequence);
-        Ok(lost.map(|(path, offset)| damaged(folder, &path, offset, &what)))
+        Ok(found.lost)
     }
-}
-
-/// Opens a segment; `None` where the file does not begin as this one.
-fn open(engine: &mut Engine, number: u64, path: &Path) -> Result<Option<Cursor>, Error> {
-    let mut input = Input::open(engine, path, true, false)?;
-    match SegmentHeader::decode(input.bytes(engine, 0, HEADER_BYTES)?) {
-        Ok(header) if header.segment_id == number => {
-            Ok(Some(Cursor { walk: Walk::new(&header), header, input }))
-        }
-        Err(NotASegment::Version(version)) => Err(chain::of_another_version(path, version)),
-        Ok(_) | Err(NotASegment::Damaged) => {
-            input.close(engine)?;
-            Ok(None)
-        }
-    }
-}
-
-/// The first segment does not begin as one: nothing was written into it yet, or it is damaged.
-fn unreadable_first(
-    engine: &mut Engine,
-    folder: &Path,
-    names: &[(u64, PathBuf)],
-) -> Result<Option<Cursor>, Error> {
-    for (_, path) in names {
-        let rest = rest::scan_file(engine, path, 0, Identity::Lost)?;
-        if rest.durable_sequence > 0 {
-            return Err(damaged(folder, &names[0].1, 0, "this is not how a segment begins"));
-        }
-    }
-    Ok(None)
 }

@@ -1,18 +1,18 @@
-//! Reading logs that lie there, and logs that are written meanwhile.
+//! Reads of finished logs, and of logs that are written meanwhile.
 
 use super::super::batch::BatchHeader;
 use super::super::segment;
-use super::super::testing::{Built, assert_begins, disk, folder, read, two_segments};
+use super::super::testing::{SampleLog, assert_begins, disk, folder, read, two_segments};
 use super::*;
 use std::io::Write;
 
-fn written(built: &Built) -> tempfile::TempDir {
+fn written(built: &SampleLog) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     write(built, folder.path());
     folder
 }
 
-fn write(built: &Built, folder: &Path) {
+fn write(built: &SampleLog, folder: &Path) {
     for (path, bytes) in built.files(folder) {
         std::fs::write(path, bytes).unwrap();
     }
@@ -48,7 +48,7 @@ fn a_reader_goes_on_behind_a_cut() {
 
 #[test]
 fn places_that_were_passed_over_are_no_records() {
-    let mut built = Built::default().segment().batch(0, &[b"zero", b"gone", b"two"]);
+    let mut built = SampleLog::default().segment().batch(0, &[b"zero", b"gone", b"two"]);
     let seed = segment::seed(super::super::testing::LOG_ID, 1);
     let at = 64 + 48 + 12;
     super::super::record::skip(&mut built.segments[0].bytes[at..at + 12], seed, 1);
@@ -120,7 +120,8 @@ fn damage_is_told_once_and_where() {
 #[test]
 fn records_of_many_megabytes_lie_in_many_reads() {
     let long: Vec<u8> = (0..5_000_000u32).map(|number| (number % 251) as u8).collect();
-    let built = Built::default().segment().batch(0, &[b"zero", &long, b"two"]).batch(0, &[&long]);
+    let built =
+        SampleLog::default().segment().batch(0, &[b"zero", &long, b"two"]).batch(0, &[&long]);
     let folder = written(&built);
     let records: Vec<Record> =
         LogReader::open(folder.path(), 0).unwrap().map(Result::unwrap).collect();
@@ -150,7 +151,7 @@ fn lines_are_read_while_they_come() {
 #[test]
 fn numbers_that_no_log_comes_to_are_none() {
     for first in [u64::MAX - 1, 1 << 62] {
-        let sim = disk(1, &Built::from(first).segment().batch(0, &[b"x"]).files(folder()));
+        let sim = disk(1, &SampleLog::from(first).segment().batch(0, &[b"x"]).files(folder()));
         assert!(read(&sim, 0).0.is_empty());
         let log = crate::Log::options().open_simulated(&sim, folder()).unwrap();
         log.append(b"hello").unwrap().wait().unwrap();

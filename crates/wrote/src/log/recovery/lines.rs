@@ -1,46 +1,36 @@
-//! Recovery of a log of lines: the log ends behind the last whole line that has no NUL in it.
+//! Recovery of a log of lines: the log ends behind the last whole line.
 
+use super::super::damage;
 use super::super::input::Input;
-use super::{Active, Found, Recovered, Sealed, aside, damaged, forget_cached};
+use super::super::lines::{Lines, UNSURE_FILES, read};
+use super::super::retention::SealedSegment;
+use super::{ActiveSegment, Recovered, Recovery, cut};
 use crate::{Engine, Error, FileId};
 use rustix::fs::fstat;
 use std::path::{Path, PathBuf};
-
-/// The last files, which may not be on stable storage: those before them were flushed when the one after
-/// the next was begun.
-pub(in crate::log) const UNSURE_FILES: usize = 2;
-
-/// The whole lines of a file.
-pub(in crate::log) struct Lines {
-    pub count: u64,
-    /// Where the last of them ends.
-    pub end: u64,
-}
 
 pub(super) fn recover(
     engine: &mut Engine,
     folder: &Path,
     names: &[(u64, PathBuf)],
-) -> Result<Found, Error> {
+) -> Result<Recovery, Error> {
     if names.is_empty() {
-        return Ok(Found::nothing(0, Recovered::default()));
+        return Ok(Recovery::nothing(0, Recovered::default()));
     }
     let mut last = names.len().saturating_sub(UNSURE_FILES);
     loop {
         let (number, path) = &names[last];
         let mut input = Input::open(engine, path, false, true)?;
-        // What a process that was killed had written may be in memory only.
-        engine.flush(input.file)?;
-        forget_cached(engine, input.file);
+        input.flush(engine)?;
         let lines = read(engine, &mut input)?;
         let next_sequence = number + lines.count;
         if let Some((next, next_path)) = names.get(last + 1) {
             if *next < next_sequence {
                 let what =
                     format!("it begins with line {next}, the file before ends at {next_sequence}");
-                return Err(damaged(folder, next_path, 0, &what));
+                return Err(damage::error(next_path, 0, &what));
             }
-            // Something else may have written behind the last line: the next file knows better.
+            // Another program may have appended to this file: the next file's number is right.
             if *next == next_sequence {
                 input.close(engine)?;
                 last += 1;
@@ -48,108 +38,60 @@ pub(super) fn recover(
             }
         }
         let created_at_ns = modified_at_ns(engine, input.file);
-        let recovered = cut(engine, folder, names, last, &lines, input)?;
-        return found(engine, &names[..=last], &lines, created_at_ns, recovered);
+        let mut recovered =
+            Recovered { records: next_sequence - names[0].0, ..Recovered::default() };
+        let mut later = Vec::with_capacity(names.len() - last - 1);
+        for (_, path) in &names[last + 1..] {
+            let file = Input::open(engine, path, false, false)?;
+            later.push((path.clone(), file.len_bytes));
+            file.close(engine)?;
+        }
+        let torn_end = input.len_bytes;
+        cut(engine, folder, input, lines.end, torn_end, &later, &mut recovered)?;
+        return recovery(engine, &names[..=last], &lines, created_at_ns, recovered);
     }
 }
 
-/// Reads the whole lines of a file.
-pub(in crate::log) fn read(engine: &mut Engine, input: &mut Input) -> Result<Lines, Error> {
-    let piece_bytes = engine.pool().buffer_bytes();
-    let mut lines = Lines { count: 0, end: 0 };
-    let mut place = 0;
-    while place < input.len_bytes {
-        let bytes = input.bytes(engine, place, piece_bytes)?;
-        let clean = bytes.iter().position(|&byte| byte == 0);
-        let bytes = &bytes[..clean.unwrap_or(bytes.len())];
-        lines.count += bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
-        if let Some(last) = bytes.iter().rposition(|&byte| byte == b'\n') {
-            lines.end = place + last as u64 + 1;
-        }
-        if clean.is_some() || bytes.is_empty() {
-            break;
-        }
-        place += bytes.len() as u64;
-    }
-    input.pause(engine)?;
-    Ok(lines)
-}
-
-/// Makes the end of these lines the end of the log.
-fn cut(
-    engine: &mut Engine,
-    folder: &Path,
-    names: &[(u64, PathBuf)],
-    last: usize,
-    lines: &Lines,
-    mut input: Input,
-) -> Result<Recovered, Error> {
-    let mut recovered = Recovered {
-        records: names[last].0 + lines.count - names[0].0,
-        torn_bytes: input.len_bytes - lines.end,
-        ..Recovered::default()
-    };
-    if input.len_bytes > lines.end {
-        let to = input.len_bytes;
-        recovered.kept_aside.push(aside::copy(engine, &mut input, lines.end, to, "torn")?);
-        // The copy must be found before what it was copied from is gone.
-        engine.sync_folder(folder)?;
-    }
-    // The newest goes first, so that there is never a gap.
-    for (_, path) in names[last + 1..].iter().rev() {
-        let later = Input::open(engine, path, false, false)?;
-        let bytes = later.len_bytes;
-        later.close(engine)?;
-        recovered.torn_bytes += bytes;
-        match bytes {
-            0 => engine.remove(path)?,
-            _ => recovered.kept_aside.push(aside::rename(engine, path)?),
-        }
-    }
-    if input.len_bytes > lines.end {
-        engine.truncate(input.file, lines.end)?;
-        engine.flush(input.file)?;
-    }
-    input.close(engine)?;
-    engine.sync_folder(folder)?;
-    Ok(recovered)
-}
-
-fn found(
+fn recovery(
     engine: &mut Engine,
     names: &[(u64, PathBuf)],
     lines: &Lines,
     created_at_ns: u64,
     recovered: Recovered,
-) -> Result<Found, Error> {
+) -> Result<Recovery, Error> {
     let mut sealed = Vec::with_capacity(names.len());
-    for (pair, path) in names.windows(2).map(|pair| (pair, &pair[0].1)) {
+    for ((_, path), (end_sequence, _)) in names.iter().zip(&names[1..]) {
         let input = Input::open(engine, path, false, false)?;
-        sealed.push(Sealed {
+        sealed.push(SealedSegment {
             path: path.clone(),
             bytes: input.len_bytes,
-            end_sequence: pair[1].0,
+            end_sequence: *end_sequence,
             written_at_ns: modified_at_ns(engine, input.file),
         });
         input.close(engine)?;
     }
     let (number, path) = names.last().expect("a log with a file");
-    let active = Active {
+    let active = ActiveSegment {
         path: path.clone(),
         number: *number,
         bytes: lines.end,
         block_bytes: 1,
-        // A file does not say when it was begun: at the earliest when the one before was last written.
+        // A file does not record its beginning: the last write to the file before is the earliest time.
         created_at_ns: sealed.last().map_or(created_at_ns, |before| before.written_at_ns),
         last_checksum: 0,
         after_cut: false,
     };
-    let next_sequence = number + lines.count;
-    let first_sequence = names[0].0;
-    Ok(Found { recovered, log_id: 0, sealed, active: Some(active), first_sequence, next_sequence })
+    Ok(Recovery {
+        recovered,
+        log_id: 0,
+        sealed,
+        active: Some(active),
+        first_sequence: names[0].0,
+        next_sequence: number + lines.count,
+    })
 }
 
-/// When the file was last written, in nanoseconds since 1970; 0 on a simulated disk, which has no clock.
+/// Returns the time of the last write, in nanoseconds since 1970; 0 on a simulated disk without a clock.
 fn modified_at_ns(engine: &Engine, file: FileId) -> u64 {
     let stat = engine.descriptor(file).and_then(|descriptor| fstat(descriptor).ok());
     stat.map_or(0, |stat| stat.st_mtime as u64 * 1_000_000_000 + stat.st_mtime_nsec)

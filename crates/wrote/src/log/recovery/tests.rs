@@ -1,10 +1,11 @@
-//! Logs as crashes leave them, and what recovery makes of them.
+//! Recovery of logs as crashes leave them.
 
-use super::super::testing::{Built, disk, engine, folder, two_segments};
+use super::super::segment;
+use super::super::testing::{SampleLog, disk, engine, folder, two_segments};
 use super::*;
 use crate::{Fault, Sim};
 
-fn recovered(sim: &Sim) -> Result<Found, Error> {
+fn recovered(sim: &Sim) -> Result<Recovery, Error> {
     recover(&mut engine(sim), folder(), Format::Framed)
 }
 
@@ -16,7 +17,7 @@ fn torn(path: &Path, number: u64) -> PathBuf {
     format!("{}.torn-{number}", path.display()).into()
 }
 
-fn disk_of(built: &Built) -> Sim {
+fn disk_of(built: &SampleLog) -> Sim {
     disk(1, &built.files(folder()))
 }
 
@@ -38,7 +39,7 @@ fn a_log_that_was_closed_is_found_as_it_was() {
     assert_eq!(found.sealed[0].end_sequence, 5);
     let active = found.active.unwrap();
     assert_eq!((active.path, active.number, active.after_cut), (file(2), 2, false));
-    // What was only prepared is gone.
+    // The prepared space is gone.
     assert_eq!(sim.contents(&file(2)).unwrap().len() as u64, active.bytes);
 }
 
@@ -59,7 +60,7 @@ fn files_in_which_nothing_was_written_yet_are_removed() {
 fn a_torn_end_is_kept_aside_and_cut() {
     let built = two_segments();
     let mut files = built.files(folder());
-    // The last byte of record 9 never arrived.
+    // The last byte of record 9 never reached the disk.
     let end = files[1].1.iter().rposition(|&byte| byte != 0).unwrap();
     files[1].1[end] ^= 1;
     let sim = disk(1, &files);
@@ -109,7 +110,7 @@ fn a_durable_segment_that_is_missing_is_an_error() {
         files.remove(missing);
         assert!(matches!(recovered(&disk(1, &files)), Err(Error::Damaged { .. })), "{missing}");
     }
-    // Of a segment that was not durable nobody was told: what came after it is not the log's.
+    // No caller got a promise for a segment that was not durable. The segments behind it are not the log's.
     let built = two_segments().segment().batch(5, &[b"ten"]);
     let mut files = built.files(folder());
     files.remove(1);
@@ -119,7 +120,7 @@ fn a_durable_segment_that_is_missing_is_an_error() {
 
 #[test]
 fn only_the_segments_that_were_not_durable_are_read() {
-    // Segment 3 says that all before it was durable: a bit in segment 1 is found by who reads it.
+    // Segment 3 says that every record before was durable: only a reader of segment 1 finds the bit.
     let built = two_segments().segment().batch(10, &[b"ten"]);
     let mut files = built.files(folder());
     files[0].1[200] ^= 1;
@@ -128,7 +129,7 @@ fn only_the_segments_that_were_not_durable_are_read() {
 
 #[test]
 fn the_first_segment_of_which_only_parts_arrived_is_put_aside() {
-    let built = Built::default().segment().batch(0, &[&[7; 2000]]).batch(0, &[b"one"]);
+    let built = SampleLog::default().segment().batch(0, &[&[7; 2000]]).batch(0, &[b"one"]);
     let mut files = built.files(folder());
     files[0].1[..512].fill(0);
     let sim = disk(1, &files);
@@ -140,7 +141,7 @@ fn the_first_segment_of_which_only_parts_arrived_is_put_aside() {
 #[test]
 fn the_only_segment_with_a_damaged_header_is_no_new_log() {
     for durable in [0, 1] {
-        let built = Built::default().segment().batch(0, &[b"zero"]).batch(durable, &[b"one"]);
+        let built = SampleLog::default().segment().batch(0, &[b"zero"]).batch(durable, &[b"one"]);
         for byte in 0..64 {
             let mut files = built.files(folder());
             files[0].1[byte] ^= 1;
@@ -155,17 +156,17 @@ fn a_header_that_was_there_when_its_batch_was_written_is_damaged() {
     let mut files = built.files(folder());
     files[1].1[20] ^= 1;
     assert!(matches!(recovered(&disk(1, &files)), Err(Error::Damaged { .. })));
-    // Without the sector that holds both it is the end that a crash left.
+    // Without the sector of both, it is a torn end.
     files[1].1[..512].fill(0);
     assert_eq!(recovered(&disk(1, &files)).unwrap().next_sequence, 5);
 }
 
 #[test]
 fn a_log_goes_on_behind_a_cut_and_behind_the_next() {
-    let end_of = |built: &Built| built.segments[1].bytes.len();
+    let end_of = |built: &SampleLog| built.segments[1].bytes.len();
     let header = |after_cut| super::super::batch::BatchHeader { after_cut, ..Default::default() };
     let built = two_segments().batch(5, &[b"lost", b"lost"]);
-    // Only the header of the batch arrived, then the same again.
+    // Only the header of the batch reached the disk, twice in a row.
     let place = built.segments[1].batches[2];
     let built = built.cut(place + 48, 10).batch_of(header(true), &[b"lost again"]);
     let place = built.segments[1].batches[3];
@@ -188,7 +189,7 @@ fn a_log_of_the_other_format_is_refused() {
 
 #[test]
 fn a_recovery_that_loses_power_is_made_good_by_the_next() {
-    // Torn in segment 1, with a segment behind it: copied, renamed, truncated.
+    // A torn segment 2 with a segment behind it: recovery copies, renames and truncates.
     let built = two_segments().batch(0, &[b"ten"]).segment().batch(0, &[b"eleven"]);
     let mut files = built.files(folder());
     files[1].1[100] ^= 1;
@@ -221,7 +222,7 @@ fn a_recovery_that_loses_power_is_made_good_by_the_next() {
 mod of_lines {
     use super::*;
 
-    fn lines(texts: &[(u64, &[u8])]) -> (Sim, Result<Found, Error>) {
+    fn lines(texts: &[(u64, &[u8])]) -> (Sim, Result<Recovery, Error>) {
         let path = |number| segment::path(folder(), Format::Lines, number);
         let files: Vec<_> =
             texts.iter().map(|(number, text)| (path(*number), text.to_vec())).collect();

@@ -1,32 +1,31 @@
-//! A second reader of both formats, made from the sentences of `docs/log-format.md` alone: it shares no
-//! code with the first.
+//! A second reader of both formats, made from `docs/log-format.md` alone. It shares no code with the first.
 
 /// A file: its name and its bytes.
 pub(super) type File = (String, Vec<u8>);
 
-/// What a reader found.
+/// The result of a reader.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Read {
+pub(super) struct ReadLog {
     pub(super) records: Vec<(u64, Vec<u8>)>,
     pub(super) end: End,
-    /// Segments whose header does not say where the one before it ends.
+    /// Segments whose header does not state the end of the segment before.
     pub(super) unlinked: Vec<u64>,
 }
 
-/// How a log ends.
+/// The end of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// Its writer closed it.
     Closed { sequence: u64 },
-    /// Behind the last record there is nothing.
+    /// No byte stands behind the last record.
     Open { sequence: u64 },
-    /// Behind the last record there is something, which was never durable.
+    /// Bytes behind the last record were never durable.
     Torn { sequence: u64, offset: usize },
-    /// Records that were durable are lost.
+    /// Durable records are lost.
     Damaged { sequence: u64, offset: usize },
 }
 
-/// "The checksum": bit by bit, as the document's table has it.
+/// Computes the document's "The checksum", bit by bit.
 fn crc32c(parts: &[&[u8]]) -> u32 {
     let mut register = !0u32;
     for byte in parts.iter().flat_map(|part| part.iter()) {
@@ -46,7 +45,7 @@ fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from(word(bytes, at)) | u64::from(word(bytes, at + 4)) << 32
 }
 
-/// The numbers that names with this ending say, in order, each with its file.
+/// Returns the numbers in names with this ending, in order, each with its file.
 fn numbered<'a>(files: &'a [File], ending: &str) -> Vec<(u64, &'a [u8])> {
     let mut found: Vec<_> = files
         .iter()
@@ -66,7 +65,7 @@ struct Segment<'a> {
     first_sequence: u64,
     previous: (usize, u32),
     block: usize,
-    /// The log's id, then the segment's, as they stand in the header.
+    /// The log's id and the segment's, as bytes of the header.
     identity: &'a [u8],
 }
 
@@ -112,7 +111,7 @@ impl Segment<'_> {
         })
     }
 
-    /// The frame at `at`: its end, and what was appended where it is a record.
+    /// Reads the frame at `at`: its end, and its bytes if it is a record.
     fn frame(&self, at: usize, sequence: u64) -> Option<(usize, Option<&[u8]>)> {
         let header = self.bytes.get(at..at.checked_add(8)?)?;
         let length = word(header, 0);
@@ -129,7 +128,7 @@ impl Segment<'_> {
         (word(header, 4) == checksum).then_some((end, record))
     }
 
-    /// Whether a valid header of a batch from `from` on says that `sequence` was durable.
+    /// Tells whether a valid batch header from `from` on says that `sequence` was durable.
     fn knows_durable(&self, from: usize, sequence: u64) -> bool {
         let blocks = (0..self.bytes.len()).step_by(self.block);
         let mut places = std::iter::once(64).chain(blocks).filter(|&place| place >= from);
@@ -137,19 +136,19 @@ impl Segment<'_> {
     }
 }
 
-/// "Where a reader stands".
+/// The document's "Where a reader stands".
 struct Place {
-    /// The end of what was read of the segment.
+    /// The end of the last valid part of the segment.
     at: usize,
     sequence: u64,
-    /// Of the header of the last batch; 0 before the first.
+    /// The checksum in the last batch header; 0 before the first.
     checksum: u32,
     /// Whether that batch was read to its end.
     whole: bool,
     closed: bool,
 }
 
-/// Steps 3 to 5: the records of one segment.
+/// Reads the records of one segment: steps 3 to 5.
 fn read_segment(segment: &Segment<'_>, place: &mut Place, records: &mut Vec<(u64, Vec<u8>)>) {
     (place.at, place.checksum, place.whole) = (64, 0, true);
     loop {
@@ -172,7 +171,7 @@ fn read_segment(segment: &Segment<'_>, place: &mut Place, records: &mut Vec<(u64
 }
 
 /// Reads a framed log.
-pub(super) fn read(files: &[File]) -> Read {
+pub(super) fn read(files: &[File]) -> ReadLog {
     let files = numbered(files, ".segment");
     let (mut records, mut unlinked) = (Vec::new(), Vec::new());
     let mut place = Place { at: 0, sequence: 0, checksum: 0, whole: true, closed: false };
@@ -189,10 +188,10 @@ pub(super) fn read(files: &[File]) -> Read {
         read_segment(&next, &mut place, &mut records);
     }
     let end = end(&files[current..], &place);
-    Read { records, end, unlinked }
+    ReadLog { records, end, unlinked }
 }
 
-/// Step 6: what stands behind the last record.
+/// Examines the bytes behind the last record: step 6.
 fn end(files: &[(u64, &[u8])], place: &Place) -> End {
     let Place { at: offset, sequence, .. } = *place;
     let from = |index: usize| if index == 0 { offset } else { 0 };
@@ -216,7 +215,7 @@ fn end(files: &[(u64, &[u8])], place: &Place) -> End {
 }
 
 /// Reads a log of lines.
-pub(super) fn read_lines(files: &[File]) -> Read {
+pub(super) fn read_lines(files: &[File]) -> ReadLog {
     let files = numbered(files, ".log");
     let mut records = Vec::new();
     let mut sequence = files.first().map_or(0, |&(number, _)| number);
@@ -225,21 +224,19 @@ pub(super) fn read_lines(files: &[File]) -> Read {
         let end = bytes[..zero].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         if number != sequence {
             let end = End::Damaged { sequence, offset: 0 };
-            return Read { records, end, unlinked: Vec::new() };
+            return ReadLog { records, end, unlinked: Vec::new() };
         }
         for line in bytes[..end].split_inclusive(|&byte| byte == b'\n') {
             records.push((sequence, line[..line.len() - 1].to_vec()));
             sequence += 1;
         }
         if end < bytes.len() {
+            let offset = end;
             let is_last = index + 1 == files.len();
-            let place = (sequence, end);
-            let end = match (is_last, place) {
-                (true, (sequence, offset)) => End::Torn { sequence, offset },
-                (false, (sequence, offset)) => End::Damaged { sequence, offset },
-            };
-            return Read { records, end, unlinked: Vec::new() };
+            let torn = End::Torn { sequence, offset };
+            let end = if is_last { torn } else { End::Damaged { sequence, offset } };
+            return ReadLog { records, end, unlinked: Vec::new() };
         }
     }
-    Read { records, end: End::Open { sequence }, unlinked: Vec::new() }
+    ReadLog { records, end: End::Open { sequence }, unlinked: Vec::new() }
 }

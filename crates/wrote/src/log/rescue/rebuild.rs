@@ -1,25 +1,26 @@
-//! Repair of a framed log: damaged segments are written anew, with gaps where records are lost.
+//! Repair of a framed log: rewrites damaged segments, with gaps in place of lost records.
 
+use super::super::aside;
 use super::super::batch::{self, BatchHeader};
-use super::super::input::Input;
+use super::super::input::{Input, engine_options};
 use super::super::record::{self, Frame};
-use super::super::recovery::{aside, new_log_id};
-use super::super::segment::{self, SegmentHeader};
+use super::super::segment::{self, SegmentHeader, new_log_id};
+use super::report::Repaired;
 use super::salvage::{Event, salvage};
-use super::{Damage, Repaired, options};
+use crate::engine::folder_of;
 use crate::staged::Staged;
-use crate::{Engine, Error, FileOptions, Found, Op};
+use crate::{Engine, Error, FileOptions, Found};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// About how many bytes a batch gets that is written anew.
+/// About the bytes of a rewritten batch.
 const BATCH_BYTES: usize = 256 << 10;
 
 pub(super) fn repair(engine: &mut Engine, folder: &Path) -> Result<Repaired, Error> {
     let mut repaired = Repaired { damage: Vec::new(), kept_aside: Vec::new(), records: 0 };
     salvage(engine, folder, &mut |event| {
         match event {
-            Event::Lost(damage) => repaired.damage.push(Damage::clone(damage)),
+            Event::Lost(damage) => repaired.damage.push(damage.clone()),
             Event::Frame { frame: Frame::Data(_), .. } => repaired.records += 1,
             _ => {}
         }
@@ -28,11 +29,10 @@ pub(super) fn repair(engine: &mut Engine, folder: &Path) -> Result<Repaired, Err
     if repaired.damage.is_empty() {
         return Ok(repaired);
     }
-    let damaged = repaired.damage.iter().map(|damage| damage.path.clone()).collect();
-    // The other engine has reads under way.
     let mut writer = Writer {
-        engine: Engine::open(&options())?,
-        damaged,
+        // Its own, since the other engine has reads in flight.
+        engine: Engine::open(&engine_options())?,
+        damaged: repaired.damage.iter().map(|damage| damage.path.clone()).collect(),
         log_id: None,
         open: None,
         kept_aside: Vec::new(),
@@ -42,32 +42,28 @@ pub(super) fn repair(engine: &mut Engine, folder: &Path) -> Result<Repaired, Err
     Ok(repaired)
 }
 
-/// Writes the damaged ones of the segments that pass by.
+/// Rewrites the damaged segments while a salvage passes over the log.
 struct Writer {
     engine: Engine,
     damaged: HashSet<PathBuf>,
-    /// The log's number, or one by chance where none is left.
+    /// The log's number; a random one if no header is left.
     log_id: Option<u64>,
     open: Option<Segment>,
     kept_aside: Vec<PathBuf>,
 }
 
-/// A segment that is written anew.
+/// A segment that is rewritten.
 struct Segment {
     path: PathBuf,
     staged: Staged,
     seed: u32,
     block_bytes: u64,
-    /// Where the next batch begins.
+    /// The offset of the next batch.
     place: u64,
     next_sequence: u64,
-    batch: Batch,
-}
-
-/// A batch that is gathered: its header's place, and records.
-#[derive(Default)]
-struct Batch {
-    bytes: Vec<u8>,
+    /// The next batch: space for its header, then its records.
+    batch: Vec<u8>,
+    /// Records in it.
     count: u32,
 }
 
@@ -93,12 +89,11 @@ impl Writer {
         if !self.damaged.contains(path) {
             return Ok(());
         }
-        let options = FileOptions::default();
-        let staged = Staged::new(&mut self.engine, path, true, &options)?;
+        let staged = Staged::new(&mut self.engine, path, true, &FileOptions::default())?;
         let header = SegmentHeader { log_id, ..*header };
-        let mut beginning = vec![0; segment::HEADER_BYTES];
+        let mut beginning = [0; segment::HEADER_BYTES];
         header.encode(&mut beginning);
-        write(&mut self.engine, &staged, 0, &beginning)?;
+        aside::write(&mut self.engine, staged.file, 0, &beginning)?;
         self.open = Some(Segment {
             path: path.to_owned(),
             staged,
@@ -106,87 +101,78 @@ impl Writer {
             block_bytes: u64::from(header.block_bytes),
             place: segment::HEADER_BYTES as u64,
             next_sequence: header.first_sequence,
-            batch: Batch::default(),
+            batch: vec![0; batch::HEADER_BYTES],
+            count: 0,
         });
         Ok(())
     }
 
-    /// Appends a record, or a place that is passed over, to the segment that is written anew, if one is.
+    /// Appends a record or an empty place to the open segment, if there is one.
     fn append(&mut self, frame: Frame) -> Result<(), Error> {
         let Some(segment) = &mut self.open else { return Ok(()) };
-        if segment.batch.bytes.len() + frame.len() > BATCH_BYTES {
+        if segment.batch.len() + frame.len() > BATCH_BYTES {
             segment.write_batch(&mut self.engine)?;
         }
-        let bytes = &mut segment.batch.bytes;
-        if bytes.is_empty() {
-            bytes.resize(batch::HEADER_BYTES, 0);
-        }
-        let start = bytes.len();
-        bytes.resize(start + frame.len(), 0);
+        let start = segment.batch.len();
+        segment.batch.resize(start + frame.len(), 0);
+        let to = &mut segment.batch[start..];
         match frame {
             Frame::Data(own) => {
-                bytes[start + record::HEADER_BYTES..].copy_from_slice(own);
-                record::seal(&mut bytes[start..], segment.seed, segment.next_sequence);
+                to[record::HEADER_BYTES..].copy_from_slice(own);
+                record::seal(to, segment.seed, segment.next_sequence);
             }
-            Frame::Skipped(_) => {
-                record::skip(&mut bytes[start..], segment.seed, segment.next_sequence);
-            }
+            Frame::Skipped(_) => record::skip(to, segment.seed, segment.next_sequence),
         }
         segment.next_sequence += 1;
-        segment.batch.count += 1;
+        segment.count += 1;
         Ok(())
     }
 
-    /// Gives the segment its place, with the one that was there kept aside.
+    /// Puts the rewritten segment in its place, and keeps the old one aside.
     fn finish(&mut self) -> Result<(), Error> {
         let Some(mut segment) = self.open.take() else { return Ok(()) };
         let engine = &mut self.engine;
         segment.write_batch(engine)?;
         engine.flush(segment.staged.file)?;
         if engine.locate(&segment.path)?.found == Found::File {
-            let mut old = Input::open(engine, &segment.path, false, false)?;
-            let len_bytes = old.len_bytes;
-            let copy = aside::copy(engine, &mut old, 0, len_bytes, "damaged")?;
-            old.close(engine)?;
-            self.kept_aside.push(copy);
-            // The copy must be found before what it was copied from is gone.
-            engine.sync_folder(crate::engine::folder_of(&segment.path))?;
+            let old = Input::open(engine, &segment.path, false, false)?;
+            self.kept_aside.push(keep_damaged(engine, old)?);
         }
         segment.staged.put(engine, true)
     }
 }
 
 impl Segment {
-    /// Writes the batch that was gathered, and begins another at the next block.
+    /// Writes the batch, and begins another at the next block.
     fn write_batch(&mut self, engine: &mut Engine) -> Result<(), Error> {
-        let Batch { mut bytes, count } = std::mem::take(&mut self.batch);
-        if count == 0 {
+        if self.count == 0 {
             return Ok(());
         }
-        let first_sequence = self.next_sequence - u64::from(count);
+        let first_sequence = self.next_sequence - u64::from(self.count);
         let header = BatchHeader {
-            bytes: bytes.len() as u32,
-            count,
+            bytes: self.batch.len() as u32,
+            count: self.count,
             first_sequence,
-            // All of it is flushed before anybody sees it.
+            // Every record of the segment is flushed before a reader sees it.
             durable_sequence: first_sequence,
             ..BatchHeader::default()
         };
-        header.encode(&mut bytes, self.seed);
-        write(engine, &self.staged, self.place, &bytes)?;
-        self.place = (self.place + bytes.len() as u64).next_multiple_of(self.block_bytes);
+        header.encode(&mut self.batch, self.seed);
+        aside::write(engine, self.staged.file, self.place, &self.batch)?;
+        self.place = (self.place + self.batch.len() as u64).next_multiple_of(self.block_bytes);
+        self.batch.truncate(batch::HEADER_BYTES);
+        self.count = 0;
         Ok(())
     }
 }
 
-fn write(engine: &mut Engine, staged: &Staged, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-    let mut place = offset;
-    for piece in bytes.chunks(engine.pool().buffer_bytes()) {
-        let mut buffer = engine.lease()?;
-        buffer.set_len(piece.len());
-        buffer.copy_from_slice(piece);
-        engine.queue(0, Op::Write { file: staged.file, offset: place, buffer, durable: false });
-        place += piece.len() as u64;
-    }
-    engine.drain()
+/// Copies a damaged file aside and closes it.
+pub(super) fn keep_damaged(engine: &mut Engine, mut old: Input) -> Result<PathBuf, Error> {
+    let len_bytes = old.len_bytes;
+    let copy = aside::copy(engine, &mut old, 0, len_bytes, "damaged")?;
+    let folder = folder_of(&old.path).to_owned();
+    old.close(engine)?;
+    // The copy must be durable before its source is gone.
+    engine.sync_folder(&folder)?;
+    Ok(copy)
 }

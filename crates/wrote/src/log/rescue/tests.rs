@@ -1,10 +1,11 @@
-//! What is said of logs, damaged in each way, and what repair makes of them.
+//! Reports on logs that are damaged in each way, and their repair.
 
-use super::super::testing::{Built, assert_begins, read_all, two_segments};
-use super::super::{Format, LogReader, batch, record, segment};
+use super::super::testing::{SampleLog, assert_begins, read_all, two_segments};
+use super::super::{LogReader, batch, record, segment, summary};
 use super::*;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::PathBuf;
 
 fn written(files: &[(PathBuf, Vec<u8>)]) {
     for (path, bytes) in files {
@@ -25,8 +26,8 @@ fn verified(folder: &Path) -> Verified {
     verify(folder, |_, _| true).unwrap()
 }
 
-/// Ten records in two segments, and a third segment that says that all of them were durable.
-fn durable() -> Built {
+/// Makes ten records in two segments, and a third segment that says that all of them were durable.
+fn durable() -> SampleLog {
     two_segments().segment().batch(10, &[b"ten", b"eleven"]).closed()
 }
 
@@ -41,7 +42,7 @@ fn a_whole_log_is_told_as_it_is() {
     assert!(damage.is_empty() && torn_bytes == 0);
     assert_eq!(records, 12);
     assert_eq!(record_bytes, built.records.iter().map(Vec::len).sum::<usize>() as u64);
-    for summary in [summary(folder.path()).unwrap(), verified] {
+    for summary in [summary::summary(folder.path()).unwrap(), verified] {
         assert_eq!((summary.first_sequence, summary.next_sequence), (0, 12));
         assert!(summary.closed && summary.writer.is_none());
         let shapes: Vec<_> =
@@ -85,20 +86,20 @@ fn every_byte_that_is_damaged_is_named_and_repaired_with_all_that_is_whole() {
     }
 }
 
-/// A log of one batch of so many records, and a second one that says that the first was durable.
-fn one_batch(records: usize, len: usize) -> Built {
+/// Makes a log of one batch of `records`, and a second batch that says that the first was durable.
+fn one_batch(records: usize, len: usize) -> SampleLog {
     let own: Vec<Vec<u8>> = (0..records).map(|number| vec![number as u8; len]).collect();
     let own: Vec<&[u8]> = own.iter().map(Vec::as_slice).collect();
-    Built::default().segment().batch(0, &own).batch(records as u64, &[b"behind"])
+    SampleLog::default().segment().batch(0, &own).batch(records as u64, &[b"behind"])
 }
 
-/// Damages one record after the other of a log of [`one_batch`], each time anew, and asserts what is lost.
-fn damage_each(built: &Built, len: usize, damage: fn(&mut [u8]), lost: u64) {
+/// Damages each record of a log of [`one_batch`] in turn, each time in a new copy, and asserts the loss.
+fn damage_each(built: &SampleLog, len: usize, damage: fn(&mut [u8]), lost: u64) {
     let folder = tempfile::tempdir().unwrap();
     let files = built.files(folder.path());
     let (path, whole) = &files[0];
     let all = built.records.len() as u64;
-    // The last of a batch has nothing behind it that could be damaged too.
+    // The last record of a batch has no other behind it that could be damaged too.
     for number in 0..all - 1 - lost {
         let mut bytes = whole.clone();
         let frame_bytes = record::frame_bytes(len);
@@ -147,11 +148,12 @@ fn a_summary_of_a_log_that_is_damaged_in_its_last_segment_says_so() {
     let files = one_batch(3, 20).files(folder.path());
     let (path, mut bytes) = files[0].clone();
     written(&files);
-    assert_eq!(summary(folder.path()).unwrap().next_sequence, 4);
+    assert_eq!(summary::summary(folder.path()).unwrap().next_sequence, 4);
     let at = segment::HEADER_BYTES + batch::HEADER_BYTES + record::frame_bytes(20);
     bytes[at + 10] ^= 1;
     std::fs::write(&path, bytes).unwrap();
-    let Error::Damaged { path: named, offset, because } = summary(folder.path()).unwrap_err()
+    let Error::Damaged { path: named, offset, because } =
+        summary::summary(folder.path()).unwrap_err()
     else {
         panic!("not told as damage")
     };
@@ -167,12 +169,12 @@ fn a_place_that_was_passed_over_is_counted_by_a_summary_and_is_no_record_when_ve
     files[0].1[at + 10] ^= 1;
     written(&files);
     repair(folder.path()).unwrap();
-    assert_eq!(summary(folder.path()).unwrap().segments[0].records, 4);
+    assert_eq!(summary::summary(folder.path()).unwrap().segments[0].records, 4);
     assert_eq!(verified(folder.path()).summary.segments[0].records, 3);
 }
 
 /// Verifies and repairs a log of which one file is damaged.
-fn check_repair(built: &Built, folder: &Path, path: &Path, what: &str) {
+fn check_repair(built: &SampleLog, folder: &Path, path: &Path, what: &str) {
     let found = verified(folder);
     assert_eq!(found.torn_bytes, 0, "{what}");
     assert!(found.damage.iter().all(|damage| damage.path == path), "{what}");
@@ -228,7 +230,7 @@ fn a_segment_that_is_not_there_becomes_a_gap() {
 fn a_log_that_is_open_for_writing_is_not_repaired_and_a_folder_without_one_is_no_log() {
     let folder = tempfile::tempdir().unwrap();
     for error in [
-        summary(folder.path()).unwrap_err(),
+        summary::summary(folder.path()).unwrap_err(),
         verify(folder.path(), |_, _| true).unwrap_err(),
         repair(folder.path()).unwrap_err(),
     ] {
@@ -236,7 +238,7 @@ fn a_log_that_is_open_for_writing_is_not_repaired_and_a_folder_without_one_is_no
     }
     assert!(names(folder.path()).is_empty());
     let lock = Lock::take(folder.path()).unwrap();
-    assert_eq!(summary(folder.path()).unwrap().writer, Some(std::process::id()));
+    assert_eq!(summary::summary(folder.path()).unwrap().writer, Some(std::process::id()));
     assert!(repair(folder.path()).unwrap_err().to_string().contains("open for writing"));
     drop(lock);
 }
@@ -255,13 +257,13 @@ fn who_watches_can_stop_it() {
     assert!(matches!(verify(folder.path(), |_, _| false), Err(Error::Interrupted)));
 }
 
-/// Verifies a log that is `before` and is made `after` when so many bytes were read.
-fn verified_while_written(before: &Built, after: &Built, at_bytes: u64) -> Verified {
+/// Verifies a log that is `before`, and becomes `after` once `at_bytes` were read.
+fn verified_while_written(before: &SampleLog, after: &SampleLog, at_bytes: u64) -> Verified {
     let folder = tempfile::tempdir().unwrap();
     let files = after.files(folder.path());
     let mut begun = before.files(folder.path()).into_iter();
     for (path, bytes) in &files {
-        // What is not written yet is prepared.
+        // Space that is not written yet is prepared.
         let mut prepared = begun.next().map_or(Vec::new(), |(_, begun)| begun);
         prepared.resize(bytes.len(), 0);
         std::fs::write(path, prepared).unwrap();
@@ -284,8 +286,8 @@ fn verified_while_written(before: &Built, after: &Built, at_bytes: u64) -> Verif
 #[test]
 fn what_is_written_between_the_look_at_it_and_the_proof_that_it_was_durable_is_not_damaged() {
     let long = vec![7; 1_200_000];
-    let before = Built::default().segment().batch(0, &[&long, b"one"]);
-    // Longer than what is read ahead.
+    let before = SampleLog::default().segment().batch(0, &[&long, b"one"]);
+    // Longer than the read-ahead.
     let longer = vec![8; 8_000_000];
     let after = before.clone().batch(2, &[&longer]).batch(3, &[b"three"]);
     let found = verified_while_written(&before, &after, 1_200_000);
@@ -330,7 +332,7 @@ fn lines_are_verified_and_lost_ones_become_empty() {
         found.damage.iter().map(|one| (one.offset_bytes, one.sequence, one.records)).collect();
     assert_eq!(shapes, [(5, 1, Some(2)), (5, 5, Some(1))]);
     assert_eq!((found.records, found.torn_bytes, found.summary.next_sequence), (5, 2, 8));
-    assert_eq!(summary(folder.path()).unwrap().next_sequence, 8);
+    assert_eq!(summary::summary(folder.path()).unwrap().next_sequence, 8);
     let repaired = repair(folder.path()).unwrap();
     assert_eq!((repaired.kept_aside.len(), repaired.records), (2, 8));
     assert_eq!(std::fs::read(path(0)).unwrap(), b"zero\n\n\ntwo\n");
@@ -343,7 +345,8 @@ fn lines_are_verified_and_lost_ones_become_empty() {
 fn records_read_after_a_repair_are_those_before_it() {
     let folder = tempfile::tempdir().unwrap();
     let long = vec![7; 600_000];
-    let built = Built::default().segment().batch(0, &[b"zero", &long]).batch(2, &[&long, b"three"]);
+    let built =
+        SampleLog::default().segment().batch(0, &[b"zero", &long]).batch(2, &[&long, b"three"]);
     let built = built.segment().batch(4, &[b"four"]);
     let mut files = built.files(folder.path());
     let end = files[0].1.len();

@@ -1,90 +1,39 @@
-//! What there is of a log of lines, and what of it can be saved.
+//! Verification and repair of a log of lines.
 
+use super::super::damage::Damage;
+use super::super::format::Format;
 use super::super::input::Input;
-use super::super::lock::Lock;
-use super::super::recovery::aside;
-use super::super::recovery::lines::{Lines, UNSURE_FILES, read};
-use super::super::{Format, names};
-use super::progress::Progress;
-use super::{Damage, LogSummary, Repaired, SegmentSummary, Verified};
-use crate::engine::folder_of;
+use super::super::lines::{self, Lines, UNSURE_FILES};
+use super::super::summary::{self, SegmentSummary};
+use super::super::{aside, names};
+use super::rebuild::keep_damaged;
+use super::report::{Progress, Repaired, Verified, Watch};
 use crate::staged::Staged;
-use crate::{Engine, Error, FileOptions, Op};
+use crate::{Engine, Error, FileOptions};
 use std::path::{Path, PathBuf};
 
-pub(super) fn summary(engine: &mut Engine, folder: &Path) -> Result<LogSummary, Error> {
-    names::unless_removed(|| look(engine, folder).map(Some))
-}
-
-fn look(engine: &mut Engine, folder: &Path) -> Result<LogSummary, Error> {
-    let names = names::all(engine, folder, Format::Lines)?;
-    let mut summary = LogSummary {
-        format: Format::Lines,
-        segments: Vec::new(),
-        first_sequence: names.first().map_or(0, |(number, _)| *number),
-        next_sequence: 0,
-        closed: false,
-        writer: Lock::holder(folder),
-    };
-    for (index, (number, path)) in names.iter().enumerate() {
-        let mut input = Input::open(engine, path, false, false)?;
-        let (records, used_bytes) = match names.get(index + 1) {
-            Some((next, _)) => (next - number, input.len_bytes),
-            None => {
-                let lines = read(engine, &mut input)?;
-                (lines.count, lines.end)
-            }
-        };
-        let file_bytes = input.len_bytes;
-        input.close(engine)?;
-        summary.next_sequence = number + records;
-        let (path, first_sequence) = (path.clone(), *number);
-        let segment = SegmentSummary { path, file_bytes, used_bytes, first_sequence, records };
-        summary.segments.push(segment);
-    }
-    Ok(summary)
-}
-
-/// What there is in a file, with the lines behind a damaged one.
+/// The lines of a whole file, with those behind a damaged one.
 #[derive(Default)]
 struct Survey {
-    /// Lines without a NUL in them, and their bytes.
+    /// Lines without a NUL, and their bytes.
     clean: u64,
     clean_bytes: u64,
     /// All lines.
     lines: u64,
-    /// The first byte of the first line with a NUL in it, or of what no line feed ends; how many lines are
-    /// before it.
+    /// The first line with a NUL, or the bytes behind the last line feed: the offset, and the lines before.
     bad: Option<(u64, u64)>,
 }
 
-pub(super) fn verify(
-    engine: &mut Engine,
-    folder: &Path,
-    watch: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Verified, Error> {
-    let mut summary = summary(engine, folder)?;
+pub(super) fn verify(engine: &mut Engine, folder: &Path, watch: Watch) -> Result<Verified, Error> {
+    let mut summary = summary::of_lines(engine, folder)?;
     let all_bytes = summary.segments.iter().map(|segment| segment.file_bytes).sum();
     let mut progress = Progress::new(all_bytes, watch);
-    let (mut records, mut record_bytes) = (0, 0);
+    let (mut records, mut record_bytes, mut torn_bytes) = (0, 0, 0);
     let mut damage = Vec::new();
-    // The last ones may end as a crash left them.
-    let sure = summary.segments.len().saturating_sub(UNSURE_FILES);
-    for index in 0..sure {
-        let next = summary.segments[index + 1].first_sequence;
-        let segment = &mut summary.segments[index];
-        let Some(mut input) = open(engine, folder, segment)? else { continue };
-        let found = survey(engine, &mut input)?;
-        input.close(engine)?;
-        progress.finished(segment.file_bytes)?;
-        damage.extend(damage_of(segment, &found, next));
-        segment.records = found.clean;
-        records += found.clean;
-        record_bytes += found.clean_bytes;
-    }
-    let mut torn_bytes = 0;
     let mut is_torn = false;
-    for index in sure..summary.segments.len() {
+    // A crash may have torn the last files.
+    let sure = summary.segments.len().saturating_sub(UNSURE_FILES);
+    for index in 0..summary.segments.len() {
         let next = summary.segments.get(index + 1).map(|next| next.first_sequence);
         let segment = &mut summary.segments[index];
         if is_torn {
@@ -92,26 +41,34 @@ pub(super) fn verify(
             continue;
         }
         let Some(mut input) = open(engine, folder, segment)? else { continue };
-        let Lines { count, end } = read(engine, &mut input)?;
-        // It may have grown since.
-        segment.file_bytes = input.len_bytes;
-        input.close(engine)?;
-        progress.finished(segment.file_bytes)?;
-        records += count;
-        record_bytes += end - count;
-        torn_bytes += segment.file_bytes - end;
-        (segment.records, segment.used_bytes) = (count, end);
-        let sequence = segment.first_sequence + count;
-        summary.next_sequence = sequence;
-        match next {
-            Some(next) if next < sequence => damage.push(too_many(segment, sequence, next)),
-            next => is_torn = next.is_some_and(|next| next > sequence),
+        if let Some(next) = next.filter(|_| index < sure) {
+            let found = survey(engine, &mut input)?;
+            input.close(engine)?;
+            damage.extend(damage_of(segment, &found, next));
+            segment.records = found.clean;
+            record_bytes += found.clean_bytes;
+        } else {
+            let Lines { count, end } = lines::read(engine, &mut input)?;
+            // It may have grown since.
+            segment.file_bytes = input.len_bytes;
+            input.close(engine)?;
+            (segment.records, segment.used_bytes) = (count, end);
+            record_bytes += end - count;
+            torn_bytes += segment.file_bytes - end;
+            let sequence = segment.first_sequence + count;
+            summary.next_sequence = sequence;
+            match next {
+                Some(next) if next < sequence => damage.push(too_many(segment, sequence, next)),
+                next => is_torn = next.is_some_and(|next| next > sequence),
+            }
         }
+        records += segment.records;
+        progress.finish_file(segment.file_bytes)?;
     }
     Ok(Verified { summary, records, record_bytes, torn_bytes, damage })
 }
 
-/// Opens a file; `None` where retention has removed it meanwhile: then nothing of it counts.
+/// Opens a file; `None` if retention has removed it, so that no line of it counts.
 fn open(
     engine: &mut Engine,
     folder: &Path,
@@ -156,37 +113,26 @@ fn survey(engine: &mut Engine, input: &mut Input) -> Result<Survey, Error> {
     Ok(survey)
 }
 
-/// What is wrong with a file before the one that begins with the line `next`.
+/// Returns the damage of a file; `next` is the first line of the file after it.
 fn damage_of(segment: &SegmentSummary, found: &Survey, next: u64) -> Option<Damage> {
     let expected = next - segment.first_sequence;
     if found.lines > expected {
         return Some(too_many(segment, segment.first_sequence + found.lines, next));
     }
-    let end = (segment.file_bytes, found.lines);
     let (offset_bytes, before) = match found.bad {
         None if found.lines == expected => return None,
-        bad => bad.unwrap_or(end),
+        bad => bad.unwrap_or((segment.file_bytes, found.lines)),
     };
     let records = expected - found.clean;
     let because =
         if records == 0 { "what stands here is no line" } else { "lines are lost from here on" };
-    Some(Damage {
-        path: segment.path.clone(),
-        offset_bytes,
-        sequence: segment.first_sequence + before,
-        records: Some(records),
-        because: because.to_owned(),
-    })
+    let sequence = segment.first_sequence + before;
+    Some(Damage::new(&segment.path, offset_bytes, sequence, Some(records), because))
 }
 
 fn too_many(segment: &SegmentSummary, sequence: u64, next: u64) -> Damage {
-    Damage {
-        path: segment.path.clone(),
-        offset_bytes: segment.file_bytes,
-        sequence,
-        records: None,
-        because: format!("it ends before line {sequence}, the file after it begins with {next}"),
-    }
+    let because = format!("it ends before line {sequence}, the file after it begins with {next}");
+    Damage::new(&segment.path, segment.file_bytes, sequence, None, because)
 }
 
 pub(super) fn repair(engine: &mut Engine, folder: &Path) -> Result<Repaired, Error> {
@@ -206,11 +152,12 @@ pub(super) fn repair(engine: &mut Engine, folder: &Path) -> Result<Repaired, Err
     Ok(repaired)
 }
 
-/// Writes a file anew, with so many lines: those that are whole, and empty ones for those that are lost.
+/// Rewrites a file with `expected` lines: the whole ones, and empty ones in place of lost ones. Keeps the
+/// old file aside.
 fn rebuild(engine: &mut Engine, path: &Path, expected: u64) -> Result<PathBuf, Error> {
     let mut old = Input::open(engine, path, false, false)?;
     let missing = expected - survey(engine, &mut old)?.lines;
-    let mut new = Rebuilt {
+    let mut new = LineWriter {
         staged: Staged::new(engine, path, true, &FileOptions::default())?,
         base: 0,
         bytes: Vec::new(),
@@ -228,30 +175,26 @@ fn rebuild(engine: &mut Engine, path: &Path, expected: u64) -> Result<PathBuf, E
         new.write(engine)?;
     }
     let staged = new.end(engine)?;
-    let len_bytes = old.len_bytes;
-    let kept = aside::copy(engine, &mut old, 0, len_bytes, "damaged")?;
-    old.close(engine)?;
-    // The copy must be found before what it was copied from is gone.
-    engine.sync_folder(folder_of(path))?;
+    let kept = keep_damaged(engine, old)?;
     staged.put(engine, true)?;
     Ok(kept)
 }
 
-/// A file that is written anew.
-struct Rebuilt {
+/// The writer of a repaired file.
+struct LineWriter {
     staged: Staged,
-    /// Where in the file `bytes` go.
+    /// The offset of `bytes` in the file.
     base: u64,
     bytes: Vec<u8>,
-    /// Where in the file the line begins that is taken.
+    /// The offset in the file of the line that is read.
     line_start: u64,
-    /// There is a NUL in it.
+    /// That line has a NUL.
     is_bad: bool,
-    /// Lines that are not there and stand at the first bad one.
+    /// Lines that are missing: they become empty lines at the first bad one.
     missing: u64,
 }
 
-impl Rebuilt {
+impl LineWriter {
     fn take(&mut self, piece: &[u8]) {
         for part in piece.split_inclusive(|&byte| byte == b'\n') {
             self.is_bad |= part.contains(&0);
@@ -270,23 +213,17 @@ impl Rebuilt {
         }
     }
 
-    /// Drops what was taken of the line.
+    /// Drops the bytes of the line that is read.
     fn take_back(&mut self) {
         self.bytes.truncate(self.line_start.saturating_sub(self.base) as usize);
         self.base = self.base.min(self.line_start);
     }
 
     fn write(&mut self, engine: &mut Engine) -> Result<(), Error> {
-        for piece in self.bytes.chunks(engine.pool().buffer_bytes()) {
-            let mut buffer = engine.lease()?;
-            buffer.set_len(piece.len());
-            buffer.copy_from_slice(piece);
-            let (file, offset) = (self.staged.file, self.base);
-            engine.queue(0, Op::Write { file, offset, buffer, durable: false });
-            self.base += piece.len() as u64;
-        }
+        aside::write(engine, self.staged.file, self.base, &self.bytes)?;
+        self.base += self.bytes.len() as u64;
         self.bytes.clear();
-        engine.drain()
+        Ok(())
     }
 
     fn end(mut self, engine: &mut Engine) -> Result<Staged, Error> {

@@ -1,55 +1,56 @@
-//! A framed log from its first byte to its last: all that is whole, and what is lost in between.
+//! The salvage of a framed log: every whole record in it, and every gap between them.
 //!
-//! It may be written meanwhile. What proves that a record was durable may be read after the place where
-//! the record was looked for, and both may have come in between. So before anything is called lost its
-//! place is read again: a record that was durable before its proof was read is there then, or is lost.
+//! A process may write the log meanwhile. The proof that a record was durable may be read after the place
+//! of the record, and both may have come in between. So the salvage reads a place again before it calls
+//! anything lost: a record that was durable before its proof was read is there then, or is lost.
 
 use super::super::chain::{self, Segment};
+use super::super::damage::Damage;
+use super::super::format::Format;
 use super::super::input::Input;
+use super::super::names;
 use super::super::record::Frame;
-use super::super::rest::{self, Identity, Rest};
-use super::super::segment::{self, SegmentHeader};
-use super::super::walk::{Step, Walk};
-use super::super::{Format, names};
-use super::Damage;
+use super::super::segment::{self, SegmentHeader, u32_at};
+use super::super::walk::{Identity, Step, Walk};
+use super::pass_over::pass_over;
+use super::rest::{self, Rest};
 use crate::{Engine, Error};
 use std::path::Path;
 
-/// The block of a segment that nothing is known of, and the largest that a damaged header is believed.
+/// The block of an unknown segment, and the largest block that a damaged header is believed.
 const BLOCK_BYTES: u32 = 4096;
 const BLOCK_BYTES_MAX: u32 = 1 << 20;
 
 const NOT_AS_WRITTEN: &str = "a record here is not as it was written";
 
-/// What is met on the way, in order.
+/// A finding of a salvage, in the order of the log.
 pub(super) enum Event<'a> {
-    /// A segment, with what it begins with or should; its file may not be there.
+    /// A segment, with the header that it has or should have; its file may be missing.
     Begin { path: &'a Path, header: &'a SegmentHeader, file_bytes: u64 },
-    /// A record or a place that was passed over.
+    /// A record or an empty place.
     Frame { sequence: u64, offset: u64, frame: Frame<'a> },
-    /// A place at which something is damaged.
+    /// Damage.
     Lost(&'a Damage),
-    /// The end of the segment, where the last valid thing in it ends.
+    /// The end of the segment, at the end of its last valid part.
     End { used_bytes: u64 },
 }
 
-/// What stands at the end of the log.
+/// The receiver of a salvage's findings.
+pub(super) type Sink<'a> = &'a mut dyn FnMut(Event) -> Result<(), Error>;
+
+/// The end of the log.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     /// The sequence that the next record gets.
     pub next_sequence: u64,
     /// Whether the log was closed.
     pub closed: bool,
-    /// Bytes behind the end that are no zeros.
+    /// Bytes behind the end that are not zero.
     pub torn_bytes: u64,
 }
 
-/// Reads the log and tells `sink` of everything.
-pub(super) fn salvage(
-    engine: &mut Engine,
-    folder: &Path,
-    sink: &mut dyn FnMut(Event) -> Result<(), Error>,
-) -> Result<Tail, Error> {
+/// Reads the whole log and reports every finding to `sink`.
+pub(super) fn salvage(engine: &mut Engine, folder: &Path, sink: Sink) -> Result<Tail, Error> {
     let segments = chain::segments(engine, folder)?;
     let mut salvage = Salvage { folder, segments, log_id: 0, sequence: 0, durable: 0, sink };
     salvage.identify(engine)?;
@@ -59,24 +60,25 @@ pub(super) fn salvage(
 struct Salvage<'a> {
     folder: &'a Path,
     segments: Vec<Segment>,
+    /// The log's number; 0 while no header is known.
     log_id: u64,
-    /// The next record that is wanted.
+    /// The next expected record.
     sequence: u64,
-    /// Records before this one are known to have been durable.
+    /// Every record before this one is known to have been durable.
     durable: u64,
-    sink: &'a mut dyn FnMut(Event) -> Result<(), Error>,
+    sink: Sink<'a>,
 }
 
-/// How the reading of a segment ended.
-enum Ended {
-    /// The log goes on in the next one.
-    GoesOn,
+/// The outcome of reading a segment.
+enum SegmentEnd {
+    /// The log continues in the next segment.
+    LogContinues,
     /// The log ends here.
     LogEnds(Tail),
 }
 
 impl Salvage<'_> {
-    /// Finds out which log it is and with which record it begins.
+    /// Finds the log's number and its first record.
     fn identify(&mut self, engine: &mut Engine) -> Result<(), Error> {
         let known = self.segments.iter().find_map(|segment| segment.header);
         self.log_id = known.map_or(0, |header| header.log_id);
@@ -104,14 +106,14 @@ impl Salvage<'_> {
                 }
             }
             match self.segment(engine, index)? {
-                Ended::GoesOn => index += 1,
-                Ended::LogEnds(tail) => return Ok(tail),
+                SegmentEnd::LogContinues => index += 1,
+                SegmentEnd::LogEnds(tail) => return Ok(tail),
             }
         }
         Ok(Tail { next_sequence: self.sequence, ..Tail::default() })
     }
 
-    /// The log ends before this segment: what is there was torn.
+    /// Ends the log before this segment: any bytes from there on are a torn write.
     fn end_before(&mut self, engine: &mut Engine, index: usize) -> Result<Tail, Error> {
         let mut tail = Tail { next_sequence: self.sequence, ..Tail::default() };
         for index in index..self.segments.len() {
@@ -120,13 +122,13 @@ impl Salvage<'_> {
         Ok(tail)
     }
 
-    /// Looks through a whole file for batches that go on with the log.
+    /// Scans a whole file for batches that continue the log.
     fn scan(&self, engine: &mut Engine, index: usize) -> Result<Rest, Error> {
         let Segment { path, header, .. } = &self.segments[index];
         let identity = match (header, self.log_id) {
-            (Some(header), _) => identity(header),
+            (Some(header), _) => Identity::of(header),
             (None, 0) => Identity::Lost,
-            (None, _) => identity(&self.header(index)),
+            (None, _) => Identity::of(&self.header(index)),
         };
         match rest::scan_file(engine, path, self.sequence, identity) {
             Err(error) if self.was_removed(engine, index, &error)? => Ok(Rest::default()),
@@ -134,18 +136,18 @@ impl Salvage<'_> {
         }
     }
 
-    /// Whether the error is that retention has removed the segment meanwhile.
+    /// Tells whether the error means that retention removed the segment meanwhile.
     fn was_removed(&self, engine: &mut Engine, index: usize, error: &Error) -> Result<bool, Error> {
         let number = self.segments[index].number;
         names::was_removed(engine, self.folder, Format::Framed, number, error)
     }
 
-    /// Reads again how a segment begins, of which that could not be read. Whether it can be now.
+    /// Reads the unreadable header of a segment again. Returns whether it is valid now.
     fn look_again(&mut self, engine: &mut Engine, index: usize) -> Result<bool, Error> {
         let Segment { number, path, .. } = &self.segments[index];
-        let found = match chain::look(engine, &[(*number, path.clone())]) {
+        let found = match chain::read_headers(engine, &[(*number, path.clone())]) {
             Err(error) if self.was_removed(engine, index, &error)? => return Ok(false),
-            found => found?.pop().expect("one was looked at"),
+            found => found?.pop().expect("one name was given"),
         };
         let Some(header) = found.header else { return Ok(false) };
         let is_of_log = self.log_id == 0 || header.log_id == self.log_id;
@@ -156,7 +158,7 @@ impl Salvage<'_> {
         Ok(is_of_log)
     }
 
-    /// The header that a segment has, or should have.
+    /// Returns the header that a segment has, or should have.
     fn header(&self, index: usize) -> SegmentHeader {
         let segment = &self.segments[index];
         let other = self.segments.iter().find_map(|segment| segment.header);
@@ -169,7 +171,7 @@ impl Salvage<'_> {
         })
     }
 
-    /// Whether the next record was durable once, as what stands from this segment on says.
+    /// Tells whether the next record was durable, by the batches from this segment on.
     fn was_durable(&mut self, engine: &mut Engine, index: usize) -> Result<bool, Error> {
         for index in index..self.segments.len() {
             if self.durable > self.sequence {
@@ -180,8 +182,8 @@ impl Salvage<'_> {
         Ok(self.durable > self.sequence)
     }
 
-    /// With which record the log goes on at this segment or behind.
-    fn goes_on_with(&self, engine: &mut Engine, index: usize) -> Result<Option<u64>, Error> {
+    /// Returns the record with which the log continues from this segment on.
+    fn next_found(&self, engine: &mut Engine, index: usize) -> Result<Option<u64>, Error> {
         for index in index..self.segments.len() {
             let header = self.segments[index].header;
             if let Some(header) = header.filter(|header| header.first_sequence >= self.sequence) {
@@ -194,81 +196,76 @@ impl Salvage<'_> {
         Ok(None)
     }
 
-    /// The segments from `number` up to the one at `index` are not there. Whether they were durable.
+    /// Reports the missing segments from `number` up to the one at `index`, if they were durable. Returns
+    /// whether they were.
     fn missing(&mut self, engine: &mut Engine, number: u64, index: usize) -> Result<bool, Error> {
         if !self.was_durable(engine, index)? {
             return Ok(false);
         }
-        let next_sequence = self.goes_on_with(engine, index)?.unwrap_or(self.sequence);
+        let next_sequence = self.next_found(engine, index)?.unwrap_or(self.sequence);
         for number in number..self.segments[index].number {
             let path = segment::path(self.folder, Format::Framed, number);
-            let header = SegmentHeader { segment_id: number, ..self.header(index) };
-            let header = SegmentHeader { first_sequence: self.sequence, ..header };
+            let first_sequence = self.sequence;
+            let header = SegmentHeader { segment_id: number, first_sequence, ..self.header(index) };
             (self.sink)(Event::Begin { path: &path, header: &header, file_bytes: 0 })?;
-            let because = "the segment is not there".to_owned();
-            self.lost(&path, 0, Some(next_sequence), because)?;
+            self.lost(&path, 0, Some(next_sequence), "the segment is not there")?;
             (self.sink)(Event::End { used_bytes: 0 })?;
         }
         Ok(true)
     }
 
-    /// Records from the next one up to this one are lost.
+    /// Reports damage, and continues with record `next_sequence` if it is known.
     fn lost(
         &mut self,
         path: &Path,
-        offset_bytes: u64,
+        offset: u64,
         next_sequence: Option<u64>,
-        because: String,
+        because: &str,
     ) -> Result<(), Error> {
         let records = next_sequence.map(|next| next - self.sequence);
-        let (path, sequence) = (path.to_owned(), self.sequence);
-        let damage = Damage { path, offset_bytes, sequence, records, because };
-        (self.sink)(Event::Lost(&damage))?;
+        (self.sink)(Event::Lost(&Damage::new(path, offset, self.sequence, records, because)))?;
         self.sequence = next_sequence.unwrap_or(self.sequence);
         Ok(())
     }
 
-    fn segment(&mut self, engine: &mut Engine, index: usize) -> Result<Ended, Error> {
+    fn segment(&mut self, engine: &mut Engine, index: usize) -> Result<SegmentEnd, Error> {
         if self.segments[index].header.is_none() {
             let was_durable = self.was_durable(engine, index)?;
             if !self.look_again(engine, index)? && !was_durable {
-                return self.end_before(engine, index).map(Ended::LogEnds);
+                return self.end_before(engine, index).map(SegmentEnd::LogEnds);
             }
         }
         let Segment { path, header: own, file_bytes, .. } = &self.segments[index];
         let (path, file_bytes, is_headless) = (path.clone(), *file_bytes, own.is_none());
         let input = match Input::open(engine, &path, true, false) {
-            Err(error) if self.was_removed(engine, index, &error)? => return Ok(Ended::GoesOn),
+            Err(error) if self.was_removed(engine, index, &error)? => {
+                return Ok(SegmentEnd::LogContinues);
+            }
             input => input?,
         };
         let header = self.header(index);
-        let begin = Event::Begin { path: &path, header: &header, file_bytes };
-        (self.sink)(begin)?;
+        (self.sink)(Event::Begin { path: &path, header: &header, file_bytes })?;
         if header.first_sequence < self.sequence {
-            let because = format!(
-                "it begins with record {}, the segment before ends at {}",
-                header.first_sequence, self.sequence
-            );
-            self.lost(&path, 0, None, because)?;
+            let (first, end) = (header.first_sequence, self.sequence);
+            let because =
+                format!("it begins with record {first}, the segment before ends at {end}");
+            self.lost(&path, 0, None, &because)?;
             input.close(engine)?;
             (self.sink)(Event::End { used_bytes: 0 })?;
-            return Ok(Ended::GoesOn);
+            return Ok(SegmentEnd::LogContinues);
         }
-        let walk = if is_headless {
-            self.lost(&path, 0, Some(self.sequence), "this is not how a segment begins".into())?;
-            let block_bytes = match self.log_id {
-                0 => block_that_may_be(engine, &path)?,
-                _ => u64::from(header.block_bytes),
-            };
-            // Where no header tells which log it is, a batch does.
-            let seed = match self.log_id {
-                0 => self.scan(engine, index)?.seed,
-                _ => header.seed(),
-            };
-            Walk::of(seed, block_bytes, self.sequence)
+        if !is_headless {
+            return self.records(engine, index, input, Walk::new(&header));
+        }
+        self.lost(&path, 0, Some(self.sequence), "this is not how a segment begins")?;
+        let (seed, block_bytes) = if self.log_id == 0 {
+            // No header tells which log it is, but a batch does.
+            let block_bytes = believable_block(engine, &path)?;
+            (self.scan(engine, index)?.seed, block_bytes)
         } else {
-            Walk::new(&header)
+            (header.seed(), header.block_bytes)
         };
+        let walk = Walk::of(seed, u64::from(block_bytes), self.sequence);
         self.records(engine, index, input, walk)
     }
 
@@ -279,8 +276,8 @@ impl Salvage<'_> {
         index: usize,
         mut input: Input,
         mut walk: Walk,
-    ) -> Result<Ended, Error> {
-        let ended = loop {
+    ) -> Result<SegmentEnd, Error> {
+        let end = loop {
             match walk.next(engine, &mut input)? {
                 Step::Batch => {}
                 Step::Frame { sequence, offset, frame } => {
@@ -288,30 +285,30 @@ impl Salvage<'_> {
                 }
                 Step::End => {
                     self.sequence = walk.sequence;
-                    if let Some(ended) = self.behind(engine, index, &mut input, &mut walk)? {
-                        break ended;
+                    if let Some(end) = self.behind(engine, index, &mut input, &mut walk)? {
+                        break end;
                     }
                 }
             }
         };
         input.close(engine)?;
         (self.sink)(Event::End { used_bytes: walk.end })?;
-        Ok(ended)
+        Ok(end)
     }
 
-    /// Nothing valid follows in this segment where it should: goes on where something does. `None` is
-    /// behind what is lost, in the same segment, or where the next record has come meanwhile.
+    /// Handles the end of a walk. Returns `None` if the log continues in the same segment: behind lost
+    /// records, or because the next record has come meanwhile.
     fn behind(
         &mut self,
         engine: &mut Engine,
         index: usize,
         input: &mut Input,
         walk: &mut Walk,
-    ) -> Result<Option<Ended>, Error> {
+    ) -> Result<Option<SegmentEnd>, Error> {
         let is_whole = self.is_whole_before(index, walk.sequence);
         let is_known = !is_whole && self.durable > walk.sequence;
-        // The rest of the segment is not read again for each record that is lost.
-        if is_known && self.goes_on_inside(engine, index, input, walk)? {
+        // So the rest of the segment is not scanned again for each lost record.
+        if is_known && self.continues_inside(engine, index, input, walk)? {
             return Ok(None);
         }
         let path = input.path.clone();
@@ -324,50 +321,54 @@ impl Salvage<'_> {
                 return Ok(None);
             }
             if is_more {
-                let because = "what stands here is nothing that was appended".to_owned();
+                let because = "what stands here is nothing that was appended";
                 self.lost(&path, walk.place, Some(self.sequence), because)?;
             }
-            return Ok(Some(Ended::GoesOn));
+            return Ok(Some(SegmentEnd::LogContinues));
         }
         if !self.was_durable(engine, index + 1)? {
             let mut tail = self.end_before(engine, index + 1)?;
             tail.closed = walk.is_closed() && is_clean && tail.torn_bytes == 0;
             tail.torn_bytes += rest.end - walk.end;
-            let is_torn = tail.torn_bytes > 0;
-            if is_torn && self.came_meanwhile(engine, index, input, walk)? {
+            if tail.torn_bytes > 0 && self.came_meanwhile(engine, index, input, walk)? {
                 return Ok(None);
             }
-            return Ok(Some(Ended::LogEnds(tail)));
+            return Ok(Some(SegmentEnd::LogEnds(tail)));
         }
-        if !is_known && self.goes_on_inside(engine, index, input, walk)? {
+        if !is_known && self.continues_inside(engine, index, input, walk)? {
             return Ok(None);
         }
-        let (place, because) = (walk.place, NOT_AS_WRITTEN.to_owned());
+        let place = walk.place;
         if let Some((at, batch)) = rest.first {
-            self.lost(&path, place, Some(batch.first_sequence), because)?;
-            walk.go_on_at(at, batch.first_sequence);
+            self.lost(&path, place, Some(batch.first_sequence), NOT_AS_WRITTEN)?;
+            walk.jump_to(at, batch.first_sequence);
             return Ok(None);
         }
         input.pause(engine)?;
-        let goes_on_with = self.goes_on_with(engine, index + 1)?;
-        let is_next_ones =
-            next_is_missing(&self.segments, index) || goes_on_with == Some(self.sequence);
+        let next_found = self.next_found(engine, index + 1)?;
+        let is_next_ones = self.is_next_missing(index) || next_found == Some(self.sequence);
         if !(is_clean && is_next_ones) {
-            self.lost(&path, place, goes_on_with, because)?;
+            self.lost(&path, place, next_found, NOT_AS_WRITTEN)?;
         }
-        Ok(Some(Ended::GoesOn))
+        Ok(Some(SegmentEnd::LogContinues))
     }
 
-    /// Whether the next segment says that this one ends before this record.
+    /// Tells whether the next segment says that this one ends before this record.
     fn is_whole_before(&self, index: usize, sequence: u64) -> bool {
         let number = self.segments[index].number;
         let next = self.segments.get(index + 1).filter(|next| next.number == number + 1);
         next.and_then(|next| next.header).is_some_and(|header| header.first_sequence <= sequence)
     }
 
-    /// Whether the next record, which was durable, has come meanwhile, or one behind it is in the same
-    /// batch.
-    fn goes_on_inside(
+    /// Tells whether the segment after this one is missing, but a later one is there.
+    fn is_next_missing(&self, index: usize) -> bool {
+        let number = self.segments[index].number;
+        self.segments.get(index + 1).is_some_and(|next| next.number > number + 1)
+    }
+
+    /// Continues in the same batch, if the next record, which was durable, has come meanwhile, or if a
+    /// later one is whole. Returns whether it does.
+    fn continues_inside(
         &mut self,
         engine: &mut Engine,
         index: usize,
@@ -378,15 +379,15 @@ impl Salvage<'_> {
             return Ok(true);
         }
         let place = walk.place;
-        let goes_on = walk.pass_over(engine, input)?;
-        if goes_on {
+        let continues = pass_over(walk, engine, input)?;
+        if continues {
             let path = input.path.clone();
-            self.lost(&path, place, Some(walk.sequence), NOT_AS_WRITTEN.to_owned())?;
+            self.lost(&path, place, Some(walk.sequence), NOT_AS_WRITTEN)?;
         }
-        Ok(goes_on)
+        Ok(continues)
     }
 
-    /// Whether the log goes on here, or the next segment was begun, since that was read.
+    /// Tells whether, since the last read, the next record came here or the next segment was begun.
     fn came_meanwhile(
         &mut self,
         engine: &mut Engine,
@@ -402,22 +403,12 @@ impl Salvage<'_> {
     }
 }
 
-/// The block that a damaged header says, if that can be true.
-fn block_that_may_be(engine: &mut Engine, path: &Path) -> Result<u64, Error> {
+/// Returns the block that a damaged header states, if it can be true.
+fn believable_block(engine: &mut Engine, path: &Path) -> Result<u32, Error> {
     let mut input = Input::open(engine, path, true, false)?;
     let header = input.bytes(engine, 0, segment::HEADER_BYTES)?;
-    let word = header.get(52..).and_then(|rest| rest.first_chunk::<4>());
-    let said = word.map_or(0, |word| u32::from_le_bytes(*word));
+    let stated = if header.len() >= 56 { u32_at(header, 52) } else { 0 };
     input.close(engine)?;
-    let may_be = said.is_power_of_two() && (512..=BLOCK_BYTES_MAX).contains(&said);
-    Ok(u64::from(if may_be { said } else { BLOCK_BYTES }))
-}
-
-/// Whether the segment after this one is not there, but one behind it is.
-fn next_is_missing(segments: &[Segment], index: usize) -> bool {
-    segments.get(index + 1).is_some_and(|next| next.number > segments[index].number + 1)
-}
-
-fn identity(header: &SegmentHeader) -> Identity {
-    Identity::Known { seed: header.seed(), block_bytes: u64::from(header.block_bytes) }
+    let may_be = stated.is_power_of_two() && (512..=BLOCK_BYTES_MAX).contains(&stated);
+    Ok(if may_be { stated } else { BLOCK_BYTES })
 }

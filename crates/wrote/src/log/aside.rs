@@ -1,0 +1,76 @@
+//! Files beside the segments that keep what recovery cuts off and repair replaces.
+
+use super::input::Input;
+use crate::{Engine, Error, FileId, FileOptions, Op};
+use std::path::{Path, PathBuf};
+
+/// Copies a range of a segment into a new file beside it, named `.KIND-N`. The copy is on stable storage
+/// afterwards; its name is once the folder was synced.
+pub(super) fn copy(
+    engine: &mut Engine,
+    input: &mut Input,
+    from: u64,
+    to: u64,
+    kind: &str,
+) -> Result<PathBuf, Error> {
+    let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
+    let (path, file) = under_free_name(&input.path, kind, |path| engine.open_file(path, &options))?;
+    let mut place = from;
+    while place < to {
+        let len = (to - place).min(engine.pool().buffer_bytes() as u64) as usize;
+        let bytes = input.bytes(engine, place, len)?.to_vec();
+        input.pause(engine)?;
+        write(engine, file, place - from, &bytes)?;
+        place += bytes.len() as u64;
+    }
+    engine.flush(file)?;
+    engine.close_file(file)?;
+    Ok(path)
+}
+
+/// Gives a whole segment the name `.torn-N`, under which it is no segment. Its bytes are on stable storage
+/// then; its name is once the folder was synced.
+pub(super) fn rename(engine: &mut Engine, segment: &Path) -> Result<PathBuf, Error> {
+    let options = FileOptions { write: true, ..FileOptions::default() };
+    let file = engine.open_file(segment, &options)?;
+    engine.flush(file)?;
+    engine.close_file(file)?;
+    let renamed = under_free_name(segment, "torn", |path| engine.rename(segment, path, false));
+    renamed.map(|(path, ())| path)
+}
+
+/// Writes `bytes` to a file at `offset`, in pieces of a buffer, and waits for every piece.
+pub(super) fn write(
+    engine: &mut Engine,
+    file: FileId,
+    mut offset: u64,
+    bytes: &[u8],
+) -> Result<(), Error> {
+    for piece in bytes.chunks(engine.pool().buffer_bytes()) {
+        let mut buffer = engine.lease()?;
+        buffer.set_len(piece.len());
+        buffer.copy_from_slice(piece);
+        engine.queue(0, Op::Write { file, offset, buffer, durable: false });
+        offset += piece.len() as u64;
+    }
+    engine.drain()
+}
+
+/// Calls `make` with the first name of this kind that is free.
+fn under_free_name<T>(
+    segment: &Path,
+    kind: &str,
+    mut make: impl FnMut(&Path) -> Result<T, Error>,
+) -> Result<(PathBuf, T), Error> {
+    for number in 0.. {
+        let mut name = segment.as_os_str().to_owned();
+        name.push(format!(".{kind}-{number}"));
+        let path = PathBuf::from(name);
+        match make(&path) {
+            Ok(made) => return Ok((path, made)),
+            Err(error) if error.errno() == libc::EEXIST => {}
+            Err(error) => return Err(error),
+        }
+    }
+    unreachable!("there are fewer files than numbers")
+}

@@ -1,0 +1,242 @@
+//! The driver: lets a waiting caller, or the background thread, run the flusher.
+//!
+//! A caller that waits for its record runs the flusher itself if no other thread does. So no other
+//! thread has to be woken, and then to wake the caller.
+
+use super::claim::Ready;
+use super::flusher::Flusher;
+use super::state::State;
+use super::wait::{Frontier, Gate, Waiter};
+use crate::{Effective, Error};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::task::Waker;
+use std::thread::Thread;
+use std::time::Duration;
+
+/// An open log and its flusher.
+pub(super) struct Driver {
+    pub state: State,
+    effective: Mutex<Effective>,
+    flusher: Mutex<Flusher>,
+    /// The thread that drives while no caller does; none on a simulated disk.
+    background: OnceLock<Thread>,
+    /// The background thread sleeps until it is woken.
+    is_asleep: AtomicBool,
+    /// A thread holds the flusher.
+    is_driven: AtomicBool,
+    /// The last thread that drove left operations in flight.
+    has_left_work: AtomicBool,
+}
+
+/// The outcome of [`Driver::drive`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DriveOutcome {
+    /// The caller's condition holds, or the log has failed.
+    Done,
+    /// No work is left.
+    Idle,
+    /// Another thread drives.
+    Busy,
+}
+
+impl Driver {
+    /// Makes the driver, and gives every slot its first buffer.
+    pub(super) fn new(state: State, mut flusher: Flusher) -> Result<Driver, Error> {
+        flusher.open_slots(&state)?;
+        Ok(Driver {
+            state,
+            effective: Mutex::new(flusher.effective().clone()),
+            flusher: Mutex::new(flusher),
+            background: OnceLock::new(),
+            is_asleep: AtomicBool::new(false),
+            is_driven: AtomicBool::new(false),
+            has_left_work: AtomicBool::new(false),
+        })
+    }
+
+    /// Names the background thread; called once.
+    pub(super) fn set_background(&self, thread: Thread) {
+        let set = self.background.set(thread);
+        debug_assert!(set.is_ok(), "a log has one background thread");
+    }
+
+    /// Waits until every record before `sequence` is done, and drives if no other thread does.
+    pub(super) fn wait(
+        &self,
+        frontier: &Frontier,
+        sequence: u64,
+        gate: &Gate,
+    ) -> Result<(), Error> {
+        frontier.want(sequence);
+        loop {
+            let seen = gate.look();
+            if let Some(outcome) = self.state.outcome(frontier, sequence) {
+                return outcome;
+            }
+            if self.drive(|| frontier.done() >= sequence) == DriveOutcome::Done
+                || self.state.outcome(frontier, sequence).is_some()
+            {
+                continue;
+            }
+            self.notify();
+            match self.background.get() {
+                Some(_) => gate.sleep(seen),
+                None => std::thread::yield_now(),
+            }
+        }
+    }
+
+    /// Does what [`Driver::wait`] does, for a future.
+    pub(super) fn poll(
+        &self,
+        frontier: &Frontier,
+        sequence: u64,
+        known: &mut Option<Waiter>,
+        waker: &Waker,
+    ) -> Option<Result<(), Error>> {
+        if let Some(outcome) = self.state.outcome(frontier, sequence) {
+            return Some(outcome);
+        }
+        frontier.want(sequence);
+        *known = Some(frontier.wake_at(sequence, *known, waker));
+        match self.background.get() {
+            Some(_) => self.notify(),
+            None => drop(self.drive(|| frontier.done() >= sequence)),
+        }
+        self.state.outcome(frontier, sequence)
+    }
+
+    /// Waits until a batch is open or the log has ended.
+    pub(super) fn wait_for_room(&self) {
+        let claims = &self.state.claims;
+        match self.background.get() {
+            Some(_) => {
+                self.notify();
+                claims.wait_for_room();
+            }
+            None => drop(self.drive(|| claims.has_room())),
+        }
+    }
+
+    /// Drives the log until `is_enough` holds, or no work is left.
+    pub(super) fn drive(&self, is_enough: impl Fn() -> bool) -> DriveOutcome {
+        let mut flusher = match self.flusher.try_lock() {
+            Ok(flusher) => flusher,
+            Err(TryLockError::WouldBlock) => return DriveOutcome::Busy,
+            // A bug in the log: it must not continue from a half-done step.
+            Err(TryLockError::Poisoned(_)) => {
+                self.state.fail(half_done());
+                return DriveOutcome::Done;
+            }
+        };
+        self.is_driven.store(true, Ordering::SeqCst);
+        flusher.run(&self.state, &is_enough);
+        self.has_left_work.store(flusher.has_work_in_flight(), Ordering::SeqCst);
+        self.note_effective(&flusher);
+        drop(flusher);
+        // Stored after the unlock: a thread that reads it can take the lock.
+        self.is_driven.store(false, Ordering::SeqCst);
+        let is_done = is_enough() || self.state.has_failed();
+        // Work that came since is left to the background thread.
+        if self.has_work() {
+            self.notify();
+        }
+        if is_done { DriveOutcome::Done } else { DriveOutcome::Idle }
+    }
+
+    fn note_effective(&self, flusher: &Flusher) {
+        let mut known = self.effective.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.fallbacks.len() != flusher.effective().fallbacks.len() {
+            known.clone_from(flusher.effective());
+        }
+    }
+
+    /// Returns the options in effect, and every fallback.
+    pub(super) fn effective(&self) -> Effective {
+        self.effective.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn has_work(&self) -> bool {
+        let State { written, durable, claims, .. } = &self.state;
+        !self.state.has_failed()
+            && (self.has_left_work.load(Ordering::SeqCst)
+                || written.is_wanted()
+                || durable.is_wanted()
+                || claims.has_closed())
+    }
+
+    /// Wakes the background thread unless a thread drives.
+    pub(super) fn notify(&self) {
+        if !self.is_driven.load(Ordering::SeqCst) {
+            self.wake_background();
+        }
+    }
+
+    /// Notifies the flusher of a batch that became ready.
+    pub(super) fn notify_of(&self, ready: Ready) {
+        if ready.0 {
+            self.notify();
+        }
+    }
+
+    /// Wakes the background thread if it sleeps without a tick.
+    pub(super) fn wake_sleeper(&self) {
+        if self.is_asleep.load(Ordering::Relaxed) {
+            self.wake_background();
+        }
+    }
+
+    fn wake_background(&self) {
+        if let Some(background) = self.background.get() {
+            background.unpark();
+        }
+    }
+
+    /// Puts the background thread, which calls this, to sleep until a record comes, or for `time`.
+    pub(super) fn sleep(&self, time: Duration) {
+        self.is_asleep.store(true, Ordering::SeqCst);
+        if !self.state.claims.has_open_records() && !self.has_work() {
+            std::thread::park_timeout(time);
+        }
+        self.is_asleep.store(false, Ordering::SeqCst);
+    }
+
+    /// Makes the next record begin a segment if the segment that is written is older than `age`.
+    pub(super) fn rotate_if_older(&self, age: Duration) {
+        // If another thread drives now, the next tick checks again.
+        let Ok(mut flusher) = self.flusher.try_lock() else { return };
+        if flusher.take_rotation(age) {
+            self.state.claims.rotate();
+            self.state.written.want(self.state.next_sequence());
+        }
+    }
+
+    /// Ends the log: refuses further records, and wakes the producers that wait for room.
+    pub(super) fn end(&self) {
+        // Closing the log takes every batch, so the flusher needs no notice.
+        let _ = self.state.claims.end();
+    }
+
+    /// Writes everything that was appended, makes it durable and marks the log as closed.
+    pub(super) fn close(&self) -> Result<(), Error> {
+        let mut flusher = self.flusher();
+        let closed = self.state.check().and_then(|()| flusher.close(&self.state));
+        // No write of a failed log may reach the disk once another process can open the log.
+        flusher.drain();
+        closed.inspect_err(|error| self.state.fail(error.clone()))
+    }
+
+    /// Locks the flusher.
+    fn flusher(&self) -> MutexGuard<'_, Flusher> {
+        self.flusher.lock().unwrap_or_else(|poisoned| {
+            self.state.fail(half_done());
+            poisoned.into_inner()
+        })
+    }
+}
+
+/// Makes the error of a panic that interrupted the flusher.
+fn half_done() -> Error {
+    Error::Engine { what: "an earlier panic while the log was written", errno: libc::EIO }
+}

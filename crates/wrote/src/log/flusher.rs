@@ -1,0 +1,471 @@
+//! The flusher: writes ready batches, flushes them for waiting callers, keeps segments coming.
+//!
+//! A log has one flusher, and it has no thread of its own: the thread that holds it drives it. A flush
+//! starts when a caller wants one and none is running. Callers that come meanwhile share the next. So a
+//! group grows with the latency of the disk, and needs no timer.
+
+mod segments;
+
+use super::batch::BatchHeader;
+use super::claim::{ClosedBatch, Start};
+use super::format::Format;
+use super::prepare::{self, Preparation};
+use super::retention::Retention;
+use super::segment::{self, SegmentHeader, unix_ns, unix_ns_ago};
+use super::state::State;
+use super::stats::add;
+use super::wait::{Waiters, wake};
+use crate::buffer::Buffer;
+use crate::{Completion, Durable, Effective, Engine, Error, FileId, Op};
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The user data of a segment's flush. That of a batch is the sequence of its first record.
+const FLUSH: u64 = 1 << 62;
+
+/// Yields of the processor to a producer that has claimed and not published, before the flusher sleeps.
+/// The sleeps grow from the least to the most.
+const YIELDS: u32 = 200;
+const SLEEP_MIN: Duration = Duration::from_micros(50);
+const SLEEP_MAX: Duration = Duration::from_millis(1);
+
+/// The writer of a log. One thread at a time uses it.
+pub(super) struct Flusher {
+    engine: Engine,
+    /// The buffer of each slot, unless it is in flight.
+    buffers: Vec<Option<Buffer>>,
+    /// Batches in flight, in order.
+    batches: VecDeque<Batch>,
+    /// The sequence behind the last batch that was queued.
+    taken: u64,
+    flush: Flush,
+    /// The segment that is written; `None` before the first batch of a new log.
+    segment: Option<Segment>,
+    /// The end of the segment before it, and the checksum of that segment's last batch.
+    previous: Option<(u64, u32)>,
+    /// Full segments that are not flushed yet.
+    unflushed: Vec<Segment>,
+    next: NextSegment,
+    retention: Retention,
+    /// Names in the folder have changed since it was synced.
+    is_folder_dirty: bool,
+    /// Recovery has cut something off: the first batch says so.
+    after_cut: bool,
+    /// Written batches that are not known to be durable: the end and the slot of each, in order.
+    not_durable: VecDeque<(u64, usize)>,
+    wakeups: Wakeups,
+    completions: Vec<Completion>,
+}
+
+// SAFETY: the parts that are not `Send` are the counted references between the engine, its pool and the
+// buffers. All of them are inside, and none is handed out, so they move together. Producers have addresses
+// of buffers, which point into the pool's mapping wherever the flusher is. The engine is opened for
+// callers of any thread.
+unsafe impl Send for Flusher {}
+
+/// A batch in flight.
+struct Batch {
+    slot: usize,
+    end_sequence: u64,
+    /// Its write makes it durable, and every record before it is.
+    is_durable: bool,
+    is_done: bool,
+}
+
+/// The flush of a log.
+enum Flush {
+    Idle,
+    /// It starts once every record before this sequence is written.
+    Wanted(u64),
+    /// It makes every record before `covers` durable, once the flushes of `left` files are complete.
+    Running {
+        covers: u64,
+        left: usize,
+    },
+}
+
+/// The segment after the one that is written. It is prepared ahead.
+enum NextSegment {
+    Idle,
+    /// A step of its preparation is in flight.
+    InFlight(Preparation),
+    /// No step is in flight; [`Preparation::is_ready`] tells whether one is left.
+    Waiting(Preparation),
+    /// It failed ahead of its time, and is tried again when it is needed.
+    Failed(Error),
+}
+
+/// An open segment.
+pub(super) struct Segment {
+    pub file: FileId,
+    pub path: PathBuf,
+    pub number: u64,
+    /// The end of the last batch.
+    pub end: u64,
+    pub last_checksum: u32,
+    created_at_ns: u64,
+    /// It exceeded its age: the next batch but one begins another.
+    is_old: bool,
+    /// It was written since the last flush began.
+    is_dirty: bool,
+    /// The sequence behind its last record.
+    pub end_sequence: u64,
+}
+
+impl Segment {
+    pub(super) fn new(file: FileId, path: PathBuf, number: u64, created_at_ns: u64) -> Segment {
+        Segment {
+            file,
+            path,
+            number,
+            end: 0,
+            last_checksum: 0,
+            created_at_ns,
+            is_old: false,
+            is_dirty: false,
+            end_sequence: 0,
+        }
+    }
+}
+
+/// The gates and the futures to wake once the disk is busy again.
+#[derive(Default)]
+struct Wakeups {
+    gates: Vec<usize>,
+    waiters: Vec<Waiters>,
+}
+
+/// The parts of a flusher that opening a log finds.
+pub(super) struct Beginning {
+    pub slots: u32,
+    pub segment: Option<Segment>,
+    /// The first segment of a new log.
+    pub first: Option<Preparation>,
+    pub retention: Retention,
+    pub next_sequence: u64,
+    pub after_cut: bool,
+}
+
+impl Flusher {
+    pub(super) fn new(engine: Engine, beginning: Beginning) -> Flusher {
+        Flusher {
+            engine,
+            buffers: (0..beginning.slots).map(|_| None).collect(),
+            batches: VecDeque::new(),
+            taken: beginning.next_sequence,
+            flush: Flush::Idle,
+            segment: beginning.segment,
+            previous: None,
+            unflushed: Vec::new(),
+            next: beginning.first.map_or(NextSegment::Idle, NextSegment::Waiting),
+            retention: beginning.retention,
+            is_folder_dirty: true,
+            after_cut: beginning.after_cut,
+            not_durable: VecDeque::new(),
+            wakeups: Wakeups::default(),
+            completions: Vec::new(),
+        }
+    }
+
+    /// Gives every slot its first buffer.
+    pub(super) fn open_slots(&mut self, state: &State) -> Result<(), Error> {
+        (0..self.buffers.len()).try_for_each(|slot| self.free_slot(state, slot))
+    }
+
+    pub(super) fn effective(&self) -> &Effective {
+        self.engine.effective()
+    }
+
+    pub(super) fn has_work_in_flight(&self) -> bool {
+        self.engine.outstanding() > 0
+    }
+
+    /// Tells whether the segment that is written is older than `age`; says so once a segment.
+    pub(super) fn take_rotation(&mut self, age: Duration) -> bool {
+        let Some(segment) = &mut self.segment else { return false };
+        let is_old = segment.created_at_ns < unix_ns_ago(age) && !segment.is_old;
+        segment.is_old |= is_old;
+        is_old
+    }
+
+    /// Works until `is_enough` holds, or no work is left. An error fails the log.
+    pub(super) fn run(&mut self, state: &State, is_enough: &dyn Fn() -> bool) {
+        let mut unpublished = 0;
+        while !state.has_failed() && !is_enough() {
+            match self.step(state) {
+                Ok(true) => unpublished = 0,
+                Ok(false) if state.claims.has_closed() => {
+                    unpublished += 1;
+                    give_way(unpublished);
+                }
+                Ok(false) => break,
+                Err(error) => state.fail(error),
+            }
+        }
+        self.wakeups.send(state);
+    }
+
+    /// Starts everything that can start, and waits for a part of it. Returns whether there was any.
+    fn step(&mut self, state: &State) -> Result<bool, Error> {
+        self.close_wanted_batch(state);
+        let has_started = self.start_batches(state)? | self.start_flush(state)?;
+        self.start_preparing(state)?;
+        self.engine.submit()?;
+        self.wakeups.send(state);
+        if self.engine.outstanding() == 0 {
+            return Ok(has_started);
+        }
+        self.reap(state)?;
+        Ok(true)
+    }
+
+    /// Closes the open batch if a caller waits for one of its records. While writes are in flight the
+    /// batch stays open, so that more records can join.
+    fn close_wanted_batch(&mut self, state: &State) {
+        let wanted = match self.flush {
+            Flush::Running { .. } => state.written.wanted(),
+            _ => state.written.wanted().max(state.durable.wanted()),
+        };
+        if self.batches.is_empty() && wanted > self.taken && !state.claims.has_closed() {
+            // The caller takes ready batches next.
+            let _ = state.claims.close_open();
+        }
+    }
+
+    fn start_batches(&mut self, state: &State) -> Result<bool, Error> {
+        let mut has_started = false;
+        // One buffer is left for the open batch.
+        while self.batches.len() < self.buffers.len() - 1 {
+            let Some(closed) = state.claims.take_ready() else { break };
+            self.start_batch(state, closed)?;
+            has_started = true;
+        }
+        Ok(has_started)
+    }
+
+    fn start_batch(&mut self, state: &State, closed: ClosedBatch) -> Result<(), Error> {
+        let mut buffer = self.buffers[closed.slot].take().expect("the slot was in use");
+        if closed.count == 0 {
+            self.fill_slot(state, closed.slot, buffer);
+            return Ok(());
+        }
+        // A single batch in flight, behind durable records only, can be durable by its own write.
+        let is_alone = state.terms.durable == Durable::Dsync
+            && state.durable.is_wanted()
+            && state.durable.done() == self.taken
+            && !matches!(self.flush, Flush::Running { .. })
+            && !state.claims.has_closed();
+        if closed.start.offset == 0 {
+            self.begin_segment(state, closed.start)?;
+        }
+        let is_durable = is_alone && !self.is_folder_dirty && closed.start.offset > 0;
+        if state.format() == Format::Framed {
+            self.write_headers(state, &closed, &mut buffer);
+        }
+        let bytes = closed.bytes.next_multiple_of(state.terms.layout.block_bytes as usize);
+        buffer[closed.bytes..bytes].fill(0);
+        buffer.set_len(bytes);
+        let Start { first_sequence, offset, .. } = closed.start;
+        let end_sequence = closed.end_sequence();
+        let segment = self.segment.as_mut().expect("a segment was begun");
+        segment.end = offset + closed.bytes as u64;
+        segment.end_sequence = end_sequence;
+        segment.is_dirty |= !is_durable;
+        let op = Op::Write { file: segment.file, offset, buffer, durable: is_durable };
+        self.engine.queue(first_sequence, op);
+        let slot = closed.slot;
+        self.batches.push_back(Batch { slot, end_sequence, is_durable, is_done: false });
+        self.taken = end_sequence;
+        add(&state.counters.batches, 1);
+        add(&state.counters.written_bytes, bytes as u64);
+        Ok(())
+    }
+
+    /// Writes the header of the batch, and of the segment if the batch begins one.
+    fn write_headers(&mut self, state: &State, closed: &ClosedBatch, buffer: &mut Buffer) {
+        let Start { first_sequence, segment: segment_id, offset } = closed.start;
+        let layout = &state.terms.layout;
+        let mut at = 0;
+        if offset == 0 {
+            let (previous_bytes, previous_checksum) = self.previous.unwrap_or_default();
+            let header = SegmentHeader {
+                log_id: layout.log_id,
+                segment_id,
+                first_sequence,
+                previous_bytes,
+                previous_checksum,
+                block_bytes: layout.block_bytes as u32,
+                created_at_ns: unix_ns(),
+            };
+            header.encode(&mut buffer[..]);
+            at = segment::HEADER_BYTES;
+        }
+        let header = BatchHeader {
+            bytes: (closed.bytes - at) as u32,
+            count: closed.count as u32,
+            first_sequence,
+            durable_sequence: state.durable.done(),
+            written_at_ns: unix_ns(),
+            after_cut: std::mem::take(&mut self.after_cut),
+            closed: false,
+        };
+        let seed = segment::seed(layout.log_id, segment_id);
+        let checksum = header.encode(&mut buffer[at..], seed);
+        self.segment.as_mut().expect("a segment was begun").last_checksum = checksum;
+    }
+
+    /// Starts a flush if a caller wants one and none is running. Returns whether it did.
+    fn start_flush(&mut self, state: &State) -> Result<bool, Error> {
+        let is_running = matches!(self.flush, Flush::Running { .. })
+            || self.batches.iter().any(|batch| batch.is_durable);
+        let (written, durable) = (state.written.done(), state.durable.done());
+        if is_running || self.taken == durable {
+            return Ok(false);
+        }
+        if matches!(self.flush, Flush::Idle) && state.durable.is_wanted() {
+            // It covers every batch in flight now, and does not wait for later ones.
+            self.flush = Flush::Wanted(self.taken);
+        }
+        match self.flush {
+            Flush::Wanted(sequence) if sequence <= written => {}
+            _ => return Ok(false),
+        }
+        let mut left = 0;
+        let segments = self.unflushed.iter_mut().chain(self.segment.as_mut());
+        for segment in segments.filter(|segment| segment.is_dirty) {
+            // Batches in flight are not covered.
+            segment.is_dirty =
+                self.batches.iter().any(|batch| !batch.is_done) && segment.end_sequence > written;
+            self.engine.queue(FLUSH, Op::Fdatasync { file: segment.file });
+            left += 1;
+        }
+        self.flush = Flush::Running { covers: written, left };
+        add(&state.counters.flushes, 1);
+        if left == 0 {
+            self.end_flush(state, written)?;
+        }
+        Ok(true)
+    }
+
+    fn end_flush(&mut self, state: &State, covers: u64) -> Result<(), Error> {
+        self.flush = Flush::Idle;
+        if std::mem::take(&mut self.is_folder_dirty) {
+            self.engine.sync_folder(&state.terms.folder)?;
+        }
+        self.reach_durable(state, covers);
+        self.seal(state, covers)
+    }
+
+    /// Waits for an operation at least, and settles every one that is complete.
+    fn reap(&mut self, state: &State) -> Result<(), Error> {
+        let mut completions = std::mem::take(&mut self.completions);
+        let mut result = self.engine.reap(1, &mut completions);
+        for completion in completions.drain(..) {
+            let settled = self.settle(state, completion);
+            result = result.and(settled);
+        }
+        self.completions = completions;
+        // Whole batches are acknowledged even if another operation failed.
+        let acknowledged = self.acknowledge(state);
+        result.and(acknowledged)
+    }
+
+    /// Reaps and settles every operation in flight.
+    fn reap_all(&mut self, state: &State) -> Result<(), Error> {
+        while self.has_work_in_flight() {
+            self.reap(state)?;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, state: &State, completion: Completion) -> Result<(), Error> {
+        match completion.user_data {
+            prepare::USER_DATA => self.settle_preparation(completion),
+            FLUSH => {
+                completion.result?;
+                let Flush::Running { covers, left } = &mut self.flush else {
+                    unreachable!("a flush is running")
+                };
+                *left -= 1;
+                let covers = *covers;
+                if *left > 0 {
+                    return Ok(());
+                }
+                return self.end_flush(state, covers);
+            }
+            first_sequence => {
+                completion.result?;
+                let is_it = |batch: &&mut Batch| batch.end_sequence > first_sequence;
+                let batch = self.batches.iter_mut().find(is_it).expect("it is in flight");
+                batch.is_done = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the written frontier over the batches that are done, and frees their slots.
+    fn acknowledge(&mut self, state: &State) -> Result<(), Error> {
+        while self.batches.front().is_some_and(|batch| batch.is_done) {
+            let batch = self.batches.pop_front().expect("is there");
+            self.free_slot(state, batch.slot)?;
+            self.not_durable.push_back((batch.end_sequence, batch.slot));
+            if batch.is_durable {
+                add(&state.counters.flushes, 1);
+                self.reach_durable(state, batch.end_sequence);
+            }
+            self.wakeups.waiters.push(state.written.reach(batch.end_sequence));
+            self.wakeups.gates.push(batch.slot);
+        }
+        Ok(())
+    }
+
+    fn reach_durable(&mut self, state: &State, sequence: u64) {
+        self.wakeups.waiters.push(state.durable.reach(sequence));
+        while let Some(&(end, slot)) = self.not_durable.front()
+            && end <= sequence
+        {
+            self.not_durable.pop_front();
+            self.wakeups.gates.push(slot);
+        }
+    }
+
+    fn free_slot(&mut self, state: &State, slot: usize) -> Result<(), Error> {
+        let buffer = self.engine.lease()?;
+        self.fill_slot(state, slot, buffer);
+        Ok(())
+    }
+
+    fn fill_slot(&mut self, state: &State, slot: usize, buffer: Buffer) {
+        let address = buffer.as_ptr().expose_provenance();
+        self.buffers[slot] = Some(buffer);
+        state.claims.free(slot, address);
+    }
+
+    /// Waits for every operation in flight, and ignores its result.
+    pub(super) fn drain(&mut self) {
+        // A failed log reports its first error already; a closed one has nothing in flight.
+        let _ = self.engine.drain();
+    }
+}
+
+impl Wakeups {
+    /// Opens the gates and wakes the futures.
+    fn send(&mut self, state: &State) {
+        if !self.gates.is_empty() {
+            self.gates.push(state.common_gate());
+        }
+        self.gates.sort_unstable();
+        self.gates.dedup();
+        self.gates.drain(..).for_each(|gate| state.gates[gate].open());
+        self.waiters.drain(..).for_each(wake);
+    }
+}
+
+/// Gives the processor to a producer that has claimed a place and not published it.
+fn give_way(times: u32) {
+    match times.checked_sub(YIELDS) {
+        None => std::thread::yield_now(),
+        Some(slept) => std::thread::sleep((SLEEP_MIN * (1 + slept)).min(SLEEP_MAX)),
+    }
+}

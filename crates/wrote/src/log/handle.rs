@@ -1,0 +1,290 @@
+//! `Log`: the handle by which a program appends, waits, reads and closes.
+
+use super::background;
+use super::driver::Driver;
+use super::lock::Lock;
+use super::reader::LogReader;
+use super::recovery::Recovered;
+use super::stats::LogStats;
+use super::ticket::Ticket;
+use crate::{Effective, Error, Sim, Survives};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// An append-only log in a folder, for any number of threads and tasks.
+///
+/// All clones share one log. An append returns the record's place in the order at once, with a
+/// [`Ticket`] to wait for: by blocking, or in any async runtime. Records that arrive while a write is in
+/// flight share the next write and the next flush. So the more producers wait, the more records each
+/// flush makes durable.
+///
+/// ```
+/// use wrote::{Log, Sync};
+///
+/// # fn main() -> Result<(), wrote::Error> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path().join("events");
+/// let log = Log::options().sync(Sync::Always).open(&folder)?;
+/// std::thread::scope(|scope| {
+///     for producer in 0..4 {
+///         let log = log.clone();
+///         scope.spawn(move || {
+///             let ticket = log.append(format!("hello from {producer}").as_bytes())?;
+///             ticket.wait() // survives a power loss now
+///         });
+///     }
+/// });
+/// for record in log.reader(0)? {
+///     let record = record?;
+///     println!("{}: {}", record.sequence, String::from_utf8_lossy(&record.bytes));
+/// }
+/// log.close()
+/// # }
+/// ```
+///
+/// # What survives
+///
+/// | [`crate::Sync`] | a record whose ticket was waited for survives | every record survives a power loss |
+/// |---|---|---|
+/// | `Always` | a power loss, and so does every record before it (W9) | |
+/// | `EverySec`, `Interval` | a crash of the process | after that interval, or [`Log::sync`] |
+/// | `No` | a crash of the process | after [`Log::sync`], or [`Log::close`] |
+///
+/// The log writes a record without a waiting caller within about 10 ms. It always makes full segments
+/// durable. [`Log::survives`] reports on any record at any moment.
+///
+/// # Errors
+///
+/// After a failed write or flush the log writes nothing more. Every ticket of a record that was not safe
+/// by then, and every later call, returns that error (W2). Acknowledged records stay safe, and the log
+/// can be opened again behind them.
+///
+/// Dropping the last clone does what [`Log::close`] does. An error can then only be logged (crate `log`,
+/// level error).
+///
+/// # Cost
+///
+/// Memory: [`LogOptions::buffers`](super::LogOptions::buffers) of
+/// [`LogOptions::buffer_bytes`](super::LogOptions::buffer_bytes), however much is appended (W8). Disk:
+/// up to two segments more than the records take, until the log is closed. One thread, which sleeps while
+/// no producer appends.
+#[derive(Clone)]
+pub struct Log(Arc<Handle>);
+
+/// The part that all clones of a [`Log`] share, dropped with the last of them.
+struct Handle {
+    driver: Arc<Driver>,
+    stop: Arc<AtomicBool>,
+    closing: Mutex<Closing>,
+    /// The disk, if it is a simulated one.
+    sim: Option<Sim>,
+}
+
+/// The parts of a log that closing it takes, and the result.
+struct Closing {
+    thread: Option<JoinHandle<()>>,
+    /// Held until no write is in flight.
+    lock: Option<Lock>,
+    result: Option<Result<(), Error>>,
+}
+
+impl Log {
+    /// Makes a log that a thread of its own drives.
+    pub(super) fn with_thread(
+        driver: Driver,
+        segment_age: Option<Duration>,
+        lock: Lock,
+    ) -> Result<Log, Error> {
+        let log = Log::new(driver, Some(lock), None);
+        let (driver, stop) = (Arc::clone(&log.0.driver), Arc::clone(&log.0.stop));
+        let thread = std::thread::Builder::new()
+            .name("wrote-log".to_owned())
+            .spawn(move || background::run(&driver, segment_age, &stop))
+            .map_err(|error| {
+                let what = "starting the log's thread";
+                Error::Engine { what, errno: crate::error::errno_of(&error) }
+            })?;
+        log.0.driver.set_background(thread.thread().clone());
+        log.0.closing().thread = Some(thread);
+        Ok(log)
+    }
+
+    /// Makes a log on a simulated disk, which only waiting callers drive.
+    pub(super) fn without_thread(driver: Driver, sim: &Sim) -> Log {
+        Log::new(driver, None, Some(sim.clone()))
+    }
+
+    fn new(driver: Driver, lock: Option<Lock>, sim: Option<Sim>) -> Log {
+        Log(Arc::new(Handle {
+            driver: Arc::new(driver),
+            stop: Arc::new(AtomicBool::new(false)),
+            closing: Mutex::new(Closing { thread: None, lock, result: None }),
+            sim,
+        }))
+    }
+
+    /// Appends a record: copies its bytes and gives it its place in the order. It is not written yet.
+    /// Waits while every buffer is in flight.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] for a record that does not fit into a buffer or into the format, and after
+    /// [`Log::close`]. After any other error, that error for ever (W2).
+    pub fn append(&self, bytes: &[u8]) -> Result<Ticket<'_>, Error> {
+        self.0.driver.append_bytes(bytes, true).map(waited)
+    }
+
+    /// Appends a record of `len` bytes that `fill` writes in place. `fill` finds zeros there, or bytes of an
+    /// earlier record. If `fill` panics, so does this call; the place is left out and the log continues.
+    ///
+    /// The log writes no later record until `fill` returns. So it should be quick, and must not append to
+    /// this log.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::append`].
+    pub fn append_with(
+        &self,
+        len: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<Ticket<'_>, Error> {
+        self.0.driver.append_with(len, fill).map(waited)
+    }
+
+    /// Appends a record without waiting; returns `None` while every buffer is in flight.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::append`].
+    pub fn try_append(&self, bytes: &[u8]) -> Result<Option<Ticket<'_>>, Error> {
+        self.0.driver.append_bytes(bytes, false)
+    }
+
+    /// Returns the ticket of a record, whichever caller appended it.
+    pub fn ticket(&self, sequence: u64) -> Ticket<'_> {
+        let driver = &self.0.driver;
+        Ticket::new(driver, sequence, driver.state.common_gate())
+    }
+
+    /// Returns what a record survives now.
+    pub fn survives(&self, sequence: u64) -> Survives {
+        self.0.driver.state.survives(sequence)
+    }
+
+    /// Makes every record appended so far survive a power loss, whatever the [`crate::Sync`].
+    ///
+    /// # Errors
+    ///
+    /// With the kernel's words, and for ever after (W2).
+    pub fn sync(&self) -> Result<(), Error> {
+        let state = &self.0.driver.state;
+        state.check()?;
+        let gate = &state.gates[state.common_gate()];
+        self.0.driver.wait(&state.durable, state.next_sequence(), gate)
+    }
+
+    /// Reads the records from `from` on that were handed to the kernel.
+    ///
+    /// # Errors
+    ///
+    /// As [`LogReader::open`].
+    pub fn reader(&self, from: u64) -> Result<LogReader, Error> {
+        self.read(from, false)
+    }
+
+    /// Reads as [`Log::reader`] does, and waits at the end for further records.
+    ///
+    /// # Errors
+    ///
+    /// As [`LogReader::open`].
+    pub fn tail(&self, from: u64) -> Result<LogReader, Error> {
+        self.read(from, true)
+    }
+
+    fn read(&self, from: u64, follows: bool) -> Result<LogReader, Error> {
+        let folder = &self.0.driver.state.terms.folder;
+        match &self.0.sim {
+            Some(sim) => LogReader::simulated(sim, folder, from, follows),
+            None => LogReader::on_disk(folder, from, follows),
+        }
+    }
+
+    /// Returns the findings of the opening.
+    pub fn recovered(&self) -> &Recovered {
+        &self.0.driver.state.terms.recovered
+    }
+
+    /// Returns the log's figures so far.
+    pub fn stats(&self) -> LogStats {
+        self.0.driver.state.stats()
+    }
+
+    /// Returns the options in effect, and every fallback.
+    pub fn effective(&self) -> Effective {
+        self.0.driver.effective()
+    }
+
+    /// Ends the log: writes every record, makes it durable, and marks the log as closed. Refuses later
+    /// appends by any clone; the log can be opened again.
+    ///
+    /// # Errors
+    ///
+    /// Any since the opening.
+    pub fn close(&self) -> Result<(), Error> {
+        self.0.close()
+    }
+}
+
+/// Unwraps the ticket of an append that waits for room.
+fn waited(ticket: Option<Ticket<'_>>) -> Ticket<'_> {
+    ticket.expect("an append that waits ends with a place")
+}
+
+impl Handle {
+    fn close(&self) -> Result<(), Error> {
+        let mut closing = self.closing();
+        if let Some(result) = &closing.result {
+            return result.clone();
+        }
+        // Producers that wait for room, and the thread that drives, come to an end.
+        self.driver.end();
+        self.stop.store(true, Ordering::SeqCst);
+        if let Some(thread) = closing.thread.take() {
+            thread.thread().unpark();
+            if thread.join().is_err() {
+                let what = "the log's thread panicked";
+                self.driver.state.fail(Error::Engine { what, errno: libc::EIO });
+            }
+        }
+        let result = self.driver.close();
+        closing.lock = None;
+        closing.result = Some(result.clone());
+        result
+    }
+
+    fn closing(&self) -> MutexGuard<'_, Closing> {
+        self.closing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            ::log::error!("a dropped log could not be closed: {error}");
+        }
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = &self.0.driver.state;
+        f.debug_struct("Log")
+            .field("folder", &state.terms.folder)
+            .field("format", &state.format())
+            .field("sync", &state.terms.sync)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,80 @@
+//! Rescue of damaged logs: the proof that records are lost, and everything that can be saved.
+
+mod framed;
+mod lines;
+mod pass_over;
+mod rebuild;
+mod report;
+pub(super) mod rest;
+mod salvage;
+mod seed;
+#[cfg(test)]
+mod tests;
+
+pub use report::{Repaired, Verified};
+
+use super::damage::Damage;
+use super::format::Format;
+use super::input::engine_options;
+use super::lock::Lock;
+use super::names;
+use crate::{Engine, Error};
+use report::Watch;
+use std::path::Path;
+
+/// Reads every byte of the log in `folder` and reports damage. Calls `watch` with the bytes read and the
+/// bytes of the log; if it returns `false`, the reading ends with [`Error::Interrupted`].
+///
+/// A process may write the log meanwhile. Before this reports damage, it reads the place again after the
+/// proof that the record was durable. If the log is open for writing, it then reads everything again, and
+/// reports only damage that it found twice. A write in flight may look like a torn end. Segments that
+/// retention removes before they are read are left out.
+///
+/// # Errors
+///
+/// If the folder has no log, or the log cannot be read; damage is no error.
+pub fn verify(
+    folder: impl AsRef<Path>,
+    mut watch: impl FnMut(u64, u64) -> bool,
+) -> Result<Verified, Error> {
+    let folder = folder.as_ref();
+    let first = read_all(folder, &mut watch)?;
+    if first.damage.is_empty() || first.summary.writer.is_none() {
+        return Ok(first);
+    }
+    let mut second = read_all(folder, &mut watch)?;
+    let place = |damage: &Damage| (damage.path.clone(), damage.offset_bytes, damage.sequence);
+    second.damage.retain(|damage| first.damage.iter().any(|known| place(known) == place(damage)));
+    Ok(second)
+}
+
+/// Reads every byte once.
+fn read_all(folder: &Path, watch: Watch) -> Result<Verified, Error> {
+    let mut engine = Engine::open(&engine_options())?;
+    match names::format_of_log(&mut engine, folder)? {
+        Some(Format::Lines) => lines::verify(&mut engine, folder, watch),
+        _ => framed::verify(&mut engine, folder, watch),
+    }
+}
+
+/// Repairs a damaged log, so that it can be read and written again.
+///
+/// Every whole record that can be found keeps its sequence. Within a batch, the search behind a damaged
+/// length covers 64 KiB. Lost records of a framed log leave a gap. Lost lines become empty lines, since a
+/// line's place is its count. Damaged segments are kept aside in files named `.damaged-N`. A torn end is
+/// left to the next opening.
+///
+/// # Errors
+///
+/// If the folder has no log, or the log is open for writing; else with the kernel's words. A power loss at
+/// any moment leaves a log that can be repaired.
+pub fn repair(folder: impl AsRef<Path>) -> Result<Repaired, Error> {
+    let folder = folder.as_ref();
+    let mut engine = Engine::open(&engine_options())?;
+    let format = names::format_of_log(&mut engine, folder)?;
+    let _lock = Lock::take(folder)?;
+    match format {
+        Some(Format::Lines) => lines::repair(&mut engine, folder),
+        _ => rebuild::repair(&mut engine, folder),
+    }
+}

@@ -1,0 +1,67 @@
+//! Verification of a framed log.
+
+use super::super::chain;
+use super::super::format::Format;
+use super::super::record::Frame;
+use super::super::summary::{LogSummary, SegmentSummary};
+use super::report::{Progress, Verified, Watch};
+use super::salvage::{Event, Tail, salvage};
+use crate::{Engine, Error};
+use std::path::Path;
+
+pub(super) fn verify(engine: &mut Engine, folder: &Path, watch: Watch) -> Result<Verified, Error> {
+    let segments = chain::segments(engine, folder)?;
+    let all_bytes = segments.iter().map(|segment| segment.file_bytes).sum();
+    let mut progress = Progress::new(all_bytes, watch);
+    let mut verified = Verified {
+        summary: LogSummary::empty(folder, Format::Framed),
+        records: 0,
+        record_bytes: 0,
+        torn_bytes: 0,
+        damage: Vec::new(),
+    };
+    let tail = salvage(engine, folder, &mut |event| verified.take(event, &mut progress))?;
+    let Tail { next_sequence, closed, torn_bytes } = tail;
+    let summary = &mut verified.summary;
+    summary.first_sequence =
+        summary.segments.first().map_or(next_sequence, |segment| segment.first_sequence);
+    (summary.next_sequence, summary.closed, verified.torn_bytes) =
+        (next_sequence, closed, torn_bytes);
+    progress.finish_file(0)?;
+    Ok(verified)
+}
+
+impl Verified {
+    fn take(&mut self, event: Event, progress: &mut Progress) -> Result<(), Error> {
+        match event {
+            Event::Begin { path, header, file_bytes } => {
+                self.summary.segments.push(SegmentSummary {
+                    path: path.to_owned(),
+                    file_bytes,
+                    used_bytes: 0,
+                    first_sequence: header.first_sequence,
+                    records: 0,
+                });
+            }
+            Event::Frame { offset, frame, .. } => {
+                progress.at(offset)?;
+                if let Frame::Data(bytes) = frame {
+                    self.records += 1;
+                    self.record_bytes += bytes.len() as u64;
+                    self.segment().records += 1;
+                }
+            }
+            Event::Lost(damage) => self.damage.push(damage.clone()),
+            Event::End { used_bytes } => {
+                let segment = self.segment();
+                segment.used_bytes = used_bytes;
+                progress.finish_file(segment.file_bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn segment(&mut self) -> &mut SegmentSummary {
+        self.summary.segments.last_mut().expect("a segment was begun")
+    }
+}

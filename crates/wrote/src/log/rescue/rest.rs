@@ -1,0 +1,196 @@
+//! The bytes behind the last readable record: nothing, a torn write, or proof that the disk has lost
+//! durable records.
+
+use super::super::batch::{self, BatchHeader};
+use super::super::input::Input;
+use super::super::segment::{self, SegmentHeader};
+use super::super::walk::{self, Identity, Walk};
+use super::super::{damage, record};
+use super::seed;
+use crate::{Engine, Error};
+use std::path::{Path, PathBuf};
+
+/// The most bytes examined as one piece. Batches begin at multiples of a block, which may be smaller.
+const STEP_BYTES: u64 = 64 << 10;
+/// The smallest block of a segment.
+const BLOCK_BYTES_MIN: u64 = 512;
+
+static ZEROS: [u8; STEP_BYTES as usize] = [0; STEP_BYTES as usize];
+
+/// The rest of a segment from some offset on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::log) struct Rest {
+    /// The end of the last byte that is not zero; the beginning of the rest if every byte is.
+    pub end: u64,
+    /// Every record before this sequence was durable, as the batches there say.
+    pub durable_sequence: u64,
+    /// Its first batch.
+    pub first: Option<(u64, BatchHeader)>,
+    /// The seed with which that batch is valid.
+    pub seed: u32,
+    /// It is a whole file that has bytes, but no valid segment header.
+    pub is_headless: bool,
+}
+
+/// Examines everything from `from` on for batches that begin with `sequence` or a later record.
+pub(super) fn scan(
+    engine: &mut Engine,
+    input: &mut Input,
+    from: u64,
+    sequence: u64,
+    identity: Identity,
+) -> Result<Rest, Error> {
+    let mut rest = Rest { end: from, ..Rest::default() };
+    let step = match identity {
+        Identity::Known { block_bytes, .. } => block_bytes.min(STEP_BYTES),
+        Identity::Lost => BLOCK_BYTES_MIN,
+    };
+    let mut place = from;
+    while place < input.len_bytes {
+        let next = (place + 1).next_multiple_of(step);
+        let bytes = input.bytes(engine, place, (next - place) as usize)?;
+        if bytes != &ZEROS[..bytes.len()] {
+            let last = bytes.iter().rposition(|&byte| byte != 0).expect("not every byte is zero");
+            rest.end = place + last as u64 + 1;
+            if place == 0 {
+                rest.note(engine, input, segment::HEADER_BYTES as u64, sequence, identity)?;
+            }
+            rest.note(engine, input, place, sequence, identity)?;
+        }
+        place = next;
+    }
+    input.pause(engine)?;
+    Ok(rest)
+}
+
+/// Everything behind the end of a walk.
+#[derive(Debug)]
+pub(in crate::log) struct EndScan {
+    /// The rest of the same segment.
+    pub rest: Rest,
+    /// The later segments, in order.
+    pub later: Vec<Rest>,
+    /// The error if the next record was durable and is lost.
+    pub lost: Option<Error>,
+}
+
+/// Examines everything behind the end of a walk through a segment of the log `log_id`.
+///
+/// Batches that were in flight together arrive in any order, so one may be there without the batch before
+/// it. But if a batch says that an unreadable record was durable, the disk lost that record later.
+pub(in crate::log) fn behind(
+    engine: &mut Engine,
+    input: &mut Input,
+    walk: &Walk,
+    log_id: u64,
+    later: &[(u64, PathBuf)],
+) -> Result<EndScan, Error> {
+    let rest = scan(engine, input, walk.end, walk.sequence, walk.identity())?;
+    let mut durable_sequence = rest.durable_sequence;
+    let mut found = Vec::with_capacity(later.len());
+    for (number, path) in later {
+        let seed = segment::seed(log_id, *number);
+        let identity = Identity::Known { seed, block_bytes: walk.block_bytes };
+        let rest = scan_file(engine, path, walk.sequence, identity)?;
+        durable_sequence = durable_sequence.max(rest.durable_sequence);
+        found.push(rest);
+    }
+    let lost = (durable_sequence > walk.sequence).then(|| {
+        // If this segment ends as it should, the damage is in the next one.
+        let is_whole = walk.is_between_batches() && rest.end == walk.end;
+        let (path, offset) = match later.first().zip(found.first()) {
+            Some(((_, path), next)) if is_whole && next.is_headless => (path, 0),
+            _ => (&input.path, walk.place),
+        };
+        let what = format!("record {} can't be read, and was durable once", walk.sequence);
+        damage::error(path, offset, &what)
+    });
+    Ok(EndScan { rest, later: found, lost })
+}
+
+/// Examines a whole file.
+///
+/// The segment header and the first batch lie in one sector, which a device writes as a whole or not at
+/// all. A batch without the header proves that the header was damaged later, and the batch was durable.
+pub(in crate::log) fn scan_file(
+    engine: &mut Engine,
+    path: &Path,
+    sequence: u64,
+    identity: Identity,
+) -> Result<Rest, Error> {
+    let mut input = Input::open(engine, path, true, false)?;
+    let header = SegmentHeader::decode(input.bytes(engine, 0, segment::HEADER_BYTES)?);
+    let is_known = header.is_ok_and(|header| match identity {
+        Identity::Known { seed, .. } => header.seed() == seed,
+        Identity::Lost => true,
+    });
+    let mut rest = scan(engine, &mut input, 0, sequence, identity)?;
+    input.close(engine)?;
+    rest.is_headless = !is_known && rest.end > 0;
+    if rest.is_headless
+        && let Some((place, batch)) = rest.first
+        && place == segment::HEADER_BYTES as u64
+    {
+        rest.durable_sequence = rest.durable_sequence.max(batch.first_sequence + 1);
+    }
+    Ok(rest)
+}
+
+impl Rest {
+    /// Notes the batch at `place`, if there is one.
+    fn note(
+        &mut self,
+        engine: &mut Engine,
+        input: &mut Input,
+        place: u64,
+        sequence: u64,
+        identity: Identity,
+    ) -> Result<(), Error> {
+        let found = match identity {
+            Identity::Known { seed, block_bytes } => {
+                let may_begin =
+                    place.is_multiple_of(block_bytes) || place == segment::HEADER_BYTES as u64;
+                let bytes = input.bytes(engine, place, batch::HEADER_BYTES)?;
+                walk::decode(bytes, seed).filter(|_| may_begin).map(|(header, _)| (header, seed))
+            }
+            Identity::Lost => batch_by_its_record(engine, input, place)?,
+        };
+        let Some((header, seed)) = found.filter(|(header, _)| header.first_sequence >= sequence)
+        else {
+            return Ok(());
+        };
+        self.durable_sequence = self.durable_sequence.max(header.durable_sequence);
+        if self.first.is_none() {
+            (self.first, self.seed) = (Some((place, header)), seed);
+        }
+        Ok(())
+    }
+}
+
+/// Finds the batch at `place` of an unknown segment, and its seed: the seed with which its header is valid
+/// must make its first record valid too.
+///
+/// The batch that closes a log has no record, but its other fields can have one value only.
+fn batch_by_its_record(
+    engine: &mut Engine,
+    input: &mut Input,
+    place: u64,
+) -> Result<Option<(BatchHeader, u32)>, Error> {
+    let bytes = input.bytes(engine, place, batch::HEADER_BYTES + record::HEADER_BYTES)?;
+    let Some(seed) = seed::of_batch(bytes) else { return Ok(None) };
+    let Some((header, _)) = walk::decode(bytes, seed) else { return Ok(None) };
+    if header.closed && (header.bytes as usize, header.count) == (batch::HEADER_BYTES, 0) {
+        let is_whole = header.durable_sequence == header.first_sequence;
+        return Ok(is_whole.then_some((header, seed)));
+    }
+    let Some(frame_bytes) = record::stated_bytes(&bytes[batch::HEADER_BYTES..]) else {
+        return Ok(None);
+    };
+    let len = batch::HEADER_BYTES + frame_bytes;
+    if header.count == 0 || len > header.bytes as usize {
+        return Ok(None);
+    }
+    let bytes = input.bytes(engine, place, len)?;
+    let first = bytes.get(batch::HEADER_BYTES..).unwrap_or_default();
+    Ok(record::parse(first, seed, header.first_sequence).map(|_| (header, seed)))
+}

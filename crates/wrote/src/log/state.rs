@@ -1,0 +1,138 @@
+//! The state of an open log that its producers and its flusher share.
+
+use super::claim::{Claims, Layout, Start};
+use super::format::Format;
+use super::options::Prepare;
+use super::recovery::Recovered;
+use super::stats::{Counters, LogStats};
+use super::wait::{Frontier, Gate, wake};
+use crate::{Acknowledged, Durable, Error, Survives, Sync};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+
+/// The state of an open log.
+pub(super) struct State {
+    pub terms: Terms,
+    pub claims: Claims,
+    /// Every record before it was handed to the kernel.
+    pub written: Frontier,
+    /// Every record before it survives a power loss.
+    pub durable: Frontier,
+    /// One gate for each slot, and the common gate.
+    pub gates: Box<[Gate]>,
+    pub counters: Counters,
+    /// The first error; nothing is written after it (W2).
+    failed: OnceLock<Error>,
+}
+
+/// Facts of a log that do not change while it is open.
+pub(super) struct Terms {
+    pub folder: PathBuf,
+    pub layout: Layout,
+    pub sync: Sync,
+    pub durable: Durable,
+    pub prepare: Prepare,
+    pub promise: Promise,
+    pub recovered: Recovered,
+}
+
+/// What a record survives once it is written, and once that write is flushed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Promise {
+    written: Survives,
+    durable: Survives,
+}
+
+impl Promise {
+    pub(super) fn new(acknowledged: Acknowledged) -> Promise {
+        let with = |flushed| Acknowledged { flushed, ..acknowledged }.survives();
+        Promise { written: with(false), durable: with(true) }
+    }
+}
+
+impl State {
+    /// Makes the state of a log with `slots` buffers whose next record goes to `start`.
+    pub(super) fn new(terms: Terms, slots: u32, start: Start, first_sequence: u64) -> State {
+        let counters = Counters::default();
+        counters.first_sequence.store(first_sequence, Ordering::Relaxed);
+        State {
+            claims: Claims::new(terms.layout, slots, start),
+            written: Frontier::new(start.first_sequence),
+            durable: Frontier::new(start.first_sequence),
+            gates: (0..=slots).map(|_| Gate::default()).collect(),
+            counters,
+            failed: OnceLock::new(),
+            terms,
+        }
+    }
+
+    pub(super) fn format(&self) -> Format {
+        self.terms.layout.format
+    }
+
+    /// Returns the error of a log that has failed.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.get().is_some()
+    }
+
+    /// Fails the log, for every present and future caller (W2).
+    pub(super) fn fail(&self, error: Error) {
+        // Callers get the first error.
+        let _ = self.failed.set(error);
+        // A failed log has no flusher that would take a ready batch.
+        let _ = self.claims.end();
+        self.gates.iter().for_each(Gate::open);
+        wake(self.written.all());
+        wake(self.durable.all());
+    }
+
+    /// Returns the frontier that makes a record as safe as the log promises.
+    pub(super) fn promised(&self) -> &Frontier {
+        if self.terms.sync == Sync::Always { &self.durable } else { &self.written }
+    }
+
+    /// Returns what a record survives now.
+    pub(super) fn survives(&self, sequence: u64) -> Survives {
+        if sequence < self.durable.done() {
+            self.terms.promise.durable
+        } else if sequence < self.written.done() {
+            self.terms.promise.written
+        } else {
+            Survives::Nothing
+        }
+    }
+
+    /// Returns the outcome for every record before `sequence`; `None` while it is unknown.
+    pub(super) fn outcome(&self, frontier: &Frontier, sequence: u64) -> Option<Result<(), Error>> {
+        if frontier.done() >= sequence {
+            return Some(Ok(()));
+        }
+        self.failed.get().map(|error| Err(error.clone()))
+    }
+
+    /// Returns the sequence that the next record gets.
+    pub(super) fn next_sequence(&self) -> u64 {
+        self.claims.next_start().first_sequence
+    }
+
+    /// Returns the gate of threads that wait for no record of their own.
+    pub(super) fn common_gate(&self) -> usize {
+        self.gates.len() - 1
+    }
+
+    pub(super) fn stats(&self) -> LogStats {
+        LogStats {
+            next_sequence: self.next_sequence(),
+            written_sequence: self.written.done(),
+            durable_sequence: self.durable.done(),
+            durable: self.terms.durable,
+            prepare: (self.format() == Format::Framed).then_some(self.terms.prepare),
+            ..self.counters.stats()
+        }
+    }
+}

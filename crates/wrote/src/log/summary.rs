@@ -1,0 +1,161 @@
+//! Summaries: the segments of a log and its end, found without reading every record.
+
+use super::chain::{self, End, Segment};
+use super::format::Format;
+use super::input::{Input, engine_options};
+use super::lines;
+use super::lock::Lock;
+use super::names::{self, Names};
+use super::rescue::rest;
+use super::walk::Step;
+use crate::{Engine, Error};
+use std::path::{Path, PathBuf};
+
+/// The segments of a log, and where it ends.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LogSummary {
+    /// The format of its files.
+    pub format: Format,
+    /// Its segments in order.
+    pub segments: Vec<SegmentSummary>,
+    /// The sequence of the first record that is there.
+    pub first_sequence: u64,
+    /// The sequence that the next record gets.
+    pub next_sequence: u64,
+    /// Whether the log was closed after its last record, so that its end is certain.
+    pub closed: bool,
+    /// The process that has it open for writing.
+    pub writer: Option<u32>,
+}
+
+/// The figures of a segment.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SegmentSummary {
+    /// The file.
+    pub path: PathBuf,
+    /// Its length in bytes, with its prepared space.
+    pub file_bytes: u64,
+    /// Bytes up to the end of the last record.
+    pub used_bytes: u64,
+    /// The sequence of its first record.
+    pub first_sequence: u64,
+    /// Its records. [`summary`] counts their places, [`verify`](super::verify) the records themselves.
+    pub records: u64,
+}
+
+/// Summarizes the log in `folder`. Reads only as many of its records as it takes to find its end.
+///
+/// It counts places in the order. They include the places without a record: the producer panicked, or a
+/// repair replaced a lost record. Only [`verify`](super::verify) tells them apart.
+///
+/// # Errors
+///
+/// If the folder has no log, or the log cannot be read. [`Error::Damaged`] if its end is uncertain, since
+/// bytes behind it prove that more records were durable.
+pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
+    let folder = folder.as_ref();
+    let mut engine = Engine::open(&engine_options())?;
+    match names::format_of_log(&mut engine, folder)? {
+        Some(Format::Lines) => of_lines(&mut engine, folder),
+        _ => of_framed(&mut engine, folder),
+    }
+}
+
+fn of_framed(engine: &mut Engine, folder: &Path) -> Result<LogSummary, Error> {
+    let mut before = None;
+    names::unless_removed(|| match examine_framed(engine, folder) {
+        // A segment may have begun after its header was read, and before the proof that it had one.
+        Err(Error::Damaged { path, offset, because }) => {
+            let is_again = before.replace((path.clone(), offset)) == Some((path.clone(), offset));
+            if is_again { Err(Error::Damaged { path, offset, because }) } else { Ok(None) }
+        }
+        result => result.map(Some),
+    })
+}
+
+fn examine_framed(engine: &mut Engine, folder: &Path) -> Result<LogSummary, Error> {
+    let segments = chain::segments(engine, folder)?;
+    let mut summary = LogSummary::empty(folder, Format::Framed);
+    let Some(mut end) = chain::end(engine, &segments, false)? else {
+        return Ok(summary);
+    };
+    check_end(engine, &segments, &mut end)?;
+    let End { last, walk, input } = end;
+    input.close(engine)?;
+    summary.next_sequence = walk.sequence;
+    summary.closed = walk.is_closed() && last + 1 == segments.len();
+    for (index, segment) in segments[..=last].iter().enumerate() {
+        let header = segment.header.expect("its order was checked");
+        let next = segments[..=last].get(index + 1).and_then(|next| next.header);
+        let end_sequence = next.map_or(walk.sequence, |next| next.first_sequence);
+        summary.segments.push(SegmentSummary {
+            path: segment.path.clone(),
+            file_bytes: segment.file_bytes,
+            used_bytes: next.map_or(walk.end, |next| next.previous_bytes),
+            first_sequence: header.first_sequence,
+            records: end_sequence.saturating_sub(header.first_sequence),
+        });
+    }
+    summary.first_sequence = summary.segments[0].first_sequence;
+    Ok(summary)
+}
+
+/// Refuses an end behind which bytes prove that the next record was durable, unless that record came
+/// meanwhile.
+fn check_end(engine: &mut Engine, segments: &[Segment], end: &mut End) -> Result<(), Error> {
+    let End { last, walk, input } = end;
+    let log_id = segments[*last].header.map_or(0, |header| header.log_id);
+    let later = segments[*last + 1..].iter().map(|later| (later.number, later.path.clone()));
+    let later: Names = later.collect();
+    let Some(lost) = rest::behind(engine, input, walk, log_id, &later)?.lost else {
+        return Ok(());
+    };
+    input.look_again(engine)?;
+    let came = !matches!(walk.clone().next(engine, input)?, Step::End);
+    input.pause(engine)?;
+    if came { Ok(()) } else { Err(lost) }
+}
+
+/// Summarizes a log of lines.
+pub(super) fn of_lines(engine: &mut Engine, folder: &Path) -> Result<LogSummary, Error> {
+    names::unless_removed(|| examine_lines(engine, folder).map(Some))
+}
+
+fn examine_lines(engine: &mut Engine, folder: &Path) -> Result<LogSummary, Error> {
+    let names = names::all(engine, folder, Format::Lines)?;
+    let mut summary = LogSummary::empty(folder, Format::Lines);
+    summary.first_sequence = names.first().map_or(0, |(number, _)| *number);
+    for (index, (number, path)) in names.iter().enumerate() {
+        let mut input = Input::open(engine, path, false, false)?;
+        let (records, used_bytes) = match names.get(index + 1) {
+            Some((next, _)) => (next - number, input.len_bytes),
+            None => {
+                let lines = lines::read(engine, &mut input)?;
+                (lines.count, lines.end)
+            }
+        };
+        let file_bytes = input.len_bytes;
+        input.close(engine)?;
+        summary.next_sequence = number + records;
+        let (path, first_sequence) = (path.clone(), *number);
+        let segment = SegmentSummary { path, file_bytes, used_bytes, first_sequence, records };
+        summary.segments.push(segment);
+    }
+    Ok(summary)
+}
+
+impl LogSummary {
+    /// Makes the summary of a log without records.
+    pub(super) fn empty(folder: &Path, format: Format) -> LogSummary {
+        LogSummary {
+            format,
+            segments: Vec::new(),
+            first_sequence: 0,
+            next_sequence: 0,
+            closed: false,
+            writer: Lock::holder(folder),
+        }
+    }
+}

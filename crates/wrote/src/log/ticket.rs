@@ -1,0 +1,89 @@
+//! `Ticket`: waits until one record is as safe as its log promises.
+
+use super::driver::Driver;
+use super::wait::Waiter;
+use crate::{Error, Survives};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// The promise for one record: wait for it by blocking ([`Ticket::wait`]), or await it on any runtime.
+///
+/// Dropping a ticket changes nothing for the record.
+#[must_use = "a record is safe only when its ticket was waited for"]
+pub struct Ticket<'log> {
+    driver: &'log Driver,
+    sequence: u64,
+    /// The gate of the threads that wait for the record's batch.
+    gate: usize,
+    waiter: Option<Waiter>,
+}
+
+impl Ticket<'_> {
+    pub(super) fn new(driver: &Driver, sequence: u64, gate: usize) -> Ticket<'_> {
+        Ticket { driver, sequence, gate, waiter: None }
+    }
+
+    /// Returns the record's place in the log.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Waits until the record is as safe as the log's [`crate::Sync`] promises. With `Always` it survives
+    /// a power loss, else a crash of the process.
+    ///
+    /// # Errors
+    ///
+    /// The error of the failed write or flush. The record, and every later one, is not safe then (W2).
+    pub fn wait(self) -> Result<(), Error> {
+        self.check()?;
+        let state = &self.driver.state;
+        self.driver.wait(state.promised(), self.sequence + 1, &state.gates[self.gate])
+    }
+
+    /// Returns what the record survives now.
+    pub fn survives(&self) -> Survives {
+        self.driver.state.survives(self.sequence)
+    }
+
+    /// Refuses a record that was never appended: a wait for it would not end.
+    fn check(&self) -> Result<(), Error> {
+        let state = &self.driver.state;
+        if self.sequence < state.promised().done() || self.sequence < state.next_sequence() {
+            return Ok(());
+        }
+        let because = format!("there is no record {} yet", self.sequence);
+        Err(Error::Refused { path: state.terms.folder.clone(), because })
+    }
+}
+
+impl Future for Ticket<'_> {
+    type Output = Result<(), Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let ticket = &mut *self;
+        if ticket.waiter.is_none() {
+            ticket.check()?;
+        }
+        let (driver, end) = (ticket.driver, ticket.sequence + 1);
+        match driver.poll(driver.state.promised(), end, &mut ticket.waiter, context.waker()) {
+            Some(outcome) => Poll::Ready(outcome),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        if let Some(waiter) = self.waiter.take() {
+            self.driver.state.promised().forget(waiter);
+        }
+    }
+}
+
+impl fmt::Debug for Ticket<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket").field("sequence", &self.sequence).finish_non_exhaustive()
+    }
+}
