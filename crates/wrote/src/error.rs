@@ -183,6 +183,18 @@ impl Error {
     }
 }
 
+/// Names the file and the action of a kernel's error.
+pub(crate) trait Tried<T> {
+    /// Turns the error into an [`Error::File`] without an offset.
+    fn tried(self, path: &Path, action: Action) -> Result<T, Error>;
+}
+
+impl<T, E: Into<io::Error>> Tried<T> for Result<T, E> {
+    fn tried(self, path: &Path, action: Action) -> Result<T, Error> {
+        self.map_err(|error| Error::file(path, action, None, &error.into()))
+    }
+}
+
 impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
         io::Error::new(io::Error::from_raw_os_error(error.errno()).kind(), error)

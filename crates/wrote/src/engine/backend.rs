@@ -1,7 +1,7 @@
 //! What the engine needs of whatever carries its operations out: the kernel, or a simulated disk.
 
 use super::names::{Located, NameChange};
-use super::op::Kind;
+use super::op::OpKind;
 use super::{Effective, Fallback, FileOptions};
 use crate::buffer::Pool;
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::time::Duration;
 pub(super) struct Request {
     /// Comes back with the result.
     pub token: u32,
-    pub kind: Kind,
+    pub kind: OpKind,
     /// The file's place, as it was opened with.
     pub slot: u32,
     pub offset: u64,
@@ -32,14 +32,14 @@ pub(super) struct Request {
 
 /// The result of a request: bytes moved, or a negative error number, as the kernel gives it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Done {
+pub(super) struct Reply {
     pub token: u32,
     pub result: i64,
 }
 
 /// A file was opened: whether directly, and in what units it may then be used.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Opened {
+pub(super) struct FileAccess {
     /// Whether the file is open for direct transfers.
     pub direct: bool,
     /// Why not, where they were asked for.
@@ -58,7 +58,7 @@ pub(super) trait Backend {
         path: &Path,
         options: &FileOptions,
         effective: &mut Effective,
-    ) -> io::Result<Opened>;
+    ) -> io::Result<FileAccess>;
     /// From now on the file's transfers go through the page cache.
     fn clear_direct(&mut self, slot: u32) -> io::Result<()>;
     /// Closes the file; nothing of it is in flight.
@@ -85,10 +85,10 @@ pub(super) trait Backend {
     /// Hands what is queued on, without waiting.
     fn submit(&mut self) -> io::Result<()>;
     /// Hands what is queued on, waits until `min` requests are done, and collects all that are.
-    fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()>;
+    fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()>;
     /// Hands what is queued on, waits at most so long for a request to be done, and collects all that
     /// are. One that can't wait for both looks, and does not wait.
-    fn wait_within(&mut self, _time: Duration, done: &mut Vec<Done>) -> io::Result<()> {
+    fn wait_within(&mut self, _time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         self.wait(0, done)
     }
 }
@@ -101,7 +101,7 @@ pub(super) trait Transfer {
         _slot: u32,
         _file: RawFd,
         _path: &Path,
-        _opened: &Opened,
+        _opened: &FileAccess,
         _effective: &mut Effective,
     ) {
     }
@@ -120,9 +120,9 @@ pub(super) trait Transfer {
         Ok(())
     }
     /// As [`Backend::wait`].
-    fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()>;
+    fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()>;
     /// As [`Backend::wait_within`].
-    fn wait_within(&mut self, _time: Duration, done: &mut Vec<Done>) -> io::Result<()> {
+    fn wait_within(&mut self, _time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         self.wait(0, done)
     }
 }
@@ -150,7 +150,7 @@ impl<T: Transfer> Backend for Kernel<T> {
         path: &Path,
         options: &FileOptions,
         effective: &mut Effective,
-    ) -> io::Result<Opened> {
+    ) -> io::Result<FileAccess> {
         let (file, opened) = super::files::open(path, options)?;
         self.transfer.opened(slot, file.as_raw_fd(), path, &opened, effective);
         let slot = slot as usize;
@@ -215,11 +215,11 @@ impl<T: Transfer> Backend for Kernel<T> {
         self.transfer.submit()
     }
 
-    fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()> {
+    fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()> {
         self.transfer.wait(min, done)
     }
 
-    fn wait_within(&mut self, time: Duration, done: &mut Vec<Done>) -> io::Result<()> {
+    fn wait_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         self.transfer.wait_within(time, done)
     }
 }

@@ -1,7 +1,7 @@
 //! Opening real files: directly where the file system can, through the page cache where not.
 
 use super::FileOptions;
-use super::backend::Opened;
+use super::backend::FileAccess;
 use crate::device;
 use crate::error::errno_of;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -15,7 +15,7 @@ use std::path::Path;
 /// A file is made without `O_DIRECT` and opened again with it: a file system that refuses direct
 /// I/O may refuse only after it made the file (`open(2)`, EINVAL), and then nobody could tell whose
 /// file it is.
-pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, Opened)> {
+pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, FileAccess)> {
     refuse_block_device(path, options)?;
     let cached = |flags: &mut OpenOptions| flags.read(true).write(options.write).clone();
     let file = cached(&mut OpenOptions::new())
@@ -25,10 +25,10 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, Open
         .mode(options.mode.unwrap_or(0o666))
         .open(path)?;
     if !options.direct {
-        return Ok((file, Opened { direct: false, refused: None, align_bytes: 1 }));
+        return Ok((file, FileAccess { direct: false, refused: None, align_bytes: 1 }));
     }
     let refused =
-        |file, errno| (file, Opened { direct: false, refused: Some(errno), align_bytes: 1 });
+        |file, errno| (file, FileAccess { direct: false, refused: Some(errno), align_bytes: 1 });
     let direct = cached(&mut OpenOptions::new())
         .custom_flags(OFlags::DIRECT.bits().cast_signed())
         .open(path)
@@ -48,7 +48,7 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, Open
     match alignment {
         Some(alignment) => {
             let align_bytes = alignment.offset_bytes.max(1);
-            Ok((direct, Opened { direct: true, refused: None, align_bytes }))
+            Ok((direct, FileAccess { direct: true, refused: None, align_bytes }))
         }
         None => Ok(refused(file, libc::EINVAL)),
     }

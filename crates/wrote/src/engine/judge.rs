@@ -1,32 +1,35 @@
 //! What a try means for its operation (W4): it is whole, it goes on, or it failed.
 
-use super::backend::Done;
-use super::op::Kind;
-use super::{Engine, InFlight, RWF_ATOMIC, RWF_DONTCACHE, TRANSFER_BYTES_MAX};
+use super::Engine;
+use super::backend::Reply;
+use super::op::OpKind;
+use super::pending::{PendingOp, TRANSFER_BYTES_MAX};
+use crate::error::errno_of;
 use crate::{Action, Error};
+use std::io;
 
 /// Tries of one operation that may bring nothing before it becomes an error: a disk that answers
 /// EINTR or EAGAIN, or takes no bytes, for ever must not hold its caller for ever.
-pub(super) const FRUITLESS_TRIES_MAX: u32 = 1000;
+const FRUITLESS_TRIES_MAX: u32 = 1000;
 
 /// What to do after a try.
-enum Next {
+enum Verdict {
     Again,
     Whole(u64),
     Failed(i32),
 }
 
 impl Engine {
-    pub(super) fn settle(&mut self, done: Done) {
+    pub(super) fn settle(&mut self, done: Reply) {
         match self.judge(done) {
-            Next::Again => self.push(done.token),
-            Next::Whole(moved) => self.complete(done.token, Ok(moved as usize)),
-            Next::Failed(errno) => self.fail(done.token, errno),
+            Verdict::Again => self.push(done.token),
+            Verdict::Whole(moved) => self.complete(done.token, Ok(moved as usize)),
+            Verdict::Failed(errno) => self.fail(done.token, errno),
         }
     }
 
     /// W4: decides what a try means for its operation.
-    fn judge(&mut self, done: Done) -> Next {
+    fn judge(&mut self, done: Reply) -> Verdict {
         let op = self.slots[done.token as usize].as_mut().expect("done while in flight");
         let file = self.files[op.file as usize].as_mut().expect("open while in flight");
         if done.result < 0 {
@@ -42,31 +45,30 @@ impl Engine {
                     if op.kind.transfers()
                         && op.direct
                         && !file.direct_proven
-                        && op.rw_flags & RWF_ATOMIC == 0 =>
+                        && op.rw_flags & libc::RWF_ATOMIC == 0 =>
                 {
                     self.leave_direct(done.token, errno)
                 }
-                libc::EOPNOTSUPP if op.rw_flags & RWF_DONTCACHE != 0 => {
-                    file.read_flags &= !RWF_DONTCACHE;
-                    file.write_flags &= !RWF_DONTCACHE;
-                    let because =
-                        format!("RWF_DONTCACHE: {}", std::io::Error::from_raw_os_error(errno));
+                libc::EOPNOTSUPP if op.rw_flags & libc::RWF_DONTCACHE != 0 => {
+                    file.read_flags &= !libc::RWF_DONTCACHE;
+                    file.write_flags &= !libc::RWF_DONTCACHE;
+                    let because = format!("RWF_DONTCACHE: {}", io::Error::from_raw_os_error(errno));
                     self.effective.fell_back("uncached transfers", "page cache", because);
-                    Next::Again
+                    Verdict::Again
                 }
-                _ => Next::Failed(errno),
+                _ => Verdict::Failed(errno),
             };
         }
         if !op.kind.transfers() {
-            return Next::Whole(0);
+            return Verdict::Whole(0);
         }
         file.direct_proven |= op.direct;
         let tried = (op.len - op.moved).min(TRANSFER_BYTES_MAX);
         let mut moved = (done.result as u64).min(tried);
         let whole = moved == tried;
-        if !whole && op.rw_flags & RWF_ATOMIC != 0 {
+        if !whole && op.rw_flags & libc::RWF_ATOMIC != 0 {
             // The rest would be another write: what was asked cannot be had.
-            return Next::Failed(libc::EIO);
+            return Verdict::Failed(libc::EIO);
         }
         if op.direct && !whole {
             // A direct transfer goes on at a whole block; a part of one is moved again.
@@ -75,31 +77,31 @@ impl Engine {
         op.moved += moved;
         match op.kind {
             // A read is short at the file's end: nothing came, or a part of the last block.
-            Kind::Read if !whole && (done.result == 0 || done.result as u64 != moved) => {
-                Next::Whole(op.moved - moved + done.result as u64)
+            OpKind::Read if !whole && (done.result == 0 || done.result as u64 != moved) => {
+                Verdict::Whole(op.moved - moved + done.result as u64)
             }
-            _ if op.moved == op.len => Next::Whole(op.len),
+            _ if op.moved == op.len => Verdict::Whole(op.len),
             _ if moved > 0 => {
                 op.fruitless = 0;
-                Next::Again
+                Verdict::Again
             }
             _ => again(op, libc::EIO),
         }
     }
 
     /// Goes on through the page cache, unless that cannot be done either.
-    fn leave_direct(&mut self, token: u32, errno: i32) -> Next {
+    fn leave_direct(&mut self, token: u32, errno: i32) -> Verdict {
         let op = self.slots[token as usize].as_ref().expect("done while in flight");
         let (slot, action) = (op.file, op.kind.action());
         if self.file(slot).direct {
             if self.backend.clear_direct(slot).is_err() {
-                return Next::Failed(errno);
+                return Verdict::Failed(errno);
             }
             self.file_mut(slot).direct = false;
             let action = if action == Action::Read { "read" } else { "write" };
             self.refused_direct(action, errno);
         }
-        Next::Again
+        Verdict::Again
     }
 
     fn fail(&mut self, token: u32, errno: i32) {
@@ -134,7 +136,22 @@ impl Engine {
 }
 
 /// Another try, unless too many brought nothing.
-fn again(op: &mut InFlight, errno: i32) -> Next {
+fn again(op: &mut PendingOp, errno: i32) -> Verdict {
     op.fruitless += 1;
-    if op.fruitless > FRUITLESS_TRIES_MAX { Next::Failed(errno) } else { Next::Again }
+    if op.fruitless > FRUITLESS_TRIES_MAX { Verdict::Failed(errno) } else { Verdict::Again }
+}
+
+/// Tries again what was interrupted (W4), but not for ever.
+pub(super) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let mut tries = 0;
+    loop {
+        let result = call();
+        tries += 1;
+        match &result {
+            Err(error)
+                if matches!(errno_of(error), libc::EINTR | libc::EAGAIN)
+                    && tries <= FRUITLESS_TRIES_MAX => {}
+            _ => return result,
+        }
+    }
 }

@@ -1,9 +1,9 @@
 //! One operation at a time as a copy between a buffer and a mapping of the file.
 
-use super::backend::{Done, Opened, Request, Transfer};
-use super::op::Kind;
-use super::perform::perform;
-use super::{Effective, Options, RWF_ATOMIC, RWF_DONTCACHE, RWF_SYNC};
+use super::backend::{FileAccess, Reply, Request, Transfer};
+use super::op::OpKind;
+use super::psync::perform;
+use super::{Effective, Options};
 use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl, fstat, fsync, ftruncate};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
@@ -25,8 +25,8 @@ const ALLOCATED_BYTES: u64 = 1 << 20;
 /// `mmap(2)` says. A full disk does not where the file system writes in place and has `fallocate(2)`:
 /// what is written is allocated first. One that copies on write may still find no room for the copy.
 pub(super) struct Mmap {
-    mappings: Vec<Option<Mapping>>,
-    done: Vec<Done>,
+    mappings: Vec<Option<FileMapping>>,
+    done: Vec<Reply>,
 }
 
 impl Default for Mmap {
@@ -37,7 +37,7 @@ impl Default for Mmap {
 }
 
 /// A file as memory. The part beyond the file's end must not be touched.
-struct Mapping {
+struct FileMapping {
     start: *mut u8,
     mapped_bytes: u64,
     /// Where blocks are there for certain: for each piece of `ALLOCATED_BYTES` that was written up
@@ -46,8 +46,8 @@ struct Mapping {
     writable: bool,
 }
 
-impl Mapping {
-    fn new(file: BorrowedFd, mapped_bytes: u64) -> Result<Mapping, Errno> {
+impl FileMapping {
+    fn new(file: BorrowedFd, mapped_bytes: u64) -> Result<FileMapping, Errno> {
         let writable = fcntl_getfl(file)?.contains(OFlags::RDWR);
         let mut protection = ProtFlags::READ;
         protection.set(ProtFlags::WRITE, writable);
@@ -56,7 +56,7 @@ impl Mapping {
         // uses.
         let start =
             unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0)? };
-        Ok(Mapping { start: start.cast(), mapped_bytes, allocated: BTreeMap::new(), writable })
+        Ok(FileMapping { start: start.cast(), mapped_bytes, allocated: BTreeMap::new(), writable })
     }
 
     /// Makes blocks for what is about to be written: a write to a page that lies beyond the file's
@@ -88,7 +88,7 @@ fn lengthen(file: BorrowedFd, len_bytes: u64) -> Result<(), Errno> {
     Ok(())
 }
 
-impl Drop for Mapping {
+impl Drop for FileMapping {
     fn drop(&mut self) {
         // SAFETY: the mapping is this one's own, and nothing else keeps a pointer into it.
         let _ = unsafe { munmap(self.start.cast(), self.mapped_bytes as usize) };
@@ -102,11 +102,11 @@ impl Mmap {
         slot: u32,
         file: BorrowedFd,
         end_bytes: u64,
-    ) -> Result<&mut Mapping, Errno> {
+    ) -> Result<&mut FileMapping, Errno> {
         let place = &mut self.mappings[slot as usize];
         if place.as_ref().is_none_or(|mapping| mapping.mapped_bytes < end_bytes) {
             let grown = end_bytes.checked_mul(2).ok_or(Errno::FBIG)?.max(MAPPED_BYTES_MIN);
-            *place = Some(Mapping::new(file, grown)?);
+            *place = Some(FileMapping::new(file, grown)?);
         }
         Ok(place.as_mut().expect("mapped above"))
     }
@@ -139,9 +139,9 @@ impl Mmap {
         unsafe {
             let target = mapping.start.add(request.offset as usize);
             std::ptr::copy_nonoverlapping(request.address, target, request.len as usize);
-            if request.kind == Kind::DurableWrite && request.rw_flags & RWF_SYNC != 0 {
+            if request.kind == OpKind::DurableWrite && request.rw_flags & libc::RWF_SYNC != 0 {
                 fsync(file)?;
-            } else if request.kind == Kind::DurableWrite {
+            } else if request.kind == OpKind::DurableWrite {
                 let before = request.offset as usize % page_size();
                 let len = request.len as usize + before;
                 msync(target.sub(before).cast(), len, MsyncFlags::SYNC)?;
@@ -152,7 +152,7 @@ impl Mmap {
 }
 
 impl Transfer for Mmap {
-    fn opened(&mut self, slot: u32, _: RawFd, _: &Path, _: &Opened, _: &mut Effective) {
+    fn opened(&mut self, slot: u32, _: RawFd, _: &Path, _: &FileAccess, _: &mut Effective) {
         self.mappings[slot as usize] = None;
     }
 
@@ -170,11 +170,13 @@ impl Transfer for Mmap {
         let borrowed = unsafe { BorrowedFd::borrow_raw(file) };
         let moved = match request.kind {
             // What is asked of single transfers is not to be had of a mapping.
-            _ if request.rw_flags & (RWF_ATOMIC | RWF_DONTCACHE) != 0 => Err(Errno::OPNOTSUPP),
-            Kind::Read => self.read(&request, borrowed),
-            Kind::Write | Kind::DurableWrite => self.write(&request, borrowed),
+            _ if request.rw_flags & (libc::RWF_ATOMIC | libc::RWF_DONTCACHE) != 0 => {
+                Err(Errno::OPNOTSUPP)
+            }
+            OpKind::Read => self.read(&request, borrowed),
+            OpKind::Write | OpKind::DurableWrite => self.write(&request, borrowed),
             // These flush what was written through a mapping too (`msync(2)`, NOTES).
-            Kind::Fdatasync | Kind::Fsync | Kind::Fallocate => {
+            OpKind::Fdatasync | OpKind::Fsync | OpKind::Fallocate => {
                 // SAFETY: as in `Psync`; none of these has an address.
                 return self.done.push(unsafe { perform(&request, file) });
             }
@@ -183,10 +185,10 @@ impl Transfer for Mmap {
             Ok(bytes) => bytes as i64,
             Err(errno) => -i64::from(errno.raw_os_error()),
         };
-        self.done.push(Done { token: request.token, result });
+        self.done.push(Reply { token: request.token, result });
     }
 
-    fn wait(&mut self, _min: usize, done: &mut Vec<Done>) -> io::Result<()> {
+    fn wait(&mut self, _min: usize, done: &mut Vec<Reply>) -> io::Result<()> {
         done.append(&mut self.done);
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! Names of files: where one leads, and how it is changed so that nothing is lost.
 
-use super::{Engine, Fallback, uninterrupted};
+use super::judge::uninterrupted;
+use super::{Engine, Fallback};
+use crate::error::Tried;
 use crate::{Action, Error};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -52,8 +54,7 @@ impl Engine {
     ///
     /// With the kernel's words; a name that is not there is no error.
     pub fn locate(&mut self, path: &Path) -> Result<Located, Error> {
-        let located = uninterrupted(|| self.backend.locate(path));
-        located.map_err(|error| Error::file(path, Action::Examine, None, &error))
+        uninterrupted(|| self.backend.locate(path)).tried(path, Action::Examine)
     }
 
     /// Gives the file called `from` the name `to`, in the same file system, in one step: at every
@@ -99,8 +100,7 @@ impl Engine {
     ///
     /// With the kernel's words.
     pub fn make_folder(&mut self, folder: &Path) -> Result<(), Error> {
-        uninterrupted(|| self.backend.make_folder(folder))
-            .map_err(|error| Error::file(folder, Action::MakeFolder, None, &error))
+        uninterrupted(|| self.backend.make_folder(folder)).tried(folder, Action::MakeFolder)
     }
 
     /// What is in a folder, in order of the names.
@@ -109,8 +109,7 @@ impl Engine {
     ///
     /// With the kernel's words.
     pub fn list(&mut self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
-        uninterrupted(|| self.backend.list(folder))
-            .map_err(|error| Error::file(folder, Action::Examine, None, &error))
+        uninterrupted(|| self.backend.list(folder)).tried(folder, Action::Examine)
     }
 
     fn change_name(
@@ -119,8 +118,7 @@ impl Engine {
         path: &Path,
         action: Action,
     ) -> Result<(), Error> {
-        let fallback = uninterrupted(|| self.backend.change_name(change))
-            .map_err(|error| Error::file(path, action, None, &error))?;
+        let fallback = uninterrupted(|| self.backend.change_name(change)).tried(path, action)?;
         if let Some(Fallback { wanted, got, because }) = fallback {
             self.effective.fell_back(wanted, got, because);
         }

@@ -85,7 +85,7 @@ pub struct Completion {
 
 /// What one request to the kernel does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OpKind {
     Read,
     Write,
     DurableWrite,
@@ -94,27 +94,27 @@ pub(super) enum Kind {
     Fallocate,
 }
 
-impl Kind {
+impl OpKind {
     /// Whether its success is a promise of durability, and its failure poisons the file (W2).
     pub(super) fn flushes(self) -> bool {
-        matches!(self, Kind::DurableWrite | Kind::Fdatasync | Kind::Fsync)
+        matches!(self, OpKind::DurableWrite | OpKind::Fdatasync | OpKind::Fsync)
     }
 
     pub(super) fn writes(self) -> bool {
-        matches!(self, Kind::Write | Kind::DurableWrite)
+        matches!(self, OpKind::Write | OpKind::DurableWrite)
     }
 
     pub(super) fn transfers(self) -> bool {
-        self.writes() || self == Kind::Read
+        self.writes() || self == OpKind::Read
     }
 
     pub(super) fn action(self) -> Action {
         match self {
-            Kind::Read => Action::Read,
-            Kind::Write | Kind::DurableWrite => Action::Write,
-            Kind::Fdatasync => Action::Fdatasync,
-            Kind::Fsync => Action::Fsync,
-            Kind::Fallocate => Action::Fallocate,
+            OpKind::Read => Action::Read,
+            OpKind::Write | OpKind::DurableWrite => Action::Write,
+            OpKind::Fdatasync => Action::Fdatasync,
+            OpKind::Fsync => Action::Fsync,
+            OpKind::Fallocate => Action::Fallocate,
         }
     }
 }

@@ -31,6 +31,15 @@ impl Ioengine {
     }
 }
 
+/// Which threads call an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Callers {
+    /// The one that made it: a ring then needs no care for others (`IORING_SETUP_SINGLE_ISSUER`).
+    One,
+    /// Any, one at a time.
+    Any,
+}
+
 /// What is asked of an engine. What is got is in [`super::Effective`].
 #[derive(Clone, Debug)]
 pub struct Options {

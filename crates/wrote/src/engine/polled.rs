@@ -4,9 +4,9 @@
 //! interrupt. It takes reads and writes of direct files only, and only where the device has poll
 //! queues (`io_uring_setup(2)`): everything else goes to the plain ring beside it.
 
-use super::backend::{Done, Opened, Request};
-use super::op::Kind;
-use super::ring::{Refused, Ring, Service};
+use super::backend::{FileAccess, Reply, Request};
+use super::op::OpKind;
+use super::ring::{Refusal, Ring, Service};
 use super::sqpoll::Sqpoll;
 use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
@@ -15,13 +15,13 @@ use std::os::fd::RawFd;
 use std::path::Path;
 
 /// The polled ring, once there is a file for it.
-pub(super) struct Polled {
+pub(super) struct PolledRing {
     pub ring: Ring,
     /// For each file's place the longest transfer that is polled; 0 where none is.
     bytes_max: Vec<u64>,
 }
 
-impl Polled {
+impl PolledRing {
     /// Makes the ring.
     pub(super) fn start(
         options: &Options,
@@ -29,12 +29,12 @@ impl Polled {
         iodepth: u32,
         pool: &Pool,
         effective: &mut Effective,
-    ) -> Result<Polled, Refused> {
+    ) -> Result<PolledRing, Refusal> {
         let (mut ring, flags) =
             Ring::start(iodepth, Service { sqpoll, iopoll: true, callers: Callers::One })?;
         ring.register(options, pool, effective);
         effective.ring_flags = flags;
-        Ok(Polled { ring, bytes_max: vec![0; Options::FILES_MAX as usize] })
+        Ok(PolledRing { ring, bytes_max: vec![0; Options::FILES_MAX as usize] })
     }
 
     /// Tries one read of the file, and takes the file's transfers from now on if it works.
@@ -42,7 +42,7 @@ impl Polled {
         &mut self,
         slot: u32,
         file: RawFd,
-        opened: &Opened,
+        opened: &FileAccess,
         device: &BlockDevice,
         pool: &Pool,
     ) -> Result<(), String> {
@@ -50,7 +50,7 @@ impl Polled {
         let len = u64::from(opened.align_bytes).min(buffer.len() as u64);
         let request = Request {
             token: 0,
-            kind: Kind::Read,
+            kind: OpKind::Read,
             slot,
             offset: 0,
             address: buffer.address(),
@@ -59,7 +59,7 @@ impl Polled {
             rw_flags: 0,
         };
         self.ring.push(&request, file);
-        let mut done: Vec<Done> = Vec::new();
+        let mut done: Vec<Reply> = Vec::new();
         while done.is_empty() {
             if let Err(error) = self.ring.enter(1, &mut done) {
                 // The kernel may still fill the buffer.
@@ -92,7 +92,7 @@ impl Polled {
 }
 
 /// The device that a file's transfers would be polled on, or why they can't be.
-pub(super) fn device_for(path: &Path, opened: &Opened) -> Result<BlockDevice, String> {
+pub(super) fn device_for(path: &Path, opened: &FileAccess) -> Result<BlockDevice, String> {
     if !opened.direct {
         return Err("polling needs direct transfers".into());
     }

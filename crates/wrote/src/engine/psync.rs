@@ -1,14 +1,16 @@
-//! One operation at a time, on the caller's own thread.
+//! Requests as system calls on the calling thread, one at a time.
 
-use super::backend::{Done, Request, Transfer};
-use super::perform::perform;
-use std::io;
-use std::os::fd::RawFd;
+use super::backend::{Reply, Request, Transfer};
+use super::op::OpKind;
+use rustix::fs::{FallocateFlags, fallocate, fdatasync, fsync};
+use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{BorrowedFd, RawFd};
 
 /// Carries each request out when it is pushed.
 #[derive(Default)]
 pub(super) struct Psync {
-    done: Vec<Done>,
+    done: Vec<Reply>,
 }
 
 impl Transfer for Psync {
@@ -18,8 +20,42 @@ impl Transfer for Psync {
         self.done.push(unsafe { perform(&request, file) });
     }
 
-    fn wait(&mut self, _min: usize, done: &mut Vec<Done>) -> io::Result<()> {
+    fn wait(&mut self, _min: usize, done: &mut Vec<Reply>) -> io::Result<()> {
         done.append(&mut self.done);
         Ok(())
     }
+}
+
+/// Tries a request once: the result may be short, and EINTR comes back as it is.
+///
+/// # Safety
+///
+/// `file` is open, and for a transfer `request.address` is valid for `request.len` bytes that
+/// nobody else uses until this returns.
+pub(super) unsafe fn perform(request: &Request, file: RawFd) -> Reply {
+    // SAFETY: the caller keeps `file` open until this returns.
+    let file = unsafe { BorrowedFd::borrow_raw(file) };
+    let Request { token, kind, offset, address, len, rw_flags, .. } = *request;
+    let flags = ReadWriteFlags::from_bits_retain(rw_flags.cast_unsigned());
+    let write = || {
+        // SAFETY: the caller's promise about `address` and `len`.
+        let bytes = unsafe { std::slice::from_raw_parts(address, len as usize) };
+        pwritev2(file, &[IoSlice::new(bytes)], offset, flags)
+    };
+    let moved: Result<usize, Errno> = match kind {
+        OpKind::Write | OpKind::DurableWrite => write(),
+        OpKind::Read => {
+            // SAFETY: the caller's promise about `address` and `len`.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(address, len as usize) };
+            preadv2(file, &mut [IoSliceMut::new(bytes)], offset, flags)
+        }
+        OpKind::Fdatasync => fdatasync(file).map(|()| 0),
+        OpKind::Fsync => fsync(file).map(|()| 0),
+        OpKind::Fallocate => fallocate(file, FallocateFlags::empty(), offset, len).map(|()| 0),
+    };
+    let result = match moved {
+        Ok(bytes) => bytes as i64,
+        Err(errno) => -i64::from(errno.raw_os_error()),
+    };
+    Reply { token, result }
 }

@@ -3,8 +3,8 @@
 //! Set-up flags, registered files and registered buffers are each taken where the kernel has them
 //! and dropped alone where it has not.
 
-use super::backend::{Done, Request};
-use super::op::Kind;
+use super::backend::{Reply, Request};
+use super::op::OpKind;
 use super::sqpoll::{Member, Sqpoll};
 use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
@@ -70,16 +70,16 @@ pub(super) struct Ring {
 }
 
 /// Why there is no ring: what was tried, and the kernel's words.
-pub(super) struct Refused(pub(super) String);
+pub(super) struct Refusal(pub(super) String);
 
 impl Ring {
     /// Sets a ring up and tells its flags, or says why not.
     pub(super) fn start(
         iodepth: u32,
         service: Service,
-    ) -> Result<(Ring, Vec<&'static str>), Refused> {
+    ) -> Result<(Ring, Vec<&'static str>), Refusal> {
         let (ring, flags, member) = set_up(iodepth, service)
-            .map_err(|error| Refused(format!("io_uring_setup: {error}")))?;
+            .map_err(|error| Refusal(format!("io_uring_setup: {error}")))?;
         check_operations(&ring)?;
         let ring = Ring {
             ring,
@@ -171,25 +171,25 @@ impl Ring {
         let fixed = self.registered_buffers && in_pool;
         let bytes = len as u32;
         let entry = match kind {
-            Kind::Read if fixed => {
+            OpKind::Read if fixed => {
                 let read = opcode::ReadFixed::new(file, address, bytes, 0);
                 read.offset(offset).rw_flags(rw_flags).build()
             }
-            Kind::Read => {
+            OpKind::Read => {
                 let read = opcode::Read::new(file, address, bytes);
                 read.offset(offset).rw_flags(rw_flags).build()
             }
-            Kind::Write | Kind::DurableWrite if fixed => {
+            OpKind::Write | OpKind::DurableWrite if fixed => {
                 let write = opcode::WriteFixed::new(file, address, bytes, 0);
                 write.offset(offset).rw_flags(rw_flags).build()
             }
-            Kind::Write | Kind::DurableWrite => {
+            OpKind::Write | OpKind::DurableWrite => {
                 let write = opcode::Write::new(file, address, bytes);
                 write.offset(offset).rw_flags(rw_flags).build()
             }
-            Kind::Fdatasync => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
-            Kind::Fsync => opcode::Fsync::new(file).build(),
-            Kind::Fallocate => opcode::Fallocate::new(file, len).offset(offset).build(),
+            OpKind::Fdatasync => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
+            OpKind::Fsync => opcode::Fsync::new(file).build(),
+            OpKind::Fallocate => opcode::Fallocate::new(file, len).offset(offset).build(),
         };
         entry.flags(flags).user_data(token.into())
     }
@@ -227,7 +227,7 @@ impl Ring {
     /// collects all that are done.
     ///
     /// On a polled ring every call looks at the device once, also for a `min` of 0.
-    pub(super) fn enter(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()> {
+    pub(super) fn enter(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()> {
         match self.ring.submit_and_wait(min) {
             Err(error) if !is_passing(&error) => return Err(error),
             _ => {}
@@ -239,7 +239,7 @@ impl Ring {
     /// Hands what is queued on, waits until one more is done, `time` is over or something else came
     /// between, and collects all that are done. A kernel that takes no time limit here
     /// (`IORING_FEAT_EXT_ARG` came with Linux 5.11) is only asked.
-    pub(super) fn enter_within(&mut self, time: Duration, done: &mut Vec<Done>) -> io::Result<()> {
+    pub(super) fn enter_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         if !self.ring.params().is_feature_ext_arg() {
             return self.enter(0, done);
         }
@@ -263,10 +263,10 @@ impl Ring {
     }
 
     /// Collects what is done, without a call.
-    pub(super) fn collect(&mut self, done: &mut Vec<Done>) {
+    pub(super) fn collect(&mut self, done: &mut Vec<Reply>) {
         let before = done.len();
         done.extend(
-            self.ring.completion().map(|entry| Done {
+            self.ring.completion().map(|entry| Reply {
                 token: entry.user_data() as u32,
                 result: entry.result().into(),
             }),
@@ -331,11 +331,11 @@ fn first_taken(
 }
 
 /// An old kernel has io_uring but not all operations (`io_uring_enter(2)`: those came with 5.6).
-fn check_operations(ring: &IoUring) -> Result<(), Refused> {
+fn check_operations(ring: &IoUring) -> Result<(), Refusal> {
     let mut probe = Probe::new();
     ring.submitter()
         .register_probe(&mut probe)
-        .map_err(|error| Refused(format!("IORING_REGISTER_PROBE: {error}")))?;
+        .map_err(|error| Refusal(format!("IORING_REGISTER_PROBE: {error}")))?;
     let needed = [
         ("IORING_OP_READ", opcode::Read::CODE),
         ("IORING_OP_WRITE", opcode::Write::CODE),
@@ -345,7 +345,7 @@ fn check_operations(ring: &IoUring) -> Result<(), Refused> {
         ("IORING_OP_FALLOCATE", opcode::Fallocate::CODE),
     ];
     match needed.iter().find(|(_, code)| !probe.is_supported(*code)) {
-        Some((name, _)) => Err(Refused(format!("{name}: the kernel does not have it"))),
+        Some((name, _)) => Err(Refusal(format!("{name}: the kernel does not have it"))),
         None => Ok(()),
     }
 }

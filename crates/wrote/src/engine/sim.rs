@@ -10,9 +10,9 @@
 
 mod names;
 
-use super::backend::{Backend, Done, Opened, Request};
+use super::backend::{Backend, FileAccess, Reply, Request};
 use super::names::{Found, Located, NameChange};
-use super::op::Kind;
+use super::op::OpKind;
 use super::{Effective, Fallback, FileOptions};
 use names::Names;
 use std::collections::HashMap;
@@ -40,12 +40,12 @@ pub enum Fault {
 
 /// A handle to a simulated disk; clones share the disk, and it outlives every engine on it.
 #[derive(Clone)]
-pub struct Sim(Arc<Mutex<Disk>>);
+pub struct Sim(Arc<Mutex<SimDisk>>);
 
 impl Sim {
     /// An empty disk. The same seed, faults and operations give the same results.
     pub fn new(seed: u64) -> Sim {
-        Sim(Arc::new(Mutex::new(Disk {
+        Sim(Arc::new(Mutex::new(SimDisk {
             chance: Chance(seed),
             files: Vec::new(),
             names: Names::default(),
@@ -131,7 +131,7 @@ impl Sim {
         Box::new(SimBackend { sim: self.clone(), boot, slots: HashMap::new(), pending: Vec::new() })
     }
 
-    fn disk(&self) -> MutexGuard<'_, Disk> {
+    fn disk(&self) -> MutexGuard<'_, SimDisk> {
         // A test that failed while it held the disk has said so already.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -163,7 +163,7 @@ struct SimFile {
     cached: Vec<u8>,
 }
 
-struct Disk {
+struct SimDisk {
     chance: Chance,
     /// By number; a file without a name stays, for who has it open.
     files: Vec<SimFile>,
@@ -179,12 +179,12 @@ struct Disk {
     boot: u64,
 }
 
-impl Disk {
+impl SimDisk {
     fn lose_power(&mut self) {
         if std::mem::replace(&mut self.off, true) {
             return;
         }
-        let Disk { files, names, chance, .. } = self;
+        let SimDisk { files, names, chance, .. } = self;
         names.lose_power(chance);
         for SimFile { stable, cached } in files {
             for (start, sector) in cached.chunks(SECTOR_BYTES).enumerate() {
@@ -248,7 +248,7 @@ impl Disk {
         self.capacity_bytes.saturating_sub(used)
     }
 
-    fn perform(&mut self, request: &Request, slot: &Slot) -> Result<u64, i32> {
+    fn perform(&mut self, request: &Request, slot: &SimSlot) -> Result<u64, i32> {
         let bytes_max = self.admit()?;
         if slot.direct && request.kind.transfers() && self.refuse_direct_at_transfer {
             return Err(libc::EINVAL);
@@ -257,8 +257,8 @@ impl Disk {
         let file = &mut self.files[slot.file];
         let growth = |end: u64| end.saturating_sub(file.cached.len() as u64);
         match request.kind {
-            Kind::Read => Ok(read(file, request, bytes_max)),
-            Kind::Write | Kind::DurableWrite => {
+            OpKind::Read => Ok(read(file, request, bytes_max)),
+            OpKind::Write | OpKind::DurableWrite => {
                 let over = growth(request.offset + request.len).saturating_sub(room);
                 let mut fits = request.len.saturating_sub(over);
                 if slot.direct {
@@ -269,22 +269,22 @@ impl Disk {
                     return Err(libc::ENOSPC);
                 }
                 write(file, request, len);
-                if request.kind == Kind::DurableWrite {
+                if request.kind == OpKind::DurableWrite {
                     harden(file, request.offset as usize, len as usize);
                 }
                 Ok(len)
             }
-            Kind::Fdatasync | Kind::Fsync => {
+            OpKind::Fdatasync | OpKind::Fsync => {
                 file.stable.clone_from(&file.cached);
                 Ok(0)
             }
-            Kind::Fallocate if growth(request.offset + request.len) > room => {
+            OpKind::Fallocate if growth(request.offset + request.len) > room => {
                 // What there was is allocated, and the file longer by it, as on ext4.
                 let end = (file.cached.len() as u64 + room) as usize;
                 file.cached.resize(end, 0);
                 Err(libc::ENOSPC)
             }
-            Kind::Fallocate => {
+            OpKind::Fallocate => {
                 let end = (request.offset + request.len) as usize;
                 file.cached.resize(file.cached.len().max(end), 0);
                 Ok(0)
@@ -322,7 +322,7 @@ fn read(file: &SimFile, request: &Request, bytes_max: u64) -> u64 {
     len as u64
 }
 
-struct Slot {
+struct SimSlot {
     /// The number of the file.
     file: usize,
     direct: bool,
@@ -333,18 +333,18 @@ struct SimBackend {
     sim: Sim,
     /// The disk's boot that it belongs to: an engine of an earlier one has gone with its system.
     boot: u64,
-    slots: HashMap<u32, Slot>,
+    slots: HashMap<u32, SimSlot>,
     /// Requests in flight: carried out one by one in an order of chance.
     pending: Vec<Request>,
 }
 
 impl SimBackend {
-    fn carry_out_one(&mut self, done: &mut Vec<Done>) {
+    fn carry_out_one(&mut self, done: &mut Vec<Reply>) {
         let mut disk = self.sim.disk();
         if disk.boot != self.boot {
             let gone = -i64::from(libc::EIO);
             done.extend(
-                self.pending.drain(..).map(|Request { token, .. }| Done { token, result: gone }),
+                self.pending.drain(..).map(|Request { token, .. }| Reply { token, result: gone }),
             );
             return;
         }
@@ -354,7 +354,7 @@ impl SimBackend {
             Ok(bytes) => bytes as i64,
             Err(errno) => -i64::from(errno),
         };
-        done.push(Done { token: request.token, result });
+        done.push(Reply { token: request.token, result });
     }
 }
 
@@ -365,7 +365,7 @@ impl Backend for SimBackend {
         path: &Path,
         options: &FileOptions,
         _effective: &mut Effective,
-    ) -> io::Result<Opened> {
+    ) -> io::Result<FileAccess> {
         let mut disk = self.sim.disk();
         if disk.boot != self.boot {
             return Err(io::Error::from_raw_os_error(libc::EIO));
@@ -382,10 +382,10 @@ impl Backend for SimBackend {
             disk.files[file].cached.clear();
         }
         let direct = options.direct && !disk.refuse_direct_at_open;
-        self.slots.insert(slot, Slot { file, direct });
+        self.slots.insert(slot, SimSlot { file, direct });
         let refused = (options.direct && !direct).then_some(libc::EINVAL);
         let align_bytes = if direct { SECTOR_BYTES as u32 } else { 1 };
-        Ok(Opened { direct, refused, align_bytes })
+        Ok(FileAccess { direct, refused, align_bytes })
     }
 
     fn clear_direct(&mut self, slot: u32) -> io::Result<()> {
@@ -449,7 +449,7 @@ impl Backend for SimBackend {
         Ok(())
     }
 
-    fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()> {
+    fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()> {
         let until = self.pending.len().saturating_sub(min);
         while self.pending.len() > until {
             self.carry_out_one(done);

@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// 8 operations of each in turn (`io_uring/sqpoll.c`), which large transfers do not notice and
 /// small ones do.
 #[derive(Clone, Debug)]
-pub struct Sqpoll(Arc<Shared>);
+pub struct Sqpoll(Arc<KernelThread>);
 
 #[derive(Debug)]
-struct Shared {
+struct KernelThread {
     idle_ms: u32,
     cpu: Option<u32>,
     /// The rings that the thread serves, to attach others to.
@@ -32,7 +32,7 @@ impl Sqpoll {
     /// The thread goes to sleep after `idle_ms` without work (0 is the kernel's own default of a
     /// second), and is bound to `cpu` where one is given.
     pub fn new(idle_ms: u32, cpu: Option<u32>) -> Sqpoll {
-        Sqpoll(Arc::new(Shared { idle_ms, cpu, rings: Mutex::new(Vec::new()) }))
+        Sqpoll(Arc::new(KernelThread { idle_ms, cpu, rings: Mutex::new(Vec::new()) }))
     }
 
     /// After how many milliseconds without work the thread goes to sleep.

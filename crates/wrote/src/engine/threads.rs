@@ -1,7 +1,7 @@
 //! A small pool of threads: several operations at once where io_uring may not be used.
 
-use super::backend::{Done, Request, Transfer};
-use super::perform::perform;
+use super::backend::{Reply, Request, Transfer};
+use super::psync::perform;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -25,7 +25,7 @@ unsafe impl Send for Job {}
 /// The pool. Its threads end when it is dropped.
 pub(super) struct Threads {
     jobs: Option<Sender<Job>>,
-    results: Receiver<Done>,
+    results: Receiver<Reply>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -44,7 +44,7 @@ impl Threads {
     }
 }
 
-fn work(waiting: &Mutex<Receiver<Job>>, finished: &Sender<Done>) {
+fn work(waiting: &Mutex<Receiver<Job>>, finished: &Sender<Reply>) {
     loop {
         // The lock is held only while waiting for the next job, never while one is carried out.
         let job = waiting.lock().expect("no thread panics with the lock").recv();
@@ -63,7 +63,7 @@ impl Transfer for Threads {
         jobs.send(Job { request, file }).expect("the threads wait for jobs until dropped");
     }
 
-    fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()> {
+    fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()> {
         for _ in 0..min {
             done.push(self.results.recv().expect("the threads hold the other end"));
         }
@@ -71,7 +71,7 @@ impl Transfer for Threads {
         Ok(())
     }
 
-    fn wait_within(&mut self, time: Duration, done: &mut Vec<Done>) -> io::Result<()> {
+    fn wait_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         // The threads hold the other end: an error is that the time is over.
         done.extend(self.results.recv_timeout(time));
         done.extend(self.results.try_iter());

@@ -1,9 +1,9 @@
 //! io_uring as a way to the kernel: a plain ring, and a polled one beside it where that is asked for
 //! and works.
 
-use super::backend::{Done, Opened, Request, Transfer};
-use super::polled::{self, Polled};
-use super::ring::{Refused, Ring, Service};
+use super::backend::{FileAccess, Reply, Request, Transfer};
+use super::polled::{self, PolledRing};
+use super::ring::{Refusal, Ring, Service};
 use super::sqpoll::Sqpoll;
 use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The pair of rings, of which the second is made for the first file that it suits.
 pub(super) struct Uring {
     plain: Ring,
-    polled: Option<Polled>,
+    polled: Option<PolledRing>,
     /// As asked; without what was refused.
     options: Options,
     pool: Pool,
@@ -28,7 +28,7 @@ impl Uring {
         callers: Callers,
         pool: &Pool,
         effective: &mut Effective,
-    ) -> Result<Uring, Refused> {
+    ) -> Result<Uring, Refusal> {
         let mut options = options.clone();
         let (mut plain, flags) = start_plain(&mut options, callers, effective)?;
         effective.ring_flags = flags;
@@ -43,15 +43,15 @@ impl Uring {
         slot: u32,
         file: RawFd,
         path: &Path,
-        opened: &Opened,
+        opened: &FileAccess,
         effective: &mut Effective,
     ) -> Result<(), String> {
         let device = polled::device_for(path, opened)?;
         if self.polled.is_none() {
             let sqpoll: Option<&Sqpoll> = self.options.sqpoll.as_ref();
             let polled =
-                Polled::start(&self.options, sqpoll, effective.iodepth, &self.pool, effective);
-            self.polled = Some(polled.map_err(|Refused(because)| because)?);
+                PolledRing::start(&self.options, sqpoll, effective.iodepth, &self.pool, effective);
+            self.polled = Some(polled.map_err(|Refusal(because)| because)?);
         }
         let polled = self.polled.as_mut().expect("made above");
         polled.ring.opened(slot, file, effective);
@@ -73,7 +73,7 @@ impl Uring {
 
     /// Waits for `missing` more while both rings have requests in flight: no call waits for both, so
     /// the polled ring, which has to be asked anyway, is asked until enough came of either.
-    fn wait_for_both(&mut self, missing: usize, done: &mut Vec<Done>) -> io::Result<()> {
+    fn wait_for_both(&mut self, missing: usize, done: &mut Vec<Reply>) -> io::Result<()> {
         let wanted = done.len() + missing;
         loop {
             if self.plain.wants_call() {
@@ -97,12 +97,12 @@ fn start_plain(
     options: &mut Options,
     callers: Callers,
     effective: &mut Effective,
-) -> Result<(Ring, Vec<&'static str>), Refused> {
+) -> Result<(Ring, Vec<&'static str>), Refusal> {
     let without = Service { sqpoll: None, iopoll: false, callers };
     let Some(sqpoll) = &options.sqpoll else { return Ring::start(effective.iodepth, without) };
     match Ring::start(effective.iodepth, Service { sqpoll: Some(sqpoll), ..without }) {
         Ok(started) => Ok(started),
-        Err(Refused(because)) => {
+        Err(Refusal(because)) => {
             let started = Ring::start(effective.iodepth, without)?;
             effective.fell_back("sqpoll", "a plain ring", because);
             options.sqpoll = None;
@@ -112,7 +112,7 @@ fn start_plain(
 }
 
 /// Hands on what is queued, waits for `missing` more, and collects all that are done.
-fn wait_for(ring: &mut Ring, missing: usize, done: &mut Vec<Done>) -> io::Result<()> {
+fn wait_for(ring: &mut Ring, missing: usize, done: &mut Vec<Reply>) -> io::Result<()> {
     let wanted = done.len() + missing;
     ring.collect(done);
     loop {
@@ -136,7 +136,7 @@ impl Transfer for Uring {
         slot: u32,
         file: RawFd,
         path: &Path,
-        opened: &Opened,
+        opened: &FileAccess,
         effective: &mut Effective,
     ) {
         self.plain.opened(slot, file, effective);
@@ -175,14 +175,14 @@ impl Transfer for Uring {
         self.plain.submit()
     }
 
-    fn wait(&mut self, min: usize, done: &mut Vec<Done>) -> io::Result<()> {
+    fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()> {
         match &self.polled {
             Some(polled) if polled.ring.in_flight() > 0 => self.wait_for_both(min, done),
             _ => wait_for(&mut self.plain, min, done),
         }
     }
 
-    fn wait_within(&mut self, time: Duration, done: &mut Vec<Done>) -> io::Result<()> {
+    fn wait_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         self.plain.collect(done);
         match &self.polled {
             // A polled ring has to be asked: there is nothing to wait for.

@@ -1,0 +1,192 @@
+//! Open files: their state, and the methods of [`Engine`] about them.
+
+use super::backend::FileAccess;
+use super::judge::uninterrupted;
+use super::op::OpKind;
+use super::{Engine, FileId, FileOptions, Ioengine, Options};
+use crate::error::Tried;
+use crate::{Action, Error};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+
+/// An open file.
+pub(super) struct OpenFile {
+    pub path: PathBuf,
+    /// Whether transfers bypass the page cache, as far as is known.
+    pub direct: bool,
+    /// Whether a direct transfer succeeded: a later EINVAL does not refuse `O_DIRECT`.
+    pub direct_proven: bool,
+    pub align_bytes: u32,
+    /// The `RWF_` flags of its reads (`pwritev2(2)`).
+    pub read_flags: i32,
+    /// The `RWF_` flags of its writes.
+    pub write_flags: i32,
+    /// The flag of a durable write: `RWF_DSYNC` or `RWF_SYNC`.
+    durable_flag: i32,
+    /// The error number of the flush that failed (W2).
+    pub poison: Option<i32>,
+    /// Operations in flight.
+    pub in_flight: u32,
+    /// The number of files that were opened before, which tells files of one slot apart.
+    generation: u64,
+}
+
+impl OpenFile {
+    fn new(path: &Path, options: &FileOptions, access: &FileAccess, generation: u64) -> OpenFile {
+        let flag = |wanted, flag| if wanted { flag } else { 0 };
+        let read_flags = flag(options.dontcache, libc::RWF_DONTCACHE);
+        OpenFile {
+            path: path.to_owned(),
+            direct: access.direct,
+            direct_proven: false,
+            align_bytes: access.align_bytes,
+            read_flags,
+            write_flags: read_flags | flag(options.atomic, libc::RWF_ATOMIC),
+            durable_flag: if options.sync_metadata { libc::RWF_SYNC } else { libc::RWF_DSYNC },
+            poison: None,
+            in_flight: 0,
+            generation,
+        }
+    }
+
+    /// Returns the `RWF_` flags of an operation.
+    pub(super) fn rw_flags(&self, kind: OpKind) -> i32 {
+        match kind {
+            OpKind::Read => self.read_flags,
+            OpKind::Write => self.write_flags,
+            OpKind::DurableWrite => self.write_flags | self.durable_flag,
+            OpKind::Fdatasync | OpKind::Fsync | OpKind::Fallocate => 0,
+        }
+    }
+}
+
+impl Engine {
+    /// Opens a file. A block device is opened for reading only (W7).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`] with the kernel's words; also when [`Options::FILES_MAX`] files are open. A
+    /// refused `O_DIRECT` is a fallback, not an error.
+    pub fn open_file(&mut self, path: &Path, options: &FileOptions) -> Result<FileId, Error> {
+        let slot = self.files.iter().position(Option::is_none).unwrap_or(self.files.len()) as u32;
+        if slot >= Options::FILES_MAX {
+            return Err(Errno::MFILE).tried(path, Action::Open);
+        }
+        let options = self.possible(options);
+        let access = self
+            .backend
+            .open(slot, path, &options, &mut self.effective)
+            .tried(path, Action::Open)?;
+        self.opened += 1;
+        if let Some(errno) = access.refused {
+            self.refused_direct("open", errno);
+        }
+        if slot as usize == self.files.len() {
+            self.files.push(None);
+        }
+        let generation = self.opened;
+        self.files[slot as usize] = Some(OpenFile::new(path, &options, &access, generation));
+        Ok(FileId { slot, generation })
+    }
+
+    /// Takes from the options what this engine cannot do, and records the fallback.
+    fn possible(&mut self, options: &FileOptions) -> FileOptions {
+        let mut options = *options;
+        if options.direct && self.effective.ioengine == Ioengine::Mmap {
+            let because = "mmap: a mapping is of the page cache".to_owned();
+            self.effective.fell_back("O_DIRECT", "page cache", because);
+            options.direct = false;
+        }
+        options
+    }
+
+    pub(super) fn refused_direct(&mut self, action: &str, errno: i32) {
+        let words = io::Error::from_raw_os_error(errno);
+        self.effective.fell_back("O_DIRECT", "page cache", format!("{action}: {words}"));
+    }
+
+    /// Waits for what is in flight on the file, and closes it. Nothing is flushed.
+    ///
+    /// # Errors
+    ///
+    /// When the engine itself fails while it waits.
+    pub fn close_file(&mut self, file: FileId) -> Result<(), Error> {
+        while self.known(file).in_flight > 0 {
+            self.advance(1)?;
+        }
+        self.files[file.slot as usize] = None;
+        self.backend.close(file.slot);
+        Ok(())
+    }
+
+    /// Whether the file's transfers bypass the page cache, as far as is known: a file system that
+    /// takes `O_DIRECT` when the file is opened may still refuse the first transfer.
+    pub fn is_direct(&self, file: FileId) -> bool {
+        self.known(file).direct
+    }
+
+    /// What offset and length of a transfer must be multiples of: 1 unless the file is direct.
+    pub fn align_bytes(&self, file: FileId) -> u32 {
+        let file = self.known(file);
+        if file.direct { file.align_bytes } else { 1 }
+    }
+
+    /// The file's length in bytes.
+    ///
+    /// # Errors
+    ///
+    /// With the kernel's words.
+    pub fn file_len(&self, file: FileId) -> Result<u64, Error> {
+        let path = &self.known(file).path;
+        self.backend.len(file.slot).tried(path, Action::Examine)
+    }
+
+    /// Waits for what is in flight on the file, and makes the file `len_bytes` long: what is beyond
+    /// is gone, what is new reads as zeros (`ftruncate(2)`). Nothing is flushed.
+    ///
+    /// # Errors
+    ///
+    /// With the kernel's words, or when an earlier flush of the file failed (W2), or the engine
+    /// itself fails while it waits.
+    pub fn truncate(&mut self, file: FileId, len_bytes: u64) -> Result<(), Error> {
+        while self.known(file).in_flight > 0 {
+            self.advance(1)?;
+        }
+        let path = self.known(file).path.clone();
+        if let Some(errno) = self.known(file).poison {
+            return Err(Error::Poisoned { path, errno });
+        }
+        let (action, offset) = (Action::Truncate, Some(len_bytes));
+        // The kernel's offsets are signed.
+        if len_bytes > i64::MAX as u64 {
+            return Err(Error::File { path, action, offset, errno: libc::EFBIG });
+        }
+        uninterrupted(|| self.backend.truncate(file.slot, len_bytes))
+            .map_err(|error| Error::file(&path, action, offset, &error))
+    }
+
+    /// The open file itself, for what is no transfer: its permissions, its extents. `None` on a
+    /// simulated disk.
+    pub fn descriptor(&self, file: FileId) -> Option<BorrowedFd<'_>> {
+        self.known(file);
+        self.backend.descriptor(file.slot)
+    }
+
+    /// The file that was given out as `id`: one that was closed since is a mistake of the caller's,
+    /// and must not mean the file that was opened in its place.
+    pub(super) fn known(&self, id: FileId) -> &OpenFile {
+        let file = self.files.get(id.slot as usize).and_then(Option::as_ref);
+        let same = file.filter(|file| file.generation == id.generation);
+        same.expect("the file was not closed, and is this engine's")
+    }
+
+    pub(super) fn file(&self, slot: u32) -> &OpenFile {
+        self.files[slot as usize].as_ref().expect("the file is open")
+    }
+
+    pub(super) fn file_mut(&mut self, slot: u32) -> &mut OpenFile {
+        self.files[slot as usize].as_mut().expect("the file is open")
+    }
+}
