@@ -7,6 +7,7 @@ mod allocate;
 mod checksum;
 mod extents;
 mod make;
+mod options;
 mod place;
 mod progress;
 mod server;
@@ -14,73 +15,18 @@ mod source;
 mod stdio;
 mod stream;
 mod tree;
-mod verify;
 
+pub use options::{CopyOptions, Reflink};
+pub use progress::{CopyProgress, Watch};
 pub use stdio::{copy_in, copy_in_through, copy_out};
 pub use tree::{FOLDERS_DEEP_MAX, TreeCopied, copy_tree, copy_tree_through};
 
-use crate::{Effective, Engine, Error, FileId, Ioengine, Options};
-use make::Made;
-use rustix::param::page_size;
+use crate::{Effective, Engine, Error, FileId};
+use make::CopyOutcome;
+use options::{engine_options, len_hint};
 use source::Source;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// Whether the copy may share the source's blocks until one of the two is written to (FICLONE,
-/// `ioctl_ficlonerange(2)`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Reflink {
-    /// Where the file system can.
-    #[default]
-    Auto,
-    /// Or not at all.
-    Always,
-    /// Never: every byte is copied.
-    Never,
-}
-
-/// What is asked of a copy.
-#[derive(Clone, Debug)]
-pub struct CopyOptions {
-    /// Whether blocks may be shared.
-    pub reflink: Reflink,
-    /// Whether a file that is there already is replaced (W7).
-    pub replace: bool,
-    /// Whether the copy, with its name, survives a power loss when this returns.
-    pub durable: bool,
-    /// Whether the copy is read back past the cache and its checksum compared with the source's.
-    pub verify: bool,
-    /// Bytes of one transfer: whole pages, at most 1 GiB.
-    pub bs_bytes: usize,
-    /// Transfers in flight at once; memory is `iodepth * bs_bytes`, whatever the file's size (W8).
-    pub iodepth: u32,
-}
-
-impl Default for CopyOptions {
-    fn default() -> CopyOptions {
-        CopyOptions {
-            reflink: Reflink::Auto,
-            replace: false,
-            durable: true,
-            verify: false,
-            bs_bytes: 1 << 20,
-            iodepth: 16,
-        }
-    }
-}
-
-/// How far a copy has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CopyProgress {
-    /// File bytes that are done, holes included; with `verify` each is done twice.
-    pub bytes_done: u64,
-    /// Of how many; `None` where nobody knows before the end.
-    pub bytes_total: Option<u64>,
-}
-
-/// Is told how far a copy has come, and may stop it.
-pub type Watch<'a> = &'a mut dyn FnMut(CopyProgress) -> ControlFlow<()>;
 
 /// How the bytes went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -172,8 +118,8 @@ pub fn copy_through(
     let source = Source::open(engine, from, options.bs_bytes)?;
     let made = make::make(engine, &source, to, options, watch);
     let bytes = source.len;
-    let closed = source.close(engine);
-    let Made { method, checksum, mut fallbacks } = made?;
+    let closed = engine.close_file(source.file);
+    let CopyOutcome { method, checksum, mut fallbacks } = made?;
     closed?;
     let mut effective = engine.effective().clone();
     effective.fallbacks.append(&mut fallbacks);
@@ -183,22 +129,4 @@ pub fn copy_through(
 /// How the engine has written the file, as far as is known now.
 fn transferred(engine: &Engine, file: FileId) -> Method {
     if engine.is_direct(file) { Method::Direct } else { Method::Cached }
-}
-
-/// What a ring takes as one registered buffer (`io_uring_register(2)`).
-const BS_BYTES_MAX: usize = 1 << 30;
-
-/// An engine to copy so many bytes: no more or longer buffers than they fill, as making them ready takes
-/// time.
-fn engine_options(len: u64, options: &CopyOptions) -> Options {
-    let needed = len.clamp(1, BS_BYTES_MAX as u64) as usize;
-    let bs_bytes = options.bs_bytes.clamp(1, needed).next_multiple_of(page_size());
-    let pieces = len.div_ceil(bs_bytes as u64).max(1);
-    let iodepth = u64::from(options.iodepth.max(1)).min(pieces) as u32;
-    Options::new(Ioengine::IoUring, iodepth, bs_bytes)
-}
-
-/// About how long the file is: it is looked at when it is open.
-fn len_hint(path: &Path) -> u64 {
-    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }

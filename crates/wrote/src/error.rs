@@ -152,19 +152,38 @@ impl Error {
         Error::File { path: path.to_owned(), action, offset, errno: errno_of(error) }
     }
 
-    /// The same error, told of the file that the user named instead of one that stands for it.
+    /// What was asked makes no sense for `path`.
+    pub(crate) fn refused(path: &Path, because: impl Into<String>) -> Error {
+        Error::Refused { path: path.to_owned(), because: because.into() }
+    }
+
+    /// Replaces the path: the user named another one for the file.
     pub(crate) fn about(mut self, named: &Path) -> Error {
-        match &mut self {
+        if let Some(path) = self.path_mut() {
+            *path = named.to_owned();
+        }
+        self
+    }
+
+    /// Replaces the path where it is `path`.
+    pub(crate) fn renamed(mut self, path: &Path, named: &Path) -> Error {
+        if let Some(own) = self.path_mut().filter(|own| *own == path) {
+            *own = named.to_owned();
+        }
+        self
+    }
+
+    pub(crate) fn path_mut(&mut self) -> Option<&mut PathBuf> {
+        match self {
             Error::File { path, .. }
             | Error::Poisoned { path, .. }
             | Error::Alignment { path, .. }
             | Error::TooLong { path, .. }
             | Error::Refused { path, .. }
             | Error::Damaged { path, .. }
-            | Error::Differs { path, .. } => *path = named.to_owned(),
-            Error::Engine { .. } | Error::Interrupted => {}
+            | Error::Differs { path, .. } => Some(path),
+            Error::Engine { .. } | Error::Interrupted => None,
         }
-        self
     }
 
     /// The kernel's error number; `EINVAL` for [`Error::Alignment`] and [`Error::Refused`],

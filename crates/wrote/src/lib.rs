@@ -35,6 +35,7 @@ pub mod error;
 pub mod file;
 pub mod log;
 mod metadata;
+mod read_ahead;
 pub mod save;
 mod staged;
 pub mod sync;

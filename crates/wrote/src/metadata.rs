@@ -26,7 +26,7 @@ pub(crate) struct Metadata {
 
 /// What of it is given.
 #[derive(Clone, Copy)]
-pub(crate) struct Parts {
+pub(crate) struct MetadataParts {
     /// Owner and group, where this process may give them away.
     pub owner: bool,
     /// When it was last read and changed.
@@ -72,7 +72,12 @@ impl Metadata {
     /// Attributes that this file system does not have, or this process may not set (`security.*`,
     /// `trusted.*`), are left out, as `cp(1)` does. An access control list that the new file got of
     /// its folder goes where the old file had none.
-    pub(crate) fn give(&self, file: BorrowedFd, path: &Path, parts: Parts) -> Result<(), Error> {
+    pub(crate) fn give(
+        &self,
+        file: BorrowedFd,
+        path: &Path,
+        parts: MetadataParts,
+    ) -> Result<(), Error> {
         let failed = |errno: Errno| Error::file(path, Action::SetMetadata, None, &errno.into());
         let new = fstat(file).map_err(failed)?;
         let (uid, gid) = (self.stat.st_uid, self.stat.st_gid);
@@ -193,7 +198,7 @@ mod tests {
         futimens(&old_file, &Timestamps { last_access: time, last_modification: time }).unwrap();
         let new_file = File::create(&new).unwrap();
         let metadata = Metadata::of(old_file.as_fd(), &old).unwrap();
-        metadata.give(new_file.as_fd(), &new, Parts { owner: true, times: true }).unwrap();
+        metadata.give(new_file.as_fd(), &new, MetadataParts { owner: true, times: true }).unwrap();
         let given = fs::metadata(&new).unwrap();
         assert_eq!(given.mode() & 0o7777, 0o751);
         assert_eq!((given.mtime(), given.mtime_nsec()), (1_000_000_000, 5));
@@ -227,7 +232,7 @@ mod tests {
         let new_file = File::create(&new).unwrap();
         let has_list = || fgetxattr(&new_file, ACCESS_LIST, &mut [0_u8; 128][..]).is_ok();
         assert!(has_list());
-        let parts = Parts { owner: true, times: false };
+        let parts = MetadataParts { owner: true, times: false };
         Metadata::of(old_file.as_fd(), &old).unwrap().give(new_file.as_fd(), &new, parts).unwrap();
         assert!(!has_list());
         assert_eq!(fs::metadata(&new).unwrap().mode() & 0o777, 0o640);

@@ -10,7 +10,8 @@ mod room;
 pub use read::read;
 
 use crate::engine::Found;
-use crate::metadata::{Metadata, Parts};
+use crate::error::Tried;
+use crate::metadata::{Metadata, MetadataParts};
 use crate::staged::Staged;
 use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Op, Options, Sync};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
@@ -255,16 +256,9 @@ fn save(
         direct: goes_direct(sync, bytes) && writes_directly(engine),
         ..FileOptions::default()
     };
-    let staged =
-        Staged::new(engine, &place, replace, &options).map_err(|error| error.about(path))?;
-    let made = match make(engine, &staged, old.as_ref(), bytes, durable) {
-        Ok(()) => staged.put(engine, durable),
-        Err(error) => {
-            staged.abandon(engine);
-            Err(error)
-        }
-    };
-    made.map_err(|error| error.about(path))
+    Staged::save(engine, (&place, path), (replace, durable), &options, |engine, file| {
+        make(engine, file, old.as_ref(), bytes, durable)
+    })
 }
 
 fn goes_direct(sync: Sync, bytes: &[u8]) -> bool {
@@ -289,7 +283,7 @@ fn find(engine: &mut Engine, path: &Path) -> Result<(PathBuf, Option<Metadata>),
         Found::Folder => "is a folder: name a file in it",
         Found::Other => "is no ordinary file with a name, and is not to be replaced by one",
     };
-    Err(Error::Refused { path: path.to_owned(), because: because.to_owned() })
+    Err(Error::refused(path, because))
 }
 
 /// The place of a file that is to be new: no link leads to another.
@@ -298,7 +292,7 @@ fn find_free(engine: &mut Engine, path: &Path) -> Result<(PathBuf, Option<Metada
     if located.found == Found::Nothing && located.path == path {
         return Ok((located.path, None));
     }
-    Err(Error::file(path, Action::Open, None, &Errno::EXIST.into()))
+    Err(Errno::EXIST).tried(path, Action::Open)
 }
 
 /// `None` where the file went meanwhile, and on a simulated disk, whose files have none.
@@ -310,34 +304,30 @@ fn old_metadata(place: &Path) -> Result<Option<Metadata>, Error> {
     };
     // Not by opening it for writing: whoever then wants to run the file, or is watching it, would
     // notice.
-    accessat(CWD, place, Access::WRITE_OK, AtFlags::EACCESS)
-        .map_err(|errno| Error::file(place, Action::Open, None, &errno.into()))?;
+    accessat(CWD, place, Access::WRITE_OK, AtFlags::EACCESS).tried(place, Action::Open)?;
     Ok(Some(metadata))
 }
 
 /// Gives the file all that it is to have when it takes its place.
 fn make(
     engine: &mut Engine,
-    staged: &Staged,
+    file: FileId,
     old: Option<&Metadata>,
     bytes: &[u8],
     durable: bool,
 ) -> Result<(), Error> {
-    let filled = fill(engine, staged.file, bytes);
-    // After an error too: what is outstanding is the caller's to see otherwise.
-    let complete = engine.drain();
-    let end_bytes = filled?;
-    complete?;
+    let end_bytes = fill(engine, file, bytes)?;
+    engine.drain()?;
     if end_bytes != bytes.len() as u64 {
-        engine.truncate(staged.file, bytes.len() as u64)?;
+        engine.truncate(file, bytes.len() as u64)?;
     }
-    if let (Some(old), Some(new)) = (old, engine.descriptor(staged.file)) {
+    if let (Some(old), Some(new)) = (old, engine.descriptor(file)) {
         // After the writes, which take the right to run as the owner away again (`write(2)`).
-        old.give(new, staged.temporary(), Parts { owner: true, times: false })?;
+        old.give(new, engine.path(file), MetadataParts { owner: true, times: false })?;
     }
     if durable {
         // W1: before the file has its name. Not fdatasync, which may leave permissions behind.
-        engine.queue(0, Op::Fsync { file: staged.file });
+        engine.queue(0, Op::Fsync { file });
         engine.drain()?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! A file that is made beside its place under another name, and takes the place when it is whole.
+//! A file that is made beside its place under a temporary name, and takes the place when it is whole.
 
 use crate::engine::folder_of;
 use crate::{Engine, Error, FileId, FileOptions};
@@ -7,18 +7,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Permissions of a file while nobody but its owner may see it.
+/// Permissions of a file that only its owner may see.
 pub(crate) const MODE_PRIVATE: u32 = 0o600;
 
-/// Bytes of a name that are taken over into the temporary one; a name has at most 255 (`NAME_MAX`).
+/// Bytes of the file's name that the temporary name repeats. A name has at most 255 (`NAME_MAX`).
 const NAME_BYTES_MAX: usize = 200;
 
 /// A file on its way to its place.
 ///
-/// Its temporary name lies in the folder of its place, since only within one file system can a name
-/// be changed in one step. It says whose it is, `.NAME.wrote-PROCESS-NUMBER`, and a process that is
-/// killed leaves it. `O_TMPFILE` would not spare it: a file without a name can be given a new name, but
-/// not one that is taken (`linkat(2)`).
+/// The temporary name `.NAME.wrote-PROCESS-NUMBER` lies in the folder of the place: a rename in one
+/// step needs one file system. A process that is killed leaves this file. `O_TMPFILE` would not
+/// help: `linkat(2)` does not replace an existing name.
 #[derive(Debug)]
 pub(crate) struct Staged {
     /// The file, open for writing.
@@ -29,8 +28,8 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    /// Makes the file. What is at `place` stays as it is until [`Staged::put`], which replaces it
-    /// with `replace` and else fails.
+    /// Makes the file. A file at `place` stays until [`Staged::put`], which replaces it with
+    /// `replace` and otherwise fails.
     pub(crate) fn new(
         engine: &mut Engine,
         place: &Path,
@@ -42,46 +41,53 @@ impl Staged {
             let temporary = temporary_path(place);
             match engine.open_file(&temporary, &options) {
                 Ok(file) => {
-                    let place = place.to_owned();
-                    return Ok(Staged { file, temporary, place, replace });
+                    return Ok(Staged { file, temporary, place: place.to_owned(), replace });
                 }
-                // Left by a killed process that had our number.
+                // A killed process that had our number left it.
                 Err(error) if error.errno() == libc::EEXIST => {}
                 Err(error) => return Err(error.about(place)),
             }
         }
     }
 
-    /// Where it is until it is whole.
-    pub(crate) fn temporary(&self) -> &Path {
-        &self.temporary
-    }
-
-    /// Closes the file and gives it its place, in one step; with `durable`, so that it is there after
-    /// a power loss. Whoever needs the bytes to survive has flushed them before: else the new name
-    /// may outlive them.
-    pub(crate) fn put(self, engine: &mut Engine, durable: bool) -> Result<(), Error> {
-        let renamed = engine
-            .close_file(self.file)
-            .and_then(|()| engine.rename(&self.temporary, &self.place, self.replace));
-        if let Err(error) = renamed {
-            // The first error is the one to tell of.
-            let _ = engine.remove(&self.temporary);
-            return Err(error);
+    /// Makes the file, has `fill` fill it, and puts it in its place; removes it after an error.
+    /// Errors about the file name it `named`.
+    pub(crate) fn save<T>(
+        engine: &mut Engine,
+        (place, named): (&Path, &Path),
+        (replace, durable): (bool, bool),
+        options: &FileOptions,
+        fill: impl FnOnce(&mut Engine, FileId) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let about = |error: Error| error.about(named);
+        let staged = Staged::new(engine, place, replace, options).map_err(about)?;
+        match fill(engine, staged.file) {
+            Ok(filled) => staged.put(engine, durable).map(|()| filled).map_err(about),
+            Err(error) => {
+                // The first error is the one to report.
+                let _ = engine.drain();
+                let _ = engine.close_file(staged.file);
+                let _ = engine.remove(&staged.temporary);
+                Err(error.renamed(&staged.temporary, named))
+            }
         }
-        if durable { engine.sync_folder(folder_of(&self.place)) } else { Ok(()) }
     }
 
-    /// Closes and removes the file: what is at its place stays as it was.
-    pub(crate) fn abandon(self, engine: &mut Engine) {
-        // Called because of an error already, which is the one to tell of.
-        let _ = engine.close_file(self.file);
-        let _ = engine.remove(&self.temporary);
+    /// Closes the file and gives it its place, in one step; with `durable`, so that the name survives
+    /// a power loss. The caller flushes the bytes before: otherwise the name may outlive them.
+    pub(crate) fn put(self, engine: &mut Engine, durable: bool) -> Result<(), Error> {
+        engine
+            .close_file(self.file)
+            .and_then(|()| engine.rename(&self.temporary, &self.place, self.replace))
+            .inspect_err(|_| {
+                // The first error is the one to report.
+                let _ = engine.remove(&self.temporary);
+            })?;
+        if durable { engine.sync_folder(folder_of(&self.place)) } else { Ok(()) }
     }
 }
 
-/// A name beside `place` that nobody else makes: of this process, by number. Only a killed process
-/// that had our number may have left it.
+/// Returns a name beside `place` that no other call returns, in any process that is alive.
 pub(crate) fn temporary_path(place: &Path) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = place.file_name().unwrap_or_default().as_bytes();

@@ -1,51 +1,54 @@
-//! Space that is set aside for a copy before its bytes come.
+//! Space that is allocated for a copy before its bytes come.
 
 use super::extents::Extents;
-use super::stream::{Cut, End};
-use crate::{Completion, Engine, Error, Op};
+use super::stream::{PieceSizes, seek_error};
+use crate::{Completion, Engine, Error, FileId, Op};
 
-/// Sets space aside in `target` for the data of `source`, and so tells of a full disk before anything
-/// is copied. `false` where the file system can't.
+/// Allocates space in `target` for the data of `source`, which finds a full disk before anything is
+/// copied. Returns `false` where the file system cannot allocate.
 ///
-/// ext4 takes direct writes into allocated blocks side by side, and those that have to allocate one
-/// by one.
+/// ext4 takes direct writes into allocated blocks side by side; writes that allocate wait for each
+/// other.
 ///
 /// # Errors
 ///
 /// With the kernel's words.
 pub(super) fn allocate(
     engine: &mut Engine,
-    source: End,
-    target: End,
-    cut: Cut,
+    source: FileId,
+    target: FileId,
+    sizes: PieceSizes,
 ) -> Result<bool, Error> {
-    let allocated = allocate_extents(engine, source, target, cut);
-    if allocated.is_err() {
-        // What is in flight ends here, and the error is the one to tell of.
-        let _ = engine.drain();
-    }
-    match allocated {
-        Err(error) if matches!(error.errno(), libc::EOPNOTSUPP | libc::ENOSYS) => Ok(false),
+    match allocate_extents(engine, source, target, sizes) {
+        Err(error) if matches!(error.errno(), libc::EOPNOTSUPP | libc::ENOSYS) => {
+            // The first error is the one to report.
+            let _ = engine.drain();
+            Ok(false)
+        }
         allocated => allocated.map(|()| true),
     }
 }
 
-fn allocate_extents(engine: &mut Engine, source: End, target: End, cut: Cut) -> Result<(), Error> {
-    let mut extents = Extents::new(cut.len, cut.block_bytes);
-    let mut completions = Vec::new();
+fn allocate_extents(
+    engine: &mut Engine,
+    source: FileId,
+    target: FileId,
+    sizes: PieceSizes,
+) -> Result<(), Error> {
+    let mut extents = Extents::new(sizes.len, sizes.block_bytes);
+    let mut completions: Vec<Completion> = Vec::new();
     loop {
-        let found = extents.next(engine.descriptor(source.file));
-        let Some(extent) = found.map_err(|errno| source.seek_failed(errno))? else { break };
-        let len = extent.end.next_multiple_of(cut.block_bytes) - extent.start;
-        engine.queue(0, Op::Fallocate { file: target.file, offset: extent.start, len });
-        engine.reap(usize::from(engine.is_full()), &mut completions)?;
-        check(&mut completions, target)?;
+        let found = extents.next(engine.descriptor(source));
+        let extent = found.map_err(|errno| seek_error(engine, source, errno))?;
+        if let Some(extent) = &extent {
+            let len = extent.end.next_multiple_of(sizes.block_bytes) - extent.start;
+            engine.queue(0, Op::Fallocate { file: target, offset: extent.start, len });
+        }
+        let min = if extent.is_none() { usize::MAX } else { engine.is_full().into() };
+        engine.reap(min, &mut completions)?;
+        completions.drain(..).try_for_each(|completion| completion.result.map(drop))?;
+        if extent.is_none() {
+            return Ok(());
+        }
     }
-    engine.reap(usize::MAX, &mut completions)?;
-    check(&mut completions, target)
-}
-
-fn check(completions: &mut Vec<Completion>, target: End) -> Result<(), Error> {
-    let mut results = completions.drain(..).map(|completion| completion.result);
-    results.try_for_each(|result| result.map(drop).map_err(|error| error.about(target.named)))
 }

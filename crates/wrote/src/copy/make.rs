@@ -1,22 +1,23 @@
-//! A copy in the making: everything that is done under its temporary name, until it takes its place.
+//! A copy in the making: everything that is done under its temporary name.
 
 use super::allocate::allocate;
 use super::checksum::Checksum;
-use super::progress::Progress;
-use super::server::Stopped;
+use super::progress::{Watch, Watcher};
+use super::server::RangeError;
 use super::source::Source;
-use super::stream::{Cut, End};
-use super::{CopyOptions, Method, Reflink, Watch, place, server, stream, transferred, verify};
-use crate::metadata::Parts;
+use super::stream::{PieceSizes, source_shrank};
+use super::{CopyOptions, Method, Reflink, place, server, stream, transferred};
+use crate::metadata::MetadataParts;
 use crate::staged::{MODE_PRIVATE, Staged};
-use crate::{Action, Engine, Error, Fallback, FileOptions, Op, device};
+use crate::{Action, Engine, Error, Fallback, FileId, FileOptions, Op, device};
 use rustix::fd::BorrowedFd;
+use rustix::fs::ioctl_ficlone;
 use rustix::io::Errno;
 use std::io;
 use std::path::Path;
 
 /// What came of it.
-pub(super) struct Made {
+pub(super) struct CopyOutcome {
     pub method: Method,
     pub checksum: Option<u128>,
     pub fallbacks: Vec<Fallback>,
@@ -29,78 +30,63 @@ pub(super) fn make(
     to: &Path,
     options: &CopyOptions,
     watch: Watch,
-) -> Result<Made, Error> {
-    let place = place::find(engine, source, to, options.replace)?;
-    // Until it is whole, and has the permissions of the source, it is nobody else's to read.
+) -> Result<CopyOutcome, Error> {
+    let place = place::find(engine, Some(source), to, options.replace)?.path;
+    // Only the owner may read the copy until it is whole and has the permissions of the source.
     let direct = !source.small;
     let private = FileOptions { direct, mode: Some(MODE_PRIVATE), ..FileOptions::default() };
-    let staged =
-        Staged::new(engine, &place, options.replace, &private).map_err(|error| error.about(to))?;
     let passes = if options.verify { 2 } else { 1 };
-    let mut making = Making {
-        engine,
-        source,
-        target: End { file: staged.file, named: to },
-        temporary: staged.temporary(),
-        options,
-        progress: Progress::new(watch, Some(source.len.saturating_mul(passes))),
-        fallbacks: Vec::new(),
-    };
-    let filled = making.fill();
-    let fallbacks = std::mem::take(&mut making.fallbacks);
-    match filled {
-        Ok((method, checksum)) => {
-            staged.put(engine, options.durable)?;
-            Ok(Made { method, checksum, fallbacks })
-        }
-        Err(error) => {
-            staged.abandon(engine);
-            Err(error)
-        }
-    }
+    let progress = Watcher::new(watch, Some(source.len.saturating_mul(passes)));
+    let last_step = (options.replace, options.durable);
+    Staged::save(engine, (&place, to), last_step, &private, |engine, target| {
+        Copier { engine, source, target, options, progress, fallbacks: Vec::new() }.fill()
+    })
 }
 
-struct Making<'a, 'w> {
+struct Copier<'a, 'w> {
     engine: &'a mut Engine,
     source: &'a Source<'a>,
-    target: End<'a>,
-    temporary: &'a Path,
+    target: FileId,
     options: &'a CopyOptions,
-    progress: Progress<'w>,
+    progress: Watcher<'w>,
     fallbacks: Vec<Fallback>,
 }
 
-impl Making<'_, '_> {
+impl Copier<'_, '_> {
     /// Everything but the place.
-    fn fill(&mut self) -> Result<(Method, Option<u128>), Error> {
-        let ends = [self.source.file, self.target.file];
-        let cut = Cut::new(self.engine, &ends, self.source.len, self.options.bs_bytes)?;
+    fn fill(mut self) -> Result<CopyOutcome, Error> {
+        let files = [self.source.file, self.target];
+        let sizes = PieceSizes::new(self.engine, &files, self.source.len, self.options.bs_bytes)?;
         let mut checksum = self.options.verify.then(Checksum::default);
-        let method = self.move_bytes(cut, checksum.as_mut())?;
+        let method = self.move_bytes(sizes, checksum.as_mut())?;
         self.source.check_len(self.engine)?;
         self.give_len()?;
         let verified = match checksum {
-            Some(checksum) => Some(self.verify(cut, method, &checksum)?),
+            Some(checksum) => Some(self.verify(sizes, method, &checksum)?),
             None => None,
         };
         self.give_metadata()?;
         if self.options.durable {
-            self.engine.queue(0, Op::Fsync { file: self.target.file });
-            self.engine.drain().map_err(|error| error.about(self.target.named))?;
+            self.engine.queue(0, Op::Fsync { file: self.target });
+            self.engine.drain()?;
         }
-        Ok((method, verified))
+        Ok(CopyOutcome { method, checksum: verified, fallbacks: self.fallbacks })
     }
 
-    fn move_bytes(&mut self, cut: Cut, checksum: Option<&mut Checksum>) -> Result<Method, Error> {
+    fn move_bytes(
+        &mut self,
+        sizes: PieceSizes,
+        checksum: Option<&mut Checksum>,
+    ) -> Result<Method, Error> {
         if self.reflink()? {
             return Ok(Method::Reflink);
         }
         // What fits into one piece is as soon moved as the file systems are looked up.
-        if cut.len > cut.piece_bytes && self.has_server() && self.copy_on_server()? {
+        if sizes.len > sizes.piece_bytes && self.has_server() && self.copy_on_server()? {
             return Ok(Method::CopyFileRange);
         }
-        self.transfer(cut, checksum)?;
-        Ok(transferred(self.engine, self.target.file))
+        self.transfer(sizes, checksum)?;
+        Ok(transferred(self.engine, self.target))
     }
 
     /// Shares the blocks, where that was asked and the file system can.
@@ -108,10 +94,11 @@ impl Making<'_, '_> {
         if self.options.reflink == Reflink::Never {
             return Ok(false);
         }
-        let because = match self.descriptors().map(|(from, to)| server::reflink(from, to)) {
+        let files = descriptors(self.engine, self.source.file, self.target);
+        let because = match files.map(|(from, to)| ioctl_ficlone(to, from)) {
             Some(Ok(())) => {
-                if self.engine.file_len(self.target.file)? < self.source.len {
-                    return Err(self.source.end().shorter());
+                if self.engine.file_len(self.target)? < self.source.len {
+                    return Err(source_shrank(self.engine, self.source.file));
                 }
                 return self.passed(self.source.len).and(Ok(true));
             }
@@ -121,93 +108,98 @@ impl Making<'_, '_> {
         if self.options.reflink == Reflink::Always {
             return Err(self.no_reflink(&because));
         }
-        self.fallbacks.push(Fallback { wanted: "reflink", got: "copy", because });
+        self.fell_back("reflink", "copy", because);
         Ok(false)
     }
 
     fn no_reflink(&self, because: &str) -> Error {
         let filesystem = |path| device::examine(path).map_or("?".into(), |found| found.filesystem);
-        let (from, to) = (filesystem(self.source.named), filesystem(self.temporary));
+        let (source, target) = (self.source.named, self.engine.path(self.target));
+        let (from, to) = (filesystem(source), filesystem(target));
         let place = if from == to { format!("{to} does") } else { format!("{from} and {to} do") };
         let because = format!("{place} not share blocks between these files: {because}");
-        Error::Refused { path: self.target.named.to_owned(), because }
+        Error::refused(target, because)
     }
 
     /// Whether both files are on a file system with a server that copies.
     fn has_server(&self) -> bool {
         let filesystem = |path| device::examine(path).map(|found| found.filesystem);
-        let names = (filesystem(self.source.named), filesystem(self.temporary));
+        let target = self.engine.path(self.target);
+        let names = (filesystem(self.source.named), filesystem(target));
         matches!(names, (Ok(source), Ok(target)) if server::copies_on_server(&source, &target))
     }
 
     /// `false` where the server does not after all.
     fn copy_on_server(&mut self) -> Result<bool, Error> {
-        let (source, target) = (self.source.file, self.target.file);
-        let (Some(from), Some(to)) =
-            (self.engine.descriptor(source), self.engine.descriptor(target))
-        else {
+        let (source, target) = (self.source.file, self.target);
+        let Some((from, to)) = descriptors(self.engine, source, target) else {
             return Ok(false);
         };
         let (verify, progress) = (self.options.verify, &mut self.progress);
         let told = |bytes| progress.add(if verify { 0 } else { bytes });
         let errno = match server::copy_ranges(from, to, self.source.len, told) {
             Ok(()) => return Ok(true),
-            Err(Stopped::Told(error)) => return Err(error),
-            Err(Stopped::Short) => return Err(self.source.end().shorter()),
-            Err(Stopped::Midway(offset, errno)) => {
-                let (path, error) = (self.target.named, errno.into());
+            Err(RangeError::Interrupted(error)) => return Err(error),
+            Err(RangeError::Short) => return Err(source_shrank(self.engine, source)),
+            Err(RangeError::Midway(offset, errno)) => {
+                let (path, error) = (self.engine.path(target), errno.into());
                 return Err(Error::file(path, Action::Write, Some(offset), &error));
             }
-            Err(Stopped::AtOnce(errno)) => errno,
+            Err(RangeError::AtOnce(errno)) => errno,
         };
         let because = format!("copy_file_range: {}", io::Error::from(errno));
-        self.fallbacks.push(Fallback { wanted: "copy_file_range", got: "transfers", because });
+        self.fell_back("copy_file_range", "transfers", because);
         Ok(false)
     }
 
-    fn transfer(&mut self, cut: Cut, checksum: Option<&mut Checksum>) -> Result<(), Error> {
-        let (source, target) = (self.source.end(), self.target);
+    fn transfer(
+        &mut self,
+        sizes: PieceSizes,
+        checksum: Option<&mut Checksum>,
+    ) -> Result<(), Error> {
+        let (source, target) = (self.source.file, self.target);
         // One piece is one write: nothing is side by side, and it tells of a full disk itself.
-        if cut.len > cut.piece_bytes && !allocate(self.engine, source, target, cut)? {
+        if sizes.len > sizes.piece_bytes && !allocate(self.engine, source, target, sizes)? {
             let because = format!("fallocate: {}", io::Error::from(Errno::OPNOTSUPP));
-            self.fallbacks.push(Fallback {
-                wanted: "allocated space",
-                got: "length alone",
-                because,
-            });
+            self.fell_back("allocated space", "length alone", because);
             self.give_len()?;
         }
-        stream::copy_data(self.engine, source, target, cut, checksum, &mut self.progress)
+        stream::copy_data(self.engine, source, target, sizes, checksum, &mut self.progress)
     }
 
     /// Makes the copy as long as the source: what was written to fill a block goes, and a hole at the
     /// end comes.
     fn give_len(&mut self) -> Result<(), Error> {
-        let about = |error: Error| error.about(self.target.named);
-        if self.engine.file_len(self.target.file).map_err(about)? == self.source.len {
+        if self.engine.file_len(self.target)? == self.source.len {
             return Ok(());
         }
-        self.engine.truncate(self.target.file, self.source.len).map_err(about)
+        self.engine.truncate(self.target, self.source.len)
     }
 
     /// Compares what is on the disk with the source, and gives the checksum of both.
-    fn verify(&mut self, cut: Cut, method: Method, moved: &Checksum) -> Result<u128, Error> {
+    fn verify(
+        &mut self,
+        sizes: PieceSizes,
+        method: Method,
+        moved: &Checksum,
+    ) -> Result<u128, Error> {
         let wanted = match method {
             Method::Direct | Method::Cached => moved.value(),
             Method::Reflink | Method::CopyFileRange => {
-                let source = self.source.end();
-                stream::checksum_of(self.engine, source, cut, &mut self.progress)?
+                let source = self.source.file;
+                stream::checksum_of(self.engine, source, sizes, &mut self.progress)?
             }
         };
-        verify::read_back(self.engine, self.target, cut, wanted, &mut self.progress)?;
+        stream::read_back(self.engine, self.target, sizes, wanted, &mut self.progress)?;
         Ok(wanted)
     }
 
     fn give_metadata(&self) -> Result<(), Error> {
-        let file = self.engine.descriptor(self.target.file);
+        let file = self.engine.descriptor(self.target);
         match (&self.source.metadata, file) {
             (Some(metadata), Some(file)) => {
-                metadata.give(file, self.target.named, Parts { owner: false, times: true })
+                let path = self.engine.path(self.target);
+                metadata.give(file, path, MetadataParts { owner: false, times: true })
             }
             _ => Ok(()),
         }
@@ -218,9 +210,16 @@ impl Making<'_, '_> {
         self.progress.add(if self.options.verify { 0 } else { bytes })
     }
 
-    /// Both files, where they are real.
-    fn descriptors(&self) -> Option<(BorrowedFd<'_>, BorrowedFd<'_>)> {
-        let source = self.engine.descriptor(self.source.file)?;
-        Some((source, self.engine.descriptor(self.target.file)?))
+    fn fell_back(&mut self, wanted: &'static str, got: &'static str, because: String) {
+        self.fallbacks.push(Fallback { wanted, got, because });
     }
+}
+
+/// Returns both open files; `None` on a simulated disk.
+fn descriptors(
+    engine: &Engine,
+    source: FileId,
+    target: FileId,
+) -> Option<(BorrowedFd<'_>, BorrowedFd<'_>)> {
+    Some((engine.descriptor(source)?, engine.descriptor(target)?))
 }

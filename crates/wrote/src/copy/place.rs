@@ -1,42 +1,44 @@
-//! Where a copy goes, and whether it may.
+//! The place of a copy, and whether the copy may have it.
 
 use super::source::Source;
+use crate::error::Tried;
 use crate::{Action, Engine, Error, Found, Located};
+use rustix::io::Errno;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The name that the copy is going to have: `to` with its symbolic links followed.
+/// Finds the name that the copy will have: `to` with its symbolic links followed.
 ///
 /// # Errors
 ///
-/// [`Error::Refused`] where there is a folder, a device, or the source itself; `EEXIST` where there
-/// is a file, and `replace` was not said (W7).
+/// [`Error::Refused`] for a folder, a device, or the source itself; `EEXIST` for a file, unless
+/// `replace` is set (W7).
 pub(super) fn find(
     engine: &mut Engine,
-    source: &Source,
+    source: Option<&Source>,
     to: &Path,
     replace: bool,
-) -> Result<PathBuf, Error> {
-    let Located { path, found } = engine.locate(to)?;
-    let refused = |because: String| Err(Error::Refused { path: to.to_owned(), because });
-    match found {
+) -> Result<Located, Error> {
+    let located = engine.locate(to)?;
+    let refused = |because| Err(Error::refused(to, because));
+    match located.found {
         Found::Nothing if to.as_os_str().as_bytes().ends_with(b"/") => {
-            refused("names a folder, and there is none".into())
+            refused("names a folder, and there is none")
         }
-        Found::Nothing => Ok(path),
-        Found::Folder => refused("is a folder".into()),
-        Found::Other => {
-            refused("is a device, a pipe or a socket: copies are made as files only".into())
+        Found::Folder => refused("is a folder"),
+        Found::Other => refused("is a device, a pipe or a socket: copies are made as files only"),
+        Found::File => {
+            if let Some(source) = source
+                && source.is_at(&located.path).map_err(|error| error.about(to))?
+            {
+                let because = format!("is the same file as {}", source.named.display());
+                return Err(Error::refused(to, because));
+            }
+            if !replace {
+                return Err(Errno::EXIST).tried(to, Action::Open);
+            }
+            Ok(located)
         }
-        Found::File if source.is_at(&path).map_err(|error| error.about(to))? => {
-            refused(format!("is the same file as {}", source.named.display()))
-        }
-        Found::File if !replace => Err(Error::File {
-            path: to.to_owned(),
-            action: Action::Open,
-            offset: None,
-            errno: libc::EEXIST,
-        }),
-        Found::File => Ok(path),
+        Found::Nothing => Ok(located),
     }
 }

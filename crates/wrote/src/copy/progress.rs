@@ -1,29 +1,46 @@
-//! How far a copy has come, told to whoever watches it.
+//! Progress of a copy, as its watcher receives it.
 
-use super::{CopyProgress, Watch};
 use crate::Error;
+use std::ops::ControlFlow;
 
-/// What is done, of how much.
-pub(crate) struct Progress<'w> {
+/// The progress of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyProgress {
+    /// File bytes that are done, holes included. With `verify` each byte is done twice.
+    pub bytes_done: u64,
+    /// File bytes to do; `None` where the length is unknown before the end.
+    pub bytes_total: Option<u64>,
+}
+
+/// A callback that receives the progress of a copy, and may stop it.
+pub type Watch<'a> = &'a mut dyn FnMut(CopyProgress) -> ControlFlow<()>;
+
+/// Counts bytes for a watcher.
+pub(crate) struct Watcher<'w> {
     watch: Watch<'w>,
     now: CopyProgress,
 }
 
-impl<'w> Progress<'w> {
-    pub(crate) fn new(watch: Watch<'w>, bytes_total: Option<u64>) -> Progress<'w> {
-        Progress { watch, now: CopyProgress { bytes_done: 0, bytes_total } }
+impl<'w> Watcher<'w> {
+    pub(crate) fn new(watch: Watch<'w>, bytes_total: Option<u64>) -> Watcher<'w> {
+        Watcher { watch, now: CopyProgress { bytes_done: 0, bytes_total } }
     }
 
-    /// So many bytes more are done.
+    /// Counts `bytes` as done.
     ///
     /// # Errors
     ///
-    /// [`Error::Interrupted`], where who watches asks to stop.
+    /// [`Error::Interrupted`] where the watcher asks to stop.
     pub(crate) fn add(&mut self, bytes: u64) -> Result<(), Error> {
         self.now.bytes_done += bytes;
-        match (self.watch)(self.now) {
-            std::ops::ControlFlow::Continue(()) => Ok(()),
-            std::ops::ControlFlow::Break(()) => Err(Error::Interrupted),
-        }
+        report(self.watch, self.now)
+    }
+}
+
+/// Reports progress; [`Error::Interrupted`] where the watcher asks to stop.
+pub(crate) fn report(watch: Watch, progress: CopyProgress) -> Result<(), Error> {
+    match watch(progress) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error::Interrupted),
     }
 }

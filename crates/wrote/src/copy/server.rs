@@ -1,17 +1,12 @@
 //! Copies that the file system makes by itself: blocks that are shared, bytes that its server moves.
 
 use super::extents::Extents;
-use rustix::fs::{copy_file_range, ioctl_ficlone};
+use rustix::fs::copy_file_range;
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 
 /// Bytes of one call: a server may work at it for long, and nobody can stop it meanwhile.
 const CALL_BYTES_MAX: u64 = 64 << 20;
-
-/// Makes `target` share all blocks of `source` (`ioctl_ficlone(2)`, Linux 4.5).
-pub(super) fn reflink(source: BorrowedFd, target: BorrowedFd) -> Result<(), Errno> {
-    ioctl_ficlone(target, source)
-}
 
 /// Whether the file systems, by the names that the kernel gives to their types, have a server that
 /// copies between two of its files. A local one copies in the page cache, which is slower than what
@@ -22,7 +17,7 @@ pub(super) fn copies_on_server(source: &str, target: &str) -> bool {
 
 /// Why a server did not copy all.
 #[derive(Debug)]
-pub(super) enum Stopped<E> {
+pub(super) enum RangeError<E> {
     /// It copied nothing at all.
     AtOnce(Errno),
     /// After a part.
@@ -30,7 +25,7 @@ pub(super) enum Stopped<E> {
     /// The source ended before its length.
     Short,
     /// Whoever was told of a part asked to stop.
-    Told(E),
+    Interrupted(E),
 }
 
 /// Copies the data of the first `len` bytes (`copy_file_range(2)`), and tells `done` of each part and
@@ -40,30 +35,30 @@ pub(super) fn copy_ranges<E>(
     target: BorrowedFd,
     len: u64,
     mut done: impl FnMut(u64) -> Result<(), E>,
-) -> Result<(), Stopped<E>> {
+) -> Result<(), RangeError<E>> {
     let mut extents = Extents::new(len, rustix::param::page_size() as u64);
     let mut end = 0;
     let mut tried = false;
     while let Some(extent) = extents.next(Some(source)).map_err(|errno| stopped(tried, 0, errno))? {
-        done(extent.start - end).map_err(Stopped::Told)?;
+        done(extent.start - end).map_err(RangeError::Interrupted)?;
         end = extent.end;
         let (mut from, mut to) = (extent.start, extent.start);
         while from < extent.end {
             let bytes = (extent.end - from).min(CALL_BYTES_MAX) as usize;
             match copy_file_range(source, Some(&mut from), target, Some(&mut to), bytes) {
-                Ok(0) => return Err(Stopped::Short),
-                Ok(moved) => done(moved as u64).map_err(Stopped::Told)?,
+                Ok(0) => return Err(RangeError::Short),
+                Ok(moved) => done(moved as u64).map_err(RangeError::Interrupted)?,
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(stopped(tried, from, errno)),
             }
             tried = true;
         }
     }
-    done(len - end).map_err(Stopped::Told)
+    done(len - end).map_err(RangeError::Interrupted)
 }
 
-fn stopped<E>(tried: bool, offset: u64, errno: Errno) -> Stopped<E> {
-    if tried { Stopped::Midway(offset, errno) } else { Stopped::AtOnce(errno) }
+fn stopped<E>(tried: bool, offset: u64, errno: Errno) -> RangeError<E> {
+    if tried { RangeError::Midway(offset, errno) } else { RangeError::AtOnce(errno) }
 }
 
 #[cfg(test)]
@@ -121,7 +116,7 @@ mod tests {
         source.write_all_at(&[7; 10_000], 0).unwrap();
         let copied =
             copy_ranges(source.as_fd(), target.as_fd(), 20_000, |_| Ok::<(), Infallible>(()));
-        assert!(matches!(copied, Err(Stopped::Short)), "{copied:?}");
+        assert!(matches!(copied, Err(RangeError::Short)), "{copied:?}");
     }
 
     #[test]
@@ -129,6 +124,6 @@ mod tests {
         let (source, target) = (file(), file());
         source.write_all_at(&[7; 10_000], 0).unwrap();
         let copied = copy_ranges(source.as_fd(), target.as_fd(), 10_000, |_| Err("stop"));
-        assert!(matches!(copied, Err(Stopped::Told("stop"))));
+        assert!(matches!(copied, Err(RangeError::Interrupted("stop"))));
     }
 }

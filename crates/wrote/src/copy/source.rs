@@ -1,10 +1,12 @@
 //! The file that is copied: opened once, in the way in which it is read fastest.
 
-use super::stream::End;
+use super::stream::source_shrank;
 use crate::cached::cached_bytes;
+use crate::error::Tried;
 use crate::metadata::Metadata;
 use crate::{Action, Engine, Error, FileId, FileOptions, Found, Located, Op};
 use rustix::fs::fstat;
+use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 
 /// The longest file that is read and written through the page cache: the kernel then writes many of
@@ -84,29 +86,19 @@ impl<'a> Source<'a> {
         Ok(self)
     }
 
-    pub(super) fn end(&self) -> End<'a> {
-        End { file: self.file, named: self.named }
-    }
-
     /// Whether it is the ordinary file at `place`, by whatever name.
     pub(super) fn is_at(&self, place: &Path) -> Result<bool, Error> {
         let Some(identity) = self.identity else { return Ok(self.place == place) };
-        let there = rustix::fs::stat(place)
-            .map_err(|errno| Error::file(place, Action::Examine, None, &errno.into()))?;
+        let there = rustix::fs::stat(place).tried(place, Action::Examine)?;
         Ok((there.st_dev, there.st_ino) == identity)
     }
 
-    /// Whether all that was there at the beginning still is.
+    /// Fails where the source ends before its length.
     pub(super) fn check_len(&self, engine: &Engine) -> Result<(), Error> {
-        if engine.file_len(self.file)? < self.len { Err(self.shorter()) } else { Ok(()) }
-    }
-
-    pub(super) fn shorter(&self) -> Error {
-        self.end().shorter()
-    }
-
-    pub(super) fn close(self, engine: &mut Engine) -> Result<(), Error> {
-        engine.close_file(self.file)
+        if engine.file_len(self.file)? < self.len {
+            return Err(source_shrank(engine, self.file));
+        }
+        Ok(())
     }
 }
 
@@ -114,16 +106,12 @@ impl<'a> Source<'a> {
 /// ever (`fifo(7)`).
 fn ordinary(engine: &mut Engine, named: &Path) -> Result<PathBuf, Error> {
     let Located { path, found } = engine.locate(named)?;
-    let refused =
-        |because: &str| Error::Refused { path: named.to_owned(), because: because.into() };
+    let refused = |because| Error::refused(named, because);
     match found {
         Found::File => Ok(path),
         Found::Folder => Err(refused("is a folder")),
         Found::Other => Err(refused("is a device, a pipe or a socket: only files are copied")),
-        Found::Nothing => {
-            let errno = libc::ENOENT;
-            Err(Error::File { path: named.to_owned(), action: Action::Open, offset: None, errno })
-        }
+        Found::Nothing => Err(Errno::NOENT).tried(named, Action::Open),
     }
 }
 
@@ -139,9 +127,8 @@ fn be_empty(engine: &mut Engine, named: &Path, file: FileId) -> Result<(), Error
         return Ok(());
     }
     let because = "says that it is empty and is not, as files of /proc do: \
-                   only reading to the end tells its length"
-        .into();
-    Err(Error::Refused { path: named.to_owned(), because })
+                   only reading to the end tells its length";
+    Err(Error::refused(named, because))
 }
 
 fn identity(engine: &Engine, file: FileId) -> Option<(u64, u64)> {

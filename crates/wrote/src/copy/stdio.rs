@@ -1,21 +1,20 @@
 //! A stream to a file, and a file to a stream, in constant memory: what stands behind `-`.
 
 mod pipe;
-mod read_ahead;
 
 use super::checksum::Checksum;
-use super::progress::Progress;
+use super::options::{engine_options, len_hint};
+use super::progress::{Watch, Watcher};
 use super::source::Source;
-use super::stream::{Cut, End};
-use super::{CopyOptions, Method, Watch, engine_options, len_hint, transferred, verify};
-use crate::metadata::{Metadata, Parts};
+use super::stream::{PieceSizes, read_back, source_shrank};
+use super::{CopyOptions, Method, place, transferred};
+use crate::metadata::{Metadata, MetadataParts};
+use crate::read_ahead::ReadAhead;
 use crate::staged::{MODE_PRIVATE, Staged};
-use crate::{Action, Completion, Copied, Engine, Error, FileOptions, Found, Op};
+use crate::{Completion, Copied, Engine, Error, FileId, FileOptions, Found, Op};
 use pipe::Pipe;
-use read_ahead::ReadAhead;
 use rustix::fs::fstat;
 use std::os::fd::BorrowedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -38,14 +37,9 @@ pub fn copy_in(
     options: &CopyOptions,
     watch: Watch,
 ) -> Result<Copied, Error> {
-    // Nobody knows how long it will be: as if it were longer than all buffers.
-    copy_in_through(
-        &mut Engine::open(&engine_options(u64::MAX, options))?,
-        from,
-        to,
-        options,
-        watch,
-    )
+    // The length is unknown: as if it were longer than all buffers.
+    let engine_options = engine_options(u64::MAX, options);
+    copy_in_through(&mut Engine::open(&engine_options)?, from, to, options, watch)
 }
 
 /// As [`copy_in`], through an engine of the caller's, of which nothing is outstanding.
@@ -61,36 +55,21 @@ pub fn copy_in_through(
     watch: Watch,
 ) -> Result<Copied, Error> {
     let began = Instant::now();
-    let place = engine.locate(to)?;
-    check_place(to, place.found, options.replace)?;
-    let replaced = match place.found {
-        Found::File => metadata_of(engine, &place.path).map_err(|error| error.about(to))?,
+    let located = place::find(engine, None, to, options.replace)?;
+    let replaced = match located.found {
+        Found::File => metadata_of(engine, &located.path).map_err(|error| error.about(to))?,
         _ => None,
     };
     let mode = replaced.is_some().then_some(MODE_PRIVATE);
     let file_options = FileOptions { direct: true, mode, ..FileOptions::default() };
-    let staged = Staged::new(engine, &place.path, options.replace, &file_options)
-        .map_err(|error| error.about(to))?;
-    let mut filling = Filling {
-        engine: &mut *engine,
-        end: End { file: staged.file, named: to },
-        bytes: 0,
-        checksum: options.verify.then(Checksum::default),
-        completions: Vec::new(),
+    let last_step = (options.replace, options.durable);
+    let save = |engine: &mut Engine, file| {
+        let checksum = options.verify.then(Checksum::default);
+        let filler = Filler { engine, file, bytes: 0, checksum, completions: Vec::new() };
+        filler.fill(Pipe::new(from), options, replaced.as_ref(), watch)
     };
-    let filled = filling.all(Pipe::new(from), options, replaced.as_ref(), watch);
-    let bytes = filling.bytes;
-    let checksum = match filled {
-        Ok(checksum) => checksum,
-        Err(error) => {
-            // What else fails of this file is not what is to be told.
-            let _ = engine.drain();
-            staged.abandon(engine);
-            return Err(error);
-        }
-    };
-    let method = transferred(engine, staged.file);
-    staged.put(engine, options.durable).map_err(|error| error.about(to))?;
+    let (bytes, method, checksum) =
+        Staged::save(engine, (&located.path, to), last_step, &file_options, save)?;
     let effective = engine.effective().clone();
     Ok(Copied { bytes, method, elapsed: began.elapsed(), checksum, effective })
 }
@@ -116,40 +95,27 @@ pub fn copy_out(
     let began = Instant::now();
     let mut pipe = Pipe::new(to);
     if options.verify {
-        return Err(refused(pipe.name(), "a stream can't be read back to verify it"));
+        return Err(Error::refused(pipe.name(), "a stream can't be read back to verify it"));
     }
     let mut engine = Engine::open(&engine_options(len_hint(from), options))?;
     let source = Source::open(&mut engine, from, options.bs_bytes)?;
     if engine.descriptor(source.file).is_some_and(|file| is_same(file, to)) {
-        return Err(refused(from, "is the file that the output goes to"));
+        return Err(Error::refused(from, "is the file that the output goes to"));
     }
-    let cut = Cut::new(&engine, &[source.file], source.len, options.bs_bytes)?;
-    let mut progress = Progress::new(watch, Some(source.len));
-    let mut reads = ReadAhead::new(source.end(), cut);
-    while let Some(piece) = reads.next(&mut engine)? {
-        pipe.pour(&piece, &mut progress)?;
+    let sizes = PieceSizes::new(&engine, &[source.file], source.len, options.bs_bytes)?;
+    let mut progress = Watcher::new(watch, Some(source.len));
+    let mut pieces = ReadAhead::new(source.file, sizes.piece_bytes as usize);
+    let mut left = source.len;
+    while left > 0 {
+        let piece = pieces.next(&mut engine, source.len)?;
+        let len = left.min(sizes.piece_bytes);
+        let bytes = piece.get(..len as usize);
+        pipe.pour(bytes.ok_or_else(|| source_shrank(&engine, source.file))?, &mut progress)?;
+        left -= len;
     }
     // What takes them is no file, or one that is open as its opener wanted it.
     let (bytes, method, effective) = (source.len, Method::Cached, engine.effective().clone());
     Ok(Copied { bytes, method, elapsed: began.elapsed(), checksum: None, effective })
-}
-
-/// W7: only an ordinary file is replaced, and only when that was said.
-fn check_place(to: &Path, found: Found, replace: bool) -> Result<(), Error> {
-    match found {
-        Found::Nothing if to.as_os_str().as_bytes().ends_with(b"/") => {
-            Err(refused(to, "names a folder, and there is none"))
-        }
-        Found::File if !replace => {
-            let (path, errno) = (to.to_owned(), libc::EEXIST);
-            Err(Error::File { path, action: Action::Open, offset: None, errno })
-        }
-        Found::Folder => Err(refused(to, "is a folder")),
-        Found::Other => {
-            Err(refused(to, "is a device, a pipe or a socket: copies are made as files only"))
-        }
-        Found::Nothing | Found::File => Ok(()),
-    }
 }
 
 /// What the file has besides its bytes; nothing is known of one on a simulated disk.
@@ -166,69 +132,67 @@ fn is_same(one: BorrowedFd, other: BorrowedFd) -> bool {
     matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-fn refused(path: &Path, because: &str) -> Error {
-    Error::Refused { path: path.to_owned(), because: because.into() }
-}
-
-/// A file that what comes is written to.
-struct Filling<'a> {
+/// The writer of the bytes that come.
+struct Filler<'a> {
     engine: &'a mut Engine,
-    end: End<'a>,
-    /// How many have come.
+    file: FileId,
+    /// Bytes that have come.
     bytes: u64,
     checksum: Option<Checksum>,
     completions: Vec<Completion>,
 }
 
-impl Filling<'_> {
-    /// Everything but the place; gives the checksum, where one was compared.
-    fn all(
-        &mut self,
+impl Filler<'_> {
+    /// Does everything but the place; returns the length, the method and a checksum that was
+    /// compared.
+    fn fill(
+        mut self,
         mut from: Pipe,
         options: &CopyOptions,
         replaced: Option<&Metadata>,
         watch: Watch,
-    ) -> Result<Option<u128>, Error> {
-        self.fill(&mut from, options, &mut Progress::new(watch, None))?;
-        self.about(|filling| filling.engine.truncate(filling.end.file, filling.bytes))?;
+    ) -> Result<(u64, Method, Option<u128>), Error> {
+        self.write_all(&mut from, options, &mut Watcher::new(watch, None))?;
+        self.engine.truncate(self.file, self.bytes)?;
         let checksum = self.verify(options, watch)?;
-        if let (Some(metadata), Some(file)) = (replaced, self.engine.descriptor(self.end.file)) {
-            metadata.give(file, self.end.named, Parts { owner: true, times: false })?;
+        if let (Some(metadata), Some(file)) = (replaced, self.engine.descriptor(self.file)) {
+            let parts = MetadataParts { owner: true, times: false };
+            metadata.give(file, self.engine.path(self.file), parts)?;
         }
         if options.durable {
-            self.engine.queue(0, Op::Fsync { file: self.end.file });
-            self.about(|filling| filling.engine.drain())?;
+            self.engine.queue(0, Op::Fsync { file: self.file });
+            self.engine.drain()?;
         }
-        Ok(checksum)
+        Ok((self.bytes, transferred(self.engine, self.file), checksum))
     }
 
     /// Writes what comes until there is no more; the file may be longer then, by what is missing to
     /// a whole block.
-    fn fill(
+    fn write_all(
         &mut self,
         from: &mut Pipe,
         options: &CopyOptions,
-        progress: &mut Progress,
+        progress: &mut Watcher,
     ) -> Result<(), Error> {
-        let End { file, .. } = self.end;
-        let cut = Cut::new(self.engine, &[file], u64::MAX, options.bs_bytes)?;
+        let file = self.file;
+        let sizes = PieceSizes::new(self.engine, &[file], u64::MAX, options.bs_bytes)?;
         loop {
             let mut buffer = self.engine.lease()?;
-            buffer.set_len(cut.piece_bytes as usize);
+            buffer.set_len(sizes.piece_bytes as usize);
             let filled = from.fill(&mut buffer, progress)?;
             if let Some(checksum) = &mut self.checksum {
                 checksum.add(&buffer[..filled]);
             }
             if filled > 0 {
                 // Only the end is no whole block: it is cut to its length when all is written.
-                buffer.set_len(filled.next_multiple_of(cut.block_bytes as usize));
+                buffer.set_len(filled.next_multiple_of(sizes.block_bytes as usize));
                 buffer[filled..].fill(0);
                 self.engine
                     .queue(0, Op::Write { file, offset: self.bytes, buffer, durable: false });
                 self.bytes += filled as u64;
                 self.reap(0)?;
             }
-            if (filled as u64) < cut.piece_bytes {
+            if (filled as u64) < sizes.piece_bytes {
                 return self.reap(usize::MAX);
             }
         }
@@ -236,9 +200,7 @@ impl Filling<'_> {
 
     fn reap(&mut self, min: usize) -> Result<(), Error> {
         self.engine.reap(min, &mut self.completions)?;
-        let mut completions = self.completions.drain(..);
-        let all = completions.try_for_each(|completion| completion.result.map(drop));
-        all.map_err(|error| error.about(self.end.named))
+        self.completions.drain(..).try_for_each(|completion| completion.result.map(drop))
     }
 
     /// Reads the file back, and gives the checksum of what came if it is that.
@@ -246,15 +208,10 @@ impl Filling<'_> {
         let Some(wanted) = self.checksum.take().map(|checksum| checksum.value()) else {
             return Ok(None);
         };
-        let cut = Cut::new(self.engine, &[self.end.file], self.bytes, options.bs_bytes)?;
-        let mut progress = Progress::new(watch, Some(self.bytes.saturating_mul(2)));
+        let sizes = PieceSizes::new(self.engine, &[self.file], self.bytes, options.bs_bytes)?;
+        let mut progress = Watcher::new(watch, Some(self.bytes.saturating_mul(2)));
         progress.add(self.bytes)?;
-        verify::read_back(self.engine, self.end, cut, wanted, &mut progress)?;
+        read_back(self.engine, self.file, sizes, wanted, &mut progress)?;
         Ok(Some(wanted))
-    }
-
-    /// An error is told of the file that the user named.
-    fn about<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
-        act(self).map_err(|error| error.about(self.end.named))
     }
 }

@@ -5,39 +5,21 @@
 
 use super::checksum::Checksum;
 use super::extents::Extents;
-use super::progress::Progress;
+use super::progress::Watcher;
 use crate::buffer::Buffer;
 use crate::{Action, Completion, Engine, Error, FileId, Op};
+use rustix::fs::{Advice, fadvise};
+use rustix::io::Errno;
 use slab::Slab;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::Path;
 
 /// Zeros of a hole that are put into a checksum before it is told how far that has come.
 const ZEROS_BYTES_MAX: u64 = 64 << 20;
 
-/// An open file, and what the user calls it.
-#[derive(Clone, Copy)]
-pub(crate) struct End<'a> {
-    pub file: FileId,
-    pub named: &'a Path,
-}
-
-impl End<'_> {
-    pub(super) fn shorter(&self) -> Error {
-        let because = "became shorter while it was copied".into();
-        Error::Differs { path: self.named.to_owned(), because }
-    }
-
-    /// An error that the kernel gave when it was asked where the data is.
-    pub(super) fn seek_failed(&self, errno: rustix::io::Errno) -> Error {
-        Error::file(self.named, Action::Examine, None, &errno.into())
-    }
-}
-
-/// How a file's bytes are cut.
+/// How a file's bytes are sizes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cut {
+pub(crate) struct PieceSizes {
     /// The file's length.
     pub len: u64,
     /// Pieces begin at multiples of this.
@@ -46,14 +28,14 @@ pub(crate) struct Cut {
     pub piece_bytes: u64,
 }
 
-impl Cut {
+impl PieceSizes {
     /// Pieces for the files of a copy, as long as the engine's buffers and `bs_bytes` allow.
     pub(crate) fn new(
         engine: &Engine,
         files: &[FileId],
         len: u64,
         bs_bytes: usize,
-    ) -> Result<Cut, Error> {
+    ) -> Result<PieceSizes, Error> {
         // A page at least: most file systems allocate in pages, and a block that is written in two
         // parts costs more than one.
         let page_bytes = rustix::param::page_size() as u64;
@@ -66,8 +48,19 @@ impl Cut {
             let what = "copying: the engine's buffers are shorter than a block";
             return Err(Error::Engine { what, errno: libc::EINVAL });
         }
-        Ok(Cut { len, block_bytes, piece_bytes })
+        Ok(PieceSizes { len, block_bytes, piece_bytes })
     }
+}
+
+/// The error of a source that ended before its length.
+pub(crate) fn source_shrank(engine: &Engine, source: FileId) -> Error {
+    let because = "became shorter while it was copied".into();
+    Error::Differs { path: engine.path(source).to_owned(), because }
+}
+
+/// The error of a search for data.
+pub(super) fn seek_error(engine: &Engine, source: FileId, errno: Errno) -> Error {
+    Error::file(engine.path(source), Action::Examine, None, &errno.into())
 }
 
 /// Copies the data of `source` to the same places of `target`, holes left out.
@@ -77,13 +70,13 @@ impl Cut {
 /// With the kernel's words; [`Error::Differs`] where the source became shorter.
 pub(crate) fn copy_data(
     engine: &mut Engine,
-    source: End,
-    target: End,
-    cut: Cut,
+    source: FileId,
+    target: FileId,
+    sizes: PieceSizes,
     checksum: Option<&mut Checksum>,
-    progress: &mut Progress,
+    progress: &mut Watcher,
 ) -> Result<(), Error> {
-    Stream::new(engine, source, Some(target), cut, checksum, progress).run()
+    PieceMover::new(engine, source, Some(target), sizes, checksum, progress).run()
 }
 
 /// The checksum of a file's bytes.
@@ -93,13 +86,44 @@ pub(crate) fn copy_data(
 /// Those of [`copy_data`].
 pub(crate) fn checksum_of(
     engine: &mut Engine,
-    file: End,
-    cut: Cut,
-    progress: &mut Progress,
+    file: FileId,
+    sizes: PieceSizes,
+    progress: &mut Watcher,
 ) -> Result<u128, Error> {
     let mut checksum = Checksum::default();
-    Stream::new(engine, file, None, cut, Some(&mut checksum), progress).run()?;
+    PieceMover::new(engine, file, None, sizes, Some(&mut checksum), progress).run()?;
     Ok(checksum.value())
+}
+
+/// Reads the file back from the disk and compares its checksum with `wanted`.
+///
+/// The reads are direct where the file system can do that. Elsewhere the file's pages are dropped
+/// from the page cache first. The flush before that writes every page: a dirty page is not dropped
+/// (`posix_fadvise(2)`).
+///
+/// # Errors
+///
+/// [`Error::Differs`], besides those of a flush and a read.
+pub(crate) fn read_back(
+    engine: &mut Engine,
+    file: FileId,
+    sizes: PieceSizes,
+    wanted: u128,
+    progress: &mut Watcher,
+) -> Result<(), Error> {
+    engine.flush(file)?;
+    if let Some(descriptor) = engine.descriptor(file) {
+        // A tmpfs drops nothing: its files are in memory alone.
+        let _ = fadvise(descriptor, 0, None, Advice::DontNeed);
+    }
+    let found = checksum_of(engine, file, sizes, progress)?;
+    if found == wanted {
+        return Ok(());
+    }
+    let because = format!(
+        "was read back otherwise than it was written: XXH3 {found:032x}, not {wanted:032x}"
+    );
+    Err(Error::Differs { path: engine.path(file).to_owned(), because })
 }
 
 /// A part of the file that fits into a buffer.
@@ -119,13 +143,13 @@ enum Flight {
     Write { bytes: u64 },
 }
 
-struct Stream<'a, 'w> {
+struct PieceMover<'a, 'w> {
     engine: &'a mut Engine,
-    source: End<'a>,
-    target: Option<End<'a>>,
-    cut: Cut,
+    source: FileId,
+    target: Option<FileId>,
+    sizes: PieceSizes,
     checksum: Option<&'a mut Checksum>,
-    progress: &'a mut Progress<'w>,
+    progress: &'a mut Watcher<'w>,
     extents: Extents,
     /// What is left of the extent that is being read.
     extent: Range<u64>,
@@ -140,23 +164,23 @@ struct Stream<'a, 'w> {
     next: u64,
 }
 
-impl<'a, 'w> Stream<'a, 'w> {
+impl<'a, 'w> PieceMover<'a, 'w> {
     fn new(
         engine: &'a mut Engine,
-        source: End<'a>,
-        target: Option<End<'a>>,
-        cut: Cut,
+        source: FileId,
+        target: Option<FileId>,
+        sizes: PieceSizes,
         checksum: Option<&'a mut Checksum>,
-        progress: &'a mut Progress<'w>,
-    ) -> Stream<'a, 'w> {
-        Stream {
+        progress: &'a mut Watcher<'w>,
+    ) -> PieceMover<'a, 'w> {
+        PieceMover {
             engine,
             source,
             target,
-            cut,
+            sizes,
             checksum,
             progress,
-            extents: Extents::new(cut.len, cut.block_bytes),
+            extents: Extents::new(sizes.len, sizes.block_bytes),
             extent: 0..0,
             begun: 0,
             begun_bytes: 0,
@@ -167,15 +191,6 @@ impl<'a, 'w> Stream<'a, 'w> {
     }
 
     fn run(mut self) -> Result<(), Error> {
-        let moved = self.move_all();
-        if moved.is_err() {
-            // What is in flight ends here, and the error is the one to tell of.
-            let _ = self.engine.drain();
-        }
-        moved
-    }
-
-    fn move_all(&mut self) -> Result<(), Error> {
         let mut completions = Vec::new();
         loop {
             self.read_ahead()?;
@@ -188,7 +203,7 @@ impl<'a, 'w> Stream<'a, 'w> {
             }
         }
         debug_assert!(self.early.is_empty() && self.in_flight.is_empty());
-        self.pass_hole(self.cut.len - self.begun_bytes)
+        self.pass_hole(self.sizes.len - self.begun_bytes)
     }
 
     /// Reads while there is a buffer and something to read.
@@ -197,11 +212,10 @@ impl<'a, 'w> Stream<'a, 'w> {
             && let Some(mut buffer) = self.engine.pool().lease()
             && let Some(piece) = self.next_piece()?
         {
-            let source = self.source.file;
-            let align = u64::from(self.engine.align_bytes(source));
+            let align = u64::from(self.engine.align_bytes(self.source));
             buffer.set_len(piece.len.next_multiple_of(align) as usize);
             let flight = self.in_flight.insert(Flight::Read(piece));
-            let read = Op::Read { file: source, offset: piece.offset, buffer };
+            let read = Op::Read { file: self.source, offset: piece.offset, buffer };
             self.engine.queue(flight as u64, read);
         }
         Ok(())
@@ -209,14 +223,14 @@ impl<'a, 'w> Stream<'a, 'w> {
 
     fn next_piece(&mut self) -> Result<Option<Piece>, Error> {
         if self.extent.is_empty() {
-            let found = self.extents.next(self.engine.descriptor(self.source.file));
-            match found.map_err(|errno| self.source.seek_failed(errno))? {
+            let found = self.extents.next(self.engine.descriptor(self.source));
+            match found.map_err(|errno| seek_error(self.engine, self.source, errno))? {
                 Some(extent) => self.extent = extent,
                 None => return Ok(None),
             }
         }
         let offset = self.extent.start;
-        let len = self.cut.piece_bytes.min(self.extent.end - offset);
+        let len = self.sizes.piece_bytes.min(self.extent.end - offset);
         let hole_bytes = offset - self.begun_bytes;
         let piece = Piece { number: self.begun, offset, len, hole_bytes };
         self.extent.start += len;
@@ -228,14 +242,12 @@ impl<'a, 'w> Stream<'a, 'w> {
     fn completed(&mut self, completion: Completion) -> Result<(), Error> {
         match self.in_flight.remove(completion.user_data as usize) {
             Flight::Write { bytes } => {
-                let target = self.target.expect("there is one to write to");
-                completion.result.map_err(|error| error.about(target.named))?;
+                completion.result?;
                 self.progress.add(bytes)
             }
             Flight::Read(piece) => {
-                let found = completion.result.map_err(|error| error.about(self.source.named))?;
-                if (found as u64) < piece.len {
-                    return Err(self.source.shorter());
+                if (completion.result? as u64) < piece.len {
+                    return Err(source_shrank(self.engine, self.source));
                 }
                 self.was_read(piece, completion.buffer.expect("of a read"))
             }
@@ -260,7 +272,7 @@ impl<'a, 'w> Stream<'a, 'w> {
         if let Some(checksum) = &mut self.checksum {
             checksum.add(&buffer[..len]);
         }
-        let Some(End { file, .. }) = self.target else { return self.progress.add(piece.len) };
+        let Some(file) = self.target else { return self.progress.add(piece.len) };
         // Only the file's end is no whole block: it is cut to its length when all is written.
         let whole = len.next_multiple_of(self.engine.align_bytes(file) as usize);
         buffer.set_len(whole);

@@ -3,12 +3,16 @@
 mod folder;
 mod walk;
 
-use super::{CopyOptions, CopyProgress, Method, Watch, copy_through, engine_options};
+use super::options::engine_options;
+use super::progress::{Watch, report};
+use super::{CopyOptions, CopyProgress, Method, copy_through};
 use crate::engine::folder_of;
-use crate::metadata::{Metadata, Parts};
+use crate::error::Tried;
+use crate::metadata::{Metadata, MetadataParts};
 use crate::{Action, Effective, Engine, Error, Found};
 use folder::StagedFolder;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -16,7 +20,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use walk::{Kind, Step, Walk};
+use walk::{EntryKind, TreeStep, TreeWalk};
 
 /// How many of the things that were left out are named.
 const LEFT_OUT_NAMED_MAX: usize = 100;
@@ -25,7 +29,7 @@ const LEFT_OUT_NAMED_MAX: usize = 100;
 const MODE_PRIVATE: u32 = 0o700;
 
 /// What a folder is given of what it is a copy of.
-const FOLDER_PARTS: Parts = Parts { owner: false, times: true };
+const FOLDER_PARTS: MetadataParts = MetadataParts { owner: false, times: true };
 
 /// What the copy of a folder was.
 #[derive(Clone, Debug)]
@@ -114,10 +118,9 @@ pub fn copy_tree_through(
         Found::Nothing => {}
         Found::Folder if options.replace => {}
         Found::Folder => {
-            let (path, errno) = (to.to_owned(), libc::EEXIST);
-            return Err(Error::File { path, action: Action::Open, offset: None, errno });
+            return Err(Errno::EXIST).tried(to, Action::Open);
         }
-        Found::File | Found::Other => return Err(refused(to, "is there and is no folder")),
+        Found::File | Found::Other => return Err(Error::refused(to, "is there and is no folder")),
     }
     refuse_inside(from, &place.path)?;
     let merges = place.found == Found::Folder;
@@ -153,18 +156,18 @@ pub fn copy_tree_through(
 /// A copy that lay in what it copies would never end.
 fn refuse_inside(from: &Path, to: &Path) -> Result<(), Error> {
     let identity = |path: &Path| {
-        let metadata = fs::metadata(path).map_err(|error| failed(path, Action::Examine, &error))?;
+        let metadata = fs::metadata(path).tried(path, Action::Examine)?;
         Ok::<_, Error>((metadata.dev(), metadata.ino()))
     };
     let source = identity(from)?;
     if identity(to).is_ok_and(|there| there == source) {
-        return Err(refused(to, "is the folder that is to be copied"));
+        return Err(Error::refused(to, "is the folder that is to be copied"));
     }
     let parent = folder_of(to);
-    let parent = parent.canonicalize().map_err(|error| failed(parent, Action::Examine, &error))?;
+    let parent = parent.canonicalize().tried(parent, Action::Examine)?;
     for folder in parent.ancestors() {
         if identity(folder)? == source {
-            return Err(refused(to, "is inside the folder that is to be copied"));
+            return Err(Error::refused(to, "is inside the folder that is to be copied"));
         }
     }
     Ok(())
@@ -174,38 +177,39 @@ fn refuse_inside(from: &Path, to: &Path) -> Result<(), Error> {
 /// already, also whether something there is in the way.
 fn measure(from: &Path, onto: Option<&PathBuf>, watch: Watch) -> Result<u64, Error> {
     let mut bytes = 0_u64;
-    let mut walk = Walk::of(from)?;
+    let mut walk = TreeWalk::of(from)?;
     while let Some(step) = walk.next()? {
         if let Some(onto) = onto {
             refuse_conflict(&moved(&step.path, from, onto), step.kind)?;
         }
-        if step.kind == Kind::File {
-            let metadata = fs::symlink_metadata(&step.path)
-                .map_err(|error| failed(&step.path, Action::Examine, &error))?;
+        if step.kind == EntryKind::File {
+            let metadata = fs::symlink_metadata(&step.path).tried(&step.path, Action::Examine)?;
             bytes = bytes.saturating_add(metadata.len());
         }
-        ask(watch, CopyProgress { bytes_done: 0, bytes_total: None })?;
+        report(watch, CopyProgress { bytes_done: 0, bytes_total: None })?;
     }
     Ok(bytes)
 }
 
 /// W7: a folder comes only onto a folder, a file onto a file, a link onto a link or a file.
-fn refuse_conflict(there: &Path, kind: Kind) -> Result<(), Error> {
+fn refuse_conflict(there: &Path, kind: EntryKind) -> Result<(), Error> {
     let found = match fs::symlink_metadata(there) {
         Ok(metadata) => metadata.file_type(),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(failed(there, Action::Examine, &error)),
+        Err(error) => return Err(error).tried(there, Action::Examine),
     };
     match kind {
-        Kind::Folder if !found.is_dir() => {
-            Err(refused(there, "is there and is no folder, as it is in what is copied"))
+        EntryKind::Folder if !found.is_dir() => {
+            Err(Error::refused(there, "is there and is no folder, as it is in what is copied"))
         }
-        Kind::File if !found.is_file() => {
-            Err(refused(there, "is there and is no ordinary file, as it is in what is copied"))
-        }
-        Kind::Link if !(found.is_file() || found.is_symlink()) => {
-            Err(refused(there, "is there and is no symbolic link, as it is in what is copied"))
-        }
+        EntryKind::File if !found.is_file() => Err(Error::refused(
+            there,
+            "is there and is no ordinary file, as it is in what is copied",
+        )),
+        EntryKind::Link if !(found.is_file() || found.is_symlink()) => Err(Error::refused(
+            there,
+            "is there and is no symbolic link, as it is in what is copied",
+        )),
         _ => Ok(()),
     }
 }
@@ -227,16 +231,16 @@ struct Tree<'a, 'w> {
 
 impl Tree<'_, '_> {
     fn run(&mut self) -> Result<(), Error> {
-        let mut walk = Walk::of(&self.from)?;
-        while let Some(Step { path, kind }) = walk.next()? {
+        let mut walk = TreeWalk::of(&self.from)?;
+        while let Some(TreeStep { path, kind }) = walk.next()? {
             let progress = CopyProgress { bytes_done: self.done, bytes_total: Some(self.total) };
-            ask(self.watch, progress)?;
+            report(self.watch, progress)?;
             match kind {
-                Kind::Folder => self.enter(&path)?,
-                Kind::File => self.file(&path)?,
-                Kind::Link => self.link(&path)?,
-                Kind::Other => self.leave_out(path),
-                Kind::End => self.leave(&path)?,
+                EntryKind::Folder => self.enter(&path)?,
+                EntryKind::File => self.file(&path)?,
+                EntryKind::Link => self.link(&path)?,
+                EntryKind::Other => self.leave_out(path),
+                EntryKind::End => self.leave(&path)?,
             }
         }
         Ok(())
@@ -254,7 +258,7 @@ impl Tree<'_, '_> {
         let target = self.target(path);
         if self.staged.is_some() {
             let made = DirBuilder::new().mode(MODE_PRIVATE).create(&target);
-            made.map_err(|error| failed(&target, Action::Open, &error))?;
+            made.tried(&target, Action::Open)?;
         } else if fs::symlink_metadata(&target).is_ok_and(|there| there.is_dir()) {
             return Ok(());
         } else {
@@ -269,9 +273,7 @@ impl Tree<'_, '_> {
     fn leave(&mut self, path: &Path) -> Result<(), Error> {
         let target = self.target(path);
         let Some(staged) = &self.staged else { return Ok(()) };
-        let open = |folder: &Path| {
-            File::open(folder).map_err(|error| failed(folder, Action::Open, &error))
-        };
+        let open = |folder: &Path| File::open(folder).tried(folder, Action::Open);
         let metadata = Metadata::of(open(path)?.as_fd(), path)?;
         let is_whole = staged.from == path;
         if !is_whole {
@@ -322,19 +324,17 @@ impl Tree<'_, '_> {
     /// Makes the link, with its times. One that replaces something is made beside it and renamed.
     fn link(&mut self, path: &Path) -> Result<(), Error> {
         let target = self.target(path);
-        let leads_to = fs::read_link(path).map_err(|error| failed(path, Action::Read, &error))?;
-        let stat =
-            fs::symlink_metadata(path).map_err(|error| failed(path, Action::Examine, &error))?;
+        let leads_to = fs::read_link(path).tried(path, Action::Read)?;
+        let stat = fs::symlink_metadata(path).tried(path, Action::Examine)?;
         let make = |name: &Path| {
             symlink(&leads_to, name)?;
             utimensat(CWD, name, &times(&stat), AtFlags::SYMLINK_NOFOLLOW)?;
             Ok(())
         };
         if self.staged.is_some() || fs::symlink_metadata(&target).is_err() {
-            make(&target).map_err(|error| failed(&target, Action::Open, &error))?;
+            make(&target).tried(&target, Action::Open)?;
         } else {
-            let (temporary, ()) = folder::beside(&target, make)
-                .map_err(|error| failed(&target, Action::Open, &error))?;
+            let (temporary, ()) = folder::beside(&target, make).tried(&target, Action::Open)?;
             self.engine.rename(&temporary, &target, true).inspect_err(|_| {
                 // The first error is the one to tell of.
                 let _ = fs::remove_file(&temporary);
@@ -355,17 +355,14 @@ impl Tree<'_, '_> {
     }
 
     /// An error is told of the place that the user named, not of where that is being built.
-    fn told(&self, error: Error) -> Error {
-        let path = match &error {
-            Error::File { path, .. }
-            | Error::Poisoned { path, .. }
-            | Error::Alignment { path, .. }
-            | Error::Refused { path, .. }
-            | Error::Differs { path, .. } => path,
-            _ => return error,
-        };
-        let told = self.staged.as_ref().and_then(|staged| staged.told(path));
-        told.map_or(error.clone(), |path| error.about(&path))
+    fn told(&self, mut error: Error) -> Error {
+        let told = error.path_mut().zip(self.staged.as_ref());
+        if let Some((path, staged)) = told
+            && let Some(place) = staged.told(path)
+        {
+            *path = place;
+        }
+        error
     }
 }
 
@@ -382,19 +379,4 @@ fn moved(path: &Path, from: &Path, to: &Path) -> PathBuf {
     let within = path.strip_prefix(from).expect("a walk stays within its folder");
     // Joined with nothing, a path would end in a slash, and a link be followed.
     if within == Path::new("") { to.to_owned() } else { to.join(within) }
-}
-
-fn ask(watch: Watch, progress: CopyProgress) -> Result<(), Error> {
-    match watch(progress) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Error::Interrupted),
-    }
-}
-
-fn refused(path: &Path, because: &str) -> Error {
-    Error::Refused { path: path.to_owned(), because: because.into() }
-}
-
-fn failed(path: &Path, action: Action, error: &std::io::Error) -> Error {
-    Error::file(path, action, None, error)
 }

@@ -133,6 +133,11 @@ impl Engine {
         if file.direct { file.align_bytes } else { 1 }
     }
 
+    /// The path by which the file was opened.
+    pub(crate) fn path(&self, file: FileId) -> &Path {
+        &self.known(file).path
+    }
+
     /// The file's length in bytes.
     ///
     /// # Errors

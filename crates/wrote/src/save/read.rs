@@ -1,13 +1,14 @@
 //! A whole file read: from the page cache where that holds it, else past it.
 
 use super::room::with_room;
-use crate::buffer::Buffer;
 use crate::cached::cached_bytes;
-use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Op, Options};
+use crate::error::Tried;
+use crate::read_ahead::ReadAhead;
+use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Options};
 use rustix::fd::AsFd;
-use std::collections::VecDeque;
+use rustix::io::Errno;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::Path;
 
 /// From how many bytes on a file that is not cached is read past the page cache. Below, making a
@@ -48,18 +49,17 @@ const DIRECT_BS_BYTES: usize = 1 << 20;
 /// and the error of that is told. No memory for the content is `ENOMEM`.
 pub fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, Error> {
     let path = path.as_ref();
-    let failed = |action| move |error| Error::file(path, action, None, &error);
-    let mut file = File::open(path).map_err(failed(Action::Open))?;
-    let metadata = file.metadata().map_err(failed(Action::Examine))?;
+    let mut file = File::open(path).tried(path, Action::Open)?;
+    let metadata = file.metadata().tried(path, Action::Examine)?;
     if metadata.is_file()
         && is_better_direct(&file, metadata.len())
         && let Some(bytes) = read_direct(path)
     {
         return Ok(bytes);
     }
-    let no_memory = || failed(Action::Read)(io::Error::from_raw_os_error(libc::ENOMEM));
-    let mut bytes = with_room(metadata.len()).ok_or_else(no_memory)?;
-    file.read_to_end(&mut bytes).map_err(failed(Action::Read))?;
+    let room = with_room(metadata.len()).ok_or(Errno::NOMEM);
+    let mut bytes = room.tried(path, Action::Read)?;
+    file.read_to_end(&mut bytes).tried(path, Action::Read)?;
     Ok(bytes)
 }
 
@@ -85,7 +85,7 @@ fn read_direct(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Reads the file up to the end that is found; `len_expected` only says how much is asked for at once.
+/// Reads the file up to its end; `len_expected` only bounds the pieces that are read ahead.
 fn read_pieces(
     engine: &mut Engine,
     file: FileId,
@@ -93,58 +93,14 @@ fn read_pieces(
     bytes: &mut Vec<u8>,
 ) -> Result<(), Error> {
     let piece_bytes = engine.pool().buffer_bytes();
-    let mut pieces = Pieces::default();
-    let mut completions = Vec::new();
+    let mut pieces = ReadAhead::new(file, piece_bytes);
     loop {
-        // The piece at the expected end finds nothing there, which is how the end is known.
-        while !engine.is_full()
-            && engine.pool().free() > 0
-            && (pieces.next * piece_bytes as u64 <= len_expected || pieces.waiting.is_empty())
-        {
-            let offset = pieces.next * piece_bytes as u64;
-            let buffer = engine.lease()?;
-            engine.queue(pieces.next, Op::Read { file, offset, buffer });
-            pieces.queued();
+        // The piece at the expected end finds nothing there, which tells the end.
+        let piece = pieces.next(engine, len_expected + 1)?;
+        bytes.extend_from_slice(&piece);
+        if piece.len() < piece_bytes {
+            return Ok(());
         }
-        engine.reap(1, &mut completions)?;
-        for completion in completions.drain(..) {
-            let buffer = completion.buffer.expect("a read gives its buffer back");
-            pieces.came(completion.user_data, buffer, completion.result?);
-        }
-        while let Some(piece) = pieces.take() {
-            bytes.extend_from_slice(&piece);
-            if piece.len() < piece_bytes {
-                return Ok(());
-            }
-        }
-    }
-}
-
-/// Pieces that were asked for and not yet taken: they come in any order, and are taken in their own.
-#[derive(Default)]
-struct Pieces {
-    waiting: VecDeque<Option<Buffer>>,
-    /// The number of the next piece to ask for; the first that waits is so many before it.
-    next: u64,
-}
-
-impl Pieces {
-    fn queued(&mut self) {
-        self.waiting.push_back(None);
-        self.next += 1;
-    }
-
-    fn came(&mut self, number: u64, mut buffer: Buffer, len: usize) {
-        buffer.set_len(len);
-        let first = self.next - self.waiting.len() as u64;
-        self.waiting[(number - first) as usize] = Some(buffer);
-    }
-
-    /// The next in order, if it came.
-    fn take(&mut self) -> Option<Buffer> {
-        let piece = self.waiting.front_mut()?.take()?;
-        self.waiting.pop_front();
-        Some(piece)
     }
 }
 

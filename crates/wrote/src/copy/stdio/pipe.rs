@@ -1,6 +1,6 @@
 //! An open file that is read or written from its start to its end, without waiting for ever.
 
-use crate::copy::progress::Progress;
+use crate::copy::progress::Watcher;
 use crate::{Action, Error};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
@@ -53,7 +53,7 @@ impl<'a> Pipe<'a> {
     pub(super) fn fill(
         &mut self,
         buffer: &mut [u8],
-        progress: &mut Progress,
+        progress: &mut Watcher,
     ) -> Result<usize, Error> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -74,7 +74,7 @@ impl<'a> Pipe<'a> {
     }
 
     /// Writes all of the bytes.
-    pub(super) fn pour(&mut self, bytes: &[u8], progress: &mut Progress) -> Result<(), Error> {
+    pub(super) fn pour(&mut self, bytes: &[u8], progress: &mut Watcher) -> Result<(), Error> {
         let mut left = bytes;
         while !left.is_empty() {
             let mut bytes = 0;

@@ -1,7 +1,8 @@
 //! A folder that is made beside its place under another name, and takes the place when it is whole.
 
-use super::{FOLDER_PARTS, MODE_PRIVATE, failed, moved};
+use super::{FOLDER_PARTS, MODE_PRIVATE, moved};
 use crate::engine::folder_of;
+use crate::error::Tried;
 use crate::metadata::Metadata;
 use crate::staged::temporary_path;
 use crate::{Action, Engine, Error, device};
@@ -37,10 +38,8 @@ impl StagedFolder {
     /// Makes the folder, which is to be `place` when it is whole.
     pub(super) fn new(from: &Path, place: PathBuf, durable: bool) -> Result<StagedFolder, Error> {
         let make = |name: &Path| DirBuilder::new().mode(MODE_PRIVATE).create(name);
-        let (temporary, ()) =
-            beside(&place, make).map_err(|error| failed(&place, Action::Open, &error))?;
-        let handle =
-            File::open(&temporary).map_err(|error| failed(&place, Action::Open, &error))?;
+        let (temporary, ()) = beside(&place, make).tried(&place, Action::Open)?;
+        let handle = File::open(&temporary).tried(&place, Action::Open)?;
         // Without /proc nobody knows what file system it is.
         let flushes = |path| {
             device::examine(path)
@@ -58,9 +57,8 @@ impl StagedFolder {
         metadata: &Metadata,
         durable: bool,
     ) -> Result<(), Error> {
-        let fsync_failed = |error: &io::Error| failed(&self.place, Action::Fsync, error);
         if durable && !self.syncs_each {
-            syncfs(&self.handle).map_err(|errno| fsync_failed(&errno.into()))?;
+            syncfs(&self.handle).tried(&self.place, Action::Fsync)?;
         }
         metadata.give(self.handle.as_fd(), &self.temporary, FOLDER_PARTS)?;
         engine.rename(&self.temporary, &self.place, false)?;
@@ -71,7 +69,7 @@ impl StagedFolder {
             // A file system that has nothing to sync of a folder: told of the one that holds it.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)) => {
             }
-            synced => synced.map_err(|error| fsync_failed(&error))?,
+            synced => synced.tried(&self.place, Action::Fsync)?,
         }
         engine.sync_folder(folder_of(&self.place))
     }

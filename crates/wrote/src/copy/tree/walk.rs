@@ -1,6 +1,6 @@
 //! A tree, thing by thing, in constant memory: a folder, what is in it, its end.
 
-use super::{failed, refused};
+use crate::error::Tried;
 use crate::{Action, Error};
 use std::fs::{self, FileType, ReadDir};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub const FOLDERS_DEEP_MAX: usize = 512;
 
 /// What a walk comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EntryKind {
     /// A folder: what is in it comes next, and then its end.
     Folder,
     File,
@@ -25,65 +25,63 @@ pub(super) enum Kind {
 
 /// One step of a walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct TreeStep {
     pub path: PathBuf,
-    pub kind: Kind,
+    pub kind: EntryKind,
 }
 
 /// A walk through a folder, depth first, in the order in which the file system has the names.
-pub(super) struct Walk {
+pub(super) struct TreeWalk {
     open: Vec<(PathBuf, ReadDir)>,
     /// The folder to be entered next.
     next: Option<PathBuf>,
 }
 
-impl Walk {
+impl TreeWalk {
     /// Of a folder, or of what a symbolic link leads to.
-    pub(super) fn of(folder: &Path) -> Result<Walk, Error> {
-        let metadata =
-            fs::metadata(folder).map_err(|error| failed(folder, Action::Examine, &error))?;
+    pub(super) fn of(folder: &Path) -> Result<TreeWalk, Error> {
+        let metadata = fs::metadata(folder).tried(folder, Action::Examine)?;
         if !metadata.is_dir() {
-            return Err(refused(folder, "is no folder"));
+            return Err(Error::refused(folder, "is no folder"));
         }
-        Ok(Walk { open: Vec::new(), next: Some(folder.to_owned()) })
+        Ok(TreeWalk { open: Vec::new(), next: Some(folder.to_owned()) })
     }
 
     /// The next step, or `None` after the end of the first folder.
-    pub(super) fn next(&mut self) -> Result<Option<Step>, Error> {
+    pub(super) fn next(&mut self) -> Result<Option<TreeStep>, Error> {
         if let Some(folder) = self.next.take() {
             if self.open.len() == FOLDERS_DEEP_MAX {
                 let because = format!("lies in more than {FOLDERS_DEEP_MAX} folders");
-                return Err(refused(&folder, &because));
+                return Err(Error::refused(&folder, &because));
             }
-            let entries =
-                fs::read_dir(&folder).map_err(|error| failed(&folder, Action::Open, &error))?;
+            let entries = fs::read_dir(&folder).tried(&folder, Action::Open)?;
             self.open.push((folder.clone(), entries));
-            return Ok(Some(Step { path: folder, kind: Kind::Folder }));
+            return Ok(Some(TreeStep { path: folder, kind: EntryKind::Folder }));
         }
         let Some((folder, entries)) = self.open.last_mut() else {
             return Ok(None);
         };
         let Some(entry) = entries.next() else {
             let (path, _) = self.open.pop().expect("there was a last one");
-            return Ok(Some(Step { path, kind: Kind::End }));
+            return Ok(Some(TreeStep { path, kind: EntryKind::End }));
         };
-        let entry = entry.map_err(|error| failed(folder, Action::Read, &error))?;
+        let entry = entry.tried(folder, Action::Read)?;
         let path = entry.path();
-        let kind = entry.file_type().map_err(|error| failed(&path, Action::Examine, &error))?;
+        let kind = entry.file_type().tried(&path, Action::Examine)?;
         let kind = kind_of(kind);
-        if kind == Kind::Folder {
+        if kind == EntryKind::Folder {
             self.next = Some(path);
             return self.next();
         }
-        Ok(Some(Step { path, kind }))
+        Ok(Some(TreeStep { path, kind }))
     }
 }
 
-fn kind_of(kind: FileType) -> Kind {
+fn kind_of(kind: FileType) -> EntryKind {
     match kind {
-        kind if kind.is_dir() => Kind::Folder,
-        kind if kind.is_file() => Kind::File,
-        kind if kind.is_symlink() => Kind::Link,
-        _ => Kind::Other,
+        kind if kind.is_dir() => EntryKind::Folder,
+        kind if kind.is_file() => EntryKind::File,
+        kind if kind.is_symlink() => EntryKind::Link,
+        _ => EntryKind::Other,
     }
 }
