@@ -16,7 +16,7 @@ pub(crate) use align::alignment_told;
 pub use align::{Alignment, alignment};
 pub use counters::Counters;
 
-use crate::error::{Action, Error};
+use crate::error::{Action, Error, Tried};
 use mounts::Mount;
 use rustix::fs::{AtFlags, CWD, StatVfsMountFlags, StatxFlags};
 use std::io;
@@ -154,15 +154,15 @@ const SYS: &str = "/sys";
 /// Fails with the kernel's words where the path cannot be resolved, and where
 /// `/proc/self/mountinfo` cannot be read.
 pub fn examine(path: &Path) -> Result<Target, Error> {
-    let error = |error: &io::Error| Error::file(path, Action::Examine, None, error);
-    let path = std::fs::canonicalize(path).map_err(|e| error(&e))?;
-    let metadata = path.metadata().map_err(|e| error(&e))?;
+    let named = path;
+    let path = std::fs::canonicalize(named).tried(named, Action::Examine)?;
+    let metadata = path.metadata().tried(named, Action::Examine)?;
     if metadata.file_type().is_block_device() {
         let number = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
         return Ok(bare(path, number, Path::new(SYS)));
     }
-    let place = Place::of(&path).map_err(|e| error(&e))?;
-    let space = rustix::fs::statvfs(&path).map_err(|e| error(&e.into()))?;
+    let place = Location::of(&path).tried(named, Action::Examine)?;
+    let space = rustix::fs::statvfs(&path).tried(named, Action::Examine)?;
     let mounts = mounts::read(Path::new(PROC))?;
     let mount = mounts::find(&mounts, &place).cloned().unwrap_or_else(|| Mount::unseen(&place));
     let (backing, in_memory) = backing(&mount, &place, &mounts, Path::new(SYS));
@@ -206,7 +206,7 @@ fn bare(path: PathBuf, (major, minor): (u32, u32), sys: &Path) -> Target {
 
 /// A path and what `statx(2)` says about where it is.
 #[derive(Clone, Debug)]
-struct Place {
+struct Location {
     path: PathBuf,
     /// The mount's number in `/proc/self/mountinfo` (`STATX_MNT_ID`, Linux 5.8).
     mount_id: Option<u64>,
@@ -214,13 +214,13 @@ struct Place {
     device: (u32, u32),
 }
 
-impl Place {
-    fn of(path: &Path) -> io::Result<Place> {
+impl Location {
+    fn of(path: &Path) -> io::Result<Location> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
         let found = rustix::fs::statx(CWD, path, AtFlags::empty(), wanted)?;
         let has_mount_id =
             StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
-        Ok(Place {
+        Ok(Location {
             path: path.to_owned(),
             mount_id: has_mount_id.then_some(found.stx_mnt_id),
             device: (found.stx_dev_major, found.stx_dev_minor),
@@ -229,7 +229,7 @@ impl Place {
 }
 
 /// The device below a mount, and whether what is written there stays in memory.
-fn backing(mount: &Mount, place: &Place, mounts: &[Mount], sys: &Path) -> (Backing, bool) {
+fn backing(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> (Backing, bool) {
     if mount.filesystem == "overlay" {
         return overlay_backing(mount, mounts, sys);
     }
@@ -258,7 +258,7 @@ fn overlay_backing(mount: &Mount, mounts: &[Mount], sys: &Path) -> (Backing, boo
     let unseen = || format!("overlay: upper folder {} cannot be seen from here", upper.display());
     // In a container the folder is named as the host sees it: either the path is not there, or it
     // leads back into an overlay, which the kernel takes as an upper folder nowhere.
-    let place = upper.is_absolute().then(|| Place::of(&upper).ok()).flatten();
+    let place = upper.is_absolute().then(|| Location::of(&upper).ok()).flatten();
     let Some(place) = place else { return nothing(unseen()) };
     let Some(below) = mounts::find(mounts, &place).filter(|below| below.filesystem != "overlay")
     else {
@@ -274,7 +274,7 @@ fn overlay_backing(mount: &Mount, mounts: &[Mount], sys: &Path) -> (Backing, boo
 }
 
 /// The number of the block device that a file system is on, or why there is none.
-fn device_of(mount: &Mount, place: &Place, sys: &Path) -> Result<(u32, u32), String> {
+fn device_of(mount: &Mount, place: &Location, sys: &Path) -> Result<(u32, u32), String> {
     let filesystem = &mount.filesystem;
     if place.device.0 != 0 {
         return Ok(place.device);
@@ -307,8 +307,8 @@ mod tests {
         mounts::parse(line.as_bytes()).remove(0)
     }
 
-    fn place(device: (u32, u32)) -> Place {
-        Place { path: "/m".into(), mount_id: Some(40), device }
+    fn place(device: (u32, u32)) -> Location {
+        Location { path: "/m".into(), mount_id: Some(40), device }
     }
 
     fn because(backing: Backing) -> String {

@@ -181,10 +181,7 @@ impl DirectFile {
     ) -> Operation<()> {
         let file = self.id();
         let len = buffer.len() as u64;
-        let flush = match self.sync_metadata {
-            true => Op::Fsync { file },
-            false => Op::Fdatasync { file },
-        };
+        let flush = if self.sync_metadata { Op::Fsync { file } } else { Op::Fdatasync { file } };
         let then = (durable == Some(Durable::Fdatasync)).then_some(flush);
         let durable = durable == Some(Durable::Dsync);
         self.start_change(offset, len, Op::Write { file, offset, buffer, durable }, then)

@@ -1,5 +1,6 @@
 //! What a file has besides its bytes: permissions, owner, times, extended attributes.
 
+use crate::error::Tried;
 use crate::staged::MODE_PRIVATE;
 use crate::{Action, Error};
 use rustix::fs::{
@@ -34,23 +35,21 @@ pub(crate) struct MetadataParts {
 }
 
 impl Metadata {
-    /// Reads it of an open file.
+    /// Reads the metadata of an open file.
     pub(crate) fn of(file: BorrowedFd, path: &Path) -> Result<Metadata, Error> {
-        let failed = |errno: Errno| Error::file(path, Action::Examine, None, &errno.into());
-        let stat = fstat(file).map_err(failed)?;
         let get = |name: &CStr, value: &mut [u8]| fgetxattr(file, name, value);
-        let xattrs = xattrs(|names| flistxattr(file, names), get);
-        Ok(Metadata { stat, xattrs: xattrs.map_err(failed)? })
+        let stat = fstat(file).tried(path, Action::Examine)?;
+        let xattrs = xattrs(|names| flistxattr(file, names), get).tried(path, Action::Examine)?;
+        Ok(Metadata { stat, xattrs })
     }
 
-    /// Reads it of the file that has this name, which need not be one that may be opened; not of what
-    /// a symbolic link leads to.
+    /// Reads the metadata of the file at `path`, which need not be readable. Does not follow a
+    /// symbolic link.
     pub(crate) fn at(path: &Path) -> Result<Metadata, Error> {
-        let failed = |errno: Errno| Error::file(path, Action::Examine, None, &errno.into());
-        let stat = lstat(path).map_err(failed)?;
         let get = |name: &CStr, value: &mut [u8]| lgetxattr(path, name, value);
-        let xattrs = xattrs(|names| llistxattr(path, names), get);
-        Ok(Metadata { stat, xattrs: xattrs.map_err(failed)? })
+        let stat = lstat(path).tried(path, Action::Examine)?;
+        let xattrs = xattrs(|names| llistxattr(path, names), get).tried(path, Action::Examine)?;
+        Ok(Metadata { stat, xattrs })
     }
 
     /// The permissions with which a file that is to get this may be made, before it is whole: those
@@ -113,20 +112,18 @@ impl Metadata {
             fchmod(file, mode).map_err(failed)?;
         }
         if parts.times {
-            futimens(file, &self.times()).map_err(failed)?;
+            futimens(file, &times(&self.stat)).map_err(failed)?;
         }
         Ok(())
     }
+}
 
-    fn times(&self) -> Timestamps {
-        let time = |seconds: i64, nanoseconds: u64| Timespec {
-            tv_sec: seconds,
-            tv_nsec: nanoseconds as _,
-        };
-        Timestamps {
-            last_access: time(self.stat.st_atime, self.stat.st_atime_nsec),
-            last_modification: time(self.stat.st_mtime, self.stat.st_mtime_nsec),
-        }
+/// The times of a file, to be given to another.
+pub(crate) fn times(stat: &Stat) -> Timestamps {
+    let time = |tv_sec, nanoseconds: u64| Timespec { tv_sec, tv_nsec: nanoseconds as _ };
+    Timestamps {
+        last_access: time(stat.st_atime, stat.st_atime_nsec),
+        last_modification: time(stat.st_mtime, stat.st_mtime_nsec),
     }
 }
 

@@ -8,10 +8,10 @@ use super::progress::{Watch, report};
 use super::{CopyOptions, CopyProgress, Method, copy_through};
 use crate::engine::folder_of;
 use crate::error::Tried;
-use crate::metadata::{Metadata, MetadataParts};
+use crate::metadata::{Metadata, MetadataParts, times};
 use crate::{Action, Effective, Engine, Error, Found};
 use folder::StagedFolder;
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+use rustix::fs::{AtFlags, CWD, lstat, utimensat};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
@@ -325,7 +325,7 @@ impl Tree<'_, '_> {
     fn link(&mut self, path: &Path) -> Result<(), Error> {
         let target = self.target(path);
         let leads_to = fs::read_link(path).tried(path, Action::Read)?;
-        let stat = fs::symlink_metadata(path).tried(path, Action::Examine)?;
+        let stat = lstat(path).tried(path, Action::Examine)?;
         let make = |name: &Path| {
             symlink(&leads_to, name)?;
             utimensat(CWD, name, &times(&stat), AtFlags::SYMLINK_NOFOLLOW)?;
@@ -363,14 +363,6 @@ impl Tree<'_, '_> {
             *path = place;
         }
         error
-    }
-}
-
-fn times(stat: &fs::Metadata) -> Timestamps {
-    let time = |seconds, nanoseconds: i64| Timespec { tv_sec: seconds, tv_nsec: nanoseconds as _ };
-    Timestamps {
-        last_access: time(stat.atime(), stat.atime_nsec()),
-        last_modification: time(stat.mtime(), stat.mtime_nsec()),
     }
 }
 

@@ -1,8 +1,8 @@
 //! What the block layer has counted for a device, from its `stat` file.
 
 use super::block;
-use crate::error::{Action, Error};
-use std::io;
+use crate::error::{Action, Error, Tried};
+use rustix::io::Errno;
 use std::path::Path;
 
 /// What the block layer has counted for one device, by everyone who uses it.
@@ -70,12 +70,11 @@ pub(super) fn kept(sys: &Path, major: u32, minor: u32) -> bool {
 /// The numbers of a `stat` file; at least the eleven that every kernel has.
 fn fields(folder: &Path) -> Result<Vec<u64>, Error> {
     let path = folder.join("stat");
-    let error = |error: &io::Error| Error::file(&path, Action::Examine, None, error);
-    let text = std::fs::read_to_string(&path).map_err(|e| error(&e))?;
+    let text = std::fs::read_to_string(&path).tried(&path, Action::Examine)?;
     let numbers: Result<Vec<u64>, _> = text.split_ascii_whitespace().map(str::parse).collect();
     match numbers {
         Ok(numbers) if numbers.len() >= 11 => Ok(numbers),
-        _ => Err(error(&rustix::io::Errno::BADMSG.into())),
+        _ => Err(Errno::BADMSG).tried(&path, Action::Examine),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The mount that holds a path, from `/proc/self/mountinfo` (proc(5)).
 
-use super::{Place, block};
-use crate::error::{Action, Error};
+use super::{Location, block};
+use crate::error::{Action, Error, Tried};
 use rustix::fs::{FileType, major, minor};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -26,7 +26,7 @@ pub(super) struct Mount {
 
 impl Mount {
     /// Stands for a mount that is not in the list: outside of a chroot, or just gone.
-    pub fn unseen(place: &Place) -> Mount {
+    pub fn unseen(place: &Location) -> Mount {
         Mount {
             id: place.mount_id.unwrap_or(0),
             device: place.device,
@@ -63,7 +63,7 @@ impl Mount {
 /// The mounts that this process sees.
 pub(super) fn read(proc: &Path) -> Result<Vec<Mount>, Error> {
     let path = proc.join("self/mountinfo");
-    let text = std::fs::read(&path).map_err(|e| Error::file(&path, Action::Examine, None, &e))?;
+    let text = std::fs::read(&path).tried(&path, Action::Examine)?;
     Ok(parse(&text))
 }
 
@@ -98,7 +98,7 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
 /// By the mount's number where the kernel tells it (Linux 5.8): that alone is exact when mounts
 /// cover each other. Before, by the longest mount point above the path, preferring those of the
 /// same device.
-pub(super) fn find<'a>(mounts: &'a [Mount], place: &Place) -> Option<&'a Mount> {
+pub(super) fn find<'a>(mounts: &'a [Mount], place: &Location) -> Option<&'a Mount> {
     let by_id = || mounts.iter().find(|mount| Some(mount.id) == place.mount_id);
     let on_device = || {
         let same = mounts.iter().filter(|mount| mount.device == place.device);
@@ -180,8 +180,8 @@ mod tests {
 this is no line of a mountinfo\n\
 36 27 0:46 / /strange rw,nosuid - fuse.strange strange rw,user_id=0\n";
 
-    fn place(path: &str, mount_id: Option<u64>, device: (u32, u32)) -> Place {
-        Place { path: path.into(), mount_id, device }
+    fn place(path: &str, mount_id: Option<u64>, device: (u32, u32)) -> Location {
+        Location { path: path.into(), mount_id, device }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::names::{Located, NameChange};
 use super::op::OpKind;
 use super::{Effective, Fallback, FileOptions};
 use crate::buffer::Pool;
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -35,6 +36,17 @@ pub(super) struct Request {
 pub(super) struct Reply {
     pub token: u32,
     pub result: i64,
+}
+
+impl Reply {
+    /// The reply to a request that moved bytes, or failed.
+    pub(super) fn new(token: u32, moved: Result<usize, Errno>) -> Reply {
+        let result = match moved {
+            Ok(bytes) => bytes as i64,
+            Err(errno) => -i64::from(errno.raw_os_error()),
+        };
+        Reply { token, result }
+    }
 }
 
 /// A file was opened: whether directly, and in what units it may then be used.

@@ -181,11 +181,7 @@ impl Transfer for Mmap {
                 return self.done.push(unsafe { perform(&request, file) });
             }
         };
-        let result = match moved {
-            Ok(bytes) => bytes as i64,
-            Err(errno) => -i64::from(errno.raw_os_error()),
-        };
-        self.done.push(Reply { token: request.token, result });
+        self.done.push(Reply::new(request.token, moved));
     }
 
     fn wait(&mut self, _min: usize, done: &mut Vec<Reply>) -> io::Result<()> {

@@ -53,9 +53,5 @@ pub(super) unsafe fn perform(request: &Request, file: RawFd) -> Reply {
         OpKind::Fsync => fsync(file).map(|()| 0),
         OpKind::Fallocate => fallocate(file, FallocateFlags::empty(), offset, len).map(|()| 0),
     };
-    let result = match moved {
-        Ok(bytes) => bytes as i64,
-        Err(errno) => -i64::from(errno.raw_os_error()),
-    };
-    Reply { token, result }
+    Reply::new(token, moved)
 }

@@ -15,6 +15,7 @@ use super::names::{Found, Located, NameChange};
 use super::op::OpKind;
 use super::{Effective, Fallback, FileOptions};
 use names::Names;
+use rustix::io::Errno;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -169,7 +170,7 @@ struct SimDisk {
     files: Vec<SimFile>,
     names: Names,
     faults: HashMap<u64, Fault>,
-    forever: Option<i32>,
+    forever: Option<Errno>,
     operations: u64,
     capacity_bytes: u64,
     refuse_direct_at_open: bool,
@@ -212,11 +213,11 @@ impl SimDisk {
     }
 
     /// Counts the operation and tells whether it may go on, and how many bytes it may move.
-    fn admit(&mut self) -> Result<u64, i32> {
+    fn admit(&mut self) -> Result<u64, Errno> {
         let fault = self.faults.get(&self.operations).copied();
         self.operations += 1;
         if self.off {
-            return Err(libc::EIO);
+            return Err(Errno::IO);
         }
         if let Some(errno) = self.forever {
             return Err(errno);
@@ -224,21 +225,22 @@ impl SimDisk {
         match fault {
             None => Ok(u64::MAX),
             Some(Fault::Short(bytes)) => Ok(bytes),
-            Some(Fault::Once(errno)) => Err(errno),
+            Some(Fault::Once(errno)) => Err(Errno::from_raw_os_error(errno)),
             Some(Fault::Forever(errno)) => {
+                let errno = Errno::from_raw_os_error(errno);
                 self.forever = Some(errno);
                 Err(errno)
             }
             Some(Fault::PowerLoss) => {
                 self.lose_power();
-                Err(libc::EIO)
+                Err(Errno::IO)
             }
         }
     }
 
     /// The same for an engine that may be of an earlier boot.
-    fn admit_of(&mut self, boot: u64) -> Result<u64, i32> {
-        if boot == self.boot { self.admit() } else { Err(libc::EIO) }
+    fn admit_of(&mut self, boot: u64) -> Result<u64, Errno> {
+        if boot == self.boot { self.admit() } else { Err(Errno::IO) }
     }
 
     /// Bytes by which files may still grow.
@@ -248,10 +250,10 @@ impl SimDisk {
         self.capacity_bytes.saturating_sub(used)
     }
 
-    fn perform(&mut self, request: &Request, slot: &SimSlot) -> Result<u64, i32> {
+    fn perform(&mut self, request: &Request, slot: &SimSlot) -> Result<usize, Errno> {
         let bytes_max = self.admit()?;
         if slot.direct && request.kind.transfers() && self.refuse_direct_at_transfer {
-            return Err(libc::EINVAL);
+            return Err(Errno::INVAL);
         }
         let room = self.room();
         let file = &mut self.files[slot.file];
@@ -264,13 +266,13 @@ impl SimDisk {
                 if slot.direct {
                     fits -= fits % SECTOR_BYTES as u64;
                 }
-                let len = fits.min(bytes_max);
+                let len = fits.min(bytes_max) as usize;
                 if len == 0 && over > 0 {
-                    return Err(libc::ENOSPC);
+                    return Err(Errno::NOSPC);
                 }
                 write(file, request, len);
                 if request.kind == OpKind::DurableWrite {
-                    harden(file, request.offset as usize, len as usize);
+                    harden(file, request.offset as usize, len);
                 }
                 Ok(len)
             }
@@ -282,7 +284,7 @@ impl SimDisk {
                 // What there was is allocated, and the file longer by it, as on ext4.
                 let end = (file.cached.len() as u64 + room) as usize;
                 file.cached.resize(end, 0);
-                Err(libc::ENOSPC)
+                Err(Errno::NOSPC)
             }
             OpKind::Fallocate => {
                 let end = (request.offset + request.len) as usize;
@@ -293,8 +295,8 @@ impl SimDisk {
     }
 }
 
-fn write(file: &mut SimFile, request: &Request, len: u64) {
-    let (start, len) = (request.offset as usize, len as usize);
+fn write(file: &mut SimFile, request: &Request, len: usize) {
+    let start = request.offset as usize;
     // SAFETY: the engine keeps the request's bytes valid until it is done (W5).
     let bytes = unsafe { std::slice::from_raw_parts(request.address, len) };
     if len > 0 {
@@ -313,13 +315,13 @@ fn harden(file: &mut SimFile, start: usize, len: usize) {
     file.stable[start..end].copy_from_slice(&file.cached[start..end]);
 }
 
-fn read(file: &SimFile, request: &Request, bytes_max: u64) -> u64 {
+fn read(file: &SimFile, request: &Request, bytes_max: u64) -> usize {
     let there = file.cached.get(request.offset as usize..).unwrap_or_default();
     let len = there.len().min(request.len.min(bytes_max) as usize);
     // SAFETY: as in `write`, and `len` is at most the request's.
     let bytes = unsafe { std::slice::from_raw_parts_mut(request.address, len) };
     bytes.copy_from_slice(&there[..len]);
-    len as u64
+    len
 }
 
 struct SimSlot {
@@ -342,19 +344,13 @@ impl SimBackend {
     fn carry_out_one(&mut self, done: &mut Vec<Reply>) {
         let mut disk = self.sim.disk();
         if disk.boot != self.boot {
-            let gone = -i64::from(libc::EIO);
-            done.extend(
-                self.pending.drain(..).map(|Request { token, .. }| Reply { token, result: gone }),
-            );
-            return;
+            let gone = |request: Request| Reply::new(request.token, Err(Errno::IO));
+            return done.extend(self.pending.drain(..).map(gone));
         }
         let next = disk.chance.below(self.pending.len());
         let request = self.pending.swap_remove(next);
-        let result = match disk.perform(&request, &self.slots[&request.slot]) {
-            Ok(bytes) => bytes as i64,
-            Err(errno) => -i64::from(errno),
-        };
-        done.push(Reply { token: request.token, result });
+        let moved = disk.perform(&request, &self.slots[&request.slot]);
+        done.push(Reply::new(request.token, moved));
     }
 }
 
@@ -368,15 +364,13 @@ impl Backend for SimBackend {
     ) -> io::Result<FileAccess> {
         let mut disk = self.sim.disk();
         if disk.boot != self.boot {
-            return Err(io::Error::from_raw_os_error(libc::EIO));
+            return Err(Errno::IO.into());
         }
         let file = match disk.names.file(path) {
-            Some(_) if options.create_new => {
-                return Err(io::Error::from_raw_os_error(libc::EEXIST));
-            }
+            Some(_) if options.create_new => return Err(Errno::EXIST.into()),
             Some(file) => file,
             None if options.create || options.create_new => disk.make(path),
-            None => return Err(io::Error::from_raw_os_error(libc::ENOENT)),
+            None => return Err(Errno::NOENT.into()),
         };
         if options.truncate {
             disk.files[file].cached.clear();
@@ -403,11 +397,11 @@ impl Backend for SimBackend {
 
     fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()> {
         let mut disk = self.sim.disk();
-        disk.admit_of(self.boot).map_err(io::Error::from_raw_os_error)?;
+        disk.admit_of(self.boot)?;
         let room = disk.room();
         let file = &mut disk.files[self.slots[&slot].file];
         if len_bytes.saturating_sub(file.cached.len() as u64) > room {
-            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+            return Err(Errno::NOSPC.into());
         }
         file.cached.resize(len_bytes as usize, 0);
         Ok(())
@@ -427,7 +421,7 @@ impl Backend for SimBackend {
 
     /// Folders are not kept: one is there where a name is in it.
     fn make_folder(&mut self, _folder: &Path) -> io::Result<()> {
-        self.sim.disk().admit_of(self.boot).map(drop).map_err(io::Error::from_raw_os_error)
+        Ok(self.sim.disk().admit_of(self.boot).map(drop)?)
     }
 
     fn list(&mut self, folder: &Path) -> io::Result<Vec<PathBuf>> {
@@ -437,8 +431,9 @@ impl Backend for SimBackend {
 
     fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>> {
         let mut disk = self.sim.disk();
-        let changed = disk.admit_of(self.boot).and_then(|_| disk.names.change(change));
-        changed.map(|()| None).map_err(io::Error::from_raw_os_error)
+        disk.admit_of(self.boot)?;
+        disk.names.change(change)?;
+        Ok(None)
     }
 
     fn push(&mut self, request: Request) {

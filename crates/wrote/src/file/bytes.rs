@@ -30,23 +30,23 @@ use std::ops::Range;
 /// ```
 #[derive(Default)]
 pub struct ReadBytes {
-    pieces: Vec<Piece>,
+    pieces: Vec<BufferPart>,
 }
 
 /// The part of a buffer that was asked for.
-pub(super) struct Piece {
+pub(super) struct BufferPart {
     pub(super) buffer: Buffer,
     pub(super) range: Range<usize>,
 }
 
-impl Piece {
+impl BufferPart {
     fn bytes(&self) -> &[u8] {
         &self.buffer[self.range.clone()]
     }
 }
 
 impl ReadBytes {
-    pub(super) fn new(pieces: Vec<Piece>) -> ReadBytes {
+    pub(super) fn new(pieces: Vec<BufferPart>) -> ReadBytes {
         ReadBytes { pieces }
     }
 
@@ -62,7 +62,7 @@ impl ReadBytes {
 
     /// The bytes in their order, one slice for each buffer that they lie in. None is empty.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.pieces.iter().map(Piece::bytes)
+        self.pieces.iter().map(BufferPart::bytes)
     }
 
     /// The bytes as one slice: borrowed where they lie in one buffer, copied where in several.
@@ -97,13 +97,7 @@ impl ReadBytes {
 
 impl PartialEq<[u8]> for ReadBytes {
     fn eq(&self, other: &[u8]) -> bool {
-        let mut rest = other;
-        self.len() == other.len()
-            && self.iter().all(|piece| {
-                let (here, after) = rest.split_at(piece.len());
-                rest = after;
-                piece == here
-            })
+        self.len() == other.len() && self.iter().flatten().eq(other)
     }
 }
 
@@ -131,7 +125,7 @@ mod tests {
         let piece = |bytes: &&[u8]| {
             let mut buffer = pool.lease().unwrap();
             buffer[1..=bytes.len()].copy_from_slice(bytes);
-            Piece { buffer, range: 1..bytes.len() + 1 }
+            BufferPart { buffer, range: 1..bytes.len() + 1 }
         };
         ReadBytes::new(pieces.iter().map(piece).collect())
     }

@@ -2,7 +2,7 @@
 
 use super::{DirectFile, Disk};
 use crate::engine::FileOptions;
-use crate::error::{Action, Error};
+use crate::error::{Action, Error, Tried};
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
@@ -181,7 +181,7 @@ fn in_turn(round: u32) -> [Durable; 2] {
 fn nameless(disk: &Disk, path: &Path) -> Result<DirectFile, Error> {
     let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
     let file = disk.open_file(path, &options)?;
-    std::fs::remove_file(path).map_err(|error| Error::file(path, Action::Remove, None, &error))?;
+    std::fs::remove_file(path).tried(path, Action::Remove)?;
     Ok(file)
 }
 

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::task::Waker;
 
 /// An open file.
-pub(super) struct OpenFile {
+pub(super) struct FileState {
     pub path: PathBuf,
     pub id: FileId,
     /// How many operations were started before it was opened: those are not its own.
@@ -36,7 +36,7 @@ pub(super) struct OpenFile {
 /// The engine and everything that was started on it.
 pub(super) struct Schedule {
     pub engine: Engine,
-    files: Slab<OpenFile>,
+    files: Slab<FileState>,
     entries: Slab<Entry>,
     leasing: VecDeque<usize>,
     ready: VecDeque<(u64, Op)>,
@@ -73,7 +73,7 @@ impl Schedule {
     }
 
     pub fn add_file(&mut self, path: PathBuf, id: FileId, end: u64) -> usize {
-        self.files.insert(OpenFile {
+        self.files.insert(FileState {
             path,
             id,
             since: self.started,
@@ -85,11 +85,11 @@ impl Schedule {
         })
     }
 
-    pub fn file(&self, file: usize) -> &OpenFile {
+    pub fn file(&self, file: usize) -> &FileState {
         &self.files[file]
     }
 
-    pub fn file_mut(&mut self, file: usize) -> &mut OpenFile {
+    pub fn file_mut(&mut self, file: usize) -> &mut FileState {
         &mut self.files[file]
     }
 
@@ -114,9 +114,10 @@ impl Schedule {
         }
         let waits = entry.waits_for > 0;
         let key = self.entries.insert(entry);
-        match waits {
-            true => self.waiting += 1,
-            false => self.enqueue(key),
+        if waits {
+            self.waiting += 1;
+        } else {
+            self.enqueue(key);
         }
         self.pump();
         key
@@ -124,7 +125,7 @@ impl Schedule {
 
     /// How many operations on the file one that touches this must follow.
     fn count_earlier(&self, file: usize, touch: &Touch) -> u32 {
-        let OpenFile { unfinished, changing, .. } = self.files[file];
+        let FileState { unfinished, changing, .. } = self.files[file];
         // Nobody waits for a read but a change.
         if unfinished == 0 || changing == 0 && !touch.changes() {
             return 0;

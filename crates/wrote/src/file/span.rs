@@ -2,7 +2,7 @@
 //! bytes can be handed out.
 
 use super::ReadBytes;
-use super::bytes::Piece;
+use super::bytes::BufferPart;
 use crate::buffer::Buffer;
 
 /// The aligned range around the bytes that were asked for, cut into pieces that fit into buffers.
@@ -74,7 +74,7 @@ impl Span {
             let end = found_bytes.min(skip.saturating_add(left));
             if end > skip {
                 left -= end - skip;
-                pieces.push(Piece { buffer, range: skip..end });
+                pieces.push(BufferPart { buffer, range: skip..end });
             }
             skip = 0;
             if !whole {

@@ -3,6 +3,7 @@
 use super::Written;
 use crate::buffer::Buffer;
 use crate::engine::folder_of;
+use crate::error::Tried;
 use crate::{
     Action, Completion, Effective, Engine, Error, FileId, FileOptions, Found, Located, Op, Sync,
 };
@@ -83,11 +84,10 @@ impl Stream {
         // The folder that must be synced is that of the file, not of a link to it.
         let Located { path, found } = engine.locate(path)?;
         if found == Found::Other {
-            let because = "is not an ordinary file, and a Writer writes no other".into();
-            return Err(Error::Refused { path, because });
+            let because = "is not an ordinary file, and a Writer writes no other";
+            return Err(Error::refused(&path, because));
         }
-        let folder = std::path::absolute(folder_of(&path))
-            .map_err(|error| Error::file(&path, Action::Examine, None, &error))?;
+        let folder = std::path::absolute(folder_of(&path)).tried(&path, Action::Examine)?;
         let file = engine.open_file(&path, options)?;
         let len = engine.file_len(file)?;
         let align_bytes = u64::from(engine.align_bytes(file));
@@ -153,10 +153,7 @@ impl Stream {
 
     /// The length of everything that was written.
     pub(super) fn len(&self) -> u64 {
-        match self.filled > self.clean {
-            true => self.len.max(self.position()),
-            false => self.len,
-        }
+        if self.filled > self.clean { self.len.max(self.position()) } else { self.len }
     }
 
     /// Where the next byte goes in the buffer, and where its last one does, for the fast path; the same

@@ -2,6 +2,7 @@
 
 use super::super::names::{NameChange, folder_of};
 use super::Chance;
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -70,20 +71,18 @@ impl Names {
     }
 
     /// Does what is asked, or gives the error number.
-    pub(super) fn change(&mut self, change: NameChange) -> Result<(), i32> {
+    pub(super) fn change(&mut self, change: NameChange) -> Result<(), Errno> {
         let is_there = |path: &Path| self.seen.contains_key(path);
         match change {
-            NameChange::Rename { from, .. } if !is_there(from) => Err(libc::ENOENT),
-            NameChange::Rename { to, replace: false, .. } if is_there(to) => Err(libc::EEXIST),
+            NameChange::Rename { from, .. } if !is_there(from) => return Err(Errno::NOENT),
+            NameChange::Rename { to, replace: false, .. } if is_there(to) => {
+                return Err(Errno::EXIST);
+            }
             NameChange::Rename { from, to, .. } => {
                 self.note(Change::Rename(from.to_owned(), to.to_owned()));
-                Ok(())
             }
-            NameChange::Remove(path) if !is_there(path) => Err(libc::ENOENT),
-            NameChange::Remove(path) => {
-                self.note(Change::Remove(path.to_owned()));
-                Ok(())
-            }
+            NameChange::Remove(path) if !is_there(path) => return Err(Errno::NOENT),
+            NameChange::Remove(path) => self.note(Change::Remove(path.to_owned())),
             NameChange::SyncFolder(folder) => {
                 let stable = &mut self.stable;
                 self.since.retain(|change| {
@@ -93,9 +92,9 @@ impl Names {
                     }
                     !touches
                 });
-                Ok(())
             }
         }
+        Ok(())
     }
 
     pub(super) fn sync(&mut self) {
