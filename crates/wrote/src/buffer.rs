@@ -1,4 +1,4 @@
-//! One aligned region of memory, leased in equal pieces: what the engine writes from and reads into.
+//! Memory of an engine: one aligned region, leased in buffers of one size.
 
 use crate::Error;
 use crate::error::errno_of;
@@ -34,7 +34,7 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// [`Error::Engine`] with the kernel's reason when the memory is not to be had.
+    /// [`Error::Engine`] with the kernel's reason when the memory is unavailable.
     pub fn new(count: u32, buffer_bytes: usize) -> Result<Pool, Error> {
         let count = count.max(1);
         let buffer_bytes = buffer_bytes.max(1);
@@ -51,7 +51,8 @@ impl Pool {
         })))
     }
 
-    /// Leases a buffer, or `None` while all are leased. Its bytes are what its last user left.
+    /// Leases a buffer, or returns `None` while all are leased. The bytes are those of the last
+    /// lease.
     pub fn lease(&self) -> Option<Buffer> {
         let index = self.0.free.borrow_mut().pop()?;
         Some(Buffer { region: Rc::clone(&self.0), index, len: self.0.buffer_bytes })
@@ -62,12 +63,12 @@ impl Pool {
         self.0.buffer_bytes
     }
 
-    /// How many buffers there are, leased or not.
+    /// Buffers, leased or not.
     pub fn count(&self) -> u32 {
         self.0.count
     }
 
-    /// How many buffers are free.
+    /// Buffers that are free.
     pub fn free(&self) -> usize {
         self.0.free.borrow().len()
     }
@@ -77,12 +78,12 @@ impl Pool {
         self.0.mapping.huge
     }
 
-    /// The whole region, for registration with a ring.
+    /// Returns the whole region, for registration with a ring.
     pub(crate) fn region(&self) -> (*mut u8, usize) {
         (self.0.mapping.start.as_ptr(), self.0.length_bytes())
     }
 
-    /// Keeps the memory mapped for good: what the kernel may still write to must not be reused.
+    /// Keeps the memory mapped for good, since the kernel may still write to it.
     pub(crate) fn leak(&self) {
         std::mem::forget(Rc::clone(&self.0));
     }
@@ -102,21 +103,20 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// Memory of the kernel's, zeroed.
+/// A private mapping, zeroed by the kernel.
 struct Mapping {
     start: NonNull<u8>,
     length_bytes: usize,
-    /// In pages that the administrator set aside (`vm.nr_hugepages`).
+    /// Whether it lies in pages that the administrator set aside (`vm.nr_hugepages`).
     huge: bool,
 }
 
-/// Huge pages save page-table walks and, where the memory is registered, page pins: those that are
-/// set aside where there are enough, else those that the kernel finds (`madvise(2)`).
+/// Maps memory in huge pages, which save page-table walks, and page pins where the memory is
+/// registered: pages set aside where they suffice, else those that the kernel finds (`madvise(2)`).
 fn map(length_bytes: usize) -> Result<Mapping, Errno> {
     let anonymous = |length_bytes, flags| {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new private mapping at a place of the kernel's choice touches no memory that
-        // anyone else uses.
+        // SAFETY: the kernel chooses the place of a new private mapping, which no other code uses.
         let start = unsafe { mmap_anonymous(std::ptr::null_mut(), length_bytes, access, flags)? };
         Ok(NonNull::new(start.cast()).expect("mmap does not return null"))
     };
@@ -128,7 +128,7 @@ fn map(length_bytes: usize) -> Result<Mapping, Errno> {
         }
     }
     let start: NonNull<u8> = anonymous(length_bytes, MapFlags::PRIVATE)?;
-    // A kernel without them refuses, which costs nothing but speed.
+    // A kernel without huge pages refuses, which costs only speed.
     // SAFETY: the range is the mapping made above, and the advice changes no contents.
     let _ = unsafe { madvise(start.as_ptr().cast(), length_bytes, Advice::LinuxHugepage) };
     Ok(Mapping { start, length_bytes, huge: false })
@@ -148,13 +148,13 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this region's own; every buffer holds the region, so none is left,
+        // SAFETY: the mapping is this region's own. Every buffer holds the region, so none is left,
         // and the engine keeps the buffers of operations in flight (W5).
         let _ = unsafe { munmap(self.mapping.start.as_ptr().cast(), self.mapping.length_bytes) };
     }
 }
 
-/// A leased piece of a [`Pool`], aligned to pages. Goes back to its pool when dropped.
+/// A leased piece of a [`Pool`], aligned to pages. Dropping it returns it to its pool.
 pub struct Buffer {
     region: Rc<Region>,
     index: u32,
@@ -162,7 +162,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Sets how many of the buffer's bytes are used, from its start.
+    /// Sets the length that is used, from the buffer's start.
     ///
     /// # Panics
     ///

@@ -1,20 +1,20 @@
-//! How much of a file the page cache holds.
+//! The part of a file that the page cache holds.
 
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::param::page_size;
 
-/// The number of `cachestat(2)`, which the libc crate lacks. The same on every architecture but those
-/// that begin to count elsewhere (MIPS), where this number is no call's: ENOSYS.
+/// The number of `cachestat(2)`, which the libc crate lacks. All architectures share it but MIPS,
+/// where it names no call (ENOSYS).
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// What is asked about: `struct cachestat_range` (`linux/mman.h`).
+/// The question: `struct cachestat_range` (`linux/mman.h`).
 #[repr(C)]
 struct Range {
     offset: u64,
     len: u64,
 }
 
-/// What the kernel answers, in pages: `struct cachestat` (`linux/mman.h`).
+/// The answer, in pages: `struct cachestat` (`linux/mman.h`).
 #[repr(C)]
 #[derive(Default)]
 struct Pages {
@@ -25,11 +25,12 @@ struct Pages {
     recently_evicted: u64,
 }
 
-/// How many of the file's first `len` bytes the page cache holds, in whole pages and at most `len`.
+/// Returns how many of the file's first `len` bytes the page cache holds, in whole pages and at
+/// most `len`.
 ///
-/// `None` where the kernel does not say: before Linux 6.5 (`cachestat(2)`, ENOSYS), about a file that
-/// this process neither owns nor may write to (EPERM), on hugetlbfs (EOPNOTSUPP), or under a filter of
-/// system calls.
+/// `None` where the kernel does not say: before Linux 6.5 (`cachestat(2)`, ENOSYS), for a file that
+/// this process neither owns nor may write to (EPERM), on hugetlbfs (EOPNOTSUPP), or under a filter
+/// of system calls.
 pub fn cached_bytes(file: BorrowedFd, len: u64) -> Option<u64> {
     if len == 0 {
         // The kernel takes a length of 0 for "up to the end of the file".
@@ -38,8 +39,8 @@ pub fn cached_bytes(file: BorrowedFd, len: u64) -> Option<u64> {
     let range = Range { offset: 0, len };
     let mut pages = Pages::default();
     let flags: libc::c_uint = 0;
-    // SAFETY: the call reads a `Range` and fills a `Pages`, both laid out as the kernel's own and
-    // alive until it returns; `file` is open for as long as it is borrowed.
+    // SAFETY: the call reads a `Range` and fills a `Pages`. Both have the kernel's layout and live
+    // until it returns; `file` is open while it is borrowed.
     let result = unsafe {
         libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut pages, flags)
     };
@@ -58,7 +59,7 @@ mod tests {
     #[test]
     fn what_was_written_is_cached_until_it_is_dropped() {
         let test = "what_was_written_is_cached_until_it_is_dropped";
-        // Beside what the build makes: on a disk where the build is on a disk.
+        // In the build's folder: on a disk where the build is on a disk.
         let program = std::env::current_exe().unwrap();
         let mut file = tempfile::tempfile_in(program.parent().unwrap()).unwrap();
         file.write_all(&[7; LEN_BYTES]).unwrap();

@@ -1,7 +1,7 @@
-//! One file to another in constant memory.
+//! Copies of files, folders and streams in constant memory.
 //!
-//! The copy is made beside its place under another name, and takes the place when it is whole and as
-//! safe as was asked: whoever looks finds what was there before, or all of the copy.
+//! The copy is made under a temporary name beside its place. It takes the place when it is whole
+//! and as safe as requested: other processes find the old file, or all of the copy.
 
 mod allocate;
 mod checksum;
@@ -28,49 +28,48 @@ use source::Source;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How the bytes went.
+/// The way by which the bytes were copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// Blocks are shared: nothing was moved.
+    /// Blocks are shared: no bytes were moved.
     Reflink,
     /// The file system's server moved them (`copy_file_range(2)`).
     CopyFileRange,
     /// Read, and written past the page cache.
     Direct,
-    /// Read, and written through the page cache: a short file, or one where the file system takes no
-    /// direct transfers.
+    /// Read, and written through the page cache: for a short file, or where the file system takes
+    /// no direct transfers.
     Cached,
 }
 
-/// What a copy was.
+/// The result of a copy.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Copied {
     /// The file's length.
     pub bytes: u64,
-    /// How the bytes went.
+    /// The way by which the bytes were copied.
     pub method: Method,
-    /// Until the copy was as safe as asked.
+    /// The time until the copy was as safe as requested.
     pub elapsed: Duration,
-    /// The checksum (XXH3, 128 bits) of source and copy, where it was compared.
+    /// The checksum (XXH3, 128 bits) of source and copy, if they were compared.
     pub checksum: Option<u128>,
-    /// What was in effect.
+    /// The settings in effect.
     pub effective: Effective,
 }
 
 /// Copies the ordinary file `from` to `to`, where it appears when it is whole.
 ///
-/// Symbolic links are followed on both sides. Permissions, times and extended attributes are those of
-/// the source; holes stay holes. What the source grows by meanwhile is not copied.
+/// Symbolic links are followed on both sides. The copy gets the permissions, times and extended
+/// attributes of the source; holes stay holes. Bytes that are appended to the source meanwhile are
+/// not copied.
 ///
 /// ```
 /// use std::ops::ControlFlow;
 /// use wrote::CopyOptions;
 ///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = std::env::temp_dir().join(format!("wrote-doc-copy-{}", std::process::id()));
-/// # std::fs::create_dir_all(&folder)?;
-/// # let (from, to) = (folder.join("from"), folder.join("to"));
+/// # let folder = tempfile::tempdir()?;
+/// # let (from, to) = (folder.path().join("from"), folder.path().join("to"));
 /// # std::fs::write(&from, b"precious")?;
 /// let options = CopyOptions { verify: true, ..CopyOptions::default() };
 /// let copied = wrote::copy(&from, &to, &options, &mut |progress| {
@@ -78,19 +77,17 @@ pub struct Copied {
 ///     ControlFlow::Continue(()) // or Break, and nothing is left of the copy
 /// })?;
 /// assert_eq!(copied.bytes, 8); // and the copy survives a power loss
-/// # std::fs::remove_dir_all(&folder)?;
-/// # Ok(())
-/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 ///
-/// What was at `to` is then as it was, unless only the flush of its folder failed, the last step.
+/// A file at `to` is then unchanged, unless only the last step failed, the flush of its folder.
 ///
-/// - [`Error::Refused`]: `from` is no ordinary file, `to` is a folder, a device or the same file, or
-///   blocks can't be shared and [`Reflink::Always`] was asked;
-/// - [`Error::File`] with the kernel's words: `ENOENT`, `EEXIST` where there is a file and `replace`
-///   was not asked, `ENOSPC`;
+/// - [`Error::Refused`]: `from` is no ordinary file, `to` is a folder, a device or the same file,
+///   or blocks can't be shared with [`Reflink::Always`];
+/// - [`Error::File`] with the kernel's words: `ENOENT`, `ENOSPC`, `EEXIST` for an existing file
+///   without `replace`;
 /// - [`Error::Differs`]: the source became shorter, or the copy was read back otherwise;
 /// - [`Error::Interrupted`]: `watch` asked to stop.
 pub fn copy(from: &Path, to: &Path, options: &CopyOptions, watch: Watch) -> Result<Copied, Error> {
@@ -98,11 +95,11 @@ pub fn copy(from: &Path, to: &Path, options: &CopyOptions, watch: Watch) -> Resu
     copy_through(&mut Engine::open(&engine_options)?, from, to, options, watch)
 }
 
-/// As [`copy`], through an engine of the caller's, of which nothing is outstanding: copies of many
-/// files then share what it costs to make one, and a copy can be tried on a [`crate::Sim`].
+/// As [`copy`], through an engine of the caller's with nothing outstanding. One engine serves
+/// copies of many files, and can be that of a [`crate::Sim`].
 ///
-/// Memory and depth are the engine's, whatever `options` says of `iodepth`; a transfer is no longer
-/// than the engine's buffers, which hold a page at least.
+/// Memory and depth are the engine's, not those of `options`. A transfer is no longer than the
+/// engine's buffers, which hold a page at least.
 ///
 /// # Errors
 ///
@@ -126,7 +123,7 @@ pub fn copy_through(
     Ok(Copied { bytes, method, elapsed: started.elapsed(), checksum, effective })
 }
 
-/// How the engine has written the file, as far as is known now.
+/// Returns how the engine has written the file, as far as is known now.
 fn transferred(engine: &Engine, file: FileId) -> Method {
     if engine.is_direct(file) { Method::Direct } else { Method::Cached }
 }

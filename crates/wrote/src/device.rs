@@ -1,9 +1,9 @@
-//! What lies under a path: the file system, the block device below it, and what they ask of a write.
+//! The storage below a path: file system, block device, and the alignment that they need.
 //!
 //! Everything here is read from `statx(2)`, `statvfs(3)`, `/proc/self/mountinfo` (proc(5)) and
 //! `/sys/dev/block` (the kernel's `Documentation/ABI/stable/sysfs-block`). Nothing is opened for
-//! writing and no privilege is needed. A file missing from `/sys`, as in a container or on an older
-//! kernel, gives the default that its field names, never an error.
+//! writing, and no privilege is needed. A file missing from `/sys`, as in a container or on an
+//! older kernel, gives the default that its field names, never an error.
 
 mod align;
 mod block;
@@ -23,42 +23,42 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What lies under a path.
+/// The storage below a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The path, absolute and without symbolic links.
     pub path: PathBuf,
-    /// Where the file system that holds the path is mounted.
+    /// The mount point of the file system that holds the path.
     pub mount_point: PathBuf,
     /// The file system's type, as the kernel names it: `ext4`, `xfs`, `btrfs`, `tmpfs`, `overlay`,
-    /// `fuse.NAME`; `unknown` where the mount cannot be seen from here (a chroot); `none` of a block
-    /// device itself.
+    /// `fuse.NAME`. `unknown` where the mount is invisible (a chroot); `none` of a block device
+    /// itself.
     pub filesystem: String,
     /// The options of the mount and of the file system, each once. `rw` is left out where either of
     /// the two is read-only.
     pub mount_options: Vec<String>,
     /// The file system's size, in bytes.
     pub capacity_bytes: u64,
-    /// What a user without privileges may still use (`f_bavail`), in bytes.
+    /// Bytes that a user without privileges may still use (`f_bavail`).
     pub free_bytes: u64,
     /// Whether the mount or the file system is read-only.
     pub read_only: bool,
-    /// Whether what is written stays in the machine's memory, whatever is flushed: tmpfs, ramfs, an
-    /// overlay whose upper folder lies on one of them, a block device made of memory (zram, brd), a
-    /// loop device over a file in memory.
+    /// Whether writes stay in the machine's memory even after a flush: tmpfs, ramfs, an overlay
+    /// whose upper folder lies on one of them, a block device made of memory (zram, brd), a loop
+    /// device over a file in memory.
     pub in_memory: bool,
     /// The block device below.
     pub backing: Backing,
 }
 
 impl Target {
-    /// Whether the file system is known to write a block that was written before in its old place,
-    /// by a direct write that changes nothing but data: ext2, ext3, ext4 and XFS, and a block
-    /// device without one.
+    /// Whether the file system is known to write a flushed block in its old place, by a direct
+    /// write that changes only data: ext2, ext3, ext4, XFS, and a block device without a file
+    /// system.
     ///
-    /// Not ext4 with `data=journal`, which passes every write through its journal, and not what
-    /// copies on write (Btrfs, ZFS, bcachefs). A file of XFS that shares blocks (a reflink) is
-    /// copied on write too; this speaks of files that share none.
+    /// Not ext4 with `data=journal`, which passes every write through its journal. Not file systems
+    /// that copy on write (Btrfs, ZFS, bcachefs). A file of XFS that shares blocks (a reflink) is
+    /// copied on write too; the answer is about files that share none.
     pub fn writes_in_place(&self) -> bool {
         matches!(self.filesystem.as_str(), "ext2" | "ext3" | "ext4" | "xfs" | "none")
             && !self.mounted_with("data=journal")
@@ -75,12 +75,12 @@ impl Target {
     }
 }
 
-/// The block device below a file system, where there is one.
+/// The block device below a file system, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backing {
     /// The file system, or the upper folder of an overlay, lies on this device.
     Block(BlockDevice),
-    /// There is no block device, more than one, or none that can be seen from here.
+    /// There is no block device, more than one, or none that is visible.
     None {
         /// The reason, ready to be shown.
         because: String,
@@ -90,24 +90,24 @@ pub enum Backing {
 /// A block device and its queue, as the kernel describes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockDevice {
-    /// The kernel's name of the device that the file system is on: `sda1`, `nvme0n1p2`, `dm-0`;
-    /// `MAJOR:MINOR` where `/sys` does not know it.
+    /// The kernel's name of the file system's device: `sda1`, `nvme0n1p2`, `dm-0`; `MAJOR:MINOR`
+    /// where `/sys` does not know it.
     pub name: String,
     /// The major number of that device.
     pub major: u32,
     /// The minor number of that device.
     pub minor: u32,
-    /// The whole disks below it where it is a partition or is made of others (dm, LVM, md, bcache);
-    /// empty when it is a whole disk itself. A loop device counts as a disk.
+    /// The whole disks below a partition, or below a device made of others (dm, LVM, md, bcache).
+    /// Empty for a whole disk. A loop device counts as a disk.
     pub disks: Vec<String>,
-    /// The model, as the disk names itself, the models of several disks joined by ` + `; for a loop
+    /// The model, as the disk names itself; the models of several disks joined by ` + `; for a loop
     /// device the file below it: `file /data/image`.
     pub model: Option<String>,
     /// Its size, in bytes; 0 where `/sys` does not say.
     pub capacity_bytes: u64,
-    /// Whether the kernel takes it for a disk that turns. Virtual disks often say so wrongly.
+    /// Whether the kernel takes it for a rotating disk. Virtual disks often say so wrongly.
     pub rotational: bool,
-    /// The I/O scheduler in use; `none` where there is none or the device has no request queue.
+    /// The I/O scheduler in use; `none` where there is none, or no request queue.
     pub scheduler: String,
     /// The smallest unit that it addresses, in bytes; 512 where `/sys` does not say.
     pub logical_block_bytes: u32,
@@ -122,18 +122,18 @@ pub struct BlockDevice {
     pub io_poll: bool,
     /// The depth of its request queue; 0 where it has none (zram, most of dm and md).
     pub nr_requests: u32,
-    /// The longest transfer that it takes as one command wherever the bytes lie, by `max_sectors_kb`,
-    /// `max_segments` and `chunk_sectors` of its queue, in bytes; 0 where there is none or `/sys` does
-    /// not say.
+    /// The longest transfer that is one command at any place in memory, by `max_sectors_kb`,
+    /// `max_segments` and `chunk_sectors` of the queue, in bytes. 0 where there is none or `/sys`
+    /// does not say.
     pub transfer_bytes_max: u64,
 }
 
 impl BlockDevice {
-    /// What the block layer has counted for this device (the partition or mapped device itself,
-    /// not the disks below), by everyone who uses it, since the machine started.
+    /// Reads the block layer's counters of this device (the partition or mapped device itself, not
+    /// the disks below). They count all its users since the machine started.
     ///
     /// An error where `/sys` does not know the device. Without [`BlockDevice::counts`] the counters
-    /// are there but stand still.
+    /// stand still.
     pub fn counters(&self) -> Result<Counters, Error> {
         counters::read(Path::new(SYS), self.major, self.minor)
     }
@@ -148,11 +148,11 @@ impl BlockDevice {
 const PROC: &str = "/proc";
 const SYS: &str = "/sys";
 
-/// Finds out what lies under `path`, an existing folder or file. A block device is described by
+/// Examines the storage below `path`, an existing folder or file. A block device is described by
 /// itself, with the file system `none`.
 ///
-/// Fails with the kernel's words where the path cannot be resolved, and where
-/// `/proc/self/mountinfo` cannot be read.
+/// Fails with the kernel's words where the path cannot be resolved, or `/proc/self/mountinfo`
+/// cannot be read.
 pub fn examine(path: &Path) -> Result<Target, Error> {
     let named = path;
     let path = std::fs::canonicalize(named).tried(named, Action::Examine)?;
@@ -179,8 +179,8 @@ pub fn examine(path: &Path) -> Result<Target, Error> {
     })
 }
 
-/// The block device that `path` itself is, or that the file at `path` lies on; `None` where there is
-/// none, or more than one.
+/// Returns the block device that `path` itself is, or that holds it; `None` where there is none, or
+/// more than one.
 pub fn device_at(path: &Path) -> Option<BlockDevice> {
     match examine(path).ok()?.backing {
         Backing::Block(device) => Some(device),
@@ -188,7 +188,7 @@ pub fn device_at(path: &Path) -> Option<BlockDevice> {
     }
 }
 
-/// A block device by itself: no file system, every block in its own place, and nothing free.
+/// Describes a block device by itself: no file system, every block in its own place, nothing free.
 fn bare(path: PathBuf, (major, minor): (u32, u32), sys: &Path) -> Target {
     let device = block::describe(sys, major, minor);
     Target {
@@ -204,7 +204,7 @@ fn bare(path: PathBuf, (major, minor): (u32, u32), sys: &Path) -> Target {
     }
 }
 
-/// A path and what `statx(2)` says about where it is.
+/// A path and its location by `statx(2)`.
 #[derive(Clone, Debug)]
 struct Location {
     path: PathBuf,
@@ -228,7 +228,7 @@ impl Location {
     }
 }
 
-/// The device below a mount, and whether what is written there stays in memory.
+/// Returns the device below a mount, and whether writes there stay in memory.
 fn backing(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> (Backing, bool) {
     if mount.filesystem == "overlay" {
         return overlay_backing(mount, mounts, sys);
@@ -249,15 +249,15 @@ fn backing(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> (Ba
     (Backing::Block(device), in_memory)
 }
 
-/// An overlay writes into its upper folder: what counts is where that lies.
+/// Returns the same of an overlay, which writes into its upper folder.
 fn overlay_backing(mount: &Mount, mounts: &[Mount], sys: &Path) -> (Backing, bool) {
     let nothing = |because: String| (Backing::None { because }, false);
     let Some(upper) = mount.upper_folder() else {
         return nothing("overlay without an upper folder: nothing can be written".into());
     };
     let unseen = || format!("overlay: upper folder {} cannot be seen from here", upper.display());
-    // In a container the folder is named as the host sees it: either the path is not there, or it
-    // leads back into an overlay, which the kernel takes as an upper folder nowhere.
+    // In a container the folder has its name on the host. The path is then missing, or leads back
+    // into an overlay, which the kernel accepts nowhere as an upper folder.
     let place = upper.is_absolute().then(|| Location::of(&upper).ok()).flatten();
     let Some(place) = place else { return nothing(unseen()) };
     let Some(below) = mounts::find(mounts, &place).filter(|below| below.filesystem != "overlay")
@@ -273,14 +273,14 @@ fn overlay_backing(mount: &Mount, mounts: &[Mount], sys: &Path) -> (Backing, boo
     }
 }
 
-/// The number of the block device that a file system is on, or why there is none.
+/// Returns the number of the file system's block device, or the reason why there is none.
 fn device_of(mount: &Mount, place: &Location, sys: &Path) -> Result<(u32, u32), String> {
     let filesystem = &mount.filesystem;
     if place.device.0 != 0 {
         return Ok(place.device);
     }
-    // A FUSE server may call its source what it likes, so a device named there proves nothing.
-    // (`fuseblk` has a real one, and with it an st_dev of its own: that was answered above.)
+    // A FUSE server may give its source any name, so a device there proves nothing. (`fuseblk` has
+    // a real one, and so a st_dev, which was returned above.)
     let device = (!filesystem.starts_with("fuse")).then(|| mounts::source_device(mount, sys));
     let Some(device) = device.flatten() else {
         return Err(format!("{filesystem} has no block device of its own that the kernel names"));

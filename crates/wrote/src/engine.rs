@@ -1,23 +1,23 @@
 //! The only door to the disk: queue an operation on a leased buffer, submit, reap.
 //!
-//! An [`Engine`] is a ladder. The best way that works is taken, and each step down is kept with the
-//! kernel's own reason in [`Effective`] (W6):
+//! An [`Engine`] is a ladder. It takes the best rung that works, and keeps each step down in
+//! [`Effective`], with the kernel's own reason (W6):
 //!
 //! | rung | what it is | when |
 //! |---|---|---|
-//! | polled pair | a ring that asks the device for completions, for transfers, and a plain ring for the rest | asked for, and the device has poll queues |
-//! | sqpoll | a thread of the kernel's takes operations from the rings of all engines that share it | asked for: it spends a CPU |
-//! | io_uring | `SINGLE_ISSUER`, `DEFER_TASKRUN`, registered files and buffers, each where the kernel has it | asked for, and allowed |
+//! | polled pair | a ring that polls for completions, and a plain ring | requested, and possible |
+//! | sqpoll | a kernel thread takes operations from the rings of several engines | requested |
+//! | io_uring | the newest set-up flags, registered files and buffers | requested, and allowed |
 //! | threads | `pwritev2(2)` and `preadv2(2)` on a small pool | io_uring is absent or forbidden |
-//! | psync | the same calls on the caller's thread, one at a time | asked for |
-//! | mmap | copies to and from a mapping of the file, one at a time | asked for |
+//! | psync | the same calls on the caller's thread, one at a time | requested |
+//! | mmap | copies to and from a mapping of the file, one at a time | requested |
 //!
-//! Whatever the rung, above this door an operation is whole or an error: short transfers, `EINTR`
-//! and `EAGAIN` end here (W4). A flush that fails poisons its file for good (W2). A buffer in flight
-//! belongs to the engine, and dropping the engine waits for what is in flight (W5). [`Sim`] is a
-//! disk that fails on demand, for proving all of that, and everything built on it.
+//! On every rung an operation is whole or an error: short transfers, `EINTR` and `EAGAIN` end here
+//! (W4). A failed flush poisons its file for good (W2). A buffer in flight belongs to the engine,
+//! and dropping the engine waits for it (W5). [`Sim`] is a disk that fails on demand, to prove all
+//! of that and the code above.
 //!
-//! An engine is used by one thread; there are no locks inside.
+//! One thread uses an engine; there are no locks inside.
 
 mod backend;
 mod effective;
@@ -63,10 +63,8 @@ use std::time::Duration;
 /// ```
 /// use wrote::{Engine, FileOptions, Ioengine, Op, Options};
 ///
-/// # fn main() -> Result<(), wrote::Error> {
-/// # let folder = std::env::temp_dir().join(format!("wrote-doc-{}", std::process::id()));
-/// # std::fs::create_dir_all(&folder).unwrap();
-/// # let path = folder.join("data");
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("data");
 /// let mut engine = Engine::open(&Options::new(Ioengine::IoUring, 8, 64 * 1024))?;
 /// let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
 /// let file = engine.open_file(&path, &options)?;
@@ -83,25 +81,22 @@ use std::time::Duration;
 /// for step in &engine.effective().fallbacks {
 ///     println!("{} instead of {}: {}", step.got, step.wanted, step.because);
 /// }
-/// # drop(engine);
-/// # std::fs::remove_dir_all(&folder).unwrap();
-/// # Ok(())
-/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Engine {
-    /// Dropped before the pool: a ring lets go of its registered memory before that is unmapped.
+    /// Dropped before the pool: a ring must release its registered memory before that is unmapped.
     backend: Box<dyn Backend>,
     pool: Pool,
     files: Vec<Option<OpenFile>>,
-    /// How many files were opened.
+    /// Files that were opened so far.
     opened: u64,
     slots: Vec<Option<PendingOp>>,
     free_slots: Vec<u32>,
-    /// Completions that came while something else was waited for.
+    /// Completions that were not reaped yet.
     completed: VecDeque<Completion>,
-    /// Results of one call to the backend; kept to save allocations.
+    /// Replies to one call; kept to save allocations.
     done: Vec<Reply>,
-    /// Whether the pool was registered, or at least tried.
+    /// Whether a registration of the pool was tried.
     registered: bool,
     /// Folders whose flush failed, with the error number (W2).
     poisoned_folders: Vec<(PathBuf, i32)>,
@@ -172,11 +167,11 @@ impl Engine {
         }
     }
 
-    /// Whether io_uring may be used here, or what was tried and what the kernel said.
+    /// Tries whether io_uring may be used here.
     ///
     /// # Errors
     ///
-    /// The reason, as [`Fallback::because`] has it.
+    /// The step that failed and the kernel's words, as in [`Fallback::because`].
     pub fn probe_io_uring() -> Result<(), String> {
         let options = Options::new(Ioengine::IoUring, 1, 4096);
         let engine = Engine::open(&options).map_err(|error| error.to_string())?;
@@ -186,8 +181,8 @@ impl Engine {
         }
     }
 
-    /// Registers the pool with the ring now, where [`Options::registered_buffers`] was not asked for:
-    /// that touches every page of it, which who may not need them all can put off.
+    /// Registers the pool with the ring, if [`Options::registered_buffers`] did not. Registering
+    /// touches every page, so a caller that may not fill the pool can delay it.
     pub(crate) fn register_buffers(&mut self) {
         if !self.registered {
             self.registered = true;
@@ -220,7 +215,7 @@ impl Engine {
         &self.pool
     }
 
-    /// What is really in effect, and each step down from what was asked.
+    /// The settings in effect, and each step down from those requested.
     pub fn effective(&self) -> &Effective {
         &self.effective
     }
@@ -240,10 +235,10 @@ impl Engine {
     }
 
     /// Queues an operation; its [`Completion`] carries `user_data`. Every operation has exactly one
-    /// completion: what is refused here completes with the error.
+    /// completion: a refused one completes with the error.
     ///
-    /// Waits for another operation where `iodepth` of them are in flight. Nothing reaches the
-    /// kernel for certain before [`Engine::submit`] or [`Engine::reap`].
+    /// Waits for another operation while `iodepth` of them are in flight. Only [`Engine::submit`]
+    /// or [`Engine::reap`] makes sure that the kernel has it.
     pub fn queue(&mut self, user_data: u64, op: Op) {
         while self.is_full() {
             if let Err(error) = self.advance(1) {
@@ -267,8 +262,8 @@ impl Engine {
         self.push(token);
     }
 
-    /// W3: never two writes in flight on one block. A mistake of the layer above, so only checked
-    /// where debug assertions are on.
+    /// Panics on two writes in flight on one block (W3). They are a mistake of the layer above, so
+    /// only debug assertions search for them.
     fn check_disjoint(&self, op: &PendingOp) {
         if cfg!(debug_assertions) {
             assert!(
@@ -280,7 +275,7 @@ impl Engine {
         }
     }
 
-    /// Hands an operation, or what is left of it, to the backend.
+    /// Hands an operation, or the rest of it, to the backend.
     fn push(&mut self, token: u32) {
         let op = self.slots[token as usize].as_mut().expect("pushed while in flight");
         let file = self.files[op.file as usize].as_ref().expect("open while in flight");
@@ -306,17 +301,17 @@ impl Engine {
         });
     }
 
-    /// Hands what is queued to the kernel, without waiting.
+    /// Hands the queue to the kernel, without waiting.
     ///
     /// # Errors
     ///
-    /// When the engine itself fails; what is in flight stays in flight.
+    /// When the engine itself fails; operations in flight stay in flight.
     pub fn submit(&mut self) -> Result<(), Error> {
         self.backend.submit().map_err(|error| failed("submitting to the kernel", &error))
     }
 
     /// Submits, waits until at least `min` operations (or all, where fewer are outstanding) are
-    /// complete, and appends every completion that there is to `completions`.
+    /// complete, and appends every completion to `completions`.
     ///
     /// # Errors
     ///
@@ -335,12 +330,12 @@ impl Engine {
         }
     }
 
-    /// Submits, waits until an operation is complete or so much time is over, and appends every
-    /// completion that there is to `completions`: for those who have something else to do at that time.
+    /// Submits, waits until an operation is complete or `time` is over, and appends every
+    /// completion to `completions`: for a caller with other work at that time.
     ///
-    /// It may return earlier without a completion: by a short transfer that goes on, by a signal, and
-    /// where nothing can wait for both (poll queues, Linux before 5.11, [`Sim`]), at once. With nothing
-    /// outstanding it does not wait.
+    /// It may return earlier without a completion: after a short transfer that goes on, after a
+    /// signal, and at once where no call waits for both (poll queues, Linux before 5.11, [`Sim`]).
+    /// With nothing outstanding it does not wait.
     ///
     /// # Errors
     ///
@@ -357,7 +352,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits for everything outstanding; what was read is dropped.
+    /// Waits for everything outstanding, and drops bytes that were read.
     ///
     /// # Errors
     ///
@@ -369,25 +364,26 @@ impl Engine {
     }
 
     /// Waits for everything outstanding, then flushes the file by `fdatasync(2)`. After success
-    /// every write that was queued before survives a power loss (W1); the name of a file that was
-    /// just made does only after its folder was synced too.
+    /// every write queued before survives a power loss (W1); a new file's name does after a sync of
+    /// its folder.
     ///
     /// # Errors
     ///
-    /// The first error of an outstanding operation, or the flush's own, which poisons the file (W2).
+    /// The first error of an outstanding operation, or the flush's own, which poisons the file
+    /// (W2).
     pub fn flush(&mut self, file: FileId) -> Result<(), Error> {
         self.drain()?;
         self.queue(0, Op::Fdatasync { file });
         self.drain()
     }
 
-    /// Waits for `min` requests of the backend's, and settles each: again, whole, or failed.
+    /// Waits for `min` replies of the backend, and settles each: again, whole, or failed.
     fn advance(&mut self, min: usize) -> Result<(), Error> {
         let min = min.min(self.in_flight());
         self.advanced(|backend, done| backend.wait(min, done))
     }
 
-    /// Settles each request that `wait` finds done.
+    /// Settles each reply that `wait` collects.
     fn advanced(
         &mut self,
         wait: impl FnOnce(&mut dyn Backend, &mut Vec<Reply>) -> io::Result<()>,
@@ -422,11 +418,12 @@ fn failed(what: &'static str, error: &std::io::Error) -> Error {
 }
 
 impl Drop for Engine {
-    /// Waits for what is in flight: the kernel still uses its buffers (W5). Then closes every file.
+    /// Waits for operations in flight: the kernel still uses their buffers (W5). Then closes every
+    /// file.
     fn drop(&mut self) {
         while self.in_flight() > 0 {
             if self.advance(1).is_err() {
-                // Nothing can be known of them any more: their memory stays mapped for good.
+                // The kernel may use their memory for ever: it stays mapped for good.
                 self.pool.leak();
                 std::mem::take(&mut self.slots).into_iter().for_each(std::mem::forget);
                 return;

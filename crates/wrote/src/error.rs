@@ -1,10 +1,10 @@
-//! One error type for everything that touches a disk: what was tried, where, and the kernel's words.
+//! The error type of everything that touches a disk: the action, the path, and the kernel's words.
 
 use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What was tried on a file when an operation failed.
+/// The action on a file that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Action {
@@ -24,15 +24,15 @@ pub enum Action {
     Truncate,
     /// `unlink(2)`.
     Remove,
-    /// Giving a file another name: `renameat2(2)`.
+    /// A change of a file's name: `renameat2(2)`.
     Rename,
-    /// Making a folder: `mkdir(2)`.
+    /// `mkdir(2)`.
     MakeFolder,
-    /// `fsync(2)` of a folder, which is what makes the names in it durable.
+    /// `fsync(2)` of a folder, which makes the names in it durable.
     SyncFolder,
-    /// Giving a file its permissions, owner, times or attributes.
+    /// A change of a file's permissions, owner, times or attributes.
     SetMetadata,
-    /// Looking at the path: `statx(2)`, `statfs(2)`, `/proc`, `/sys`.
+    /// A look at the path: `statx(2)`, `statfs(2)`, `/proc`, `/sys`.
     Examine,
 }
 
@@ -56,7 +56,7 @@ impl Action {
     }
 }
 
-/// Why an operation on a file, or the making of an engine, failed.
+/// The failure of an operation on a file, or of an engine.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -65,81 +65,82 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The action that failed.
         action: Action,
         /// The byte offset in the file, where the action has one.
         offset: Option<u64>,
         /// The kernel's error number.
         errno: i32,
     },
-    /// An earlier flush of this file failed: what was written since the flush before is in doubt,
-    /// and no later flush can be trusted (W2).
+    /// An earlier flush of this file failed. Writes since the flush before are in doubt, and no
+    /// later flush can be trusted (W2).
     #[error("{}: an earlier flush failed, nothing more is written: {}", path.display(), words(*errno))]
     Poisoned {
         /// The file.
         path: PathBuf,
-        /// The kernel's error number of the flush that failed.
+        /// The kernel's error number of the failed flush.
         errno: i32,
     },
-    /// A direct operation was asked for at an offset, or of a length, that the file does not take.
+    /// The file takes no direct operation at this offset, or of this length.
     #[error("{}: {}{}: offset and length must be multiples of {align_bytes} bytes", path.display(), action.as_str(), place(Some(*offset)))]
     Alignment {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The action that was refused.
         action: Action,
-        /// The offset asked for.
+        /// The offset.
         offset: u64,
-        /// What offset and length must be multiples of.
+        /// The bytes of which offset and length must be multiples.
         align_bytes: u32,
     },
-    /// More was asked for at once than fits into all buffers of the engine's.
+    /// The request needs more than all buffers of the engine.
     #[error("{}: {}{}: {len} bytes are more than the engine's buffers hold there at once: {len_max}", path.display(), action.as_str(), place(Some(*offset)))]
     TooLong {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The action that was refused.
         action: Action,
-        /// The offset asked for.
+        /// The offset.
         offset: u64,
-        /// The length asked for.
+        /// The length, in bytes.
         len: usize,
-        /// The greatest length there, in bytes; alignment takes its part of the buffers.
+        /// The greatest length at this offset, in bytes; alignment takes its part of the buffers.
         len_max: u64,
     },
-    /// What was asked makes no sense for this path, and nothing was changed.
+    /// The request makes no sense for this path. Nothing was changed.
     #[error("{}: {because}", path.display())]
     Refused {
         /// The path.
         path: PathBuf,
-        /// What is wrong with it, and what would be right.
+        /// The reason, and what would be right.
         because: String,
     },
-    /// A copy is not what it was copied from.
+    /// A copy differs from its source.
     #[error("{}: {because}", path.display())]
     Differs {
-        /// The file that is not as it should be.
+        /// The file with other content than expected.
         path: PathBuf,
-        /// What differs.
+        /// The difference.
         because: String,
     },
-    /// What was written once can't be read any more: the disk lost it, or something else wrote there.
+    /// Bytes that were written can't be read any more: the disk lost them, or another program wrote
+    /// there.
     #[error("{}: damaged at byte {offset}: {because}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The first byte that is not as it should be.
+        /// The first byte that is wrong.
         offset: u64,
-        /// What is wrong there, and what to run.
+        /// The damage, and the command to run.
         because: String,
     },
-    /// The caller asked to stop; what was under way is undone.
+    /// The caller asked to stop. The unfinished work is undone.
     #[error("interrupted")]
     Interrupted,
     /// The engine itself could not be made or run.
     #[error("{what}: {}", words(*errno))]
     Engine {
-        /// What failed.
+        /// The step that failed.
         what: &'static str,
         /// The kernel's error number.
         errno: i32,
@@ -147,17 +148,17 @@ pub enum Error {
 }
 
 impl Error {
-    /// An error of the kernel's about `path`.
+    /// Returns the kernel's error as one about `path`.
     pub fn file(path: &Path, action: Action, offset: Option<u64>, error: &io::Error) -> Error {
         Error::File { path: path.to_owned(), action, offset, errno: errno_of(error) }
     }
 
-    /// What was asked makes no sense for `path`.
+    /// Returns an error about a request that makes no sense for `path`.
     pub(crate) fn refused(path: &Path, because: impl Into<String>) -> Error {
         Error::Refused { path: path.to_owned(), because: because.into() }
     }
 
-    /// Replaces the path: the user named another one for the file.
+    /// Replaces the path by the name that the user gave to the file.
     pub(crate) fn about(mut self, named: &Path) -> Error {
         if let Some(path) = self.path_mut() {
             *path = named.to_owned();
@@ -186,9 +187,9 @@ impl Error {
         }
     }
 
-    /// The kernel's error number; `EINVAL` for [`Error::Alignment`] and [`Error::Refused`],
-    /// `ENOBUFS` for [`Error::TooLong`], `EIO` for [`Error::Differs`], `EINTR` for
-    /// [`Error::Interrupted`].
+    /// The kernel's error number. `EINVAL` for [`Error::Alignment`] and [`Error::Refused`],
+    /// `ENOBUFS` for [`Error::TooLong`], `EIO` for [`Error::Differs`] and [`Error::Damaged`],
+    /// `EINTR` for [`Error::Interrupted`].
     pub fn errno(&self) -> i32 {
         match self {
             Error::File { errno, .. }
@@ -202,7 +203,7 @@ impl Error {
     }
 }
 
-/// Names the file and the action of a kernel's error.
+/// Adds the path and the action to a kernel's error.
 pub(crate) trait Tried<T> {
     /// Turns the error into an [`Error::File`] without an offset.
     fn tried(self, path: &Path, action: Action) -> Result<T, Error>;
@@ -220,7 +221,7 @@ impl From<Error> for io::Error {
     }
 }
 
-/// The kernel's error number inside an I/O error; `EIO` where it has none.
+/// Returns the kernel's error number inside an I/O error; `EIO` where it has none.
 pub(crate) fn errno_of(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(Errno::IO.raw_os_error())
 }

@@ -2,38 +2,33 @@
 //!
 //! # Direct or cached?
 //!
-//! A cached file is copied through the kernel's memory: small and unaligned transfers are cheap, and
-//! what was read or written lately is there without the device. A direct file (`O_DIRECT`,
-//! `open(2)`) moves bytes between the device and the program's own buffers: nothing is copied,
-//! nothing is kept, and each transfer costs what the device takes. It is the faster one for large
-//! transfers, for many at once, and for data that is used once; one small read at a time is faster
-//! through the cache.
+//! A cached file is copied through the kernel's memory: small and unaligned transfers are cheap,
+//! and recent bytes need no device. A direct file (`O_DIRECT`, `open(2)`) moves bytes between the
+//! device and the program's own buffers: nothing is copied or kept, and each transfer costs the
+//! device's time. It is faster for large transfers, for many at once, and for data that is used
+//! once. One small read at a time is faster through the cache.
 //!
-//! The kernel wants a direct transfer aligned, in the file and in memory. A [`DirectFile`] reads any
-//! bytes: it reads the blocks that hold them and hands out exactly what was asked. So a read of a
-//! few bytes costs a whole block; only aligned reads move nothing in vain. A write is not mended in
-//! that way: to write a part of a block, the rest would have to be read first, at a price that
-//! nobody sees. It takes a leased [`Buffer`], at an aligned offset and of an aligned length, and
-//! says what alignment is needed where it gets anything else ([`Error::Alignment`]).
+//! The kernel wants a direct transfer aligned, in the file and in memory. A [`DirectFile`] reads
+//! any bytes: it reads the blocks that hold them and returns the bytes that were requested. So a
+//! read of a few bytes costs a whole block. A write of a part of a block would have to read the
+//! rest first, at a hidden price. So a write takes a leased [`Buffer`] at an aligned offset and of
+//! an aligned length. Otherwise it fails and names the alignment ([`Error::Alignment`]).
 //!
 //! # Waiting
 //!
 //! Each of `read`, `write`, `write_durable`, `allocate`, `sync_data` and `sync_all` has a form that
-//! blocks and a form `start_..` that gives an [`Operation`] at once. What was started is under way,
-//! many at a time: wait for it, or await it in [`Disk::block_on`] or another executor. The rest
-//! (`len`, `truncate`, `close`) only blocks.
+//! blocks and a form `start_..` that returns an [`Operation`] at once. Many operations can be in
+//! progress: wait for each, or await it in [`Disk::block_on`] or another executor. The rest (`len`,
+//! `truncate`, `close`) only blocks.
 //!
-//! Operations on the same bytes of a file happen in the order in which they were started through one
-//! handle, whatever of it is waited for (W3). A flush covers every change that was started before it
-//! (W1).
+//! Operations on the same bytes of a file happen in the order in which they were started through
+//! one handle (W3). A flush covers every change that was started before it (W1).
 //!
 //! ```
 //! use wrote::{Disk, FileOptions, Ioengine, Options};
 //!
-//! # fn main() -> Result<(), wrote::Error> {
-//! # let folder = std::env::temp_dir().join(format!("wrote-doc-file-{}", std::process::id()));
-//! # std::fs::create_dir_all(&folder).unwrap();
-//! # let path = folder.join("data");
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("data");
 //! let disk = Disk::open(&Options::new(Ioengine::IoUring, 16, 64 << 10))?;
 //! let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
 //! let file = disk.open_file(&path, &options)?;
@@ -45,15 +40,12 @@
 //! assert_eq!(file.read(1000, 13)?, [7; 13][..]); // any bytes
 //!
 //! let (first, second) = disk.block_on(async {
-//!     // Both are under way at once.
+//!     // Both are in progress at once.
 //!     let (first, second) = (file.start_read(0, 10), file.start_read(65_530, 10));
 //!     Ok::<_, wrote::Error>((first.await?, second.await?))
 //! })?;
 //! assert_eq!((first.len(), second.len()), (10, 6)); // there the file ends
-//! # drop((file, disk));
-//! # std::fs::remove_dir_all(&folder).unwrap();
-//! # Ok(())
-//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod bytes;
@@ -82,14 +74,14 @@ use std::path::PathBuf;
 
 /// A file that is read at any offset and length, and written in aligned blocks.
 ///
-/// It is made by [`Disk::open_file`]. Dropping it closes it when everything that was started on it
-/// is complete; nothing is flushed.
+/// [`Disk::open_file`] makes it. Dropping it closes the file when every operation on it is
+/// complete; nothing is flushed.
 pub struct DirectFile {
     disk: Disk,
     /// Its place in the disk's schedule.
     place: usize,
     durable: Cell<Durable>,
-    /// Durable writes bring all metadata to stable storage.
+    /// Whether durable writes bring all metadata to stable storage.
     sync_metadata: bool,
 }
 
@@ -98,21 +90,20 @@ impl DirectFile {
         DirectFile { disk, place, durable: Cell::default(), sync_metadata }
     }
 
-    /// Reads `len` bytes from `offset`, whatever their alignment: exactly those, fewer only where
-    /// the file ends, none beyond.
+    /// Reads `len` bytes from `offset`, of any alignment; fewer only where the file ends.
     ///
-    /// A read that is longer than a buffer of the engine's lies in several.
+    /// A read that is longer than a buffer of the engine's lies in several buffers.
     ///
     /// # Errors
     ///
     /// [`Error::File`] with the kernel's words. [`Error::TooLong`] when the read takes more buffers
-    /// than the engine has. [`Error::Engine`] with `ENOBUFS` when so many are not to be had, since
-    /// they are held outside the engine.
+    /// than the engine has. [`Error::Engine`] with `ENOBUFS` when too many are held outside the
+    /// engine.
     pub fn read(&self, offset: u64, len: usize) -> Result<ReadBytes, Error> {
         self.start_read(offset, len).wait()
     }
 
-    /// As [`DirectFile::read`], under way when this returns.
+    /// As [`DirectFile::read`], in progress when this returns.
     pub fn start_read(&self, offset: u64, len: usize) -> Operation<ReadBytes> {
         let span = self.span(offset, len);
         if span.is_empty() {
@@ -146,20 +137,20 @@ impl DirectFile {
     /// # Errors
     ///
     /// [`Error::Alignment`], which names the alignment, when `offset` or the buffer's length is not
-    /// a multiple of [`DirectFile::alignment`]. [`Error::File`] with the kernel's words: then a part
-    /// may have been written. [`Error::Poisoned`] when a flush failed before (W2).
+    /// a multiple of [`DirectFile::alignment`]. [`Error::File`] with the kernel's words: then a
+    /// part may have been written. [`Error::Poisoned`] when a flush failed before (W2).
     pub fn write(&self, buffer: Buffer, offset: u64) -> Result<(), Error> {
         self.start_write(buffer, offset).wait()
     }
 
-    /// As [`DirectFile::write`], under way when this returns.
+    /// As [`DirectFile::write`], in progress when this returns.
     pub fn start_write(&self, buffer: Buffer, offset: u64) -> Operation<()> {
         self.start_writing(buffer, offset, None)
     }
 
-    /// Writes the whole buffer at `offset`, and brings it to stable storage, in the way that
-    /// [`DirectFile::set_durable`] has chosen: it survives a power loss when this returns (W1), once
-    /// the file's name does.
+    /// Writes the whole buffer at `offset`, and brings it to stable storage in the way of
+    /// [`DirectFile::set_durable`]. It survives a power loss when this returns (W1), once the
+    /// file's name does.
     ///
     /// # Errors
     ///
@@ -168,7 +159,7 @@ impl DirectFile {
         self.start_write_durable(buffer, offset).wait()
     }
 
-    /// As [`DirectFile::write_durable`], under way when this returns.
+    /// As [`DirectFile::write_durable`], in progress when this returns.
     pub fn start_write_durable(&self, buffer: Buffer, offset: u64) -> Operation<()> {
         self.start_writing(buffer, offset, Some(self.durable.get()))
     }
@@ -188,8 +179,8 @@ impl DirectFile {
     }
 
     /// Allocates blocks for `len` bytes from `offset`, and extends the file over them with zeros:
-    /// `fallocate(2)`. The first write to them costs more than a later one, since the file system
-    /// keeps a record of which were written.
+    /// `fallocate(2)`. The first write to a block costs more than a later one, since the file
+    /// system records which blocks were written.
     ///
     /// # Errors
     ///
@@ -198,7 +189,7 @@ impl DirectFile {
         self.start_allocate(offset, len).wait()
     }
 
-    /// As [`DirectFile::allocate`], under way when this returns.
+    /// As [`DirectFile::allocate`], in progress when this returns.
     pub fn start_allocate(&self, offset: u64, len: u64) -> Operation<()> {
         let file = self.id();
         self.start_change(offset, len, Op::Fallocate { file, offset, len }, None)
@@ -209,19 +200,19 @@ impl DirectFile {
         self.start(Touch::change(offset, len, end), Work::Steps { first: Some(op), then })
     }
 
-    /// Brings everything that was started before to stable storage, with the metadata that is needed
-    /// to find it again: `fdatasync(2)`. What was written survives a power loss when this returns
-    /// (W1); a new file's name does only when its folder was synced too.
+    /// Brings every operation that was started before to stable storage, with the metadata needed
+    /// to find it again: `fdatasync(2)`. Writes survive a power loss when this returns (W1); a new
+    /// file's name does once its folder was synced too.
     ///
     /// # Errors
     ///
-    /// With the kernel's words: that poisons the file for good (W2). Also the first error of a
-    /// change whose [`Operation`] was dropped before it could tell.
+    /// With the kernel's words, which poisons the file for good (W2). Also the first error of a
+    /// change whose [`Operation`] was dropped.
     pub fn sync_data(&self) -> Result<(), Error> {
         self.start_sync_data().wait()
     }
 
-    /// As [`DirectFile::sync_data`], under way when this returns.
+    /// As [`DirectFile::sync_data`], in progress when this returns.
     pub fn start_sync_data(&self) -> Operation<()> {
         self.start_flush(Op::Fdatasync { file: self.id() })
     }
@@ -235,7 +226,7 @@ impl DirectFile {
         self.start_sync_all().wait()
     }
 
-    /// As [`DirectFile::sync_all`], under way when this returns.
+    /// As [`DirectFile::sync_all`], in progress when this returns.
     pub fn start_sync_all(&self) -> Operation<()> {
         self.start_flush(Op::Fsync { file: self.id() })
     }
@@ -248,19 +239,19 @@ impl DirectFile {
         self.disk.start(Some(self.place), touch, work)
     }
 
-    /// The file's length in bytes, now: changes that are not complete may be in it or not.
+    /// The file's length in bytes, now. It may count operations that are still in progress.
     ///
     /// # Errors
     ///
     /// With the kernel's words.
-    // A file has a length; it is not a collection that is empty or not.
+    // A file is no collection that is empty or not.
     #[expect(clippy::len_without_is_empty)]
     pub fn len(&self) -> Result<u64, Error> {
         self.disk.with(|schedule| schedule.engine.file_len(schedule.file(self.place).id))
     }
 
-    /// Waits for everything that was started on the file, and makes it `len_bytes` long: what is
-    /// beyond is gone, what is new reads as zeros (`ftruncate(2)`). Nothing is flushed.
+    /// Waits for every operation on the file, and sets its length: bytes beyond are gone, new bytes
+    /// read as zeros (`ftruncate(2)`). Nothing is flushed.
     ///
     /// # Errors
     ///
@@ -275,12 +266,11 @@ impl DirectFile {
         })
     }
 
-    /// Waits for everything that was started on the file, and closes it. Nothing is flushed.
+    /// Waits for every operation on the file, and closes it. Nothing is flushed.
     ///
     /// # Errors
     ///
-    /// When the engine itself fails; the first error of a change whose [`Operation`] was dropped
-    /// before it could tell.
+    /// When the engine itself fails; the first error of a change whose [`Operation`] was dropped.
     pub fn close(self) -> Result<(), Error> {
         self.disk.with(|schedule| {
             schedule.settle(self.place)?;
@@ -288,25 +278,24 @@ impl DirectFile {
         })
     }
 
-    /// What offset and length of a write must be multiples of, and what reads cost least at: 1
+    /// Offset and length of a write must be multiples of this, and reads of multiples cost least: 1
     /// unless the file is direct.
     pub fn alignment(&self) -> u32 {
         self.disk.with(|schedule| schedule.engine.align_bytes(schedule.file(self.place).id))
     }
 
-    /// Whether transfers bypass the page cache, as far as is known: a file system that takes
-    /// `O_DIRECT` when the file is opened may still refuse the first transfer (W6).
+    /// Whether transfers bypass the page cache, as far as is known: a file system may take
+    /// `O_DIRECT` at open and refuse the first transfer (W6).
     pub fn is_direct(&self) -> bool {
         self.disk.with(|schedule| schedule.engine.is_direct(schedule.file(self.place).id))
     }
 
-    /// The path that the file was opened by.
+    /// The path by which the file was opened.
     pub fn path(&self) -> PathBuf {
         self.disk.with(|schedule| schedule.file(self.place).path.clone())
     }
 
-    /// How durable writes that are started from now on reach stable storage; [`calibrate`] tells
-    /// which way is faster here.
+    /// Sets how later durable writes reach stable storage; [`calibrate`] finds the faster way.
     pub fn set_durable(&self, durable: Durable) {
         self.durable.set(durable);
     }

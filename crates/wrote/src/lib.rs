@@ -4,26 +4,27 @@
 //!
 //! | I want to | use |
 //! |---|---|
-//! | write a file from its start to its end: a faster `BufWriter<File>` | [`Writer`] |
-//! | replace a file by new content, so that a crash leaves the old or the new one | [`write`](fn@write) |
+//! | write a file from start to end: a faster `BufWriter<File>` | [`Writer`] |
+//! | replace a file, so that a crash leaves the old or the new content | [`write`](fn@write) |
 //! | make a new file, whole and durable, and never replace one | [`write_new`] |
 //! | read a whole file | [`read`](fn@read) |
-//! | copy a file, a folder or a stream of any size in constant memory | [`copy`](fn@copy), [`copy_tree`], [`copy_in`], [`copy_out`] |
+//! | copy files, folders, streams | [`copy`](fn@copy), [`copy_tree`], [`copy_in`], [`copy_out`] |
 //! | read any bytes of a file and write its blocks directly, blocking or awaited | [`DirectFile`] |
 //! | make writes durable in the way that is fastest here | [`file::calibrate`] |
-//! | write or read many blocks at once, as fast as the device takes them, with my own loop | [`Engine`] |
+//! | write or read many blocks at the device's speed, with my own loop | [`Engine`] |
+//! | append records from many threads, and know when each is durable | [`Log`] |
 //! | know what an acknowledged write survives | [`Survives`], [`Acknowledged`] |
-//! | know what lies under a path: file system, device, alignments | [`device::examine`] |
+//! | know the file system, device and alignment below a path | [`device::examine`] |
 //! | prove that my code stands a failing disk | [`Sim`] |
 //!
 //! # What a write survives
 //!
-//! A write that was acknowledged is not yet safe. [`Survives`] names how safe it is, and
-//! `docs/durability.md` tells for each file system how that was found out:
+//! A write that was acknowledged is not yet safe. [`Survives`] names how safe it is;
+//! `docs/durability.md` has the evidence for each file system:
 //!
 //! - a write through the page cache survives a crash of the process;
 //! - a direct write over blocks that were written and flushed before survives a crash of the
-//!   kernel; into new blocks it survives no more than a cached one;
+//!   kernel. Into new blocks it survives no more than a cached write;
 //! - a write that [`Engine::flush`] covered, or that was queued as durable, survives a power loss.
 
 pub mod buffer;

@@ -1,4 +1,4 @@
-//! What a file has besides its bytes: permissions, owner, times, extended attributes.
+//! Metadata of a file besides its length: permissions, owner, times, extended attributes.
 
 use crate::error::Tried;
 use crate::staged::MODE_PRIVATE;
@@ -19,18 +19,18 @@ const XATTR_BYTES_MAX: usize = 64 << 10;
 /// The attribute that holds a file's access control list (`acl(5)`).
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 
-/// What one file has besides its bytes, to be given to another.
+/// The metadata of one file, to be given to another.
 pub(crate) struct Metadata {
     stat: Stat,
     xattrs: Vec<(CString, Vec<u8>)>,
 }
 
-/// What of it is given.
+/// The parts that are given besides permissions and extended attributes.
 #[derive(Clone, Copy)]
 pub(crate) struct MetadataParts {
     /// Owner and group, where this process may give them away.
     pub owner: bool,
-    /// When it was last read and changed.
+    /// The times of the last read and the last change.
     pub times: bool,
 }
 
@@ -52,9 +52,9 @@ impl Metadata {
         Ok(Metadata { stat, xattrs })
     }
 
-    /// The permissions with which a file that is to get this may be made, before it is whole: those
-    /// that it will have, where nobody can open it by them who could not open the old file; else its
-    /// owner's alone. A group may not be the old one's yet, so it must have no more than others.
+    /// Returns the permissions of the new file until it is whole: the final ones where they admit
+    /// no user whom the old file refused, else its owner's alone. The new file may not have the old
+    /// group yet, so the group must have no more than others.
     pub(crate) fn mode_at_first(&self) -> u32 {
         let mode = self.stat.st_mode & 0o777;
         let group_as_others = mode >> 3 & !mode & 0o7 == 0;
@@ -62,15 +62,14 @@ impl Metadata {
         if is_owner && group_as_others && self.xattrs.is_empty() { mode } else { MODE_PRIVATE }
     }
 
-    /// Gives it to a file: permissions and extended attributes, and what else is asked.
+    /// Gives permissions, extended attributes and `parts` to a file.
     ///
-    /// Owner and group are given where that is permitted, the group also where the owner is not.
-    /// Where one is not, the bits that let a program run as it are not given either (`chmod(2)`); and
-    /// where the group was to be given and could not be, the group that the file has instead may do no
-    /// more than others, since anyone may be in it.
-    /// Attributes that this file system does not have, or this process may not set (`security.*`,
-    /// `trusted.*`), are left out, as `cp(1)` does. An access control list that the new file got of
-    /// its folder goes where the old file had none.
+    /// Owner and group are given where this process may do so, the group also without the owner.
+    /// Without them the file loses the bits that let a program run as them (`chmod(2)`). If the
+    /// group could not be given, the file's present group gets the permissions of others, since it
+    /// may have any members. Attributes that the file system lacks, or that this process may not
+    /// set (`security.*`, `trusted.*`), are left out, as `cp(1)` does. An access control list that
+    /// the new file inherited from its folder is removed where the old file had none.
     pub(crate) fn give(
         &self,
         file: BorrowedFd,
@@ -89,7 +88,8 @@ impl Metadata {
             same_group |= both || fchown(file, None, Some(gid)).is_ok();
         }
         let is_list = |(name, _): &(CString, _)| name.as_c_str() == ACCESS_LIST;
-        // Asked first: mostly there is none, and to remove nothing costs a part of a transaction.
+        // The question first: most files have no list, and removing nothing costs part of a
+        // transaction.
         if !self.xattrs.iter().any(is_list) && fgetxattr(file, ACCESS_LIST, &mut [0_u8; 0]).is_ok()
         {
             fremovexattr(file, ACCESS_LIST).map_err(failed)?;
@@ -107,7 +107,7 @@ impl Metadata {
         if parts.owner && !same_group {
             mode = group_as_others(mode);
         }
-        // A change of nothing would be a part of a transaction all the same.
+        // An unchanged mode would still cost part of a transaction.
         if mode != Mode::from_raw_mode(new.st_mode) {
             fchmod(file, mode).map_err(failed)?;
         }
@@ -118,7 +118,7 @@ impl Metadata {
     }
 }
 
-/// The times of a file, to be given to another.
+/// Returns the times of a file, to be given to another.
 pub(crate) fn times(stat: &Stat) -> Timestamps {
     let time = |tv_sec, nanoseconds: u64| Timespec { tv_sec, tv_nsec: nanoseconds as _ };
     Timestamps {
@@ -132,13 +132,13 @@ fn group_as_others(mode: Mode) -> Mode {
     (mode - Mode::RWXG) | Mode::from_raw_mode(others << 3)
 }
 
-/// All attributes that this process may see, by two calls of one family (`listxattr(2)`,
+/// Reads all attributes that this process may see, by two calls of one family (`listxattr(2)`,
 /// `getxattr(2)`); none where the file system has none.
 fn xattrs(
     list: impl Fn(&mut [u8]) -> Result<usize, Errno>,
     get: impl Fn(&CStr, &mut [u8]) -> Result<usize, Errno>,
 ) -> Result<Vec<(CString, Vec<u8>)>, Errno> {
-    // Most files have none, and need little room to say so.
+    // Most files have none, and a small buffer is enough to learn that.
     match list(&mut [0; 256]) {
         Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
         Ok(_) | Err(Errno::RANGE) => {}
@@ -150,7 +150,7 @@ fn xattrs(
     let mut found = Vec::new();
     for name in names[..len].split_inclusive(|&byte| byte == 0) {
         let name = CStr::from_bytes_with_nul(name).expect("the list is of such names");
-        // One that went meanwhile, or that only others may read, is not there for us.
+        // An attribute that was removed meanwhile, or that other users may read, is left out.
         if let Ok(len) = get(name, &mut value) {
             found.push((name.to_owned(), value[..len].to_vec()));
         }
@@ -173,7 +173,7 @@ mod tests {
             (0o600, 0o600),
             (0o755, 0o755),
             (0o400, 0o400),
-            // The new file's group may be another one than the old file's.
+            // The new file may have another group than the old file.
             (0o664, 0o600),
             (0o640, 0o600),
             (0o4711, 0o711),
@@ -233,13 +233,13 @@ mod tests {
         Metadata::of(old_file.as_fd(), &old).unwrap().give(new_file.as_fd(), &new, parts).unwrap();
         assert!(!has_list());
         assert_eq!(fs::metadata(&new).unwrap().mode() & 0o777, 0o640);
-        // And one that the old file has comes with it.
+        // A list of the old file comes with it.
         fsetxattr(&old_file, ACCESS_LIST, &list, XattrFlags::empty()).unwrap();
         Metadata::of(old_file.as_fd(), &old).unwrap().give(new_file.as_fd(), &new, parts).unwrap();
         assert!(has_list());
     }
 
-    /// Besides owner, group and others, user 12345 may read and write: version 2 of
+    /// Lets user 12345 read and write besides owner, group and others: version 2 of
     /// `linux/posix_acl_xattr.h`, entries of tag, permissions, id.
     fn access_list() -> Vec<u8> {
         let entries: [(u16, u16, u32); 5] = [

@@ -1,4 +1,4 @@
-//! A file that is made beside its place under a temporary name, and takes the place when it is whole.
+//! Files that are made under a temporary name beside their place, and take it when they are whole.
 
 use crate::engine::folder_of;
 use crate::{Engine, Error, FileId, FileOptions};
@@ -73,8 +73,9 @@ impl Staged {
         }
     }
 
-    /// Closes the file and gives it its place, in one step; with `durable`, so that the name survives
-    /// a power loss. The caller flushes the bytes before: otherwise the name may outlive them.
+    /// Closes the file and gives it its place, in one step; with `durable`, so that the name
+    /// survives a power loss. The caller flushes the bytes before: otherwise the name may outlive
+    /// them.
     pub(crate) fn put(self, engine: &mut Engine, durable: bool) -> Result<(), Error> {
         engine
             .close_file(self.file)

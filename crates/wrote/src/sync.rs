@@ -1,19 +1,19 @@
-//! What an acknowledged write survives, the ways by which it is acknowledged, and when it is synced.
+//! Levels of safety of an acknowledged write, and when a write is synced.
 
 use std::fmt;
 use std::time::Duration;
 
-/// The worst event after which the bytes of an acknowledged write are still there.
+/// The worst event that the bytes of an acknowledged write survive.
 ///
 /// Ordered from the weakest to the strongest, so `a >= b` reads "survives at least b".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Survives {
     /// The bytes are in the program's own memory: a buffer that was not flushed.
     Nothing,
-    /// The bytes are in the kernel's page cache, or the map to them is only in the kernel's memory:
-    /// they outlive the process, not the kernel.
+    /// The bytes are in the kernel's page cache, or only the kernel's memory has the map to them.
+    /// They outlive the process, not the kernel.
     ProcessCrash,
-    /// The bytes are in the device, perhaps in its volatile cache: they outlive the kernel, not the
+    /// The bytes are in the device, perhaps in its volatile cache. They outlive the kernel, not the
     /// power.
     OsCrash,
     /// The bytes, and everything needed to find them, are on stable storage.
@@ -21,8 +21,7 @@ pub enum Survives {
 }
 
 impl Survives {
-    /// The word used in results and on the screen: `nothing`, `process-crash`, `os-crash`,
-    /// `power-loss`.
+    /// The word in results and on the screen: `nothing`, `process-crash`, `os-crash`, `power-loss`.
     pub fn as_str(self) -> &'static str {
         match self {
             Survives::Nothing => "nothing",
@@ -39,47 +38,47 @@ impl fmt::Display for Survives {
     }
 }
 
-/// When what was written is made durable without being asked for each time, in Redis's words
-/// (`appendfsync`).
+/// When writes are made durable without a call for each, in Redis's words (`appendfsync`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Sync {
-    /// With every write: it survives a power loss once its call returned.
+    /// With every write, which survives a power loss once its call returned.
     Always,
     /// About once a second.
     EverySec,
-    /// About as often as this.
+    /// About once in this time.
     Interval(Duration),
-    /// Never by itself: only a call that says so makes anything durable.
+    /// Only by an explicit call.
     #[default]
     No,
 }
 
-/// How a write was acknowledged: the facts from which [`Acknowledged::survives`] follows.
+/// The facts about an acknowledgement from which [`Acknowledged::survives`] follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledged {
-    /// A flush that covers the write returned success: `fdatasync(2)`, `fsync(2)`, or the write
-    /// itself was `O_DSYNC`/`RWF_DSYNC`.
+    /// Whether a flush that covers the write returned success: `fdatasync(2)`, `fsync(2)`, or
+    /// `O_DSYNC`/`RWF_DSYNC` of the write itself.
     pub flushed: bool,
-    /// The file system passes a flush on to the device's cache. Mounted with `nobarrier` or
-    /// `barrier=0` it does not.
+    /// Whether the file system passes a flush on to the device's cache: not with `nobarrier` or
+    /// `barrier=0`.
     pub flush_reaches_device: bool,
-    /// The write really bypassed the page cache (`O_DIRECT` accepted at open *and* at transfer).
+    /// Whether the write really bypassed the page cache (`O_DIRECT` accepted at open *and* at
+    /// transfer).
     pub direct: bool,
-    /// The write replaced, in place, blocks that were written and flushed before, in a file whose
-    /// length did not change: nothing but data had to reach the device. A file system that copies
-    /// on write never does that.
+    /// Whether the write replaced, in place, blocks that were written and flushed before, and left
+    /// the file's length alone. Then only data had to reach the device. Never true of a file system
+    /// that copies on write.
     pub settled_blocks: bool,
-    /// The file lies in memory (tmpfs, ramfs): no flush makes it more than that.
+    /// Whether the file lies in memory (tmpfs, ramfs), where a flush adds nothing.
     pub in_memory: bool,
 }
 
 impl Acknowledged {
-    /// What the write survives.
+    /// Returns the worst event that the write survives.
     ///
-    /// A direct write into new or merely allocated blocks is only `process-crash`: the bytes reach
-    /// the device, but the file system's record of where they are (the extent, the length, the
-    /// "unwritten" mark) is still in the kernel's memory, and after a crash the file reads as
-    /// zeros or is short. See `docs/durability.md`.
+    /// A direct write into new or only allocated blocks is `process-crash`. The bytes reach the
+    /// device, but the record of their place (the extent, the length, the "unwritten" mark) is
+    /// still in the kernel's memory. After a crash the file reads as zeros or is short. See
+    /// `docs/durability.md`.
     pub fn survives(self) -> Survives {
         if self.in_memory {
             Survives::ProcessCrash

@@ -12,17 +12,16 @@ use std::path::Path;
 use std::time::Duration;
 use stream::Stream;
 
-/// Writes a file in the background: in place of `BufWriter<File>`.
+/// Writes a file in the background, in place of `BufWriter<File>`.
 ///
-/// What is written goes into a few buffers of its own, and from there to the file behind the caller's
-/// back: past the page cache where the file system can (`O_DIRECT`), through it where not. It uses
-/// the memory of those buffers, whatever the file's size (W8).
+/// Bytes go into a few buffers, and from there to the file in the background: past the page cache
+/// where the file system can (`O_DIRECT`), else through it. Memory is these buffers, for a file of
+/// any size (W8).
 ///
 /// ```
 /// use std::io::Write;
 /// use wrote::Writer;
 ///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("numbers");
 /// let mut writer = Writer::create(&path)?;
@@ -32,72 +31,70 @@ use stream::Stream;
 /// let written = writer.finish()?; // on stable storage, with its name
 /// println!("{} bytes in {:?}", written.bytes, written.elapsed);
 /// # assert_eq!(std::fs::metadata(&path)?.len(), written.bytes);
-/// # Ok(())
-/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # What survives
 ///
-/// | after | what was written before survives |
+/// | after | earlier writes survive |
 /// |---|---|
-/// | a write, [`Write::flush`] | nothing: it may still be in this process's memory |
+/// | a write, [`Write::flush`] | nothing: they may still be in this process's memory |
 /// | [`Writer::close`] | a crash of the process |
-/// | [`Writer::sync_data`], [`Writer::finish`] | a power loss, of a new file with its name |
+/// | [`Writer::sync_data`], [`Writer::finish`] | a power loss, with the name of a new file |
 ///
-/// [`WriterOptions::sync`] calls [`Writer::sync_data`] by itself. The block of the disk that holds the
-/// end of what was synced is written again when it fills: as of any file that is appended to, those
+/// [`WriterOptions::sync`] calls [`Writer::sync_data`] automatically. The disk block at the end of
+/// the synced bytes is written again when it fills, as for any file that is appended to. Those
 /// bytes are safe as long as the disk writes a sector whole or not at all.
 ///
-/// A crash without any of these leaves any part of the file, and the file may be longer than what was
-/// written, by zeros: a long file is extended ahead of the writes, since a direct write that extends
-/// its file waits for all others (ext4).
+/// A crash without any of these leaves any part of the file, perhaps with zeros behind it: a long
+/// file is extended ahead of the writes, since a direct write that extends its file waits for all
+/// others (ext4).
 ///
 /// # Errors
 ///
-/// What goes wrong in the background is told by the next call, and by every call after it (W2):
-/// nothing is tried again, and nothing more is written. Of a full disk what was written until then
-/// stays.
+/// The next call, and every later one, returns an error of the background (W2): nothing is tried
+/// again, and nothing more is written. On a full disk the bytes written until then stay.
 ///
-/// Dropping a `Writer` does what [`Writer::finish`] does; what went wrong can then only be logged
-/// (crate `log`, level error).
+/// Dropping a `Writer` does the same as [`Writer::finish`], but can only log an error (crate `log`,
+/// level error).
 ///
 /// # Cost
 ///
-/// Opening and closing one costs a ring and its buffers, some 0.3 ms. For a file of a few kilobytes
+/// Opening and closing costs a ring and its buffers, some 0.3 ms. For a file of a few kilobytes
 /// [`crate::write`] is the better tool: it is atomic, too.
 pub struct Writer {
-    /// Where the next byte goes, and where the last byte of the buffer does, which is left to the slow
-    /// path: a full buffer is handed on at once. The two are the same where every write must be
-    /// looked at: after an error, and when writes sync by themselves.
+    /// The places of the next byte and of the buffer's last byte. The last byte is left to the slow
+    /// path, which hands on a full buffer. The two places are equal where every write takes the
+    /// slow path: after an error, and when writes sync automatically.
     next: *mut u8,
     last: *mut u8,
     stream: Stream,
 }
 
-// SAFETY: what is not `Send` in here is the pointers, which lead into the buffer that `stream` has
-// leased, and the counted references between the engine, its pool and that buffer: all of them are
-// inside, none is handed out, so they move together. The engine is made for callers of any thread.
+// SAFETY: the parts that are not `Send` are the pointers into the buffer that `stream` leased, and
+// the counted references between the engine, its pool and that buffer. All of them are inside and
+// none is handed out, so they move together. The engine is made for callers of any thread.
 unsafe impl Send for Writer {}
 
-/// What a [`Writer`] has written.
+/// The result of a [`Writer`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Written {
     /// The file's length.
     pub bytes: u64,
-    /// From the opening to the end.
+    /// The time from the opening to the end.
     pub elapsed: Duration,
     /// Whether the file was written past the page cache to the end.
     pub direct: bool,
-    /// Whether the file, with its name, is on stable storage, as far as its file system and device
-    /// keep what they promise: [`crate::device::Target::flushes_reach_device`].
+    /// Whether the file, with its name, is on stable storage, if its file system and device keep
+    /// their promises: [`crate::device::Target::flushes_reach_device`].
     pub durable: bool,
-    /// What was in effect, and what was not to be had.
+    /// The settings in effect, and each fallback.
     pub effective: Effective,
 }
 
 impl Writer {
-    /// Makes the file, or cuts what is there to nothing, as [`std::fs::File::create`] does.
+    /// Makes the file, or truncates an existing one, as [`std::fs::File::create`] does.
     ///
     /// # Errors
     ///
@@ -106,7 +103,7 @@ impl Writer {
         Writer::options().open(path)
     }
 
-    /// What may be asked of a `Writer`, as a builder.
+    /// Returns the options of a `Writer`, as a builder.
     pub fn options() -> WriterOptions {
         WriterOptions::new()
     }
@@ -117,12 +114,12 @@ impl Writer {
         writer
     }
 
-    /// Takes everything that the reader gives, straight into the buffers, and tells how much that
-    /// was.
+    /// Writes all bytes of the reader, which it reads straight into the buffers, and returns their
+    /// number.
     ///
     /// # Errors
     ///
-    /// The reader's, or those of a write. What was read until then is written.
+    /// The reader's, or those of a write. The bytes that were read until then are written.
     pub fn read_from(&mut self, mut reader: impl Read) -> io::Result<u64> {
         let mut total = 0;
         loop {
@@ -146,16 +143,16 @@ impl Writer {
         }
     }
 
-    /// Makes what was written so far survive a power loss; of a file that was made, its name too.
+    /// Makes earlier writes survive a power loss, with the name of a new file.
     ///
     /// # Errors
     ///
-    /// With the kernel's words, and for ever after (W2).
+    /// With the kernel's words, now and at every later call (W2).
     pub fn sync_data(&mut self) -> Result<(), Error> {
         self.on_stream(Stream::sync_data)
     }
 
-    /// Writes what is left and closes the file, which then survives a power loss.
+    /// Writes the rest and closes the file, which then survives a power loss.
     ///
     /// # Errors
     ///
@@ -164,7 +161,7 @@ impl Writer {
         self.on_stream(|stream| stream.end(true))
     }
 
-    /// Writes what is left and closes the file, without a flush: it survives a crash of the process.
+    /// Writes the rest and closes the file, without a flush: it survives a crash of the process.
     ///
     /// # Errors
     ///
@@ -173,27 +170,26 @@ impl Writer {
         self.on_stream(|stream| stream.end(false))
     }
 
-    /// What is in effect, and what was not to be had.
+    /// The settings in effect, and each fallback.
     pub fn effective(&self) -> &Effective {
         self.stream.effective()
     }
 
-    /// The slow path of a write: the buffer is full, or someone must look.
+    /// Writes by the slow path: into a full buffer, or with a sync or an error to handle.
     #[cold]
     #[inline(never)]
     fn write_slowly(&mut self, bytes: &[u8]) -> io::Result<()> {
         Ok(self.on_stream(|stream| stream.write(bytes))?)
     }
 
-    /// The same for one byte, by value: a caller's loop that writes single bytes then need not keep
-    /// each of them in memory just for this.
+    /// Writes one byte, by value: a caller's loop of single bytes then keeps them in registers.
     #[cold]
     #[inline(never)]
     fn write_byte_slowly(&mut self, byte: u8) -> io::Result<()> {
         self.write_slowly(&[byte])
     }
 
-    /// Does something with the stream, which meanwhile knows how full its buffer is.
+    /// Calls `act` with the stream, which then knows how full its buffer is.
     fn on_stream<T>(&mut self, act: impl FnOnce(&mut Stream) -> T) -> T {
         self.give_room_back();
         let result = act(&mut self.stream);
@@ -220,8 +216,9 @@ impl Write for Writer {
     #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() <= self.last as usize - self.next as usize {
-            // SAFETY: there is room for so much from `next` on to `last`, which lie in one buffer that
-            // is leased to the stream; nobody else has a reference to it between two calls.
+            // SAFETY: from `next` to `last` there is room for these bytes. Both lie in one buffer
+            // that is leased to the stream, and between two calls no other code has a reference to
+            // it.
             unsafe {
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.next, bytes.len());
                 self.next = self.next.add(bytes.len());
@@ -234,16 +231,16 @@ impl Write for Writer {
         }
     }
 
-    /// Hands over what is whole: every byte through the page cache, whole blocks where the file is
-    /// direct. Does not wait, and makes nothing durable: [`Writer::sync_data`] does.
+    /// Hands over the bytes, those of whole blocks where the file is direct. Neither waits nor
+    /// makes anything durable: [`Writer::sync_data`] does.
     fn flush(&mut self) -> io::Result<()> {
         Ok(self.on_stream(Stream::flush)?)
     }
 }
 
-/// A seek waits for what is in flight. Where it leads into a block, that block is read, so that what
-/// is written next leaves the rest of it as it is: good for a header that is filled in at the end, not
-/// for writes in random order ([`crate::DirectFile`]).
+/// A seek waits for operations in flight. If it leads into a block, it reads that block, so that
+/// the next write keeps the rest of it. It suits a header that is filled in at the end. For writes
+/// in random order use [`crate::DirectFile`].
 impl Seek for Writer {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.on_stream(|stream| {
@@ -252,7 +249,7 @@ impl Seek for Writer {
                 SeekFrom::Current(by) => stream.position().checked_add_signed(by),
                 SeekFrom::End(by) => stream.len().checked_add_signed(by),
             };
-            // No file reaches further (`lseek(2)`, EINVAL); to ask is no failure of this one.
+            // No file is longer (`lseek(2)`, EINVAL). This error does not fail the stream.
             let place = place.filter(|&place| place <= i64::MAX as u64);
             let place = place.ok_or(io::ErrorKind::InvalidInput)?;
             stream.seek(place)?;

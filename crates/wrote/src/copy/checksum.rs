@@ -1,13 +1,13 @@
-//! The checksum of a file's bytes: XXH3 with 128 bits, of all bytes in their order.
+//! The checksum of a file's bytes: XXH3 with 128 bits.
 
 use xxhash_rust::xxh3::Xxh3;
 
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// A checksum of what was given to it so far.
+/// The checksum of the bytes added so far.
 ///
-/// XXH3 finds what goes wrong by accident at the speed of memory; it is no proof against someone who
-/// wants two files to look the same.
+/// XXH3 finds accidental damage at the speed of memory. It does not stop an author who wants two
+/// files to look the same.
 #[derive(Default)]
 pub(crate) struct Checksum(Xxh3);
 
@@ -16,7 +16,7 @@ impl Checksum {
         self.0.update(bytes);
     }
 
-    /// Adds so many zeros: a hole.
+    /// Adds `count` zeros: a hole.
     pub(crate) fn add_zeros(&mut self, count: u64) {
         let piece = ZEROS.len() as u64;
         for _ in 0..count / piece {

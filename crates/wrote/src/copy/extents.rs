@@ -1,4 +1,4 @@
-//! Where a file has data, one extent after the other: the rest is holes, which read as zeros.
+//! The extents of a file that hold data. Between them are holes, which read as zeros.
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
@@ -7,13 +7,13 @@ use std::os::fd::BorrowedFd;
 
 /// The data of a file's first `len` bytes.
 ///
-/// Extents are asked for one by one: a list of all has no bound (W8). They are made longer to whole
-/// blocks, but for the file's end, and never overlap.
+/// Extents are found one by one, since a list of all has no bound (W8). They are extended to whole
+/// blocks, up to the file's end, and never overlap.
 #[derive(Debug)]
 pub(crate) struct Extents {
     len: u64,
     block_bytes: u64,
-    /// Where to look next: what is before was handed out, or is a hole.
+    /// The place of the next search. Bytes before it were returned, or are a hole.
     next: u64,
 }
 
@@ -22,8 +22,8 @@ impl Extents {
         Extents { len, block_bytes, next: 0 }
     }
 
-    /// The next extent of the file, which is all that is left where nobody knows of holes: without a
-    /// descriptor, or on a file system that has no `SEEK_DATA` (`lseek(2)`, EINVAL).
+    /// Returns the next extent. It is all the rest where holes are unknown: without a descriptor,
+    /// or on a file system without `SEEK_DATA` (`lseek(2)`, EINVAL).
     pub(crate) fn next(&mut self, file: Option<BorrowedFd>) -> Result<Option<Range<u64>>, Errno> {
         if self.next >= self.len {
             return Ok(None);
@@ -49,7 +49,7 @@ impl Extents {
         }
         let hole = match seek(file, SeekFrom::Hole(data)) {
             Ok(hole) => hole,
-            // The file became shorter between the two calls: what is missing shows when it is read.
+            // The file became shorter between the two calls, which a read will find.
             Err(Errno::NXIO) => self.len,
             Err(errno) => return Err(errno),
         };
@@ -72,9 +72,9 @@ mod tests {
         std::iter::from_fn(|| extents.next(file.map(AsFd::as_fd)).unwrap()).collect()
     }
 
-    /// A file with a few bytes at each of these places.
+    /// Makes a file with a few bytes at each of these places.
     fn file_with_data_at(places: &[u64], len: u64) -> File {
-        // Beside what the build makes: on a disk where the build is on a disk.
+        // In the build's folder: on a disk where the build is on a disk.
         let program = std::env::current_exe().unwrap();
         let file = tempfile::tempfile_in(program.parent().unwrap()).unwrap();
         file.set_len(len).unwrap();

@@ -1,4 +1,4 @@
-//! A copy in the making: everything that is done under its temporary name.
+//! A copy under its temporary name: its bytes, length, checksum and metadata.
 
 use super::allocate::allocate;
 use super::checksum::Checksum;
@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use std::io;
 use std::path::Path;
 
-/// What came of it.
+/// The result of a copy, and its fallbacks.
 pub(super) struct CopyOutcome {
     pub method: Method,
     pub checksum: Option<u128>,
@@ -53,7 +53,7 @@ struct Copier<'a, 'w> {
 }
 
 impl Copier<'_, '_> {
-    /// Everything but the place.
+    /// Does everything but the last step, the rename.
     fn fill(mut self) -> Result<CopyOutcome, Error> {
         let files = [self.source.file, self.target];
         let sizes = PieceSizes::new(self.engine, &files, self.source.len, self.options.bs_bytes)?;
@@ -81,7 +81,7 @@ impl Copier<'_, '_> {
         if self.reflink()? {
             return Ok(Method::Reflink);
         }
-        // What fits into one piece is as soon moved as the file systems are looked up.
+        // One piece is moved as fast as the file systems are examined.
         if sizes.len > sizes.piece_bytes && self.has_server() && self.copy_on_server()? {
             return Ok(Method::CopyFileRange);
         }
@@ -89,7 +89,7 @@ impl Copier<'_, '_> {
         Ok(transferred(self.engine, self.target))
     }
 
-    /// Shares the blocks, where that was asked and the file system can.
+    /// Shares the blocks, where the options and the file system allow that.
     fn reflink(&mut self) -> Result<bool, Error> {
         if self.options.reflink == Reflink::Never {
             return Ok(false);
@@ -129,7 +129,7 @@ impl Copier<'_, '_> {
         matches!(names, (Ok(source), Ok(target)) if server::copies_on_server(&source, &target))
     }
 
-    /// `false` where the server does not after all.
+    /// Copies by the server; returns `false` if it refuses at once.
     fn copy_on_server(&mut self) -> Result<bool, Error> {
         let (source, target) = (self.source.file, self.target);
         let Some((from, to)) = descriptors(self.engine, source, target) else {
@@ -158,7 +158,7 @@ impl Copier<'_, '_> {
         checksum: Option<&mut Checksum>,
     ) -> Result<(), Error> {
         let (source, target) = (self.source.file, self.target);
-        // One piece is one write: nothing is side by side, and it tells of a full disk itself.
+        // One piece is one write, which needs no allocation and finds a full disk itself.
         if sizes.len > sizes.piece_bytes && !allocate(self.engine, source, target, sizes)? {
             let because = format!("fallocate: {}", io::Error::from(Errno::OPNOTSUPP));
             self.fell_back("allocated space", "length alone", because);
@@ -167,8 +167,8 @@ impl Copier<'_, '_> {
         stream::copy_data(self.engine, source, target, sizes, checksum, &mut self.progress)
     }
 
-    /// Makes the copy as long as the source: what was written to fill a block goes, and a hole at the
-    /// end comes.
+    /// Makes the copy as long as the source: cuts the padding of the last block, adds a hole at the
+    /// end.
     fn give_len(&mut self) -> Result<(), Error> {
         if self.engine.file_len(self.target)? == self.source.len {
             return Ok(());
@@ -176,7 +176,7 @@ impl Copier<'_, '_> {
         self.engine.truncate(self.target, self.source.len)
     }
 
-    /// Compares what is on the disk with the source, and gives the checksum of both.
+    /// Compares the bytes on the disk with the source, and returns the checksum of both.
     fn verify(
         &mut self,
         sizes: PieceSizes,
@@ -205,7 +205,8 @@ impl Copier<'_, '_> {
         }
     }
 
-    /// Bytes that were moved without being read: those are counted when they are, to be verified.
+    /// Counts bytes that were moved without being read. With `verify` they count when they are
+    /// read.
     fn passed(&mut self, bytes: u64) -> Result<(), Error> {
         self.progress.add(if self.options.verify { 0 } else { bytes })
     }

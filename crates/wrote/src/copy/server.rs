@@ -1,35 +1,34 @@
-//! Copies that the file system makes by itself: blocks that are shared, bytes that its server moves.
+//! Copies by the server of a network file system.
 
 use super::extents::Extents;
 use rustix::fs::copy_file_range;
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 
-/// Bytes of one call: a server may work at it for long, and nobody can stop it meanwhile.
+/// Bytes of one call, which cannot be interrupted while the server works.
 const CALL_BYTES_MAX: u64 = 64 << 20;
 
-/// Whether the file systems, by the names that the kernel gives to their types, have a server that
-/// copies between two of its files. A local one copies in the page cache, which is slower than what
-/// the engine does.
+/// Whether a server copies between two files, by the types of their file systems. A local file
+/// system copies in the page cache, which is slower than the engine.
 pub(super) fn copies_on_server(source: &str, target: &str) -> bool {
     source == target && matches!(source, "nfs4" | "cifs" | "smb3" | "ceph")
 }
 
-/// Why a server did not copy all.
+/// The reason why a server did not copy everything.
 #[derive(Debug)]
 pub(super) enum RangeError<E> {
-    /// It copied nothing at all.
+    /// It refused before it copied anything.
     AtOnce(Errno),
-    /// After a part.
+    /// It failed at this offset.
     Midway(u64, Errno),
     /// The source ended before its length.
     Short,
-    /// Whoever was told of a part asked to stop.
+    /// The progress callback asked to stop.
     Interrupted(E),
 }
 
-/// Copies the data of the first `len` bytes (`copy_file_range(2)`), and tells `done` of each part and
-/// of each hole.
+/// Copies the data of the first `len` bytes (`copy_file_range(2)`), and passes the length of each
+/// part and of each hole to `done`.
 pub(super) fn copy_ranges<E>(
     source: BorrowedFd,
     target: BorrowedFd,
@@ -69,7 +68,7 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::fs::FileExt;
 
-    /// Beside what the build makes: on a disk where the build is on a disk.
+    /// In the build's folder: on a disk where the build is on a disk.
     fn file() -> File {
         let program = std::env::current_exe().unwrap();
         tempfile::tempfile_in(program.parent().unwrap()).unwrap()

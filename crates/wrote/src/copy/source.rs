@@ -1,4 +1,4 @@
-//! The file that is copied: opened once, in the way in which it is read fastest.
+//! The source of a copy, opened in the way that reads it fastest.
 
 use super::stream::source_shrank;
 use crate::cached::cached_bytes;
@@ -9,20 +9,20 @@ use rustix::fs::fstat;
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 
-/// The longest file that is read and written through the page cache: the kernel then writes many of
-/// them together, where each direct write waits for the device by itself.
+/// The longest file that is copied through the page cache. The kernel then writes many such files
+/// together, while each direct write waits for the device by itself.
 const SMALL_BYTES_MAX: u64 = 128 << 10;
 
 /// The source of a copy.
 pub(super) struct Source<'a> {
     pub file: FileId,
-    /// As the user called it.
+    /// The path that the user gave.
     pub named: &'a Path,
-    /// Its length when it was opened: what is added later is not copied.
+    /// Its length when it was opened.
     pub len: u64,
-    /// Whether it is one transfer, and not worth going past the page cache.
+    /// Whether it is one transfer, which goes through the page cache.
     pub small: bool,
-    /// What it has besides its bytes; none on a simulated disk.
+    /// Its metadata; `None` on a simulated disk.
     pub metadata: Option<Metadata>,
     /// The name with its symbolic links followed.
     place: PathBuf,
@@ -31,10 +31,10 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Opens an ordinary file, that is read in pieces of at most `bs_bytes`.
+    /// Opens an ordinary file, to be read in pieces of at most `bs_bytes`.
     ///
-    /// Through the page cache where that holds most of it, and else past it, so that a large file
-    /// does not push out what others have there.
+    /// It is read through the page cache if that holds most of it, and otherwise past it: a large
+    /// file must not evict the pages of other programs.
     pub(super) fn open(
         engine: &mut Engine,
         named: &'a Path,
@@ -66,7 +66,7 @@ impl<'a> Source<'a> {
         Ok(Source { file, named, len, small, metadata, place, identity })
     }
 
-    /// The same file opened directly, unless it is small or most of it is in memory.
+    /// Opens the same file directly, unless it is small or mostly in memory.
     fn past_the_cache(mut self, engine: &mut Engine) -> Result<Source<'a>, Error> {
         if self.small {
             return Ok(self);
@@ -78,7 +78,7 @@ impl<'a> Source<'a> {
         }
         let options = FileOptions { direct: true, ..FileOptions::default() };
         let direct = engine.open_file(self.named, &options)?;
-        // The name may have been given to another file meanwhile: then this one is read as it is.
+        // If the name was given to another file meanwhile, the first one is read as it is.
         let same = identity(engine, direct) == self.identity;
         let (kept, closed) = if same { (direct, self.file) } else { (self.file, direct) };
         self.file = kept;
@@ -86,7 +86,7 @@ impl<'a> Source<'a> {
         Ok(self)
     }
 
-    /// Whether it is the ordinary file at `place`, by whatever name.
+    /// Whether it is the ordinary file at `place`, by any name.
     pub(super) fn is_at(&self, place: &Path) -> Result<bool, Error> {
         let Some(identity) = self.identity else { return Ok(self.place == place) };
         let there = rustix::fs::stat(place).tried(place, Action::Examine)?;
@@ -102,8 +102,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Where the file is, if it is an ordinary one. A pipe must not even be opened: that may take for
-/// ever (`fifo(7)`).
+/// Finds the file, which must be an ordinary one. Opening a pipe may wait for ever (`fifo(7)`).
 fn ordinary(engine: &mut Engine, named: &Path) -> Result<PathBuf, Error> {
     let Located { path, found } = engine.locate(named)?;
     let refused = |because| Error::refused(named, because);
@@ -115,8 +114,8 @@ fn ordinary(engine: &mut Engine, named: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// A file of `/proc` says that it is empty, and has bytes nevertheless (`proc(5)`): its copy would be
-/// empty without a word.
+/// Refuses a file of `/proc` that reports a length of 0 but has bytes (`proc(5)`): its copy would
+/// be empty.
 fn be_empty(engine: &mut Engine, named: &Path, file: FileId) -> Result<(), Error> {
     let buffer = engine.lease()?;
     engine.queue(0, Op::Read { file, offset: 0, buffer });
@@ -136,7 +135,7 @@ fn identity(engine: &Engine, file: FileId) -> Option<(u64, u64)> {
     Some((stat.st_dev, stat.st_ino))
 }
 
-/// Closes a file because of something else, which is what is told of.
+/// Closes a file because of another error, which is the one to report.
 fn close(engine: &mut Engine, file: FileId) {
     let _ = engine.close_file(file);
 }

@@ -1,4 +1,4 @@
-//! A stream to a file, and a file to a stream, in constant memory: what stands behind `-`.
+//! Copies from a stream to a file and from a file to a stream: the `-` of `wrote copy`.
 
 mod pipe;
 
@@ -18,31 +18,31 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Instant;
 
-/// Copies everything that comes from the open file `from` (a pipe, a socket, a terminal, a file from
-/// where it stands) to `to`, where it appears when `from` has ended.
+/// Copies the open file `from` (a pipe, a socket, a terminal, a file from its current offset) up to
+/// its end to `to`, where it appears when it is whole.
 ///
-/// A new file has the permissions 0o666 less the umask; one that is replaced keeps its own. With
-/// [`CopyOptions::verify`] the file is read back past the page cache, and its checksum compared with
-/// that of what came. [`CopyOptions::reflink`] means nothing here. `watch` is asked at least ten times
-/// a second, also while nothing comes.
+/// A new file has the permissions 0o666 less the umask; a replaced file keeps its own. With
+/// [`CopyOptions::verify`] the file is read back past the page cache and its checksum compared.
+/// [`CopyOptions::reflink`] has no effect. `watch` is called at least ten times a second, even
+/// while nothing comes.
 ///
 /// # Errors
 ///
-/// With the kernel's words; `EEXIST` where there is a file and `replace` was not asked;
-/// [`Error::Refused`] where `to` is a folder or a device; [`Error::Interrupted`] when `watch` says so.
-/// What was at `to` is then as it was, unless only the flush of its folder failed, the last step.
+/// With the kernel's words; `EEXIST` for an existing file without `replace`; [`Error::Refused`]
+/// where `to` is a folder or a device; [`Error::Interrupted`] when `watch` asks to stop. A file at
+/// `to` is then unchanged, unless only the last step failed, the flush of its folder.
 pub fn copy_in(
     from: BorrowedFd,
     to: &Path,
     options: &CopyOptions,
     watch: Watch,
 ) -> Result<Copied, Error> {
-    // The length is unknown: as if it were longer than all buffers.
+    // The length is unknown: the engine gets all buffers.
     let engine_options = engine_options(u64::MAX, options);
     copy_in_through(&mut Engine::open(&engine_options)?, from, to, options, watch)
 }
 
-/// As [`copy_in`], through an engine of the caller's, of which nothing is outstanding.
+/// As [`copy_in`], through an engine of the caller's with nothing outstanding.
 ///
 /// # Errors
 ///
@@ -74,18 +74,19 @@ pub fn copy_in_through(
     Ok(Copied { bytes, method, elapsed: began.elapsed(), checksum, effective })
 }
 
-/// Copies the ordinary file `from` to the open file `to`, a stream: what it takes is not synced.
+/// Copies the ordinary file `from` to the open file `to`, a stream, which is not synced.
 ///
-/// As many reads as [`CopyOptions::iodepth`] are under way ahead of what is written; of the options
-/// only the sizes mean something here. `watch` is asked at least ten times a second, also while
-/// nothing is taken, where the kernel can write without waiting (pipes since Linux 6.4, sockets).
+/// [`CopyOptions::iodepth`] reads are in flight ahead of the writes; of the other options only
+/// [`CopyOptions::bs_bytes`] has an effect. `watch` is called at least ten times a second, even
+/// while the stream takes nothing, where the kernel can write without waiting (pipes since Linux
+/// 6.4, sockets).
 ///
 /// # Errors
 ///
-/// With the kernel's words, of which `EPIPE` means that the reader has gone; [`Error::Refused`] where
-/// `from` is no ordinary file, or is what `to` leads to, or [`CopyOptions::verify`] is asked for,
-/// since a stream is not read back; [`Error::Differs`] when `from` becomes shorter meanwhile;
-/// [`Error::Interrupted`] when `watch` says so.
+/// With the kernel's words; `EPIPE` means that the reader has gone. [`Error::Refused`] where `from`
+/// is no ordinary file or is `to` itself, or with [`CopyOptions::verify`], since a stream can't be
+/// read back. [`Error::Differs`] when `from` becomes shorter meanwhile; [`Error::Interrupted`] when
+/// `watch` asks to stop.
 pub fn copy_out(
     from: &Path,
     to: BorrowedFd,
@@ -113,12 +114,12 @@ pub fn copy_out(
         pipe.pour(bytes.ok_or_else(|| source_shrank(&engine, source.file))?, &mut progress)?;
         left -= len;
     }
-    // What takes them is no file, or one that is open as its opener wanted it.
+    // The stream is no file, or was opened by its owner.
     let (bytes, method, effective) = (source.len, Method::Cached, engine.effective().clone());
     Ok(Copied { bytes, method, elapsed: began.elapsed(), checksum: None, effective })
 }
 
-/// What the file has besides its bytes; nothing is known of one on a simulated disk.
+/// Reads the file's metadata; `None` on a simulated disk.
 fn metadata_of(engine: &mut Engine, path: &Path) -> Result<Option<Metadata>, Error> {
     let file = engine.open_file(path, &FileOptions::default())?;
     let metadata = engine.descriptor(file).map(|descriptor| Metadata::of(descriptor, path));
@@ -132,19 +133,19 @@ fn is_same(one: BorrowedFd, other: BorrowedFd) -> bool {
     matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// The writer of the bytes that come.
+/// Writes a stream to a file.
 struct Filler<'a> {
     engine: &'a mut Engine,
     file: FileId,
-    /// Bytes that have come.
+    /// Bytes written so far.
     bytes: u64,
     checksum: Option<Checksum>,
     completions: Vec<Completion>,
 }
 
 impl Filler<'_> {
-    /// Does everything but the place; returns the length, the method and a checksum that was
-    /// compared.
+    /// Does everything but the last step, the rename. Returns the length, the method and a checksum
+    /// that was compared.
     fn fill(
         mut self,
         mut from: Pipe,
@@ -166,8 +167,8 @@ impl Filler<'_> {
         Ok((self.bytes, transferred(self.engine, self.file), checksum))
     }
 
-    /// Writes what comes until there is no more; the file may be longer then, by what is missing to
-    /// a whole block.
+    /// Writes the stream up to its end. The file may then be longer, by the padding of its last
+    /// block.
     fn write_all(
         &mut self,
         from: &mut Pipe,
@@ -184,7 +185,7 @@ impl Filler<'_> {
                 checksum.add(&buffer[..filled]);
             }
             if filled > 0 {
-                // Only the end is no whole block: it is cut to its length when all is written.
+                // Pads the last block, which is cut when all is written.
                 buffer.set_len(filled.next_multiple_of(sizes.block_bytes as usize));
                 buffer[filled..].fill(0);
                 self.engine
@@ -203,7 +204,7 @@ impl Filler<'_> {
         self.completions.drain(..).try_for_each(|completion| completion.result.map(drop))
     }
 
-    /// Reads the file back, and gives the checksum of what came if it is that.
+    /// Reads the file back, and returns the checksum if it is that of the stream.
     fn verify(&mut self, options: &CopyOptions, watch: Watch) -> Result<Option<u128>, Error> {
         let Some(wanted) = self.checksum.take().map(|checksum| checksum.value()) else {
             return Ok(None);

@@ -1,7 +1,7 @@
-//! Bytes on their way: many reads and writes in flight together, in constant memory.
+//! The transfer of a file's bytes: many reads and writes in flight, in constant memory.
 //!
-//! A buffer is read into, then written from, then free for the next piece. Pieces overtake each
-//! other, but for a checksum, which wants them in order.
+//! A piece is read into a buffer, written from it, and frees it for the next piece. Pieces overtake
+//! each other, unless a checksum needs them in order.
 
 use super::checksum::Checksum;
 use super::extents::Extents;
@@ -14,10 +14,10 @@ use slab::Slab;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Zeros of a hole that are put into a checksum before it is told how far that has come.
+/// Zeros of a hole that a checksum takes between two reports of progress.
 const ZEROS_BYTES_MAX: u64 = 64 << 20;
 
-/// How a file's bytes are sizes.
+/// The sizes of a file's pieces.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PieceSizes {
     /// The file's length.
@@ -29,15 +29,15 @@ pub(crate) struct PieceSizes {
 }
 
 impl PieceSizes {
-    /// Pieces for the files of a copy, as long as the engine's buffers and `bs_bytes` allow.
+    /// Returns sizes for the files of a copy, as long as the engine's buffers and `bs_bytes` allow.
     pub(crate) fn new(
         engine: &Engine,
         files: &[FileId],
         len: u64,
         bs_bytes: usize,
     ) -> Result<PieceSizes, Error> {
-        // A page at least: most file systems allocate in pages, and a block that is written in two
-        // parts costs more than one.
+        // At least a page: most file systems allocate in pages, and a block written in two parts
+        // costs more than one.
         let page_bytes = rustix::param::page_size() as u64;
         let aligns = files.iter().map(|&file| u64::from(engine.align_bytes(file)));
         let block_bytes = aligns.max().unwrap_or(1).max(page_bytes);
@@ -52,13 +52,13 @@ impl PieceSizes {
     }
 }
 
-/// The error of a source that ended before its length.
+/// Returns the error of a source that ended before its length.
 pub(crate) fn source_shrank(engine: &Engine, source: FileId) -> Error {
     let because = "became shorter while it was copied".into();
     Error::Differs { path: engine.path(source).to_owned(), because }
 }
 
-/// The error of a search for data.
+/// Returns the error of a search for data.
 pub(super) fn seek_error(engine: &Engine, source: FileId, errno: Errno) -> Error {
     Error::file(engine.path(source), Action::Examine, None, &errno.into())
 }
@@ -79,7 +79,7 @@ pub(crate) fn copy_data(
     PieceMover::new(engine, source, Some(target), sizes, checksum, progress).run()
 }
 
-/// The checksum of a file's bytes.
+/// Returns the checksum of a file's bytes.
 ///
 /// # Errors
 ///
@@ -129,7 +129,7 @@ pub(crate) fn read_back(
 /// A part of the file that fits into a buffer.
 #[derive(Clone, Copy)]
 struct Piece {
-    /// In the order of the file, from 0.
+    /// Its number in the order of the file, from 0.
     number: u64,
     offset: u64,
     len: u64,
@@ -137,7 +137,7 @@ struct Piece {
     hole_bytes: u64,
 }
 
-/// What is in flight for a piece.
+/// The operation in flight for a piece.
 enum Flight {
     Read(Piece),
     Write { bytes: u64 },
@@ -151,14 +151,14 @@ struct PieceMover<'a, 'w> {
     checksum: Option<&'a mut Checksum>,
     progress: &'a mut Watcher<'w>,
     extents: Extents,
-    /// What is left of the extent that is being read.
+    /// The rest of the extent that is being read.
     extent: Range<u64>,
-    /// Pieces that were begun, which is the number of the next.
+    /// Pieces that were begun: the number of the next.
     begun: u64,
     /// The end of the last piece that was begun.
     begun_bytes: u64,
     in_flight: Slab<Flight>,
-    /// Pieces that were read before one that comes before them.
+    /// Pieces that were read before an earlier one.
     early: BTreeMap<u64, (Piece, Buffer)>,
     /// The number of the next piece for the checksum.
     next: u64,
@@ -206,7 +206,7 @@ impl<'a, 'w> PieceMover<'a, 'w> {
         self.pass_hole(self.sizes.len - self.begun_bytes)
     }
 
-    /// Reads while there is a buffer and something to read.
+    /// Reads while there is a free buffer and a next piece.
     fn read_ahead(&mut self) -> Result<(), Error> {
         while !self.engine.is_full()
             && let Some(mut buffer) = self.engine.pool().lease()
@@ -273,7 +273,7 @@ impl<'a, 'w> PieceMover<'a, 'w> {
             checksum.add(&buffer[..len]);
         }
         let Some(file) = self.target else { return self.progress.add(piece.len) };
-        // Only the file's end is no whole block: it is cut to its length when all is written.
+        // Pads the last block, which is cut when all is written.
         let whole = len.next_multiple_of(self.engine.align_bytes(file) as usize);
         buffer.set_len(whole);
         buffer[len..].fill(0);

@@ -1,4 +1,4 @@
-//! A folder with all that is in it.
+//! Copies of folders with their contents.
 
 mod folder;
 mod walk;
@@ -22,16 +22,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use walk::{EntryKind, TreeStep, TreeWalk};
 
-/// How many of the things that were left out are named.
+/// The number of left-out things that are named.
 const LEFT_OUT_NAMED_MAX: usize = 100;
 
-/// Permissions of a folder while it is filled: nobody else puts anything into it.
+/// Permissions of a folder while it is filled: no other user puts anything into it.
 const MODE_PRIVATE: u32 = 0o700;
 
-/// What a folder is given of what it is a copy of.
+/// The metadata that a folder gets besides permissions and attributes.
 const FOLDER_PARTS: MetadataParts = MetadataParts { owner: false, times: true };
 
-/// What the copy of a folder was.
+/// The result of a copy of a folder.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TreeCopied {
@@ -43,52 +43,53 @@ pub struct TreeCopied {
     pub links: u64,
     /// Bytes of the files, holes included.
     pub bytes: u64,
-    /// Each way in which the bytes of a file went.
+    /// Each way by which a file's bytes were copied.
     pub methods: Vec<Method>,
     /// Whether the copies were read back and compared.
     pub verified: bool,
-    /// Pipes, sockets and devices, which are not copied: the first hundred of them.
+    /// The first hundred pipes, sockets and devices, which are not copied.
     pub left_out: Vec<PathBuf>,
-    /// How many there are.
+    /// The number of pipes, sockets and devices.
     pub left_out_count: u64,
-    /// Until the copy was as safe as asked.
+    /// The time until the copy was as safe as requested.
     pub elapsed: Duration,
-    /// What was in effect.
+    /// The settings in effect.
     pub effective: Effective,
 }
 
-/// Copies the folder `from` with all that is in it to `to`, where it appears when it is whole.
+/// Copies the folder `from` with its contents to `to`, where it appears when it is whole.
 ///
-/// Files are copied as [`super::copy`] does. Permissions, times and extended attributes are kept, of
-/// folders too. A symbolic link is copied as one; only where `from` itself is one it is followed. Files
-/// with several names become a file for each. Pipes, sockets and devices are left out, and told.
+/// Files are copied as by [`super::copy`]. Folders keep their permissions, times and extended
+/// attributes, too. A symbolic link is copied as a link; only `from` itself is followed. A file
+/// with several names becomes a file for each. Pipes, sockets and devices are left out and
+/// reported.
 ///
-/// A new folder is built beside its place, under a name `.NAME.wrote-PROCESS-NUMBER`, and renamed in
-/// one step. Where there is a folder already, [`CopyOptions::replace`] brings both together: what is
-/// only there stays, a file or a link of the same name is replaced in one step, and a new folder
-/// appears when it is whole. If that ends early, what was whole by then stays.
+/// A new folder is built beside its place, under a name `.NAME.wrote-PROCESS-NUMBER`, and renamed
+/// in one step. If `to` exists, [`CopyOptions::replace`] merges the two: contents of `to` alone
+/// stay, a file or a link of the same name is replaced in one step, and a new folder appears when
+/// it is whole. After an error the parts that were whole stay.
 ///
-/// With [`CopyOptions::durable`], a new folder is brought to stable storage at once, by `syncfs(2)`
-/// before it is renamed, which also waits for what others have written to that file system. On one
-/// where that call is not known to reach the device, and where files are replaced, each file is
-/// flushed by itself. (2000 files of 4 KiB on ext4 took three times as long in this way.)
+/// With [`CopyOptions::durable`], a new folder is brought to stable storage by one `syncfs(2)`
+/// before it is renamed, which also waits for writes of other programs to that file system. If that
+/// call is not known to reach the device, or files are replaced, each file is flushed by itself.
+/// (2000 files of 4 KiB on ext4 took three times as long in this way.)
 ///
 /// Memory does not grow with the number of files; at most [`FOLDERS_DEEP_MAX`] folders lie one in
-/// another. The tree is walked twice: first to count its bytes, and to find what would be in the way.
+/// another. The tree is walked twice: the first walk counts bytes and finds conflicts.
 ///
 /// # Errors
 ///
-/// With the kernel's words, also when something vanishes meanwhile, and `EEXIST` where there is a folder
-/// that is not to be replaced; [`Error::Refused`], before
-/// anything is made, where `to` is there and is no folder, or is in `from`, or where a file
-/// of the one is a folder of the other; [`Error::Interrupted`] when `watch` says so.
+/// With the kernel's words, also when a file vanishes meanwhile, and `EEXIST` for an existing
+/// folder without `replace`. [`Error::Refused`], before anything is made, where `to` exists and is
+/// no folder, or is in `from`, or where a file of the one is a folder of the other.
+/// [`Error::Interrupted`] when `watch` asks to stop.
 pub fn copy_tree(
     from: &Path,
     to: &Path,
     options: &CopyOptions,
     watch: Watch,
 ) -> Result<TreeCopied, Error> {
-    // As if all files were as long as all buffers.
+    // The engine gets all buffers, as for long files.
     copy_tree_through(
         &mut Engine::open(&engine_options(u64::MAX, options))?,
         from,
@@ -100,7 +101,7 @@ pub fn copy_tree(
 
 pub use walk::FOLDERS_DEEP_MAX;
 
-/// As [`copy_tree`], through an engine of the caller's: one on real files.
+/// As [`copy_tree`], through an engine of the caller's on real files.
 ///
 /// # Errors
 ///
@@ -153,7 +154,7 @@ pub fn copy_tree_through(
     Ok(copied)
 }
 
-/// A copy that lay in what it copies would never end.
+/// Refuses a copy into its own source, which would never end.
 fn refuse_inside(from: &Path, to: &Path) -> Result<(), Error> {
     let identity = |path: &Path| {
         let metadata = fs::metadata(path).tried(path, Action::Examine)?;
@@ -173,8 +174,8 @@ fn refuse_inside(from: &Path, to: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many bytes there are to copy; nothing is changed yet. With `onto`, the folder that is there
-/// already, also whether something there is in the way.
+/// Counts the bytes to copy, and changes nothing. With `onto`, an existing folder, it also finds
+/// conflicts there.
 fn measure(from: &Path, onto: Option<&PathBuf>, watch: Watch) -> Result<u64, Error> {
     let mut bytes = 0_u64;
     let mut walk = TreeWalk::of(from)?;
@@ -191,7 +192,8 @@ fn measure(from: &Path, onto: Option<&PathBuf>, watch: Watch) -> Result<u64, Err
     Ok(bytes)
 }
 
-/// W7: a folder comes only onto a folder, a file onto a file, a link onto a link or a file.
+/// W7: a folder merges only with a folder, a file replaces a file, a link replaces a link or a
+/// file.
 fn refuse_conflict(there: &Path, kind: EntryKind) -> Result<(), Error> {
     let found = match fs::symlink_metadata(there) {
         Ok(metadata) => metadata.file_type(),
@@ -214,18 +216,18 @@ fn refuse_conflict(there: &Path, kind: EntryKind) -> Result<(), Error> {
     }
 }
 
-/// A copy under way.
+/// A copy in progress.
 struct Tree<'a, 'w> {
     engine: &'a mut Engine,
     options: &'a CopyOptions,
     watch: &'w mut dyn FnMut(CopyProgress) -> ControlFlow<()>,
     from: PathBuf,
     to: PathBuf,
-    /// Bytes to do, and those that are done; with `verify` each counts twice.
+    /// Bytes to do. With `verify` each counts twice.
     total: u64,
     done: u64,
     copied: TreeCopied,
-    /// The folder that is being built, where it is a new one.
+    /// The new folder that is being built, if there is one.
     staged: Option<StagedFolder>,
 }
 
@@ -246,7 +248,7 @@ impl Tree<'_, '_> {
         Ok(())
     }
 
-    /// Where the copy of `path` is made.
+    /// Returns the place where the copy of `path` is made.
     fn target(&self, path: &Path) -> PathBuf {
         match &self.staged {
             Some(staged) => moved(path, &staged.from, &staged.temporary),
@@ -268,8 +270,7 @@ impl Tree<'_, '_> {
         Ok(())
     }
 
-    /// A folder is full: what else it has is given to it; when it is the one that was built, it takes
-    /// its place.
+    /// Gives a full folder its metadata; a folder that was built takes its place.
     fn leave(&mut self, path: &Path) -> Result<(), Error> {
         let target = self.target(path);
         let Some(staged) = &self.staged else { return Ok(()) };
@@ -321,7 +322,7 @@ impl Tree<'_, '_> {
         self.done = self.done.saturating_add(bytes.saturating_mul(times)).min(self.total);
     }
 
-    /// Makes the link, with its times. One that replaces something is made beside it and renamed.
+    /// Makes the link, with its times. A replacement is made beside the old one and renamed.
     fn link(&mut self, path: &Path) -> Result<(), Error> {
         let target = self.target(path);
         let leads_to = fs::read_link(path).tried(path, Action::Read)?;
@@ -336,7 +337,7 @@ impl Tree<'_, '_> {
         } else {
             let (temporary, ()) = folder::beside(&target, make).tried(&target, Action::Open)?;
             self.engine.rename(&temporary, &target, true).inspect_err(|_| {
-                // The first error is the one to tell of.
+                // The first error is the one to report.
                 let _ = fs::remove_file(&temporary);
             })?;
         }
@@ -354,7 +355,7 @@ impl Tree<'_, '_> {
         }
     }
 
-    /// An error is told of the place that the user named, not of where that is being built.
+    /// Replaces the path of a folder that is being built by its place.
     fn told(&self, mut error: Error) -> Error {
         let told = error.path_mut().zip(self.staged.as_ref());
         if let Some((path, staged)) = told
@@ -366,9 +367,9 @@ impl Tree<'_, '_> {
     }
 }
 
-/// What is at `path`, in the folder `from`, when the folder is called `to`.
+/// Returns the path, in the folder `from`, as it is in the folder `to`.
 fn moved(path: &Path, from: &Path, to: &Path) -> PathBuf {
     let within = path.strip_prefix(from).expect("a walk stays within its folder");
-    // Joined with nothing, a path would end in a slash, and a link be followed.
+    // Joined with nothing, a path would end in a slash, and a link would be followed.
     if within == Path::new("") { to.to_owned() } else { to.join(within) }
 }

@@ -6,10 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The block layer counts in sectors of 512 bytes, whatever the device's own block is.
+/// The block layer's sector, whatever the device's own block is.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
-/// Describes a device; what `/sys` does not say gets the default that [`BlockDevice`] names.
+/// Describes a device. A fact that `/sys` lacks gets the default that [`BlockDevice`] names.
 pub(super) fn describe(sys: &Path, major: u32, minor: u32) -> BlockDevice {
     let folder = folder(sys, major, minor);
     let queue = disk_folder(&folder).join("queue");
@@ -41,9 +41,9 @@ pub(super) fn describe(sys: &Path, major: u32, minor: u32) -> BlockDevice {
     }
 }
 
-/// What is one command wherever it lies in memory: each page may be a segment of its own, and there
-/// is one more where the first does not begin at its beginning. A device that takes no command
-/// across certain boundaries (`chunk_sectors`) promises nothing.
+/// Returns the longest transfer that is one command at any place in memory. Each page may be a
+/// segment, and there is one more where the first begins within a page. A device that takes no
+/// command across certain boundaries (`chunk_sectors`) promises nothing.
 fn transfer_bytes_max(queue: &Path) -> u64 {
     let value = |file| value(queue, file).unwrap_or(0u64);
     if value("chunk_sectors") > 0 {
@@ -54,14 +54,14 @@ fn transfer_bytes_max(queue: &Path) -> u64 {
     value("max_sectors_kb").saturating_mul(1024).min(scattered)
 }
 
-/// The device's folder in `/sys`, without symbolic links where it exists.
+/// Returns the device's folder in `/sys`, without symbolic links where it exists.
 pub(super) fn folder(sys: &Path, major: u32, minor: u32) -> PathBuf {
     let link = sys.join(format!("dev/block/{major}:{minor}"));
     link.canonicalize().unwrap_or(link)
 }
 
-/// The folder of the whole device: a partition's is inside that of its disk, and only the disk has
-/// a queue.
+/// Returns the folder of the whole device: a partition's is inside that of its disk, and only the
+/// disk has a queue.
 pub(super) fn disk_folder(folder: &Path) -> &Path {
     match folder.parent() {
         Some(parent) if folder.join("partition").exists() => parent,
@@ -69,8 +69,8 @@ pub(super) fn disk_folder(folder: &Path) -> &Path {
     }
 }
 
-/// The whole disks at the bottom: through partitions, and through what is made of other devices
-/// (`slaves/`: dm, LVM, md, bcache).
+/// Returns the whole disks at the bottom, below partitions and devices made of others (`slaves/`:
+/// dm, LVM, md, bcache).
 fn disk_folders(folder: &Path) -> Vec<PathBuf> {
     let disk = disk_folder(folder);
     let mut slaves: Vec<PathBuf> = std::fs::read_dir(disk.join("slaves"))
@@ -85,7 +85,7 @@ fn disk_folders(folder: &Path) -> Vec<PathBuf> {
     slaves.iter().flat_map(|slave| disk_folders(slave)).collect()
 }
 
-/// The number of the device that `/dev` would hold under `name`.
+/// Returns the number of the device with this `name` below `/dev`.
 pub(super) fn by_name(sys: &Path, name: &Path) -> Option<(u32, u32)> {
     // `/dev/cciss/c0d0` is `cciss!c0d0` here, since a slash cannot be in a name.
     let name = name.to_str().filter(|name| !name.is_empty())?.replace('/', "!");
@@ -93,7 +93,8 @@ pub(super) fn by_name(sys: &Path, name: &Path) -> Option<(u32, u32)> {
     mounts::device_number(number.as_bytes())
 }
 
-/// The names of all devices of the Btrfs that `device` belongs to; none where it belongs to none.
+/// Returns the names of all devices of the Btrfs that `device` belongs to; none for another file
+/// system.
 pub(super) fn btrfs_devices(sys: &Path, (major, minor): (u32, u32)) -> Vec<String> {
     let folder = folder(sys, major, minor);
     let Some(name) = folder.file_name() else { return Vec::new() };
@@ -115,7 +116,7 @@ pub(super) fn is_memory(sys: &Path, device: &BlockDevice) -> bool {
     })
 }
 
-/// The file below a loop device or a partition of one, as its maker saw it.
+/// Returns the file below a loop device or a partition of one, by the name that its maker used.
 pub(super) fn loop_file(sys: &Path, major: u32, minor: u32) -> Option<PathBuf> {
     backing_file(disk_folder(&folder(sys, major, minor)))
 }
@@ -125,7 +126,8 @@ fn backing_file(disk: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(OsStr::from_bytes(bytes.trim_ascii_end())))
 }
 
-/// SCSI, SATA and NVMe disks have a `model`, MMC cards a `name`, virtio disks nothing.
+/// Returns the model. SCSI, SATA and NVMe disks have a `model`, MMC cards a `name`, virtio disks
+/// nothing.
 fn model(disk: &Path) -> Option<String> {
     let device = disk.join("device");
     text(&device, "model")
@@ -135,7 +137,7 @@ fn model(disk: &Path) -> Option<String> {
 
 fn name_of(folder: &Path) -> Option<String> {
     let name = folder.file_name()?.to_str()?;
-    // A folder that could not be resolved ends in MAJOR:MINOR, which is no name but serves as one.
+    // An unresolved folder ends in MAJOR:MINOR, which serves as a name.
     Some(name.replace('!', "/"))
 }
 
@@ -153,13 +155,13 @@ fn push_new(list: &mut Vec<String>, item: Option<String>) {
     list.extend(item.filter(|item| !list.contains(item)));
 }
 
-/// The scheduler in brackets: `none [mq-deadline] kyber`.
+/// Returns the scheduler in brackets: `none [mq-deadline] kyber`.
 fn chosen(all: &str) -> String {
     let bracketed = all.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     bracketed.map_or(all, |(chosen, _)| chosen).to_owned()
 }
 
-/// A file's text without the space around it; `None` where it is missing or empty.
+/// Reads a file's text without the space around it; `None` where it is missing or empty.
 pub(super) fn text(folder: &Path, file: &str) -> Option<String> {
     let bytes = std::fs::read(folder.join(file)).ok()?;
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
@@ -170,7 +172,7 @@ fn value<T: FromStr>(folder: &Path, file: &str) -> Option<T> {
     text(folder, file)?.parse().ok()
 }
 
-/// A flag is 0 or a number that counts something: `io_poll` is 1, `fua` is 1.
+/// Reads a flag: 0 is false, any other number true.
 fn flag(folder: &Path, file: &str) -> bool {
     value(folder, file).unwrap_or(0u32) != 0
 }

@@ -1,11 +1,11 @@
-//! What the block layer has counted for a device, from its `stat` file.
+//! The block layer's counters of a device, from its `stat` file.
 
 use super::block;
 use crate::error::{Action, Error, Tried};
 use rustix::io::Errno;
 use std::path::Path;
 
-/// What the block layer has counted for one device, by everyone who uses it.
+/// The block layer's counters of one device, for all its users.
 ///
 /// From `/sys/dev/block/MAJOR:MINOR/stat`, whose fields are described in the kernel's
 /// `Documentation/block/stat.rst`. A request is counted when it is completed.
@@ -19,13 +19,13 @@ pub struct Counters {
     pub reads: u64,
     /// Write requests, after merging.
     pub writes: u64,
-    /// Flushes of the device's cache (Linux 5.5). The kernel counts them for whole disks alone: for
-    /// a partition these are its disk's, and on bio-based devices (most of dm and md) they stay 0.
+    /// Flushes of the device's cache (Linux 5.5). The kernel counts them for whole disks alone: a
+    /// partition has its disk's. On bio-based devices (most of dm and md) they stay 0.
     pub flushes: u64,
 }
 
 impl Counters {
-    /// What was counted between `earlier` and now; 0 where a counter went backwards.
+    /// Returns the counts between `earlier` and now; 0 where a counter went backwards.
     pub fn since(&self, earlier: &Counters) -> Counters {
         Counters {
             read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
@@ -37,7 +37,7 @@ impl Counters {
     }
 }
 
-/// Where the fields stand in a `stat` file.
+/// The places of the fields in a `stat` file.
 const READS: usize = 0;
 const READ_SECTORS: usize = 2;
 const WRITES: usize = 4;
@@ -60,14 +60,14 @@ pub(super) fn read(sys: &Path, major: u32, minor: u32) -> Result<Counters, Error
     })
 }
 
-/// Whether the device's queue keeps statistics: kernels without the switch always do.
+/// Whether the device's queue keeps statistics. Kernels without the switch always do.
 pub(super) fn kept(sys: &Path, major: u32, minor: u32) -> bool {
     let folder = block::folder(sys, major, minor);
     let queue = block::disk_folder(&folder).join("queue");
     fields(&folder).is_ok() && block::text(&queue, "iostats").as_deref() != Some("0")
 }
 
-/// The numbers of a `stat` file; at least the eleven that every kernel has.
+/// Reads the numbers of a `stat` file; at least the eleven that every kernel has.
 fn fields(folder: &Path) -> Result<Vec<u64>, Error> {
     let path = folder.join("stat");
     let text = std::fs::read_to_string(&path).tried(&path, Action::Examine)?;

@@ -1,4 +1,4 @@
-//! A folder that looks like `/sys`, for tests of what cannot be made on every machine.
+//! A folder that looks like `/sys`, for tests of devices that few machines have.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -26,12 +26,12 @@ impl Sys {
         fs::create_dir_all(self.path().join(path)).unwrap();
     }
 
-    /// A whole device, `devices/NAME`.
+    /// Adds a whole device, `devices/NAME`.
     pub fn disk(&self, name: &str, number: (u32, u32), sectors: u64) {
         self.device(name, name, number, sectors);
     }
 
-    /// A partition, `devices/DISK/NAME`.
+    /// Adds a partition, `devices/DISK/NAME`.
     pub fn partition(&self, disk: &str, name: &str, number: (u32, u32), sectors: u64) {
         self.device(&format!("{disk}/{name}"), name, number, sectors);
         self.file(&format!("devices/{disk}/{name}/partition"), "1\n");

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 /// One line of `/proc/self/mountinfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mount {
-    /// Unique among the mounts that exist; `stx_mnt_id` of the files below.
+    /// The mount's number, unique at any time; `stx_mnt_id` of the files below.
     pub id: u64,
     /// `st_dev` of the files below, except on file systems that give each subvolume its own.
     pub device: (u32, u32),
     pub point: PathBuf,
     pub filesystem: String,
-    /// What was mounted: `/dev/sda1`, `tmpfs`, `host:/export`.
+    /// The source of the mount: `/dev/sda1`, `tmpfs`, `host:/export`.
     pub source: PathBuf,
     /// The options of this mount, still escaped.
     options: Vec<u8>,
@@ -25,7 +25,7 @@ pub(super) struct Mount {
 }
 
 impl Mount {
-    /// Stands for a mount that is not in the list: outside of a chroot, or just gone.
+    /// Returns a stand-in for a mount that is not in the list: outside of a chroot, or just gone.
     pub fn unseen(place: &Location) -> Mount {
         Mount {
             id: place.mount_id.unwrap_or(0),
@@ -38,8 +38,8 @@ impl Mount {
         }
     }
 
-    /// The options of the mount, then those of the file system, each once; `rw` only where both
-    /// may be written.
+    /// Returns the options of the mount, then those of the file system, each once; `rw` only where
+    /// both may be written.
     pub fn all_options(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for option in split(&self.options).chain(split(&self.super_options)) {
@@ -54,20 +54,20 @@ impl Mount {
         all
     }
 
-    /// The folder into which an overlay writes.
+    /// Returns the folder into which an overlay writes.
     pub fn upper_folder(&self) -> Option<PathBuf> {
         split(&self.super_options).find_map(|option| option.strip_prefix(b"upperdir=").map(path_of))
     }
 }
 
-/// The mounts that this process sees.
+/// Reads the mounts that this process sees.
 pub(super) fn read(proc: &Path) -> Result<Vec<Mount>, Error> {
     let path = proc.join("self/mountinfo");
     let text = std::fs::read(&path).tried(&path, Action::Examine)?;
     Ok(parse(&text))
 }
 
-/// Reads mountinfo's lines; one that does not have their form is left out.
+/// Reads the lines of a mountinfo; a malformed line is left out.
 pub(super) fn parse(text: &[u8]) -> Vec<Mount> {
     text.split(|&byte| byte == b'\n').filter_map(parse_line).collect()
 }
@@ -93,10 +93,10 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// The mount that holds a place.
+/// Finds the mount that holds a place.
 ///
-/// By the mount's number where the kernel tells it (Linux 5.8): that alone is exact when mounts
-/// cover each other. Before, by the longest mount point above the path, preferring those of the
+/// Since Linux 5.8 the kernel tells the mount's number, which alone is exact where mounts cover
+/// each other. Before, the longest mount point above the path decides, first among mounts of the
 /// same device.
 pub(super) fn find<'a>(mounts: &'a [Mount], place: &Location) -> Option<&'a Mount> {
     let by_id = || mounts.iter().find(|mount| Some(mount.id) == place.mount_id);
@@ -107,7 +107,7 @@ pub(super) fn find<'a>(mounts: &'a [Mount], place: &Location) -> Option<&'a Moun
     by_id().or_else(on_device).or_else(|| longest_prefix(mounts, &place.path))
 }
 
-/// The mount with the longest mount point above `path`, the last mounted where several share it.
+/// Finds the mount with the longest mount point above `path`, the last mounted of several.
 pub(super) fn longest_prefix<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     longest(mounts.iter(), path)
 }
@@ -119,8 +119,8 @@ fn longest<'a>(mounts: impl Iterator<Item = &'a Mount>, path: &Path) -> Option<&
         .max_by_key(|mount| mount.point.components().count())
 }
 
-/// The number of the block device that a mount names as its source: by its node in `/dev`, or, where
-/// that is missing (a container), by its name in `/sys`.
+/// Returns the number of the block device that a mount names as its source: by its node in `/dev`,
+/// or, where that is missing (a container), by its name in `/sys`.
 pub(super) fn source_device(mount: &Mount, sys: &Path) -> Option<(u32, u32)> {
     let name = mount.source.strip_prefix("/dev").ok()?;
     let node = rustix::fs::stat(&mount.source).ok();
@@ -129,7 +129,7 @@ pub(super) fn source_device(mount: &Mount, sys: &Path) -> Option<(u32, u32)> {
         .or_else(|| block::by_name(sys, name))
 }
 
-/// `MAJOR:MINOR`.
+/// Reads `MAJOR:MINOR`.
 pub(super) fn device_number(text: &[u8]) -> Option<(u32, u32)> {
     let (major, minor) = std::str::from_utf8(text).ok()?.trim().split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))

@@ -1,4 +1,4 @@
-//! What the engine needs of whatever carries its operations out: the kernel, or a simulated disk.
+//! The interface between the engine and the kernel or a simulated disk.
 
 use super::names::{Located, NameChange};
 use super::op::OpKind;
@@ -11,17 +11,17 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// One try of an operation. Its result may be short; trying again is the engine's part.
+/// One try of an operation. Its result may be short; the engine tries again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
-    /// Comes back with the result.
+    /// The number that the reply repeats.
     pub token: u32,
     pub kind: OpKind,
-    /// The file's place, as it was opened with.
+    /// The slot by which the file was opened.
     pub slot: u32,
     pub offset: u64,
-    /// The bytes to move; dangling where there are none. They stay valid and are used by nobody
-    /// else until the request is done (W5): the engine holds the buffer.
+    /// The bytes to move; dangling where there are none. They stay valid, and no other code uses
+    /// them until the request is done (W5): the engine holds the buffer.
     pub address: *mut u8,
     /// Bytes to move, or to allocate.
     pub len: u64,
@@ -39,7 +39,7 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// The reply to a request that moved bytes, or failed.
+    /// Returns the reply to a request that moved bytes, or failed.
     pub(super) fn new(token: u32, moved: Result<usize, Errno>) -> Reply {
         let result = match moved {
             Ok(bytes) => bytes as i64,
@@ -49,21 +49,20 @@ impl Reply {
     }
 }
 
-/// A file was opened: whether directly, and in what units it may then be used.
+/// How a file was opened.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileAccess {
     /// Whether the file is open for direct transfers.
     pub direct: bool,
-    /// Why not, where they were asked for.
+    /// The error number of a refused `O_DIRECT`.
     pub refused: Option<i32>,
-    /// What offset and length of a direct transfer must be multiples of.
+    /// Offset and length of a direct transfer must be multiples of this.
     pub align_bytes: u32,
 }
 
-/// Whatever carries operations out. Nothing in it tries again, poisons or counts.
+/// Carries operations out. It neither tries again nor poisons nor counts.
 pub(super) trait Backend {
-    /// Opens `path` as the file `slot`. Fallbacks of the engine's that only a file brings to light
-    /// are noted in `effective`.
+    /// Opens `path` as the file `slot`. Records in `effective` each fallback that the file causes.
     fn open(
         &mut self,
         slot: u32,
@@ -71,43 +70,42 @@ pub(super) trait Backend {
         options: &FileOptions,
         effective: &mut Effective,
     ) -> io::Result<FileAccess>;
-    /// From now on the file's transfers go through the page cache.
+    /// Moves the file's later transfers into the page cache.
     fn clear_direct(&mut self, slot: u32) -> io::Result<()>;
-    /// Closes the file; nothing of it is in flight.
+    /// Closes the file, which has nothing in flight.
     fn close(&mut self, slot: u32);
     /// The file's length in bytes.
     fn len(&self, slot: u32) -> io::Result<u64>;
-    /// Makes the file so long, once: an interruption comes back as it is.
+    /// Sets the file's length, once: EINTR comes back as it is.
     fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()>;
-    /// The open file itself, where there is one.
+    /// The open file itself; `None` on a simulated disk.
     fn descriptor(&self, slot: u32) -> Option<BorrowedFd<'_>>;
-    /// Where a write to the name `path` ends, and what is there.
+    /// Finds where a write to the name `path` ends, and what is there.
     fn locate(&mut self, path: &Path) -> io::Result<Located>;
-    /// Makes a folder unless it is there, once.
+    /// Makes a folder unless it exists, once.
     fn make_folder(&mut self, folder: &Path) -> io::Result<()>;
-    /// What is in a folder, in order of the names.
+    /// Lists a folder, in order of the names.
     fn list(&mut self, folder: &Path) -> io::Result<Vec<PathBuf>>;
-    /// Changes names, once: an interruption comes back as it is. Gives what had to be done another
-    /// way, and why.
+    /// Changes names, once: EINTR comes back as it is. Returns the fallback that it needed.
     fn change_name(&mut self, change: NameChange) -> io::Result<Option<Fallback>>;
-    /// Pins the pool's pages once instead of for each operation, where that means something.
+    /// Pins the pool's pages once instead of for each operation, where the kernel can.
     fn register_buffers(&mut self, _pool: &Pool, _effective: &mut Effective) {}
     /// Queues a request. At most `iodepth` are queued or in flight at once.
     fn push(&mut self, request: Request);
-    /// Hands what is queued on, without waiting.
+    /// Hands the queue on, without waiting.
     fn submit(&mut self) -> io::Result<()>;
-    /// Hands what is queued on, waits until `min` requests are done, and collects all that are.
+    /// Hands the queue on, waits until `min` requests are done, and collects all that are done.
     fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()>;
-    /// Hands what is queued on, waits at most so long for a request to be done, and collects all that
-    /// are. One that can't wait for both looks, and does not wait.
+    /// Hands the queue on, waits up to `time` for a request to be done, and collects all that are
+    /// done. The default does not wait.
     fn wait_within(&mut self, _time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         self.wait(0, done)
     }
 }
 
-/// A way to the kernel: moves bytes of files that [`Kernel`] has opened.
+/// A way to the kernel: moves bytes of files that [`Kernel`] opened.
 pub(super) trait Transfer {
-    /// A file was opened as `slot`.
+    /// Learns that a file was opened as `slot`.
     fn opened(
         &mut self,
         _slot: u32,
@@ -117,17 +115,17 @@ pub(super) trait Transfer {
         _effective: &mut Effective,
     ) {
     }
-    /// The file's transfers go through the page cache from now on.
+    /// Learns that the file's later transfers go through the page cache.
     fn left_direct(&mut self, _slot: u32) {}
-    /// The file was made shorter or longer; nothing of it is in flight.
+    /// Learns that the file's length changed; nothing of it is in flight.
     fn truncated(&mut self, _slot: u32) {}
-    /// The file `slot` is about to be closed.
+    /// Learns that the file `slot` is about to be closed.
     fn closing(&mut self, _slot: u32) {}
     /// As [`Backend::register_buffers`].
     fn register_buffers(&mut self, _pool: &Pool, _effective: &mut Effective) {}
     /// As [`Backend::push`], with the open file.
     fn push(&mut self, request: Request, file: RawFd);
-    /// As [`Backend::submit`]; nothing to do where [`Transfer::push`] does it.
+    /// As [`Backend::submit`]; a no-op where [`Transfer::push`] submits.
     fn submit(&mut self) -> io::Result<()> {
         Ok(())
     }

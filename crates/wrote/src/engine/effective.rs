@@ -1,27 +1,26 @@
-//! What is in effect, beside what was asked: no step down is silent (W6).
+//! Settings in effect, beside those requested: no step down is silent (W6).
 
 use super::Ioengine;
 
-/// A step from what was asked to what worked, with the kernel's own reason.
+/// A step down from a requested setting, with the kernel's own reason.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fallback {
-    /// What was asked: `io_uring`, `registered buffers`, `O_DIRECT`.
+    /// The requested setting: `io_uring`, `registered buffers`, `O_DIRECT`.
     pub wanted: &'static str,
-    /// What is used instead: `threads`, `unregistered buffers`, `page cache`.
+    /// The setting in effect: `threads`, `unregistered buffers`, `page cache`.
     pub got: &'static str,
-    /// What was tried, and what the kernel said to it.
+    /// The call that failed, and the kernel's words.
     pub because: String,
 }
 
-/// What an engine really does.
+/// The settings in effect of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective {
-    /// How operations reach the kernel.
+    /// The way by which operations reach the kernel.
     pub ioengine: Ioengine,
     /// The most operations that may be in flight at once.
     pub iodepth: u32,
-    /// The most operations that were in flight at once, as far as the engine knows: queued and not
-    /// yet reaped.
+    /// The most operations that were queued and not yet reaped.
     pub iodepth_reached: u32,
     /// The ring's set-up flags that the kernel took, by their names in `io_uring_setup(2)` without
     /// the prefix `IORING_SETUP_`.
@@ -30,13 +29,13 @@ pub struct Effective {
     pub registered_buffers: bool,
     /// Whether open files are registered with the ring.
     pub registered_files: bool,
-    /// Whether a thread of the kernel's takes operations from the ring.
+    /// Whether a kernel thread takes operations from the ring.
     pub sqpoll: bool,
-    /// Whether transfers of some file's complete by polling the device.
+    /// Whether transfers of any file complete by polling the device.
     pub iopoll: bool,
     /// Whether the pool lies in huge pages that were set aside for it (`MAP_HUGETLB`, `mmap(2)`).
     pub huge_pages: bool,
-    /// Each step down, in the order in which they were taken.
+    /// Each step down, in order.
     pub fallbacks: Vec<Fallback>,
 }
 
@@ -56,7 +55,7 @@ impl Effective {
         }
     }
 
-    /// Notes a step down; a step that was noted before is not noted again.
+    /// Records a step down, once.
     pub(super) fn fell_back(&mut self, wanted: &'static str, got: &'static str, because: String) {
         let fallback = Fallback { wanted, got, because };
         if !self.fallbacks.contains(&fallback) {

@@ -1,4 +1,4 @@
-//! Opening real files: directly where the file system can, through the page cache where not.
+//! Opens real files: directly where the file system can, else through the page cache.
 
 use super::FileOptions;
 use super::backend::FileAccess;
@@ -12,9 +12,8 @@ use std::path::Path;
 
 /// Opens `path`.
 ///
-/// A file is made without `O_DIRECT` and opened again with it: a file system that refuses direct
-/// I/O may refuse only after it made the file (`open(2)`, EINVAL), and then nobody could tell whose
-/// file it is.
+/// A file is made without `O_DIRECT` and opened again with it. A file system may refuse direct I/O
+/// after it made the file (`open(2)`, EINVAL), and the file's maker would be unknown.
 pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, FileAccess)> {
     refuse_block_device(path, options)?;
     let cached = |flags: &mut OpenOptions| flags.read(true).write(options.write).clone();
@@ -41,7 +40,7 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, File
         Some(told) => told,
         None => match device::examine(path) {
             Ok(target) => device::alignment(&direct, &target),
-            // Without /proc nobody knows in what units the file takes direct transfers.
+            // Without /proc the alignment is unknown.
             Err(error) => return Ok(refused(file, error.errno())),
         },
     };
@@ -54,17 +53,17 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, File
     }
 }
 
-/// W7: what lies on a block device is not ours to overwrite.
+/// Refuses to write to a block device: its contents are not ours to overwrite (W7).
 fn refuse_block_device(path: &Path, options: &FileOptions) -> io::Result<()> {
     let is_device = || std::fs::metadata(path).is_ok_and(|is| is.file_type().is_block_device());
-    // What is only opened if it is not there is no device.
+    // A file that must be new is no device.
     if options.write && !options.create_new && is_device() {
         return Err(io::Error::from_raw_os_error(libc::EPERM));
     }
     Ok(())
 }
 
-/// The name may have been given to another file between two calls: that one is not ours.
+/// Fails where the name was given to another file between two calls.
 fn same_file(ours: &File, other: &File) -> io::Result<()> {
     let (ours, other) = (ours.metadata()?, other.metadata()?);
     if (ours.dev(), ours.ino()) == (other.dev(), other.ino()) {
@@ -74,8 +73,8 @@ fn same_file(ours: &File, other: &File) -> io::Result<()> {
     }
 }
 
-/// From now on the file's transfers go through the page cache (`fcntl(2)`, F_SETFL). Holds for a
-/// ring's registered file too: the flag is the open file description's.
+/// Moves the file's later transfers into the page cache (`fcntl(2)`, F_SETFL). The flag belongs to
+/// the open file description, so this holds for a ring's registered file too.
 pub(super) fn clear_direct(file: &File) -> io::Result<()> {
     let flags = fcntl_getfl(file)?;
     Ok(fcntl_setfl(file, flags - OFlags::DIRECT)?)

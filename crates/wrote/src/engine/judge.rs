@@ -1,4 +1,4 @@
-//! What a try means for its operation (W4): it is whole, it goes on, or it failed.
+//! The verdict on a try of an operation (W4): it is whole, it goes on, or it failed.
 
 use super::Engine;
 use super::backend::Reply;
@@ -8,11 +8,11 @@ use crate::error::errno_of;
 use crate::{Action, Error};
 use std::io;
 
-/// Tries of one operation that may bring nothing before it becomes an error: a disk that answers
-/// EINTR or EAGAIN, or takes no bytes, for ever must not hold its caller for ever.
+/// Tries of one operation that move nothing before it fails: a disk that answers EINTR or EAGAIN,
+/// or takes no bytes, for ever must not hold its caller for ever.
 const FRUITLESS_TRIES_MAX: u32 = 1000;
 
-/// What to do after a try.
+/// The next step after a try.
 enum Verdict {
     Again,
     Whole(u64),
@@ -28,7 +28,7 @@ impl Engine {
         }
     }
 
-    /// W4: decides what a try means for its operation.
+    /// Decides what a try means for its operation (W4).
     fn judge(&mut self, done: Reply) -> Verdict {
         let op = self.slots[done.token as usize].as_mut().expect("done while in flight");
         let file = self.files[op.file as usize].as_mut().expect("open while in flight");
@@ -39,8 +39,9 @@ impl Engine {
                 // A thread that ends takes its operations back from the kernel's workers, and the
                 // engine may have moved on to another thread.
                 libc::ECANCELED if op.kind.transfers() => again(op, errno),
-                // O_DIRECT taken at open but not at a transfer: this one, or others beside it.
-                // An atomic write may be refused for its size or place, which says nothing of O_DIRECT.
+                // O_DIRECT was taken at open and refused at this transfer, or at others beside it.
+                // An atomic write may be refused for its size or place, which says nothing of
+                // O_DIRECT.
                 libc::EINVAL
                     if op.kind.transfers()
                         && op.direct
@@ -67,11 +68,11 @@ impl Engine {
         let mut moved = (done.result as u64).min(tried);
         let whole = moved == tried;
         if !whole && op.rw_flags & libc::RWF_ATOMIC != 0 {
-            // The rest would be another write: what was asked cannot be had.
+            // The rest would be a second write.
             return Verdict::Failed(libc::EIO);
         }
         if op.direct && !whole {
-            // A direct transfer goes on at a whole block; a part of one is moved again.
+            // A direct transfer goes on at a whole block, and moves a part of one again.
             moved -= moved % u64::from(file.align_bytes);
         }
         op.moved += moved;
@@ -89,7 +90,7 @@ impl Engine {
         }
     }
 
-    /// Goes on through the page cache, unless that cannot be done either.
+    /// Goes on through the page cache, if the file allows that.
     fn leave_direct(&mut self, token: u32, errno: i32) -> Verdict {
         let op = self.slots[token as usize].as_ref().expect("done while in flight");
         let (slot, action) = (op.file, op.kind.action());
@@ -125,7 +126,7 @@ impl Engine {
         let file = self.file_mut(op.file);
         file.in_flight -= 1;
         let result = match (result, file.poison) {
-            // W2: a flush beside the one that failed may have been told of success.
+            // W2: the kernel may report success for a flush beside the one that failed.
             (Ok(_), Some(errno)) if op.kind.flushes() => {
                 Err(Error::Poisoned { path: file.path.clone(), errno })
             }
@@ -135,13 +136,13 @@ impl Engine {
     }
 }
 
-/// Another try, unless too many brought nothing.
+/// Allows another try, up to a limit of tries that moved nothing.
 fn again(op: &mut PendingOp, errno: i32) -> Verdict {
     op.fruitless += 1;
     if op.fruitless > FRUITLESS_TRIES_MAX { Verdict::Failed(errno) } else { Verdict::Again }
 }
 
-/// Tries again what was interrupted (W4), but not for ever.
+/// Repeats an interrupted call (W4), up to a limit.
 pub(super) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut tries = 0;
     loop {

@@ -1,4 +1,4 @@
-//! One operation at a time as a copy between a buffer and a mapping of the file.
+//! Operations as copies between a buffer and a mapping of the file, one at a time.
 
 use super::backend::{FileAccess, Reply, Request, Transfer};
 use super::op::OpKind;
@@ -13,17 +13,16 @@ use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::path::Path;
 
-/// The least that is mapped of a file: a file that grows is not mapped again for each write.
+/// The least length of a mapping: a growing file is not mapped again for each write.
 const MAPPED_BYTES_MIN: u64 = 64 << 20;
-/// What is allocated at once of a file that is longer than what is written: few calls, and little
-/// more than what is needed of a file with holes.
+/// Bytes allocated at once: few calls, and little waste in a file with holes.
 const ALLOCATED_BYTES: u64 = 1 << 20;
 
 /// Carries each request out when it is pushed.
 ///
-/// A file that is made shorter by someone else while it is mapped ends the process with SIGBUS, as
-/// `mmap(2)` says. A full disk does not where the file system writes in place and has `fallocate(2)`:
-/// what is written is allocated first. One that copies on write may still find no room for the copy.
+/// If another process truncates a mapped file, SIGBUS ends this one (`mmap(2)`). A full disk does
+/// not where the file system writes in place and has `fallocate(2)`: every write is allocated
+/// first. A file system that copies on write may still find no room for the copy.
 pub(super) struct Mmap {
     mappings: Vec<Option<FileMapping>>,
     done: Vec<Reply>,
@@ -40,8 +39,8 @@ impl Default for Mmap {
 struct FileMapping {
     start: *mut u8,
     mapped_bytes: u64,
-    /// Where blocks are there for certain: for each piece of `ALLOCATED_BYTES` that was written up
-    /// to which byte of the file, from the piece's start.
+    /// Allocated blocks: for each piece of `ALLOCATED_BYTES` the byte of the file up to which it is
+    /// allocated, from the piece's start.
     allocated: BTreeMap<u64, u64>,
     writable: bool,
 }
@@ -52,15 +51,14 @@ impl FileMapping {
         let mut protection = ProtFlags::READ;
         protection.set(ProtFlags::WRITE, writable);
         let len = usize::try_from(mapped_bytes).map_err(|_| Errno::NOMEM)?;
-        // SAFETY: a new mapping at a place of the kernel's choice touches no memory that anyone else
-        // uses.
+        // SAFETY: the kernel chooses the place of a new mapping, which no other code uses.
         let start =
             unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0)? };
         Ok(FileMapping { start: start.cast(), mapped_bytes, allocated: BTreeMap::new(), writable })
     }
 
-    /// Makes blocks for what is about to be written: a write to a page that lies beyond the file's
-    /// end, or that the disk has no room for, would end the process (SIGBUS).
+    /// Allocates blocks for a write. A write to a page beyond the file's end, or without room on
+    /// the disk, would end the process (SIGBUS).
     fn allocate(&mut self, file: BorrowedFd, start: u64, end: u64) -> Result<(), Errno> {
         for piece in start / ALLOCATED_BYTES..end.div_ceil(ALLOCATED_BYTES) {
             let piece_start = piece * ALLOCATED_BYTES;
@@ -70,7 +68,7 @@ impl FileMapping {
                 let to = end.max(fstat(file)?.st_size as u64).min(piece_end);
                 match fallocate(file, FallocateFlags::empty(), piece_start, to - piece_start) {
                     Ok(()) => {}
-                    // A file system without it can only be asked for the length.
+                    // Without fallocate only the length can be set.
                     Err(Errno::OPNOTSUPP | Errno::NOSYS) => lengthen(file, to)?,
                     Err(errno) => return Err(errno),
                 }
@@ -96,7 +94,7 @@ impl Drop for FileMapping {
 }
 
 impl Mmap {
-    /// The mapping of a file, long enough for `end_bytes`.
+    /// Returns the mapping of a file, long enough for `end_bytes`.
     fn mapping(
         &mut self,
         slot: u32,
@@ -115,7 +113,7 @@ impl Mmap {
         let file_bytes = fstat(file)?.st_size as u64;
         let len = file_bytes.saturating_sub(request.offset).min(request.len);
         if len == 0 {
-            // Nothing far beyond the end needs to be mapped.
+            // A read far beyond the end needs no mapping.
             return Ok(0);
         }
         let mapping = self.mapping(request.slot, file, request.offset + len)?;
@@ -134,7 +132,7 @@ impl Mmap {
             return Err(Errno::BADF);
         }
         mapping.allocate(file, request.offset, end)?;
-        // SAFETY: the target is mapped, and inside the file since that was allocated; the source is
+        // SAFETY: the target is mapped, and inside the file since it was allocated; the source is
         // the request's (W5).
         unsafe {
             let target = mapping.start.add(request.offset as usize);
@@ -157,7 +155,7 @@ impl Transfer for Mmap {
     }
 
     fn truncated(&mut self, slot: u32) {
-        // What was there beyond the new end is not any more.
+        // The mapping may reach beyond the new end.
         self.mappings[slot as usize] = None;
     }
 
@@ -169,13 +167,13 @@ impl Transfer for Mmap {
         // SAFETY: the engine keeps the file open until the request is done.
         let borrowed = unsafe { BorrowedFd::borrow_raw(file) };
         let moved = match request.kind {
-            // What is asked of single transfers is not to be had of a mapping.
+            // A mapping has no flags of single transfers.
             _ if request.rw_flags & (libc::RWF_ATOMIC | libc::RWF_DONTCACHE) != 0 => {
                 Err(Errno::OPNOTSUPP)
             }
             OpKind::Read => self.read(&request, borrowed),
             OpKind::Write | OpKind::DurableWrite => self.write(&request, borrowed),
-            // These flush what was written through a mapping too (`msync(2)`, NOTES).
+            // These flush writes through a mapping too (`msync(2)`, NOTES).
             OpKind::Fdatasync | OpKind::Fsync | OpKind::Fallocate => {
                 // SAFETY: as in `Psync`; none of these has an address.
                 return self.done.push(unsafe { perform(&request, file) });

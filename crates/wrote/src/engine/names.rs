@@ -1,4 +1,4 @@
-//! Names of files: where one leads, and how it is changed so that nothing is lost.
+//! Names of files: where they lead, and changes that lose nothing.
 
 use super::judge::uninterrupted;
 use super::{Engine, Fallback};
@@ -13,16 +13,16 @@ use std::path::{Path, PathBuf};
 /// Symbolic links that may lead to each other (`path_resolution(7)`).
 const LINKS_MAX: u32 = 40;
 
-/// Where a write to a name ends.
+/// The end of a write to a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
-    /// The name, with symbolic links of its last part followed: the file there need not exist.
+    /// The name, with symbolic links of its last part followed. The file need not exist.
     pub path: PathBuf,
-    /// What has that name.
+    /// The kind of thing with that name.
     pub found: Found,
 }
 
-/// What has a name.
+/// The kind of thing with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// Nothing.
@@ -31,39 +31,39 @@ pub enum Found {
     File,
     /// A folder.
     Folder,
-    /// A device, a pipe, a socket; or something that has no name any more, behind a link of `/proc`.
+    /// A device, a pipe, a socket; or a thing without a name, behind a link of `/proc`.
     Other,
 }
 
 /// A change of names.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NameChange<'a> {
-    /// `from` is called `to` from now on; what was called so is gone with `replace`, else an error.
+    /// Renames `from` to `to`. A file called `to` is gone with `replace`, and an error without.
     Rename { from: &'a Path, to: &'a Path, replace: bool },
-    /// The name is gone, and the file with it unless it is open or has another.
+    /// Removes the name, and the file with it unless it is open or has another name.
     Remove(&'a Path),
-    /// The names in the folder are on stable storage.
+    /// Brings the names in the folder to stable storage.
     SyncFolder(&'a Path),
 }
 
 impl Engine {
-    /// Where a write to the name `path` would end: symbolic links followed, as `open(2)` does, and
-    /// what is there.
+    /// Finds where a write to the name `path` ends, with symbolic links followed as by `open(2)`,
+    /// and what is there.
     ///
     /// # Errors
     ///
-    /// With the kernel's words; a name that is not there is no error.
+    /// With the kernel's words; a missing name is no error.
     pub fn locate(&mut self, path: &Path) -> Result<Located, Error> {
         uninterrupted(|| self.backend.locate(path)).tried(path, Action::Examine)
     }
 
-    /// Gives the file called `from` the name `to`, in the same file system, in one step: at every
-    /// moment `to` is what it was before or what `from` was (`rename(2)`). What was called `to` is
-    /// gone with `replace`, and an error without (W7). Durable once the folder is synced.
+    /// Renames the file `from` to `to`, in one file system and in one step: at every moment `to` is
+    /// its old file or the new one (`rename(2)`). An old file is gone with `replace`, and an error
+    /// without (W7). Durable once the folder is synced.
     ///
     /// # Errors
     ///
-    /// With the kernel's words; `EEXIST` where `to` is there and `replace` was not said.
+    /// With the kernel's words; `EEXIST` where `to` exists and `replace` is false.
     pub fn rename(&mut self, from: &Path, to: &Path, replace: bool) -> Result<(), Error> {
         self.change_name(NameChange::Rename { from, to, replace }, to, Action::Rename)
     }
@@ -77,9 +77,9 @@ impl Engine {
         self.change_name(NameChange::Remove(path), path, Action::Remove)
     }
 
-    /// Brings the names in the folder to stable storage (`fsync(2)`): files that were made or renamed
-    /// there are found after a power loss. A file system that has nothing to sync there is a
-    /// fallback, not an error.
+    /// Brings the names in the folder to stable storage (`fsync(2)`): files made or renamed there
+    /// survive a power loss. If the file system has nothing to sync there, that is a fallback, not
+    /// an error.
     ///
     /// # Errors
     ///
@@ -93,8 +93,8 @@ impl Engine {
             .inspect_err(|error| self.poisoned_folders.push((folder.to_owned(), error.errno())))
     }
 
-    /// Makes a folder that is not there yet (`mkdir(2)`); one that is there is no error. Durable once the
-    /// folder that holds it is synced.
+    /// Makes a folder (`mkdir(2)`); an existing folder is no error. Durable once the folder that
+    /// holds it is synced.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl Engine {
         uninterrupted(|| self.backend.make_folder(folder)).tried(folder, Action::MakeFolder)
     }
 
-    /// What is in a folder, in order of the names.
+    /// Lists a folder, in order of the names.
     ///
     /// # Errors
     ///
@@ -126,10 +126,10 @@ impl Engine {
     }
 }
 
-/// Follows the symbolic links that the last part of the name is, as `open(2)` does.
+/// Follows the symbolic links of the path's last part, as `open(2)` does.
 ///
-/// A link may lead to something though there is nothing at its text: `/proc/self/fd/1` to a pipe or to
-/// a file that was removed (`proc(5)`). That has no name that could be given to anything else.
+/// A link of `/proc/self/fd` may lead to a thing though its text names nothing: to a pipe, or a
+/// file that was removed (`proc(5)`). Such a thing has no name to give to another.
 pub(super) fn locate(named: &Path) -> io::Result<Located> {
     let mut path = named.to_owned();
     for _ in 0..LINKS_MAX {
@@ -151,20 +151,20 @@ pub(super) fn locate(named: &Path) -> io::Result<Located> {
             };
             return Ok(Located { path, found });
         }
-        // Whether it may be followed is the kernel's to say: in a folder such as /tmp a link of somebody
-        // else's may not (`fs.protected_symlinks`, proc(5): EACCES).
+        // The kernel decides whether it may be followed: in a folder such as /tmp another user's
+        // link may not (`fs.protected_symlinks`, proc(5): EACCES).
         if let Err(error) = fs::metadata(&path)
             && error.kind() == io::ErrorKind::PermissionDenied
         {
             return Err(error);
         }
-        // Relative to the folder of the link; an absolute one replaces all.
+        // Relative to the folder of the link; an absolute text replaces all.
         path = folder_of(&path).join(fs::read_link(&path)?);
     }
     Err(Errno::LOOP.into())
 }
 
-/// The folder that holds the name.
+/// Returns the folder that holds the name.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -198,7 +198,7 @@ pub(super) fn change(change: NameChange) -> io::Result<Option<Fallback>> {
 fn rename_to_new(from: &Path, to: &Path) -> io::Result<Option<Fallback>> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(None),
-        // Not every file system has the flag: NFS, 9p, Ceph and most of FUSE do not.
+        // NFS, 9p, Ceph and most of FUSE lack the flag.
         Err(errno @ (Errno::INVAL | Errno::NOSYS)) => {
             let got = rename_without_the_flag(from, to)?;
             let because = format!("renameat2: {}", io::Error::from(errno));
@@ -208,9 +208,9 @@ fn rename_to_new(from: &Path, to: &Path) -> io::Result<Option<Fallback>> {
     }
 }
 
-/// A file gets a second name, which is refused where there is one, and loses the first. A folder has
-/// one name only (`link(2)`, EPERM): it takes the place of an empty one that is made for that, and of
-/// none into which somebody has put something meanwhile (`rename(2)`, ENOTEMPTY).
+/// Renames without replacing. A file gets a second name, which fails where that exists, and loses
+/// the first. A folder has one name only (`link(2)`, EPERM): it replaces an empty folder made for
+/// that, and no folder that another process has filled meanwhile (`rename(2)`, ENOTEMPTY).
 fn rename_without_the_flag(from: &Path, to: &Path) -> io::Result<&'static str> {
     if !fs::symlink_metadata(from)?.is_dir() {
         fs::hard_link(from, to)?;
@@ -219,13 +219,13 @@ fn rename_without_the_flag(from: &Path, to: &Path) -> io::Result<&'static str> {
     }
     fs::create_dir(to)?;
     fs::rename(from, to).inspect_err(|_| {
-        // Only if it is still empty; the first error is the one to tell of.
+        // Only if it is still empty; the first error is the one to report.
         let _ = fs::remove_dir(to);
     })?;
     Ok("rename onto an empty folder")
 }
 
-/// Some file systems have nothing to sync of a folder and say so by EINVAL (`fsync(2)`).
+/// Syncs a folder. Some file systems have nothing to sync there and answer EINVAL (`fsync(2)`).
 fn sync_folder(path: &Path) -> io::Result<Option<Fallback>> {
     let error = match File::open(path)?.sync_all() {
         Ok(()) => return Ok(None),

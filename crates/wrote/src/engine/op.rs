@@ -1,45 +1,44 @@
-//! The operations that an engine takes, and what comes back of them.
+//! Operations that an engine takes, and their completions.
 
 use crate::buffer::Buffer;
 use crate::{Action, Error};
 
 /// A file that an engine has open.
 ///
-/// It belongs to the engine that gave it out, until the file is closed; using it then is a panic.
+/// It belongs to that engine until the file is closed; using it afterwards is a panic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
     pub(super) slot: u32,
     pub(super) generation: u64,
 }
 
-/// An operation. A buffer in it belongs to the engine until the [`Completion`] gives it back (W5).
+/// An operation. Its buffer belongs to the engine until the [`Completion`] returns it (W5).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Op {
-    /// Writes the whole buffer at `offset`. With `durable`, the write is not complete before its
-    /// bytes are on stable storage: `RWF_DSYNC` (`pwritev2(2)`, Linux 4.7), which is what `O_DSYNC`
-    /// does for a whole file.
+    /// Writes the whole buffer at `offset`. With `durable` it completes when its bytes are on
+    /// stable storage: `RWF_DSYNC` (`pwritev2(2)`, Linux 4.7), which is `O_DSYNC` for one write.
     Write {
-        /// Where to.
+        /// The file.
         file: FileId,
         /// First byte in the file.
         offset: u64,
-        /// What to write.
+        /// The bytes to write.
         buffer: Buffer,
-        /// Whether to flush it.
+        /// Whether the write is flushed.
         durable: bool,
     },
     /// Reads into the buffer from `offset` until it is full or the file ends.
     Read {
-        /// Where from.
+        /// The file.
         file: FileId,
         /// First byte in the file.
         offset: u64,
-        /// What to fill.
+        /// The buffer to fill.
         buffer: Buffer,
     },
-    /// Flushes what was *completed* before: `fdatasync(2)`. Operations still in flight are not
-    /// covered.
+    /// Flushes writes that were *completed* before: `fdatasync(2)`. It does not cover operations in
+    /// flight.
     Fdatasync {
         /// The file.
         file: FileId,
@@ -55,7 +54,7 @@ pub enum Op {
         file: FileId,
         /// First byte.
         offset: u64,
-        /// How many bytes.
+        /// Bytes to allocate.
         len: u64,
     },
 }
@@ -72,18 +71,18 @@ impl Op {
     }
 }
 
-/// What became of an operation.
+/// The end of an operation.
 #[derive(Debug)]
 pub struct Completion {
     /// The number that the operation was queued with.
     pub user_data: u64,
     /// Bytes moved: all of them for a write (W4), up to the file's end for a read, 0 for the rest.
     pub result: Result<usize, Error>,
-    /// What was read. A write's buffer goes back to its pool when the write is complete.
+    /// The bytes that were read. A write's buffer returns to its pool when the write is complete.
     pub buffer: Option<Buffer>,
 }
 
-/// What one request to the kernel does.
+/// The action of one request to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpKind {
     Read,

@@ -91,7 +91,7 @@ impl Engine {
         Ok(FileId { slot, generation })
     }
 
-    /// Takes from the options what this engine cannot do, and records the fallback.
+    /// Removes the options that this engine lacks, and records the fallback.
     fn possible(&mut self, options: &FileOptions) -> FileOptions {
         let mut options = *options;
         if options.direct && self.effective.ioengine == Ioengine::Mmap {
@@ -107,7 +107,7 @@ impl Engine {
         self.effective.fell_back("O_DIRECT", "page cache", format!("{action}: {words}"));
     }
 
-    /// Waits for what is in flight on the file, and closes it. Nothing is flushed.
+    /// Waits for the file's operations in flight, and closes it. Nothing is flushed.
     ///
     /// # Errors
     ///
@@ -121,13 +121,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether the file's transfers bypass the page cache, as far as is known: a file system that
-    /// takes `O_DIRECT` when the file is opened may still refuse the first transfer.
+    /// Whether the file's transfers bypass the page cache, as far as is known: a file system may
+    /// take `O_DIRECT` at open and refuse the first transfer.
     pub fn is_direct(&self, file: FileId) -> bool {
         self.known(file).direct
     }
 
-    /// What offset and length of a transfer must be multiples of: 1 unless the file is direct.
+    /// Offset and length of a transfer must be multiples of this: 1 unless the file is direct.
     pub fn align_bytes(&self, file: FileId) -> u32 {
         let file = self.known(file);
         if file.direct { file.align_bytes } else { 1 }
@@ -148,8 +148,8 @@ impl Engine {
         self.backend.len(file.slot).tried(path, Action::Examine)
     }
 
-    /// Waits for what is in flight on the file, and makes the file `len_bytes` long: what is beyond
-    /// is gone, what is new reads as zeros (`ftruncate(2)`). Nothing is flushed.
+    /// Waits for the file's operations in flight, and sets its length: bytes beyond are gone, new
+    /// bytes read as zeros (`ftruncate(2)`). Nothing is flushed.
     ///
     /// # Errors
     ///
@@ -172,15 +172,15 @@ impl Engine {
             .map_err(|error| Error::file(&path, action, offset, &error))
     }
 
-    /// The open file itself, for what is no transfer: its permissions, its extents. `None` on a
+    /// The open file itself, to examine or change its permissions and extents. `None` on a
     /// simulated disk.
     pub fn descriptor(&self, file: FileId) -> Option<BorrowedFd<'_>> {
         self.known(file);
         self.backend.descriptor(file.slot)
     }
 
-    /// The file that was given out as `id`: one that was closed since is a mistake of the caller's,
-    /// and must not mean the file that was opened in its place.
+    /// Returns the file that `id` names. A closed file is a mistake of the caller's, and must not
+    /// mean its successor in the slot.
     pub(super) fn known(&self, id: FileId) -> &OpenFile {
         let file = self.files.get(id.slot as usize).and_then(Option::as_ref);
         let same = file.filter(|file| file.generation == id.generation);

@@ -1,8 +1,8 @@
-//! The polled half of a pair of rings: which transfers go to it, and whether it works at all.
+//! The polled half of a pair of rings.
 //!
-//! A ring with `IORING_SETUP_IOPOLL` finds its completions by asking the device, which saves the
-//! interrupt. It takes reads and writes of direct files only, and only where the device has poll
-//! queues (`io_uring_setup(2)`): everything else goes to the plain ring beside it.
+//! A ring with `IORING_SETUP_IOPOLL` finds its completions by polling the device, which saves the
+//! interrupt. It takes only reads and writes of direct files, on a device with poll queues
+//! (`io_uring_setup(2)`). Everything else goes to the plain ring beside it.
 
 use super::backend::{FileAccess, Reply, Request};
 use super::op::OpKind;
@@ -14,10 +14,10 @@ use crate::device::{self, BlockDevice};
 use std::os::fd::RawFd;
 use std::path::Path;
 
-/// The polled ring, once there is a file for it.
+/// The polled ring; it is made for the first file that it suits.
 pub(super) struct PolledRing {
     pub ring: Ring,
-    /// For each file's place the longest transfer that is polled; 0 where none is.
+    /// For each slot the longest transfer that is polled; 0 for none.
     bytes_max: Vec<u64>,
 }
 
@@ -37,7 +37,7 @@ impl PolledRing {
         Ok(PolledRing { ring, bytes_max: vec![0; Options::FILES_MAX as usize] })
     }
 
-    /// Tries one read of the file, and takes the file's transfers from now on if it works.
+    /// Tries one read of the file, and polls the file's transfers from now on if it works.
     pub(super) fn take(
         &mut self,
         slot: u32,
@@ -79,19 +79,19 @@ impl PolledRing {
         }
     }
 
-    /// From now on nothing of the file's is polled.
+    /// Ends the polling of the file's transfers.
     pub(super) fn leave(&mut self, slot: u32) {
         self.bytes_max[slot as usize] = 0;
     }
 
-    /// Whether the request is to be polled. A transfer of more than one command is not: on Linux
-    /// 6.1 it never ends, and a worker of the ring's stays busy with it.
+    /// Whether the request is polled. A transfer of several commands is not: on Linux 6.1 it never
+    /// ends, and keeps a worker of the ring busy.
     pub(super) fn takes(&self, request: &Request) -> bool {
         request.kind.transfers() && request.len <= self.bytes_max[request.slot as usize]
     }
 }
 
-/// The device that a file's transfers would be polled on, or why they can't be.
+/// Returns the device that would be polled for the file's transfers, or the reason why it can't be.
 pub(super) fn device_for(path: &Path, opened: &FileAccess) -> Result<BlockDevice, String> {
     if !opened.direct {
         return Err("polling needs direct transfers".into());

@@ -26,12 +26,12 @@ impl Transfer for Psync {
     }
 }
 
-/// Tries a request once: the result may be short, and EINTR comes back as it is.
+/// Tries a request once. The result may be short, and EINTR comes back as it is.
 ///
 /// # Safety
 ///
-/// `file` is open, and for a transfer `request.address` is valid for `request.len` bytes that
-/// nobody else uses until this returns.
+/// `file` is open, and for a transfer `request.address` is valid for `request.len` bytes that no
+/// other code uses until this returns.
 pub(super) unsafe fn perform(request: &Request, file: RawFd) -> Reply {
     // SAFETY: the caller keeps `file` open until this returns.
     let file = unsafe { BorrowedFd::borrow_raw(file) };

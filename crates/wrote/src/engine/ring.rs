@@ -1,7 +1,6 @@
-//! One io_uring: its set-up, what is registered with it, and requests as its entries.
+//! One io_uring: its set-up, its registrations, and requests as its entries.
 //!
-//! Set-up flags, registered files and registered buffers are each taken where the kernel has them
-//! and dropped alone where it has not.
+//! Set-up flags, registered files and registered buffers are each used where the kernel has them.
 
 use super::backend::{Reply, Request};
 use super::op::OpKind;
@@ -15,10 +14,10 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-/// The most that the kernel takes as one registered buffer (`io_uring_register(2)`): 1 GiB.
+/// The longest registered buffer (`io_uring_register(2)`): 1 GiB.
 const REGISTERED_BYTES_MAX: usize = 1 << 30;
 
-/// A set-up flag: its name in `io_uring_setup(2)`, and how the builder asks for it.
+/// A set-up flag: its name in `io_uring_setup(2)`, and its method of the builder.
 type Flag = (&'static str, fn(&mut Builder) -> &mut Builder);
 
 /// NO_SQARRAY came with Linux 6.6, DEFER_TASKRUN with 6.1, SINGLE_ISSUER with 6.0, COOP_TASKRUN
@@ -30,7 +29,8 @@ const COOP: Flag = ("COOP_TASKRUN", |b| b.setup_coop_taskrun());
 const TASKRUN: Flag = ("TASKRUN_FLAG", |b| b.setup_taskrun_flag());
 const ALL: Flag = ("SUBMIT_ALL", |b| b.setup_submit_all());
 
-/// Sets of flags from the newest kernel's to the oldest's; the first that the kernel takes is used.
+/// Sets of flags, from the newest kernel's to the oldest's. The first that the kernel takes is
+/// used.
 const FLAGS: &[&[Flag]] = &[
     &[SINGLE, DEFER, TASKRUN, ALL, NO_SQARRAY],
     &[SINGLE, DEFER, TASKRUN, ALL],
@@ -40,28 +40,28 @@ const FLAGS: &[&[Flag]] = &[
     &[],
 ];
 
-/// The same for a ring whose operations a kernel thread takes: it has no task work to defer.
+/// Sets for a ring whose operations a kernel thread takes: it has no task work to defer.
 const SQPOLL_FLAGS: &[&[Flag]] = &[&[SINGLE, ALL, NO_SQARRAY], &[SINGLE, ALL], &[ALL], &[]];
 
-/// For a ring that several threads call: its completions must not wait for the thread that asked for
-/// them to enter the kernel again, since it may never do so.
+/// Sets for a ring that several threads call. Its completions must not wait until the submitting
+/// thread enters the kernel again, which may never happen.
 const ANY_CALLER_FLAGS: &[&[Flag]] = &[&[ALL, NO_SQARRAY], &[ALL], &[]];
 
-/// How a ring is served.
+/// The way in which a ring is served.
 #[derive(Clone, Copy)]
 pub(super) struct Service<'a> {
-    /// By a thread of the kernel's.
+    /// The kernel thread that takes its operations.
     pub sqpoll: Option<&'a Sqpoll>,
-    /// By polling the device for completions.
+    /// Whether completions are found by polling the device.
     pub iopoll: bool,
-    /// For which threads.
+    /// The threads that call it.
     pub callers: Callers,
 }
 
 /// A ring.
 pub(super) struct Ring {
     ring: IoUring,
-    /// What others attach to; given up with the ring.
+    /// Lets other rings attach to this one while it lives.
     _member: Option<Member>,
     sqpoll: bool,
     registered_files: bool,
@@ -69,11 +69,11 @@ pub(super) struct Ring {
     in_flight: usize,
 }
 
-/// Why there is no ring: what was tried, and the kernel's words.
+/// The reason why there is no ring: the call that failed, and the kernel's words.
 pub(super) struct Refusal(pub(super) String);
 
 impl Ring {
-    /// Sets a ring up and tells its flags, or says why not.
+    /// Sets a ring up, and returns its flags.
     pub(super) fn start(
         iodepth: u32,
         service: Service,
@@ -92,7 +92,7 @@ impl Ring {
         Ok((ring, flags))
     }
 
-    /// Registers what the options ask for, and says what could not be.
+    /// Registers what the options request, and records each fallback.
     pub(super) fn register(&mut self, options: &Options, pool: &Pool, effective: &mut Effective) {
         if options.registered_files {
             self.register_files(effective);
@@ -134,7 +134,7 @@ impl Ring {
         effective.registered_buffers = self.registered_buffers;
     }
 
-    /// A file was opened as `slot`.
+    /// Registers the file as `slot`.
     pub(super) fn opened(&mut self, slot: u32, file: RawFd, effective: &mut Effective) {
         if !self.registered_files {
             return;
@@ -151,18 +151,18 @@ impl Ring {
         }
     }
 
-    /// The file `slot` is about to be closed.
+    /// Unregisters the file `slot`, which is about to be closed.
     pub(super) fn closing(&mut self, slot: u32) {
         if self.registered_files {
-            // The ring's table holds the file open; without this its blocks would be freed only
-            // with the ring. Should it fail, they are freed then.
+            // The ring's table holds the file open. Without this, or if it fails, the file's blocks
+            // are freed only with the ring.
             let _ = self.ring.submitter().register_files_update(slot, &[-1]);
         }
     }
 
     fn entry(&self, request: &Request, file: RawFd) -> squeue::Entry {
         let Request { token, kind, slot, offset, address, len, in_pool, rw_flags } = *request;
-        // A registered file is named by its place in the table.
+        // A registered file is named by its slot.
         let (file, flags) = if self.registered_files {
             (Fd(slot.cast_signed()), squeue::Flags::FIXED_FILE)
         } else {
@@ -204,18 +204,18 @@ impl Ring {
         let entry = self.entry(request, file);
         // SAFETY: the engine holds the request's buffer and file until the request is done (W5).
         while unsafe { self.ring.submission().push(&entry) }.is_err() {
-            // The queue is as long as the engine's depth; it can be full only of what has not been
-            // handed on yet, or what the kernel's thread has not taken yet.
+            // The queue is as long as the engine's depth. It is full only of entries that were not
+            // submitted yet, or that the kernel's thread has not taken yet.
             self.submit().expect("io_uring_enter takes what io_uring_setup allowed");
             if self.sqpoll {
-                // An error is EINTR; the push is tried again in any case.
+                // An error is EINTR; the loop tries the push again.
                 let _ = self.ring.submitter().squeue_wait();
             }
         }
         self.in_flight += 1;
     }
 
-    /// Hands what is queued on, without waiting.
+    /// Hands the queue on, without waiting.
     pub(super) fn submit(&mut self) -> io::Result<()> {
         match self.ring.submit() {
             Err(error) if !is_passing(&error) => Err(error),
@@ -223,10 +223,10 @@ impl Ring {
         }
     }
 
-    /// Hands what is queued on, waits until `min` more are done or something else came between, and
+    /// Hands the queue on, waits until `min` more are done or the kernel interrupts the wait, and
     /// collects all that are done.
     ///
-    /// On a polled ring every call looks at the device once, also for a `min` of 0.
+    /// On a polled ring every call polls the device once, even with a `min` of 0.
     pub(super) fn enter(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()> {
         match self.ring.submit_and_wait(min) {
             Err(error) if !is_passing(&error) => return Err(error),
@@ -236,9 +236,9 @@ impl Ring {
         Ok(())
     }
 
-    /// Hands what is queued on, waits until one more is done, `time` is over or something else came
-    /// between, and collects all that are done. A kernel that takes no time limit here
-    /// (`IORING_FEAT_EXT_ARG` came with Linux 5.11) is only asked.
+    /// Hands the queue on, waits until one more is done, `time` is over or the kernel interrupts
+    /// the wait, and collects all that are done. Before Linux 5.11 (`IORING_FEAT_EXT_ARG`) it does
+    /// not wait.
     pub(super) fn enter_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         if !self.ring.params().is_feature_ext_arg() {
             return self.enter(0, done);
@@ -255,8 +255,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Whether a call would bring something on: requests to hand on, or completions that come only
-    /// inside a call (DEFER_TASKRUN; TASKRUN_FLAG tells when there are any).
+    /// Whether a call would make progress: entries to submit, or completions that come only inside
+    /// a call (DEFER_TASKRUN; TASKRUN_FLAG reports them).
     pub(super) fn wants_call(&mut self) -> bool {
         let queue = self.ring.submission();
         !queue.is_empty() || queue.taskrun()
@@ -298,7 +298,7 @@ fn set_up(iodepth: u32, service: Service) -> io::Result<SetUp> {
     }
 }
 
-/// Makes the ring with the newest flags that the kernel takes, and tells which those were.
+/// Makes the ring with the newest flags that the kernel takes, and returns their names.
 fn first_taken(
     iodepth: u32,
     sets: &[&[Flag]],
@@ -322,7 +322,7 @@ fn first_taken(
                 names.extend(iopoll.then_some("IOPOLL"));
                 return Ok((ring, names));
             }
-            // A flag that the kernel does not know; anything else no flag would mend.
+            // The kernel does not know a flag. No set of flags mends another error.
             Err(error) if errno_of(&error) == libc::EINVAL => refused = Some(error),
             Err(error) => return Err(error),
         }
@@ -330,7 +330,8 @@ fn first_taken(
     Err(refused.expect("there is a set of flags"))
 }
 
-/// An old kernel has io_uring but not all operations (`io_uring_enter(2)`: those came with 5.6).
+/// Checks for the operations of Linux 5.6, which older kernels with io_uring lack
+/// (`io_uring_enter(2)`).
 fn check_operations(ring: &IoUring) -> Result<(), Refusal> {
     let mut probe = Probe::new();
     ring.submitter()
@@ -350,18 +351,17 @@ fn check_operations(ring: &IoUring) -> Result<(), Refusal> {
     }
 }
 
-/// The kernel asks to be called again: a signal came, or it must get rid of completions first.
+/// Whether the kernel wants to be called again: after a signal, or to post completions first.
 fn is_passing(error: &io::Error) -> bool {
     matches!(errno_of(error), libc::EINTR | libc::EAGAIN | libc::EBUSY)
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // This would wait for what is in flight, and that may never end.
+        // Unregistering waits for operations in flight, which may never end.
         if self.registered_files && self.in_flight() == 0 {
-            // What the ring's table held is let go before this returns. Linux 6.1 leaves the places
-            // that were emptied one by one, and a ring that is closed, to a worker that may be a
-            // second late.
+            // Releases the registered files before this returns. Linux 6.1 leaves the slots that
+            // were emptied one by one, and a closed ring, to a worker that may be a second late.
             let _ = self.ring.submitter().unregister_files();
         }
     }

@@ -1,12 +1,11 @@
 //! A simulated disk: it cuts transfers short, fails and reorders on demand, and loses its power.
 //!
-//! Files live in memory in two layers: what is stable, and what was written since the last flush.
-//! When the power goes, each unflushed 512-byte sector is kept or lost by itself, as a drive's
-//! volatile cache does: that reorders writes, and tears those that are longer than a sector. Names
-//! are apart from files, as in a real file system: a flush of a file says nothing of its name, which
-//! is stable once its folder was synced. Of the changes of names since then the power leaves the
-//! first few, as a journal does. All chance comes from the seed, so a run that failed can be made
-//! again.
+//! Files live in memory in two layers: stable bytes, and bytes written since the last flush. A
+//! power loss keeps or loses each unflushed 512-byte sector by itself, as a drive's volatile cache
+//! does: that reorders writes, and tears those longer than a sector. Names are apart from files, as
+//! in a real file system: a file's name is stable once its folder was synced, not its file. A power
+//! loss keeps the first few of the later changes of names, as a journal does. All chance comes from
+//! the seed, so a failed run can be repeated.
 
 mod names;
 
@@ -22,20 +21,20 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a drive writes as a whole, or not at all.
+/// A drive writes this unit as a whole or not at all.
 const SECTOR_BYTES: usize = 512;
 
-/// What goes wrong with an operation.
+/// The fault of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A transfer moves at most so many bytes; other operations do what was asked.
+    /// A transfer moves at most this many bytes; other operations are not affected.
     Short(u64),
-    /// The operation fails with this error number, and does nothing.
+    /// The operation fails with this error number and changes nothing.
     Once(i32),
     /// This operation and every later one fail with this error number.
     Forever(i32),
-    /// The power goes before the operation: this one and every later one fail with `EIO`, and of
-    /// what was not flushed each sector is kept or lost by chance.
+    /// The power fails before the operation: this one and every later one fail with `EIO`, and each
+    /// sector that was not flushed is kept or lost by chance.
     PowerLoss,
 }
 
@@ -44,7 +43,7 @@ pub enum Fault {
 pub struct Sim(Arc<Mutex<SimDisk>>);
 
 impl Sim {
-    /// An empty disk. The same seed, faults and operations give the same results.
+    /// Makes an empty disk. The same seed, faults and operations give the same results.
     pub fn new(seed: u64) -> Sim {
         Sim(Arc::new(Mutex::new(SimDisk {
             chance: Chance(seed),
@@ -61,13 +60,13 @@ impl Sim {
         })))
     }
 
-    /// Makes the operation number `operation` (the first is 0, each try counts) go wrong.
+    /// Sets the fault of the operation number `operation`; the first is 0, and each try counts.
     pub fn fault(&self, operation: u64, fault: Fault) {
         self.disk().faults.insert(operation, fault);
     }
 
-    /// Bounds the disk: what would make the files together longer fails with `ENOSPC`, after it has
-    /// moved what still fits.
+    /// Bounds the sum of the files' lengths. An operation beyond it fails with `ENOSPC`, after it
+    /// has moved what still fits.
     pub fn set_capacity(&self, bytes: u64) {
         self.disk().capacity_bytes = bytes;
     }
@@ -82,21 +81,21 @@ impl Sim {
         self.disk().refuse_direct_at_transfer = true;
     }
 
-    /// How many operations the disk was asked for, each try counted.
+    /// Operations so far, each try counted.
     pub fn operations(&self) -> u64 {
         self.disk().operations
     }
 
-    /// Makes everything that is there stable, names and all, as `sync(2)` does. No operation of
-    /// those that are counted: for making ready what a test begins with.
+    /// Makes everything stable, names and all, as `sync(2)` does. It counts as no operation: it
+    /// prepares the beginning of a test.
     pub fn sync(&self) {
         let mut disk = self.disk();
         disk.files.iter_mut().for_each(|file| file.stable.clone_from(&file.cached));
         disk.names.sync();
     }
 
-    /// Cuts the power, if it is still on, and turns it on again: what was stable is all that there is,
-    /// and no fault is left. Files that an engine has open are no longer there for it.
+    /// Cuts the power, if it is still on, and turns it on again: only stable bytes and names are
+    /// left, and no faults. Files that an engine has open are gone for it.
     pub fn restart(&self) {
         let mut disk = self.disk();
         disk.lose_power();
@@ -108,19 +107,19 @@ impl Sim {
         disk.names.restart();
     }
 
-    /// What a reader of the running system sees in a file.
+    /// The contents of a file on the running system.
     pub fn contents(&self, path: &Path) -> Option<Vec<u8>> {
         let disk = self.disk();
         disk.names.file(path).map(|file| disk.files[file].cached.clone())
     }
 
-    /// The names that the running system sees, in order.
+    /// The names on the running system, in order.
     pub fn names(&self) -> Vec<PathBuf> {
         self.disk().names.all()
     }
 
-    /// Cuts the power, if it is still on, and tells what is found in the file afterwards. `None`
-    /// where the file is not there: its name was never synced, and was lost.
+    /// Cuts the power, if it is still on, and returns the contents of the file afterwards. `None`
+    /// where the file's name was never synced and was lost.
     pub fn after_power_loss(&self, path: &Path) -> Option<Vec<u8>> {
         let mut disk = self.disk();
         disk.lose_power();
@@ -133,7 +132,7 @@ impl Sim {
     }
 
     fn disk(&self) -> MutexGuard<'_, SimDisk> {
-        // A test that failed while it held the disk has said so already.
+        // A test that failed while it held the disk has reported that already.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -158,15 +157,15 @@ impl Chance {
 
 #[derive(Default)]
 struct SimFile {
-    /// What is on stable storage.
+    /// The bytes on stable storage.
     stable: Vec<u8>,
-    /// What the running system sees.
+    /// The bytes on the running system.
     cached: Vec<u8>,
 }
 
 struct SimDisk {
     chance: Chance,
-    /// By number; a file without a name stays, for who has it open.
+    /// By number. A file without a name stays, since an engine may have it open.
     files: Vec<SimFile>,
     names: Names,
     faults: HashMap<u64, Fault>,
@@ -176,7 +175,7 @@ struct SimDisk {
     refuse_direct_at_open: bool,
     refuse_direct_at_transfer: bool,
     off: bool,
-    /// How often it was turned on.
+    /// The times that it was turned on.
     boot: u64,
 }
 
@@ -197,14 +196,14 @@ impl SimDisk {
                     stable[start..end].copy_from_slice(sector);
                 }
             }
-            // That the file became shorter is kept or lost too.
+            // A truncation is kept or lost too.
             if stable.len() > cached.len() && chance.below(2) == 0 {
                 stable.truncate(cached.len());
             }
         }
     }
 
-    /// Makes an empty file of that name.
+    /// Makes an empty file at `path`.
     fn make(&mut self, path: &Path) -> usize {
         self.files.push(SimFile::default());
         let file = self.files.len() - 1;
@@ -212,7 +211,7 @@ impl SimDisk {
         file
     }
 
-    /// Counts the operation and tells whether it may go on, and how many bytes it may move.
+    /// Counts the operation, and returns how many bytes it may move.
     fn admit(&mut self) -> Result<u64, Errno> {
         let fault = self.faults.get(&self.operations).copied();
         self.operations += 1;
@@ -238,7 +237,7 @@ impl SimDisk {
         }
     }
 
-    /// The same for an engine that may be of an earlier boot.
+    /// Does the same for an engine that may belong to an earlier boot.
     fn admit_of(&mut self, boot: u64) -> Result<u64, Errno> {
         if boot == self.boot { self.admit() } else { Err(Errno::IO) }
     }
@@ -281,7 +280,7 @@ impl SimDisk {
                 Ok(0)
             }
             OpKind::Fallocate if growth(request.offset + request.len) > room => {
-                // What there was is allocated, and the file longer by it, as on ext4.
+                // The rest is allocated, and makes the file longer, as on ext4.
                 let end = (file.cached.len() as u64 + room) as usize;
                 file.cached.resize(end, 0);
                 Err(Errno::NOSPC)
@@ -305,7 +304,7 @@ fn write(file: &mut SimFile, request: &Request, len: usize) {
     }
 }
 
-/// Makes a range of the file stable, with the length that it needs: no more is promised of `RWF_DSYNC`.
+/// Makes a range of the file stable, with the length that it needs: `RWF_DSYNC` promises no more.
 fn harden(file: &mut SimFile, start: usize, len: usize) {
     if len == 0 {
         return;
@@ -333,10 +332,10 @@ struct SimSlot {
 /// One engine's view of the disk.
 struct SimBackend {
     sim: Sim,
-    /// The disk's boot that it belongs to: an engine of an earlier one has gone with its system.
+    /// The disk's boot that it belongs to: an engine of an earlier boot is gone with its system.
     boot: u64,
     slots: HashMap<u32, SimSlot>,
-    /// Requests in flight: carried out one by one in an order of chance.
+    /// Requests in flight, carried out one by one in an order of chance.
     pending: Vec<Request>,
 }
 
@@ -419,7 +418,7 @@ impl Backend for SimBackend {
         Ok(Located { path: path.to_owned(), found })
     }
 
-    /// Folders are not kept: one is there where a name is in it.
+    /// Folders are not kept: a folder exists where a name is in it.
     fn make_folder(&mut self, _folder: &Path) -> io::Result<()> {
         Ok(self.sim.disk().admit_of(self.boot).map(drop)?)
     }
@@ -449,7 +448,8 @@ impl Backend for SimBackend {
         while self.pending.len() > until {
             self.carry_out_one(done);
         }
-        // A disk works while nobody waits for it: who only looks finds something done some time.
+        // A disk works without a waiting caller: one that only polls finds something done at some
+        // time.
         if min == 0 && !self.pending.is_empty() && self.sim.disk().chance.below(2) == 0 {
             self.carry_out_one(done);
         }

@@ -1,17 +1,17 @@
-//! A thread of the kernel's that takes operations from rings, shared by all that ask for the same.
+//! A kernel thread that takes operations from rings, shared by all engines with clones of one
+//! option.
 
 use io_uring::{Builder, IoUring};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Asks for a kernel thread that takes operations from the ring (`IORING_SETUP_SQPOLL`,
+/// Requests a kernel thread that takes operations from the ring (`IORING_SETUP_SQPOLL`,
 /// `io_uring_setup(2)`; for ordinary users since Linux 5.13).
 ///
 /// Engines opened with clones of one `Sqpoll` share one thread (`IORING_SETUP_ATTACH_WQ`, Linux
-/// 5.6): it spends one CPU however many they are. A thread that serves several rings takes at most
-/// 8 operations of each in turn (`io_uring/sqpoll.c`), which large transfers do not notice and
-/// small ones do.
+/// 5.6), which spends one CPU for all of them. A thread of several rings takes at most 8 operations
+/// of each in turn (`io_uring/sqpoll.c`), which slows small transfers but not large ones.
 #[derive(Clone, Debug)]
 pub struct Sqpoll(Arc<KernelThread>);
 
@@ -19,23 +19,23 @@ pub struct Sqpoll(Arc<KernelThread>);
 struct KernelThread {
     idle_ms: u32,
     cpu: Option<u32>,
-    /// The rings that the thread serves, to attach others to.
+    /// The rings that the thread serves; new rings attach to one of them.
     rings: Mutex<Vec<Weak<OwnedFd>>>,
 }
 
-/// Keeps a ring where others can be attached to it; the ring holds it as long as it lives.
+/// Keeps a ring open for others to attach to, as long as the ring lives.
 pub(super) struct Member {
     _ring: Arc<OwnedFd>,
 }
 
 impl Sqpoll {
-    /// The thread goes to sleep after `idle_ms` without work (0 is the kernel's own default of a
-    /// second), and is bound to `cpu` where one is given.
+    /// The thread sleeps after `idle_ms` without work (0 is the kernel's default of a second). With
+    /// `cpu` it is bound to that CPU.
     pub fn new(idle_ms: u32, cpu: Option<u32>) -> Sqpoll {
         Sqpoll(Arc::new(KernelThread { idle_ms, cpu, rings: Mutex::new(Vec::new()) }))
     }
 
-    /// After how many milliseconds without work the thread goes to sleep.
+    /// Milliseconds without work until the thread sleeps.
     pub fn idle_ms(&self) -> u32 {
         self.0.idle_ms
     }
@@ -45,8 +45,8 @@ impl Sqpoll {
         self.0.cpu
     }
 
-    /// Makes a ring that the thread serves. `set_up` is given what to ask the builder for besides
-    /// its own; the lock is held meanwhile, so that of two engines made at once one attaches to the
+    /// Makes a ring that the thread serves. `set_up` receives a function that sets this up in its
+    /// builder. The lock is held meanwhile, so that of two engines made at once one attaches to the
     /// other.
     pub(super) fn ring<T>(
         &self,

@@ -1,4 +1,4 @@
-//! A small pool of threads: several operations at once where io_uring may not be used.
+//! A small pool of threads: several operations at once where io_uring is refused.
 
 use super::backend::{Reply, Request, Transfer};
 use super::psync::perform;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// More threads than this bring no more from one disk, only more switching.
+/// More threads bring no more from one disk, only more switching.
 pub(super) const THREADS_MAX: u32 = 64;
 
 /// A request on its way to a thread.
@@ -46,7 +46,7 @@ impl Threads {
 
 fn work(waiting: &Mutex<Receiver<Job>>, finished: &Sender<Reply>) {
     loop {
-        // The lock is held only while waiting for the next job, never while one is carried out.
+        // The lock is held only while the thread waits for a job.
         let job = waiting.lock().expect("no thread panics with the lock").recv();
         let Ok(Job { request, file }) = job else { return };
         // SAFETY: the engine holds the request's buffer and file until it has seen the result.
@@ -72,7 +72,7 @@ impl Transfer for Threads {
     }
 
     fn wait_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
-        // The threads hold the other end: an error is that the time is over.
+        // The threads hold the other end: an error means that the time is over.
         done.extend(self.results.recv_timeout(time));
         done.extend(self.results.try_iter());
         Ok(())
@@ -83,7 +83,7 @@ impl Drop for Threads {
     fn drop(&mut self) {
         self.jobs = None;
         for thread in self.threads.drain(..) {
-            // A panic of the thread's was already printed; there is nobody left to tell.
+            // The thread has printed its panic.
             let _ = thread.join();
         }
     }

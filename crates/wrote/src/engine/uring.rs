@@ -1,5 +1,4 @@
-//! io_uring as a way to the kernel: a plain ring, and a polled one beside it where that is asked for
-//! and works.
+//! io_uring as a way to the kernel: a plain ring, and a polled one beside it where that works.
 
 use super::backend::{FileAccess, Reply, Request, Transfer};
 use super::polled::{self, PolledRing};
@@ -12,17 +11,17 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::time::Duration;
 
-/// The pair of rings, of which the second is made for the first file that it suits.
+/// The pair of rings. The second is made for the first file that it suits.
 pub(super) struct Uring {
     plain: Ring,
     polled: Option<PolledRing>,
-    /// As asked; without what was refused.
+    /// The options, without those that were refused.
     options: Options,
     pool: Pool,
 }
 
 impl Uring {
-    /// Sets the plain ring up, or says why not.
+    /// Sets the plain ring up.
     pub(super) fn start(
         options: &Options,
         callers: Callers,
@@ -37,7 +36,7 @@ impl Uring {
         Ok(Uring { plain, polled: None, options, pool: pool.clone() })
     }
 
-    /// Polls the file's transfers from now on, or says why not, or why not all of them.
+    /// Polls the file's transfers from now on, or returns why not all of them are polled.
     fn poll(
         &mut self,
         slot: u32,
@@ -57,7 +56,7 @@ impl Uring {
         polled.ring.opened(slot, file, effective);
         let taken = polled.take(slot, file, opened, &device, &self.pool);
         if polled.ring.in_flight() > 0 {
-            // What the trial's answer would be taken for is an operation that has its number.
+            // The late answer of the trial could be taken for that of an operation.
             self.polled = None;
         }
         taken?;
@@ -71,8 +70,8 @@ impl Uring {
         Ok(())
     }
 
-    /// Waits for `missing` more while both rings have requests in flight: no call waits for both, so
-    /// the polled ring, which has to be asked anyway, is asked until enough came of either.
+    /// Waits for `missing` more while both rings have requests in flight. No call waits for both,
+    /// so this polls until enough are done.
     fn wait_for_both(&mut self, missing: usize, done: &mut Vec<Reply>) -> io::Result<()> {
         let wanted = done.len() + missing;
         loop {
@@ -92,7 +91,7 @@ impl Uring {
     }
 }
 
-/// The plain ring; without the kernel's thread where that is refused.
+/// Starts the plain ring; without the kernel thread where that is refused.
 fn start_plain(
     options: &mut Options,
     callers: Callers,
@@ -111,7 +110,7 @@ fn start_plain(
     }
 }
 
-/// Hands on what is queued, waits for `missing` more, and collects all that are done.
+/// Hands the queue on, waits for `missing` more, and collects all that are done.
 fn wait_for(ring: &mut Ring, missing: usize, done: &mut Vec<Reply>) -> io::Result<()> {
     let wanted = done.len() + missing;
     ring.collect(done);
@@ -185,7 +184,7 @@ impl Transfer for Uring {
     fn wait_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         self.plain.collect(done);
         match &self.polled {
-            // A polled ring has to be asked: there is nothing to wait for.
+            // A polled ring has to be polled; it has no wait.
             Some(polled) if polled.ring.in_flight() > 0 => self.wait_for_both(0, done),
             _ if !done.is_empty() => wait_for(&mut self.plain, 0, done),
             _ => self.plain.enter_within(time, done),

@@ -1,23 +1,21 @@
-//! What a read hands out: the bytes that were asked for, where they lie in leased buffers.
+//! The bytes of a read, in the leased buffers that received them.
 
 use crate::buffer::Buffer;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-/// Bytes that were read. They lie in one or several buffers of the engine's pool, which go back to
-/// it when this is dropped.
+/// Bytes that were read. They lie in one or several buffers of the engine's pool; dropping this
+/// returns the buffers.
 ///
-/// A read of up to a buffer's length, less what alignment adds on both sides, lies in one buffer:
-/// then [`ReadBytes::as_bytes`] costs nothing.
+/// A read of up to a buffer's length, less alignment on both sides, lies in one buffer: then
+/// [`ReadBytes::as_bytes`] costs nothing.
 ///
 /// ```
 /// # use wrote::{Disk, FileOptions, Ioengine, Options, Sim};
-/// # use std::path::Path;
-/// # fn main() -> Result<(), wrote::Error> {
 /// # let disk = Disk::simulated(&Sim::new(1), &Options::new(Ioengine::IoUring, 4, 4096))?;
 /// # let options = FileOptions { create_new: true, write: true, ..Default::default() };
-/// # let file = disk.open_file(Path::new("/data"), &options)?;
+/// # let file = disk.open_file("/data".as_ref(), &options)?;
 /// # let mut buffer = disk.lease()?;
 /// # buffer.fill(1);
 /// # file.write(buffer, 0)?;
@@ -25,15 +23,14 @@ use std::ops::Range;
 /// assert_eq!(bytes.len(), 100);
 /// let sum: usize = bytes.as_bytes().iter().map(|&byte| usize::from(byte)).sum();
 /// # assert_eq!(sum, 100);
-/// # Ok(())
-/// # }
+/// # Ok::<(), wrote::Error>(())
 /// ```
 #[derive(Default)]
 pub struct ReadBytes {
     pieces: Vec<BufferPart>,
 }
 
-/// The part of a buffer that was asked for.
+/// The requested part of a buffer.
 pub(super) struct BufferPart {
     pub(super) buffer: Buffer,
     pub(super) range: Range<usize>,
@@ -50,22 +47,22 @@ impl ReadBytes {
         ReadBytes { pieces }
     }
 
-    /// How many bytes were read: as many as asked for, fewer only where the file ended.
+    /// Bytes that were read: all that were requested, fewer only where the file ended.
     pub fn len(&self) -> usize {
         self.pieces.iter().map(|piece| piece.range.len()).sum()
     }
 
-    /// Whether the file ended before the first byte that was asked for, or none was.
+    /// Whether the file ended before the first byte, or none was requested.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// The bytes in their order, one slice for each buffer that they lie in. None is empty.
+    /// The bytes in order, one slice for each buffer. None is empty.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.pieces.iter().map(BufferPart::bytes)
     }
 
-    /// The bytes as one slice: borrowed where they lie in one buffer, copied where in several.
+    /// The bytes as one slice: borrowed from one buffer, copied from several.
     pub fn as_bytes(&self) -> Cow<'_, [u8]> {
         match &self.pieces[..] {
             [] => Cow::Borrowed(&[]),

@@ -1,4 +1,4 @@
-//! Which way to make a write durable is faster here: measured, and shown.
+//! The faster way to make a write durable, by measurement.
 
 use super::{DirectFile, Disk};
 use crate::engine::FileOptions;
@@ -9,18 +9,18 @@ use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Blocks of the file that is measured on: each way comes to each of them in turn.
+/// Blocks of the measured file; each way writes to each of them in turn.
 const BLOCKS: u32 = 8;
 
-/// How a durable write reaches stable storage. After either it survives a power loss.
+/// The way by which a durable write reaches stable storage. By both it survives a power loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Durable {
     /// One write that is complete when its bytes are stable: `RWF_DSYNC` (`pwritev2(2)`, Linux
     /// 4.7). Where the device has FUA, a direct write over written blocks needs no flush at all.
     #[default]
     Dsync,
-    /// A write, and when it is complete `fdatasync(2)`: it costs a second call, and some devices
-    /// flush faster than they write through.
+    /// A write, and then `fdatasync(2)`. It costs a second call, and some devices flush faster than
+    /// they write through.
     Fdatasync,
 }
 
@@ -33,14 +33,14 @@ impl fmt::Display for Durable {
     }
 }
 
-/// What [`calibrate`] measured, and what follows.
+/// The result of [`calibrate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calibration {
     /// Bytes of each write.
     pub write_bytes: usize,
-    /// Whether the writes bypassed the page cache: where the file system takes `O_DIRECT`.
+    /// Whether the writes bypassed the page cache.
     pub direct: bool,
-    /// Writes measured of each way.
+    /// Writes by each way.
     pub rounds: u32,
     /// Median of a write by [`Durable::Dsync`], in nanoseconds.
     pub dsync_ns: u64,
@@ -51,11 +51,11 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Judges the times of writes, in nanoseconds, as many of each way.
+    /// Chooses by the times of writes, in nanoseconds, the same number of each way.
     ///
     /// # Panics
     ///
-    /// When there are none.
+    /// When there are no times.
     fn of(
         write_bytes: usize,
         direct: bool,
@@ -70,8 +70,8 @@ impl Calibration {
 }
 
 impl fmt::Display for Calibration {
-    /// One line: `durable direct writes of 4096 bytes by RWF_DSYNC: 503 us, by write + fdatasync
-    /// 1643 us (medians of 32 in turn)`. The way that is chosen comes first.
+    /// Writes one line: `durable direct writes of 4096 bytes by RWF_DSYNC: 503 us, by write +
+    /// fdatasync 1643 us (medians of 32 in turn)`. The chosen way comes first.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut ways = [(Durable::Dsync, self.dsync_ns), (Durable::Fdatasync, self.fdatasync_ns)];
         ways.sort_by_key(|(way, _)| *way != self.choice);
@@ -89,7 +89,7 @@ impl fmt::Display for Calibration {
     }
 }
 
-/// The middle one, or the mean of the two in the middle.
+/// Returns the middle sample, or the mean of the two in the middle.
 fn median(samples: &mut [u64]) -> u64 {
     samples.sort_unstable();
     let middle = samples.len() / 2;
@@ -100,40 +100,35 @@ fn median(samples: &mut [u64]) -> u64 {
     }
 }
 
-/// Measures both ways of making a write of `write_bytes` durable in `folder`, a real one: `rounds`
-/// writes of each (at least one), in turn, over blocks of a new file that were written and flushed
-/// before, directly where the file system can. The file has no name any more before the first write,
-/// so that nothing of it stays, whatever happens.
+/// Measures both ways of making a write of `write_bytes` durable in `folder`, a real one. Each way
+/// makes `rounds` writes (at least one), in turn, over flushed blocks of a new file, directly where
+/// the file system can. The file loses its name before the first write, so that it cannot be left
+/// behind.
 ///
-/// The choice is for [`DirectFile::set_durable`]. Writes into blocks that were not written before
-/// cost more by either way.
+/// The choice is for [`DirectFile::set_durable`]. The first write into a block costs more by either
+/// way.
 ///
 /// # Errors
 ///
-/// [`Error::File`] when the file cannot be made, removed, written or flushed;
-/// [`Error::Alignment`] when the file system takes no direct writes of that length;
-/// [`Error::TooLong`] when they are longer than a buffer of the disk's.
+/// [`Error::File`] when the file cannot be made, removed, written or flushed; [`Error::Alignment`]
+/// when the file system takes no direct writes of that length; [`Error::TooLong`] when they are
+/// longer than a buffer of the disk.
 ///
 /// ```
 /// use wrote::{Disk, FileOptions, Ioengine, Options, file::calibrate};
 ///
-/// # fn main() -> Result<(), wrote::Error> {
-/// # let folder = std::env::temp_dir().join(format!("wrote-doc-calibrate-{}", std::process::id()));
-/// # std::fs::create_dir_all(&folder).unwrap();
+/// # let folder = tempfile::tempdir()?;
 /// let disk = Disk::open(&Options::new(Ioengine::IoUring, 8, 64 << 10))?;
-/// let calibration = calibrate(&disk, &folder, 4096, 16)?;
+/// let calibration = calibrate(&disk, folder.path(), 4096, 16)?;
 /// println!("{calibration}");
 ///
 /// let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
-/// let file = disk.open_file(&folder.join("data"), &options)?;
+/// let file = disk.open_file(&folder.path().join("data"), &options)?;
 /// file.set_durable(calibration.choice);
 /// let mut buffer = disk.lease()?;
 /// buffer.set_len(4096);
 /// file.write_durable(buffer, 0)?;
-/// # drop((file, disk));
-/// # std::fs::remove_dir_all(&folder).unwrap();
-/// # Ok(())
-/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn calibrate(
     disk: &Disk,
@@ -154,7 +149,7 @@ pub fn calibrate(
     for round in 0..rounds.max(1) {
         for way in in_turn(round) {
             file.set_durable(way);
-            // Bytes that change, so that no device can take them for what it has already.
+            // Changed bytes: no device can take them for those that it has.
             let buffer = filled(disk, write_bytes, 2 * round + way as u32)?;
             let offset = u64::from(round % BLOCKS) * write_bytes as u64;
             let start = Instant::now();
@@ -168,7 +163,7 @@ pub fn calibrate(
     Ok(Calibration::of(write_bytes, direct, dsync_ns, fdatasync_ns))
 }
 
-/// A B, then B A: neither always follows the other.
+/// Returns A B, then B A: neither way always follows the other.
 fn in_turn(round: u32) -> [Durable; 2] {
     if round.is_multiple_of(2) {
         [Durable::Dsync, Durable::Fdatasync]
@@ -177,7 +172,7 @@ fn in_turn(round: u32) -> [Durable; 2] {
     }
 }
 
-/// Makes a file and takes its name away.
+/// Makes a file and removes its name.
 fn nameless(disk: &Disk, path: &Path) -> Result<DirectFile, Error> {
     let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
     let file = disk.open_file(path, &options)?;
@@ -185,7 +180,7 @@ fn nameless(disk: &Disk, path: &Path) -> Result<DirectFile, Error> {
     Ok(file)
 }
 
-/// Writes the blocks once and flushes them: from then on a write changes nothing but data.
+/// Writes the blocks once and flushes them: a later write changes only data.
 fn fill(disk: &Disk, file: &DirectFile, write_bytes: usize) -> Result<(), Error> {
     for block in 0..BLOCKS {
         let buffer = filled(disk, write_bytes, u32::MAX - block)?;
@@ -194,8 +189,8 @@ fn fill(disk: &Disk, file: &DirectFile, write_bytes: usize) -> Result<(), Error>
     file.sync_all()
 }
 
-/// A buffer of bytes that look like chance (xorshift; Marsaglia: Xorshift RNGs, 2003), and differ
-/// from seed to seed.
+/// Fills a buffer with pseudorandom bytes that differ from seed to seed (xorshift; Marsaglia:
+/// Xorshift RNGs, 2003).
 fn filled(disk: &Disk, write_bytes: usize, seed: u32) -> Result<crate::buffer::Buffer, Error> {
     let mut buffer = disk.lease()?;
     buffer.set_len(write_bytes);
@@ -209,7 +204,7 @@ fn filled(disk: &Disk, write_bytes: usize, seed: u32) -> Result<crate::buffer::B
     Ok(buffer)
 }
 
-/// A name that nobody has: the standard library's own source of chance, which needs no more.
+/// Returns a random name. The standard library's hasher is seeded at random, which suffices here.
 fn new_name() -> PathBuf {
     let chance = RandomState::new().build_hasher().finish();
     format!(".wrote-calibration-{}-{chance:016x}", std::process::id()).into()

@@ -1,4 +1,4 @@
-//! One engine that several files share, and the loop that drives it while something is awaited.
+//! One engine that several files share, and the loop that drives it for a waiting caller.
 
 use super::entry::{Outcome, Work};
 use super::order::Touch;
@@ -16,21 +16,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-/// An [`Engine`] that any number of [`DirectFile`]s share. Clones are handles to the same one; it is
-/// used by one thread.
+/// An [`Engine`] that any number of [`DirectFile`]s share. Clones are handles to the same engine,
+/// which one thread uses.
 ///
-/// When the last handle goes, the last file of it and the last [`Operation`], everything that was
-/// started is carried out first (W5).
+/// Dropping the last handle, file and [`Operation`] carries out every operation first (W5).
 ///
 /// ```
 /// use wrote::{Disk, Error, FileOptions, Ioengine, Options};
 ///
-/// # fn main() -> Result<(), Error> {
-/// # let folder = std::env::temp_dir().join(format!("wrote-doc-disk-{}", std::process::id()));
-/// # std::fs::create_dir_all(&folder).unwrap();
+/// # let folder = tempfile::tempdir()?;
 /// let disk = Disk::open(&Options::new(Ioengine::IoUring, 8, 64 << 10))?;
 /// let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
-/// let (left, right) = (folder.join("left"), folder.join("right"));
+/// let (left, right) = (folder.path().join("left"), folder.path().join("right"));
 /// let (left, right) = (disk.open_file(&left, &options)?, disk.open_file(&right, &options)?);
 ///
 /// disk.block_on(async {
@@ -47,10 +44,7 @@ use std::thread::Thread;
 ///     Ok::<(), Error>(())
 /// })?;
 /// assert_eq!(right.read(3 << 16, 1)?, [7][..]);
-/// # drop((left, right, disk));
-/// # std::fs::remove_dir_all(&folder).unwrap();
-/// # Ok(())
-/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
 pub struct Disk(Rc<RefCell<Schedule>>);
@@ -65,7 +59,7 @@ impl Disk {
         Ok(Disk::new(Engine::open(options)?))
     }
 
-    /// The same on a simulated disk.
+    /// Opens an engine on a simulated disk.
     ///
     /// # Errors
     ///
@@ -83,7 +77,7 @@ impl Disk {
     /// # Errors
     ///
     /// [`Error::File`] with the kernel's words; also when [`Options::FILES_MAX`] files are open. A
-    /// refused `O_DIRECT` is a fallback, not an error: [`DirectFile::is_direct`] tells.
+    /// refused `O_DIRECT` is a fallback, not an error: see [`DirectFile::is_direct`].
     pub fn open_file(&self, path: &Path, options: &FileOptions) -> Result<DirectFile, Error> {
         let place = self.with(|schedule| {
             let id = schedule.engine.open_file(path, options)?;
@@ -99,7 +93,7 @@ impl Disk {
     }
 
     /// Leases a buffer of [`Options::buffer_bytes`] to write from; waits for a completion where all
-    /// are in flight. Its bytes are what its last user left.
+    /// are in flight. The bytes are those of the last lease.
     ///
     /// # Errors
     ///
@@ -108,8 +102,7 @@ impl Disk {
         self.start_lease().wait()
     }
 
-    /// As [`Disk::lease`], for awaiting. Those who wait for buffers get them in the order in which
-    /// they came.
+    /// As [`Disk::lease`], to await. Waiting callers get buffers in the order of their calls.
     pub fn start_lease(&self) -> Operation<Buffer> {
         self.start(None, Touch::Nothing, Work::Lease(None))
     }
@@ -119,19 +112,18 @@ impl Disk {
         self.0.borrow().engine.pool().clone()
     }
 
-    /// What is really in effect, and each step down from what was asked (W6).
+    /// The settings in effect, and each step down from those requested (W6).
     pub fn effective(&self) -> Effective {
         self.0.borrow().engine.effective().clone()
     }
 
-    /// Operations that were started and are not complete, of those that wait for their turn and
-    /// those that nobody waits for too.
+    /// Operations that were started and are not complete, with or without a handle.
     pub fn outstanding(&self) -> usize {
         self.0.borrow().unfinished()
     }
 
-    /// Hands what was started to the kernel, without waiting. Without it that happens at the next
-    /// wait or poll, all at once.
+    /// Hands operations to the kernel, without waiting. Otherwise the next wait or poll does it,
+    /// for all at once.
     ///
     /// # Errors
     ///
@@ -140,8 +132,7 @@ impl Disk {
         self.with(Schedule::submit)
     }
 
-    /// Waits for everything that was started. Each operation's own error is told where it is waited
-    /// for.
+    /// Waits for every operation. Each handle returns its own operation's error.
     ///
     /// # Errors
     ///
@@ -151,11 +142,11 @@ impl Disk {
     }
 
     /// Runs a future to its end, on this thread. While it is pending the thread sleeps until an
-    /// operation of this disk's is complete, or, where none is in flight, until it is woken.
+    /// operation of this disk is complete, or, with none in flight, until it is woken.
     ///
-    /// The future may await operations of several files, and anything else that wakes it. What does
-    /// so from another thread while operations are in flight is seen when one of them completes.
-    /// Another executor that runs inside the future must not wait for this disk's operations.
+    /// The future may await operations of several files, and other events. While operations are in
+    /// flight, an event on another thread is noticed when one of them completes. Another executor
+    /// inside the future must not wait for this disk's operations.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let mut future = std::pin::pin!(future);
         let alarm = Arc::new(Alarm { thread: std::thread::current(), rung: AtomicBool::new(true) });
@@ -167,14 +158,14 @@ impl Disk {
             {
                 return output;
             }
-            // A future that wakes itself still leaves the disk its turn.
+            // A future that wakes itself must still leave the disk its turn.
             let min = usize::from(!alarm.rung.load(Ordering::Acquire));
-            // A failure of the engine's is told to every operation.
+            // Every operation returns a failure of the engine.
             let went = self.with(|schedule| schedule.drive(min)).unwrap_or(true);
             if went || alarm.rung.load(Ordering::Acquire) {
                 continue;
             }
-            // Everyone who was woken had a turn: no buffer will come by itself.
+            // Every woken task had its turn: no buffer will become free.
             let starved = self.with(|schedule| {
                 let leasing = schedule.is_leasing();
                 schedule.starve(None);
@@ -196,8 +187,8 @@ impl Disk {
         Operation::started(self.clone(), key)
     }
 
-    /// Looks at the schedule, and then wakes those whose operations are over: a waker may run code
-    /// that comes back here.
+    /// Calls `look` with the schedule, and then the wakers of operations that are over: a waker may
+    /// run code that comes back here.
     pub(super) fn with<T>(&self, look: impl FnOnce(&mut Schedule) -> T) -> T {
         let (result, wakers) = {
             let mut schedule = self.0.borrow_mut();
@@ -212,7 +203,7 @@ impl Disk {
     pub(super) fn wait(&self, key: usize) -> Result<Outcome, Error> {
         loop {
             let result = self.with(|schedule| {
-                // A failure of the engine's is told to the operation.
+                // The operation returns a failure of the engine.
                 let idle = !schedule.is_over(key) && !schedule.drive(1).unwrap_or(true);
                 if idle && !schedule.is_over(key) {
                     schedule.starve(Some(key));
@@ -226,11 +217,11 @@ impl Disk {
     }
 
     pub(super) fn poll(&self, key: usize, waker: &Waker) -> Poll<Result<Outcome, Error>> {
-        // The waker that was known before is dropped when nothing is borrowed.
+        // The previous waker is dropped when nothing is borrowed.
         let (result, driven, _before) = self.with(|schedule| {
             let driven = schedule.drivers > 0;
             if !driven && !schedule.is_over(key) {
-                // A failure of the engine's is told to the operation.
+                // The operation returns a failure of the engine.
                 let went = schedule.drive(0).unwrap_or(true);
                 if !went && !schedule.is_over(key) && schedule.is_stuck(key) {
                     schedule.starve(Some(key));
@@ -261,7 +252,7 @@ impl Disk {
     }
 }
 
-/// Tells polls that someone drives the engine, for as long as it is there.
+/// Marks the engine as driven while it lives.
 struct Driver<'a>(&'a Disk);
 
 impl Driver<'_> {

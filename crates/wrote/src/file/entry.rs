@@ -1,4 +1,4 @@
-//! One operation that was started: what it still has to do, what came of it, and who waits.
+//! One operation: its remaining work, its result, and its owner.
 
 use super::ReadBytes;
 use super::order::Touch;
@@ -8,47 +8,48 @@ use crate::buffer::Buffer;
 use crate::engine::Op;
 use std::task::Waker;
 
-/// An operation from its start until its owner has taken what came of it.
+/// An operation from its start until its owner has taken the result.
 pub(super) struct Entry {
-    /// How many were started before it.
+    /// Operations that were started before it.
     pub number: u64,
-    /// The file's place among the open files; a lease has none.
+    /// The file's key in the schedule; a lease has none.
     pub file: Option<usize>,
     pub touch: Touch,
-    /// How many unfinished operations it must follow.
+    /// Unfinished operations that it must follow.
     pub waits_for: u32,
     pub work: Work,
-    /// Operations of the engine's that are not complete, of those that it was begun with.
+    /// Its operations of the engine that are not complete.
     pub missing: u32,
     /// The first error.
     pub error: Option<Error>,
     pub finished: bool,
-    /// The engine failed while it was in flight: nobody can say what becomes of it.
+    /// The engine's failure while it was in flight: its own result is unknown.
     pub broken: Option<Error>,
     pub owner: Owner,
-    /// The progress at which it was last seen to wait for a buffer that nothing in flight brings.
+    /// The schedule's progress when it was last found to wait for a buffer that nothing in flight
+    /// frees.
     pub stuck_at: Option<u64>,
 }
 
-/// What an operation has to do.
+/// The work of an operation.
 pub(super) enum Work {
-    /// To give out a buffer.
+    /// Leases a buffer.
     Lease(Option<Buffer>),
-    /// To read the pieces of a span.
+    /// Reads the pieces of a span.
     Read { span: Span, found: Vec<Option<(Buffer, usize)>> },
-    /// To do the first, and when it is whole the second.
+    /// Does `first`, and when it is whole `then`.
     Steps { first: Option<Op>, then: Option<Op> },
 }
 
-/// Who is told what came of an operation.
+/// The receiver of the result.
 pub(super) enum Owner {
     /// A handle, which may be awaited.
     Waiting(Option<Waker>),
-    /// Nobody: the handle was dropped.
+    /// The handle was dropped.
     Gone,
 }
 
-/// What came of an operation that succeeded.
+/// The result of an operation that succeeded.
 pub(super) enum Outcome {
     Done,
     Read(ReadBytes),
@@ -56,7 +57,7 @@ pub(super) enum Outcome {
 }
 
 impl Entry {
-    /// An operation that was not begun.
+    /// Returns an operation that was not begun.
     pub fn new(number: u64, file: Option<usize>, touch: Touch, work: Work) -> Entry {
         Entry {
             number,
@@ -73,7 +74,7 @@ impl Entry {
         }
     }
 
-    /// How many buffers it must lease before it can begin.
+    /// Buffers that it must lease before it begins.
     pub fn buffers_needed(&self) -> usize {
         match &self.work {
             Work::Lease(None) => 1,
@@ -82,7 +83,7 @@ impl Entry {
         }
     }
 
-    /// Whether it may be given up: nothing of it was begun, and nobody would see a difference.
+    /// Whether it may be given up: it was not begun, and has no effect.
     pub fn can_be_cancelled(&self) -> bool {
         !self.finished && self.missing == 0 && self.buffers_needed() > 0
     }
@@ -91,12 +92,12 @@ impl Entry {
         matches!(self.owner, Owner::Gone)
     }
 
-    /// Whether its owner has nothing more to wait for.
+    /// Whether its owner has nothing to wait for.
     pub fn is_over(&self) -> bool {
         self.finished || self.broken.is_some()
     }
 
-    /// Who is to be woken, once.
+    /// Takes the waker.
     pub fn take_waker(&mut self) -> Option<Waker> {
         match &mut self.owner {
             Owner::Waiting(waker) => waker.take(),
@@ -104,7 +105,7 @@ impl Entry {
         }
     }
 
-    /// What came of it, when it is finished.
+    /// Returns the result of a finished operation.
     pub fn into_result(self) -> Result<Outcome, Error> {
         if let Some(error) = self.error {
             return Err(error);

@@ -1,4 +1,4 @@
-//! An operation that was started: waited for by blocking, or awaited.
+//! The handle of an operation, to block on or to await.
 
 use super::entry::Outcome;
 use super::{Disk, ReadBytes};
@@ -13,17 +13,17 @@ use std::task::{Context, Poll};
 /// An operation that was started, and will be carried out. Blocks by [`Operation::wait`], or is a
 /// `Future` for [`Disk::block_on`] or any other executor of the same thread.
 ///
-/// Dropping it takes back nothing (W5): the operation goes on, its buffer goes back to the pool
-/// when it is complete, and the error of a change that nobody was told of is told by the file's next
-/// flush or by [`DirectFile::close`](super::DirectFile::close). Only what waits for a buffer is
-/// given up. Where more operations were dropped than the engine's `iodepth`, dropping waits (W8).
+/// Dropping it cancels nothing (W5). The operation goes on, and its buffer returns to the pool when
+/// it is complete. The error of a dropped change is returned by the file's next flush or by
+/// [`DirectFile::close`](super::DirectFile::close). Only an operation that waits for a buffer is
+/// given up. If more operations were dropped than the engine's `iodepth`, dropping waits (W8).
 ///
 /// # On another executor
 ///
-/// A poll looks for completions without waiting and wakes whoever waited for them. One that is still
-/// pending wakes itself: while nothing else is to be done the executor polls without a rest, and
-/// spends a CPU. [`Disk::block_on`] sleeps instead.
-#[must_use = "the operation goes on, but nobody learns whether it succeeded"]
+/// A poll looks for completions without waiting, and wakes their owners. A pending operation wakes
+/// itself: with no other task, the executor polls without a rest, and spends a CPU.
+/// [`Disk::block_on`] sleeps instead.
+#[must_use = "the operation goes on, but its error reaches only the next flush"]
 pub struct Operation<T: Output> {
     state: State,
     output: PhantomData<fn() -> T>,
@@ -34,12 +34,12 @@ enum State {
         disk: Disk,
         key: usize,
     },
-    /// Over before it was started: there was nothing to do, or it could not be done.
+    /// Over before it was started: no work, or an error.
     Over(Result<Outcome, Error>),
     Taken,
 }
 
-/// What an [`Operation`] can give: `()`, [`ReadBytes`] or [`Buffer`].
+/// The result of an [`Operation`]: `()`, [`ReadBytes`] or [`Buffer`].
 pub trait Output: sealed::FromOutcome {}
 
 impl Output for () {}
@@ -50,7 +50,7 @@ pub(super) mod sealed {
     use super::{Buffer, Outcome, ReadBytes};
 
     pub trait FromOutcome {
-        #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+        #[expect(private_interfaces, reason = "no other crate can name or call it")]
         fn from_outcome(outcome: Outcome) -> Self;
     }
 
@@ -89,8 +89,8 @@ impl<T: Output> Operation<T> {
         Operation { state: State::Over(result), output: PhantomData }
     }
 
-    /// Whether the operation was seen to be over, whole or failed. Looks for nothing new: only what
-    /// waits or polls does.
+    /// Whether the operation is known to be over, whole or failed. Only a wait or a poll learns of
+    /// new completions.
     pub fn is_over(&self) -> bool {
         match &self.state {
             State::Started { disk, key } => disk.is_over(*key),
@@ -98,13 +98,13 @@ impl<T: Output> Operation<T> {
         }
     }
 
-    /// Waits until the operation is whole. Other operations go on meanwhile, and those that await
-    /// them are woken.
+    /// Waits until the operation is whole. Other operations go on meanwhile, and their awaiting
+    /// tasks are woken.
     ///
     /// # Errors
     ///
-    /// The operation's own; [`Error::Engine`] with `ENOBUFS` when it needs a buffer and all are held
-    /// outside the engine: leased, or in what was read and not dropped yet.
+    /// The operation's own; [`Error::Engine`] with `ENOBUFS` when it needs a buffer and all are
+    /// held outside the engine: leased, or in a [`ReadBytes`].
     ///
     /// # Panics
     ///

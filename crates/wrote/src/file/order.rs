@@ -1,38 +1,38 @@
-//! Which operations on one file must wait for which.
+//! The order of operations on one file.
 
 use std::ops::Range;
 
-/// What an operation touches.
+/// The part of a file that an operation touches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Touch {
-    /// Nothing of a file: a lease.
+    /// Nothing: a lease.
     Nothing,
-    /// Looks at these bytes.
+    /// Reads these bytes.
     Read(Range<u64>),
     /// Changes these bytes.
     Write {
         /// The bytes themselves.
         bytes: Range<u64>,
-        /// Those that a read sees otherwise afterwards: beyond the file's end also the bytes between,
-        /// which read as zeros then.
+        /// The bytes that a later read finds changed. Beyond the file's end they include the gap,
+        /// which then reads as zeros.
         seen: Range<u64>,
     },
-    /// Promises that all that was changed before is stable.
+    /// Flushes every earlier change.
     Sync,
 }
 
 impl Touch {
-    /// A change of `len` bytes from `offset` in a file that ends at `end`, or later: what is under
-    /// way may have made it longer.
+    /// Returns a change of `len` bytes from `offset` in a file that ends at `end` or later:
+    /// operations in progress may have made it longer.
     pub(super) fn change(offset: u64, len: u64, end: u64) -> Touch {
         let bytes = offset..offset.saturating_add(len);
         let start = if len == 0 { offset } else { offset.min(end) };
         Touch::Write { seen: start..bytes.end, bytes }
     }
 
-    /// Whether this may begin only after `earlier`, which was started before, is complete: so
-    /// operations on the same bytes happen in the order in which they were started, never two writes
-    /// at once on one block (W3), and a flush covers what was started before it (W1).
+    /// Whether this must wait for `earlier`, which was started before. So operations on the same
+    /// bytes happen in the order of their start, never two writes at once on one block (W3), and a
+    /// flush covers earlier writes (W1).
     pub(super) fn must_follow(&self, earlier: &Touch) -> bool {
         match (earlier, self) {
             (Touch::Write { .. }, Touch::Sync) => true,
@@ -48,7 +48,7 @@ impl Touch {
         matches!(self, Touch::Write { .. })
     }
 
-    /// The byte after the last that is changed, where any is.
+    /// The byte after the last changed one, if there is one.
     pub(super) fn change_end(&self) -> Option<u64> {
         match self {
             Touch::Write { bytes, .. } if !bytes.is_empty() => Some(bytes.end),

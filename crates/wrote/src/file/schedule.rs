@@ -1,9 +1,8 @@
-//! What all files of a disk share: the engine, and every operation that was started and what it
-//! waits for.
+//! The state that all files of a disk share: the engine, and every operation with its dependencies.
 //!
 //! An operation goes through at most three places: it *waits for* others on the same bytes, then
-//! for the buffers that it reads into (`leasing`), then for a place among the engine's `iodepth`
-//! (`ready`). Then it is in flight, until its completion is routed back to it here.
+//! for the buffers of a read (`leasing`), then for a place among the engine's `iodepth` (`ready`).
+//! Then it is in flight, until its completion is routed back to it here.
 
 use super::entry::{Entry, Outcome, Owner, Work};
 use super::order::Touch;
@@ -19,21 +18,21 @@ use std::task::Waker;
 pub(super) struct FileState {
     pub path: PathBuf,
     pub id: FileId,
-    /// How many operations were started before it was opened: those are not its own.
+    /// Operations that were started before it was opened: they are not its own.
     since: u64,
-    /// Where the file ends, or earlier: it may have been made longer by what is under way, or
-    /// failed, or somebody else.
+    /// The file's end, or an earlier byte: operations in progress or another program may have made
+    /// it longer.
     pub end: u64,
-    /// Operations started and not finished, and how many of them change the file.
+    /// Operations started and not finished, and the changes among them.
     unfinished: usize,
     changing: usize,
-    /// Its handle was dropped: closed when nothing is unfinished.
+    /// Whether its handle was dropped. It is closed when nothing is unfinished.
     dropped: bool,
-    /// The first error of a change whose handle was dropped: told by the next flush.
+    /// The first error of a change whose handle was dropped, for the next flush.
     untold: Option<Error>,
 }
 
-/// The engine and everything that was started on it.
+/// The engine and every operation.
 pub(super) struct Schedule {
     pub engine: Engine,
     files: Slab<FileState>,
@@ -42,13 +41,13 @@ pub(super) struct Schedule {
     ready: VecDeque<(u64, Op)>,
     /// Operations that wait for others on the same bytes.
     waiting: usize,
-    /// Operations that are not finished and whose handles were dropped.
+    /// Unfinished operations whose handles were dropped.
     forgotten: usize,
     started: u64,
-    /// Moves whenever anything does: two looks at the same value saw the same state.
+    /// Counts every change of state: the same value means the same state.
     progress: u64,
     completions: Vec<Completion>,
-    /// To be woken when nothing here is borrowed.
+    /// Wakers to call when nothing here is borrowed.
     wakers: Vec<Waker>,
     /// Callers that drive the engine until their future is ready.
     pub drivers: usize,
@@ -102,7 +101,7 @@ impl Schedule {
         std::mem::take(&mut self.wakers)
     }
 
-    /// Starts an operation, and begins it where it need not wait. Gives its key.
+    /// Starts an operation, begins it if it need not wait, and returns its key.
     pub fn start(&mut self, file: Option<usize>, touch: Touch, work: Work) -> usize {
         let mut entry = Entry::new(self.started, file, touch, work);
         self.started += 1;
@@ -123,10 +122,10 @@ impl Schedule {
         key
     }
 
-    /// How many operations on the file one that touches this must follow.
+    /// Counts the operations on the file that one with this touch must follow.
     fn count_earlier(&self, file: usize, touch: &Touch) -> u32 {
         let FileState { unfinished, changing, .. } = self.files[file];
-        // Nobody waits for a read but a change.
+        // Only a change waits for a read.
         if unfinished == 0 || changing == 0 && !touch.changes() {
             return 0;
         }
@@ -136,7 +135,7 @@ impl Schedule {
         self.entries.iter().filter(|(_, entry)| precedes(entry)).count() as u32
     }
 
-    /// An operation waits for no other any more.
+    /// Queues an operation that waits for no other.
     fn enqueue(&mut self, key: usize) {
         let entry = &mut self.entries[key];
         match &mut entry.work {
@@ -149,7 +148,7 @@ impl Schedule {
         }
     }
 
-    /// Begins what can begin. Gives whether the engine was handed anything.
+    /// Begins operations, as far as possible. Returns whether the engine got one.
     fn pump(&mut self) -> bool {
         while let Some(&key) = self.leasing.front() {
             if self.engine.pool().free() < self.entries[key].buffers_needed() {
@@ -175,7 +174,7 @@ impl Schedule {
         buffer
     }
 
-    /// Begins an operation for which enough buffers are free.
+    /// Begins an operation with enough free buffers.
     fn begin_with_buffers(&mut self, key: usize) {
         let entry = &self.entries[key];
         let Work::Read { span, .. } = entry.work else {
@@ -194,8 +193,8 @@ impl Schedule {
         self.entries[key].missing = pieces as u32;
     }
 
-    /// Begins what can begin, waits for `min` operations of the engine's, and tells their owners.
-    /// `Ok(false)` when nothing is in flight, so that waiting brings nothing.
+    /// Begins operations, waits for `min` completions of the engine, and wakes their owners.
+    /// Returns `false` when nothing is in flight, so that a wait would bring nothing.
     ///
     /// # Errors
     ///
@@ -220,13 +219,13 @@ impl Schedule {
         result.map(|()| true)
     }
 
-    /// Hands what can begin to the kernel, without waiting.
+    /// Hands operations to the kernel, without waiting.
     pub fn submit(&mut self) -> Result<(), Error> {
         self.pump();
         self.engine.submit()
     }
 
-    /// Gives a completion to the operation that it belongs to.
+    /// Gives a completion to its operation.
     fn route(&mut self, completion: Completion) {
         self.progress += 1;
         let (key, number) = key_and_number(completion.user_data);
@@ -250,7 +249,7 @@ impl Schedule {
         }
     }
 
-    /// An operation is whole or failed: its owner is told, and those that waited for it go on.
+    /// Ends an operation, whole or failed: wakes its owner, and begins those that waited for it.
     fn finish(&mut self, key: usize) {
         let entry = &mut self.entries[key];
         entry.finished = true;
@@ -281,7 +280,7 @@ impl Schedule {
         }
     }
 
-    /// Lets those go on that waited for this one alone.
+    /// Begins the operations that waited for this one alone.
     fn release(&mut self, key: usize, file: usize) {
         if self.waiting == 0 {
             return;
@@ -302,7 +301,7 @@ impl Schedule {
         free.into_iter().for_each(|(_, key)| self.enqueue(key));
     }
 
-    /// What came of an operation, once it is over. It is known no more then.
+    /// Takes the result of an operation once it is over, and forgets the operation.
     pub fn take(&mut self, key: usize) -> Option<Result<Outcome, Error>> {
         let entry = &mut self.entries[key];
         if let Some(error) = entry.broken.clone() {
@@ -321,7 +320,7 @@ impl Schedule {
         self.entries[key].is_over()
     }
 
-    /// The next to be woken when the operation is over. Gives the one before, which must not be
+    /// Sets the waker for the end of the operation. Returns the previous waker, which must not be
     /// dropped while this is borrowed.
     pub fn register(&mut self, key: usize, waker: &Waker) -> Option<Waker> {
         match &mut self.entries[key].owner {
@@ -331,9 +330,9 @@ impl Schedule {
         }
     }
 
-    /// The operation's handle is gone. What was not begun and moves nothing is given up; everything
-    /// else goes on, with its buffer, to its completion (W5). Gives what must not be dropped while
-    /// this is borrowed.
+    /// Drops an operation's handle. An operation that was not begun and has no effect is given up;
+    /// every other goes on, with its buffer, to its completion (W5). Returns the waker, which must
+    /// not be dropped while this is borrowed.
     pub fn forget(&mut self, key: usize) -> Option<Waker> {
         self.progress += 1;
         let entry = &mut self.entries[key];
@@ -349,7 +348,7 @@ impl Schedule {
             self.leasing.retain(|&leasing| leasing != key);
             self.finish(key);
         }
-        // W8: what nobody waits for is bounded by the engine's depth.
+        // W8: the engine's depth bounds operations without a handle.
         let depth = self.engine.effective().iodepth as usize;
         while self.forgotten > depth && self.drive(1).is_ok_and(|went| went) {}
         waker
@@ -366,8 +365,8 @@ impl Schedule {
         }
     }
 
-    /// Nothing is in flight that could free a buffer: `wanted`, or the first of those that wait for
-    /// buffers, has to do with what is free, or gets an error.
+    /// Ends a wait for buffers that nothing in flight will free. `wanted`, or else the first
+    /// operation that waits for buffers, begins with the free buffers or fails.
     pub fn starve(&mut self, wanted: Option<usize>) {
         let place = self.leasing.iter().position(|&key| Some(key) == wanted).unwrap_or(0);
         let Some(key) = self.leasing.remove(place) else { return };
@@ -380,18 +379,18 @@ impl Schedule {
         self.finish(key);
     }
 
-    /// Whether something waits for a buffer.
+    /// Whether an operation waits for a buffer.
     pub fn is_leasing(&self) -> bool {
         !self.leasing.is_empty()
     }
 
-    /// Whether nothing has moved since this operation was last seen to wait for what nothing in
-    /// flight brings: then every task that was woken has had its turn.
+    /// Whether nothing has changed since this operation was last found stuck: then every woken task
+    /// has had its turn.
     pub fn is_stuck(&mut self, key: usize) -> bool {
         self.entries[key].stuck_at.replace(self.progress) == Some(self.progress)
     }
 
-    /// The engine failed: nobody is left waiting.
+    /// Ends all operations with the engine's error.
     fn break_all(&mut self, error: &Error) {
         for (_, entry) in &mut self.entries {
             if !entry.is_over() {
@@ -401,7 +400,7 @@ impl Schedule {
         }
     }
 
-    /// Waits for everything that was started on the file.
+    /// Waits for every operation on the file.
     pub fn settle(&mut self, file: usize) -> Result<(), Error> {
         while self.files[file].unfinished > 0 {
             if !self.drive(1)? {
@@ -411,7 +410,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// Waits for everything that was started.
+    /// Waits for every operation.
     pub fn settle_all(&mut self) -> Result<(), Error> {
         while self.unfinished() > 0 {
             if !self.drive(1)? {
@@ -421,12 +420,12 @@ impl Schedule {
         Ok(())
     }
 
-    /// The first error of a change whose handle was dropped, told once.
+    /// Returns the first error of a change whose handle was dropped, once.
     pub fn take_untold(&mut self, file: usize) -> Result<(), Error> {
         self.files[file].untold.take().map_or(Ok(()), Err)
     }
 
-    /// The file's handle is gone: it is closed when nothing on it is unfinished.
+    /// Drops the file's handle. The file is closed when nothing on it is unfinished.
     pub fn let_go(&mut self, file: usize) {
         self.files[file].dropped = true;
         self.close_if_unused(file);
@@ -435,20 +434,20 @@ impl Schedule {
     fn close_if_unused(&mut self, file: usize) {
         if self.files[file].dropped && self.files[file].unfinished == 0 {
             let open = self.files.remove(file);
-            // Nothing is in flight, so nothing is waited for, and nothing can fail.
+            // Nothing is in flight, so the close cannot fail.
             let _ = self.engine.close_file(open.id);
         }
     }
 }
 
 impl Drop for Schedule {
-    /// Carries out what was started: every handle is gone, so nobody is told (W5).
+    /// Carries out every operation; no handle is left to learn its result (W5).
     fn drop(&mut self) {
         while self.drive(1).is_ok_and(|went| went) {}
     }
 }
 
-/// The number by which the engine's completion finds back here.
+/// Returns the number by which the engine's completion finds its operation.
 fn user_data(key: usize, number: usize) -> u64 {
     (key as u64) << 32 | number as u64
 }

@@ -1,28 +1,26 @@
-//! What must be read, in units of the alignment and in pieces of one buffer, so that any range of
-//! bytes can be handed out.
+//! The blocks that must be read for any range of bytes, in pieces of one buffer.
 
 use super::ReadBytes;
 use super::bytes::BufferPart;
 use crate::buffer::Buffer;
 
-/// The aligned range around the bytes that were asked for, cut into pieces that fit into buffers.
+/// The aligned range around the requested bytes, cut into pieces that fit into buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
-    /// First byte that is read: a multiple of the alignment.
+    /// The first byte that is read: a multiple of the alignment.
     start: u64,
     /// The byte after the last that is read: a multiple of the alignment.
     end: u64,
-    /// Bytes that are read before those that were asked for.
+    /// Bytes that are read before the requested ones.
     skip: u64,
-    /// Bytes asked for.
+    /// Bytes requested.
     len: u64,
-    /// Bytes of a whole piece: as many aligned ones as fit into a buffer.
+    /// Bytes of a whole piece: the aligned bytes that fit into a buffer.
     piece_bytes: u64,
 }
 
 impl Span {
-    /// The span around `len` bytes from `offset`. What lies beyond the greatest offset that a file
-    /// can have is left out: no file has bytes there.
+    /// Returns the span around `len` bytes from `offset`. It ends at the greatest offset of a file.
     pub(super) fn around(offset: u64, len: usize, align_bytes: u32, buffer_bytes: usize) -> Span {
         let align = u64::from(align_bytes.max(1));
         // The kernel's offsets are signed.
@@ -43,7 +41,7 @@ impl Span {
         self.len == 0
     }
 
-    /// How many buffers the pieces take, or `None` where not even one block fits into a buffer.
+    /// The number of pieces, and so of buffers; `None` where a buffer is smaller than a block.
     pub(super) fn pieces(&self) -> Option<u64> {
         match (self.len, self.piece_bytes) {
             (0, _) => Some(0),
@@ -52,20 +50,20 @@ impl Span {
         }
     }
 
-    /// The most that could be asked for at this offset with so many buffers.
+    /// The most bytes that a read at this offset can have with `buffers` buffers.
     pub(super) fn len_max(&self, buffers: u32) -> u64 {
         (self.piece_bytes * u64::from(buffers)).saturating_sub(self.skip)
     }
 
-    /// Where the piece begins in the file, and how many bytes it has.
+    /// Returns the piece's offset in the file and its length.
     pub(super) fn piece(&self, number: u64) -> (u64, usize) {
         let start = self.start + number * self.piece_bytes;
         (start, (self.end - start).min(self.piece_bytes) as usize)
     }
 
-    /// Hands out exactly what was asked for, of the pieces and how many bytes were found in each.
-    /// It ends with the first piece that is short: there the file ended. Buffers without a byte that
-    /// was asked for go back to their pool.
+    /// Returns the requested bytes, from the pieces and the number of bytes found in each. The
+    /// first short piece ends at the end of the file. Buffers without a requested byte return to
+    /// their pool.
     pub(super) fn cut(&self, found: impl IntoIterator<Item = (Buffer, usize)>) -> ReadBytes {
         let mut pieces = Vec::new();
         let (mut skip, mut left) = (self.skip as usize, self.len as usize);

@@ -1,4 +1,4 @@
-//! A whole file read: from the page cache where that holds it, else past it.
+//! Whole files read: from the page cache where that holds them, else past it.
 
 use super::room::with_room;
 use crate::cached::cached_bytes;
@@ -11,42 +11,38 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// From how many bytes on a file that is not cached is read past the page cache. Below, making a
-/// ring and its buffers costs more than it brings.
+/// The least length of a file that is read past the page cache. Below, a ring and its buffers cost
+/// more than they bring.
 const DIRECT_BYTES_MIN: u64 = 4 << 20;
 
-/// What such a file is read with.
+/// Reads in flight, and their length, of such a file.
 const DIRECT_IODEPTH: u32 = 8;
 const DIRECT_BS_BYTES: usize = 1 << 20;
 
 /// Reads the whole file, as `std::fs::read` does, and a large one faster.
 ///
 /// An ordinary file of 4 MiB or more, of which the page cache holds less than half (`cachestat(2)`,
-/// Linux 6.5), is read past the cache with several reads in flight. It is then not cached for whoever
-/// reads it next. Everything else is read as `std::fs::read` reads it: what is cached, what is small,
-/// what tells no length (`/proc`), pipes.
+/// Linux 6.5), is read past the cache with several reads in flight. It is not cached afterwards.
+/// Everything else is read as by `std::fs::read`: cached files, small files, files that tell no
+/// length (`/proc`), pipes.
 ///
-/// What is read is what was written, durable or not: a direct read finds what is only in the cache
-/// too (`open(2)`, O_DIRECT). A file that grows or shrinks meanwhile is read up to the end that is
-/// found. The memory is the content's own, from 32 MiB on in huge pages where the kernel has them, and
-/// 8 MiB of buffers for a direct read.
+/// The bytes are those last written, durable or not: a direct read finds pages that are only in the
+/// cache too (`open(2)`, O_DIRECT). A file that grows or shrinks meanwhile is read up to the end
+/// that is found. The content's memory is in huge pages from 32 MiB on, where the kernel has them;
+/// a direct read takes 8 MiB of buffers besides.
 ///
 /// ```
-/// # fn main() -> Result<(), wrote::Error> {
-/// # let folder = std::env::temp_dir().join(format!("wrote-doc-read-{}", std::process::id()));
-/// # std::fs::create_dir_all(&folder).unwrap();
-/// # let path = folder.join("data");
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("data");
 /// wrote::write(&path, [1, 2, 3])?;
 /// assert_eq!(wrote::read(&path)?, [1, 2, 3]);
-/// # std::fs::remove_dir_all(&folder).unwrap();
-/// # Ok(())
-/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 ///
-/// [`Error::File`] with the kernel's words. What fails past the cache is tried once more through it,
-/// and the error of that is told. No memory for the content is `ENOMEM`.
+/// [`Error::File`] with the kernel's words. A read that fails past the cache is tried once more
+/// through it, and that error is returned. `ENOMEM` where there is no memory for the content.
 pub fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, Error> {
     let path = path.as_ref();
     let mut file = File::open(path).tried(path, Action::Open)?;
@@ -63,14 +59,14 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Where the kernel does not say what is cached, reading through the cache is never much slower, and
-/// past it may be.
+/// If the kernel does not say how much is cached, a read through the cache is never much slower; a
+/// read past it may be.
 fn is_better_direct(file: &File, len: u64) -> bool {
     len >= DIRECT_BYTES_MIN
         && cached_bytes(file.as_fd(), len).is_some_and(|cached_bytes| cached_bytes < len / 2)
 }
 
-/// `None` where that cannot be done.
+/// Returns `None` where a direct read is not possible.
 fn read_direct(path: &Path) -> Option<Vec<u8>> {
     let options = Options::new(Ioengine::IoUring, DIRECT_IODEPTH, DIRECT_BS_BYTES);
     let mut engine = Engine::open(&options).ok()?;
@@ -95,7 +91,7 @@ fn read_pieces(
     let piece_bytes = engine.pool().buffer_bytes();
     let mut pieces = ReadAhead::new(file, piece_bytes);
     loop {
-        // The piece at the expected end finds nothing there, which tells the end.
+        // The piece at the expected end is empty, which tells the end.
         let piece = pieces.next(engine, len_expected + 1)?;
         bytes.extend_from_slice(&piece);
         if piece.len() < piece_bytes {
@@ -125,7 +121,7 @@ mod tests {
 
     #[test]
     fn every_byte_is_read_whatever_length_was_expected() {
-        // A file that grew has more than was expected, one that shrank less.
+        // The file may have grown or shrunk since its length was read.
         let lens = [0, 1, 511, 512, 4095, 4096, 4097, 8192, 40_000, 40_960, 65_536];
         for len in lens {
             for expected in lens {

@@ -3,12 +3,12 @@
 use rustix::mm::{Advice, madvise};
 use rustix::param::page_size;
 
-/// From how many bytes on the memory is asked for in huge pages. What is smaller the allocator often
-/// has already (glibc maps memory anew for each piece from 32 MiB on: `mallopt(3)`,
-/// M_MMAP_THRESHOLD), and such memory gains nothing.
+/// The least memory that is requested in huge pages. Smaller pieces are often in the allocator
+/// already (glibc maps memory anew for each piece from 32 MiB on: `mallopt(3)`, M_MMAP_THRESHOLD),
+/// and gain nothing.
 const HUGE_BYTES_MIN: usize = 32 << 20;
 
-/// An empty vector with room for `len` bytes; `None` where there is no such memory.
+/// Returns an empty vector with room for `len` bytes; `None` where there is no such memory.
 pub(super) fn with_room(len: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(usize::try_from(len).ok()?).ok()?;
@@ -18,14 +18,14 @@ pub(super) fn with_room(len: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Asks for huge pages (`madvise(2)`, MADV_HUGEPAGE): in pages of 4 KiB, the first touch of each costs
-/// more than reading its bytes from the page cache.
+/// Requests huge pages (`madvise(2)`, MADV_HUGEPAGE). The first touch of a page of 4 KiB costs more
+/// than reading its bytes from the page cache.
 fn in_huge_pages(bytes: &mut Vec<u8>) {
     let room = bytes.spare_capacity_mut();
     let before_first_page = room.as_ptr().align_offset(page_size());
     let Some(room) = room.get_mut(before_first_page..) else { return };
     let len = room.len() / page_size() * page_size();
-    // A kernel without them refuses, which costs nothing but speed.
+    // A kernel without huge pages refuses, which costs only speed.
     // SAFETY: the range is whole pages inside the vector's own memory, and the advice changes no
     // contents.
     let _ = unsafe { madvise(room.as_mut_ptr().cast(), len, Advice::LinuxHugepage) };

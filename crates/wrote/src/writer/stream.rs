@@ -1,4 +1,4 @@
-//! The background half of a `Writer`: full buffers on their way, the tail, the file's true length.
+//! The background half of a `Writer`: full buffers, the tail, the file's true length.
 
 use super::Written;
 use crate::buffer::Buffer;
@@ -12,60 +12,58 @@ use rustix::process::{Resource, getrlimit};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The number of the operation that extends the file; those of writes are their offsets.
+/// The number of the operation that extends the file. Writes have their offset as number.
 const ALLOCATION: u64 = u64::MAX;
-/// A file that has grown so much since it was last synced is extended ahead of the writes...
+/// The growth since the last sync from which the file is extended ahead of the writes.
 const AHEAD_FROM_BYTES: u64 = 8 << 20;
-/// ... by as much as it has grown, but at most by this.
+/// The longest extension; the growth since the last sync is its usual length.
 const AHEAD_BYTES_MAX: u64 = 256 << 20;
 
 /// A file and the buffer that is being filled for it.
 ///
-/// The buffer begins at a whole block of the file. What lies before the buffer was handed to the
-/// engine; of the buffer itself some bytes may have been written already, when it was synced before it
-/// was full.
+/// The buffer begins at a whole block of the file. The bytes before it were handed to the engine. A
+/// sync may already have written some bytes of the buffer.
 #[derive(Debug)]
 pub(super) struct Stream {
     engine: Engine,
     file: FileId,
     path: PathBuf,
-    /// The folder that holds its name, whatever the process's own folder is later (`chdir(2)`).
+    /// The folder that holds its name, absolute since the process may change its own (`chdir(2)`).
     folder: PathBuf,
-    /// What a transfer's offset and length must be multiples of.
+    /// Offset and length of a transfer must be multiples of this.
     align_bytes: u64,
-    /// The buffer; none only while another is waited for, and after an error.
+    /// The buffer; `None` only during a wait for another, and after an error.
     buffer: Option<Buffer>,
-    /// Where in the file the buffer begins.
+    /// The place of the buffer in the file.
     base: u64,
     /// Bytes in the buffer.
     filled: usize,
-    /// Of these, those that the file has already.
+    /// The bytes of the buffer that the file has already.
     clean: usize,
-    /// The file's true length, without what is in the buffer and not clean.
+    /// The file's true length, without bytes of the buffer that were not written.
     len: u64,
-    /// The file's length as the kernel has it may be more: the padding of the last block, and what
-    /// was extended ahead.
+    /// The file's length in the kernel: it includes padding of the last block, and extensions.
     len_in_kernel: u64,
     /// Whether the file may be extended ahead.
     extends_ahead: bool,
     /// Bytes handed over since the last sync.
     since_sync_bytes: u64,
     synced_at: Instant,
-    /// Whether something was written since the last sync.
+    /// Whether there were writes since the last sync.
     is_dirty: bool,
     /// Whether the file's name is known to be on stable storage.
     is_name_durable: bool,
     sync: Sync,
-    /// Writes that were queued since the kernel was called last, and how many it is called for. A device
-    /// is not kept waiting; the page cache is served by a worker, which is woken for several at once.
+    /// Writes queued since the last submission, and the number that triggers one. A device gets
+    /// each write at once; a worker serves the page cache, and is woken for several.
     queued: u32,
     queued_max: u32,
     /// Whether every byte followed the one before.
     is_sequential: bool,
-    /// The lowest place at which a write failed: the beginning of its block, of which some bytes may
-    /// have been there before.
+    /// The lowest place at which a write failed: the beginning of its block, which may hold older
+    /// bytes.
     failed_at: Option<u64>,
-    /// The file's length when nothing was in flight: an error later takes nothing of that away.
+    /// The file's length when nothing was in flight last: a later error takes nothing of it away.
     settled_len: u64,
     failed: Option<Error>,
     is_open: bool,
@@ -81,7 +79,7 @@ impl Stream {
         sync: Sync,
     ) -> Result<Stream, Error> {
         let opened_at = Instant::now();
-        // The folder that must be synced is that of the file, not of a link to it.
+        // The sync must reach the folder of the file, not of a link to it.
         let Located { path, found } = engine.locate(path)?;
         if found == Found::Other {
             let because = "is not an ordinary file, and a Writer writes no other";
@@ -123,15 +121,16 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Sets space aside for so many bytes.
+    /// Allocates space for `bytes` bytes.
     pub(super) fn allocate(&mut self, bytes: u64) -> Result<(), Error> {
         if bytes <= self.len.max(AHEAD_FROM_BYTES) {
             return Ok(());
         }
         match self.try_allocate(self.len, bytes - self.len) {
-            // What there is no room for fails now rather than at its end.
+            // A lack of room fails now rather than at the end of the file.
             Err(error) if error.errno() == libc::ENOSPC => {
-                // Of what there is some file systems (ext4) have given all: the disk would stay full.
+                // Some file systems (ext4) have allocated all that they have: the disk would stay
+                // full.
                 let _ = self.cut();
                 Err(error)
             }
@@ -151,13 +150,13 @@ impl Stream {
         self.base + self.filled as u64
     }
 
-    /// The length of everything that was written.
+    /// The length of the file with all writes.
     pub(super) fn len(&self) -> u64 {
         if self.filled > self.clean { self.len.max(self.position()) } else { self.len }
     }
 
-    /// Where the next byte goes in the buffer, and where its last one does, for the fast path; the same
-    /// where every write must come by here.
+    /// Returns the places of the buffer's next byte and of its last one, for the fast path. They
+    /// are equal where every write must come by here.
     pub(super) fn free_room(&mut self) -> (*mut u8, *mut u8) {
         let watched = self.sync != Sync::No || self.failed.is_some();
         let capacity = self.capacity();
@@ -170,20 +169,20 @@ impl Stream {
         (next, last)
     }
 
-    /// The fast path has filled the buffer up to here.
+    /// Learns that the fast path has filled the buffer up to `next`.
     pub(super) fn set_next(&mut self, next: *mut u8) {
         if let Some(buffer) = &self.buffer {
             self.filled = next as usize - buffer.as_ptr() as usize;
         }
     }
 
-    /// Bytes of the buffer that are used: whole blocks.
+    /// The buffer's bytes that are used: whole blocks.
     fn capacity(&self) -> usize {
         let bytes = self.engine.pool().buffer_bytes();
         bytes - bytes % self.align_bytes as usize
     }
 
-    /// The free part of the buffer; never empty.
+    /// Returns the free part of the buffer; never empty.
     pub(super) fn room(&mut self) -> Result<&mut [u8], Error> {
         self.check()?;
         let capacity = self.capacity();
@@ -191,19 +190,19 @@ impl Stream {
         Ok(&mut buffer[self.filled..capacity])
     }
 
-    /// The next `len` bytes of the room are filled.
+    /// Takes the next `len` bytes of the room as filled.
     pub(super) fn fill(&mut self, len: usize) -> Result<(), Error> {
         self.advance(len)?;
         self.sync_by_itself()
     }
 
-    /// Goes on by `len` bytes, and hands the buffer over when it is full.
+    /// Moves on by `len` bytes, and hands a full buffer over.
     fn advance(&mut self, len: usize) -> Result<(), Error> {
         self.filled += len;
         if self.filled == self.capacity() { self.hand_over() } else { Ok(()) }
     }
 
-    /// Syncs, if it is time to.
+    /// Syncs if it is due.
     fn sync_by_itself(&mut self) -> Result<(), Error> {
         match self.sync {
             Sync::No => Ok(()),
@@ -229,12 +228,12 @@ impl Stream {
         self.sync_by_itself()
     }
 
-    /// How much of the buffer is whole blocks.
+    /// The buffer's bytes that are whole blocks.
     fn whole(&self) -> usize {
         self.filled - self.filled % self.align_bytes as usize
     }
 
-    /// Hands over what is whole, without waiting.
+    /// Hands over whole blocks, without waiting.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         self.check()?;
         if self.whole() > self.clean {
@@ -247,7 +246,7 @@ impl Stream {
         self.check()?;
         self.settle()?;
         if self.is_dirty {
-            // The length first: a flush that comes before it says nothing of it.
+            // The length first: an earlier flush would not cover it.
             self.cut()?;
             let flushed = self.engine.flush(self.file);
             self.note(flushed)?;
@@ -263,7 +262,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Goes to another place in the file.
+    /// Moves to another place in the file.
     pub(super) fn seek(&mut self, place: u64) -> Result<(), Error> {
         self.check()?;
         if place == self.position() {
@@ -275,7 +274,7 @@ impl Stream {
         self.note(begun)
     }
 
-    /// The end: everything written, the true length, and durable or not.
+    /// Writes the rest, sets the true length, flushes if `durable`, and closes the file.
     pub(super) fn end(&mut self, durable: bool) -> Result<Written, Error> {
         let ended = if durable {
             self.sync_data()
@@ -296,8 +295,8 @@ impl Stream {
         })
     }
 
-    /// Begins a buffer for what is written at `place`; nothing is in flight. Of the block that holds
-    /// the place, what comes before is read.
+    /// Begins a buffer at `place`, with nothing in flight. Reads the bytes of its block before the
+    /// place.
     fn begin_at(&mut self, place: u64) -> Result<(), Error> {
         let before = place % self.align_bytes;
         self.base = place - before;
@@ -323,14 +322,13 @@ impl Stream {
         let read = completions.pop().expect("one was queued and nothing else was in flight");
         let len = read.result?;
         let mut buffer = read.buffer.expect("a read gives its buffer back");
-        // What an earlier padding left there is no part of the file.
+        // An earlier padding is no part of the file.
         let known = self.len.saturating_sub(offset).min(len as u64) as usize;
         buffer[known..].fill(0);
         Ok(buffer)
     }
 
-    /// Hands the whole blocks of the buffer to the engine, and goes on in another buffer with the
-    /// rest.
+    /// Hands the buffer's whole blocks to the engine, and moves the rest to another buffer.
     fn hand_over(&mut self) -> Result<(), Error> {
         self.extend_ahead()?;
         let whole = self.whole();
@@ -353,14 +351,14 @@ impl Stream {
         self.submit()
     }
 
-    /// Hands what is queued to the kernel, and looks at what came back meanwhile.
+    /// Submits the queue, and handles completions.
     fn submit(&mut self) -> Result<(), Error> {
         self.queued = 0;
         self.reap(0)
     }
 
-    /// Hands over everything, the last block padded, and waits. The block that is not full stays in
-    /// the buffer too: it is written again when more comes.
+    /// Hands over everything, the last block padded, and waits. A partial block stays in the
+    /// buffer, too: it is written again with later bytes.
     fn settle(&mut self) -> Result<(), Error> {
         if self.filled > self.clean {
             self.write_buffer()?;
@@ -370,7 +368,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes what is in the buffer, and keeps the part that is no whole block.
+    /// Writes the buffer, and keeps the partial block.
     fn write_buffer(&mut self) -> Result<(), Error> {
         let end = self.position();
         let padded = self.filled.next_multiple_of(self.align_bytes as usize);
@@ -380,7 +378,7 @@ impl Stream {
             buffer[self.filled..padded].fill(0);
             if end < self.len {
                 self.reap(usize::MAX)?;
-                // The block goes on with what the file has there.
+                // The rest of the block comes from the file.
                 let leased = self.engine.lease();
                 let other = self.note(leased)?;
                 let read = self.read_block(other, self.base + whole as u64);
@@ -401,7 +399,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Queues a write of which the bytes up to `end` count.
+    /// Queues a write whose bytes up to `end` count.
     fn queue_up_to(&mut self, offset: u64, buffer: Buffer, end: u64) {
         self.len_in_kernel = self.len_in_kernel.max(offset + buffer.len() as u64);
         self.len = self.len.max(end);
@@ -410,8 +408,8 @@ impl Stream {
         self.engine.queue(offset, Op::Write { file: self.file, offset, buffer, durable: false });
     }
 
-    /// A direct write that makes its file longer waits for all others, and they for it (ext4): a file
-    /// that grows and grows is made longer before.
+    /// Extends a growing file ahead of the writes. A direct write that extends its file waits for
+    /// all others, and they for it (ext4).
     fn extend_ahead(&mut self) -> Result<(), Error> {
         let grown = self.since_sync_bytes;
         let wanted = self.extends_ahead
@@ -422,15 +420,15 @@ impl Stream {
             return Ok(());
         }
         self.reap(usize::MAX)?;
-        // Where that can't be had, the writes extend the file as they come.
+        // Without it the writes extend the file.
         self.extends_ahead = self.try_allocate(self.base, grown.min(AHEAD_BYTES_MAX)).is_ok();
         self.check()
     }
 
-    /// Allocates, and extends the file over it; nothing is in flight.
+    /// Allocates, and extends the file; nothing is in flight.
     ///
-    /// Never beyond RLIMIT_FSIZE: what is only meant to make writes faster must not be what ends the
-    /// process (SIGXFSZ, `setrlimit(2)`).
+    /// Never beyond RLIMIT_FSIZE: an optimisation must not end the process (SIGXFSZ,
+    /// `setrlimit(2)`).
     fn try_allocate(&mut self, offset: u64, len: u64) -> Result<(), Error> {
         let most = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
         if offset.saturating_add(len) > most {
@@ -441,12 +439,12 @@ impl Stream {
         let mut completions = Vec::new();
         self.engine.reap(1, &mut completions)?;
         let result = completions.pop().expect("one was queued, nothing else in flight").result;
-        // Also of what failed a part may be done.
+        // A failed allocation may have extended the file, too.
         self.len_in_kernel = self.engine.file_len(self.file)?;
         result.map(drop)
     }
 
-    /// Gives the file its true length.
+    /// Sets the file's true length.
     fn cut(&mut self) -> Result<(), Error> {
         if self.len_in_kernel > self.len {
             let cut = self.engine.truncate(self.file, self.len);
@@ -456,7 +454,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits for at least `min` of what is in flight, and looks at what came of it.
+    /// Waits for at least `min` completions, and handles them.
     fn reap(&mut self, min: usize) -> Result<(), Error> {
         let mut completions = std::mem::take(&mut self.completions);
         let reaped = self.engine.reap(min, &mut completions);
@@ -471,12 +469,12 @@ impl Stream {
         self.note(result)
     }
 
-    /// The error that came first, if any.
+    /// Returns the first error again.
     fn check(&self) -> Result<(), Error> {
         self.failed.clone().map_or(Ok(()), Err)
     }
 
-    /// W2: an error is told for ever.
+    /// Records the first error for good (W2).
     fn note<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
         if let (Err(error), None) = (&result, &self.failed) {
             self.failed = Some(error.clone());
@@ -485,11 +483,11 @@ impl Stream {
         result
     }
 
-    /// After an error: what was written until then, and no zeros behind it.
+    /// After an error, leaves the bytes written until then, without zeros behind them.
     fn leave_what_is_whole(&mut self) {
         self.buffer = None;
         let mut completions = Vec::new();
-        // The error that is told is the first one.
+        // The first error is the one to report.
         let _ = self.engine.reap(usize::MAX, &mut completions);
         let failed = completions.iter().filter(|completion| completion.result.is_err());
         let failed_at = failed.map(|completion| completion.user_data).chain(self.failed_at).min();

@@ -1,4 +1,4 @@
-//! An open file that is read or written from its start to its end, without waiting for ever.
+//! An open file that is read or written from start to end, without waiting for ever.
 
 use crate::copy::progress::Watcher;
 use crate::{Action, Error};
@@ -9,14 +9,13 @@ use std::io::IoSlice;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-/// How long nothing may come or go before the caller is asked whether to go on.
+/// The time without bytes after which the watcher is called.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// The most that is written at once where the kernel can't write without waiting: what a pipe holds
-/// when it is empty (`pipe(7)`).
+/// The longest write that may wait: the capacity of an empty pipe (`pipe(7)`).
 const WAITING_WRITE_BYTES_MAX: usize = 64 << 10;
 
-/// The offset that means "where the file stands" (`pwritev2(2)`).
+/// The offset that means the file's current offset (`pwritev2(2)`).
 const WHERE_IT_STANDS: u64 = u64::MAX;
 
 /// A pipe, a socket, a terminal, or a file.
@@ -25,10 +24,10 @@ pub(super) struct Pipe<'a> {
     name: PathBuf,
     /// Bytes that came or went.
     moved: u64,
-    /// Writes may say that they would have to wait (`RWF_NOWAIT`): terminals have no such thing, pipes
-    /// since Linux 6.4. Never asked of an ordinary file, which is always ready (`poll(2)`): where the
-    /// file system knows it for the page cache (XFS, Btrfs), it may refuse as long as it is asked, for
-    /// an allocation or the file's times that nobody else is going to do.
+    /// Whether writes are told not to wait (`RWF_NOWAIT`): terminals lack that, pipes have it since
+    /// Linux 6.4. An ordinary file is always ready (`poll(2)`) and never told so: XFS and Btrfs
+    /// might then refuse for ever, for an allocation or a change of times that no other write
+    /// makes.
     nowait: bool,
 }
 
@@ -44,12 +43,12 @@ impl<'a> Pipe<'a> {
         Pipe { file, name, moved: 0, nowait: !is_ordinary }
     }
 
-    /// What errors are told of.
+    /// The name in errors.
     pub(super) fn name(&self) -> &Path {
         &self.name
     }
 
-    /// Reads until the buffer is full or there is no more, which is then the end.
+    /// Reads until the buffer is full or the stream ends.
     pub(super) fn fill(
         &mut self,
         buffer: &mut [u8],
@@ -73,7 +72,7 @@ impl<'a> Pipe<'a> {
         Ok(filled)
     }
 
-    /// Writes all of the bytes.
+    /// Writes all bytes.
     pub(super) fn pour(&mut self, bytes: &[u8], progress: &mut Watcher) -> Result<(), Error> {
         let mut left = bytes;
         while !left.is_empty() {
@@ -96,7 +95,8 @@ impl<'a> Pipe<'a> {
         Ok(())
     }
 
-    /// A pipe that has room for one page is ready, and would then make a write of more wait.
+    /// Writes without waiting. A pipe with room for one page is ready, and would make a longer
+    /// write wait.
     fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
         if self.nowait {
             let all = [IoSlice::new(bytes)];
@@ -105,8 +105,8 @@ impl<'a> Pipe<'a> {
         write(self.file, &bytes[..bytes.len().min(WAITING_WRITE_BYTES_MAX)])
     }
 
-    /// Whether there is something to read or room to write, or an error to be had. Ordinary files
-    /// always are (`poll(2)`).
+    /// Whether a read, a write or an error is possible at once. Ordinary files are always ready
+    /// (`poll(2)`).
     fn is_ready(&self, wanted: PollFlags, action: Action) -> Result<bool, Error> {
         let mut files = [PollFd::new(&self.file, wanted)];
         match poll(&mut files, Some(&PATIENCE)) {

@@ -1,4 +1,5 @@
-//! A folder that is made beside its place under another name, and takes the place when it is whole.
+//! A folder that is made under a temporary name beside its place, and takes the place when it is
+//! whole.
 
 use super::{FOLDER_PARTS, MODE_PRIVATE, moved};
 use crate::engine::folder_of;
@@ -13,34 +14,33 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// File systems of which it is known that `syncfs(2)` ends with a flush of the device's cache: it
-/// commits their journal, transaction or checkpoint. Not of ext2, which flushes only for `fsync(2)`,
-/// nor of FUSE, whose server is not asked.
+/// File systems whose `syncfs(2)` is known to flush the device's cache: it commits their journal,
+/// transaction or checkpoint. ext2 flushes only for `fsync(2)`; the server of a FUSE is not called.
 const SYNCFS_FLUSHES: [&str; 4] = ["btrfs", "ext4", "f2fs", "xfs"];
 
-/// A folder on its way to its place. Until then it is this user's alone, so that what is in it is
-/// what this process has put there.
+/// A folder on its way to its place. Until then only this user may enter it, so that only this
+/// process changes its contents.
 #[derive(Debug)]
 pub(super) struct StagedFolder {
-    /// What it is a copy of.
+    /// The source of the copy.
     pub from: PathBuf,
-    /// Where it is until it is whole.
+    /// The folder's path until it is whole.
     pub temporary: PathBuf,
-    /// Each file and folder in it has to be synced by itself.
+    /// Whether each file and folder in it is synced by itself.
     pub syncs_each: bool,
-    /// Open from before anything was written: what fails to be written in the background is told to who
-    /// had the file system open then, and once only to who comes later (Linux 5.8).
+    /// Open from before the first write: an error of a background write reaches every handle that
+    /// was open then, and only one that is opened later (Linux 5.8).
     handle: File,
     place: PathBuf,
 }
 
 impl StagedFolder {
-    /// Makes the folder, which is to be `place` when it is whole.
+    /// Makes the folder that will be `place`.
     pub(super) fn new(from: &Path, place: PathBuf, durable: bool) -> Result<StagedFolder, Error> {
         let make = |name: &Path| DirBuilder::new().mode(MODE_PRIVATE).create(name);
         let (temporary, ()) = beside(&place, make).tried(&place, Action::Open)?;
         let handle = File::open(&temporary).tried(&place, Action::Open)?;
-        // Without /proc nobody knows what file system it is.
+        // Without /proc the file system is unknown.
         let flushes = |path| {
             device::examine(path)
                 .is_ok_and(|target| SYNCFS_FLUSHES.contains(&target.filesystem.as_str()))
@@ -49,8 +49,8 @@ impl StagedFolder {
         Ok(StagedFolder { from: from.to_owned(), temporary, syncs_each, handle, place })
     }
 
-    /// Gives the folder its place, in one step, after what is in it; and just before that what else it
-    /// has, since by the permissions of its source others may be allowed to change what is in it.
+    /// Syncs the contents, gives the folder its metadata, and renames it in one step. The metadata
+    /// comes last, since the permissions of the source may let other users change the contents.
     pub(super) fn put(
         &self,
         engine: &mut Engine,
@@ -66,7 +66,7 @@ impl StagedFolder {
             return Ok(());
         }
         match self.handle.sync_all() {
-            // A file system that has nothing to sync of a folder: told of the one that holds it.
+            // The file system has nothing to sync of a folder; the sync of its parent reports that.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)) => {
             }
             synced => synced.tried(&self.place, Action::Fsync)?,
@@ -74,19 +74,19 @@ impl StagedFolder {
         engine.sync_folder(folder_of(&self.place))
     }
 
-    /// The place of what is being built at `path`.
+    /// Returns the final path of a thing that is being built at `path`.
     pub(super) fn told(&self, path: &Path) -> Option<PathBuf> {
         path.starts_with(&self.temporary).then(|| moved(path, &self.temporary, &self.place))
     }
 
-    /// Removes the folder with all that is in it.
+    /// Removes the folder with its contents.
     pub(super) fn abandon(self) {
-        // Called because of an error already, which is the one to tell of.
+        // The first error is the one to report.
         let _ = remove(&self.temporary);
     }
 }
 
-/// Makes something beside `place`, under a name that nobody else makes.
+/// Makes something beside `place`, under a temporary name.
 pub(super) fn beside<T>(
     place: &Path,
     make: impl Fn(&Path) -> io::Result<T>,
@@ -101,8 +101,8 @@ pub(super) fn beside<T>(
     }
 }
 
-/// Removes a folder that nobody else could put anything into. Symbolic links are removed, never
-/// followed; folders that had their permissions already are opened again.
+/// Removes a private folder with its contents. Symbolic links are removed, never followed; folders
+/// with final permissions are made private again.
 fn remove(folder: &Path) -> io::Result<()> {
     let mut open: Vec<(PathBuf, ReadDir)> = vec![enter(folder.to_owned())?];
     while let Some((_, entries)) = open.last_mut() {

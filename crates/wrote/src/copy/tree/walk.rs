@@ -1,25 +1,25 @@
-//! A tree, thing by thing, in constant memory: a folder, what is in it, its end.
+//! A walk through a tree in constant memory: a folder, its contents, its end.
 
 use crate::error::Tried;
 use crate::{Action, Error};
 use std::fs::{self, FileType, ReadDir};
 use std::path::{Path, PathBuf};
 
-/// The most folders that may lie one in another: each is open while what is in it is walked, and a
-/// process may have 1024 files open without asking for more (`getrlimit(2)`).
+/// The most folders that may lie one in another. Each is open while its contents are walked, and a
+/// process may have 1024 files open by default (`getrlimit(2)`).
 pub const FOLDERS_DEEP_MAX: usize = 512;
 
-/// What a walk comes to.
+/// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryKind {
-    /// A folder: what is in it comes next, and then its end.
+    /// A folder. Its contents come next, and then its end.
     Folder,
     File,
     /// A symbolic link, which is not followed.
     Link,
     /// A pipe, a socket, a device.
     Other,
-    /// There is no more in this folder.
+    /// The end of a folder.
     End,
 }
 
@@ -30,15 +30,15 @@ pub(super) struct TreeStep {
     pub kind: EntryKind,
 }
 
-/// A walk through a folder, depth first, in the order in which the file system has the names.
+/// A walk through a folder, depth first, in the file system's order of the names.
 pub(super) struct TreeWalk {
     open: Vec<(PathBuf, ReadDir)>,
-    /// The folder to be entered next.
+    /// The folder to enter next.
     next: Option<PathBuf>,
 }
 
 impl TreeWalk {
-    /// Of a folder, or of what a symbolic link leads to.
+    /// Begins at a folder, or at the folder that a symbolic link leads to.
     pub(super) fn of(folder: &Path) -> Result<TreeWalk, Error> {
         let metadata = fs::metadata(folder).tried(folder, Action::Examine)?;
         if !metadata.is_dir() {
@@ -47,7 +47,7 @@ impl TreeWalk {
         Ok(TreeWalk { open: Vec::new(), next: Some(folder.to_owned()) })
     }
 
-    /// The next step, or `None` after the end of the first folder.
+    /// Returns the next step, or `None` after the end of the first folder.
     pub(super) fn next(&mut self) -> Result<Option<TreeStep>, Error> {
         if let Some(folder) = self.next.take() {
             if self.open.len() == FOLDERS_DEEP_MAX {

@@ -1,4 +1,5 @@
-//! The names on a simulated disk: those that are seen, those that are stable, and what lies between.
+//! The names on a simulated disk: on the running system, on stable storage, and the changes
+//! between.
 
 use super::super::names::{NameChange, folder_of};
 use super::Chance;
@@ -6,16 +7,16 @@ use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Which file has a name.
+/// The number of the file with each name.
 type Table = BTreeMap<PathBuf, usize>;
 
 #[derive(Default)]
 pub(super) struct Names {
-    /// What the running system sees.
+    /// The names on the running system.
     seen: Table,
-    /// What is found after a power loss.
+    /// The names after a power loss.
     stable: Table,
-    /// What made `seen` of `stable`, in order.
+    /// The changes from `stable` to `seen`, in order.
     since: Vec<Change>,
 }
 
@@ -70,7 +71,7 @@ impl Names {
         self.note(Change::Add(path.to_owned(), file));
     }
 
-    /// Does what is asked, or gives the error number.
+    /// Changes the names.
     pub(super) fn change(&mut self, change: NameChange) -> Result<(), Errno> {
         let is_there = |path: &Path| self.seen.contains_key(path);
         match change {
