@@ -14,4 +14,4 @@ pub mod scratch;
 pub mod versus;
 
 pub use bench::{Announcement, AppendAs, Listed, Observer, Progress, Request, bench, catalogue};
-pub use scenarios::latency::{SyncCost, knows as knows_save, sync_costs};
+pub use scenarios::latency::knows as knows_save;

@@ -10,11 +10,11 @@ mod run;
 mod values;
 mod versus;
 
-pub use bench::{BenchArgs, Format};
-pub use compare::{CompareArgs, CompareFormat};
+pub use bench::BenchArgs;
+pub use compare::CompareArgs;
 pub use copy::{CopyArgs, WhenReflink};
-pub use doctor::{DoctorArgs, DoctorFormat};
-pub use langs::{LangsArgs, LangsFormat, Workload};
+pub use doctor::DoctorArgs;
+pub use langs::{LangsArgs, Workload};
 pub use log::{
     LogAppendArgs, LogArgs, LogCatArgs, LogFormat, LogRepairArgs, LogShape, LogStatArgs, LogSync,
     LogTailArgs, LogVerb, LogVerifyArgs,

@@ -4,7 +4,6 @@
 //! |---|---|
 //! | [`args`] | what may be said on the command line, and what of it makes no sense |
 //! | [`commands`] | what each subcommand does |
-//! | [`export`] | a result as text: table, JSON, CSV, Markdown |
 //! | [`output`] | where text goes: standard output, or a file that is whole or not there |
 //! | [`progress`] | what is said while something runs |
 //! | [`signals`] | SIGINT, SIGTERM and SIGHUP end a run early and cleanly |
@@ -15,7 +14,6 @@
 
 pub mod args;
 pub mod commands;
-pub mod export;
 pub mod output;
 pub mod progress;
 pub mod signals;

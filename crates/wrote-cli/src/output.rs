@@ -1,11 +1,12 @@
 //! Where text goes: standard output, or a file that is whole or not there.
 
-use crate::terminal::Screen;
+use crate::terminal::{file_screen, stdout_screen};
 use rustix::fs::{Access, access};
 use std::fs::Permissions;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use wrote_report::Screen;
 use wrote_result::Error;
 
 /// Writes to standard output. When its reader has gone (`wrote ... | head -1`), the rest is left
@@ -38,8 +39,8 @@ pub fn deliver(
     write: impl FnOnce(Screen, &mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Error> {
     match file {
-        Some(file) => file.write(|out| write(Screen::of_file(), out)),
-        None => to_stdout(|out| write(Screen::of_stdout(), out)),
+        Some(file) => file.write(|out| write(file_screen(), out)),
+        None => to_stdout(|out| write(stdout_screen(), out)),
     }
 }
 

@@ -1,48 +1,36 @@
-//! What the screen can show: its width, colour, characters.
+//! The capabilities of the screen: width, colour, characters.
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, stdout};
+use wrote_report::Screen;
 
-/// The width where none can be found out.
+/// The width of a screen that tells none.
 const WIDTH_DEFAULT: usize = 80;
 
-/// What the place where a text is read can show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Screen {
-    /// Columns in a line.
-    pub width: usize,
-    /// Whether colours may be used.
-    pub colour: bool,
-    /// Whether characters beyond ASCII may be used.
-    pub unicode: bool,
-}
-
-impl Screen {
-    /// Standard output as it is: its own width where it is a terminal, else `COLUMNS`, else 80;
-    /// coloured only on a terminal, where `NO_COLOR` is unset or empty (the convention of
-    /// no-color.org) and `TERM` is not `dumb`.
-    pub fn of_stdout() -> Screen {
-        let is_terminal = stdout().is_terminal();
-        let width = if is_terminal { terminal_width() } else { None };
-        Screen {
-            width: width.or_else(columns).unwrap_or(WIDTH_DEFAULT),
-            colour: is_terminal && !is_dumb() && !is_set("NO_COLOR"),
-            unicode: is_utf8(),
-        }
-    }
-
-    /// A file: `COLUMNS` wide, or 80, and never coloured.
-    pub fn of_file() -> Screen {
-        Screen { width: columns().unwrap_or(WIDTH_DEFAULT), colour: false, unicode: is_utf8() }
+/// Returns the capabilities of standard output. Its width is that of its terminal, else `COLUMNS`, else 80.
+/// It is coloured only on a terminal, if `NO_COLOR` is unset or empty (the convention of no-color.org)
+/// and `TERM` is not `dumb`.
+pub fn stdout_screen() -> Screen {
+    let is_terminal = stdout().is_terminal();
+    let width = if is_terminal { terminal_width() } else { None };
+    Screen {
+        width: width.or_else(columns).unwrap_or(WIDTH_DEFAULT),
+        colour: is_terminal && !is_dumb() && !is_set("NO_COLOR"),
+        unicode: is_utf8(),
     }
 }
 
-/// Whether `TERM` says that the terminal can neither colour nor move its cursor.
+/// Returns the layout of a file: `COLUMNS` wide, or 80, and never coloured.
+pub fn file_screen() -> Screen {
+    Screen { width: columns().unwrap_or(WIDTH_DEFAULT), colour: false, unicode: is_utf8() }
+}
+
+/// Returns whether `TERM` names a terminal that can neither colour nor move its cursor.
 pub fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Whether the locale's characters are UTF-8: the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is
+/// Returns whether the locale's characters are UTF-8. The first of `LC_ALL`, `LC_CTYPE` and `LANG` that is
 /// set decides (`locale(7)`).
 pub fn is_utf8() -> bool {
     names_utf8(["LC_ALL", "LC_CTYPE", "LANG"].map(std::env::var_os))

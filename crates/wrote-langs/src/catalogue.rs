@@ -4,11 +4,11 @@ mod added;
 
 use super::Request;
 use super::manifest::{FILE_NAME, Manifest, Variant};
-use super::result::{Language, State};
 use super::toolchain::{self, Tools};
 use super::workload::Task;
 use include_dir::{Dir, include_dir};
 use std::path::{Path, PathBuf};
+use wrote_result::langs::{Language, State};
 use wrote_result::{Error, Stop};
 
 /// The folder of the repository that holds a folder for each language. What is put there is in the catalogue:

@@ -1,6 +1,5 @@
 //! The drive's own rate, to measure the languages against.
 
-use super::result::Drive;
 use std::path::Path;
 use wrote::device::Target;
 use wrote_bench::bench;
@@ -11,6 +10,7 @@ use wrote_bench::scenarios::grid::Grid;
 use wrote_machine::space;
 use wrote_result::Error;
 use wrote_result::document::{Direction, Row};
+use wrote_result::langs::Drive;
 
 /// The scenario whose cells are measured.
 const PEAK: &str = "peak";

@@ -14,16 +14,12 @@ mod drive;
 mod manifest;
 mod plan;
 mod program;
-mod result;
 mod rounds;
 mod said;
 mod toolchain;
 mod workload;
 
 pub use catalogue::{Catalogue, catalogue};
-pub use result::{
-    Document, Drive, Failure, Language, Place, Row, Run, SCHEMA, State, Workload, schema,
-};
 pub use rounds::langs;
 pub use workload::Kind;
 

@@ -10,7 +10,6 @@ use super::ahead::{Ahead, Cell};
 use super::build::{Built, build};
 use super::catalogue::{Chosen, catalogue};
 use super::plan::{Plan, PlannedPlace};
-use super::result::{Document, Language, Place, SCHEMA, State};
 use super::workload::{Table, Task};
 use super::{Request, drive};
 use std::fs::File;
@@ -24,6 +23,7 @@ use wrote_bench::scratch::Scratch;
 use wrote_machine::target::{device_of, shown_target};
 use wrote_machine::{host, watch as machine};
 use wrote_result::document::Program;
+use wrote_result::langs::{Document, Language, Place, SCHEMA, State};
 use wrote_result::{Error, Stop};
 
 /// A program that is ready to be run.

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use wrote_bench::{Announcement, Observer, Progress};
-use wrote_langs::{Document, Kind, Request, SCHEMA, State, langs, schema};
+use wrote_langs::{Kind, Request, langs};
+use wrote_result::langs::{Document, SCHEMA, State, schema};
 use wrote_result::{Error, Stop};
 
 /// Appends lines by `yes` and `head`; texts and bytes it does not do.

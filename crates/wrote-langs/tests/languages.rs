@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use wrote_langs::{Document, Kind, Request, SCHEMA, State, catalogue, langs, schema};
+use wrote_langs::{Kind, Request, catalogue, langs};
+use wrote_result::langs::{Document, SCHEMA, State, schema};
 use wrote_result::{Error, Stop};
 
 /// Reads `[schema, document, ..]` from its input and prints for each document whether it is valid.

@@ -6,7 +6,6 @@
 //! and how to change it; nothing is changed.
 
 mod cache;
-mod check;
 #[cfg(test)]
 mod fake;
 mod file;
@@ -26,19 +25,12 @@ mod tests;
 mod trim;
 mod world;
 
-pub use check::{Change, Check, Evidence, State};
-
 use crate::host;
 use crate::target::shown_target;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::path::Path;
 use world::World;
 use wrote_result::Error;
-use wrote_result::document::{Host, Target};
-
-/// The name and version of the doctor's own document.
-pub const SCHEMA: &str = "wrote.doctor/1";
+use wrote_result::doctor::{Check, Examination, SCHEMA};
 
 /// Every check's stable name, in the order in which they are explained.
 pub const IDS: [&str; 43] = [
@@ -87,24 +79,6 @@ pub const IDS: [&str; 43] = [
     "kernel",
 ];
 
-/// What was looked at, and what was found.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Examination {
-    /// `wrote.doctor/1`.
-    pub schema: String,
-    /// When, in UTC, to the second: `2026-01-02T03:04:05Z`.
-    pub examined_at: String,
-    /// The machine.
-    pub host: Host,
-    /// What lies under the path.
-    pub target: Target,
-    /// What each check came to: `risk` first, then `advice`, `unknown` and `fine`, and in the order
-    /// of [`IDS`] among these. One that does not apply is not there; one that looks at a disk is
-    /// there once for each disk.
-    pub checks: Vec<Check>,
-}
-
 /// Looks at what lies under `path` (a folder, a file or a block device), and writes nothing.
 ///
 /// What can't be read, for want of privileges or in a container, becomes a check whose state is
@@ -146,9 +120,4 @@ fn checks(world: &World) -> Vec<Check> {
     let place = |check: &Check| IDS.iter().position(|id| *id == check.id);
     checks.sort_by_key(|check| (std::cmp::Reverse(check.state), place(check)));
     checks
-}
-
-/// The JSON Schema of [`Examination`].
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Examination).into()
 }

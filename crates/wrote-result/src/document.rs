@@ -2,9 +2,11 @@
 //!
 //! Keys carry their units, and a key that does not apply is left out, never null.
 
+mod reached;
 mod settings;
 mod sustained;
 
+pub use reached::{Process, Reached};
 pub use settings::{BlockShare, Fallback, Settings, SettingsPair};
 pub use sustained::{CHANGED_SHARE_MAX, Change, SAMPLES_MIN, Sample, SteadyState, Sustained};
 

@@ -2,11 +2,14 @@
 //! comparison.
 
 pub mod compare;
+pub mod doctor;
 pub mod document;
 mod error;
 pub mod finding;
+pub mod langs;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
+pub mod saves;
 pub mod stats;
 mod stop;
 pub mod units;

@@ -1,17 +1,16 @@
 //! The scenario `latency`: a small text saved again and again, by each way, with and without sync.
 
 pub mod advice;
-mod costs;
 mod plan;
 mod rounds;
 mod save;
 #[cfg(test)]
 mod tests;
 mod text;
+mod way_of;
 
-pub use costs::way_of;
-pub use costs::{SyncCost, sync_costs};
 pub use plan::Plan;
+pub use way_of::way_of;
 
 use crate::bench::Listed;
 use wrote::device::Target;

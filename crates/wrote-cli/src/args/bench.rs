@@ -1,11 +1,14 @@
 //! The arguments of `wrote bench`, as a request.
 
-use super::values::{BlockSizes, MessageSizes, block_sizes, count, message_sizes, pause, rate};
+use super::values::{
+    BlockSizes, MessageSizes, block_sizes, count, formats, message_sizes, pause, rate,
+};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_bench::{AppendAs, Request};
 use wrote_jobs::rate::{Amount, Process, Rate};
+use wrote_report::Format;
 use wrote_result::units;
 
 /// The help at length.
@@ -53,7 +56,12 @@ pub struct BenchArgs {
     pub path: PathBuf,
 
     /// How the result is written
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Table)]
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = formats([
+        ("table", "For people: tables with bars, findings and advice"),
+        ("json", "The whole result, `wrote.result/1`"),
+        ("csv", "One line for each run"),
+        ("markdown", "To paste in an issue")
+    ]))]
     pub format: Format,
 
     /// Write the result to FILE instead of standard output; FILE must not exist
@@ -165,19 +173,6 @@ pub struct BenchArgs {
     /// Print the JSON Schema of the result, and measure nothing
     #[arg(long, conflicts_with = "output")]
     pub schema: bool,
-}
-
-/// How a result is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people: tables with bars, findings and advice
-    Table,
-    /// The whole result, `wrote.result/1`
-    Json,
-    /// One line for each run
-    Csv,
-    /// To paste in an issue
-    Markdown,
 }
 
 /// When operations at a rate are due.

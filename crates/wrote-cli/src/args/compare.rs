@@ -1,8 +1,9 @@
 //! The arguments of `wrote compare`.
 
-use super::Format;
-use clap::{Args, ValueEnum, ValueHint};
+use super::values::formats;
+use clap::{Args, ValueHint};
 use std::path::PathBuf;
+use wrote_report::Format;
 
 /// The help at length.
 pub(super) const LONG_ABOUT: &str = "Hold a result against an older one: what changed, and how sure that is.\
@@ -33,8 +34,13 @@ pub struct CompareArgs {
     pub new: Option<PathBuf>,
 
     /// How the comparison is written
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CompareFormat::Table)]
-    pub format: CompareFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = formats([
+        ("table", "For people: a table for each workload, what differs, notes"),
+        ("json", "The whole comparison, `wrote.compare/1`"),
+        ("csv", "One line for each row"),
+        ("markdown", "To paste in an issue")
+    ]))]
+    pub format: Format,
 
     /// Write the comparison to FILE instead of standard output; FILE must not exist
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -56,30 +62,6 @@ pub struct CompareArgs {
     /// Print the JSON Schema of the comparison, and compare nothing
     #[arg(long, conflicts_with = "output")]
     pub schema: bool,
-}
-
-/// How a comparison is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CompareFormat {
-    /// For people: a table for each workload, what differs, notes
-    Table,
-    /// The whole comparison, `wrote.compare/1`
-    Json,
-    /// One line for each row
-    Csv,
-    /// To paste in an issue
-    Markdown,
-}
-
-impl From<Format> for CompareFormat {
-    fn from(format: Format) -> CompareFormat {
-        match format {
-            Format::Table => CompareFormat::Table,
-            Format::Json => CompareFormat::Json,
-            Format::Csv => CompareFormat::Csv,
-            Format::Markdown => CompareFormat::Markdown,
-        }
-    }
 }
 
 /// A key that may be allowed to differ.

@@ -1,7 +1,9 @@
 //! The arguments of `wrote doctor`.
 
-use clap::{Args, ValueEnum, ValueHint};
+use super::values::formats;
+use clap::{Args, ValueHint};
 use std::path::PathBuf;
+use wrote_report::Format;
 
 /// The help at length.
 pub(super) const LONG_ABOUT: &str = "Say what holds the disk under PATH back, and the command that \
@@ -27,8 +29,12 @@ pub struct DoctorArgs {
     pub path: PathBuf,
 
     /// How the result is written
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = DoctorFormat::Table)]
-    pub format: DoctorFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = formats([
+        ("table", "For people: the worst first"),
+        ("json", "The whole of it, `wrote.doctor/1`"),
+        ("markdown", "To paste in an issue")
+    ]))]
+    pub format: Format,
 
     /// Write the result to FILE instead of standard output; FILE must not exist
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -45,15 +51,4 @@ pub struct DoctorArgs {
     /// Print the JSON Schema of the result, and look at nothing
     #[arg(long, conflicts_with = "output")]
     pub schema: bool,
-}
-
-/// How an examination is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DoctorFormat {
-    /// For people: the worst first
-    Table,
-    /// The whole of it, `wrote.doctor/1`
-    Json,
-    /// To paste in an issue
-    Markdown,
 }

@@ -1,10 +1,11 @@
 //! The arguments of `wrote langs`, as a request.
 
-use super::values::{count, many};
+use super::values::{count, formats, many};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_langs::{Kind, Request};
+use wrote_report::Format;
 use wrote_result::units;
 
 /// The help at length.
@@ -43,8 +44,13 @@ pub struct LangsArgs {
     pub paths: Vec<PathBuf>,
 
     /// How the result is written
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LangsFormat::Table)]
-    pub format: LangsFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = formats([
+        ("table", "For people: a table for each workload, the fastest first"),
+        ("json", "The whole result, `wrote.langs/1`"),
+        ("csv", "One line for each language in each workload and PATH"),
+        ("markdown", "To paste in an issue")
+    ]))]
+    pub format: Format,
 
     /// Write the result to FILE instead of standard output; FILE must not exist
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -101,19 +107,6 @@ pub struct LangsArgs {
 
 const RUNS_MAX: u32 = 1000;
 const SAVES_MAX: u32 = 1_000_000;
-
-/// How a comparison of languages is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LangsFormat {
-    /// For people: a table for each workload, the fastest first
-    Table,
-    /// The whole result, `wrote.langs/1`
-    Json,
-    /// One line for each language in each workload and PATH
-    Csv,
-    /// To paste in an issue
-    Markdown,
-}
 
 /// What every program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

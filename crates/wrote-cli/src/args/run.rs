@@ -1,9 +1,9 @@
 //! The arguments of `wrote run`.
 
-use super::Format;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use wrote_jobs::jobs::Permissions;
+use wrote_report::Format;
 
 /// The help at length.
 pub(super) const LONG_ABOUT: &str = "Run fio job files, and say what each write survives.\n\nThe keys in common use are \

@@ -1,9 +1,24 @@
 //! The values of arguments that are neither plain sizes nor plain times.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::time::Duration;
 use wrote_bench::Request;
 use wrote_jobs::rate::Amount;
+use wrote_report::Format;
 use wrote_result::units;
+
+/// Parses the names of formats. `formats` has those of one command, each with its help.
+pub(super) fn formats<const N: usize>(
+    formats: [(&'static str, &'static str); N],
+) -> impl TypedValueParser<Value = Format> {
+    let names = formats.map(|(name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(names).map(|name| match name.as_str() {
+        "json" => Format::Json,
+        "csv" => Format::Csv,
+        "markdown" => Format::Markdown,
+        _ => Format::Table,
+    })
+}
 
 /// The bytes of one write: of one workload, or of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! `wrote bench`: measure, and write the result.
 
 use crate::args::BenchArgs;
-use crate::export::{exporter, write_comparison};
 use crate::output::{self, ResultFile};
 use crate::progress::Reporter;
 use std::collections::BTreeSet;
@@ -9,6 +8,7 @@ use std::io::{self, Write};
 use wrote::Survives;
 use wrote_bench::versus::versus;
 use wrote_bench::{Listed, catalogue};
+use wrote_report::write_comparison;
 use wrote_result::document::Document;
 use wrote_result::{Error, Stop};
 
@@ -32,7 +32,9 @@ pub(super) fn run(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> R
     let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
     let document = measure(arguments, stop, command)?;
     stop.check()?;
-    output::deliver(file, |screen, out| exporter(arguments.format, screen).export(&document, out))
+    output::deliver(file, |screen, out| {
+        wrote_report::write(&document, arguments.format, screen, out)
+    })
 }
 
 /// What the command line asks and the same with `words` over it, in turn; their comparison.
@@ -56,7 +58,7 @@ fn run_versus(
     comparison.old.name = "as given".into();
     comparison.new.name = words.into();
     output::deliver(file, |screen, out| {
-        write_comparison(&comparison, arguments.format.into(), screen, out)
+        write_comparison(&comparison, arguments.format, screen, out)
     })
 }
 

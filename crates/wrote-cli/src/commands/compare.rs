@@ -1,12 +1,12 @@
 //! `wrote compare`: a result held against an older one.
 
 use crate::args::CompareArgs;
-use crate::export::write_comparison;
 use crate::output::{self, ResultFile};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use wrote_jobs::import;
+use wrote_report::write_comparison;
 use wrote_result::compare;
 use wrote_result::compare::{Allowed, compare_allowing};
 use wrote_result::document::Document;

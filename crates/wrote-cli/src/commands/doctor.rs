@@ -1,14 +1,14 @@
 //! `wrote doctor`: what holds the disk back.
 
 use crate::args::DoctorArgs;
-use crate::export::write_examination;
 use crate::output::{self, ResultFile};
 use wrote_machine::doctor;
+use wrote_report::write_examination;
 use wrote_result::Error;
 
 pub(super) fn run(arguments: &DoctorArgs) -> Result<(), Error> {
     if arguments.schema {
-        let schema = doctor::schema();
+        let schema = wrote_result::doctor::schema();
         return output::to_stdout(|out| writeln!(out, "{schema:#}"));
     }
     let file = arguments.output.as_deref();

@@ -3,24 +3,27 @@
 mod cache;
 
 use crate::args::LangsArgs;
-use crate::export::{write_langs, write_languages};
 use crate::output::{self, ResultFile};
 use crate::progress::LangsReporter;
-use crate::terminal::Screen;
+use crate::terminal;
 use cache::Cache;
 use std::path::PathBuf;
 use wrote_langs as langs;
-use wrote_langs::{Document, Language, catalogue};
+use wrote_langs::catalogue;
+use wrote_report::{write_langs, write_languages};
+use wrote_result::langs::{Document, Language, schema};
 use wrote_result::{Error, Stop};
 
 pub(super) fn run(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     if arguments.schema {
-        let schema = langs::schema();
+        let schema = schema();
         return output::to_stdout(|out| writeln!(out, "{schema:#}"));
     }
     if arguments.list {
         let languages = languages(arguments, stop)?;
-        return output::to_stdout(|out| write_languages(&languages, Screen::of_stdout(), out));
+        return output::to_stdout(|out| {
+            write_languages(&languages, terminal::stdout_screen(), out)
+        });
     }
     check_paths(&arguments.paths)?;
     // Before anything is measured: an hour's work must not end in "exists already".

@@ -4,7 +4,6 @@ mod load;
 mod plan;
 
 use crate::args::RunArgs;
-use crate::export::{exporter, write_fio_json};
 use crate::output::{self, ResultFile};
 use crate::progress::JobReporter;
 use load::JobFile;
@@ -34,11 +33,11 @@ pub(super) fn run(arguments: &RunArgs, stop: &Stop, command: Vec<String>) -> Res
     match arguments.format.own() {
         Some(format) => {
             let document = done.own(&files);
-            output::deliver(file, |screen, out| exporter(format, screen).export(&document, out))
+            output::deliver(file, |screen, out| wrote_report::write(&document, format, screen, out))
         }
         None => {
             let document = done.fios(&files);
-            output::deliver(file, |_, out| write_fio_json(&document, out))
+            output::deliver(file, |_, out| wrote_report::write_json(&document, out))
         }
     }
 }

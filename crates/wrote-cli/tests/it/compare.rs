@@ -7,9 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use unicode_width::UnicodeWidthStr;
-use wrote_cli::args::CompareFormat;
-use wrote_cli::export::write_comparison;
-use wrote_cli::terminal::Screen;
+use wrote_report::{Format, Screen, write_comparison};
 use wrote_result::compare::{Comparison, compare};
 use wrote_result::document::{Direction, Document, Latency, Run};
 use wrote_result::stats;
@@ -67,7 +65,7 @@ fn comparison() -> Comparison {
     comparison
 }
 
-fn exported(format: CompareFormat, screen: Screen) -> String {
+fn exported(format: Format, screen: Screen) -> String {
     let mut text = Vec::new();
     write_comparison(&comparison(), format, screen, &mut text).expect("memory takes everything");
     String::from_utf8(text).expect("exports are UTF-8")
@@ -75,19 +73,16 @@ fn exported(format: CompareFormat, screen: Screen) -> String {
 
 #[test]
 fn a_comparison_is_the_golden_one_in_every_format() {
-    assert_golden("compare-80.txt", &exported(CompareFormat::Table, PLAIN));
-    assert_golden(
-        "compare-120.txt",
-        &exported(CompareFormat::Table, Screen { width: 120, ..PLAIN }),
-    );
-    assert_golden("compare.md", &exported(CompareFormat::Markdown, PLAIN));
-    assert_golden("compare.csv", &exported(CompareFormat::Csv, PLAIN));
+    assert_golden("compare-80.txt", &exported(Format::Table, PLAIN));
+    assert_golden("compare-120.txt", &exported(Format::Table, Screen { width: 120, ..PLAIN }));
+    assert_golden("compare.md", &exported(Format::Markdown, PLAIN));
+    assert_golden("compare.csv", &exported(Format::Csv, PLAIN));
 }
 
 #[test]
 fn no_line_of_a_table_is_wider_than_the_screen() {
     for width in [80, 90, 100, 120, 200] {
-        for line in exported(CompareFormat::Table, Screen { width, ..PLAIN }).lines() {
+        for line in exported(Format::Table, Screen { width, ..PLAIN }).lines() {
             assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
         }
     }
@@ -95,7 +90,7 @@ fn no_line_of_a_table_is_wider_than_the_screen() {
 
 #[test]
 fn the_json_is_the_comparison_itself() {
-    let text = exported(CompareFormat::Json, PLAIN);
+    let text = exported(Format::Json, PLAIN);
     let read: Comparison = serde_json::from_str(&text).expect("it is a comparison");
     assert_eq!(
         serde_json::to_value(read).expect("it is JSON"),

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
-use wrote_machine::doctor::{Check, Examination, State};
+use wrote_result::doctor::{Check, Examination, State};
 
 const MIB: u64 = 1 << 20;
 

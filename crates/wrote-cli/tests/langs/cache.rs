@@ -6,7 +6,7 @@ use fixtures::{Running, finish, names};
 use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
-use wrote_langs::State;
+use wrote_result::langs::State;
 
 const LITTLE: &str = "--workloads lines --lines 20 --runs 1";
 

@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::Command;
-use wrote_langs::State;
+use wrote_result::langs::State;
 
 const LITTLE: &str = "--workloads lines --lines 20 --runs 1";
 /// Every language that needs something installed.

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-use wrote_langs::{Document, Place};
+use wrote_result::langs::{Document, Place};
 
 const LITTLE: &str = "--size 5000 --runs 1 --saves 3 --lines 20";
 

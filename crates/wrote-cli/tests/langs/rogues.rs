@@ -7,7 +7,7 @@ use crate::scene::{Scene, assert_says, document, failures, row, text, workload, 
 use fixtures::{finish, names};
 use std::fs;
 use std::sync::LazyLock;
-use wrote_langs::Document;
+use wrote_result::langs::Document;
 
 /// A rogue: its id, its tasks, and what it does otherwise than the honest program.
 type Rogue = (&'static str, &'static str, &'static str);

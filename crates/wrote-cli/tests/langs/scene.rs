@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-use wrote_langs::{Document, Failure, Language, Row, Workload};
+use wrote_result::langs::{Document, Failure, Language, Row, Workload};
 
 /// The honest language, which every rogue is made from.
 const HONEST: &str = include_str!("honest.sh");

@@ -4,11 +4,9 @@ use crate::screen::{PLAIN, assert_lines_fit, exported};
 use crate::support::assert_golden;
 use fixtures::samples::{self, reports};
 use unicode_width::UnicodeWidthStr;
-use wrote_cli::args::Format;
-use wrote_cli::export::write_fio_json;
-use wrote_cli::terminal::Screen;
 use wrote_jobs::fio_json;
 use wrote_jobs::report::JobFile;
+use wrote_report::{Format, Screen, write_json};
 use wrote_result::document::{
     Change, Direction, Document, Interval, Latency, Records, Row, Sample, SteadyState, Sustained,
 };
@@ -350,7 +348,7 @@ fn fios_json_of_jobs_is_the_golden_one() {
     let about = fio_json::About { ended_at, global: &[], device: before.device() };
     let mut text = Vec::new();
     let document = fio_json::document(&reports::groups(), &about);
-    write_fio_json(&document, &mut text).expect("memory takes everything");
+    write_json(&document, &mut text).expect("memory takes everything");
     let text = String::from_utf8(text).expect("JSON is UTF-8");
     // The version is that of the build.
     assert_golden("jobs-fio.json", &text.replace(env!("CARGO_PKG_VERSION"), "VERSION"));

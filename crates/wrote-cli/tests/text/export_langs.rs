@@ -6,13 +6,11 @@ use crate::support::{assert_golden, wrote};
 use fixtures::{finish, samples};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use wrote_cli::args::LangsFormat;
-use wrote_cli::export::{write_langs, write_languages};
-use wrote_cli::terminal::Screen;
-use wrote_langs::{
+use wrote_report::{Format, Screen, write_langs, write_languages};
+use wrote_result::document::{Interval, Latency};
+use wrote_result::langs::{
     Document, Drive, Failure, Language, Place, Row, Run, SCHEMA, State, Workload, schema,
 };
-use wrote_result::document::{Interval, Latency};
 use wrote_result::stats;
 
 const RESULTS: &str = include_str!("../../../../docs/results.md");
@@ -240,14 +238,14 @@ fn several() -> Document {
     document
 }
 
-fn exported(document: &Document, format: LangsFormat, screen: Screen) -> String {
+fn exported(document: &Document, format: Format, screen: Screen) -> String {
     let mut text = Vec::new();
     write_langs(document, format, screen, &mut text).expect("memory takes everything");
     String::from_utf8(text).expect("exports are UTF-8")
 }
 
 fn table(document: &Document, width: usize) -> String {
-    exported(document, LangsFormat::Table, Screen { width, ..PLAIN })
+    exported(document, Format::Table, Screen { width, ..PLAIN })
 }
 
 #[test]
@@ -255,7 +253,7 @@ fn tables_of_one_path_are_the_golden_ones() {
     assert_golden("langs-80.txt", &table(&document(), 80));
     assert_golden("langs-120.txt", &table(&document(), 120));
     let colour = Screen { width: 120, colour: true, ..PLAIN };
-    let coloured = exported(&document(), LangsFormat::Table, colour);
+    let coloured = exported(&document(), Format::Table, colour);
     assert!(coloured.contains("\u{1b}[32m> wrote::Writer\u{1b}[0m"), "{coloured}");
     assert!(coloured.contains("\u{1b}[36m- the drive itself\u{1b}[0m"), "{coloured}");
 }
@@ -268,9 +266,9 @@ fn tables_of_several_paths_are_the_golden_ones() {
 
 #[test]
 fn markdown_and_csv_are_the_golden_ones() {
-    assert_golden("langs.md", &exported(&document(), LangsFormat::Markdown, PLAIN));
-    assert_golden("langs-paths.md", &exported(&several(), LangsFormat::Markdown, PLAIN));
-    assert_golden("langs.csv", &exported(&document(), LangsFormat::Csv, PLAIN));
+    assert_golden("langs.md", &exported(&document(), Format::Markdown, PLAIN));
+    assert_golden("langs-paths.md", &exported(&several(), Format::Markdown, PLAIN));
+    assert_golden("langs.csv", &exported(&document(), Format::Csv, PLAIN));
 }
 
 #[test]
@@ -299,10 +297,10 @@ fn what_matters_most_is_there_on_any_screen_and_all_of_it_on_a_wide_one() {
 fn without_utf8_there_is_nothing_but_ascii_and_without_colour_no_escape_sequence() {
     for document in [document(), several()] {
         let screen = Screen { unicode: false, width: 120, ..PLAIN };
-        let text = exported(&document, LangsFormat::Table, screen);
+        let text = exported(&document, Format::Table, screen);
         assert!(text.is_ascii(), "{text}");
         assert!(text.contains("+-3%"), "{text}");
-        for format in [LangsFormat::Table, LangsFormat::Csv, LangsFormat::Markdown] {
+        for format in [Format::Table, Format::Csv, Format::Markdown] {
             assert!(!exported(&document, format, PLAIN).contains('\u{1b}'));
         }
     }
@@ -334,7 +332,7 @@ fn nothing_that_a_compiler_says_gives_the_terminal_orders() {
         language.because = Some(order.into());
         language.version = Some(order.into());
     }
-    for format in [LangsFormat::Table, LangsFormat::Markdown] {
+    for format in [Format::Table, Format::Markdown] {
         let text = exported(&document, format, PLAIN);
         assert!(!text.contains(['\u{1b}', '\u{7}']), "{text}");
     }
@@ -370,19 +368,19 @@ fn a_workload_that_nobody_did_still_says_who_failed() {
     document.places[0].drive = None;
     document.places[0].workloads.truncate(1);
     document.places[0].workloads[0].rows.clear();
-    for format in [LangsFormat::Table, LangsFormat::Markdown] {
+    for format in [Format::Table, Format::Markdown] {
         let text = exported(&document, format, PLAIN);
         assert!(text.to_lowercase().contains("no language did it"), "{text}");
         assert!(text.contains("Python: the file's byte 12345 is 7, not 57"), "{text}");
     }
-    let csv = exported(&document, LangsFormat::Csv, PLAIN);
+    let csv = exported(&document, Format::Csv, PLAIN);
     assert_eq!(csv.lines().count(), 2, "{csv}");
 }
 
 #[test]
 fn a_csv_has_a_line_for_each_language_in_each_workload_and_path() {
     let document = several();
-    let text = exported(&document, LangsFormat::Csv, PLAIN);
+    let text = exported(&document, Format::Csv, PLAIN);
     let mut lines = csv::Reader::from_reader(text.as_bytes());
     let lines: Result<Vec<_>, _> = lines.records().collect();
     let workloads = document.places.iter().flat_map(|place| &place.workloads);
@@ -393,7 +391,7 @@ fn a_csv_has_a_line_for_each_language_in_each_workload_and_path() {
 
 #[test]
 fn json_read_back_is_the_same_document() {
-    let text = exported(&several(), LangsFormat::Json, PLAIN);
+    let text = exported(&several(), Format::Json, PLAIN);
     let read: Document = serde_json::from_str(&text).expect("it is a comparison of languages");
     let written = serde_json::to_value(several()).expect("it can be JSON");
     assert_eq!(serde_json::to_value(read).expect("it can be JSON"), written);
@@ -452,13 +450,13 @@ fn every_object_of_the_schema_says_what_its_keys_mean() {
 fn what_the_page_cache_did_not_hold_is_not_said_to_come_from_it() {
     let mut document = document();
     let reads = "no byte of it had to come from the drive";
-    assert!(exported(&document, LangsFormat::Markdown, PLAIN).contains(reads));
+    assert!(exported(&document, Format::Markdown, PLAIN).contains(reads));
     for workload in &mut document.places[0].workloads {
         if workload.survives.is_none() && workload.cache == "page cache" {
             workload.cache = "partly page cache".into();
         }
     }
-    let text = exported(&document, LangsFormat::Markdown, PLAIN);
+    let text = exported(&document, Format::Markdown, PLAIN);
     assert!(!text.contains(reads) && text.contains("the rest from the drive"), "{text}");
 }
 
@@ -466,13 +464,13 @@ fn what_the_page_cache_did_not_hold_is_not_said_to_come_from_it() {
 fn only_where_wrote_is_there_is_it_told_what_goes_past_the_page_cache() {
     let but = "(by wrote past it, unless it says cached)";
     let mut document = document();
-    assert!(exported(&document, LangsFormat::Markdown, PLAIN).contains(but));
+    assert!(exported(&document, Format::Markdown, PLAIN).contains(but));
     // W6
     let mut without = document.clone();
     without.places[0].target.dio_offset_align_bytes = None;
-    assert!(!exported(&without, LangsFormat::Markdown, PLAIN).contains(but));
+    assert!(!exported(&without, Format::Markdown, PLAIN).contains(but));
     for workload in &mut document.places[0].workloads {
         workload.rows.retain(|row| row.language != "wrote");
     }
-    assert!(!exported(&document, LangsFormat::Markdown, PLAIN).contains(but));
+    assert!(!exported(&document, Format::Markdown, PLAIN).contains(but));
 }

@@ -4,7 +4,7 @@
 use crate::screen::{PLAIN, assert_fits, exported};
 use crate::support::assert_golden;
 use fixtures::samples;
-use wrote_cli::args::Format;
+use wrote_report::Format;
 use wrote_result::document::{Document, Knee, Latency, Row};
 
 /// The sample's small writes, without what is said of them.

@@ -1,16 +1,14 @@
 //! Results as text on a screen.
 
 use unicode_width::UnicodeWidthStr;
-use wrote_cli::args::Format;
-use wrote_cli::export::exporter;
-use wrote_cli::terminal::Screen;
+use wrote_report::{Format, Screen, write};
 use wrote_result::document::Document;
 
 pub const PLAIN: Screen = Screen { width: 80, colour: false, unicode: true };
 
 pub fn exported(document: &Document, format: Format, screen: Screen) -> String {
     let mut text = Vec::new();
-    exporter(format, screen).export(document, &mut text).expect("memory takes everything");
+    write(document, format, screen, &mut text).expect("memory takes everything");
     String::from_utf8(text).expect("exports are UTF-8")
 }
 

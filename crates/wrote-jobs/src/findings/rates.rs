@@ -1,10 +1,9 @@
 //! Whether what was held to a rate came to it.
 
 use super::Evidence;
-use crate::rate::Reached;
 use serde_json::json;
 use std::time::Duration;
-use wrote_result::document::{Finding, Row, Severity};
+use wrote_result::document::{Finding, Reached, Row, Severity};
 use wrote_result::finding::{finding, listed, names};
 use wrote_result::units;
 

@@ -1,9 +1,9 @@
 //! What the runs of one language add up to, and which language was the fastest.
 
 use super::super::answer::Answer;
-use super::super::result::{Row, Run};
 use hdrhistogram::Histogram;
 use wrote_jobs::worker::histogram;
+use wrote_result::langs::{Row, Run};
 use wrote_result::stats;
 
 /// What a program's runs gave so far.

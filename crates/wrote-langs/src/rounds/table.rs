@@ -4,7 +4,6 @@ use super::super::ahead::Cell;
 use super::super::answer::{self, Answer};
 use super::super::plan::{PlannedPlace, order};
 use super::super::program::{self, Call};
-use super::super::result::{Failure, Run, Workload};
 use super::super::workload::Table;
 use super::file::Subject;
 use super::row::{self, RowSoFar};
@@ -14,6 +13,7 @@ use wrote_bench::scenario::Site;
 use wrote_jobs::clock::counters;
 use wrote_machine::held_memory::HeldMemory;
 use wrote_result::Error;
+use wrote_result::langs::{Failure, Run, Workload};
 
 /// The file whose pages hold memory.
 const HELD: u32 = 8000;

@@ -1,13 +1,13 @@
 //! Programs of every kind, honest ones and rogues, side by side.
 
 use super::super::build::InUse;
-use super::super::result::{Failure, Workload};
 use super::super::workload::{Kind, tables};
 use super::*;
 use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
 use wrote_bench::Progress;
+use wrote_result::langs::{Failure, Workload};
 
 /// Longer than any program here lives that ends by itself, on the busiest machine.
 const LONG: Duration = Duration::from_secs(100);

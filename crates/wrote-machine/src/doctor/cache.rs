@@ -1,9 +1,9 @@
 //! Whether flushes do what they are there for: the kernel's idea of each disk's cache, beside the disk's own.
 
-use super::check::{Change, Check, Evidence};
 use super::shell::{set_queue, udev_queue};
 use super::stack::{Disk, Kind};
 use super::world::World;
+use wrote_result::doctor::{Change, Check, Evidence};
 
 const ID: &str = "write-cache";
 
@@ -119,9 +119,9 @@ fn untold(disk: &Disk) -> Check {
 
 #[cfg(test)]
 mod tests {
-    use super::super::State;
     use super::super::fake::{Fake, command, only};
     use super::*;
+    use wrote_result::doctor::State;
 
     fn judged(name: &str, queue: &str, own: Option<(&str, &str)>) -> Check {
         let fake = Fake::new();

@@ -3,11 +3,11 @@
 use super::file::FileFacts;
 use super::stack::Stack;
 use super::world::World;
-use super::{Check, State};
 use std::fs;
 use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 use wrote::device::{Backing, BlockDevice, Target};
+use wrote_result::doctor::{Check, State};
 
 /// The made-up root.
 pub(super) struct Fake(TempDir);

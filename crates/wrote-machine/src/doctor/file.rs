@@ -1,6 +1,5 @@
 //! What the file system keeps of the path itself: attributes of the file, and how much of it was written.
 
-use super::check::{Change, Check, Evidence};
 use super::shell::quoted;
 use super::world::World;
 use rustix::fs::{IFlags, Mode, OFlags, SeekFrom};
@@ -8,6 +7,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
 /// `FS_ENCRYPT_FL` of `linux/fs.h`, which has no name of its own in the library.
@@ -214,10 +214,10 @@ fn extents_check(world: &World) -> Option<Check> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::State;
     use super::super::fake::{command, mounted, only, state};
     use super::*;
     use std::io::Write;
+    use wrote_result::doctor::State;
 
     fn judged(filesystem: &str, flags: IFlags) -> Check {
         let (_fake, mut world) = mounted(filesystem, &["relatime"]);

@@ -1,9 +1,9 @@
 //! What lies between the file system and its disks: loop devices, RAID, encryption.
 
-use super::check::{Change, Check, Evidence};
 use super::shell::quoted;
 use super::stack::{Disk, Kind};
 use super::world::World;
+use wrote_result::doctor::{Change, Check, Evidence};
 
 /// The checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
@@ -150,9 +150,9 @@ fn encryption(world: &World, layer: &str) -> Option<Check> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::State;
     use super::super::fake::{Fake, command, only};
     use super::*;
+    use wrote_result::doctor::State;
 
     fn looped(direct: &str) -> Check {
         let fake = Fake::new();

@@ -1,10 +1,10 @@
 //! What the control groups of this process let it write, and compute.
 
-use super::check::{Change, Check, Evidence};
 use super::shell::quoted;
 use super::world::World;
 use crate::watch::cgroup::{Groups, Version, groups};
 use std::path::Path;
+use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
 /// The checks of this room; none where the groups that hold this process can't be seen.
@@ -131,9 +131,9 @@ fn share(quota_us: i64, period_us: i64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::State;
     use super::super::fake::{Fake, command, only, state};
     use super::*;
+    use wrote_result::doctor::State;
 
     fn fake(cgroup: &str) -> Fake {
         let fake = Fake::new();

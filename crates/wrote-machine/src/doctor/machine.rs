@@ -1,9 +1,9 @@
 //! The machine as a whole: its page cache, swap, CPUs, clock and kernel.
 
-use super::check::{Change, Check, Evidence};
 use super::shell::{quoted, sysctl, sysctl_lasting};
 use super::world::World;
 use crate::host::SLOW_CLOCKS;
+use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
 /// What may wait in memory before writers are held back: from here on a flush can take long on any disk.

@@ -1,10 +1,10 @@
 //! How the file system is mounted.
 
-use super::check::{Change, Check, Evidence};
 use super::shell::quoted;
 use super::trim::is_discard;
 use super::world::World;
 use wrote::device::Backing;
+use wrote_result::doctor::{Change, Check, Evidence};
 
 /// ext4's default, and that of ext3 (ext4(5)).
 const COMMIT_S: u64 = 5;

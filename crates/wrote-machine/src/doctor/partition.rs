@@ -1,8 +1,8 @@
 //! Whether partitions begin where a block of the disk begins.
 
-use super::check::{Change, Check, Evidence};
 use super::stack::Partition;
 use super::world::World;
+use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
 const ID: &str = "alignment";
@@ -85,9 +85,9 @@ fn misaligned(text: String) -> Check {
 
 #[cfg(test)]
 mod tests {
-    use super::super::State;
     use super::super::fake::{Fake, only};
     use super::*;
+    use wrote_result::doctor::State;
 
     fn checked(start: u64, queue: &[(&str, &str)], offset: &str) -> Check {
         let fake = Fake::new();

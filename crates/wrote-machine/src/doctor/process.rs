@@ -1,8 +1,8 @@
 //! What this process may do: io_uring, and memory that it locks.
 
-use super::check::{Change, Check, Evidence};
 use super::shell::{sysctl, sysctl_lasting};
 use super::world::World;
+use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
 /// What `wrote bench` registers for its stream: 64 buffers of 512 KiB. The peak takes up to four times as
@@ -156,9 +156,9 @@ fn too_little(world: &World, soft_bytes: u64, needed: &str, hard: &str) -> Check
 
 #[cfg(test)]
 mod tests {
-    use super::super::State;
     use super::super::fake::{Fake, command, only};
     use super::*;
+    use wrote_result::doctor::State;
 
     fn ring(said: &str, files: &[(&str, &str)]) -> Check {
         let fake = Fake::new();

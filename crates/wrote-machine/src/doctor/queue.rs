@@ -1,9 +1,9 @@
 //! How the block layer hands requests to each disk: its scheduler, its throttle, its limits.
 
-use super::check::{Change, Check, Evidence};
 use super::shell::{set_queue, udev_queue};
 use super::stack::{Disk, Kind};
 use super::world::World;
+use wrote_result::doctor::{Change, Check, Evidence};
 
 /// Fewer requests than a SATA disk alone takes at once hold every other disk back.
 const REQUESTS_MIN: i64 = 32;
@@ -275,9 +275,9 @@ fn statistics(world: &World, disk: &Disk) -> Option<Check> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::State;
     use super::super::fake::{Fake, command, only, state};
     use super::*;
+    use wrote_result::doctor::State;
 
     /// A disk as a kernel of today sets it up.
     const USUAL: [(&str, &str); 11] = [

@@ -1,9 +1,9 @@
 //! What the kernel takes a disk for, and what its driver could do: turning disks, polled queues.
 
-use super::check::{Change, Check};
 use super::shell::{set_queue, udev_queue};
 use super::stack::{Disk, Kind};
 use super::world::World;
+use wrote_result::doctor::{Change, Check};
 
 /// The checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
@@ -83,9 +83,9 @@ fn poll_queues(world: &World, disk: &Disk) -> Option<Check> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::State;
     use super::super::fake::{Fake, command, only, state};
     use super::*;
+    use wrote_result::doctor::State;
 
     fn checked(name: &str, queue: &[(&str, &str)]) -> Vec<Check> {
         let fake = Fake::new();

@@ -1,8 +1,8 @@
 //! Room: for bytes, and for files.
 
-use super::check::{Change, Check, Evidence};
 use super::world::World;
 use crate::space::USED_SHARE_MAX;
+use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
 /// Of inodes nothing is slower before there are none.
@@ -75,9 +75,9 @@ fn inodes(world: &World) -> Option<Check> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::State;
     use super::super::fake::{mounted, state};
     use super::*;
+    use wrote_result::doctor::State;
 
     #[test]
     fn a_file_system_is_nearly_full_above_the_share_and_not_at_it() {

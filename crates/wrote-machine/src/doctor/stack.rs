@@ -1,8 +1,8 @@
 //! What a file system lies on, from its own device down to the whole disks, as `/sys` shows it.
 
-use super::check::Evidence;
 use super::world::World;
 use std::path::{Path, PathBuf};
+use wrote_result::doctor::Evidence;
 
 /// Devices below devices end somewhere; what goes deeper than this is a circle.
 const DEPTH_MAX: usize = 16;

@@ -3,6 +3,7 @@
 use super::fake::mounted;
 use super::*;
 use std::collections::BTreeSet;
+use wrote_result::doctor::{State, schema};
 
 #[test]
 fn the_worst_comes_first_and_the_rest_in_the_order_of_the_document() {

@@ -1,9 +1,9 @@
 //! Whether the disk learns which blocks are free.
 
-use super::check::{Change, Check, Evidence};
 use super::shell::set_queue;
 use super::stack::Kind;
 use super::world::World;
+use wrote_result::doctor::{Change, Check, Evidence};
 
 const ID: &str = "trim";
 /// Where systemd and cron keep what runs by itself; either trims all file systems, mostly weekly.
@@ -118,9 +118,9 @@ fn no_trim(world: &World) -> Check {
 
 #[cfg(test)]
 mod tests {
-    use super::super::State;
     use super::super::fake::{Fake, command, only, state};
     use super::*;
+    use wrote_result::doctor::State;
 
     const TAKES: [(&str, &str); 2] =
         [("discard_max_bytes", "2147450880"), ("discard_max_hw_bytes", "2147450880")];

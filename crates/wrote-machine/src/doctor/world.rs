@@ -1,6 +1,5 @@
 //! Everything that the checks look at: files below a root, and what only system calls tell.
 
-use super::check::Evidence;
 use super::file::{self, FileFacts};
 use super::shell::quoted;
 use super::stack::Stack;
@@ -9,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use wrote::device::Target;
 use wrote_result::Error;
+use wrote_result::doctor::Evidence;
 
 /// What the checks look at. In tests the root is a folder that was made for the purpose.
 #[derive(Clone, Debug)]

@@ -9,9 +9,9 @@ use crate::rounds::in_turn;
 use crate::scenario::{Measured, Site};
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote_jobs::rate::{Amount, Rate, Reached};
+use wrote_jobs::rate::{Amount, Rate};
 use wrote_result::Error;
-use wrote_result::document::{Knee, Row, Scenario};
+use wrote_result::document::{Knee, Reached, Row, Scenario};
 use wrote_result::stats;
 
 /// What a device gets to finish what it was given, after each run: one beyond what it takes must not

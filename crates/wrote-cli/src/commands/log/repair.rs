@@ -2,10 +2,10 @@
 
 use super::{counted, verify};
 use crate::args::{LogRepairArgs, LogVerifyArgs};
-use crate::export::plain;
 use crate::output;
 use std::io::{self, Write};
 use wrote::log::{Repaired, repair};
+use wrote_report::plain;
 use wrote_result::{Error, Stop};
 
 pub(super) fn run(arguments: &LogRepairArgs, stop: &Stop) -> Result<(), Error> {

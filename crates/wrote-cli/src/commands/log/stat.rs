@@ -2,7 +2,6 @@
 
 use super::counted;
 use crate::args::LogStatArgs;
-use crate::export::plain;
 use crate::output;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -10,6 +9,7 @@ use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 use wrote::Format;
 use wrote::log::{LogSummary, SegmentSummary, summary};
+use wrote_report::plain;
 use wrote_result::{Error, units};
 
 /// What stands between two columns.

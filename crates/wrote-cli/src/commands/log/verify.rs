@@ -128,7 +128,7 @@ pub(super) fn write_damage(damage: &[Damage], out: &mut dyn Write) -> io::Result
             Some(count) => format!("{count} records from {sequence} on are lost"),
             None => format!("records from {sequence} on are lost"),
         };
-        let path = crate::export::plain(&path.to_string_lossy());
+        let path = wrote_report::plain(&path.to_string_lossy());
         writeln!(out, "{path}: damaged at byte {offset_bytes}: {because}; {lost}")?;
     }
     Ok(())

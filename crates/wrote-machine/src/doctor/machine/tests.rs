@@ -1,9 +1,9 @@
 //! Each setting of the machine that holds back is named, and the usual ones are not.
 
-use super::super::State;
 use super::super::fake::{Fake, command, only, state};
 use super::super::world::Swap;
 use super::*;
+use wrote_result::doctor::State;
 
 /// A machine with 16 GiB of memory available, as the kernel sets it up.
 fn usual() -> Fake {

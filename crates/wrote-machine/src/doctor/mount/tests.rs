@@ -1,8 +1,8 @@
 //! Each mount option that matters is named, and the usual ones are not.
 
-use super::super::State;
 use super::super::fake::{Fake, command, mounted, only, state};
 use super::*;
+use wrote_result::doctor::State;
 
 fn found(filesystem: &str, options: &[&str]) -> Vec<Check> {
     let (_fake, world) = mounted(filesystem, options);

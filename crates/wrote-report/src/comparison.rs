@@ -1,0 +1,234 @@
+//! A comparison as text: what all formats say of a row, and one file a format.
+
+mod csv;
+mod markdown;
+mod table;
+
+use crate::figures::per_second;
+use crate::group::COUNTED_BYTES_MAX;
+use crate::{Format, Screen, write_json};
+use std::io::{self, Write};
+use wrote_result::compare::{
+    Because, Change, Comparison, Difference, Measure, NotCompared, RowComparison, Side, Verdict,
+    shown,
+};
+use wrote_result::document::Finding;
+use wrote_result::units;
+
+/// Names are counted rather than told beyond this many.
+const NAMES_MAX: usize = 4;
+
+/// Writes the whole of a comparison, ending with a line feed; `screen` is where it will be read.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_comparison(
+    comparison: &Comparison,
+    format: Format,
+    screen: Screen,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match format {
+        Format::Table => table::write(comparison, screen, out),
+        Format::Json => write_json(comparison, out),
+        Format::Csv => csv::write(comparison, out),
+        Format::Markdown => markdown::write(comparison, out),
+    }
+}
+
+/// The rows of one workload, or those whose latency is told.
+pub struct Block<'a> {
+    pub title: String,
+    pub lines: Vec<Line<'a>>,
+}
+
+/// A row in the words of a table.
+pub struct Line<'a> {
+    /// Without its workload's name.
+    pub name: String,
+    pub old: String,
+    pub new: String,
+    pub change: &'a Change,
+}
+
+/// All tables of a comparison: one for each workload, and one of latencies where these differ.
+pub fn blocks(comparison: &Comparison) -> Vec<Block<'_>> {
+    let mut blocks: Vec<Block> = Vec::new();
+    for row in &comparison.rows {
+        let line = throughput(row);
+        match blocks.iter_mut().find(|block| block.title == row.workload) {
+            Some(block) => block.lines.push(line),
+            None => blocks.push(Block { title: row.workload.clone(), lines: vec![line] }),
+        }
+    }
+    let latencies: Vec<Line> = comparison.rows.iter().filter_map(latency).collect();
+    if !latencies.is_empty() {
+        let title = "P99 latency: a ratio above 1 is slower".into();
+        blocks.push(Block { title, lines: latencies });
+    }
+    blocks
+}
+
+fn throughput(row: &RowComparison) -> Line<'_> {
+    let change = &row.throughput_bytes_per_s;
+    let figure = |bytes_per_s: f64| match row.bs_bytes {
+        Some(bytes) if bytes <= COUNTED_BYTES_MAX && bytes > 0 => {
+            per_second(bytes_per_s / bytes as f64)
+        }
+        _ => units::rate(bytes_per_s),
+    };
+    let prefix = format!("{}/", row.workload);
+    let short = |name: &str| name.strip_prefix(&prefix).unwrap_or(name).to_owned();
+    let name = match &row.new_name {
+        Some(new) => format!("{} : {}", short(&row.name), short(new)),
+        None => short(&row.name),
+    };
+    Line { name, old: figure(change.old), new: figure(change.new), change }
+}
+
+/// Where the latency differs, or says more than the throughput.
+fn latency(row: &RowComparison) -> Option<Line<'_>> {
+    let change = row.p99_latency_ns.as_ref()?;
+    let differs = matches!(change.verdict, Verdict::Faster | Verdict::Slower);
+    let figure = |ns: f64| units::nanoseconds(ns.round() as u64);
+    (differs || row.by == Measure::P99LatencyNs).then(|| Line {
+        name: row.name.clone(),
+        old: figure(change.old),
+        new: figure(change.new),
+        change,
+    })
+}
+
+/// What is said of the latencies that no table has.
+pub fn other_latencies(comparison: &Comparison) -> Option<String> {
+    let timed = comparison.rows.iter().filter(|row| row.p99_latency_ns.is_some());
+    let judged = timed.filter(|row| {
+        let is_judged = |change: &Change| change.verdict == Verdict::NoDetectableDifference;
+        latency(row).is_none() && row.p99_latency_ns.as_ref().is_some_and(is_judged)
+    });
+    let judged: Vec<&RowComparison> = judged.collect();
+    match judged.len() {
+        0 => None,
+        1 => Some(format!("P99 latency of {}: no detectable difference", judged[0].name)),
+        rows => Some(format!("P99 latency of {rows} rows: no detectable difference")),
+    }
+}
+
+/// `0.97`.
+pub fn ratio(ratio: f64) -> String {
+    match ratio {
+        r if r >= 99.95 => format!("{r:.0}"),
+        r if r >= 9.995 => format!("{r:.1}"),
+        r => format!("{r:.2}"),
+    }
+}
+
+/// `0.94..1.01`; empty where there is none.
+pub fn interval(change: &Change) -> String {
+    match (change.ci95_low, change.ci95_high) {
+        (Some(low), Some(high)) => format!("{}..{}", ratio(low), ratio(high)),
+        _ => String::new(),
+    }
+}
+
+pub fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => "faster",
+        Verdict::Slower => "slower",
+        Verdict::NoDetectableDifference => "no detectable difference",
+        Verdict::OneRun => "one run",
+    }
+}
+
+/// `before.json, wrote 0.1.0 (abc), 2026-01-31T12:00:00Z`.
+pub fn side(side: &Side) -> Vec<String> {
+    let program = &side.wrote;
+    let version = match program.version.starts_with(|first: char| first.is_ascii_digit()) {
+        true => format!("wrote {}", program.version),
+        false => program.version.clone(),
+    };
+    let version = match &program.commit {
+        Some(commit) => format!("{version} ({commit})"),
+        None => version,
+    };
+    let known = [side.name.clone(), version, side.started_at.clone()];
+    known.into_iter().filter(|text| !text.is_empty()).collect()
+}
+
+/// What differs, each line with the rows that it is about where it is not about all.
+pub fn differences(comparison: &Comparison) -> Vec<String> {
+    let mut lines: Vec<String> = comparison.differences.iter().map(difference).collect();
+    let mut of_rows: Vec<(&Difference, Vec<&str>)> = Vec::new();
+    for row in &comparison.rows {
+        for difference in &row.differences {
+            match of_rows.iter_mut().find(|(known, _)| *known == difference) {
+                Some((_, names)) => names.push(&row.name),
+                None => of_rows.push((difference, vec![&row.name])),
+            }
+        }
+    }
+    lines.extend(of_rows.into_iter().map(|(of, names)| {
+        if names.len() == comparison.rows.len() {
+            difference(of)
+        } else {
+            format!("{} ({})", difference(of), some_of(&names))
+        }
+    }));
+    lines
+}
+
+/// `host.kernel: 6.17.1 | 6.18.5`.
+fn difference(difference: &Difference) -> String {
+    let (old, new) = (shown(difference.old.as_ref()), shown(difference.new.as_ref()));
+    format!("{}: {old} | {new}", difference.key)
+}
+
+/// The rows that were not compared, those with the same reason together.
+pub fn not_compared(comparison: &Comparison) -> Vec<String> {
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    for row in &comparison.not_compared {
+        let reason = reason(row);
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(&row.name),
+            None => reasons.push((reason, vec![&row.name])),
+        }
+    }
+    reasons.into_iter().map(|(reason, names)| format!("{}: {reason}", some_of(&names))).collect()
+}
+
+fn reason(row: &NotCompared) -> String {
+    match row.because {
+        Because::OnlyInOld => "only in OLD".into(),
+        Because::OnlyInNew => "only in NEW".into(),
+        Because::NothingMoved => "a run moved nothing".into(),
+        Because::OtherWork => {
+            let differences = row.differences.iter().map(Difference::to_string);
+            format!("other work: {}", differences.collect::<Vec<_>>().join("; "))
+        }
+    }
+}
+
+/// The warnings of both sides, with the side that has each. What both have is told in the words of the
+/// new one: the figures in it are each side's own.
+pub fn warnings(comparison: &Comparison) -> Vec<String> {
+    let (old, new) = (&comparison.old.warnings, &comparison.new.warnings);
+    let has = |side: &[Finding], id: &str| side.iter().any(|finding| finding.id == id);
+    let olds = old.iter().filter(|finding| !has(new, &finding.id));
+    let olds = olds.map(|finding| format!("OLD: {}", finding.text));
+    let news = new.iter().map(|finding| match has(old, &finding.id) {
+        true if old.iter().any(|known| known.text == finding.text) => {
+            format!("both: {}", finding.text)
+        }
+        true => format!("both, here NEW: {}", finding.text),
+        false => format!("NEW: {}", finding.text),
+    });
+    olds.chain(news).collect()
+}
+
+fn some_of(names: &[&str]) -> String {
+    match names.len().checked_sub(NAMES_MAX) {
+        Some(more @ 1..) => format!("{} and {more} more", names[..NAMES_MAX].join(", ")),
+        _ => names.join(", "),
+    }
+}

@@ -1,0 +1,277 @@
+//! One workload over all paths: its languages in order, with the drive and `wrote` among them.
+
+use super::figures::are_level;
+use super::{is_of_several, place_titles};
+use wrote_result::document::Interval;
+use wrote_result::langs::{Document, Language, Place, Row, Workload};
+
+/// A table.
+#[derive(Debug)]
+pub struct Chart<'a> {
+    /// `bytes/write`.
+    pub name: &'a str,
+    /// What each did, and how often.
+    pub summary: String,
+    /// The time of a save counts, not a rate.
+    pub is_of_saves: bool,
+    /// The fastest first, in the first path.
+    pub lines: Vec<Line<'a>>,
+    /// What the bytes survive, and whether a drive had to do with it.
+    pub notes: Vec<String>,
+    /// Who failed, and how.
+    pub failures: Vec<String>,
+}
+
+/// What a line is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// A language's own I/O.
+    Language,
+    /// Ours.
+    Wrote,
+    /// Direct I/O, as fast as the scenario `peak` could make it.
+    Drive,
+}
+
+/// A line of the table: a cell for each path.
+#[derive(Debug)]
+pub struct Line<'a> {
+    pub who: Who,
+    /// As it is shown.
+    pub name: String,
+    pub how: String,
+    /// `None` where it did not do this.
+    pub cells: Vec<Option<Cell<'a>>>,
+    /// In the first path it can't be told apart from the line above.
+    pub is_level: bool,
+}
+
+/// What one language, or the drive, gave in one path.
+#[derive(Clone, Copy, Debug)]
+pub struct Cell<'a> {
+    /// In bytes per second.
+    pub throughput: &'a Interval,
+    /// `None` of the drive.
+    pub row: Option<&'a Row>,
+    /// The drive's own rate there.
+    pub drive: Option<&'a Interval>,
+}
+
+impl<'a> Chart<'a> {
+    /// All workloads, in the order in which they were done.
+    pub fn all_of(document: &'a Document) -> Vec<Chart<'a>> {
+        let mut names: Vec<&str> = Vec::new();
+        for workload in document.places.iter().flat_map(|place| &place.workloads) {
+            if !names.contains(&&*workload.name) {
+                names.push(&workload.name);
+            }
+        }
+        names.into_iter().map(|name| Chart::of(document, name)).collect()
+    }
+
+    fn of(document: &'a Document, name: &'a str) -> Chart<'a> {
+        let done: Vec<(&Place, Option<&Workload>)> = document
+            .places
+            .iter()
+            .map(|place| (place, place.workloads.iter().find(|workload| workload.name == name)))
+            .collect();
+        let workloads = || done.iter().filter_map(|(_, workload)| *workload);
+        let rows = || workloads().flat_map(|workload| &workload.rows);
+        let is_of_saves = rows().any(|row| row.latency_ns.is_some());
+        let lines = ranked(lines(document, name, &done), is_of_saves);
+        let unit = match (is_of_several(document), is_of_saves) {
+            (false, _) => "",
+            (true, false) => "; MB/s",
+            (true, true) => "; P50 of each",
+        };
+        Chart {
+            name,
+            summary: workloads().next().map(summary).unwrap_or_default() + unit,
+            is_of_saves,
+            lines,
+            notes: notes(document, &done),
+            failures: failures(document, &done),
+        }
+    }
+}
+
+/// The lines as they come: every language that did it in any path, then the drive.
+fn lines<'a>(
+    document: &'a Document,
+    name: &str,
+    done: &[(&'a Place, Option<&'a Workload>)],
+) -> Vec<Line<'a>> {
+    let mut ids: Vec<&str> = Vec::new();
+    for row in done.iter().filter_map(|(_, workload)| *workload).flat_map(|of| &of.rows) {
+        if !ids.contains(&&*row.language) {
+            ids.push(&row.language);
+        }
+    }
+    let of_language = |id: &&str| {
+        let cell = |(place, workload): &(&'a Place, Option<&'a Workload>)| {
+            let row = (*workload)?.rows.iter().find(|row| row.language == **id)?;
+            let drive = drive(place, workload.as_ref()?);
+            Some(Cell { throughput: &row.throughput_bytes_per_s, row: Some(row), drive })
+        };
+        let language = language(document, id);
+        Line {
+            who: if is_wrote(id) { Who::Wrote } else { Who::Language },
+            name: language.map_or(*id, |language| &language.name).to_owned(),
+            how: language.map(|language| language.way_of(name)).unwrap_or_default().to_owned(),
+            cells: done.iter().map(cell).collect(),
+            is_level: false,
+        }
+    };
+    let languages = ids.iter().map(of_language).collect::<Vec<_>>();
+    let rates: Vec<Option<&Interval>> =
+        done.iter().map(|(place, workload)| drive(place, (*workload)?)).collect();
+    let of_drive = rates.iter().any(Option::is_some).then(|| Line {
+        who: Who::Drive,
+        name: "the drive itself".into(),
+        how: "direct I/O".into(),
+        cells: rates.iter().map(|rate| rate.map(Cell::of_drive)).collect(),
+        is_level: false,
+    });
+    languages.into_iter().chain(of_drive).collect()
+}
+
+/// The drive's own rate to hold a workload against: of saves there is none, as they are no stream.
+fn drive<'a>(place: &'a Place, workload: &Workload) -> Option<&'a Interval> {
+    let drive = place.drive.as_ref()?;
+    match workload.name.split('/').next()? {
+        "bytes" if workload.name.starts_with("bytes/read") => Some(&drive.read_bytes_per_s),
+        "bytes" | "lines" => Some(&drive.write_bytes_per_s),
+        _ => None,
+    }
+}
+
+/// The fastest first, in the first path; then who did it only in others.
+fn ranked(mut lines: Vec<Line>, is_of_saves: bool) -> Vec<Line> {
+    let slowness =
+        |line: &Line| line.first().map_or(f64::INFINITY, |cell| cell.slowness(is_of_saves));
+    lines.sort_by(|one, other| slowness(one).total_cmp(&slowness(other)));
+    for index in 1..lines.len() {
+        lines[index].is_level = match (lines[index - 1].first(), lines[index].first()) {
+            (Some(above), Some(cell)) => !is_of_saves && are_level(above, cell),
+            _ => false,
+        };
+    }
+    lines
+}
+
+impl<'a> Line<'a> {
+    /// What it gave in the first path.
+    pub fn first(&self) -> Option<Cell<'a>> {
+        self.cells.first().copied().flatten()
+    }
+}
+
+impl<'a> Cell<'a> {
+    fn of_drive(rate: &'a Interval) -> Cell<'a> {
+        Cell { throughput: rate, row: None, drive: Some(rate) }
+    }
+
+    /// Less where it is faster.
+    fn slowness(self, is_of_saves: bool) -> f64 {
+        match self.row.and_then(|row| row.latency_ns).filter(|_| is_of_saves) {
+            Some(latency) => latency.p50 as f64,
+            None => -self.throughput.median,
+        }
+    }
+}
+
+fn language<'a>(document: &'a Document, id: &str) -> Option<&'a Language> {
+    document.languages.iter().find(|language| language.id == id)
+}
+
+/// `wrote` and its variant, and no language that a user adds by a name of that kind.
+fn is_wrote(id: &str) -> bool {
+    ["wrote", "wrote-cached"].contains(&id)
+}
+
+/// `256 MB written one byte at a time; 6 runs of each, the first dropped`.
+fn summary(workload: &Workload) -> String {
+    let most = |count: fn(&Row) -> usize| workload.rows.iter().map(count).max().unwrap_or(0);
+    let runs = most(|row| row.runs.len());
+    let dropped = most(|row| row.runs.iter().filter(|run| run.dropped).count());
+    match (runs, dropped) {
+        (0 | 1, _) => workload.words.clone(),
+        (_, 0) => format!("{}; {runs} runs of each", workload.words),
+        (_, 1) => format!("{}; {runs} runs of each, the first dropped", workload.words),
+        (_, more) => format!("{}; {runs} runs of each, {more} of them dropped", workload.words),
+    }
+}
+
+/// What the bytes survive (M3) and where they were; said for each path where they differ.
+fn notes(document: &Document, done: &[(&Place, Option<&Workload>)]) -> Vec<String> {
+    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+    for ((place, workload), title) in done.iter().zip(place_titles(document)) {
+        let Some(note) = workload.map(|workload| note(workload, place)) else { continue };
+        match told.iter_mut().find(|(known, _)| *known == note) {
+            Some((_, titles)) => titles.push(title),
+            None => told.push((note, vec![title])),
+        }
+    }
+    if let [(_, _)] = told[..] {
+        return told.into_iter().map(|(note, _)| note).collect();
+    }
+    told.into_iter().map(|(note, titles)| format!("{}: {note}", titles.join(", "))).collect()
+}
+
+/// Said of what goes through the page cache where it goes by `wrote::Writer` as it is by default.
+const BUT_WROTE: &str = " (by wrote past it, unless it says cached)";
+
+fn note(workload: &Workload, place: &Place) -> String {
+    let survives = workload.survives.as_deref().map(survives);
+    let survives = survives.map(|what| format!("; what is written survives {what}"));
+    let survives = survives.unwrap_or_default();
+    match (workload.cache.as_str(), workload.survives.is_some()) {
+        ("page cache", true) => {
+            let is_stream = !workload.name.starts_with("save");
+            let has_wrote = is_stream && workload.rows.iter().any(|row| row.language == "wrote");
+            // In memory there is nothing past the page cache, and without direct I/O no way (W6).
+            let target = &place.target;
+            let has_past = target.device.is_some() && target.dio_offset_align_bytes.is_some();
+            let but = if has_wrote && has_past { BUT_WROTE } else { "" };
+            format!("through the page cache{but}: no byte of it had to reach the drive{survives}")
+        }
+        ("page cache", false) => {
+            "from the page cache: no byte of it had to come from the drive".into()
+        }
+        ("partly page cache", _) => {
+            "from the page cache, which was too small for the file, and the rest from the drive"
+                .into()
+        }
+        ("dropped", _) => "from the drive: the page cache held nothing of the file".into(),
+        ("synced", _) => {
+            format!("flushed by the language's own sync call, inside the clock{survives}")
+        }
+        (other, _) => format!("{other}{survives}"),
+    }
+}
+
+/// The word of the result, and what it means.
+fn survives(word: &str) -> String {
+    let meaning = match word {
+        "process-crash" => "a crash of the process, and none of the system",
+        "os-crash" => "a crash of the system, and no power loss",
+        "power-loss" => "a power loss",
+        _ => return word.to_owned(),
+    };
+    format!("{meaning} ({word})")
+}
+
+/// `Ruby: the file's byte 12345 is 7, not 57`; with the path where there are several.
+fn failures(document: &Document, done: &[(&Place, Option<&Workload>)]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for ((_, workload), title) in done.iter().zip(place_titles(document)) {
+        for failure in workload.iter().flat_map(|workload| &workload.failures) {
+            let name = language(document, &failure.language);
+            let name = name.map_or(&failure.language, |language| &language.name);
+            let place =
+                if is_of_several(document) { format!(" in {title}") } else { String::new() };
+            lines.push(format!("{name}{place}: {}", failure.because));
+        }
+    }
+    lines
+}

@@ -1,0 +1,79 @@
+//! Every text that is made from a document: tables for a screen, Markdown, CSV, JSON.
+//!
+//! A document of benchmarks or jobs is laid out by [`write`], a comparison by [`write_comparison`], an
+//! examination of the doctor by [`write_examination`], a comparison of languages by [`write_langs`].
+
+#![forbid(unsafe_code)]
+
+mod comparison;
+mod csv;
+mod doctor;
+mod figures;
+mod group;
+mod langs;
+mod markdown;
+mod paint;
+mod table;
+mod target;
+mod text;
+
+pub use comparison::write_comparison;
+pub use doctor::write_examination;
+pub use langs::{write_langs, write_languages};
+pub use text::plain;
+
+use std::io::{self, Write};
+use wrote_result::document::Document;
+
+/// A kind of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Tables for a person at a screen.
+    Table,
+    /// The whole document.
+    Json,
+    /// A line for each run or row, for a spreadsheet. An examination has none: it is written as a table.
+    Csv,
+    /// Markdown with the tables of GitHub Flavored Markdown, to paste in an issue.
+    Markdown,
+}
+
+/// The capabilities of the screen or file that a table is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Screen {
+    /// Columns in a line.
+    pub width: usize,
+    /// Whether colours may be used.
+    pub colour: bool,
+    /// Whether characters beyond ASCII may be used.
+    pub unicode: bool,
+}
+
+/// Writes the result of a benchmark or of jobs, ending with a line feed.
+///
+/// # Errors
+///
+/// The errors of `out`.
+pub fn write(
+    document: &Document,
+    format: Format,
+    screen: Screen,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match format {
+        Format::Table => table::write(document, screen, out),
+        Format::Json => write_json(document, out),
+        Format::Csv => csv::write(document, out),
+        Format::Markdown => markdown::write(document, out),
+    }
+}
+
+/// Writes a document whole, as pretty-printed JSON with a line feed at its end.
+///
+/// # Errors
+///
+/// The errors of `out`.
+pub fn write_json(document: &impl serde::Serialize, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, document)?;
+    writeln!(out)
+}

@@ -1,0 +1,225 @@
+//! A disk that was written for long: its rates, where they changed, and the throughput drawn against the
+//! bytes written.
+
+use crate::Screen;
+use crate::figures::within;
+use crate::paint::{Paint, Tone};
+use crate::text::Text;
+use std::io::{self, Write};
+use unicode_width::UnicodeWidthStr;
+use wrote_result::document::{Change, Interval, Row, Sample, SteadyState, Sustained};
+use wrote_result::units;
+
+/// What stands between two columns.
+const GAP: &str = "  ";
+/// Lines of the drawing, and its greatest width.
+const HEIGHT: usize = 8;
+const WIDTH_MAX: usize = 100;
+
+/// One line each: `burst`, `sustained`, `recovered`, with what each is of.
+pub fn levels(sustained: &Sustained) -> Vec<(&'static str, Interval, String)> {
+    let written = units::bytes(sustained.written_bytes());
+    let Some(cliff) = sustained.cliffs().next() else {
+        let of_all = match sustained.tells_changes() {
+            true => format!("no cliff within {written}"),
+            false => format!("too short to tell a cliff within {written}"),
+        };
+        return match sustained.changes.last() {
+            None => vec![("sustained", sustained.sustained_bytes_per_s, of_all)],
+            Some(last) => {
+                let from = format!("from {} on; {of_all}", units::bytes(last.at_bytes));
+                vec![("sustained", sustained.sustained_bytes_per_s, from)]
+            }
+        };
+    };
+    let until = format!(
+        "until {} were written, in {}",
+        units::bytes(cliff.at_bytes),
+        units::seconds(cliff.at_s)
+    );
+    let last = sustained.changes.last().unwrap_or(cliff);
+    let from = format!("from {} on, to {written}", units::bytes(last.at_bytes));
+    let mut levels = vec![
+        ("burst", sustained.burst_bytes_per_s, until),
+        ("sustained", sustained.sustained_bytes_per_s, from),
+    ];
+    if let (Some(recovered), Some(idle_s)) = (sustained.recovered_bytes_per_s, sustained.idle_s) {
+        levels.push(("recovered", recovered, format!("after {} of rest", units::seconds(idle_s))));
+    }
+    levels
+}
+
+/// `at 2.00 GB from 3.21 GB/s to 320 MB/s`.
+pub fn change(change: &Change) -> String {
+    format!(
+        "at {} from {} to {}",
+        units::bytes(change.at_bytes),
+        units::rate(change.before_bytes_per_s),
+        units::rate(change.after_bytes_per_s),
+    )
+}
+
+/// The verdict of SNIA's rule.
+pub fn verdict(state: &SteadyState) -> String {
+    let rounds = format!(
+        "rounds {} to {} of {}",
+        state.first_round,
+        state.last_round,
+        state.rounds_bytes_per_s.len()
+    );
+    let figures = format!(
+        "their range is {:.0} % of the mean (20 % at most), their trend {:.0} % (10 % at most)",
+        state.range_share * 100.0,
+        state.slope_share * 100.0
+    );
+    if state.reached {
+        format!("steady state, by SNIA's rule: reached in {rounds}; {figures}")
+    } else {
+        format!("steady state, by SNIA's rule: not reached; of {rounds} {figures}")
+    }
+}
+
+/// Writes what a row's long run was like.
+pub fn write(row: &Row, paint: Paint, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
+    let Some(sustained) = &row.sustained else { return Ok(()) };
+    let text = Text { width: screen.width };
+    writeln!(out)?;
+    write_levels(sustained, screen, out)?;
+    for (number, changed) in sustained.changes.iter().enumerate() {
+        let label = if number == 0 { "changes" } else { "" };
+        writeln!(out, "{label:<9}{GAP}{}", text.wrapped(&change(changed), 11))?;
+    }
+    writeln!(out)?;
+    for line in drawing(&sustained.samples, screen) {
+        writeln!(out, "{}", paint.paint(Tone::Faint, &line))?;
+    }
+    if let Some(state) = &sustained.steady_state {
+        writeln!(out, "\n{}", text.wrapped(&verdict(state), 0))?;
+    }
+    Ok(())
+}
+
+fn write_levels(sustained: &Sustained, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
+    let levels = levels(sustained);
+    let rates: Vec<String> =
+        levels.iter().map(|(_, interval, _)| units::rate(interval.median)).collect();
+    let spreads = levels.iter().map(|(_, interval, _)| {
+        let spread = within(interval);
+        if screen.unicode { spread } else { spread.replace('±', "+-") }
+    });
+    let spreads: Vec<String> = spreads.collect();
+    let width = |cells: &[String]| cells.iter().map(|cell| cell.width()).max().unwrap_or(0);
+    let (rate_width, spread_width) = (width(&rates), width(&spreads));
+    for ((name, _, words), (rate, spread)) in levels.iter().zip(rates.iter().zip(&spreads)) {
+        let pad = " ".repeat(spread_width - spread.width());
+        let line = format!("{name:<9}{GAP}{rate:>rate_width$}{GAP}{pad}{spread}{GAP}{words}");
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// The throughput against the bytes written, as wide as the screen: a column is bytes over time of its part
+/// of the bytes.
+fn drawing(samples: &[Sample], screen: Screen) -> Vec<String> {
+    let Some(last) = samples.last() else { return Vec::new() };
+    let (line, corner, dash) = if screen.unicode { ("│", "└", "─") } else { ("|", "+", "-") };
+    let columns = screen.width.min(WIDTH_MAX).saturating_sub(12).max(10);
+    let rates: Vec<f64> = (0..columns)
+        .map(|column| {
+            let at = |number: usize| (last.end_bytes as f64) * number as f64 / columns as f64;
+            (at(column + 1) - at(column))
+                / (time_at(samples, at(column + 1)) - time_at(samples, at(column))).max(1e-9)
+        })
+        .collect();
+    let most = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let mut lines: Vec<String> = (0..HEIGHT)
+        .rev()
+        .map(|level| {
+            let label = if level + 1 == HEIGHT { units::rate(most) } else { String::new() };
+            let cells =
+                rates.iter().map(|rate| cell(rate / most * HEIGHT as f64 - level as f64, screen));
+            format!("{label:>9} {line}{}", cells.collect::<String>()).trim_end().to_owned()
+        })
+        .collect();
+    lines.push(format!("{:>9} {corner}{}", "0", dash.repeat(columns)));
+    let end = units::bytes(last.end_bytes);
+    lines.push(format!("{:>11}{end:>1$}", "0", columns));
+    lines
+}
+
+/// One character of a column that is filled to `part` of it.
+fn cell(part: f64, screen: Screen) -> char {
+    const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let part = part.clamp(0.0, 1.0);
+    match screen.unicode {
+        true => EIGHTHS[(part * 8.0).round() as usize],
+        false if part >= 0.5 => '#',
+        false => ' ',
+    }
+}
+
+/// How many seconds so many bytes took, evenly between two samples' ends.
+fn time_at(samples: &[Sample], at_bytes: f64) -> f64 {
+    let next = samples.partition_point(|sample| (sample.end_bytes as f64) < at_bytes);
+    let (from_bytes, from_s) = match next.checked_sub(1) {
+        None => (0.0, 0.0),
+        Some(before) => (samples[before].end_bytes as f64, samples[before].end_s),
+    };
+    samples.get(next).map_or(from_s, |to| {
+        let part = (at_bytes - from_bytes) / (to.end_bytes as f64 - from_bytes).max(1.0);
+        from_s + part * (to.end_s - from_s)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCREEN: Screen = Screen { width: 32, colour: false, unicode: true };
+
+    /// 10 MB at 10 MB/s, then 10 MB at 5 MB/s.
+    fn samples() -> Vec<Sample> {
+        let sample = |end_bytes, end_s, throughput_bytes_per_s| Sample {
+            end_bytes,
+            end_s,
+            throughput_bytes_per_s,
+        };
+        vec![sample(10_000_000, 1.0, 10e6), sample(20_000_000, 3.0, 5e6)]
+    }
+
+    #[test]
+    fn a_column_is_as_high_as_its_throughput_over_the_bytes() {
+        let lines = drawing(&samples(), SCREEN);
+        let half = "█".repeat(10);
+        assert_eq!(lines[0], format!("10.0 MB/s │{half}"));
+        assert_eq!(lines[3], format!("          │{half}"));
+        assert_eq!(lines[4], format!("          │{half}{half}"));
+        assert_eq!(lines[8], format!("        0 └{}", "─".repeat(20)));
+        assert_eq!(lines[9], "          0             20.0 MB");
+    }
+
+    #[test]
+    fn nothing_written_is_nothing_drawn_and_ascii_is_ascii() {
+        assert!(drawing(&[], SCREEN).is_empty());
+        let lines = drawing(&samples(), Screen { unicode: false, ..SCREEN });
+        assert!(lines.iter().all(|line| line.is_ascii()), "{lines:?}");
+    }
+
+    #[test]
+    fn the_verdict_names_the_rounds_and_the_limits() {
+        let state = SteadyState {
+            reached: true,
+            rounds_bytes_per_s: vec![1.0; 25],
+            first_round: 8,
+            last_round: 12,
+            range_share: 0.031,
+            slope_share: 0.012,
+        };
+        assert_eq!(
+            verdict(&state),
+            "steady state, by SNIA's rule: reached in rounds 8 to 12 of 25; their range is 3 % of the \
+             mean (20 % at most), their trend 1 % (10 % at most)"
+        );
+        assert!(verdict(&SteadyState { reached: false, ..state }).contains("not reached"));
+    }
+}

@@ -1,0 +1,136 @@
+//! What lies under the path, in a few compact lines.
+
+use wrote_result::document::{Device, Document, Host, Target};
+use wrote_result::units;
+
+/// Mount options (or their beginnings) that change how fast or how safe a write is. The rest is in
+/// the JSON.
+const OPTIONS_THAT_MATTER: [&str; 24] = [
+    "ro",
+    "sync",
+    "dirsync",
+    "wsync",
+    "noatime",
+    "data=",
+    "barrier",
+    "nobarrier",
+    "commit=",
+    "journal_checksum",
+    "journal_async_commit",
+    "nodelalloc",
+    "discard",
+    "dax",
+    "compress",
+    "nodatacow",
+    "nodatasum",
+    "autodefrag",
+    "stripe=",
+    "sunit=",
+    "logbsize=",
+    "logdev=",
+    "vers=",
+    "size=",
+];
+
+/// The facts about the path and the machine: a name, and what is to be said of it.
+pub fn facts(document: &Document) -> Vec<(&'static str, Vec<String>)> {
+    facts_of(&document.target, &document.host)
+}
+
+/// The same, of a path and a machine without a benchmark.
+pub fn facts_of(target: &Target, host: &Host) -> Vec<(&'static str, Vec<String>)> {
+    let mut facts = vec![("Path", path_facts(target))];
+    match &target.device {
+        Some(device) => {
+            facts.push(("Device", device_facts(device)));
+            facts.push(("Queue", queue_facts(device)));
+        }
+        None => facts.push(("Device", vec![no_device(target)])),
+    }
+    facts.push(("Machine", machine_facts(host)));
+    facts
+}
+
+fn path_facts(target: &Target) -> Vec<String> {
+    // Of a device itself there is no file system that could be full.
+    if target.filesystem == "none" {
+        return vec![format!("{}, a block device", target.path)];
+    }
+    let mut facts = vec![format!("{} on {}", target.path, target.filesystem)];
+    let matters = |option: &&String| {
+        OPTIONS_THAT_MATTER.iter().any(|known| match known.strip_suffix('=') {
+            Some(_) => option.starts_with(known),
+            None => option.split('=').next() == Some(known),
+        })
+    };
+    let options: Vec<&str> =
+        target.mount_options.iter().filter(matters).map(String::as_str).collect();
+    if !options.is_empty() {
+        facts[0] += &format!(" ({})", options.join(","));
+    }
+    facts.push(format!(
+        "{} of {} free",
+        units::bytes(target.free_bytes),
+        units::bytes(target.capacity_bytes)
+    ));
+    if target.capacity_bytes > 0 {
+        let used = 1.0 - target.free_bytes as f64 / target.capacity_bytes as f64;
+        facts.push(format!("{:.0} % full", used * 100.0));
+    }
+    if let Some(align_bytes) = target.dio_offset_align_bytes {
+        let mut alignment =
+            format!("direct I/O aligned to {}", units::block_size(align_bytes.into()));
+        if let Some(memory_bytes) = target.dio_memory_align_bytes {
+            alignment += &format!(" (memory {})", units::block_size(memory_bytes.into()));
+        }
+        facts.push(alignment);
+    }
+    facts
+}
+
+fn device_facts(device: &Device) -> Vec<String> {
+    let mut facts = vec![device.name.clone()];
+    if !device.disks.is_empty() {
+        facts[0] += &format!(" on {}", device.disks.join(" + "));
+    }
+    facts.extend(device.model.clone());
+    facts.push(units::bytes(device.capacity_bytes));
+    facts.push(if device.rotational { "rotational" } else { "not rotational" }.into());
+    facts.push(format!(
+        "blocks of {} (physical {})",
+        units::block_size(device.logical_block_bytes.into()),
+        units::block_size(device.physical_block_bytes.into())
+    ));
+    facts
+}
+
+fn queue_facts(device: &Device) -> Vec<String> {
+    vec![
+        format!("write cache: {}", device.write_cache),
+        if device.fua { "FUA" } else { "no FUA" }.into(),
+        if device.io_poll { "poll queues" } else { "no poll queues" }.into(),
+        format!("scheduler {}", device.scheduler),
+        format!("{} requests", device.nr_requests),
+    ]
+}
+
+fn no_device(target: &Target) -> String {
+    match &target.no_device_because {
+        Some(because) => format!("no block device: {because}"),
+        None => "no block device".into(),
+    }
+}
+
+fn machine_facts(host: &Host) -> Vec<String> {
+    let cpus = if host.cpus == 1 { "1 CPU".into() } else { format!("{} CPUs", host.cpus) };
+    vec![
+        format!("Linux {}", host.kernel),
+        format!("{cpus} ({})", host.cpu_model),
+        format!("{} memory", units::bytes(host.memory_bytes)),
+        match host.virtualization.as_str() {
+            "none" | "" => "no virtualization seen".into(),
+            seen => format!("virtualization {seen}"),
+        },
+        format!("io_uring: {}", host.io_uring),
+    ]
+}

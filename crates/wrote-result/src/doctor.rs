@@ -1,0 +1,212 @@
+//! The document of the doctor: one JSON document, `wrote.doctor/1`.
+
+use crate::document::{Host, Target};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The name and version of this format.
+pub const SCHEMA: &str = "wrote.doctor/1";
+
+/// An examination of a path, its disks and the machine.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Examination {
+    /// `wrote.doctor/1`.
+    pub schema: String,
+    /// The time of the examination, in UTC, to the second: `2026-01-02T03:04:05Z`.
+    pub examined_at: String,
+    /// The machine.
+    pub host: Host,
+    /// The folder, file system and device under the path.
+    pub target: Target,
+    /// The checks that apply: `risk` first, then `advice`, `unknown` and `fine`, each in the order of
+    /// `docs/doctor.md`. A check of a disk is there once for each disk.
+    pub checks: Vec<Check>,
+}
+
+/// The outcome of a check, from the least to the worst.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Nothing needs a change.
+    Fine,
+    /// The check could not read its evidence.
+    Unknown,
+    /// It may cost speed.
+    Advice,
+    /// Data may be lost or read wrongly, or nothing can be written.
+    Risk,
+}
+
+/// One check and its outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// A stable name: `scheduler`. Each is explained in `docs/doctor.md`.
+    pub id: String,
+    /// The outcome.
+    pub state: State,
+    /// The disk or layer that the check is about, if it is about one: `nvme0n1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// The finding in plain words.
+    pub text: String,
+    /// The figures that the finding rests on, with their sources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
+    /// The reason of `unknown`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+    /// The cost and its source, or how to measure the cost here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub costs: Option<String>,
+    /// How to change it, if it can be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<Change>,
+    /// The sources of this knowledge.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
+}
+
+/// A figure as it was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Evidence {
+    /// The file or the system call.
+    pub from: String,
+    /// Its content or answer.
+    pub value: String,
+}
+
+/// A change that the user can make. The doctor runs none of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// The change in words, if no command makes it alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub how: Option<String>,
+    /// Commands for a shell, ready for this very device. Most need root.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<String>,
+    /// How to make the change last over the next start of the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasting: Option<String>,
+    /// The risk of the change.
+    pub risk: String,
+}
+
+impl Check {
+    /// A check with this outcome and no evidence yet.
+    pub fn new(id: &str, state: State, text: impl Into<String>) -> Check {
+        Check {
+            id: id.into(),
+            state,
+            device: None,
+            text: text.into(),
+            evidence: Vec::new(),
+            because: None,
+            costs: None,
+            change: None,
+            sources: Vec::new(),
+        }
+    }
+
+    /// A check with the outcome [`State::Fine`].
+    pub fn fine(id: &str, text: impl Into<String>) -> Check {
+        Check::new(id, State::Fine, text)
+    }
+
+    /// A check with the outcome [`State::Advice`].
+    pub fn advice(id: &str, text: impl Into<String>) -> Check {
+        Check::new(id, State::Advice, text)
+    }
+
+    /// A check with the outcome [`State::Risk`].
+    pub fn risk(id: &str, text: impl Into<String>) -> Check {
+        Check::new(id, State::Risk, text)
+    }
+
+    /// A check with the outcome [`State::Unknown`], for a reason.
+    pub fn unknown(id: &str, text: impl Into<String>, because: impl Into<String>) -> Check {
+        Check { because: Some(because.into()), ..Check::new(id, State::Unknown, text) }
+    }
+
+    /// Names the disk or layer that the check is about.
+    pub fn of(mut self, device: &str) -> Check {
+        self.device = Some(device.into());
+        self
+    }
+
+    /// Adds evidence.
+    pub fn found(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Check {
+        self.evidence.extend(evidence);
+        self
+    }
+
+    /// States the cost.
+    pub fn costs(mut self, costs: impl Into<String>) -> Check {
+        self.costs = Some(costs.into());
+        self
+    }
+
+    /// Names the change that helps.
+    pub fn change(mut self, change: Change) -> Check {
+        self.change = Some(change);
+        self
+    }
+
+    /// Adds a source.
+    pub fn source(mut self, source: impl Into<String>) -> Check {
+        self.sources.push(source.into());
+        self
+    }
+}
+
+impl Change {
+    /// A change by one command.
+    pub fn run(command: impl Into<String>) -> Change {
+        Change { commands: vec![command.into()], ..Change::default() }
+    }
+
+    /// A change in words.
+    pub fn how(how: impl Into<String>) -> Change {
+        Change { how: Some(how.into()), ..Change::default() }
+    }
+
+    /// Adds how the change lasts.
+    pub fn lasting(mut self, lasting: impl Into<String>) -> Change {
+        self.lasting = Some(lasting.into());
+        self
+    }
+
+    /// Adds the risk.
+    pub fn risk(mut self, risk: impl Into<String>) -> Change {
+        self.risk = risk.into();
+        self
+    }
+}
+
+impl Evidence {
+    /// A figure and its source.
+    pub fn new(from: impl Into<String>, value: impl Into<String>) -> Evidence {
+        Evidence { from: from.into(), value: value.into() }
+    }
+
+    /// Returns the value as a number, if it is one.
+    pub fn number(&self) -> Option<i64> {
+        self.value.parse().ok()
+    }
+
+    /// Returns the word in brackets, as in `none [mq-deadline] kyber`; without brackets, the whole value.
+    pub fn chosen(&self) -> &str {
+        let bracketed = self.value.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+        bracketed.map_or(&self.value, |(chosen, _)| chosen)
+    }
+}
+
+/// The JSON Schema of [`Examination`].
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Examination).into()
+}

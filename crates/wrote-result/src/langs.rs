@@ -1,0 +1,205 @@
+//! What came of a comparison of languages: one JSON document, `wrote.langs/1`.
+//!
+//! Keys carry their units, and a key that does not apply is left out, never null.
+
+use crate::document::{Host, Interval, Latency, Program, Target};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The name and version of this format.
+pub const SCHEMA: &str = "wrote.langs/1";
+
+/// Everything that one comparison found out.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// `wrote.langs/1`.
+    #[schemars(extend("const" = SCHEMA))]
+    pub schema: String,
+    /// The program that measured.
+    pub wrote: Program,
+    /// When the run began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// How long the run took, in seconds.
+    pub elapsed_s: f64,
+    /// The command line, as given.
+    pub command: Vec<String>,
+    /// The machine.
+    pub host: Host,
+    /// Every language that was called for, those that are not installed too.
+    pub languages: Vec<Language>,
+    /// One for each path, in the order in which they were given.
+    pub places: Vec<Place>,
+}
+
+/// A language, as one of its programs writes: a language with two usual ways stands here twice.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Language {
+    /// Unique: `cpp`, `cpp-get-put`.
+    pub id: String,
+    /// As it is shown: `C++ get/put`.
+    pub name: String,
+    /// What its program writes bytes by: `BufWriter, 8 KiB`.
+    pub way: String,
+    /// What it reads them by, where `way` does not say it: `BufReader, 8 KiB`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<String>,
+    /// What it appends lines by, where that is something else: `BufferedWriter, 8 KiB`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<String>,
+    /// Whether it was run.
+    pub state: State,
+    /// What its compiler or interpreter says of itself, one line: `go version go1.26 linux/amd64`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Why it was not run: what was looked for, or what its compiler said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+    /// How it is installed, where it is missing: `apt install ruby`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub install: Option<String>,
+}
+
+/// Whether a language can be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Its toolchain is there, and its program was built or needs no building.
+    Ready,
+    /// Its toolchain is not there.
+    Missing,
+    /// Its toolchain is there, and could not build the program.
+    BuildFailed,
+}
+
+/// What was measured in one folder.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// What lies under the path.
+    pub target: Target,
+    /// The drive's own rate, measured in the same run; none where there is no direct I/O, no room for its file,
+    /// or nothing to measure against it: texts alone are saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive: Option<Drive>,
+    /// What was done here, in the order in which it was done. What can't be done here is left out: cold reads
+    /// where the page cache keeps the file.
+    pub workloads: Vec<Workload>,
+}
+
+/// The drive's own rate: the fastest cells of the scenario `peak`, by direct I/O.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Drive {
+    /// The cell that wrote fastest: `peak/write/512k-64-registered`.
+    pub write_row: String,
+    /// What it wrote, in bytes per second.
+    pub write_bytes_per_s: Interval,
+    /// The cell that read fastest.
+    pub read_row: String,
+    /// What it read, in bytes per second.
+    pub read_bytes_per_s: Interval,
+}
+
+/// One table: the same work by every language.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// `bytes/write`, `bytes/read`, `bytes/read-cold`, `save/500`, `save-sync/500`, `lines`.
+    pub name: String,
+    /// What each program did, in words.
+    pub words: String,
+    /// Bytes of one timing: the file of `bytes` and `lines`, the text of a save.
+    pub bytes: u64,
+    /// Where the bytes were: `page cache` (written or read through it, nothing waited for the drive), `partly
+    /// page cache` (too long a file to be read from there: the rest came from the drive),
+    /// `dropped` (read from the drive), `synced` (flushed to the drive inside the clock).
+    pub cache: String,
+    /// What the bytes survive when the clock stops (M3); reads have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survives: Option<String>,
+    /// One for each language that did it, the fastest first.
+    pub rows: Vec<Row>,
+    /// The languages that were to do it and failed, with the reason. Nothing of them is in `rows`.
+    pub failures: Vec<Failure>,
+}
+
+/// What one language gave.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// Its id.
+    pub language: String,
+    /// Each run, in the order in which they were made, with those that are dropped.
+    pub runs: Vec<Run>,
+    /// Bytes per second over the runs that are not dropped: the median and its 95 % interval.
+    pub throughput_bytes_per_s: Interval,
+    /// The bytes of all runs that are not dropped over their time: the mean as the seconds have it.
+    pub throughput_mean_bytes_per_s: f64,
+    /// CPU seconds, user and system, of all its processes for a gigabyte (10^9 bytes), with what it takes
+    /// to start: the median of the runs that are not dropped.
+    pub cpu_s_per_gb: f64,
+    /// The peak of resident memory, in bytes: the largest of all runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rss_bytes: Option<u64>,
+    /// The latency of one save, by the program's own clock, over all runs that are not dropped; only of
+    /// saves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<Latency>,
+}
+
+/// One run of one program: one process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// File bytes, over all timings.
+    pub bytes: u64,
+    /// By the program's own clock: from the opening of the file to its closing, in seconds; the sum where
+    /// there are several timings.
+    pub elapsed_s: f64,
+    /// From the start of the process to its end, in seconds, by our clock.
+    pub process_s: f64,
+    /// CPU seconds in user space, of the whole process.
+    pub cpu_user_s: f64,
+    /// CPU seconds in the kernel for it.
+    pub cpu_system_s: f64,
+    /// The peak of resident memory, in bytes, where a look at it came in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rss_bytes: Option<u64>,
+    /// Bytes that the block device was written meanwhile, by anyone (M7).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_written_bytes: Option<u64>,
+    /// Bytes that were read from it meanwhile, by anyone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_read_bytes: Option<u64>,
+    /// A first run, to warm up, which counts for nothing.
+    pub dropped: bool,
+}
+
+/// A language that did not do its work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// Its id.
+    pub language: String,
+    /// What went wrong, one line: `the file's byte 12345 is 7, not 57`, `took longer than 15 min`.
+    pub because: String,
+}
+
+impl Language {
+    /// What it does a workload's work by: of `bytes/read`, what it reads by.
+    pub fn way_of(&self, workload: &str) -> &str {
+        let own = match workload {
+            "lines" => &self.lines,
+            name if name.starts_with("bytes/read") => &self.reads,
+            _ => &None,
+        };
+        own.as_ref().unwrap_or(&self.way)
+    }
+}
+
+/// The JSON Schema (2020-12) of [`Document`].
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Document).to_value()
+}
