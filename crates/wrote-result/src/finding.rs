@@ -1,9 +1,9 @@
-//! Findings: their names, their order, and how one is made.
+//! Findings: their ids, their order, and their construction.
 
 use crate::document::{Finding, Row, Severity};
 use serde_json::{Value, json};
 
-/// Every finding's stable name, in the order in which they are explained.
+/// The stable id of each finding, in the order of `docs/findings.md`.
 pub const IDS: [&str; 32] = [
     "ram-not-disk",
     "no-block-device",
@@ -39,16 +39,16 @@ pub const IDS: [&str; 32] = [
     "left-out",
 ];
 
-/// A text that names more rows than this is not read.
+/// The most rows that a text names.
 pub const NAMES_MAX: usize = 6;
 
-/// Warnings first, then in the order of [`IDS`].
+/// Sorts `findings`: warnings first, then in the order of [`IDS`].
 pub fn sort(findings: &mut [Finding]) {
     let place = |finding: &Finding| IDS.iter().position(|id| *id == finding.id);
     findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), place(finding)));
 }
 
-/// A figure that is not there (null) is left out.
+/// Makes a finding; a figure that is null is left out.
 pub fn finding<const N: usize>(
     id: &str,
     severity: Severity,
@@ -60,7 +60,17 @@ pub fn finding<const N: usize>(
     Finding { id: id.into(), severity, text, evidence }
 }
 
-/// The rows' names; of many the first few, since the evidence lists them all.
+/// Makes the finding `left-out` of the rows that could not be measured, each with the reason.
+pub fn left_out(rows: &[(String, String)]) -> Option<Finding> {
+    let each: Vec<String> =
+        rows.iter().map(|(row, because)| format!("{row} ({because})")).collect();
+    let text = format!("not measured: {}", each.join(", "));
+    let figures = rows.iter().map(|(row, because)| (row.clone(), json!(because))).collect();
+    let figures = [("rows", Value::Object(figures))];
+    (!rows.is_empty()).then(|| finding("left-out", Severity::Info, text, figures))
+}
+
+/// Joins the names of the first [`NAMES_MAX`] rows. The evidence lists them all.
 pub fn names(rows: &[&Row]) -> String {
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     match names.len().checked_sub(NAMES_MAX) {
@@ -69,7 +79,7 @@ pub fn names(rows: &[&Row]) -> String {
     }
 }
 
-/// The names of the rows as evidence.
+/// Lists the names of the rows as evidence.
 pub fn listed(rows: &[&Row]) -> Value {
     rows.iter().map(|row| json!(row.name)).collect()
 }

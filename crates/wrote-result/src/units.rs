@@ -1,7 +1,7 @@
-//! Sizes, rates and times as people write and read them.
+//! Sizes, rates and times as text.
 
 mod parse;
 mod show;
 
 pub use parse::{parse_block_size, parse_duration, parse_size};
-pub use show::{block_size, bytes, exact, nanoseconds, rate, seconds};
+pub use show::{block_size, bytes, exact, nanoseconds, part, rate, seconds};

@@ -1,22 +1,21 @@
-//! Findings on where a row's bytes went: to the device, to memory, and how many others moved meanwhile.
+//! Findings on the way of a row's bytes: to the device, to memory, and beside foreign traffic.
 
-use super::{Evidence, jobs};
-use serde_json::json;
+use super::Evidence;
+use super::moved::{Moved, counts, stayed_in_memory};
+use serde_json::{Value, json};
 use wrote_machine::watch::CachedLoop;
 use wrote_result::document::{Direction, Finding, Row, Run, Severity};
 use wrote_result::finding::{finding, listed, names};
-use wrote_result::units::{bytes, rate};
+use wrote_result::units::{bytes, part, rate};
 
-/// A row of which the device saw less than this part of the file bytes was written to memory.
-const REACHED_SHARE_MIN: f64 = 0.9;
-/// Traffic that is not ours counts from this part of our bytes on, and from this many bytes on.
+/// Foreign traffic counts above this share of the row's bytes, and above this number of bytes.
 const FOREIGN_SHARE_MIN: f64 = 0.1;
 const FOREIGN_BYTES_MIN: u64 = 64_000_000;
-/// A direct row of whose bytes the page cache holds this part, or more, went through it; of fewer bytes
-/// than these nothing is said.
+/// A direct row went through the page cache if the cache holds this share of its bytes afterwards;
+/// with fewer cached bytes than this minimum there is no finding.
 const CACHED_SHARE_MIN: f64 = 0.5;
 const CACHED_BYTES_MIN: u64 = 65_536;
-/// A device that writes this many times what the file was given, and so much more, writes much more.
+/// A device writes much more than the file's bytes above this factor and this number of bytes.
 const AMPLIFIED_MIN: f64 = 1.5;
 const AMPLIFIED_BYTES_MIN: u64 = 4_000_000;
 
@@ -31,68 +30,8 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Finding> {
     single.into_iter().flatten().collect()
 }
 
-/// Whether most of what a row wrote or read never passed the device while the row's clock ran; `None`
-/// where the device's counters do not say.
-pub fn stayed_in_memory(evidence: &Evidence, row: &Row) -> Option<bool> {
-    // What was made smaller on its way did not stay behind.
-    let shrinks = row.settings.effective.data.is_some() && jobs::compresses(evidence);
-    let moved = Moved::of(row).filter(|_| counts(evidence) && !shrinks)?;
-    Some((moved.device_bytes as f64) < REACHED_SHARE_MIN * moved.file_bytes as f64)
-}
-
-/// Whether the counters of the target's device say where bytes went.
-pub fn counts(evidence: &Evidence) -> bool {
-    evidence.device_counts && evidence.target.device.is_some() && !evidence.in_memory
-}
-
-/// Bytes of its source that a row reads while its clock runs.
-pub fn source_bytes(row: &Row) -> u64 {
-    let copies = row.settings.effective.source_cache.is_some();
-    if copies { row.runs.iter().map(|run| run.bytes).sum() } else { 0 }
-}
-
-/// What a row's runs wrote or read, and what the device moved meanwhile.
-struct Moved {
-    file_bytes: u64,
-    /// In the row's own direction.
-    device_bytes: u64,
-    /// In the other, beyond a copy's source.
-    contrary_bytes: u64,
-    elapsed_s: f64,
-}
-
-impl Moved {
-    /// Over the runs whose counters were read; `None` where there is no such run.
-    fn of(row: &Row) -> Option<Moved> {
-        let own = |run: &&Run| match row.direction {
-            Direction::Write => run.device_written_bytes.is_some(),
-            Direction::Read => run.device_read_bytes.is_some(),
-        };
-        let counted: Vec<&Run> = row.runs.iter().filter(own).collect();
-        let sum = |figure: fn(&Run) -> u64| counted.iter().map(|run| figure(run)).sum::<u64>();
-        let written_bytes = sum(|run| run.device_written_bytes.unwrap_or(0));
-        let read_bytes = sum(|run| run.device_read_bytes.unwrap_or(0));
-        let (device_bytes, contrary_bytes) = match row.direction {
-            Direction::Write => (written_bytes, read_bytes),
-            Direction::Read => (read_bytes, written_bytes),
-        };
-        let moved = Moved {
-            file_bytes: sum(|run| run.bytes),
-            device_bytes,
-            contrary_bytes: contrary_bytes.saturating_sub(source_bytes(row)),
-            elapsed_s: counted.iter().map(|run| run.elapsed_s).sum(),
-        };
-        (moved.file_bytes > 0).then_some(moved)
-    }
-
-    /// What the device moved beyond the file's bytes.
-    fn foreign_bytes(&self) -> u64 {
-        self.device_bytes.saturating_sub(self.file_bytes) + self.contrary_bytes
-    }
-}
-
 fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<Finding> {
-    // Of rows that were to go past memory more is to be said.
+    // Direct rows have a finding of their own.
     let in_memory = |row: &&Row| {
         row.direction == direction
             && !row.settings.effective.direct
@@ -104,17 +43,17 @@ fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<Finding> {
         return None;
     }
     let file_bytes: u64 = moved.iter().map(|moved| moved.file_bytes).sum();
-    let unseen = |moved: &Moved| moved.file_bytes.saturating_sub(moved.device_bytes);
-    let unseen_bytes: u64 = moved.iter().map(unseen).sum();
+    let unseen_bytes: u64 = moved.iter().map(Moved::unseen_bytes).sum();
     let (happened, device_bytes) = match direction {
-        Direction::Write => ("never reached the device within the run", "device_written_bytes"),
-        Direction::Read => ("were never read from the device", "device_read_bytes"),
+        Direction::Write => {
+            ("had not reached the device when the run ended", "device_written_bytes")
+        }
+        Direction::Read => ("were not read from the device", "device_read_bytes"),
     };
     let text = format!(
-        "{}: {} of {} {happened}: this is the speed of memory, not of the disk",
+        "memory speed, not disk speed: {} {happened} ({})",
+        part(unseen_bytes, file_bytes),
         names(&rows),
-        bytes(unseen_bytes),
-        bytes(file_bytes),
     );
     Some(finding(
         "ram-not-disk",
@@ -129,16 +68,16 @@ fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<Finding> {
     ))
 }
 
-/// Rows that went past the page cache as far as the kernel said, and did not.
+/// Finds rows whose `O_DIRECT` the kernel accepted, and whose bytes did not pass the page cache by.
 fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
     let below = cached_loop(evidence);
-    let is_told = |row: &&Row| {
+    let is_cached = |row: &&Row| {
         row.settings.effective.direct
             && (is_in_page_cache(row)
                 || missed_the_device(evidence, row)
                 || below.is_some() && is_unflushed_write(row))
     };
-    let rows: Vec<&Row> = evidence.rows.iter().filter(is_told).collect();
+    let rows: Vec<&Row> = evidence.rows.iter().filter(is_cached).collect();
     if rows.is_empty() {
         return None;
     }
@@ -146,12 +85,9 @@ fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
         |figure: fn(&Run) -> u64| rows.iter().flat_map(|row| &row.runs).map(figure).sum::<u64>();
     let file_bytes = sum(|run| run.bytes);
     let cached_bytes = sum(|run| run.page_cache_bytes.unwrap_or(0));
-    let unseen_bytes: u64 = rows
-        .iter()
-        .filter(|row| missed_the_device(evidence, row))
-        .filter_map(|row| Moved::of(row))
-        .map(|moved| moved.file_bytes.saturating_sub(moved.device_bytes))
-        .sum();
+    let missed = rows.iter().filter(|row| missed_the_device(evidence, row));
+    let unseen_bytes: u64 =
+        missed.filter_map(|row| Moved::of(row)).map(|moved| moved.unseen_bytes()).sum();
     let mut signs = Vec::new();
     if rows.iter().any(|row| is_in_page_cache(row)) {
         signs.push(format!("the page cache holds {} afterwards", bytes(cached_bytes)));
@@ -161,13 +97,14 @@ fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
     }
     let of_loop = below.filter(|_| rows.iter().any(|row| is_unflushed_write(row)));
     signs.extend(of_loop.map(|below| {
-        format!("{} puts what is not flushed into the page cache of {}", below.disk, below.file)
+        format!("{} puts unflushed writes into the page cache of {}", below.disk, below.file)
     }));
     let text = format!(
-        "{}: O_DIRECT was taken and not honoured: of {} {}: this is not the speed of direct I/O, and what it survives is what the page cache does",
-        names(&rows),
+        "O_DIRECT was accepted, not honoured: of {} {} ({}); read the speed, and what it survives, as \
+         that of cached I/O",
         bytes(file_bytes),
         signs.join(", and "),
+        names(&rows),
     );
     let figures = [
         ("rows", listed(&rows)),
@@ -179,13 +116,14 @@ fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
     Some(finding("direct-not-honoured", Severity::Warning, text, figures))
 }
 
-/// Of what was never written no device is asked, however it is read: that is said by itself.
+/// Returns whether the device missed most of a row's bytes, though all of them were written before:
+/// a read of unwritten blocks never asks a device, and has a finding of its own.
 fn missed_the_device(evidence: &Evidence, row: &Row) -> bool {
     let is_unwritten = row.runs.iter().any(|run| run.unwritten_bytes > Some(0));
     !is_unwritten && stayed_in_memory(evidence, row) == Some(true)
 }
 
-/// A loop device below the path that goes through the page cache of a file on a disk.
+/// Returns a loop device below the path that goes through the page cache of a file on a disk.
 fn cached_loop<'a>(evidence: &'a Evidence) -> Option<&'a CachedLoop> {
     evidence.watched.before.cached_loops.first().filter(|_| !evidence.in_memory)
 }
@@ -194,26 +132,26 @@ fn is_unflushed_write(row: &Row) -> bool {
     row.direction == Direction::Write && row.settings.effective.sync == "none"
 }
 
-/// Whether a good part of what a row moved is in the page cache afterwards. A run that comes back to the
-/// same bytes moves more than the file has.
+/// Returns whether the page cache holds much of a row's bytes afterwards. A run that repeats its
+/// offsets moves more bytes than the file has.
 fn is_in_page_cache(row: &Row) -> bool {
-    let mut bytes = [0_u64; 2];
+    let mut cached_bytes_total = 0;
+    let mut moved_bytes_total = 0;
     for run in &row.runs {
         let Some(cached_bytes) = run.page_cache_bytes else { continue };
-        let moved_bytes = run.bytes.min(row.settings.effective.size_bytes.max(cached_bytes));
-        bytes = [bytes[0] + cached_bytes, bytes[1] + moved_bytes];
+        cached_bytes_total += cached_bytes;
+        moved_bytes_total += run.bytes.min(row.settings.effective.size_bytes.max(cached_bytes));
     }
-    bytes[0] >= CACHED_BYTES_MIN && bytes[0] as f64 >= CACHED_SHARE_MIN * bytes[1] as f64
+    cached_bytes_total >= CACHED_BYTES_MIN
+        && cached_bytes_total as f64 >= CACHED_SHARE_MIN * moved_bytes_total as f64
 }
 
 fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
-    let rows: Vec<&Row> = evidence
-        .rows
-        .iter()
-        .filter(|row| counts(evidence) && moves_its_own_bytes_alone(row))
-        .filter(|row| Moved::of(row).is_some_and(|moved| is_shared(&moved)))
-        .collect();
-    let moved: Vec<Moved> = rows.iter().filter_map(|row| Moved::of(row)).collect();
+    let own = evidence.rows.iter().filter(|row| counts(evidence) && moves_its_own_bytes_alone(row));
+    let (rows, moved): (Vec<&Row>, Vec<Moved>) = own
+        .filter_map(|row| Some((row, Moved::of(row)?)))
+        .filter(|(_, moved)| is_shared(moved))
+        .unzip();
     if moved.is_empty() {
         return None;
     }
@@ -223,11 +161,11 @@ fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
     let foreign_share = foreign_bytes as f64 / file_bytes as f64;
     let foreign_bytes_per_s = foreign_bytes as f64 / elapsed_s.max(f64::MIN_POSITIVE);
     let text = format!(
-        "{}: the device moved {:.0} % more than our bytes, {}: someone else uses it, or a layer \
-         between writes more than it is given",
-        names(&rows),
+        "foreign traffic on the device: it moved {:.0} % more than our bytes, {} ({}); another process \
+         uses it, or a layer between multiplies writes: find it with iotop, and measure again",
         foreign_share * 100.0,
         rate(foreign_bytes_per_s),
+        names(&rows),
     );
     let figures = [
         ("rows", listed(&rows)),
@@ -239,12 +177,12 @@ fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
     Some(finding("busy-neighbour", Severity::Warning, text, figures))
 }
 
-/// Whether the device moves little more than the file's bytes when nobody else uses it: directly
-/// written, and no flush a write, each of which may commit a journal.
+/// Returns whether the device moves little more than a row's own bytes while no other process uses
+/// it: a direct row, few of whose writes are flushed. Each flush may commit a journal.
 fn moves_its_own_bytes_alone(row: &Row) -> bool {
     let settings = &row.settings.effective;
     let seldom = ["none", "fdatasync-at-end", "fsync-at-end"];
-    // Records have frames beside their messages, which may be short.
+    // A log adds a frame to each message, and messages may be short.
     !row.is_of_messages() && settings.direct && seldom.contains(&settings.sync.as_str())
 }
 
@@ -254,8 +192,8 @@ fn is_shared(moved: &Moved) -> bool {
         && foreign_bytes as f64 > FOREIGN_SHARE_MIN * moved.file_bytes as f64
 }
 
-/// Rows whose every write is flushed, or every so many: what their flushes make the file system write is
-/// a part of their price, as long as nobody else is known to have written meanwhile.
+/// Finds rows whose frequent flushes make the device write much more than the file's bytes. With a
+/// busy neighbour the cause is unknown, and there is no finding.
 fn write_amplification(evidence: &Evidence) -> Option<Finding> {
     if busy_neighbour(evidence).is_some() || !counts(evidence) {
         return None;
@@ -265,39 +203,41 @@ fn write_amplification(evidence: &Evidence) -> Option<Finding> {
         let often = sync == "always" || sync.ends_with("-each") || sync.contains("-every-");
         row.direction == Direction::Write && often
     };
-    let amplified: Vec<(&Row, Moved)> = evidence
+    let (rows, amplified): (Vec<&Row>, Vec<Moved>) = evidence
         .rows
         .iter()
         .filter(flushes)
         .filter_map(|row| Some((row, Moved::of(row)?)))
         .filter(|(_, moved)| is_amplified(moved))
-        .collect();
+        .unzip();
     let factor = |moved: &Moved| moved.device_bytes as f64 / moved.file_bytes as f64;
-    let (worst, most) = amplified.iter().max_by(|a, b| factor(&a.1).total_cmp(&factor(&b.1)))?;
-    let rows: Vec<&Row> = amplified.iter().map(|(row, _)| *row).collect();
-    let others = match others_were_quiet(evidence) {
-        true => "",
-        false => "; or someone else wrote meanwhile, which rows with such flushes can't tell",
+    let each = || rows.iter().zip(amplified.iter().map(factor));
+    let (worst, factor_max) = each().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let doubt = if device_was_ours(evidence) {
+        ""
+    } else {
+        ". Another process may have written too: rows with frequent flushes cannot tell"
     };
     let text = format!(
-        "{}: the device wrote more than the file was given, {:.1} bytes for each in {}: journal, metadata and part-filled blocks of every flush; a flash drive wears out so much faster{others}",
-        names(&rows),
-        factor(most),
+        "flushes multiply writes: the device wrote {factor_max:.1} bytes for each of the file's in {} \
+         ({}), as journal, metadata and part-filled blocks; put more bytes into one flush, or a flash \
+         drive wears out faster by that factor{doubt}",
         worst.name,
+        names(&rows),
     );
-    let factors = amplified.iter().map(|(row, moved)| (row.name.clone(), json!(factor(moved))));
-    let sum = |figure: fn(&Moved) -> u64| amplified.iter().map(|(_, m)| figure(m)).sum::<u64>();
+    let factors = each().map(|(row, factor)| (row.name.clone(), json!(factor))).collect();
+    let sum = |figure: fn(&Moved) -> u64| amplified.iter().map(figure).sum::<u64>();
     let figures = [
         ("rows", listed(&rows)),
         ("file_bytes", json!(sum(|moved| moved.file_bytes))),
         ("device_written_bytes", json!(sum(|moved| moved.device_bytes))),
-        ("device_bytes_per_file_byte", serde_json::Value::Object(factors.collect())),
+        ("device_bytes_per_file_byte", Value::Object(factors)),
     ];
     Some(finding("write-amplification", Severity::Info, text, figures))
 }
 
-/// Whether a row that moves little more than its own bytes saw no others' beside them.
-fn others_were_quiet(evidence: &Evidence) -> bool {
+/// Returns whether each row that moves little more than its own bytes saw no foreign traffic.
+fn device_was_ours(evidence: &Evidence) -> bool {
     let is_alone =
         |moved: Moved| moved.foreign_bytes() as f64 <= FOREIGN_SHARE_MIN * moved.file_bytes as f64;
     let witnesses = evidence.rows.iter().filter(|row| moves_its_own_bytes_alone(row));

@@ -1,5 +1,6 @@
-//! Findings on what was asked of a row: its data, its offsets, its rate.
+//! Findings on the jobs of a run: their data, their offsets, their rates.
 
+use super::moved::compresses;
 use super::{Evidence, rates};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,56 +19,34 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Finding> {
     single.into_iter().flatten().collect()
 }
 
-/// Whether what lies under the path is known to compress what it is given: by its mount options, or
-/// because that is what it is for.
-pub(super) fn compresses(evidence: &Evidence) -> bool {
-    let target = evidence.target;
-    let by_option = |option: &String| {
-        let option = option.strip_prefix("compress").filter(|rest| !rest.starts_with("=no"));
-        option.is_some()
-    };
-    let is_zram = |device: &wrote_result::document::Device| {
-        let mut disks = device.disks.iter().chain([&device.name]);
-        disks.any(|disk| disk.starts_with("zram"))
-    };
-    target.filesystem == "zfs"
-        || target.mount_options.iter().any(by_option)
-        || target.device.as_ref().is_some_and(is_zram)
-}
-
-fn compressible_data(evidence: &Evidence) -> Option<Finding> {
-    let told = |row: &&Row| row.settings.effective.data.is_some();
-    let rows: Vec<&Row> = evidence.rows.iter().filter(told).collect();
+fn compressible_data<'a>(evidence: &Evidence<'a>) -> Option<Finding> {
+    let with_data = |row: &'a Row| Some((row, row.settings.effective.data.as_deref()?));
+    let (rows, data): (Vec<&Row>, Vec<&str>) = evidence.rows.iter().filter_map(with_data).unzip();
     if rows.is_empty() {
         return None;
     }
-    let data = |row: &&Row| row.settings.effective.data.clone().unwrap_or_default();
-    let kinds: BTreeSet<String> = rows.iter().map(data).collect();
-    let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+    let kinds: Vec<&str> = data.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
     let (severity, because) = if compresses(evidence) {
-        let because =
-            "this place compresses what it is given, so the number is not that of real data";
-        (Severity::Warning, because)
+        (Severity::Warning, "this place compresses, so real data has another speed")
     } else {
-        let because = "some drives and file systems store that in less room, and are faster with it than \
-                       with real data";
-        (Severity::Info, because)
+        (Severity::Info, "some drives and file systems store such data in less room, and faster")
     };
     let text = format!(
-        "{}: what was written is no real data ({}): {because}",
+        "data was not random: {} ({}); {because}: measure with random data",
+        kinds.join(", "),
         names(&rows),
-        kinds.join(", ")
     );
-    let figures = rows.iter().map(|row| (row.name.clone(), json!(data(row))));
+    let each = rows.iter().zip(data).map(|(row, data)| (row.name.clone(), json!(data)));
     let figures = [
         ("rows", listed(&rows)),
-        ("data", Value::Object(figures.collect())),
+        ("data", Value::Object(each.collect())),
         ("compresses", json!(compresses(evidence))),
     ];
     Some(finding("compressible-data", severity, text, figures))
 }
 
-/// Rows of reads of which so is known: `true` where bytes are known never to have been written.
+/// Returns the read rows of unknown blocks: with `known`, those that read bytes known never to have
+/// been written.
 fn unknown_reads<'a>(evidence: &'a Evidence, known: bool) -> Vec<&'a Row> {
     let is_read =
         |row: &&Row| row.direction == Direction::Read && row.settings.effective.blocks == "unknown";
@@ -75,7 +54,7 @@ fn unknown_reads<'a>(evidence: &'a Evidence, known: bool) -> Vec<&'a Row> {
     evidence.rows.iter().filter(is_read).filter(unwritten).collect()
 }
 
-/// Of the bytes that each run of a row is to read; the most of all runs.
+/// Returns the most unwritten bytes that a run of a row was to read.
 fn unwritten_bytes(row: &Row) -> Option<u64> {
     row.runs.iter().filter_map(|run| run.unwritten_bytes).max()
 }
@@ -87,10 +66,10 @@ fn unwritten_read(evidence: &Evidence) -> Option<Finding> {
     }
     let total: u64 = rows.iter().filter_map(|row| unwritten_bytes(row)).sum();
     let text = format!(
-        "{}: {} of what is to be read were never written: a file system answers that with zeros, and no \
-         device is asked",
-        names(&rows),
+        "reads of unwritten blocks: {} to read were never written ({}); a file system answers with \
+         zeros and asks no device: write the file first",
         bytes(total),
+        names(&rows),
     );
     let figures = [("rows", listed(&rows)), ("unwritten_bytes", json!(total))];
     Some(finding("unwritten-read", Severity::Warning, text, figures))
@@ -102,8 +81,8 @@ fn blocks_unknown(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "{}: whether what is read was ever written can't be told: a drive answers for blocks that were \
-         never written, or were trimmed, without looking",
+        "the blocks to read may never have been written ({}); a drive answers for unwritten and \
+         trimmed blocks without a read: write them first",
         names(&rows),
     );
     Some(finding("unwritten-read", Severity::Info, text, [("rows", listed(&rows))]))
@@ -122,8 +101,8 @@ fn same_offsets(evidence: &Evidence) -> Option<Finding> {
         format!("{} of {file}", jobs.iter().copied().collect::<Vec<_>>().join(", "))
     };
     let text = format!(
-        "jobs used the same bytes at once, and not only to read them: {}: they waited for each other, or \
-         what one wrote another one did not have to",
+        "jobs used the same bytes at once, at least one of them to write ({}); they wait for each \
+         other, and overwrite blocks in flight: give each job its own file or offset",
         users.iter().map(shown).collect::<Vec<_>>().join("; "),
     );
     let files = users.iter().map(|(file, jobs)| (file.clone(), json!(jobs)));
@@ -148,7 +127,7 @@ mod tests {
         let info = found(&evidence(&plain, &rows), "compressible-data").unwrap();
         assert_eq!(info.severity, Severity::Info);
         assert_eq!(info.evidence["rows"], json!(["stream/direct-psync"]));
-        assert!(info.text.contains("(compressible 50 %)"), "{}", info.text);
+        assert!(info.text.contains(": compressible 50 % (stream/direct-psync)"), "{}", info.text);
         let zram = Device { name: "zram0".into(), ..Device::default() };
         let on_zram = Target { device: Some(zram), ..target() };
         let option = |option: &str| Target { mount_options: vec![option.into()], ..target() };
@@ -174,7 +153,7 @@ mod tests {
         let finding = found(&evidence(&target, &rows), "unwritten-read").unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(finding.evidence["unwritten_bytes"], json!(250_000_000));
-        // Of a device nobody can tell.
+        // A device does not report which of its blocks were written.
         let finding =
             found(&evidence(&target, &[read("unknown", None)]), "unwritten-read").unwrap();
         assert_eq!(finding.severity, Severity::Info);

@@ -1,7 +1,6 @@
-//! Findings on the machine: its clock, its CPUs, what it is held to, its heat and links.
+//! Findings on the machine: its clock, its CPUs, its limits, its heat and links.
 
-use super::Evidence;
-use super::bytes::stayed_in_memory;
+use super::{Evidence, stayed_in_memory};
 use serde_json::{Value, json};
 use wrote::Ioengine;
 use wrote_machine::host::SLOW_CLOCKS;
@@ -11,15 +10,15 @@ use wrote_result::finding::{finding, listed, names};
 use wrote_result::stats::median;
 use wrote_result::units::rate;
 
-/// A row that has this part of what a control group allows, or more, is held to it..
+/// A control group limits a row that reaches this share of the limit or more..
 const LIMIT_SHARE_MIN: f64 = 0.85;
-/// ..and one that has this many times as much is not: what it wrote is not counted against the group.
+/// ..but no row above this factor of the limit: its writes do not count against the group.
 const LIMIT_SHARE_MAX: f64 = 1.5;
-/// A process that was stopped for this part of the time, or more, was slowed down by that.
+/// A stop for this share of the time or more slowed the process down.
 const STOPPED_SHARE_MIN: f64 = 0.01;
-/// Threads that ran or waited for a CPU for this part of the time, or more, waited for nothing else.
+/// Threads that ran or waited for a CPU for this share of the time waited for nothing else.
 const USED_SHARE_MIN: f64 = 0.9;
-/// One look at a clock that costs more than this is slow, in nanoseconds.
+/// A clock is slow if one reading costs more than this.
 const CLOCK_READ_NS_MAX: f64 = 1000.0;
 
 pub(super) fn find(evidence: &Evidence) -> Vec<Finding> {
@@ -33,7 +32,7 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Finding> {
     held(evidence).into_iter().chain(single.into_iter().flatten()).collect()
 }
 
-/// One finding for each kind of limit on the device that a row came near to.
+/// Makes one finding for each kind of limit on the device that a row came near to.
 fn held(evidence: &Evidence) -> Vec<Finding> {
     let mut tightest: Vec<&Limit> = Vec::new();
     for limit in &evidence.target.limits {
@@ -55,7 +54,7 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
         "write_iops" => (Direction::Write, &[iops]),
         _ => return None,
     };
-    // The device's bytes are also those of a journal, and of neighbours, who may be held to nothing.
+    // The device's bytes include those of a journal, and of neighbours that may have no limit.
     let reached = |row: &Row| {
         let own = row.direction == direction && stayed_in_memory(evidence, row) != Some(true);
         let figures = figures.iter().filter(|_| own);
@@ -66,20 +65,22 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
         let near = LIMIT_SHARE_MIN * limit.most..=LIMIT_SHARE_MAX * limit.most;
         values.find(|value| near.contains(value))
     };
-    let rows: Vec<&Row> = evidence.rows.iter().filter(|row| reached(row).is_some()).collect();
-    let most = rows.iter().filter_map(|row| reached(row)).reduce(f64::max)?;
-    let what = if direction == Direction::Read { "read" } else { "written" };
-    let amount = |value: f64| match limit.of.ends_with("iops") {
-        true => format!("{value:.0} operations a second"),
-        false => rate(value),
+    let near = |row| Some((row, reached(row)?));
+    let (rows, values): (Vec<&Row>, Vec<f64>) = evidence.rows.iter().filter_map(near).unzip();
+    let most = values.into_iter().reduce(f64::max)?;
+    let done = if direction == Direction::Read { "read" } else { "written" };
+    let amount = |value: f64| {
+        let is_rate = !limit.of.ends_with("iops");
+        if is_rate { rate(value) } else { format!("{value:.0} operations a second") }
     };
     let text = format!(
-        "{}: a control group of this process lets {} be {what} at {} ({}), and that is what was \
-         reached: the device may be faster",
-        names(&rows),
+        "a control group was the limit, not the device: it lets {} be {done} at {} ({}), and the run \
+         reached {} ({}); raise the limit to measure the device",
         device.name,
         amount(limit.most),
         limit.from,
+        amount(most),
+        names(&rows),
     );
     let figures = [
         ("rows", listed(&rows)),
@@ -91,7 +92,7 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
     Some(finding("throttled", Severity::Warning, text, figures))
 }
 
-/// Of a run what a limit may hold, in a direction.
+/// A figure of a run, in a direction, that a control group can limit.
 type Figure = fn(&Run, Direction) -> f64;
 
 fn iops(run: &Run, _: Direction) -> f64 {
@@ -102,7 +103,7 @@ fn file_bytes_per_s(run: &Run, _: Direction) -> f64 {
     run.throughput_bytes_per_s
 }
 
-/// What the device moved; what the file did, where the device does not count.
+/// Returns the device's rate, or the file's where the device does not count.
 fn device_bytes_per_s(run: &Run, direction: Direction) -> f64 {
     let moved = match direction {
         Direction::Read => run.device_read_bytes,
@@ -111,7 +112,7 @@ fn device_bytes_per_s(run: &Run, direction: Direction) -> f64 {
     moved.unwrap_or(run.bytes) as f64 / run.elapsed_s.max(f64::MIN_POSITIVE)
 }
 
-/// The process was stopped because its control group had used up its share of the CPUs.
+/// Finds a process that the kernel stopped because its control group had used up its CPU time.
 fn stopped(evidence: &Evidence) -> Option<Finding> {
     let watched = &evidence.watched;
     let throttled = watched.cpu_throttled.filter(|throttled| throttled.periods > 0)?;
@@ -125,8 +126,8 @@ fn stopped(evidence: &Evidence) -> Option<Finding> {
         format!("{:.2} of a CPU's time ({})", limit.most, limit.from)
     });
     let text = format!(
-        "a control group of this process has {held}: it was stopped {} times, for {:.1} s in {:.1} s: \
-         no number here says how fast the device is",
+        "a control group stopped this process {} times, for {:.1} s in {:.1} s: it has {held}; no \
+         number here is the device's: raise the limit to measure it",
         throttled.periods, throttled.stopped_s, watched.elapsed_s,
     );
     let figures = [
@@ -141,20 +142,20 @@ fn stopped(evidence: &Evidence) -> Option<Finding> {
 }
 
 fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
-    let busy = evidence.rows.iter().filter_map(|row| Some((row, busy_cpu(evidence, row)?)));
-    let busy: Vec<(&Row, Busy)> = busy.collect();
-    let rows: Vec<&Row> = busy.iter().map(|(row, _)| *row).collect();
-    let (_, most) = busy.iter().max_by(|a, b| a.1.used_share.total_cmp(&b.1.used_share))?;
+    let busy = |row| Some((row, busy_cpu(evidence, row)?));
+    let (rows, busy): (Vec<&Row>, Vec<CpuUse>) = evidence.rows.iter().filter_map(busy).unzip();
+    let most = busy.iter().max_by(|a, b| a.used_share.total_cmp(&b.used_share))?;
     let text = format!(
-        "{}: the threads waited for nothing but the processor: they ran for {:.0} % of the time and had no \
-         CPU for {:.0} %, and CPU {} was the busiest ({:.0} %): the device may be faster",
-        names(&rows),
+        "the CPU was the limit, not the device: threads ran for {:.0} % of the time and waited for a CPU \
+         for {:.0} %, and CPU {} was busy for {:.0} % ({}); the device may be faster: give larger blocks, \
+         a larger depth or more jobs",
         most.used_share * 100.0,
         most.waited_share * 100.0,
         most.busiest.cpu,
         most.busiest.busy_share * 100.0,
+        names(&rows),
     );
-    let each = busy.iter().map(|(row, busy)| {
+    let each = rows.iter().zip(&busy).map(|(row, busy)| {
         let figures = json!({
             "cpu": busy.busiest.cpu,
             "busy_share": busy.busiest.busy_share,
@@ -167,40 +168,40 @@ fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
     Some(finding("cpu-limited", Severity::Warning, text, figures))
 }
 
-/// What a row had of the CPUs, where that was all that it waited for.
-struct Busy {
-    /// The CPU that had the most to do.
+/// The use of the CPUs by a run that waited for nothing else.
+struct CpuUse {
+    /// The busiest CPU.
     busiest: CpuBusy,
-    /// The part of the time in which the row's threads ran.
+    /// The share of the time in which the row's threads ran.
     used_share: f64,
-    /// The part in which they were ready to run and had no CPU.
+    /// The share in which they were ready to run and had no CPU.
     waited_share: f64,
 }
 
-/// The longest of the runs that a CPU limited, where those make up half of the time of all.
-fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<Busy> {
+/// Returns the longest of the runs that a CPU limited, if those take at least half of the time of
+/// all runs.
+fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<CpuUse> {
     let settings = &row.settings.effective;
-    // What goes to memory is limited by nothing else: that is said of it already. Messages are handed
-    // over by threads of which no row says how many run at once. Who asks the device again and again
-    // uses a CPU to wait.
+    // A write to memory waits for nothing but a CPU. No row reports how many threads of producers
+    // ran at once. A poller uses a CPU to wait.
     let to_memory =
         row.direction == Direction::Write && !settings.direct && settings.sync == "none";
-    // At a rate the last moment before an operation is due is spent awake.
+    // At a rate, the thread spins for the last moment before an operation is due.
     let polls =
         settings.iopoll == Some(true) || settings.sqpoll == Some(true) || row.is_open_loop();
     if to_memory || polls || row.is_of_messages() || stayed_in_memory(evidence, row) == Some(true) {
         return None;
     }
-    // Where io_uring may not be used each operation that is in flight has a thread of its own.
+    // The engine of threads has a thread for each operation in flight.
     let of_job = if settings.ioengine == Ioengine::Threads.as_str() { settings.iodepth } else { 1 };
     let threads = f64::from(settings.numjobs.max(1)) * f64::from(of_job.max(1));
-    // More threads than CPUs wait for each other.
     let busy = |run: &Run| {
         let could_s = (run.elapsed_s * threads).max(f64::MIN_POSITIVE);
         let used_share = ((run.cpu_user_s + run.cpu_system_s) / could_s).min(1.0);
+        // More threads than CPUs wait for each other.
         let waited_share = run.cpu_waited_s.unwrap_or(0.0) / could_s;
         let waited_share = waited_share.min(1.0 - used_share);
-        Some(Busy { busiest: run.cpu_busiest?, used_share, waited_share })
+        Some(CpuUse { busiest: run.cpu_busiest?, used_share, waited_share })
     };
     let is_limited = |run: &&Run| {
         busy(run).is_some_and(|busy| busy.used_share + busy.waited_share >= USED_SHARE_MIN)
@@ -224,8 +225,8 @@ fn too_hot(evidence: &Evidence) -> Option<Finding> {
     let start = before.iter().find(|heat| heat.disk == *disk && heat.sensor == *sensor);
     let start = start.map(|heat| heat.celsius);
     let text = format!(
-        "{disk} ({sensor}) had {celsius:.0} \u{b0}C {when} the run, and calls itself too hot from \
-         {celsius_max:.0} \u{b0}C on: drives slow down to cool"
+        "drive too hot: {disk} ({sensor}) had {celsius:.0} \u{b0}C {when} the run, and its own limit is \
+         {celsius_max:.0} \u{b0}C; hot drives slow down: let it cool, and measure again"
     );
     let figures = [
         ("disk", json!(disk)),
@@ -246,8 +247,8 @@ fn link_downgraded(evidence: &Evidence) -> Option<Finding> {
     let shown =
         |link: &&Link| format!("{} has {} of {} ({})", link.disk, link.now, link.most, link.what);
     let text = format!(
-        "the link to the drive is slower than it could be: {}: the number may be the link's, not the \
-         drive's",
+        "the link to the drive is slower than it could be: {}; the number may be the link's, not the \
+         drive's: check slot and cable",
         slow.iter().map(shown).collect::<Vec<_>>().join(", "),
     );
     let figure = |link: &&Link| json!({ "disk": link.disk, "what": link.what, "now": link.now, "most": link.most });
@@ -263,7 +264,7 @@ fn slow_clock(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let read_ns = read_ns.unwrap_or(0.0);
-    // One look for each operation of a thread is the most that a row takes.
+    // A thread reads the clock at most once an operation.
     let share = |row: &Row| {
         let most = row.runs.iter().map(|run| run.iops).fold(0.0, f64::max);
         read_ns * most / 1e9 / f64::from(row.settings.effective.numjobs.max(1))
@@ -272,11 +273,11 @@ fn slow_clock(evidence: &Evidence) -> Option<Finding> {
     let most = timed.max_by(|a, b| share(a).total_cmp(&share(b)));
     let of_row = most.map_or(String::new(), |row| {
         let percent = (share(row) * 100.0).min(100.0);
-        format!("; of {}, whose operations are the shortest, up to {percent:.0} %", row.name)
+        format!(", and of the shortest operations up to {percent:.0} % ({})", row.name)
     });
     let text = format!(
-        "the kernel tells time by {clocksource}, and one look at the clock takes {read_ns:.0} ns: that \
-         much of every latency is the clock's{of_row}"
+        "slow clock: the kernel tells time by {clocksource}, and one reading takes {read_ns:.0} ns of \
+         every latency{of_row}; `dmesg | grep -i clocksource` shows why"
     );
     let figures = [
         ("clocksource", json!(clocksource)),
@@ -311,7 +312,7 @@ mod tests {
             "{}",
             finding.text
         );
-        // Far below it, and beyond what it can have held.
+        // Far below the limit, and above its reach.
         for most in [1.0e9, 1.0e6] {
             let target = limited("write_bytes_per_s", most);
             assert!(found(&evidence(&target, std::slice::from_ref(&slow)), "throttled").is_none());
@@ -367,11 +368,11 @@ mod tests {
         let finding = found(&evidence(&target, &rows), "cpu-limited").unwrap();
         assert_eq!(finding.evidence["rows"], json!(["small/direct-psync"]));
         assert_eq!(finding.evidence["cpu"]["small/direct-psync"]["cpu"], json!(3));
-        assert!(finding.text.contains("CPU 3 was the busiest (99 %)"), "{}", finding.text);
-        // Others have it.
+        assert!(finding.text.contains("CPU 3 was busy for 99 % (small/"), "{}", finding.text);
+        // Other processes have the CPU.
         let rows = [busy("small/direct-psync", 0.4, 0.58)];
         let finding = found(&evidence(&target, &rows), "cpu-limited").unwrap();
-        assert!(finding.text.contains("40 % of the time and had no CPU for 58 %"));
+        assert!(finding.text.contains("40 % of the time and waited for a CPU for 58 %"));
     }
 
     #[test]
@@ -461,7 +462,7 @@ mod tests {
         };
         // 1.02 GB/s in pieces of 4096 bytes: one in 4 us.
         let finding = with("acpi_pm", 2000.0).unwrap();
-        assert!(finding.text.contains("by acpi_pm, and one look at the clock takes 2000 ns"));
+        assert!(finding.text.contains("by acpi_pm, and one reading takes 2000 ns"));
         assert!(finding.text.contains("up to 50 %"), "{}", finding.text);
         assert!(with("tsc", 1500.0).is_some(), "a hypervisor that traps it");
         assert!(with("hpet", 800.0).is_some());

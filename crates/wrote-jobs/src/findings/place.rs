@@ -1,4 +1,4 @@
-//! Findings on the place that was measured: its file system and the device below, before a byte moved.
+//! Findings on the measured place: its file system and the device below it, before the run.
 
 use super::Evidence;
 use serde_json::json;
@@ -7,7 +7,7 @@ use wrote_result::document::{Finding, Severity, Target};
 use wrote_result::finding::finding;
 use wrote_result::units::bytes;
 
-/// What a fast cache may well hold: small drives have some 4 GB, large ones hundreds.
+/// A drive's fast cache may hold this much: small drives have some 4 GB, large ones hundreds.
 const CACHE_BYTES: u64 = 16_000_000_000;
 
 pub(super) fn find(evidence: &Evidence) -> [Option<Finding>; 4] {
@@ -32,13 +32,14 @@ fn no_block_device(evidence: &Evidence) -> Option<Finding> {
             }
             None => format!("{} lives in memory", target.filesystem),
         };
-        let text =
-            format!("{lies}: no number here is a disk's, and nothing here survives a power loss");
+        let text = format!(
+            "{lies}: no number here is a disk's, and nothing survives a power loss; name a \
+             folder on the disk to measure"
+        );
         (Severity::Warning, text)
     } else {
         let text = format!(
-            "there is no block device to look at ({because}): whether the bytes reached a disk can't \
-             be told"
+            "no block device is known ({because}): whether the bytes reached a disk cannot be measured"
         );
         (Severity::Info, text)
     };
@@ -53,7 +54,8 @@ fn no_block_device(evidence: &Evidence) -> Option<Finding> {
 fn counters_off(evidence: &Evidence) -> Option<Finding> {
     let device = evidence.target.device.as_ref().filter(|_| !evidence.device_counts)?;
     let text = format!(
-        "{} keeps no statistics: whether the bytes reached the disk or stayed in memory can't be told",
+        "{} keeps no statistics: whether the bytes reached the disk or stayed in memory cannot be \
+         measured; write 1 to its queue/iostats, and measure again",
         device.name
     );
     Some(finding("counters-off", Severity::Info, text, [("device", json!(device.name))]))
@@ -69,8 +71,8 @@ fn nearly_full(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "the file system is {:.0} % full ({} free of {}): full disks are slower, and an emptier one \
-         would give other numbers",
+        "the file system is {:.0} % full ({} free of {}): full disks are slower; free space and \
+         measure again",
         used_share * 100.0,
         bytes(free_bytes),
         bytes(capacity_bytes),
@@ -86,14 +88,14 @@ fn nearly_full(evidence: &Evidence) -> Option<Finding> {
 fn within_drive_cache(evidence: &Evidence) -> Option<Finding> {
     let device = evidence.target.device.as_ref().filter(|device| !device.rotational)?;
     let written_bytes = evidence.written_bytes_total;
-    // What was written for long has its own to say.
+    // A sustained row has a finding of its own.
     let long = evidence.rows.iter().any(|row| row.sustained.is_some());
     if long || evidence.in_memory || written_bytes == 0 || written_bytes >= CACHE_BYTES {
         return None;
     }
     let text = format!(
         "burst, not sustained: the whole run wrote {}, and drives with fast caches of 4 to 592 GB are \
-         sold; whether this one slows down after more was not measured",
+         sold; measure whether this one slows down with `wrote bench --only sustained`",
         bytes(written_bytes)
     );
     let figures = [

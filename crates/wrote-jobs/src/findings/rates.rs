@@ -1,4 +1,4 @@
-//! Whether what was held to a rate came to it.
+//! The finding on jobs that did not reach their rate.
 
 use super::Evidence;
 use serde_json::json;
@@ -7,13 +7,13 @@ use wrote_result::document::{Finding, Reached, Row, Severity};
 use wrote_result::finding::{finding, listed, names};
 use wrote_result::units;
 
-/// Of a shorter run the start and the end are too large a part.
+/// In a shorter run the start and the end are too large a part.
 const RUN_MIN: Duration = Duration::from_secs(1);
 
-/// A rate that was not reached: what waits grows as long as the run goes on, and so do the latencies.
+/// Finds rows whose rate was not reached: their queue grows during the run, and so do latencies.
 pub(super) fn not_reached(evidence: &Evidence) -> Option<Finding> {
     let missed = |row: &&Row| {
-        // A curve goes beyond what there is on purpose, and marks where.
+        // A curve overloads the device on purpose.
         let is_of_curve = row.settings.asked.load_share.is_some();
         let reached = Reached::within(row, RUN_MIN).filter(|_| !is_of_curve);
         reached.is_some_and(|reached| !reached.is_reached)
@@ -22,17 +22,16 @@ pub(super) fn not_reached(evidence: &Evidence) -> Option<Finding> {
     let all: Vec<Reached> = rows.iter().filter_map(|row| Reached::within(row, RUN_MIN)).collect();
     let share = |of: &Reached| of.achieved_per_s / of.asked_per_s;
     let worst = all.iter().min_by(|a, b| share(a).total_cmp(&share(b)))?;
-    let told = |per_s: f64| match worst.is_of_operations {
-        true => format!("{per_s:.0}/s"),
-        false => units::rate(per_s),
+    let shown = |per_s: f64| {
+        if worst.is_of_operations { format!("{per_s:.0}/s") } else { units::rate(per_s) }
     };
     let text = format!(
-        "{}: {} came of the {} that were asked for{}: what waits grows as long as the run goes on, and \
-         the latencies with it; ask for less, or read them as those of an overload",
+        "rate not reached: {} of {} asked{} ({}); the queue grows during the run, and latencies with \
+         it: ask for less, or read them as those of an overload",
+        shown(worst.achieved_per_s),
+        shown(worst.asked_per_s),
+        if rows.len() > 1 { " in the slowest row" } else { "" },
         names(&rows),
-        told(worst.achieved_per_s),
-        told(worst.asked_per_s),
-        if rows.len() > 1 { " in the worst of them" } else { "" },
     );
     let figures = [
         ("rows", listed(&rows)),
@@ -47,7 +46,7 @@ mod tests {
     use super::*;
     use crate::sample::{evidence, row, target};
 
-    /// A row that was asked for 1000 operations a second and reached so many for so long.
+    /// A row with a rate of 1000 operations a second that reached `iops` in `elapsed_s`.
     fn at_a_rate(iops: f64, elapsed_s: f64) -> Row {
         let mut row = row("small/direct-psync", "os-crash", &[4e6, 4e6]);
         row.settings.asked.rate_iops = Some(1000.0);
@@ -64,7 +63,7 @@ mod tests {
         let finding = found(at_a_rate(940.0, 2.0)).unwrap();
         assert_eq!(finding.id, "rate-not-reached");
         assert_eq!(finding.evidence["asked_per_s"], 1000.0);
-        assert!(finding.text.contains("940/s came of the 1000/s"), "{}", finding.text);
+        assert!(finding.text.contains("940/s of 1000/s asked (small/direct-psync)"));
         let mut in_bytes = at_a_rate(1000.0, 2.0);
         in_bytes.settings.asked.rate_iops = None;
         in_bytes.settings.asked.rate_bytes_per_s = Some(2e9);

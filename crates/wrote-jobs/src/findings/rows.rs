@@ -1,4 +1,4 @@
-//! Findings on how rows were measured: how much their runs differ, and what of what was asked they had.
+//! Findings on the measurement of rows: noise, fallbacks, depths not reached, a slow generator.
 
 use super::Evidence;
 use serde_json::{Value, json};
@@ -8,9 +8,9 @@ use wrote_result::finding::{finding, listed, names};
 use wrote_result::stats::relative_width;
 use wrote_result::units::rate;
 
-/// A row whose interval reaches farther from its median than this part of it is noisy.
+/// A row is noisy if its interval reaches farther from the median than this share of it.
 const WIDTH_MAX: f64 = 0.25;
-/// A row that is faster than this part of what the generator reaches is limited by it.
+/// The generator limits a row that is faster than this share of the generator's rate.
 const GENERATOR_SHARE_MAX: f64 = 0.5;
 
 pub(super) fn find(evidence: &Evidence) -> Vec<Finding> {
@@ -19,18 +19,18 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn noisy(evidence: &Evidence) -> Option<Finding> {
-    // One run has no width, so it is never noisy: nothing is known of it.
+    // One run has no width, so it is never noisy.
     let width = |row: &Row| relative_width(&row.throughput_bytes_per_s);
     let rows: Vec<&Row> = evidence.rows.iter().filter(|row| width(row) > WIDTH_MAX).collect();
     let widest = rows.iter().map(|row| width(row)).filter(|w| w.is_finite()).reduce(f64::max)?;
     let most = match widest * 100.0 {
-        // Wider than the number itself many times over: two runs that differ give millions.
+        // Two runs that differ give millions of percent.
         percent if percent > 999.0 => ">999".into(),
         percent => format!("{percent:.0}"),
     };
     let text = format!(
-        "the runs differ so much that the 95 % interval is wider than \u{b1}{:.0} % (up to \u{b1}{most} \
-         %): {}",
+        "noisy runs: the 95 % interval is wider than \u{b1}{:.0} %, up to \u{b1}{most} % ({}); more or \
+         longer runs narrow it",
         WIDTH_MAX * 100.0,
         names(&rows),
     );
@@ -38,7 +38,7 @@ fn noisy(evidence: &Evidence) -> Option<Finding> {
     Some(finding("noisy", Severity::Warning, text, figures))
 }
 
-/// One finding for each distinct fallback, with the rows that took it.
+/// Makes one finding for each distinct fallback, with the rows that took it.
 fn fallbacks(evidence: &Evidence) -> Vec<Finding> {
     let mut rows: BTreeMap<&Fallback, Vec<&Row>> = BTreeMap::new();
     for row in evidence.rows {
@@ -54,7 +54,7 @@ fn fallbacks(evidence: &Evidence) -> Vec<Finding> {
 
 fn fell_back(fallback: &Fallback, rows: &[&Row]) -> Finding {
     let Fallback { wanted, got, because } = fallback;
-    let text = format!("{}: {wanted} was wanted, {got} was used: {because}", names(rows));
+    let text = format!("{wanted} was wanted, {got} was used: {because} ({})", names(rows));
     let figures = [
         ("rows", listed(rows)),
         ("wanted", json!(wanted)),
@@ -84,7 +84,7 @@ fn depth_not_reached(evidence: &Evidence) -> Option<Finding> {
 
 fn generator_limited(evidence: &Evidence) -> Option<Finding> {
     let limit_bytes_per_s = GENERATOR_SHARE_MAX * evidence.generator_bytes_per_s;
-    // What is written as a whole file, and a message, was made before its clock started.
+    // The data of whole files and messages was made before the clock started.
     let near = |row: &&Row| {
         row.direction == Direction::Write
             && !row.is_of_whole_files()
@@ -96,10 +96,10 @@ fn generator_limited(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "{}: data can be made ready at {}, which is less than twice the throughput: the disk may be \
-         faster than this",
-        names(&rows),
+        "the generator may be the limit: it makes data at {}, less than twice the throughput ({}); the \
+         disk may be faster: give a larger block size",
         rate(evidence.generator_bytes_per_s),
+        names(&rows),
     );
     let figures =
         [("rows", listed(&rows)), ("generator_bytes_per_s", json!(evidence.generator_bytes_per_s))];

@@ -1,11 +1,10 @@
-//! Each finding: once where it is made, once where it is not.
+//! Tests of each finding: one where it is made, one where it is absent.
 
 use super::*;
 use crate::sample::{evidence, row, target};
 use serde_json::json;
-use wrote_machine::watch::{CachedLoop, Drives};
-use wrote_result::document::Severity;
-use wrote_result::document::{Device, Direction, Fallback, Run};
+use wrote_machine::watch::{CachedLoop, Drives, Watched};
+use wrote_result::document::{Device, Direction, Fallback, Row, Run, Severity, Target};
 use wrote_result::finding::IDS;
 
 pub(super) const PLAIN: [f64; 3] = [1.0e9, 1.01e9, 1.02e9];
@@ -56,10 +55,11 @@ fn bytes_that_the_device_never_saw_are_called_ram() {
     let rows = [with_device_bytes(cached(), 100_000_000, 0), direct()];
     let finding = found(&evidence(&target, &rows), "ram-not-disk").unwrap();
     assert!(
-        finding.text.starts_with("stream/cached: 2.70 GB of 3.00 GB never reached the device"),
+        finding.text.starts_with("memory speed, not disk speed: 2.70 of 3.00 GB had not reached"),
         "{}",
         finding.text
     );
+    assert!(finding.text.ends_with("(stream/cached)"), "{}", finding.text);
     assert_eq!(finding.evidence["rows"], json!(["stream/cached"]));
     assert_eq!(finding.evidence["device_written_bytes"], json!(300_000_000));
     let nearly_all = [with_device_bytes(cached(), 950_000_000, 0)];
@@ -78,7 +78,7 @@ fn reads_that_the_device_never_saw_are_called_ram_and_those_that_it_saw_are_not(
     let rows = [read(100_000_000)];
     let finding = found(&evidence(&target, &rows), "ram-not-disk").unwrap();
     assert!(
-        finding.text.starts_with("stream/cached: 2.70 GB of 3.00 GB were never read from the"),
+        finding.text.starts_with("memory speed, not disk speed: 2.70 of 3.00 GB were not read"),
         "{}",
         finding.text
     );
@@ -225,8 +225,8 @@ fn a_loop_device_that_goes_through_the_page_cache_does_not_honour_what_is_not_fl
     let on_loop = Evidence { watched, ..evidence(&target, &rows) };
     let finding = found(&on_loop, "direct-not-honoured").unwrap();
     assert_eq!(finding.evidence["rows"], json!(["stream/direct-psync"]));
-    assert!(finding.text.contains("loop0 puts what is not flushed into the page cache of /data"));
-    // Of memory there is more to say.
+    assert!(finding.text.contains("loop0 puts unflushed writes into the page cache of /data"));
+    // A device in memory has a finding of its own.
     let in_memory = Evidence { in_memory: true, ..on_loop.clone() };
     assert!(found(&in_memory, "direct-not-honoured").is_none());
     let flushed = Evidence { rows: &rows[1..], ..on_loop };
@@ -254,14 +254,14 @@ fn rows_that_flush_each_write_and_make_the_device_write_much_more_wear_it_out() 
     assert_eq!(finding.severity, Severity::Info);
     assert!(finding.text.contains("3.2 bytes for each"), "{}", finding.text);
     assert!(
-        finding
-            .text
-            .ends_with("or someone else wrote meanwhile, which rows with such flushes can't tell")
+        finding.text.ends_with(
+            "Another process may have written too: rows with frequent flushes cannot tell"
+        )
     );
     // A row that moves its own bytes alone would have seen others.
     let beside = [journal(3_200_000_000), with_device_bytes(direct(), 1_010_000_000, 0)];
     let finding_beside = found(&evidence(&target, &beside), "write-amplification").unwrap();
-    assert!(finding_beside.text.ends_with("wears out so much faster"), "{}", finding_beside.text);
+    assert!(finding_beside.text.ends_with("wears out faster by that factor"));
     assert_eq!(
         finding.evidence["device_bytes_per_file_byte"],
         json!({ "small/o_dsync-each": 3.2 })
@@ -273,7 +273,7 @@ fn rows_that_flush_each_write_and_make_the_device_write_much_more_wear_it_out() 
     let off = [journal(3_200_000_000)];
     let off = Evidence { device_counts: false, ..evidence(&target, &off) };
     assert!(found(&off, "write-amplification").is_none());
-    // Who wrote that can't be told.
+    // The writer of the foreign bytes is unknown.
     let shared = [journal(3_200_000_000), with_device_bytes(direct(), 1_500_000_000, 0)];
     assert!(found(&evidence(&target, &shared), "write-amplification").is_none());
 }
@@ -334,7 +334,7 @@ fn rows_whose_runs_differ_much_are_listed() {
     assert_eq!(finding.evidence["rows"], json!(["stream/cached"]));
     let two = [direct(), row("stream/cached", "process-crash", &[1.0e9, 4.0e9])];
     let finding = found(&evidence(&target, &two), "noisy").unwrap();
-    assert!(finding.text.contains("(up to \u{b1}>999 %)"), "{}", finding.text);
+    assert!(finding.text.contains("up to \u{b1}>999 % (stream/cached)"), "{}", finding.text);
     let calm = [direct(), row("stream/cached", "process-crash", &[5.0e8])];
     assert!(found(&evidence(&target, &calm), "noisy").is_none());
 }
@@ -360,7 +360,7 @@ fn each_distinct_fallback_is_told_once_with_the_kernels_reason() {
     assert_eq!(
         told.text,
         format!(
-            "stream/direct-psync, stream/cached: io_uring was wanted, threads was used: {refused}"
+            "io_uring was wanted, threads was used: {refused} (stream/direct-psync, stream/cached)"
         )
     );
     assert!(found(&evidence(&target, &[direct()]), "fallback").is_none());
@@ -388,7 +388,7 @@ fn a_row_that_the_generator_limits_says_so() {
     let with =
         |generator_bytes_per_s| Evidence { generator_bytes_per_s, ..evidence(&target, &rows) };
     let finding = found(&with(1.5e9), "generator-limited").unwrap();
-    assert!(finding.text.starts_with("stream/direct-psync: data can be made ready at 1.50 GB/s"));
+    assert!(finding.text.contains("at 1.50 GB/s, less than twice the throughput (stream/direct-"));
     assert!(found(&with(3.0e9), "generator-limited").is_none());
     assert!(found(&with(0.0), "generator-limited").is_none(), "it was not measured");
 }

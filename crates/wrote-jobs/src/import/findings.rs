@@ -1,11 +1,11 @@
-//! Findings on results of other tools: what their numbers leave out.
+//! Findings on results of other tools: costs that their numbers leave out.
 
 use serde_json::{Value, json};
 use wrote_result::document::{Direction, Finding, Row, Severity};
-use wrote_result::finding::finding;
+use wrote_result::finding::{finding, left_out};
 
-/// Engines whose writes go to the page cache unless they are direct. Others write elsewhere: to the
-/// network, to memory that is mapped without a cache, to nothing.
+/// Engines whose writes go to the page cache unless they are direct. Other engines write to the
+/// network, to memory that is mapped without a cache, or discard the data.
 const CACHED_ENGINES: [&str; 11] = [
     "sync", "psync", "vsync", "pvsync", "pvsync2", "posixaio", "libaio", "io_uring", "splice",
     "mmap", "threads",
@@ -15,12 +15,12 @@ const CACHED_ENGINES: [&str; 11] = [
 #[derive(Clone, Debug)]
 pub struct Unflushed {
     name: String,
-    /// It was flushed after that.
+    /// Whether it was flushed after the clock.
     on_close: bool,
 }
 
 impl Unflushed {
-    /// The row, if it is one. `on_close` says that its job has `fsync_on_close`.
+    /// Returns the row if its writes were unflushed; `on_close`: its job has `fsync_on_close`.
     pub fn of(row: &Row, on_close: bool) -> Option<Unflushed> {
         let asked = &row.settings.asked;
         let is_cached = !asked.direct && CACHED_ENGINES.contains(&asked.ioengine.as_str());
@@ -29,17 +29,10 @@ impl Unflushed {
     }
 }
 
-/// The findings on an imported result. `failed` are jobs that ended in an error, with it.
+/// Returns the findings on an imported result. `failed` are jobs that ended in an error, each with
+/// the error.
 pub fn find(unflushed: &[Unflushed], failed: &[(String, String)]) -> Vec<Finding> {
     flush_outside_clock(unflushed).into_iter().chain(left_out(failed)).collect()
-}
-
-fn left_out(failed: &[(String, String)]) -> Option<Finding> {
-    let each = failed.iter().map(|(job, because)| format!("{job} ({because})"));
-    let text = format!("not measured: {}", each.collect::<Vec<_>>().join(", "));
-    let jobs = failed.iter().map(|(job, because)| (job.clone(), json!(because)));
-    let figures = [("rows", Value::Object(jobs.collect()))];
-    (!failed.is_empty()).then(|| finding("left-out", Severity::Info, text, figures))
 }
 
 fn flush_outside_clock(unflushed: &[Unflushed]) -> Option<Finding> {
@@ -53,12 +46,12 @@ fn flush_outside_clock(unflushed: &[Unflushed]) -> Option<Finding> {
     let late = if on_close.is_empty() {
         String::new()
     } else {
-        format!(" (the flush of fsync_on_close, of {}, is after the clock)", on_close.join(", "))
+        format!("; fsync_on_close flushes after the clock ({})", on_close.join(", "))
     };
     let text = format!(
-        "{}: written to the page cache, and not flushed before the clock stopped{late}: this is the \
-         speed of memory, in whole or in part; say end_fsync=1 in the job to count the flush, or \
-         direct=1 to go past the cache",
+        "memory speed, in whole or in part: writes were in the page cache, unflushed, when the clock \
+         stopped ({}){late}; set end_fsync=1 in the job to count the flush, or direct=1 to go past the \
+         cache",
         all.join(", ")
     );
     let figures = [

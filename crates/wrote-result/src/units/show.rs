@@ -13,6 +13,13 @@ pub fn bytes(size_bytes: u64) -> String {
     }
 }
 
+/// A part of bytes and their whole: `2.70 of 3.00 GB`, `512 B of 3.00 GB`.
+pub fn part(part_bytes: u64, whole_bytes: u64) -> String {
+    let (part, whole) = (bytes(part_bytes), bytes(whole_bytes));
+    let unit = whole.trim_start_matches(|letter: char| letter != ' ');
+    format!("{} of {whole}", part.strip_suffix(unit).unwrap_or(&part))
+}
+
 /// Bytes per second: `2.41 GB/s`; `? B/s` of what is no rate (negative, infinite, not a number).
 pub fn rate(bytes_per_s: f64) -> String {
     if !bytes_per_s.is_finite() || bytes_per_s < 0.0 {
@@ -93,6 +100,14 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_part_names_its_unit_only_where_the_whole_has_another() {
+        assert_eq!(part(2_700_000_000, 3_000_000_000), "2.70 of 3.00 GB");
+        assert_eq!(part(512, 3_000_000_000), "512 B of 3.00 GB");
+        assert_eq!(part(500_000_000, 3_000_000_000), "500 MB of 3.00 GB");
+        assert_eq!(part(0, 20), "0 of 20 B");
+    }
 
     #[test]
     fn bytes_have_three_significant_digits() {

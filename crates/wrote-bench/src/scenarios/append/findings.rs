@@ -1,5 +1,4 @@
-//! What the evidence says of messages that were appended: whether they are all in the file, and in
-//! which order.
+//! Findings on appended messages: losses, and their order in the file.
 
 use serde_json::json;
 use wrote_jobs::findings::Evidence;
@@ -10,7 +9,7 @@ pub fn find(evidence: &Evidence) -> [Option<Finding>; 2] {
     [records_lost(evidence), records_out_of_order(evidence)]
 }
 
-/// What was found in all runs of these rows together.
+/// Sums the records of all runs of `rows`.
 fn total(rows: &[&Row]) -> Records {
     let runs = rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.records);
     runs.fold(Records::default(), |sum, of| Records {
@@ -30,10 +29,10 @@ fn records_lost(evidence: &Evidence) -> Option<Finding> {
     }
     let Records { sent, lost, torn, doubled, .. } = total(&rows);
     let text = format!(
-        "{}: {lost} of {sent} messages were lost or torn: read back, the file does not have them whole, \
-         and {torn} places in it hold pieces of some{}; its speed is of no use",
-        names(&rows),
+        "data loss: {lost} of {sent} messages were lost or torn, and {torn} places of the file hold \
+         pieces{} ({}); such a speed is worthless: open the file once, and let one thread write",
         if doubled == 0 { String::new() } else { format!(", and {doubled} messages twice") },
+        names(&rows),
     );
     let figures = [
         ("rows", listed(&rows)),
@@ -53,8 +52,8 @@ fn records_out_of_order(evidence: &Evidence) -> Option<Finding> {
     }
     let Records { sent, out_of_order, .. } = total(&rows);
     let text = format!(
-        "{}: {out_of_order} of {sent} messages stand behind one that was handed over later: tasks and \
-         writers that run at once keep no order",
+        "order not kept: {out_of_order} of {sent} messages stand behind one that was handed over later \
+         ({}); where order matters, let one thread write",
         names(&rows),
     );
     let figures =
@@ -85,7 +84,7 @@ mod tests {
         assert_eq!(finding.evidence["lost"], json!(3 * 600));
         assert!(finding.text.contains("1800 of 3000 messages"), "{}", finding.text);
         assert!(!finding.text.contains("twice") && finding.severity == Severity::Warning);
-        // What is not all there has no order to speak of.
+        // With records lost, their order is not reported.
         assert!(found(&rows, "records-out-of-order").is_none());
         assert!(found(&rows[..1], "records-lost").is_none());
         let twice = Records { doubled: 1, ..WHOLE };

@@ -1,4 +1,4 @@
-//! Findings on a device that was written for long.
+//! Findings on a device during a long stream of writes.
 
 use serde_json::{Value, json};
 use wrote_jobs::findings::Evidence;
@@ -6,15 +6,15 @@ use wrote_result::document::{Change, Finding, Row, Severity, Sustained};
 use wrote_result::finding::finding;
 use wrote_result::units::{bytes, rate, seconds};
 
-/// How much some drives of 1 or 2 TB wrote fast before they slowed down, in GB, as reviewers measured it:
-/// WD Blue SN570 and SN580, Corsair MP600 Elite, MSI Spatium M480 Play, ADATA XPG Atom 50, Lexar NM800 Pro,
+/// Sizes of the fast caches of seven drives of 1 or 2 TB, in GB, as reviewers measured them: WD Blue
+/// SN570 and SN580, Corsair MP600 Elite, MSI Spatium M480 Play, ADATA XPG Atom 50, Lexar NM800 Pro,
 /// Crucial T500 (techpowerup.com, "Write Intensive Usage", 2021 to 2024).
 const KNOWN_CACHES_GB: [u64; 7] = [12, 48, 200, 280, 341, 592, 700];
-/// A device that is as even as this after a cliff, as a part of the mean, is held to a limit.
+/// A variation below this share of the mean, after a cliff, looks like a limit..
 const LIMITED_VARIATION_MAX: f64 = 0.02;
-/// Unless it was nearly as even before.
+/// ..if the variation before the cliff was larger by more than this factor.
 const EVENER_FACTOR: f64 = 3.0;
-/// Fewer samples behind a cliff say nothing of how even it is.
+/// With fewer samples after a cliff their variation is unknown.
 const LIMITED_SAMPLES_MIN: usize = 20;
 
 pub fn find(evidence: &Evidence) -> Vec<Finding> {
@@ -38,8 +38,12 @@ fn cache_cliff(row: &Row, sustained: &Sustained) -> Option<Finding> {
             rate(cliff.after_bytes_per_s)
         )
     });
-    let mut text = format!("{}: it slows down {}", row.name, joined(&steps.collect::<Vec<_>>()));
-    text += &format!(": what lasts is {}", rate(sustained.sustained_bytes_per_s.median));
+    let mut text = format!(
+        "the device slows down {}: {} lasts ({})",
+        joined(&steps.collect::<Vec<_>>()),
+        rate(sustained.sustained_bytes_per_s.median),
+        row.name,
+    );
     let mut figures = vec![
         ("row", json!(row.name)),
         ("at_bytes", json!(first.at_bytes)),
@@ -50,14 +54,13 @@ fn cache_cliff(row: &Row, sustained: &Sustained) -> Option<Finding> {
         ("cliffs", cliffs.iter().map(|cliff| json!(cliff)).collect()),
     ];
     if let (Some(recovered), Some(idle_s)) = (&sustained.recovered_bytes_per_s, sustained.idle_s) {
-        text += &format!("; after {} of rest it took {}", seconds(idle_s), rate(recovered.median));
+        text += &format!("; after a rest of {}: {}", seconds(idle_s), rate(recovered.median));
         figures.push(("recovered_bytes_per_s", json!(recovered.median)));
         figures.push(("idle_s", json!(idle_s)));
     }
     if let Some(variation) = limited(sustained) {
         text += &format!(
-            ". From there on it is as even as a limit would make it (varies by {:.1} %): perhaps a \
-             burst credit is used up",
+            ". The rate then varies by only {:.1} %, like that of a limit: a burst credit may be used up",
             variation * 100.0
         );
         figures.push(("variation_after", json!(variation)));
@@ -65,8 +68,8 @@ fn cache_cliff(row: &Row, sustained: &Sustained) -> Option<Finding> {
     Some(with("cache-cliff", Severity::Warning, text, figures))
 }
 
-/// How much the throughput varies behind the last change, where that is so little, and so much less than
-/// before, that it looks like a limit.
+/// Returns the variation of the throughput after the last change, if it looks like a limit: small,
+/// and much smaller than before.
 fn limited(sustained: &Sustained) -> Option<f64> {
     let last = sustained.changes.last()?;
     let before = match sustained.changes.len() {
@@ -86,7 +89,7 @@ fn limited(sustained: &Sustained) -> Option<f64> {
     limited.then_some(now)
 }
 
-/// The standard deviation as a part of the mean.
+/// Returns the standard deviation as a share of the mean.
 fn variation(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -99,25 +102,26 @@ fn no_cliff(evidence: &Evidence, row: &Row, sustained: &Sustained) -> Option<Fin
     if written_bytes == 0 {
         return None;
     }
-    let told = if sustained.tells_changes() { "no cliff" } else { "too short to tell a cliff" };
-    let mut text = format!("{}: {told} within {}", row.name, bytes(written_bytes));
+    let claim = if sustained.tells_changes() { "no cliff" } else { "too short to tell a cliff" };
+    let mut text = format!("{claim} within {} ({})", bytes(written_bytes), row.name);
     if row.is_open_loop() {
-        text += " at the rate that was asked for: what is taken beyond that was not looked at";
+        text += " at the rate that was asked for; higher rates were not measured";
     }
     let has_cache = evidence.target.device.as_ref().is_some_and(|device| !device.rotational)
         && !evidence.in_memory;
     let known = KNOWN_CACHES_GB.iter().filter(|gb| **gb * 1_000_000_000 > written_bytes).count();
     if has_cache && known > 0 {
         text += &format!(
-            "; of {} drives of 1 or 2 TB that reviewers wrote full, {known} take more than that before \
-             they slow down, up to {} GB",
+            "; of {} drives of 1 or 2 TB that reviewers wrote full, {known} take more before they slow \
+             down, up to {} GB",
             KNOWN_CACHES_GB.len(),
             KNOWN_CACHES_GB[KNOWN_CACHES_GB.len() - 1],
         );
     }
     if sustained.file_bytes < written_bytes {
         text += &format!(
-            ". The file is of {}, and was written over again and again: a drive may do that in its cache",
+            ". The file of {} was overwritten again and again, which a drive may do in its cache: give \
+             a larger --size",
             bytes(sustained.file_bytes)
         );
     }
@@ -136,12 +140,12 @@ fn no_cliff(evidence: &Evidence, row: &Row, sustained: &Sustained) -> Option<Fin
 fn not_steady(row: &Row, sustained: &Sustained) -> Option<Finding> {
     let state = sustained.steady_state.as_ref().filter(|state| !state.reached)?;
     let text = format!(
-        "{}: no steady state was reached: in the last five of {} rounds the throughput ranges over {:.0} % \
-         of its mean (20 % is steady) and its trend changes by {:.0} % (10 %)",
-        row.name,
+        "no steady state: in the last five of {} rounds the throughput ranges over {:.0} % of its mean \
+         (steady: 20 %), and its trend changes by {:.0} % (steady: 10 %) ({}); measure longer",
         state.rounds_bytes_per_s.len(),
         state.range_share * 100.0,
         state.slope_share * 100.0,
+        row.name,
     );
     let figures = vec![
         ("row", json!(row.name)),
@@ -225,8 +229,8 @@ mod tests {
         assert_eq!((found[0].id.as_str(), found[0].severity), ("cache-cliff", Severity::Warning));
         assert_eq!(
             found[0].text,
-            "sustained/direct-io_uring: it slows down after 2.00 GB from 4.00 GB/s to 400 MB/s: what \
-             lasts is 400 MB/s; after 10.0 s of rest it took 4.00 GB/s"
+            "the device slows down after 2.00 GB from 4.00 GB/s to 400 MB/s: 400 MB/s lasts \
+             (sustained/direct-io_uring); after a rest of 10.0 s: 4.00 GB/s"
         );
         assert_eq!(found[0].evidence["at_bytes"], 2_000_000_000_u64);
         assert_eq!(found[0].evidence["recovered_bytes_per_s"], 4e9);
@@ -241,8 +245,8 @@ mod tests {
         );
         assert_eq!(
             found[0].text,
-            "sustained/direct-io_uring: no cliff within 100 GB; of 7 drives of 1 or 2 TB that reviewers \
-             wrote full, 5 take more than that before they slow down, up to 700 GB"
+            "no cliff within 100 GB (sustained/direct-io_uring); of 7 drives of 1 or 2 TB that \
+             reviewers wrote full, 5 take more before they slow down, up to 700 GB"
         );
         let mut small = long(&[2.0; 100], &[]);
         small.sustained.as_mut().unwrap().file_bytes = 10_000_000_000;

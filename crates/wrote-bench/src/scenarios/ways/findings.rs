@@ -1,16 +1,15 @@
-//! What the evidence says of whole files that were written: where a copy's source came from, and what a
-//! way takes of the memory.
+//! Findings on whole files: the origin of a copy's source, and the memory that a way takes.
 
 use serde_json::json;
 use wrote_jobs::findings::{Evidence, counts, source_bytes};
 use wrote_result::document::{Finding, Row, Run, Severity};
 use wrote_result::finding::{finding, listed, names};
 use wrote_result::stats::median;
-use wrote_result::units::bytes;
+use wrote_result::units::{bytes, part};
 
-/// A copy of which the device read less than this part was read from memory.
+/// A copy's source came from memory if the device read less than this share of it.
 const READ_SHARE_MIN: f64 = 0.9;
-/// A copy that takes no more than this part of the file as memory takes none with its length.
+/// A copy takes constant memory if its peak is less than this share of the file.
 const CONSTANT_SHARE_MAX: f64 = 0.5;
 
 pub fn find(evidence: &Evidence) -> [Option<Finding>; 3] {
@@ -21,8 +20,8 @@ fn total(row: &Row, figure: fn(&Run) -> u64) -> u64 {
     row.runs.iter().map(figure).sum()
 }
 
-/// What was copied, and of that what the device was seen to read; of the rows whose every run has its
-/// counters.
+/// Returns the copies whose every run has counters, each with the bytes of its source and those of
+/// them that the device read.
 fn copies<'a>(evidence: &'a Evidence) -> Vec<(&'a Row, u64, u64)> {
     let counted = |row: &&'a Row| {
         counts(evidence) && row.runs.iter().all(|run| run.device_read_bytes.is_some())
@@ -46,10 +45,10 @@ fn same_device(evidence: &Evidence) -> Option<Finding> {
     let written = |row: &&Row| total(row, |run| run.device_written_bytes.unwrap_or(0));
     let written_bytes: u64 = rows.iter().map(written).sum();
     let text = format!(
-        "{}: source and target share {}: each byte passes it twice, once to be read and once to be \
-         written; between two devices a copy may be faster",
-        names(&rows),
+        "source and target share {}: each byte passes it twice, read and written ({}); a copy between \
+         two devices may be faster",
         device.name,
+        names(&rows),
     );
     let figures = [
         ("rows", listed(&rows)),
@@ -66,11 +65,10 @@ fn read_from_memory(evidence: &Evidence) -> Option<Finding> {
     copies.retain(|(_, source, read)| !is_read(*source, *read));
     let (rows, file_bytes, read_bytes) = together(&copies)?;
     let text = format!(
-        "{}: {} of {} of the source came from memory: a file that was written or read a moment ago is \
-         copied faster than one that was not, which the rows with a dropped cache show",
+        "copies from memory: {} of the source were not read from the device ({}); the rows with a \
+         dropped cache show the speed of a file that is not in memory",
+        part(file_bytes - read_bytes, file_bytes),
         names(&rows),
-        bytes(file_bytes - read_bytes),
-        bytes(file_bytes),
     );
     let figures = [
         ("rows", listed(&rows)),
@@ -78,13 +76,13 @@ fn read_from_memory(evidence: &Evidence) -> Option<Finding> {
         ("device_read_bytes", json!(read_bytes)),
         ("memory_bytes", json!(evidence.memory_bytes)),
     ];
-    // Where all of them asked for that, it is as it should be.
+    // A warm source is meant to come from memory.
     let wanted = |row: &&Row| row.settings.asked.source_cache.as_deref() == Some("warm");
     let severity = if rows.iter().all(wanted) { Severity::Info } else { Severity::Warning };
     Some(finding("read-from-memory", severity, text, figures))
 }
 
-/// The rows, and the sums of their figures; nothing of none.
+/// Returns the rows and the sums of their figures; `None` without rows.
 fn together<'a>(copies: &[(&'a Row, u64, u64)]) -> Option<(Vec<&'a Row>, u64, u64)> {
     if copies.is_empty() {
         return None;
@@ -94,7 +92,7 @@ fn together<'a>(copies: &[(&'a Row, u64, u64)]) -> Option<(Vec<&'a Row>, u64, u6
     Some((rows, source, copies.iter().map(|(.., read)| read).sum()))
 }
 
-/// The median peak of a row that writes a whole file; of others the peak is the whole process's.
+/// Returns the median peak of a row of whole files. The peak of other rows is the process's.
 fn peak_bytes(row: &Row) -> Option<u64> {
     let peaks = row.runs.iter().filter_map(|run| run.max_rss_bytes);
     let peaks: Vec<f64> = peaks.map(|bytes| bytes as f64).collect();
@@ -108,17 +106,17 @@ fn memory_grows(evidence: &Evidence) -> Option<Finding> {
         source_bytes(row) > 0 && (*peak as f64) < CONSTANT_SHARE_MAX * row.bytes_per_run as f64
     };
     let (copy, copy_peak_bytes) = peaks().filter(constant).min_by_key(|(_, peak)| *peak)?;
-    // Beside a copy of as much: small files are small in any memory.
+    // Files shorter than the copy's are small in any memory.
     let growing: Vec<(&Row, u64)> =
         peaks().filter(grows).filter(|(row, _)| row.bytes_per_run >= copy.bytes_per_run).collect();
     let (largest, peak_bytes) = growing.iter().max_by_key(|(_, peak)| *peak)?;
     let rows: Vec<&Row> = growing.iter().map(|(row, _)| *row).collect();
     let text = format!(
-        "{}: memory grows with the file where it is read whole before it is written: {} for {}; {} took \
-         {}. A file larger than memory has such a program killed",
-        names(&rows),
+        "memory grows with the file where it is read whole before it is written: {} for {} ({}), while \
+         {} took {}; a file larger than memory ends such a program: read and write in pieces",
         bytes(*peak_bytes),
         bytes(largest.bytes_per_run),
+        names(&rows),
         copy.name,
         bytes(copy_peak_bytes),
     );
@@ -151,7 +149,7 @@ mod tests {
         row
     }
 
-    /// A copy in constant memory, of which the device read so much in each run.
+    /// A copy in constant memory; the device read `device_read_bytes` of its source in each run.
     fn copy(name: &str, device_read_bytes: u64) -> Row {
         let mut row = way(name, 20_000_000);
         row.settings.effective.source_cache = Some("warm".into());
@@ -184,7 +182,7 @@ mod tests {
         let rows = [copy("stream", GB / 10), copy("stream-dropped", GB), way("fs-write", GB)];
         let finding = found(&evidence(&target, &rows), "read-from-memory").unwrap();
         assert_eq!(finding.evidence["rows"], json!(["ways/stream"]));
-        assert!(finding.text.contains("2.70 GB of 3.00 GB of the source"), "{}", finding.text);
+        assert!(finding.text.contains("2.70 of 3.00 GB of the source"), "{}", finding.text);
         assert_eq!(finding.severity, Severity::Warning);
         assert!(found(&evidence(&target, &rows[1..]), "read-from-memory").is_none());
         let mut warm = rows;
@@ -219,7 +217,7 @@ mod tests {
         assert_eq!(finding.evidence["rows"], json!(["ways/fs-write"]));
         assert_eq!(finding.evidence["copy_max_rss_bytes"], json!(20_000_000));
         assert!(finding.text.contains("1.00 GB for 1.00 GB"), "{}", finding.text);
-        // Of the copy alone, of rows whose peak is the process's, and without figures: nothing.
+        // The copy alone, a peak of the whole process, and no figure of the peak.
         assert!(found(&evidence(&target, &rows[1..]), "memory-grows").is_none());
         let mut of_process = rows.clone();
         of_process[0].latency_ns = Some(Default::default());
