@@ -30,11 +30,8 @@ struct Region {
 }
 
 impl Pool {
-    /// Maps `count` zeroed buffers of `buffer_bytes` each.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Engine`] with the kernel's reason when the memory is unavailable.
+    /// Maps `count` zeroed buffers of `buffer_bytes` each. Fails with [`Error::Engine`] when the
+    /// memory is unavailable.
     pub fn new(count: u32, buffer_bytes: usize) -> Result<Pool, Error> {
         let count = count.max(1);
         let buffer_bytes = buffer_bytes.max(1);
@@ -162,11 +159,8 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Sets the length that is used, from the buffer's start.
-    ///
-    /// # Panics
-    ///
-    /// When `len` is more than the pool's [`Pool::buffer_bytes`].
+    /// Sets the length that is used, from the buffer's start. Panics when `len` is more than the
+    /// pool's [`Pool::buffer_bytes`].
     pub fn set_len(&mut self, len: usize) {
         assert!(len <= self.region.buffer_bytes, "{len} bytes do not fit into the buffer");
         self.len = len;

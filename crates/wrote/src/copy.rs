@@ -100,10 +100,6 @@ pub fn copy(from: &Path, to: &Path, options: &CopyOptions, watch: Watch) -> Resu
 ///
 /// Memory and depth are the engine's, not those of `options`. A transfer is no longer than the
 /// engine's buffers, which hold a page at least.
-///
-/// # Errors
-///
-/// Those of [`copy`].
 pub fn copy_through(
     engine: &mut Engine,
     from: &Path,

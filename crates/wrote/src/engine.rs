@@ -104,12 +104,9 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Makes an engine, on the best rung that works.
-    ///
-    /// # Errors
-    ///
-    /// When there is no memory for the buffers, or no threads where io_uring is refused. A refused
-    /// io_uring alone is a fallback, not an error.
+    /// Makes an engine, on the best rung that works. Fails when there is no memory for the buffers,
+    /// or no threads where io_uring is refused. A refused io_uring alone is a fallback, not an
+    /// error.
     pub fn open(options: &Options) -> Result<Engine, Error> {
         Engine::open_for(options, Callers::One)
     }
@@ -138,11 +135,7 @@ impl Engine {
         Ok(Engine::with(backend, pool, effective))
     }
 
-    /// Makes an engine on a simulated disk.
-    ///
-    /// # Errors
-    ///
-    /// When there is no memory for the buffers.
+    /// Makes an engine on a simulated disk. Fails when there is no memory for the buffers.
     pub fn simulated(sim: &Sim, options: &Options) -> Result<Engine, Error> {
         let pool = Pool::new(options.buffers, options.buffer_bytes)?;
         let depth = iodepth(options.ioengine, options.iodepth);
@@ -167,11 +160,8 @@ impl Engine {
         }
     }
 
-    /// Tries whether io_uring may be used here.
-    ///
-    /// # Errors
-    ///
-    /// The step that failed and the kernel's words, as in [`Fallback::because`].
+    /// Tries whether io_uring may be used here. Returns the step that failed and the kernel's
+    /// words, as in [`Fallback::because`].
     pub fn probe_io_uring() -> Result<(), String> {
         let options = Options::new(Ioengine::IoUring, 1, 4096);
         let engine = Engine::open(&options).map_err(|error| error.to_string())?;
@@ -190,12 +180,8 @@ impl Engine {
         }
     }
 
-    /// Leases a buffer of the engine's pool; waits for a completion where all are in flight.
-    ///
-    /// # Errors
-    ///
-    /// When the engine itself fails while it waits, or all buffers are leased and none of them is
-    /// in flight (`ENOBUFS`).
+    /// Leases a buffer of the engine's pool; waits for a completion where all are in flight. Fails
+    /// with `ENOBUFS` when all buffers are leased and none of them is in flight.
     pub fn lease(&mut self) -> Result<Buffer, Error> {
         loop {
             if let Some(mut buffer) = self.pool.lease() {
@@ -301,21 +287,15 @@ impl Engine {
         });
     }
 
-    /// Hands the queue to the kernel, without waiting.
-    ///
-    /// # Errors
-    ///
-    /// When the engine itself fails; operations in flight stay in flight.
+    /// Hands the queue to the kernel, without waiting. After an error, operations in flight stay in
+    /// flight.
     pub fn submit(&mut self) -> Result<(), Error> {
         self.backend.submit().map_err(|error| failed("submitting to the kernel", &error))
     }
 
     /// Submits, waits until at least `min` operations (or all, where fewer are outstanding) are
-    /// complete, and appends every completion to `completions`.
-    ///
-    /// # Errors
-    ///
-    /// When the engine itself fails; an operation's own error is in its completion.
+    /// complete, and appends every completion to `completions`. An operation's own error is in its
+    /// completion.
     pub fn reap(&mut self, min: usize, completions: &mut Vec<Completion>) -> Result<(), Error> {
         let min = min.min(self.outstanding());
         loop {
@@ -335,11 +315,7 @@ impl Engine {
     ///
     /// It may return earlier without a completion: after a short transfer that goes on, after a
     /// signal, and at once where no call waits for both (poll queues, Linux before 5.11, [`Sim`]).
-    /// With nothing outstanding it does not wait.
-    ///
-    /// # Errors
-    ///
-    /// When the engine itself fails; an operation's own error is in its completion.
+    /// With nothing outstanding it does not wait. An operation's own error is in its completion.
     pub fn reap_within(
         &mut self,
         time: Duration,
@@ -352,11 +328,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits for everything outstanding, and drops bytes that were read.
-    ///
-    /// # Errors
-    ///
-    /// The first error of an operation, after all of them are complete.
+    /// Waits for everything outstanding, and drops bytes that were read. Returns the first error of
+    /// an operation, after all of them are complete.
     pub fn drain(&mut self) -> Result<(), Error> {
         let mut completions = Vec::new();
         self.reap(usize::MAX, &mut completions)?;
@@ -365,12 +338,8 @@ impl Engine {
 
     /// Waits for everything outstanding, then flushes the file by `fdatasync(2)`. After success
     /// every write queued before survives a power loss (W1); a new file's name does after a sync of
-    /// its folder.
-    ///
-    /// # Errors
-    ///
-    /// The first error of an outstanding operation, or the flush's own, which poisons the file
-    /// (W2).
+    /// its folder. Returns the first error of an outstanding operation, or the flush's own, which
+    /// poisons the file (W2).
     pub fn flush(&mut self, file: FileId) -> Result<(), Error> {
         self.drain()?;
         self.queue(0, Op::Fdatasync { file });

@@ -57,6 +57,9 @@ impl Action {
 }
 
 /// The failure of an operation on a file, or of an engine.
+///
+/// Every function that returns it may fail with [`Error::File`] and the kernel's words, or with
+/// [`Error::Engine`]. Its documentation names other errors.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -150,11 +150,7 @@ impl DirectFile {
 
     /// Writes the whole buffer at `offset`, and brings it to stable storage in the way of
     /// [`DirectFile::set_durable`]. It survives a power loss when this returns (W1), once the
-    /// file's name does.
-    ///
-    /// # Errors
-    ///
-    /// As [`DirectFile::write`]. A failed flush poisons the file for good (W2).
+    /// file's name does. A failed flush poisons the file for good (W2).
     pub fn write_durable(&self, buffer: Buffer, offset: u64) -> Result<(), Error> {
         self.start_write_durable(buffer, offset).wait()
     }
@@ -180,11 +176,8 @@ impl DirectFile {
 
     /// Allocates blocks for `len` bytes from `offset`, and extends the file over them with zeros:
     /// `fallocate(2)`. The first write to a block costs more than a later one, since the file
-    /// system records which blocks were written.
-    ///
-    /// # Errors
-    ///
-    /// With the kernel's words; `EOPNOTSUPP` where the file system cannot.
+    /// system records which blocks were written. Fails with `EOPNOTSUPP` where the file system
+    /// cannot.
     pub fn allocate(&self, offset: u64, len: u64) -> Result<(), Error> {
         self.start_allocate(offset, len).wait()
     }
@@ -202,12 +195,8 @@ impl DirectFile {
 
     /// Brings every operation that was started before to stable storage, with the metadata needed
     /// to find it again: `fdatasync(2)`. Writes survive a power loss when this returns (W1); a new
-    /// file's name does once its folder was synced too.
-    ///
-    /// # Errors
-    ///
-    /// With the kernel's words, which poisons the file for good (W2). Also the first error of a
-    /// change whose [`Operation`] was dropped.
+    /// file's name does once its folder was synced too. An error poisons the file for good (W2).
+    /// Also returns the first error of a change whose [`Operation`] was dropped.
     pub fn sync_data(&self) -> Result<(), Error> {
         self.start_sync_data().wait()
     }
@@ -218,10 +207,6 @@ impl DirectFile {
     }
 
     /// As [`DirectFile::sync_data`], with all of the file's metadata: `fsync(2)`.
-    ///
-    /// # Errors
-    ///
-    /// As [`DirectFile::sync_data`].
     pub fn sync_all(&self) -> Result<(), Error> {
         self.start_sync_all().wait()
     }
@@ -240,10 +225,6 @@ impl DirectFile {
     }
 
     /// The file's length in bytes, now. It may count operations that are still in progress.
-    ///
-    /// # Errors
-    ///
-    /// With the kernel's words.
     // A file is no collection that is empty or not.
     #[expect(clippy::len_without_is_empty)]
     pub fn len(&self) -> Result<u64, Error> {
@@ -251,11 +232,7 @@ impl DirectFile {
     }
 
     /// Waits for every operation on the file, and sets its length: bytes beyond are gone, new bytes
-    /// read as zeros (`ftruncate(2)`). Nothing is flushed.
-    ///
-    /// # Errors
-    ///
-    /// With the kernel's words; [`Error::Poisoned`] when a flush failed before (W2).
+    /// read as zeros (`ftruncate(2)`). Nothing is flushed. Fails when a flush failed before (W2).
     pub fn truncate(&self, len_bytes: u64) -> Result<(), Error> {
         self.disk.with(|schedule| {
             schedule.settle(self.place)?;
@@ -266,11 +243,8 @@ impl DirectFile {
         })
     }
 
-    /// Waits for every operation on the file, and closes it. Nothing is flushed.
-    ///
-    /// # Errors
-    ///
-    /// When the engine itself fails; the first error of a change whose [`Operation`] was dropped.
+    /// Waits for every operation on the file, and closes it. Nothing is flushed. Returns the first
+    /// error of a change whose [`Operation`] was dropped.
     pub fn close(self) -> Result<(), Error> {
         self.disk.with(|schedule| {
             schedule.settle(self.place)?;

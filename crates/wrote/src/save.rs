@@ -4,6 +4,7 @@
 //! crash, finds a part or nothing. A save here writes a new file beside the old one, and renames it
 //! in one step when it is whole (`rename(2)`).
 
+mod direct;
 mod read;
 mod room;
 
@@ -14,18 +15,11 @@ use crate::error::Tried;
 use crate::metadata::{Metadata, MetadataParts};
 use crate::staged::Staged;
 use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Op, Options, Sync};
+use direct::DIRECT_BYTES_MIN;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-
-/// The least content whose durable save bypasses the page cache, if the engine can have several
-/// writes in flight. Below, a ring and its buffers cost more than they bring.
-const DIRECT_BYTES_MIN: usize = 4 << 20;
-
-/// Writes in flight, and their length, of a large save.
-const DIRECT_IODEPTH: u32 = 8;
-const DIRECT_BS_BYTES: usize = 1 << 20;
 
 /// The smallest buffers for direct writes: no file needs a greater alignment.
 const DIRECT_BUFFER_BYTES_MIN: usize = 64 << 10;
@@ -111,10 +105,6 @@ pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Erro
 /// wrote::write_with(wrote::Sync::No, &path, "{}")?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-///
-/// # Errors
-///
-/// Those of [`write()`], except errors of flushes that are left out.
 pub fn write_with(
     sync: Sync,
     path: impl AsRef<Path>,
@@ -153,8 +143,7 @@ pub fn write_new(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), 
 /// Saves through the engine that this thread keeps; large content gets an engine of its own.
 fn save_by_thread(sync: Sync, path: &Path, bytes: &[u8], replace: bool) -> Result<(), Error> {
     if goes_direct(sync, bytes) {
-        let options = Options::new(Ioengine::IoUring, DIRECT_IODEPTH, DIRECT_BS_BYTES);
-        return save(&mut Engine::open(&options)?, sync, path, bytes, replace);
+        return save(&mut direct::engine()?, sync, path, bytes, replace);
     }
     // A thread that is ending may have dropped its engine already.
     let mut engine = match CACHED_ENGINE.try_with(Cell::take).ok().flatten() {
@@ -206,14 +195,6 @@ pub fn write_through(
 }
 
 /// As [`write_new`], through an engine of the caller's; with [`Sync::No`] it flushes nothing.
-///
-/// # Errors
-///
-/// Those of [`write_new`] and [`write_through`].
-///
-/// # Panics
-///
-/// As [`write_through`].
 pub fn write_new_through(
     engine: &mut Engine,
     sync: Sync,

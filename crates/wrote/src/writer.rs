@@ -95,10 +95,6 @@ pub struct Written {
 
 impl Writer {
     /// Makes the file, or truncates an existing one, as [`std::fs::File::create`] does.
-    ///
-    /// # Errors
-    ///
-    /// With the kernel's words.
     pub fn create(path: impl AsRef<Path>) -> Result<Writer, Error> {
         Writer::options().open(path)
     }
@@ -115,11 +111,7 @@ impl Writer {
     }
 
     /// Writes all bytes of the reader, which it reads straight into the buffers, and returns their
-    /// number.
-    ///
-    /// # Errors
-    ///
-    /// The reader's, or those of a write. The bytes that were read until then are written.
+    /// number. After an error of the reader, the bytes that were read until then are written.
     pub fn read_from(&mut self, mut reader: impl Read) -> io::Result<u64> {
         let mut total = 0;
         loop {
@@ -143,29 +135,20 @@ impl Writer {
         }
     }
 
-    /// Makes earlier writes survive a power loss, with the name of a new file.
-    ///
-    /// # Errors
-    ///
-    /// With the kernel's words, now and at every later call (W2).
+    /// Makes earlier writes survive a power loss, with the name of a new file. An error comes back
+    /// at every later call (W2).
     pub fn sync_data(&mut self) -> Result<(), Error> {
         self.on_stream(Stream::sync_data)
     }
 
-    /// Writes the rest and closes the file, which then survives a power loss.
-    ///
-    /// # Errors
-    ///
-    /// Any since the opening.
+    /// Writes the rest and closes the file, which then survives a power loss. Returns any error
+    /// since the opening.
     pub fn finish(mut self) -> Result<Written, Error> {
         self.on_stream(|stream| stream.end(true))
     }
 
     /// Writes the rest and closes the file, without a flush: it survives a crash of the process.
-    ///
-    /// # Errors
-    ///
-    /// Any since the opening.
+    /// Returns any error since the opening.
     pub fn close(mut self) -> Result<Written, Error> {
         self.on_stream(|stream| stream.end(false))
     }

@@ -9,10 +9,6 @@ use crate::{Completion, Engine, Error, FileId, Op};
 ///
 /// ext4 takes direct writes into allocated blocks side by side; writes that allocate wait for each
 /// other.
-///
-/// # Errors
-///
-/// With the kernel's words.
 pub(super) fn allocate(
     engine: &mut Engine,
     source: FileId,

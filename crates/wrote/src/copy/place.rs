@@ -7,12 +7,9 @@ use rustix::io::Errno;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Finds the name that the copy will have: `to` with its symbolic links followed.
-///
-/// # Errors
-///
-/// [`Error::Refused`] for a folder, a device, or the source itself; `EEXIST` for a file, unless
-/// `replace` is set (W7).
+/// Finds the name that the copy will have: `to` with its symbolic links followed. Fails with
+/// [`Error::Refused`] for a folder, a device, or the source itself, and with `EEXIST` for a file,
+/// unless `replace` is set (W7).
 pub(super) fn find(
     engine: &mut Engine,
     source: Option<&Source>,

@@ -26,11 +26,7 @@ impl<'w> Watcher<'w> {
         Watcher { watch, now: CopyProgress { bytes_done: 0, bytes_total } }
     }
 
-    /// Counts `bytes` as done.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Interrupted`] where the watcher asks to stop.
+    /// Counts `bytes` as done. Fails with [`Error::Interrupted`] where the watcher asks to stop.
     pub(crate) fn add(&mut self, bytes: u64) -> Result<(), Error> {
         self.now.bytes_done += bytes;
         report(self.watch, self.now)

@@ -43,10 +43,6 @@ pub fn copy_in(
 }
 
 /// As [`copy_in`], through an engine of the caller's with nothing outstanding.
-///
-/// # Errors
-///
-/// Those of [`copy_in`].
 pub fn copy_in_through(
     engine: &mut Engine,
     from: BorrowedFd,

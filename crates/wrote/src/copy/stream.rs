@@ -63,11 +63,8 @@ pub(super) fn seek_error(engine: &Engine, source: FileId, errno: Errno) -> Error
     Error::file(engine.path(source), Action::Examine, None, &errno.into())
 }
 
-/// Copies the data of `source` to the same places of `target`, holes left out.
-///
-/// # Errors
-///
-/// With the kernel's words; [`Error::Differs`] where the source became shorter.
+/// Copies the data of `source` to the same places of `target`, holes left out. Fails with
+/// [`Error::Differs`] where the source became shorter.
 pub(crate) fn copy_data(
     engine: &mut Engine,
     source: FileId,
@@ -80,10 +77,6 @@ pub(crate) fn copy_data(
 }
 
 /// Returns the checksum of a file's bytes.
-///
-/// # Errors
-///
-/// Those of [`copy_data`].
 pub(crate) fn checksum_of(
     engine: &mut Engine,
     file: FileId,
@@ -99,11 +92,7 @@ pub(crate) fn checksum_of(
 ///
 /// The reads are direct where the file system can do that. Elsewhere the file's pages are dropped
 /// from the page cache first. The flush before that writes every page: a dirty page is not dropped
-/// (`posix_fadvise(2)`).
-///
-/// # Errors
-///
-/// [`Error::Differs`], besides those of a flush and a read.
+/// (`posix_fadvise(2)`). Fails with [`Error::Differs`] where they differ.
 pub(crate) fn read_back(
     engine: &mut Engine,
     file: FileId,

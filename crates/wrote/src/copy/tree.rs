@@ -32,7 +32,7 @@ const MODE_PRIVATE: u32 = 0o700;
 const FOLDER_PARTS: MetadataParts = MetadataParts { owner: false, times: true };
 
 /// The result of a copy of a folder.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct TreeCopied {
     /// Ordinary files that were copied.
@@ -90,22 +90,13 @@ pub fn copy_tree(
     watch: Watch,
 ) -> Result<TreeCopied, Error> {
     // The engine gets all buffers, as for long files.
-    copy_tree_through(
-        &mut Engine::open(&engine_options(u64::MAX, options))?,
-        from,
-        to,
-        options,
-        watch,
-    )
+    let engine_options = engine_options(u64::MAX, options);
+    copy_tree_through(&mut Engine::open(&engine_options)?, from, to, options, watch)
 }
 
 pub use walk::FOLDERS_DEEP_MAX;
 
 /// As [`copy_tree`], through an engine of the caller's on real files.
-///
-/// # Errors
-///
-/// Those of [`copy_tree`].
 pub fn copy_tree_through(
     engine: &mut Engine,
     from: &Path,
@@ -126,18 +117,8 @@ pub fn copy_tree_through(
     refuse_inside(from, &place.path)?;
     let merges = place.found == Found::Folder;
     let bytes = measure(from, merges.then_some(&place.path), watch)?;
-    let copied = TreeCopied {
-        files: 0,
-        folders: 0,
-        links: 0,
-        bytes: 0,
-        methods: Vec::new(),
-        verified: options.verify,
-        left_out: Vec::new(),
-        left_out_count: 0,
-        elapsed: Duration::ZERO,
-        effective: engine.effective().clone(),
-    };
+    let effective = engine.effective().clone();
+    let copied = TreeCopied { verified: options.verify, effective, ..TreeCopied::default() };
     let total = if options.verify { bytes.saturating_mul(2) } else { bytes };
     let (from, to) = (from.to_owned(), place.path);
     let mut tree = Tree { engine, options, watch, from, to, total, done: 0, copied, staged: None };

@@ -14,7 +14,7 @@ pub struct Fallback {
 }
 
 /// The settings in effect of an engine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Effective {
     /// The way by which operations reach the kernel.
     pub ioengine: Ioengine,
@@ -41,18 +41,7 @@ pub struct Effective {
 
 impl Effective {
     pub(super) fn new(ioengine: Ioengine, iodepth: u32) -> Effective {
-        Effective {
-            ioengine,
-            iodepth,
-            iodepth_reached: 0,
-            ring_flags: Vec::new(),
-            registered_buffers: false,
-            registered_files: false,
-            sqpoll: false,
-            iopoll: false,
-            huge_pages: false,
-            fallbacks: Vec::new(),
-        }
+        Effective { ioengine, iodepth, ..Effective::default() }
     }
 
     /// Records a step down, once.

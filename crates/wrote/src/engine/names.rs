@@ -48,11 +48,7 @@ pub(super) enum NameChange<'a> {
 
 impl Engine {
     /// Finds where a write to the name `path` ends, with symbolic links followed as by `open(2)`,
-    /// and what is there.
-    ///
-    /// # Errors
-    ///
-    /// With the kernel's words; a missing name is no error.
+    /// and what is there. A missing name is no error.
     pub fn locate(&mut self, path: &Path) -> Result<Located, Error> {
         uninterrupted(|| self.backend.locate(path)).tried(path, Action::Examine)
     }
@@ -60,30 +56,18 @@ impl Engine {
     /// Renames the file `from` to `to`, in one file system and in one step: at every moment `to` is
     /// its old file or the new one (`rename(2)`). An old file is gone with `replace`, and an error
     /// without (W7). Durable once the folder is synced.
-    ///
-    /// # Errors
-    ///
-    /// With the kernel's words; `EEXIST` where `to` exists and `replace` is false.
     pub fn rename(&mut self, from: &Path, to: &Path, replace: bool) -> Result<(), Error> {
         self.change_name(NameChange::Rename { from, to, replace }, to, Action::Rename)
     }
 
     /// Removes the name of a file (`unlink(2)`).
-    ///
-    /// # Errors
-    ///
-    /// With the kernel's words.
     pub fn remove(&mut self, path: &Path) -> Result<(), Error> {
         self.change_name(NameChange::Remove(path), path, Action::Remove)
     }
 
     /// Brings the names in the folder to stable storage (`fsync(2)`): files made or renamed there
     /// survive a power loss. If the file system has nothing to sync there, that is a fallback, not
-    /// an error.
-    ///
-    /// # Errors
-    ///
-    /// With the kernel's words, now and at every later call for this folder (W2).
+    /// an error. An error comes back at every later call for this folder (W2).
     pub fn sync_folder(&mut self, folder: &Path) -> Result<(), Error> {
         let poisoned = self.poisoned_folders.iter().find(|(path, _)| path == folder);
         if let Some(&(ref path, errno)) = poisoned {
@@ -95,19 +79,11 @@ impl Engine {
 
     /// Makes a folder (`mkdir(2)`); an existing folder is no error. Durable once the folder that
     /// holds it is synced.
-    ///
-    /// # Errors
-    ///
-    /// With the kernel's words.
     pub fn make_folder(&mut self, folder: &Path) -> Result<(), Error> {
         uninterrupted(|| self.backend.make_folder(folder)).tried(folder, Action::MakeFolder)
     }
 
     /// Lists a folder, in order of the names.
-    ///
-    /// # Errors
-    ///
-    /// With the kernel's words.
     pub fn list(&mut self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
         uninterrupted(|| self.backend.list(folder)).tried(folder, Action::Examine)
     }

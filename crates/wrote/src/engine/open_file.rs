@@ -63,12 +63,8 @@ impl OpenFile {
 }
 
 impl Engine {
-    /// Opens a file. A block device is opened for reading only (W7).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::File`] with the kernel's words; also when [`Options::FILES_MAX`] files are open. A
-    /// refused `O_DIRECT` is a fallback, not an error.
+    /// Opens a file. A block device is opened for reading only (W7). Fails when
+    /// [`Options::FILES_MAX`] files are open. A refused `O_DIRECT` is a fallback, not an error.
     pub fn open_file(&mut self, path: &Path, options: &FileOptions) -> Result<FileId, Error> {
         let slot = self.files.iter().position(Option::is_none).unwrap_or(self.files.len()) as u32;
         if slot >= Options::FILES_MAX {
@@ -108,10 +104,6 @@ impl Engine {
     }
 
     /// Waits for the file's operations in flight, and closes it. Nothing is flushed.
-    ///
-    /// # Errors
-    ///
-    /// When the engine itself fails while it waits.
     pub fn close_file(&mut self, file: FileId) -> Result<(), Error> {
         while self.known(file).in_flight > 0 {
             self.advance(1)?;
@@ -139,22 +131,14 @@ impl Engine {
     }
 
     /// The file's length in bytes.
-    ///
-    /// # Errors
-    ///
-    /// With the kernel's words.
     pub fn file_len(&self, file: FileId) -> Result<u64, Error> {
         let path = &self.known(file).path;
         self.backend.len(file.slot).tried(path, Action::Examine)
     }
 
     /// Waits for the file's operations in flight, and sets its length: bytes beyond are gone, new
-    /// bytes read as zeros (`ftruncate(2)`). Nothing is flushed.
-    ///
-    /// # Errors
-    ///
-    /// With the kernel's words, or when an earlier flush of the file failed (W2), or the engine
-    /// itself fails while it waits.
+    /// bytes read as zeros (`ftruncate(2)`). Nothing is flushed. Fails when an earlier flush of the
+    /// file failed (W2).
     pub fn truncate(&mut self, file: FileId, len_bytes: u64) -> Result<(), Error> {
         while self.known(file).in_flight > 0 {
             self.advance(1)?;

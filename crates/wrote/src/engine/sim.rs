@@ -45,19 +45,8 @@ pub struct Sim(Arc<Mutex<SimDisk>>);
 impl Sim {
     /// Makes an empty disk. The same seed, faults and operations give the same results.
     pub fn new(seed: u64) -> Sim {
-        Sim(Arc::new(Mutex::new(SimDisk {
-            chance: Chance(seed),
-            files: Vec::new(),
-            names: Names::default(),
-            faults: HashMap::new(),
-            forever: None,
-            operations: 0,
-            capacity_bytes: u64::MAX,
-            refuse_direct_at_open: false,
-            refuse_direct_at_transfer: false,
-            off: false,
-            boot: 0,
-        })))
+        let (chance, capacity_bytes) = (Chance(seed), u64::MAX);
+        Sim(Arc::new(Mutex::new(SimDisk { chance, capacity_bytes, ..SimDisk::default() })))
     }
 
     /// Sets the fault of the operation number `operation`; the first is 0, and each try counts.
@@ -139,6 +128,7 @@ impl Sim {
 
 /// A stream of numbers from a seed: splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom
 /// number generators, OOPSLA 2014). A disk needs no better.
+#[derive(Default)]
 struct Chance(u64);
 
 impl Chance {
@@ -163,6 +153,7 @@ struct SimFile {
     cached: Vec<u8>,
 }
 
+#[derive(Default)]
 struct SimDisk {
     chance: Chance,
     /// By number. A file without a name stays, since an engine may have it open.

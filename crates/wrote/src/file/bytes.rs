@@ -2,7 +2,6 @@
 
 use crate::buffer::Buffer;
 use std::borrow::Cow;
-use std::fmt;
 use std::ops::Range;
 
 /// Bytes that were read. They lie in one or several buffers of the engine's pool; dropping this
@@ -25,12 +24,13 @@ use std::ops::Range;
 /// # assert_eq!(sum, 100);
 /// # Ok::<(), wrote::Error>(())
 /// ```
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct ReadBytes {
     pieces: Vec<BufferPart>,
 }
 
 /// The requested part of a buffer.
+#[derive(Debug)]
 pub(super) struct BufferPart {
     pub(super) buffer: Buffer,
     pub(super) range: Range<usize>,
@@ -78,11 +78,8 @@ impl ReadBytes {
         bytes
     }
 
-    /// Copies the bytes to the start of `target`.
-    ///
-    /// # Panics
-    ///
-    /// When `target` is shorter than [`ReadBytes::len`].
+    /// Copies the bytes to the start of `target`. Panics when `target` is shorter than
+    /// [`ReadBytes::len`].
     pub fn copy_to(&self, target: &mut [u8]) {
         let mut start = 0;
         for piece in self.iter() {
@@ -101,15 +98,6 @@ impl PartialEq<[u8]> for ReadBytes {
 impl PartialEq<&[u8]> for ReadBytes {
     fn eq(&self, other: &&[u8]) -> bool {
         *self == **other
-    }
-}
-
-impl fmt::Debug for ReadBytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadBytes")
-            .field("len", &self.len())
-            .field("buffers", &self.pieces.len())
-            .finish()
     }
 }
 

@@ -51,11 +51,8 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Chooses by the times of writes, in nanoseconds, the same number of each way.
-    ///
-    /// # Panics
-    ///
-    /// When there are no times.
+    /// Chooses by the times of writes, in nanoseconds, the same number of each way. Panics when
+    /// there are no times.
     fn of(
         write_bytes: usize,
         direct: bool,

@@ -51,19 +51,11 @@ pub struct Disk(Rc<RefCell<Schedule>>);
 
 impl Disk {
     /// Opens an engine, on the best rung that works.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::open`].
     pub fn open(options: &Options) -> Result<Disk, Error> {
         Ok(Disk::new(Engine::open(options)?))
     }
 
     /// Opens an engine on a simulated disk.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::simulated`].
     pub fn simulated(sim: &Sim, options: &Options) -> Result<Disk, Error> {
         Ok(Disk::new(Engine::simulated(sim, options)?))
     }
@@ -72,12 +64,9 @@ impl Disk {
         Disk(Rc::new(RefCell::new(Schedule::new(engine))))
     }
 
-    /// Opens a file. A block device is opened for reading only (W7).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::File`] with the kernel's words; also when [`Options::FILES_MAX`] files are open. A
-    /// refused `O_DIRECT` is a fallback, not an error: see [`DirectFile::is_direct`].
+    /// Opens a file. A block device is opened for reading only (W7). Fails when
+    /// [`Options::FILES_MAX`] files are open. A refused `O_DIRECT` is a fallback, not an error: see
+    /// [`DirectFile::is_direct`].
     pub fn open_file(&self, path: &Path, options: &FileOptions) -> Result<DirectFile, Error> {
         let place = self.with(|schedule| {
             let id = schedule.engine.open_file(path, options)?;
@@ -93,11 +82,8 @@ impl Disk {
     }
 
     /// Leases a buffer of [`Options::buffer_bytes`] to write from; waits for a completion where all
-    /// are in flight. The bytes are those of the last lease.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Engine`] with `ENOBUFS` when all are held outside the engine.
+    /// are in flight. The bytes are those of the last lease. Fails with `ENOBUFS` when all are held
+    /// outside the engine.
     pub fn lease(&self) -> Result<Buffer, Error> {
         self.start_lease().wait()
     }
@@ -124,19 +110,11 @@ impl Disk {
 
     /// Hands operations to the kernel, without waiting. Otherwise the next wait or poll does it,
     /// for all at once.
-    ///
-    /// # Errors
-    ///
-    /// When the engine itself fails.
     pub fn submit(&self) -> Result<(), Error> {
         self.with(Schedule::submit)
     }
 
     /// Waits for every operation. Each handle returns its own operation's error.
-    ///
-    /// # Errors
-    ///
-    /// When the engine itself fails.
     pub fn drain(&self) -> Result<(), Error> {
         self.with(Schedule::settle_all)
     }

@@ -50,7 +50,7 @@ pub(super) enum Owner {
 }
 
 /// The result of an operation that succeeded.
-pub(super) enum Outcome {
+pub enum Outcome {
     Done,
     Read(ReadBytes),
     Lease(Buffer),

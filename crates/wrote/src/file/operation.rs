@@ -50,32 +50,24 @@ pub(super) mod sealed {
     use super::{Buffer, Outcome, ReadBytes};
 
     pub trait FromOutcome {
-        #[expect(private_interfaces, reason = "no other crate can name or call it")]
         fn from_outcome(outcome: Outcome) -> Self;
     }
 
-    #[expect(private_interfaces, reason = "as above")]
     impl FromOutcome for () {
         fn from_outcome(_: Outcome) {}
     }
 
-    #[expect(private_interfaces, reason = "as above")]
     impl FromOutcome for ReadBytes {
         fn from_outcome(outcome: Outcome) -> ReadBytes {
-            match outcome {
-                Outcome::Read(bytes) => bytes,
-                _ => unreachable!("only reads are started as such"),
-            }
+            let Outcome::Read(bytes) = outcome else { unreachable!("only reads start as such") };
+            bytes
         }
     }
 
-    #[expect(private_interfaces, reason = "as above")]
     impl FromOutcome for Buffer {
         fn from_outcome(outcome: Outcome) -> Buffer {
-            match outcome {
-                Outcome::Lease(buffer) => buffer,
-                _ => unreachable!("only leases are started as such"),
-            }
+            let Outcome::Lease(buffer) = outcome else { unreachable!("only leases start as such") };
+            buffer
         }
     }
 }
@@ -99,16 +91,9 @@ impl<T: Output> Operation<T> {
     }
 
     /// Waits until the operation is whole. Other operations go on meanwhile, and their awaiting
-    /// tasks are woken.
-    ///
-    /// # Errors
-    ///
-    /// The operation's own; [`Error::Engine`] with `ENOBUFS` when it needs a buffer and all are
-    /// held outside the engine: leased, or in a [`ReadBytes`].
-    ///
-    /// # Panics
-    ///
-    /// When it was awaited before, and gave its result.
+    /// tasks are woken. Fails with `ENOBUFS` when the operation needs a buffer and all are held
+    /// outside the engine: leased, or in a [`ReadBytes`]. Panics when it was awaited before, and
+    /// gave its result.
     pub fn wait(mut self) -> Result<T, Error> {
         let result = match std::mem::replace(&mut self.state, State::Taken) {
             State::Started { disk, key } => disk.wait(key),

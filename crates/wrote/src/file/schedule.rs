@@ -194,11 +194,8 @@ impl Schedule {
     }
 
     /// Begins operations, waits for `min` completions of the engine, and wakes their owners.
-    /// Returns `false` when nothing is in flight, so that a wait would bring nothing.
-    ///
-    /// # Errors
-    ///
-    /// When the engine fails: every operation that was not over is, with this error.
+    /// Returns `false` when nothing is in flight, so that a wait would bring nothing. A failure of
+    /// the engine ends every operation, with that error.
     pub fn drive(&mut self, min: usize) -> Result<bool, Error> {
         self.pump();
         if self.engine.outstanding() == 0 {

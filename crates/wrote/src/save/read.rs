@@ -1,23 +1,16 @@
 //! Whole files read: from the page cache where that holds them, else past it.
 
+use super::direct::{self, DIRECT_BYTES_MIN};
 use super::room::with_room;
 use crate::cached::cached_bytes;
 use crate::error::Tried;
 use crate::read_ahead::ReadAhead;
-use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Options};
+use crate::{Action, Engine, Error, FileId, FileOptions};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-
-/// The least length of a file that is read past the page cache. Below, a ring and its buffers cost
-/// more than they bring.
-const DIRECT_BYTES_MIN: u64 = 4 << 20;
-
-/// Reads in flight, and their length, of such a file.
-const DIRECT_IODEPTH: u32 = 8;
-const DIRECT_BS_BYTES: usize = 1 << 20;
 
 /// Reads the whole file, as `std::fs::read` does, and a large one faster.
 ///
@@ -62,14 +55,13 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, Error> {
 /// If the kernel does not say how much is cached, a read through the cache is never much slower; a
 /// read past it may be.
 fn is_better_direct(file: &File, len: u64) -> bool {
-    len >= DIRECT_BYTES_MIN
+    len >= DIRECT_BYTES_MIN as u64
         && cached_bytes(file.as_fd(), len).is_some_and(|cached_bytes| cached_bytes < len / 2)
 }
 
 /// Returns `None` where a direct read is not possible.
 fn read_direct(path: &Path) -> Option<Vec<u8>> {
-    let options = Options::new(Ioengine::IoUring, DIRECT_IODEPTH, DIRECT_BS_BYTES);
-    let mut engine = Engine::open(&options).ok()?;
+    let mut engine = direct::engine().ok()?;
     let direct = FileOptions { direct: true, ..FileOptions::default() };
     let file = engine.open_file(path, &direct).ok()?;
     if !engine.is_direct(file) {
@@ -103,7 +95,7 @@ fn read_pieces(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Fault, Sim};
+    use crate::{Fault, Ioengine, Options, Sim};
 
     const PIECE_BYTES: usize = 4096;
 

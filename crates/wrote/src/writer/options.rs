@@ -120,10 +120,6 @@ impl WriterOptions {
     }
 
     /// Opens the file on a simulated disk, to test code that uses a `Writer`.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`WriterOptions::open`].
     pub fn open_simulated(self, sim: &Sim, path: impl AsRef<Path>) -> Result<Writer, Error> {
         let engine = Engine::simulated(sim, &self.engine_options())?;
         self.open_on(engine, path.as_ref())
