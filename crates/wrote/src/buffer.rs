@@ -85,7 +85,6 @@ impl Pool {
         std::mem::forget(Rc::clone(&self.0));
     }
 
-    /// Whether the buffer was leased from this pool.
     pub(crate) fn owns(&self, buffer: &Buffer) -> bool {
         Rc::ptr_eq(&self.0, &buffer.region)
     }

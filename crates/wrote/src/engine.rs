@@ -88,7 +88,6 @@ pub struct Engine {
     backend: Box<dyn Backend>,
     pool: Pool,
     files: Vec<Option<OpenFile>>,
-    /// Files that were opened so far.
     opened: u64,
     slots: Vec<Option<PendingOp>>,
     free_slots: Vec<u32>,

@@ -156,7 +156,6 @@ impl Error {
         Error::File { path: path.to_owned(), action, offset, errno: errno_of(error) }
     }
 
-    /// Returns an error about a request that makes no sense for `path`.
     pub(crate) fn refused(path: &Path, because: impl Into<String>) -> Error {
         Error::Refused { path: path.to_owned(), because: because.into() }
     }

@@ -118,7 +118,6 @@ impl Metadata {
     }
 }
 
-/// Returns the times of a file, to be given to another.
 pub(crate) fn times(stat: &Stat) -> Timestamps {
     let time = |tv_sec, nanoseconds: u64| Timespec { tv_sec, tv_nsec: nanoseconds as _ };
     Timestamps {

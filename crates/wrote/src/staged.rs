@@ -20,7 +20,6 @@ const NAME_BYTES_MAX: usize = 200;
 /// help: `linkat(2)` does not replace an existing name.
 #[derive(Debug)]
 pub(crate) struct Staged {
-    /// The file, open for writing.
     pub file: FileId,
     temporary: PathBuf,
     place: PathBuf,

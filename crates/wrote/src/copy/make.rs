@@ -23,7 +23,6 @@ pub(super) struct CopyOutcome {
     pub fallbacks: Vec<Fallback>,
 }
 
-/// Makes the copy and gives it its place.
 pub(super) fn make(
     engine: &mut Engine,
     source: &Source,

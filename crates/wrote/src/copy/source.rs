@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 /// together, while each direct write waits for the device by itself.
 const SMALL_BYTES_MAX: u64 = 128 << 10;
 
-/// The source of a copy.
 pub(super) struct Source<'a> {
     pub file: FileId,
     /// The path that the user gave.
@@ -24,7 +23,6 @@ pub(super) struct Source<'a> {
     pub small: bool,
     /// Its metadata; `None` on a simulated disk.
     pub metadata: Option<Metadata>,
-    /// The name with its symbolic links followed.
     place: PathBuf,
     /// Device and inode; none on a simulated disk.
     identity: Option<(u64, u64)>,

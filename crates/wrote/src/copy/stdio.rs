@@ -129,11 +129,9 @@ fn is_same(one: BorrowedFd, other: BorrowedFd) -> bool {
     matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Writes a stream to a file.
 struct Filler<'a> {
     engine: &'a mut Engine,
     file: FileId,
-    /// Bytes written so far.
     bytes: u64,
     checksum: Option<Checksum>,
     completions: Vec<Completion>,

@@ -20,7 +20,6 @@ const ZEROS_BYTES_MAX: u64 = 64 << 20;
 /// The sizes of a file's pieces.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PieceSizes {
-    /// The file's length.
     pub len: u64,
     /// Pieces begin at multiples of this.
     pub block_bytes: u64,
@@ -58,7 +57,6 @@ pub(crate) fn source_shrank(engine: &Engine, source: FileId) -> Error {
     Error::Differs { path: engine.path(source).to_owned(), because }
 }
 
-/// Returns the error of a search for data.
 pub(super) fn seek_error(engine: &Engine, source: FileId, errno: Errno) -> Error {
     Error::file(engine.path(source), Action::Examine, None, &errno.into())
 }
@@ -122,7 +120,6 @@ struct Piece {
     number: u64,
     offset: u64,
     len: u64,
-    /// Bytes of the hole before it.
     hole_bytes: u64,
 }
 

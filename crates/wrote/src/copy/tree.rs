@@ -197,7 +197,6 @@ fn refuse_conflict(there: &Path, kind: EntryKind) -> Result<(), Error> {
     }
 }
 
-/// A copy in progress.
 struct Tree<'a, 'w> {
     engine: &'a mut Engine,
     options: &'a CopyOptions,

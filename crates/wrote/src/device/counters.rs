@@ -44,7 +44,6 @@ const WRITES: usize = 4;
 const WRITTEN_SECTORS: usize = 6;
 const FLUSHES: usize = 15;
 
-/// Reads the counters of a device.
 pub(super) fn read(sys: &Path, major: u32, minor: u32) -> Result<Counters, Error> {
     let folder = block::folder(sys, major, minor);
     let own = fields(&folder)?;

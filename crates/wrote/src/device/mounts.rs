@@ -129,7 +129,6 @@ pub(super) fn source_device(mount: &Mount, sys: &Path) -> Option<(u32, u32)> {
         .or_else(|| block::by_name(sys, name))
 }
 
-/// Reads `MAJOR:MINOR`.
 pub(super) fn device_number(text: &[u8]) -> Option<(u32, u32)> {
     let (major, minor) = std::str::from_utf8(text).ok()?.trim().split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))

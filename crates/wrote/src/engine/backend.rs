@@ -17,13 +17,11 @@ pub(super) struct Request {
     /// The number that the reply repeats.
     pub token: u32,
     pub kind: OpKind,
-    /// The slot by which the file was opened.
     pub slot: u32,
     pub offset: u64,
     /// The bytes to move; dangling where there are none. They stay valid, and no other code uses
     /// them until the request is done (W5): the engine holds the buffer.
     pub address: *mut u8,
-    /// Bytes to move, or to allocate.
     pub len: u64,
     /// Whether `address` lies in the registered pool.
     pub in_pool: bool,
@@ -52,7 +50,6 @@ impl Reply {
 /// How a file was opened.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileAccess {
-    /// Whether the file is open for direct transfers.
     pub direct: bool,
     /// The error number of a refused `O_DIRECT`.
     pub refused: Option<i32>,
@@ -74,7 +71,6 @@ pub(super) trait Backend {
     fn clear_direct(&mut self, slot: u32) -> io::Result<()>;
     /// Closes the file, which has nothing in flight.
     fn close(&mut self, slot: u32);
-    /// The file's length in bytes.
     fn len(&self, slot: u32) -> io::Result<u64>;
     /// Sets the file's length, once: EINTR comes back as it is.
     fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()>;
@@ -103,7 +99,8 @@ pub(super) trait Backend {
     }
 }
 
-/// A way to the kernel: moves bytes of files that [`Kernel`] opened.
+/// A way to the kernel: moves bytes of files that [`Kernel`] opened. The methods without a comment
+/// mean those of [`Backend`].
 pub(super) trait Transfer {
     /// Learns that a file was opened as `slot`.
     fn opened(
@@ -121,17 +118,13 @@ pub(super) trait Transfer {
     fn truncated(&mut self, _slot: u32) {}
     /// Learns that the file `slot` is about to be closed.
     fn closing(&mut self, _slot: u32) {}
-    /// As [`Backend::register_buffers`].
     fn register_buffers(&mut self, _pool: &Pool, _effective: &mut Effective) {}
-    /// As [`Backend::push`], with the open file.
     fn push(&mut self, request: Request, file: RawFd);
     /// As [`Backend::submit`]; a no-op where [`Transfer::push`] submits.
     fn submit(&mut self) -> io::Result<()> {
         Ok(())
     }
-    /// As [`Backend::wait`].
     fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()>;
-    /// As [`Backend::wait_within`].
     fn wait_within(&mut self, _time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         self.wait(0, done)
     }

@@ -94,7 +94,6 @@ impl Drop for FileMapping {
 }
 
 impl Mmap {
-    /// Returns the mapping of a file, long enough for `end_bytes`.
     fn mapping(
         &mut self,
         slot: u32,

@@ -140,7 +140,6 @@ pub(super) fn locate(named: &Path) -> io::Result<Located> {
     Err(Errno::LOOP.into())
 }
 
-/// Returns the folder that holds the name.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,

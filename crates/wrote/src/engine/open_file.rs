@@ -19,15 +19,13 @@ pub(super) struct OpenFile {
     /// Whether a direct transfer succeeded: a later EINVAL does not refuse `O_DIRECT`.
     pub direct_proven: bool,
     pub align_bytes: u32,
-    /// The `RWF_` flags of its reads (`pwritev2(2)`).
+    /// The `RWF_` flags of its reads and of its writes (`pwritev2(2)`).
     pub read_flags: i32,
-    /// The `RWF_` flags of its writes.
     pub write_flags: i32,
     /// The flag of a durable write: `RWF_DSYNC` or `RWF_SYNC`.
     durable_flag: i32,
     /// The error number of the flush that failed (W2).
     pub poison: Option<i32>,
-    /// Operations in flight.
     pub in_flight: u32,
     /// The number of files that were opened before, which tells files of one slot apart.
     generation: u64,

@@ -13,7 +13,6 @@ pub(super) const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
 pub(super) struct PendingOp {
     user_data: u64,
     pub kind: OpKind,
-    /// The slot of its file.
     pub file: u32,
     pub offset: u64,
     pub len: u64,
@@ -24,7 +23,6 @@ pub(super) struct PendingOp {
     pub fruitless: u32,
     /// Whether the file was open directly at the last try.
     pub direct: bool,
-    /// The flags of the last try.
     pub rw_flags: i32,
 }
 

@@ -22,7 +22,6 @@ pub(super) struct PolledRing {
 }
 
 impl PolledRing {
-    /// Makes the ring.
     pub(super) fn start(
         options: &Options,
         sqpoll: Option<&Sqpoll>,

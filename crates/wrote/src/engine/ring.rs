@@ -54,11 +54,9 @@ pub(super) struct Service<'a> {
     pub sqpoll: Option<&'a Sqpoll>,
     /// Whether completions are found by polling the device.
     pub iopoll: bool,
-    /// The threads that call it.
     pub callers: Callers,
 }
 
-/// A ring.
 pub(super) struct Ring {
     ring: IoUring,
     /// Lets other rings attach to this one while it lives.
@@ -199,7 +197,6 @@ impl Ring {
         self.in_flight
     }
 
-    /// Queues a request.
     pub(super) fn push(&mut self, request: &Request, file: RawFd) {
         let entry = self.entry(request, file);
         // SAFETY: the engine holds the request's buffer and file until the request is done (W5).
@@ -215,7 +212,6 @@ impl Ring {
         self.in_flight += 1;
     }
 
-    /// Hands the queue on, without waiting.
     pub(super) fn submit(&mut self) -> io::Result<()> {
         match self.ring.submit() {
             Err(error) if !is_passing(&error) => Err(error),

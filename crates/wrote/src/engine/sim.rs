@@ -194,7 +194,6 @@ impl SimDisk {
         }
     }
 
-    /// Makes an empty file at `path`.
     fn make(&mut self, path: &Path) -> usize {
         self.files.push(SimFile::default());
         let file = self.files.len() - 1;
@@ -315,7 +314,6 @@ fn read(file: &SimFile, request: &Request, bytes_max: u64) -> usize {
 }
 
 struct SimSlot {
-    /// The number of the file.
     file: usize,
     direct: bool,
 }

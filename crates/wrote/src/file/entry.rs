@@ -20,7 +20,6 @@ pub(super) struct Entry {
     pub work: Work,
     /// Its operations of the engine that are not complete.
     pub missing: u32,
-    /// The first error.
     pub error: Option<Error>,
     pub finished: bool,
     /// The engine's failure while it was in flight: its own result is unknown.
@@ -57,7 +56,6 @@ pub enum Outcome {
 }
 
 impl Entry {
-    /// Returns an operation that was not begun.
     pub fn new(number: u64, file: Option<usize>, touch: Touch, work: Work) -> Entry {
         Entry {
             number,
@@ -97,7 +95,6 @@ impl Entry {
         self.finished || self.broken.is_some()
     }
 
-    /// Takes the waker.
     pub fn take_waker(&mut self) -> Option<Waker> {
         match &mut self.owner {
             Owner::Waiting(waker) => waker.take(),
@@ -105,7 +102,6 @@ impl Entry {
         }
     }
 
-    /// Returns the result of a finished operation.
     pub fn into_result(self) -> Result<Outcome, Error> {
         if let Some(error) = self.error {
             return Err(error);

@@ -7,11 +7,8 @@ use std::ops::Range;
 pub(super) enum Touch {
     /// Nothing: a lease.
     Nothing,
-    /// Reads these bytes.
     Read(Range<u64>),
-    /// Changes these bytes.
     Write {
-        /// The bytes themselves.
         bytes: Range<u64>,
         /// The bytes that a later read finds changed. Beyond the file's end they include the gap,
         /// which then reads as zeros.

@@ -14,7 +14,6 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::task::Waker;
 
-/// An open file.
 pub(super) struct FileState {
     pub path: PathBuf,
     pub id: FileId,
@@ -92,7 +91,6 @@ impl Schedule {
         &mut self.files[file]
     }
 
-    /// Operations started and not finished.
     pub fn unfinished(&self) -> usize {
         self.entries.iter().filter(|(_, entry)| !entry.finished).count()
     }
@@ -312,7 +310,6 @@ impl Schedule {
         Some(self.entries.remove(key).into_result())
     }
 
-    /// Whether an operation is over.
     pub fn is_over(&self, key: usize) -> bool {
         self.entries[key].is_over()
     }
@@ -376,7 +373,6 @@ impl Schedule {
         self.finish(key);
     }
 
-    /// Whether an operation waits for a buffer.
     pub fn is_leasing(&self) -> bool {
         !self.leasing.is_empty()
     }

@@ -9,11 +9,9 @@ use crate::buffer::Buffer;
 pub(super) struct Span {
     /// The first byte that is read: a multiple of the alignment.
     start: u64,
-    /// The byte after the last that is read: a multiple of the alignment.
     end: u64,
     /// Bytes that are read before the requested ones.
     skip: u64,
-    /// Bytes requested.
     len: u64,
     /// Bytes of a whole piece: the aligned bytes that fit into a buffer.
     piece_bytes: u64,
@@ -36,7 +34,6 @@ impl Span {
         }
     }
 
-    /// Whether there is nothing to read.
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }

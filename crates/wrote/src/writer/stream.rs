@@ -36,7 +36,6 @@ pub(super) struct Stream {
     buffer: Option<Buffer>,
     /// The place of the buffer in the file.
     base: u64,
-    /// Bytes in the buffer.
     filled: usize,
     /// The bytes of the buffer that the file has already.
     clean: usize,
@@ -190,7 +189,6 @@ impl Stream {
         Ok(&mut buffer[self.filled..capacity])
     }
 
-    /// Takes the next `len` bytes of the room as filled.
     pub(super) fn fill(&mut self, len: usize) -> Result<(), Error> {
         self.advance(len)?;
         self.sync_by_itself()
@@ -202,7 +200,6 @@ impl Stream {
         if self.filled == self.capacity() { self.hand_over() } else { Ok(()) }
     }
 
-    /// Syncs if it is due.
     fn sync_by_itself(&mut self) -> Result<(), Error> {
         match self.sync {
             Sync::No => Ok(()),
@@ -262,7 +259,6 @@ impl Stream {
         Ok(())
     }
 
-    /// Moves to another place in the file.
     pub(super) fn seek(&mut self, place: u64) -> Result<(), Error> {
         self.check()?;
         if place == self.position() {
@@ -444,7 +440,6 @@ impl Stream {
         result.map(drop)
     }
 
-    /// Sets the file's true length.
     fn cut(&mut self) -> Result<(), Error> {
         if self.len_in_kernel > self.len {
             let cut = self.engine.truncate(self.file, self.len);

@@ -22,7 +22,6 @@ const WHERE_IT_STANDS: u64 = u64::MAX;
 pub(super) struct Pipe<'a> {
     file: BorrowedFd<'a>,
     name: PathBuf,
-    /// Bytes that came or went.
     moved: u64,
     /// Whether writes are told not to wait (`RWF_NOWAIT`): terminals lack that, pipes have it since
     /// Linux 6.4. An ordinary file is always ready (`poll(2)`) and never told so: XFS and Btrfs
@@ -43,7 +42,6 @@ impl<'a> Pipe<'a> {
         Pipe { file, name, moved: 0, nowait: !is_ordinary }
     }
 
-    /// The name in errors.
     pub(super) fn name(&self) -> &Path {
         &self.name
     }
@@ -72,7 +70,6 @@ impl<'a> Pipe<'a> {
         Ok(filled)
     }
 
-    /// Writes all bytes.
     pub(super) fn pour(&mut self, bytes: &[u8], progress: &mut Watcher) -> Result<(), Error> {
         let mut left = bytes;
         while !left.is_empty() {

@@ -22,7 +22,6 @@ const SYNCFS_FLUSHES: [&str; 4] = ["btrfs", "ext4", "f2fs", "xfs"];
 /// process changes its contents.
 #[derive(Debug)]
 pub(super) struct StagedFolder {
-    /// The source of the copy.
     pub from: PathBuf,
     /// The folder's path until it is whole.
     pub temporary: PathBuf,
@@ -79,7 +78,6 @@ impl StagedFolder {
         path.starts_with(&self.temporary).then(|| moved(path, &self.temporary, &self.place))
     }
 
-    /// Removes the folder with its contents.
     pub(super) fn abandon(self) {
         // The first error is the one to report.
         let _ = remove(&self.temporary);

@@ -23,7 +23,6 @@ pub(super) enum EntryKind {
     End,
 }
 
-/// One step of a walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TreeStep {
     pub path: PathBuf,
@@ -33,7 +32,6 @@ pub(super) struct TreeStep {
 /// A walk through a folder, depth first, in the file system's order of the names.
 pub(super) struct TreeWalk {
     open: Vec<(PathBuf, ReadDir)>,
-    /// The folder to enter next.
     next: Option<PathBuf>,
 }
 

@@ -71,7 +71,6 @@ impl Names {
         self.note(Change::Add(path.to_owned(), file));
     }
 
-    /// Changes the names.
     pub(super) fn change(&mut self, change: NameChange) -> Result<(), Errno> {
         let is_there = |path: &Path| self.seen.contains_key(path);
         match change {
