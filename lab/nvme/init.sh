@@ -46,6 +46,8 @@ for fs in ext4 xfs; do
     grep -x 1 "/sys/block/${controller}n1/queue/io_poll"
 done
 export WROTE_POLLED_DIRS=/mnt/nvme-ext4,/mnt/nvme-xfs
+# Where the tests make their folders.
+export WROTE_TEST_DIR=/mnt/nvme-ext4
 
 # A block device whose bytes are known: those of the program that reads it.
 grep -x 1 /sys/block/nullb0/queue/io_poll

@@ -203,8 +203,7 @@ fn a_killed_process_has_kept_every_promise() {
     for number in 0..kills {
         let generation = number % GENERATIONS;
         if generation == 0 {
-            // On the disk, not in /tmp, which may lie in memory.
-            let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+            let folder = fixtures::folder();
             let way = (number / GENERATIONS) as usize % ways().len();
             let killed = Killed::new(way, folder.path());
             log = Some((folder, killed));

@@ -1,7 +1,6 @@
 //! Saves that the real kernel refuses: a clear error, the old file whole, nothing left beside it.
 
-mod support;
-
+use fixtures::{Mounted, or_skip, run, skip_here};
 use rustix::fs::FallocateFlags;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -11,7 +10,6 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use support::{Mounted, run, skip};
 use tempfile::TempDir;
 use wrote::{Sync, write, write_with};
 
@@ -58,15 +56,10 @@ fn too_long_is_refused(folder: &Path, errno: i32) {
 
 #[test]
 fn a_full_file_system() {
-    let test = "a_full_file_system";
     for mounted in [Mounted::image("ext4", 16 << 20), Mounted::tmpfs(16 << 20)] {
-        match mounted {
-            Ok(mounted) => {
-                leave_room_for(mounted.path(), 2 << 20);
-                too_long_is_refused(mounted.path(), libc::ENOSPC);
-            }
-            Err(reason) => return skip(test, &reason),
-        }
+        let mounted = or_skip!(mounted);
+        leave_room_for(mounted.path(), 2 << 20);
+        too_long_is_refused(mounted.path(), libc::ENOSPC);
     }
 }
 
@@ -80,49 +73,31 @@ fn leave_room_for(folder: &Path, bytes: u64) {
 
 #[test]
 fn a_quota_that_is_used_up() {
-    let test = "a_quota_that_is_used_up";
-    let mounted = match Mounted::image("btrfs", 256 << 20) {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip(test, &reason),
-    };
+    let mounted = or_skip!(Mounted::image("btrfs", 256 << 20));
     // A subvolume is what Btrfs counts by (`btrfs-quota(8)`).
     let folder = mounted.path().join("folder");
     for words in [&["subvolume", "create"][..], &["quota", "enable"], &["qgroup", "limit", "2M"]] {
         let words = words.iter().map(AsRef::as_ref);
         let arguments: Vec<&OsStr> = words.chain([folder.as_os_str()]).collect();
-        if let Err(reason) = run("btrfs", &arguments) {
-            return skip(test, &reason);
-        }
+        or_skip!(run("btrfs", &arguments));
     }
     too_long_is_refused(&folder, libc::EDQUOT);
 }
 
 #[test]
 fn a_file_system_that_is_read_only() {
-    let test = "a_file_system_that_is_read_only";
-    let mounted = match Mounted::image("ext4", 16 << 20) {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip(test, &reason),
-    };
+    let mounted = or_skip!(Mounted::image("ext4", 16 << 20));
     let (path, names) = old_file(mounted.path());
-    if let Err(reason) = mounted.make_read_only() {
-        return skip(test, &reason);
-    }
+    or_skip!(mounted.make_read_only());
     assert_eq!(write(&path, b"new").unwrap_err().errno(), libc::EROFS);
     is_untouched(&path, names);
 }
 
 #[test]
 fn a_file_that_is_a_mount_point() {
-    let test = "a_file_that_is_a_mount_point";
-    let mounted = match Mounted::tmpfs(1 << 20) {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip(test, &reason),
-    };
+    let mounted = or_skip!(Mounted::tmpfs(1 << 20));
     let (path, names) = old_file(mounted.path());
-    if let Err(reason) = run("mount", &["--bind".as_ref(), path.as_os_str(), path.as_os_str()]) {
-        return skip(test, &reason);
-    }
+    or_skip!(run("mount", &["--bind".as_ref(), path.as_os_str(), path.as_os_str()]));
     let result = write(&path, b"new");
     run("umount", &[path.as_os_str()]).unwrap();
     assert_eq!(result.unwrap_err().errno(), libc::EBUSY);
@@ -207,9 +182,7 @@ fn a_limit_on_the_size_of_files() {
         shell.args(["-c", "trap '' XFSZ; ulimit -f 1000 && exec \"$0\" \"$@\""]).arg(program);
         shell
     };
-    if let Err(reason) = again(test, &folder, limited) {
-        skip(test, &reason);
-    }
+    or_skip!(again(test, &folder, limited));
 }
 
 #[test]
@@ -219,7 +192,7 @@ fn a_user_who_may_not_write_the_file_or_not_give_it_away() {
         return as_nobody(Path::new(&folder));
     }
     if !rustix::process::geteuid().is_root() {
-        return skip(test, "not root");
+        return skip_here!("not root");
     }
     let folder = tempfile::tempdir().unwrap();
     let nobody = |program: &Path| {
@@ -236,9 +209,7 @@ fn a_user_who_may_not_write_the_file_or_not_give_it_away() {
         command.uid(65534).gid(65534);
         command
     };
-    if let Err(reason) = again(test, &folder, nobody) {
-        skip(test, &reason);
-    }
+    or_skip!(again(test, &folder, nobody));
 }
 
 /// What a user without rights can do in a folder where root prepared some files.
@@ -295,7 +266,5 @@ fn a_relative_path_is_of_the_working_folder() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    if let Err(reason) = again(test, &folder, |program| Command::new(program)) {
-        skip(test, &reason);
-    }
+    or_skip!(again(test, &folder, |program| Command::new(program)));
 }

@@ -1,5 +1,6 @@
 //! Engines that share one thread of the kernel's. One test alone, as it counts the process's threads.
 
+use fixtures::skip_here;
 use std::path::Path;
 use wrote::{Engine, FileOptions, Ioengine, Op, Options, Sqpoll};
 
@@ -44,14 +45,13 @@ fn refused(engine: &Engine, first: &Engine) -> Option<String> {
 
 #[test]
 fn engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other() {
-    let name = "engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other";
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let folder = fixtures::folder();
     let path = |number: usize| folder.path().join(number.to_string());
     let mut options = Options::new(Ioengine::IoUring, 8, BUFFER_BYTES);
     options.sqpoll = Some(Sqpoll::new(1000, None));
     let mut engines: Vec<Engine> = (0..3).map(|_| Engine::open(&options).unwrap()).collect();
     if let Some(because) = engines.iter().find_map(|engine| refused(engine, &engines[0])) {
-        return fixtures::skip(name, &because);
+        return skip_here!(&because);
     }
     assert!(engines.iter().all(|engine| engine.effective().ring_flags.contains(&"SQPOLL")));
     for (number, engine) in engines.iter_mut().enumerate() {
@@ -66,7 +66,7 @@ fn engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other() {
     // A late one finds one that is still there.
     let mut late = Engine::open(&options).unwrap();
     if let Some(because) = refused(&late, &engines[0]) {
-        return fixtures::skip(name, &because);
+        return skip_here!(&because);
     }
     assert!(late.effective().sqpoll);
     write_and_check(&mut late, &path(20));
@@ -75,7 +75,7 @@ fn engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other() {
     options.sqpoll = Some(Sqpoll::new(1000, Some(0)));
     let mut other = Engine::open(&options).unwrap();
     if let Some(because) = refused(&other, &engines[0]) {
-        return fixtures::skip(name, &because);
+        return skip_here!(&because);
     }
     write_and_check(&mut other, &path(30));
     assert_eq!(kernel_threads(), 2);

@@ -65,8 +65,7 @@ fn run(cached: &cache::Cached, programs: &[Program]) -> Result<Outcome, Failure>
     std::fs::create_dir_all(&logs).tried(logs.display())?;
     let folder = tempfile::tempdir_in(&logs).tried(logs.display())?;
     let kernel = kernel::Kernel::unpack(&cached.kernel, folder.path())?;
-    let scratch = programs::scratch()?;
-    let initramfs = initramfs::make(folder.path(), cached, &kernel, programs, &scratch)?;
+    let initramfs = initramfs::make(folder.path(), cached, &kernel, programs)?;
     let guest =
         Guest { kernel: &kernel.image, initramfs: &initramfs, folder: folder.path(), logs: &logs };
     let mut shown = 0;

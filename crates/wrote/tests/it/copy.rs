@@ -1,13 +1,12 @@
 //! What a copy is on the real kernel: bytes, holes, metadata, and what is left when it ends early.
 
-use crate::support::{Mounted, names, skip};
+use fixtures::{Mounted, folder, names, or_skip};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::fs::{self, File};
 use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 use wrote::copy::copy_through;
 use wrote::{
     Copied, CopyOptions, CopyProgress, Engine, Error, Ioengine, Method, Options, Reflink, copy,
@@ -23,11 +22,6 @@ const PIECES: CopyOptions = CopyOptions {
     bs_bytes: 64 << 10,
     iodepth: 4,
 };
-
-fn folder() -> TempDir {
-    // On the disk, not in /tmp, which may lie in memory.
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
 
 fn random(len: usize, seed: u64) -> Vec<u8> {
     let mut bytes = vec![0; len];
@@ -298,10 +292,7 @@ fn a_byte_that_changes_on_its_way_to_the_disk_is_found() {
 
 #[test]
 fn a_full_disk_leaves_the_old_file_whole() {
-    let mounted = match Mounted::image("ext4", 64 << 20) {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip("a_full_disk_leaves_the_old_file_whole", &reason),
-    };
+    let mounted = or_skip!(Mounted::image("ext4", 64 << 20));
     let folder = folder();
     let (from, to) = (folder.path().join("from"), mounted.path().join("to"));
     let old = random(1 << 20, 2);
@@ -325,10 +316,7 @@ fn a_full_disk_leaves_the_old_file_whole() {
 #[test]
 fn blocks_are_shared_where_the_file_system_can() {
     for fs_name in ["xfs", "btrfs"] {
-        let mounted = match Mounted::image(fs_name, 400 << 20) {
-            Ok(mounted) => mounted,
-            Err(reason) => return skip("blocks_are_shared_where_the_file_system_can", &reason),
-        };
+        let mounted = or_skip!(Mounted::image(fs_name, 400 << 20));
         let place = |name: &str| mounted.path().join(name);
         let bytes = random((2 << 20) + 77, 1);
         fs::write(place("from"), &bytes).unwrap();
@@ -350,11 +338,7 @@ fn blocks_are_shared_where_the_file_system_can() {
 
 #[test]
 fn blocks_that_can_not_be_shared_are_copied_or_an_error_as_was_asked() {
-    let test = "blocks_that_can_not_be_shared_are_copied_or_an_error_as_was_asked";
-    let mounted = match Mounted::image("ext4", 64 << 20) {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip(test, &reason),
-    };
+    let mounted = or_skip!(Mounted::image("ext4", 64 << 20));
     let (from, to) = (mounted.path().join("from"), mounted.path().join("to"));
     fs::write(&from, b"bytes").unwrap();
     let options = CopyOptions { reflink: Reflink::Always, ..PIECES };
@@ -370,17 +354,13 @@ fn blocks_that_can_not_be_shared_are_copied_or_an_error_as_was_asked() {
 
 #[test]
 fn files_go_from_one_file_system_to_another_and_back() {
-    let test = "files_go_from_one_file_system_to_another_and_back";
     let mounted = [
         Mounted::tmpfs(64 << 20),
         Mounted::image("ext4", 64 << 20),
         Mounted::image("xfs", 300 << 20),
         Mounted::image("btrfs", 200 << 20),
     ];
-    let mounted: Vec<Mounted> = match mounted.into_iter().collect() {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip(test, &reason),
-    };
+    let mounted: Vec<Mounted> = or_skip!(mounted.into_iter().collect());
     let bytes = random((3 << 20) + 1, 1);
     for from in &mounted {
         let from = from.path().join("from");

@@ -1,5 +1,6 @@
 //! Folders with all that is in them: every tree arrives as it was, or not at all.
 
+use fixtures::{folder, names, skip_here};
 use proptest::prelude::*;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -10,11 +11,6 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wrote::copy::{FOLDERS_DEEP_MAX, TreeCopied, copy_in, copy_in_through, copy_tree};
 use wrote::{CopyOptions, CopyProgress, Engine, Error, Fault, Ioengine, Options, Sim};
-
-/// Beside what the build makes: on a disk where the build is on a disk.
-fn folder() -> TempDir {
-    TempDir::with_prefix_in("wrote-test-", env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
 
 const QUICK: CopyOptions = CopyOptions {
     reflink: wrote::Reflink::Auto,
@@ -31,14 +27,6 @@ fn go_on(_: CopyProgress) -> ControlFlow<()> {
 
 fn copy(from: &Path, to: &Path, options: &CopyOptions) -> Result<TreeCopied, Error> {
     copy_tree(from, to, options, &mut go_on)
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
 }
 
 /// Everything that is to be the same in a tree and its copy, thing by thing.
@@ -297,8 +285,7 @@ fn a_durable_tree_and_one_in_memory_are_copied_too() {
     copy(&tree, &folder.path().join("to"), &durable).unwrap();
     assert_eq!(listed(&folder.path().join("to")), listed(&tree));
     let Ok(memory) = TempDir::with_prefix_in("wrote-test-", "/dev/shm") else {
-        let test = "a_durable_tree_and_one_in_memory_are_copied_too";
-        return fixtures::skip(test, "there is no /dev/shm");
+        return skip_here!("there is no /dev/shm");
     };
     // Where a file system is not known to flush all at once, each file is flushed by itself.
     let copied = copy(&tree, &memory.path().join("to"), &durable).unwrap();

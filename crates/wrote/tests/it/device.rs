@@ -1,6 +1,6 @@
 //! What `examine`, `alignment` and the counters say of real file systems.
 
-use crate::support::{Loop, Mounted, run, skip};
+use fixtures::{Loop, Mounted, or_skip, run, skip_here};
 use rustix::fs::{AtFlags, OFlags, StatxFlags};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -12,29 +12,23 @@ const MIB: u64 = 1 << 20;
 
 #[test]
 fn ext4_on_a_disk() {
-    let test = "ext4_on_a_disk";
-    match Loop::attach(64 * MIB).and_then(|disk| file_system_on_a_disk("ext4", disk)) {
-        Ok(mounted) => direct_transfers_work_as_aligned(&mounted),
-        Err(reason) => skip(test, &reason),
-    }
+    let mounted =
+        or_skip!(Loop::attach(64 * MIB).and_then(|disk| file_system_on_a_disk("ext4", disk)));
+    direct_transfers_work_as_aligned(&mounted);
 }
 
 #[test]
 fn xfs_on_a_disk() {
-    let test = "xfs_on_a_disk";
-    match Loop::attach(320 * MIB).and_then(|disk| file_system_on_a_disk("xfs", disk)) {
-        Ok(mounted) => direct_transfers_work_as_aligned(&mounted),
-        Err(reason) => skip(test, &reason),
-    }
+    let mounted =
+        or_skip!(Loop::attach(320 * MIB).and_then(|disk| file_system_on_a_disk("xfs", disk)));
+    direct_transfers_work_as_aligned(&mounted);
 }
 
 #[test]
 fn btrfs_on_a_disk() {
-    let test = "btrfs_on_a_disk";
-    match Loop::attach(256 * MIB).and_then(|disk| file_system_on_a_disk("btrfs", disk)) {
-        Ok(mounted) => direct_transfers_work_as_aligned(&mounted),
-        Err(reason) => skip(test, &reason),
-    }
+    let mounted =
+        or_skip!(Loop::attach(256 * MIB).and_then(|disk| file_system_on_a_disk("btrfs", disk)));
+    direct_transfers_work_as_aligned(&mounted);
 }
 
 /// Checks what is said of a whole loop device with a new file system.
@@ -72,11 +66,7 @@ fn file_system_on_a_disk(fs: &str, disk: Loop) -> Result<Mounted, String> {
 
 #[test]
 fn a_file_and_a_folder_below_are_where_their_file_system_is() {
-    let test = "a_file_and_a_folder_below_are_where_their_file_system_is";
-    let mounted = match Mounted::image("ext4", 64 * MIB) {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip(test, &reason),
-    };
+    let mounted = or_skip!(Mounted::image("ext4", 64 * MIB));
     let folder = mounted.path().join("a/b");
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("file");
@@ -93,16 +83,10 @@ fn a_file_and_a_folder_below_are_where_their_file_system_is() {
 
 #[test]
 fn a_btrfs_subvolume_lies_on_its_file_systems_disk() {
-    let test = "a_btrfs_subvolume_lies_on_its_file_systems_disk";
-    let mounted = match Mounted::image("btrfs", 256 * MIB) {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip(test, &reason),
-    };
+    let mounted = or_skip!(Mounted::image("btrfs", 256 * MIB));
     let subvolume = mounted.path().join("subvolume");
     let made = run("btrfs", &["subvolume".as_ref(), "create".as_ref(), subvolume.as_os_str()]);
-    if let Err(reason) = made {
-        return skip(test, &reason);
-    }
+    or_skip!(made);
     assert_ne!(subvolume.metadata().unwrap().dev(), mounted.path().metadata().unwrap().dev());
     let (top, below) = (examine(mounted.path()).unwrap(), examine(&subvolume).unwrap());
     assert_eq!(below.mount_point, top.mount_point);
@@ -111,7 +95,6 @@ fn a_btrfs_subvolume_lies_on_its_file_systems_disk() {
 
 #[test]
 fn a_btrfs_over_two_disks_names_both_and_has_no_single_device() {
-    let test = "a_btrfs_over_two_disks_names_both_and_has_no_single_device";
     let disks = [Loop::attach(256 * MIB), Loop::attach(256 * MIB)];
     let mounted = match disks.into_iter().collect::<Result<Vec<Loop>, String>>() {
         Ok(disks) => {
@@ -121,10 +104,7 @@ fn a_btrfs_over_two_disks_names_both_and_has_no_single_device() {
         }
         Err(reason) => Err(reason),
     };
-    let (mounted, names) = match mounted {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip(test, &reason),
-    };
+    let (mounted, names) = or_skip!(mounted);
     let because = because(&examine(mounted.path()).unwrap());
     assert!(because.starts_with("btrfs spreads over 2 block devices: "), "{because}");
     assert!(names.iter().all(|name| because.contains(name)), "{because}");
@@ -132,11 +112,7 @@ fn a_btrfs_over_two_disks_names_both_and_has_no_single_device() {
 
 #[test]
 fn a_partition_is_the_device_and_its_disk_lies_below() {
-    let test = "a_partition_is_the_device_and_its_disk_lies_below";
-    let mounted = match Mounted::partition("ext4", 64 * MIB) {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip(test, &reason),
-    };
+    let mounted = or_skip!(Mounted::partition("ext4", 64 * MIB));
     let target = examine(mounted.path()).unwrap();
     let device = block(&target);
     let [disk] = device.disks.as_slice() else { panic!("{device:?}") };
@@ -151,16 +127,12 @@ fn a_partition_is_the_device_and_its_disk_lies_below() {
 
 #[test]
 fn an_overlay_lies_where_its_upper_folder_lies() {
-    let test = "an_overlay_lies_where_its_upper_folder_lies";
     let upper = Mounted::image("ext4", 64 * MIB);
     let overlay = upper.and_then(|upper| {
         let below = examine(upper.path()).unwrap();
         Mounted::overlay(upper).map(|overlay| (overlay, below))
     });
-    let (overlay, below) = match overlay {
-        Ok(overlay) => overlay,
-        Err(reason) => return skip(test, &reason),
-    };
+    let (overlay, below) = or_skip!(overlay);
     let target = examine(overlay.path()).unwrap();
     assert_eq!(target.filesystem, "overlay");
     assert_eq!(block(&target), block(&below));
@@ -171,11 +143,7 @@ fn an_overlay_lies_where_its_upper_folder_lies() {
 
 #[test]
 fn an_overlay_over_tmpfs_is_in_memory() {
-    let test = "an_overlay_over_tmpfs_is_in_memory";
-    let overlay = match Mounted::tmpfs(16 * MIB).and_then(Mounted::overlay) {
-        Ok(overlay) => overlay,
-        Err(reason) => return skip(test, &reason),
-    };
+    let overlay = or_skip!(Mounted::tmpfs(16 * MIB).and_then(Mounted::overlay));
     let target = examine(overlay.path()).unwrap();
     assert!(target.in_memory);
     let because = because(&target);
@@ -185,11 +153,7 @@ fn an_overlay_over_tmpfs_is_in_memory() {
 
 #[test]
 fn tmpfs_is_memory_and_has_no_block_device() {
-    let test = "tmpfs_is_memory_and_has_no_block_device";
-    let mounted = match Mounted::tmpfs(16 * MIB) {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip(test, &reason),
-    };
+    let mounted = or_skip!(Mounted::tmpfs(16 * MIB));
     let target = examine(mounted.path()).unwrap();
     assert_eq!(target.filesystem, "tmpfs");
     assert_eq!(target.mount_point, mounted.path());
@@ -202,16 +166,12 @@ fn tmpfs_is_memory_and_has_no_block_device() {
 
 #[test]
 fn a_bind_mount_of_a_folder_lies_on_the_device_of_that_folder() {
-    let test = "a_bind_mount_of_a_folder_lies_on_the_device_of_that_folder";
     let both = Mounted::image("ext4", 64 * MIB).and_then(|mounted| {
         let folder = mounted.path().join("folder");
         std::fs::create_dir(&folder).unwrap();
         Mounted::bind(&folder).map(|bound| (mounted, bound))
     });
-    let (mounted, bound) = match both {
-        Ok(both) => both,
-        Err(reason) => return skip(test, &reason),
-    };
+    let (mounted, bound) = or_skip!(both);
     let target = examine(bound.path()).unwrap();
     assert_eq!(target.mount_point, bound.path());
     assert_eq!(block(&target), block(&examine(mounted.path()).unwrap()));
@@ -219,13 +179,9 @@ fn a_bind_mount_of_a_folder_lies_on_the_device_of_that_folder() {
 
 #[test]
 fn a_read_only_mount_is_told() {
-    let test = "a_read_only_mount_is_told";
     let mounted = Mounted::image("ext4", 64 * MIB);
     let mounted = mounted.and_then(|mounted| mounted.make_read_only().map(|()| mounted));
-    let mounted = match mounted {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip(test, &reason),
-    };
+    let mounted = or_skip!(mounted);
     let target = examine(mounted.path()).unwrap();
     assert!(target.read_only);
     assert!(target.mount_options.iter().any(|option| option == "ro"), "{target:?}");
@@ -234,32 +190,25 @@ fn a_read_only_mount_is_told() {
 
 #[test]
 fn ext4_that_journals_data_says_that_it_has_no_direct_io() {
-    let test = "ext4_that_journals_data_says_that_it_has_no_direct_io";
-    let mounted = match Mounted::image_with("ext4", 64 * MIB, "data=journal") {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip(test, &reason),
-    };
+    let mounted = or_skip!(Mounted::image_with("ext4", 64 * MIB, "data=journal"));
     let target = examine(mounted.path()).unwrap();
     assert!(target.mount_options.iter().any(|option| option == "data=journal"), "{target:?}");
     let file = File::create_new(mounted.path().join("journalled")).unwrap();
     if told_alignment(&file) {
         assert_eq!(alignment(&file, &target), None);
     } else {
-        skip(test, "statx tells no alignments here (before Linux 6.1)");
+        skip_here!("statx tells no alignments here (before Linux 6.1)");
     }
 }
 
 #[test]
 fn btrfs_and_an_overlay_on_it_are_written_in_whole_blocks() {
-    let test = "btrfs_and_an_overlay_on_it_are_written_in_whole_blocks";
     let overlay = Mounted::image("btrfs", 256 * MIB).and_then(|btrfs| {
         whole_blocks(&btrfs);
         Mounted::overlay(btrfs)
     });
-    match overlay {
-        Ok(overlay) => whole_blocks(&overlay),
-        Err(reason) => skip(test, &reason),
-    }
+    let overlay = or_skip!(overlay);
+    whole_blocks(&overlay);
 }
 
 /// Checks that transfers are aligned to the file system's block, not to the smaller one of its disk.

@@ -3,7 +3,7 @@
 
 use crate::folder;
 use crate::script::{BUFFER_BYTES, FILE_BYTES, Script, Source, Step, random_step};
-use crate::support::{Mounted, skip};
+use fixtures::{Mounted, skip, skip_here};
 use proptest::prelude::*;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -225,8 +225,7 @@ fn a_write_that_is_not_aligned_names_the_alignment_and_writes_nothing() {
         let file = disk.open_file(&path, &new(true)).unwrap();
         let align = file.alignment();
         if align == 1 {
-            let test = "a_write_that_is_not_aligned_names_the_alignment_and_writes_nothing";
-            return skip(test, "this file system takes no direct writes");
+            return skip_here!("this file system takes no direct writes");
         }
         assert!(file.is_direct());
         for (offset, len) in [(1, align as usize), (0, align as usize + 1)] {

@@ -1,7 +1,7 @@
 //! What every rung of the engine does on the real kernel.
 
 use crate::folder;
-use crate::support::{Mounted, skip};
+use fixtures::{Mounted, or_skip, skip};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use wrote::{Completion, Engine, Error, FileId, FileOptions, Ioengine, Op, Options, Sqpoll};
@@ -288,11 +288,7 @@ fn writing_to_a_file_opened_for_reading_fails_with_the_kernels_words() {
 
 #[test]
 fn a_full_file_system_is_an_error_that_names_it() {
-    let name = "a_full_file_system_is_an_error_that_names_it";
-    let mounted = match Mounted::tmpfs(1 << 20) {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip(name, &reason),
-    };
+    let mounted = or_skip!(Mounted::tmpfs(1 << 20));
     for rung in RUNGS {
         let path = mounted.path().join(format!("{rung:?}"));
         let mut engine = engine(rung);
@@ -332,11 +328,7 @@ fn many_small_writes_through_a_shallow_queue_keep_their_places() {
 #[test]
 fn dropping_an_engine_lets_go_of_its_files_at_once() {
     // The blocks of a removed file are free as soon as nobody holds it; a ring's table would.
-    let name = "dropping_an_engine_lets_go_of_its_files_at_once";
-    let mounted = match Mounted::tmpfs(4 << 20) {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip(name, &reason),
-    };
+    let mounted = or_skip!(Mounted::tmpfs(4 << 20));
     let free = || rustix::fs::statvfs(mounted.path()).unwrap().f_bfree;
     let before = free();
     for rung in RUNGS {

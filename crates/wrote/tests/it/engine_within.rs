@@ -1,6 +1,7 @@
 //! Waiting for a completion or for a while, whichever is first.
 
 use crate::folder;
+use fixtures::skip_here;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -59,7 +60,7 @@ fn the_while_ends_though_nothing_completes() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
     let (mut engine, pipe) = opened(Ioengine::IoUring, &path, false);
     if engine.effective().ioengine != Ioengine::IoUring {
-        return fixtures::skip("the_while_ends_though_nothing_completes", "there is no io_uring");
+        return skip_here!("there is no io_uring");
     }
     let buffer = engine.lease().unwrap();
     engine.queue(7, Op::Read { file: pipe, offset: 0, buffer });

@@ -16,8 +16,6 @@ mod save;
 mod save_faults;
 mod save_read;
 mod script;
-#[path = "../support/mod.rs"]
-mod support;
 mod writer;
 mod writer_faults;
 
@@ -25,7 +23,7 @@ use std::path::PathBuf;
 
 /// A folder on the disk, where `/tmp` may lie in memory, and the path of a file in it.
 fn folder() -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let folder = fixtures::folder();
     let path = folder.path().join("file");
     (folder, path)
 }

@@ -44,12 +44,10 @@ impl Place {
 }
 
 fn places() -> Vec<Place> {
-    let (folders, polled) = match std::env::var("WROTE_POLLED_DIRS") {
-        Ok(folders) => (folders, true),
-        // On the disk, not in /tmp, which may lie in memory.
-        Err(_) => (env!("CARGO_TARGET_TMPDIR").to_owned(), false),
+    let Ok(folders) = std::env::var("WROTE_POLLED_DIRS") else {
+        return vec![Place { folder: fixtures::folder(), polled: false }];
     };
-    let place = |folder| Place { folder: tempfile::tempdir_in(folder).unwrap(), polled };
+    let place = |folder| Place { folder: tempfile::tempdir_in(folder).unwrap(), polled: true };
     folders.split(',').map(place).collect()
 }
 

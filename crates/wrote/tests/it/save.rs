@@ -1,6 +1,6 @@
 //! What a save leaves behind on the real kernel: content, names, permissions, links, attributes.
 
-use crate::support::{names, skip};
+use fixtures::{names, skip_here};
 use rustix::fs::{XattrFlags, getxattr, mkfifoat, setxattr};
 use std::fs::{self, File};
 use std::io::Read;
@@ -55,7 +55,6 @@ fn a_new_file_has_the_permissions_of_any_new_file() {
 
 #[test]
 fn permissions_and_attributes_of_the_old_file_stay() {
-    let test = "permissions_and_attributes_of_the_old_file_stay";
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
     fs::write(&path, b"old").unwrap();
@@ -67,7 +66,7 @@ fn permissions_and_attributes_of_the_old_file_stay() {
         assert_ne!(fs::metadata(&path).unwrap().ino(), inode, "another file took its place");
     }
     if let Err(errno) = setxattr(&path, c"user.colour", b"red", XattrFlags::empty()) {
-        return skip(test, &format!("no extended attributes here: {errno}"));
+        return skip_here!(&format!("no extended attributes here: {errno}"));
     }
     write(&path, b"newer").unwrap();
     let mut value = [0; 8];

@@ -1,18 +1,13 @@
 //! Whole files read, from the page cache and past it.
 
+use fixtures::folder;
 use rustix::fs::{Advice, fadvise};
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use tempfile::TempDir;
 
 const MIB: usize = 1 << 20;
-
-/// A folder beside what the build makes: on a disk where the build is on a disk.
-fn folder() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
 
 fn content(len: usize) -> Vec<u8> {
     let mut bytes = vec![len as u8; len];

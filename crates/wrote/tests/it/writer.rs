@@ -1,7 +1,7 @@
 //! `Writer` on the real kernel: what it leaves, on each file system and each way to it.
 
 use crate::folder;
-use crate::support::{Mounted, skip};
+use fixtures::{Mounted, skip};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;

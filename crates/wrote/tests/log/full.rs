@@ -1,7 +1,7 @@
 //! `Log` on file systems that are full: the error goes to the right tickets, what was acknowledged
 //! stays, and with room again the log goes on.
 
-use crate::support::{Mounted, skip};
+use fixtures::{Mounted, or_skip};
 use rustix::fs::FallocateFlags;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -123,20 +123,13 @@ fn fill(options: &LogOptions, folder: &Path) {
 
 #[test]
 fn a_full_disk_is_an_error_of_those_that_are_not_safe_and_with_room_the_log_goes_on() {
-    let test = "a_full_disk_is_an_error_of_those_that_are_not_safe_and_with_room_the_log_goes_on";
-    match Mounted::image("ext4", 32 << 20) {
-        Ok(mounted) => ways().iter().for_each(|options| fill(options, mounted.path())),
-        Err(reason) => skip(test, &reason),
-    }
+    let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
+    ways().iter().for_each(|options| fill(options, mounted.path()));
 }
 
 #[test]
 fn a_log_for_which_there_is_no_room_at_all_is_not_begun_and_can_be_later() {
-    let test = "a_log_for_which_there_is_no_room_at_all_is_not_begun_and_can_be_later";
-    let mounted = match Mounted::image("ext4", 32 << 20) {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip(test, &reason),
-    };
+    let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
     let path = mounted.path().join("log");
     let ballast = leave_room_for(mounted.path(), 64 << 10);
     let options = Log::options().segment_bytes(4 << 20).prepare(Prepare::Allocate);

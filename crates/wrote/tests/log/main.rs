@@ -6,5 +6,3 @@ mod full;
 mod open;
 mod read;
 mod small_log;
-#[path = "../support/mod.rs"]
-mod support;

@@ -1,7 +1,7 @@
 //! `Log` on the real kernel: who may open one, what an end leaves, which segments stay, and where.
 
 use crate::small_log::{FORMATS, PATIENCE, SEGMENT_BYTES, folder, read, record, segments, small};
-use crate::support::{Mounted, skip};
+use fixtures::{Mounted, or_skip};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -188,7 +188,6 @@ fn a_segment_that_is_old_enough_is_followed_by_the_next() {
 
 #[test]
 fn a_log_is_whole_on_every_file_system_and_says_what_its_records_survive_there() {
-    let test = "a_log_is_whole_on_every_file_system_and_says_what_its_records_survive_there";
     // No flush makes memory more than memory; a loop device's cache is flushed.
     for (fs, synced) in [
         ("ext4", Survives::PowerLoss),
@@ -200,10 +199,7 @@ fn a_log_is_whole_on_every_file_system_and_says_what_its_records_survive_there()
             "tmpfs" => Mounted::tmpfs(64 << 20),
             _ => Mounted::image(fs, 320 << 20),
         };
-        let mounted = match mounted {
-            Ok(mounted) => mounted,
-            Err(reason) => return skip(test, &format!("{fs}: {reason}")),
-        };
+        let mounted = or_skip!(mounted.map_err(|reason| format!("{fs}: {reason}")));
         for format in FORMATS {
             let folder = mounted.path().join(format.to_string());
             let log = small(format).sync(Sync::Always).open(&folder).unwrap();

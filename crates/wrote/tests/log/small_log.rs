@@ -16,8 +16,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder of its own on the disk, and the name of a log in it.
 pub fn folder() -> (tempfile::TempDir, PathBuf) {
-    // On the disk, not in /tmp, which may lie in memory.
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let folder = fixtures::folder();
     let path = folder.path().join("log");
     (folder, path)
 }

@@ -7,24 +7,20 @@ use crate::failure::{Failure, Tried};
 use crate::run::{Show, run};
 use std::fmt::Write as _;
 use std::fs::{create_dir_all, set_permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(2 * 60);
 const INIT: &str = include_str!("../../../../lab/nvme/init.sh");
-/// Where the tests' own folder leads in the guest: to a disk.
-const SCRATCH: &str = "/mnt/nvme-ext4";
 
-/// Makes the archive below `folder`, and gives its path. Tests that make their files in `scratch`
-/// find a disk there.
+/// Makes the archive below `folder` and returns the archive's path.
 pub fn make(
     folder: &Path,
     cached: &Cached,
     kernel: &Kernel,
     programs: &[Program],
-    scratch: &Path,
 ) -> Result<PathBuf, Failure> {
     let tree = folder.join("tree");
     put(&tree.join("init"), INIT)?;
@@ -32,9 +28,6 @@ pub fn make(
     busybox(cached, folder, &tree)?;
     modules(kernel, &tree)?;
     tests(programs, &tree)?;
-    let link = tree.join(scratch.strip_prefix("/").unwrap_or(scratch));
-    parent(&link)?;
-    symlink(SCRATCH, &link).tried(link.display())?;
     archive(&tree, folder)
 }
 

@@ -1,7 +1,7 @@
 //! The test programs that run in the guest: static, as nothing else is there, and each test by name.
 
-use crate::failure::{Failure, Tried};
-use crate::repository::{CARGO_LIMIT, cargo, target};
+use crate::failure::Failure;
+use crate::repository::{CARGO_LIMIT, cargo};
 use crate::run::{Show, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -44,12 +44,6 @@ pub fn build() -> Result<Vec<Program>, Failure> {
         programs.push(Program { name, file, tests });
     }
     Ok(programs)
-}
-
-/// The folder that the tests were built to make their files in.
-pub fn scratch() -> Result<PathBuf, Failure> {
-    let folder = target().join(TARGET).join("tmp");
-    std::path::absolute(&folder).tried(folder.display())
 }
 
 /// Name and file of each program in cargo's messages.

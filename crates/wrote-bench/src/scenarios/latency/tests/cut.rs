@@ -1,18 +1,15 @@
-//! What is there after the power is cut: an image of a file system, copied at that moment and mounted.
+//! Files after a power cut: the image of a file system, copied at that moment and mounted.
 
 use super::*;
 use crate::scenarios::latency::save::sync_folder;
+use fixtures::{Loop, Mounted, or_skip};
 use std::fs::File;
-use support::{Loop, Mounted, skip};
-
-#[path = "../../../../../wrote/tests/support/mod.rs"]
-mod support;
 
 const IMAGE_BYTES: u64 = 32 << 20;
 const OLD: &[u8] = &[b'o'; 5000];
 const NEW: &[u8] = &[b'n'; 5000];
 
-/// An ext4 with an old text in it that is on the device.
+/// An ext4 whose old text has reached the device.
 struct Disk {
     image: PathBuf,
     mounted: Mounted,
@@ -41,20 +38,20 @@ impl Disk {
         save(kind, state, place, NEW).unwrap();
     }
 
-    /// Somebody else's flush commits the journal, with what it holds of our file.
+    /// Flushes another file: that commits the journal, with its part of our file.
     fn commit(&self) {
         fs::write(self.mounted.path().join("other"), "theirs").unwrap();
         File::open(self.mounted.path().join("other")).unwrap().sync_all().unwrap();
     }
 
-    /// What is there of the file after the power was cut now; none where there is no such file.
+    /// Returns the file as a power cut leaves it now; `None` if there is no file.
     fn cut(&self) -> Result<Option<Vec<u8>>, String> {
         let after = Mounted::found("ext4", Loop::copy(&self.image)?)?;
         Ok(fs::read(after.path().join("file")).ok())
     }
 }
 
-/// Cuts the power after `work`, up to ten times: until the file is left as `is_shown` says.
+/// Cuts the power after `work`, up to ten times, until `is_shown` accepts the file.
 fn is_seen(
     state: State,
     work: impl Fn(&Disk),
@@ -82,13 +79,7 @@ fn what_says_that_it_survives_a_power_loss_is_there_after_one() {
                 disk.save(kind, state);
                 disk.cut()
             });
-            let found = match found {
-                Ok(found) => found.unwrap_or_default(),
-                Err(because) => {
-                    let test = "what_says_that_it_survives_a_power_loss_is_there_after_one";
-                    return skip(test, &because);
-                }
-            };
+            let found = or_skip!(found).unwrap_or_default();
             let new = if kind.grows(state) { [OLD, NEW].concat() } else { NEW.to_vec() };
             assert!(found == new, "{kind:?} {state:?}: {} bytes", found.len());
         }
@@ -98,26 +89,20 @@ fn what_says_that_it_survives_a_power_loss_is_there_after_one() {
 #[test]
 fn fs_write_can_leave_an_empty_file_where_there_was_a_text_and_a_rename_can_not() {
     let is_empty = |found: Option<&[u8]>| found == Some(b"");
-    // The first that `std::fs::write` does is to cut the file; then somebody's flush comes.
+    // `std::fs::write` truncates the file first; then another flush comes.
     let cut_first = |disk: &Disk| {
         let _file = File::create(disk.path()).unwrap();
         disk.commit();
     };
-    // The same in the middle of the dance: the text that is to take the place is not there yet.
+    // In the middle of a save by rename, the new text is still in the temporary file.
     let dance = |disk: &Disk| {
         let _file = File::create(disk.mounted.path().join("temporary")).unwrap();
         disk.commit();
     };
     let seen = is_seen(State::Existing, cut_first, is_empty)
         .and_then(|seen| Ok((seen, is_seen(State::Existing, dance, |found| found != Some(OLD))?)));
-    match seen {
-        Ok((empty, not_old)) => assert!(empty && !not_old, "{empty} {not_old}"),
-        Err(because) => {
-            let test =
-                "fs_write_can_leave_an_empty_file_where_there_was_a_text_and_a_rename_can_not";
-            skip(test, &because);
-        }
-    }
+    let (empty, not_old) = or_skip!(seen);
+    assert!(empty && !not_old, "{empty} {not_old}");
 }
 
 #[test]
@@ -128,12 +113,6 @@ fn the_name_of_a_new_file_can_outlive_a_text_that_was_not_flushed() {
             disk.save(kind, State::New);
             sync_folder(disk.mounted.path()).unwrap();
         };
-        match is_seen(State::New, unsynced, is_name_alone) {
-            Ok(seen) => assert!(seen, "{kind:?}"),
-            Err(because) => {
-                let test = "the_name_of_a_new_file_can_outlive_a_text_that_was_not_flushed";
-                return skip(test, &because);
-            }
-        }
+        assert!(or_skip!(is_seen(State::New, unsynced, is_name_alone)), "{kind:?}");
     }
 }
