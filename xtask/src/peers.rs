@@ -1,57 +1,40 @@
-//! `cargo xtask peers`: wrote against what does the same, in turn, on one folder.
+//! `cargo xtask peers`: wrote against programs that do the same work, in turn, on one folder.
 
 mod append;
 mod bench;
-mod both;
-mod cache;
-mod cpu;
-mod dd;
-mod file;
-mod fio;
-mod fio_json;
+mod contest;
+mod copy;
+mod figures;
 mod instructions;
-mod instrument;
 mod job;
-mod measured;
+mod outcome;
 mod page;
-mod peak;
 mod poll;
-mod programs;
-mod random_read;
-mod ratio;
+mod reads;
 mod rows;
+mod site;
 mod size;
-mod table;
-mod trial;
-mod turn;
+mod streams;
+mod unit;
 mod ways;
 mod wrote;
 
-pub use ratio::Figures;
+pub use figures::Figures;
+pub use wrote::rows as result_rows;
 
 use crate::failure::{Failure, Tried};
 use crate::packages::{self, PEERS};
-use crate::repository::{release_wrote, root};
+use crate::repository::root;
 use crate::zram;
-use append::{Appends, Rivals, is_append};
-use bench::{Bench, COMPARISONS};
 use clap::ValueEnum;
-use instructions::Place;
-use page::{Circumstances, Results};
-use peak::peak_of;
-use programs::{Programs, Setting, Side};
+use contest::Measured;
+use page::Circumstances;
 use rows::Row;
+use site::Site;
 use size::Size;
-use std::path::{Path, PathBuf};
-use table::Line;
-use trial::Trials;
-use ways::Ways;
-use wrote::Wrote;
-
-/// How long the streams of the job files are, where nothing else is said.
-const STREAM_GIB: u64 = 2;
-/// And those of the ways to write.
-const WAYS_GIB: u64 = 4;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use tempfile::TempDir;
 
 /// Measure wrote against what does the same, in turn, on one folder.
 #[derive(clap::Args)]
@@ -59,7 +42,7 @@ pub struct Arguments {
     /// The folder to write in; a folder below it is made and removed.
     #[arg(long, value_name = "DIR", default_value = ".")]
     path: PathBuf,
-    /// How many pairs of runs of each comparison.
+    /// How many rounds each comparison has; in a round every program runs once.
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
     /// How long the files of the streams are, as fio writes it: 2g of the job files', and 4g of the
@@ -69,199 +52,67 @@ pub struct Arguments {
     /// Measure only these.
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     only: Vec<Row>,
-    /// Put the tables into docs/performance.md.
-    #[arg(long, conflicts_with = "only")]
+    /// Put the measured rows into docs/performance.md; the others stay as they are there.
+    #[arg(long)]
     write: bool,
 }
 
-/// Measures, prints the tables, and writes them where asked.
+/// Measures row by row, and prints each. With `--write` each measured row also goes into the page.
 pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     let document = root().join("docs/performance.md");
     if arguments.write {
         page::check(&document)?;
     }
     packages::install(PEERS)?;
-    let program = release_wrote()?;
-    let program = std::path::absolute(&program).tried(program.display())?;
-    let folder = tempfile::Builder::new()
-        .prefix(".wrote-peers-")
-        .tempdir_in(&arguments.path)
-        .tried(arguments.path.display())?;
-    let run = Run {
-        arguments,
-        wrote: Wrote { program: program.clone() },
-        programs: Programs { wrote: program, fio: "fio".into() },
-        folder: folder.path(),
+    let is_wanted = |row: &Row| arguments.only.is_empty() || arguments.only.contains(row);
+    let rows: Vec<Row> = Row::value_variants().iter().copied().filter(is_wanted).collect();
+    let path = site::build(&rows)?;
+    let (_folder, site) = folder_and_site(arguments, &path)?;
+    let circumstances = Circumstances::new(&site)?;
+    for row in rows {
+        // A folder of its own: no row meets the files of another.
+        let (_folder, mut site) = folder_and_site(arguments, &path)?;
+        match measure(row, &mut site)? {
+            Err(because) => println!("{}\n", page::not_run(row, &because)),
+            Ok(measured) => {
+                let section = page::section(row, &circumstances, &site, &measured);
+                println!("{section}\n");
+                if arguments.write {
+                    page::write(&document, &section)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A new folder, removed when dropped, and the site in it.
+fn folder_and_site(arguments: &Arguments, path: &OsStr) -> Result<(TempDir, Site), Failure> {
+    let Arguments { path: place, pairs, size, .. } = arguments;
+    let folder = tempfile::Builder::new().prefix(".wrote-peers-").tempdir_in(place);
+    let folder = folder.tried(place.display())?;
+    let site = Site {
+        folder: std::path::absolute(folder.path()).tried(place.display())?,
+        path: path.to_owned(),
+        rounds: *pairs,
+        size: size.clone(),
         has_poll_queues: poll::has_poll_queues(folder.path()),
+        zram: None,
     };
-    let circumstances = run.circumstances()?;
-    let mut results = Results::default();
-    run.bench(&mut results)?;
-    run.peak(&mut results)?;
-    run.small_reads(&mut results)?;
-    run.ways(&mut results)?;
-    run.appends(&mut results)?;
-    let text = page::text(&circumstances, &results);
-    println!("{text}");
-    if arguments.write { page::write(&document, &text) } else { Ok(()) }
+    Ok((folder, site))
 }
 
-/// What all comparisons use.
-struct Run<'a> {
-    arguments: &'a Arguments,
-    wrote: Wrote,
-    programs: Programs,
-    folder: &'a Path,
-    has_poll_queues: bool,
-}
-
-impl Run<'_> {
-    fn wants(&self, row: Row) -> bool {
-        self.arguments.only.is_empty() || self.arguments.only.contains(&row)
+/// Measures a row, or returns the reason why it cannot run here.
+fn measure(row: Row, site: &mut Site) -> Result<Result<Vec<Measured>, String>, Failure> {
+    match row.reads_zram().then(zram::take).transpose()? {
+        // Instructions can be counted on a file too.
+        Some(Err(because)) if row != Row::Instructions => return Ok(Err(because)),
+        taken => site.zram = taken.and_then(Result::ok),
     }
-
-    fn circumstances(&self) -> Result<Circumstances, Failure> {
-        Ok(Circumstances {
-            place: self.wrote.place(self.folder)?,
-            has_poll_queues: self.has_poll_queues,
-            fio_version: fio::version()?,
-            pairs: self.arguments.pairs,
-            size: self.arguments.size.clone(),
-        })
+    match row.contests(site)? {
+        Ok(contests) => {
+            contests.iter().map(|one| one.measure(site)).collect::<Result<_, _>>().map(Ok)
+        }
+        Err(because) => Ok(Err(because)),
     }
-
-    /// The rows of `wrote bench`.
-    fn bench(&self, results: &mut Results) -> Result<(), Failure> {
-        let mut wanted = COMPARISONS.iter().filter(|comparison| self.wants(comparison.row));
-        let Some(first) = wanted.next() else { return Ok(()) };
-        let source = dd::Source::new()?;
-        let bench = Bench { wrote: &self.wrote, folder: self.folder, source };
-        for comparison in std::iter::once(first).chain(wanted) {
-            for compared in bench.measure(comparison, self.arguments.pairs)? {
-                add(results, compared.line);
-                results.add_commands(compared.commands);
-            }
-        }
-        Ok(())
-    }
-
-    /// Streams by job files.
-    fn peak(&self, results: &mut Results) -> Result<(), Failure> {
-        let size = &self.size(STREAM_GIB);
-        let pairs = self.arguments.pairs;
-        let setting = Setting { folder: self.folder, under: &[] };
-        for &row in Row::value_variants().iter().filter(|&&row| self.wants(row)) {
-            let Some(peak) = peak_of(row, self.has_poll_queues, size) else { continue };
-            add(results, peak.measure(&self.programs, setting, size, pairs)?);
-            results.add_commands([Side::Wrote, Side::Fio].map(|s| s.describe(&peak.job, &[])));
-            results.jobs.push(peak.job);
-        }
-        Ok(())
-    }
-
-    /// The ways to write.
-    fn ways(&self, results: &mut Results) -> Result<(), Failure> {
-        let all = Row::value_variants().iter().copied();
-        let mut wanted = all.filter(|&row| ways::is_way(row) && self.wants(row)).peekable();
-        if wanted.peek().is_none() {
-            return Ok(());
-        }
-        let (trials, size) = (Trials::build()?, self.size(WAYS_GIB));
-        let ways = Ways {
-            trials: &trials,
-            programs: &self.programs,
-            folder: self.folder,
-            size: &size,
-            rounds: self.arguments.pairs,
-        };
-        for row in wanted {
-            let measured = ways.measure(row)?;
-            measured.lines.iter().for_each(|line| eprintln!("{}", line.row()));
-            results.ways.extend(measured.lines);
-            results.memory.extend(measured.memory);
-            results.add_commands(measured.commands);
-            results.jobs.extend(measured.jobs);
-        }
-        Ok(())
-    }
-
-    /// Many producers and one log.
-    fn appends(&self, results: &mut Results) -> Result<(), Failure> {
-        let all = Row::value_variants().iter().copied();
-        let mut wanted = all.filter(|&row| is_append(row) && self.wants(row)).peekable();
-        if wanted.peek().is_none() {
-            return Ok(());
-        }
-        let appends = Appends {
-            trials: &Trials::build()?,
-            rivals: &Rivals::build()?,
-            programs: &self.programs,
-            folder: self.folder,
-            rounds: self.arguments.pairs,
-        };
-        for row in wanted {
-            let measured = appends.measure(row)?;
-            measured.lines.iter().for_each(|line| eprintln!("{}", line.row()));
-            measured.alone.iter().for_each(|line| eprintln!("{}", line.row()));
-            measured.latencies.iter().for_each(|line| eprintln!("{}", line.row()));
-            results.appends.extend(measured.lines);
-            results.alone.extend(measured.alone);
-            results.latencies.extend(measured.latencies);
-            results.add_commands(measured.commands);
-            results.jobs.extend(measured.jobs);
-        }
-        Ok(())
-    }
-
-    /// How long the streams are: as was said, or so many GiB.
-    fn size(&self, default_gib: u64) -> Size {
-        self.arguments.size.clone().unwrap_or_else(|| Size::gib(default_gib))
-    }
-
-    /// Small reads by job files, of the device in memory.
-    fn small_reads(&self, results: &mut Results) -> Result<(), Failure> {
-        let rows = [Row::RandomRead, Row::Instrument, Row::Instructions];
-        if !rows.iter().any(|row| self.wants(*row)) {
-            return Ok(());
-        }
-        let pairs = self.arguments.pairs;
-        let zram = zram::take()?;
-        if self.wants(Row::RandomRead) {
-            match &zram {
-                Err(because) => add(results, random_read::missing(because.clone())),
-                Ok(_) => {
-                    add(results, random_read::measure(&self.programs, self.folder, pairs)?);
-                    let (job, pin) = (random_read::job(), random_read::pin()?);
-                    results.add_commands([Side::Wrote, Side::Fio].map(|s| s.describe(&job, &pin)));
-                    results.jobs.push(job);
-                }
-            }
-        }
-        if self.wants(Row::Instrument) {
-            match &zram {
-                Err(because) => add(results, instrument::missing(because.clone())),
-                Ok(_) => {
-                    add(results, instrument::measure(&self.programs, self.folder, pairs)?);
-                    let (jobs, pin) = (instrument::jobs(), random_read::pin()?);
-                    results
-                        .add_commands(jobs.each_ref().map(|job| Side::Wrote.describe(job, &pin)));
-                    results.jobs.extend(jobs);
-                }
-            }
-        }
-        if self.wants(Row::Instructions) {
-            let place = if zram.is_ok() { Place::Zram } else { Place::File };
-            let counted = instructions::count(&self.programs, place, self.folder, pairs)?;
-            eprintln!("{}", counted.row());
-            results.counted.push(counted);
-            results.add_commands(instructions::describe(place)?);
-            results.jobs.push(instructions::describe_job(place));
-        }
-        Ok(())
-    }
-}
-
-fn add(results: &mut Results, line: Line) {
-    eprintln!("{}", line.row());
-    results.lines.push(line);
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask steady`: one benchmark several times in a row, and how far its answers are apart.
 
 use crate::failure::{Failure, Tried};
-use crate::peers::Figures;
+use crate::peers::{Figures, result_rows};
 use crate::repository::release_wrote;
 use crate::run::{Show, check_interrupted, clean_up, run};
 use crate::zram;
@@ -125,8 +125,7 @@ struct Said {
 }
 
 fn add(rows: &mut Vec<Steadiness>, document: &Value) {
-    let scenarios = document["scenarios"].as_array().into_iter().flatten();
-    for row in scenarios.flat_map(|scenario| scenario["rows"].as_array().into_iter().flatten()) {
+    for row in result_rows(document) {
         let name = row["name"].as_str().unwrap_or_default();
         let figure = |key: &str| row["throughput_bytes_per_s"][key].as_f64().unwrap_or(f64::NAN);
         let said =

@@ -70,9 +70,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "putc: %s: %lld bytes, not %lld\n", path, (long long)status.st_size, bytes);
         return 1;
     }
-    printf("{\"bytes\":%lld,\"cpu_s\":%.6f,\"elapsed_s\":%.9f,\"max_rss_bytes\":%lld,"
-           "\"rss_before_bytes\":%lld}\n",
-           bytes, cpu_seconds(&after) - cpu_seconds(&before), elapsed_s, after.ru_maxrss * 1024LL,
-           before.ru_maxrss * 1024LL);
+    printf("{\"bytes\":%lld,\"elapsed_s\":%.9f,\"cpu_s\":%.6f,\"memory_bytes\":%lld}\n", bytes,
+           elapsed_s, cpu_seconds(&after) - cpu_seconds(&before),
+           (after.ru_maxrss - before.ru_maxrss) * 1024LL);
     return 0;
 }

@@ -3,7 +3,8 @@
 use flume::{Receiver, Sender, bounded, unbounded};
 use std::thread;
 use trial::Done;
-use trial::append::{Appended, Crew, Messages, Timed, Work};
+use trial::append::{Crew, Messages, Timed, Work};
+use trial::outcome::Outcome;
 
 /// Makes messages durable together.
 pub trait Commit: Send {
@@ -19,7 +20,7 @@ struct Waiting {
 
 /// Has the producers hand their messages to a thread that makes all those that wait durable at once.
 /// There are never more of them than producers.
-pub fn run(work: &Work, messages: &Messages, sink: impl Commit) -> Done<Appended> {
+pub fn run(work: &Work, messages: &Messages, sink: impl Commit) -> Done<Outcome> {
     let (to, from) = unbounded();
     thread::scope(|scope| {
         let gatherer = scope.spawn(move || gather(&from, sink));

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use strategies::Strategy;
 use trial::Done;
-use trial::append::{Appended, Messages, Work};
+use trial::append::{Messages, Work};
+use trial::outcome::Outcome;
 
 /// Appends messages from several producers at once one way, says what it came to, and removes what
 /// they were written to.
@@ -59,9 +60,9 @@ enum By {
 }
 
 fn main() -> ExitCode {
-    match run(Arguments::parse()) {
-        Ok(appended) => {
-            println!("{}", appended.json());
+    match run(Arguments::parse()).and_then(|outcome| outcome.json()) {
+        Ok(line) => {
+            println!("{line}");
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -71,7 +72,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments) -> Done<Appended> {
+fn run(arguments: Arguments) -> Done<Outcome> {
     let Arguments { by, work, place } = arguments;
     let messages = Messages::new(&work)?;
     let strategy = |messages, strategy| strategies::run(strategy, &work, messages, &place);
@@ -111,9 +112,9 @@ mod tests {
             let place = folder.path().join("place");
             let appended = run(Arguments { by, work, place: place.clone() });
             let appended = appended.unwrap_or_else(|error| panic!("{by:?}: {error}"));
-            assert_eq!((appended.messages, appended.outcome.bytes), (50, bytes), "{by:?}");
+            assert_eq!((appended.operations, appended.bytes), (50, bytes), "{by:?}");
             let is_timed = by as usize >= By::Okaywal as usize;
-            assert_eq!(appended.latency.map(|all| all.count), is_timed.then_some(50), "{by:?}");
+            assert_eq!(appended.latency_ns.map(|all| all.count), is_timed.then_some(50), "{by:?}");
             assert!(!place.exists(), "{by:?}");
         }
     }

@@ -12,8 +12,9 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
 use trial::Done;
-use trial::append::{Appended, Messages, Work};
+use trial::append::{Messages, Work};
 use trial::clock::{Clock, Who};
+use trial::outcome::Outcome;
 use trial::place::Place;
 
 /// Threads of [`Strategy::FlumeTen`].
@@ -47,7 +48,7 @@ struct Job {
 type Request = (Vec<u8>, Sender<()>);
 
 /// Appends what `work` says to a file at `path`, which is gone afterwards.
-pub fn run(strategy: Strategy, work: &Work, messages: Messages, path: &Path) -> Done<Appended> {
+pub fn run(strategy: Strategy, work: &Work, messages: Messages, path: &Path) -> Done<Outcome> {
     let bytes = messages.total_bytes();
     let place = Place::take(path)?;
     let runtime = Runtime::new()?;
@@ -64,9 +65,9 @@ pub fn run(strategy: Strategy, work: &Work, messages: Messages, path: &Path) -> 
             Strategy::Rendezvous => job.rendezvous().await,
         }
     })?;
-    let outcome = clock.stop(bytes)?;
+    let outcome = clock.stop(bytes, work.messages)?;
     place.check_length(bytes)?;
-    Ok(Appended { outcome, messages: work.messages, latency: None, flush: None })
+    Ok(outcome)
 }
 
 impl Job {

@@ -1,192 +1,229 @@
 //! Many producers and one log: `wrote::Log` in turn with what a program would append by otherwise.
 
-mod alone;
-mod durable;
-mod end;
-mod latency;
-mod rivals;
+use super::contest::{Ask, Comparison, Contender, Contest};
+use super::figures::Asked;
+use super::outcome::Outcome;
+use super::site::Site;
+use super::unit::Unit;
+use super::ways::cell_contender;
+use crate::failure::{Failure, Tried};
 
-pub use alone::{Alone, HEAD as ALONE_HEAD};
-pub use latency::{HEAD as LATENCY_HEAD, LatencyLine};
-pub use rivals::Rivals;
+const MESSAGES: u64 = 1_000_000;
+/// The bytes of [`MESSAGES`] of the mean length, in whole MiB.
+const STREAM: &str = "1096m";
+/// The strategies, with the messages that they take in a second or two: rates are compared.
+const STRATEGIES: [(&str, &str, u64); 6] = [
+    ("loop", "one task, tokio's `File`", 20_000),
+    ("mutex", "`Arc<Mutex<File>>`", 20_000),
+    ("mpsc", "tokio's channel, one writer", 20_000),
+    ("flume", "flume, `BufWriter`", 500_000),
+    ("flume-ten", "flume, 10 writers", 500_000),
+    ("rendezvous", "flume, rendezvous", 50_000),
+];
+/// wrote's messages of many producers and of one, where each is durable.
+const DURABLE_MESSAGES: u64 = 50_000;
+const DURABLE_MESSAGES_OF_ONE: u64 = 3_000;
+const DURABLE_PRODUCERS: u32 = 64;
+/// Messages by hand, one flush after the other: rates are compared, so fewer suffice.
+const BY_HAND: u64 = 2_000;
+/// The logs of others, with the messages that they take in a second or less.
+const LOGS: [(&str, &str, u64); 7] = [
+    ("okaywal", "okaywal", 20_000),
+    ("fjall", "fjall, `persist` each", 500),
+    ("fjall-gathered", "fjall, gathered", 30_000),
+    ("sqlite", "SQLite, a transaction each", 500),
+    ("sqlite-gathered", "SQLite, gathered", 20_000),
+    ("redis", "redis-server, 64 connections", 20_000),
+    ("redis-gathered", "redis-server, gathered", 5_000),
+];
+/// wrote's 99th percentile against one flush.
+const P99: Asked = Asked::AtMost(2.5);
+const CPUINFO: &str = "/proc/cpuinfo";
 
-use super::job::Job;
-use super::programs::Programs;
-use super::rows::Row;
-use super::trial::Trials;
-use super::ways::Line;
-use super::ways::contest::Contender;
-use crate::failure::Failure;
-use std::path::Path;
-
-/// The head of the table of rates.
-pub const HEAD: &str = "\
-| messages | wrote's | peer | wrote's / peer (range) | wrote's | peer | wrote's CPU | peer's CPU | wrote's memory | peer's memory | asked |
-|---|---|---|---:|---:|---:|---:|---:|---:|---:|---|";
-
-/// What is written to, below the folder.
-const PLACE: &str = "appended";
-
-/// What all of them use.
-#[derive(Clone, Copy, Debug)]
-pub struct Appends<'a> {
-    /// The program with `wrote::Log` and with files by hand.
-    pub trials: &'a Trials,
-    /// The program with the crates of others.
-    pub rivals: &'a Rivals,
-    /// wrote and fio.
-    pub programs: &'a Programs,
-    /// The folder to write in.
-    pub folder: &'a Path,
-    /// How many rounds.
-    pub rounds: u32,
+/// Against the usual strategies, synced once in the end.
+pub fn strategies(site: &Site, producers: u32) -> Contest {
+    let peers = STRATEGIES.map(|(by, name, messages)| rival(by, name, messages, producers));
+    Contest {
+        what: end_words(producers),
+        unit: Unit::Messages,
+        contenders: std::iter::once(synced_at_end(producers)).chain(peers).collect(),
+        asks: Ask::of_best(Asked::AtLeast(15.0)),
+        rounds: site.rounds,
+    }
 }
 
-/// What was measured.
-#[derive(Debug, Default)]
-pub struct Measured {
-    /// Lines of the table of rates.
-    pub lines: Vec<Line>,
-    /// Those of what is measured alone.
-    pub alone: Vec<Alone>,
-    /// Those of the table of latencies.
-    pub latencies: Vec<LatencyLine>,
-    /// The commands as one would type them.
-    pub commands: Vec<String>,
-    /// The job files that some of them run.
-    pub jobs: Vec<Job>,
-}
-
-/// What is appended, and by how many.
-#[derive(Clone, Copy, Debug)]
-struct Work {
-    messages: u64,
-    producers: u32,
-    shortest: u32,
-    longest: u32,
-}
-
-/// Whether a row is one of these.
-pub fn is_append(row: Row) -> bool {
-    matches!(
-        row,
-        Row::AppendNo4
-            | Row::AppendNo64
-            | Row::AppendNoDevice
-            | Row::AppendSmall
-            | Row::AppendDurable64
-            | Row::AppendDurablePeers
-            | Row::AppendDurable1
-    )
-}
-
-impl<'a> Appends<'a> {
-    /// Measures a row; one that is another's gives nothing.
-    pub fn measure(&self, row: Row) -> Result<Measured, Failure> {
-        match row {
-            Row::AppendNo4 => end::strategies(self, 4),
-            Row::AppendNo64 => end::strategies(self, 64),
-            Row::AppendNoDevice => end::device(self),
-            Row::AppendSmall => alone::small(self),
-            Row::AppendDurable64 => durable::one_flush_at_a_time(self),
-            Row::AppendDurablePeers => durable::logs(self),
-            Row::AppendDurable1 => durable::one_producer(self),
-            _ => Ok(Measured::default()),
+/// Against the device's own stream of the same number of bytes.
+pub fn device(site: &Site) -> Result<Vec<Contest>, Failure> {
+    let contest = |producers| -> Result<Contest, Failure> {
+        let mut contenders = vec![synced_at_end(producers)];
+        for iodepth in [1, 4, 8] {
+            let name = format!("append-device-{iodepth}");
+            let cell = format!("1m-{iodepth}-registered");
+            contenders.push(cell_contender(&name, &cell, STREAM, site)?);
         }
-    }
+        Ok(Contest {
+            what: end_words(producers),
+            unit: Unit::Stream,
+            contenders,
+            asks: Ask::of_best(Asked::AtLeast(0.85)),
+            rounds: site.rounds,
+        })
+    };
+    [4, 64].into_iter().map(contest).collect()
+}
 
-    /// `trial append`, one way.
-    fn by_trial(&self, by: &str, name: &str, work: Work) -> Contender<'a> {
-        let words = [vec!["append".to_owned()], work.words(by)].concat();
-        Contender::of_trial(name, words, self.trials, self.folder)
-    }
+/// Short messages of wrote alone.
+pub fn small(site: &Site) -> Result<Contest, Failure> {
+    let cpu_hz = cpu_mhz()? * 1e6;
+    let work = "--messages 10000000 --producers 4 --shortest 64 --longest 64";
+    let mut ours = trial("log", "`Log`, `Sync::No`", work);
+    let run = ours.run;
+    ours.run = Box::new(move |site| {
+        let outcome = run(site)?;
+        Ok(Outcome { cycles: Some(outcome.cpu_s * cpu_hz), ..outcome })
+    });
+    let asked = Asked::AtLeast(5000.0);
+    Ok(Contest {
+        what: "10 M of 64 bytes, 4 producers, one sync".to_owned(),
+        unit: Unit::Messages,
+        contenders: vec![ours],
+        asks: vec![Ask { of: Comparison::Own, asked, contender: Some(0) }],
+        rounds: site.rounds,
+    })
+}
 
-    /// `rivals`, one way.
-    fn by_rivals(&self, by: &str, name: &str, work: Work) -> Contender<'a> {
-        self.rivals.contender(name, work.words(by), self.folder)
+/// Against a file by hand, by the same number of producers, each message durable.
+pub fn one_flush_at_a_time(site: &Site) -> Contest {
+    let mut asks = Ask::of_each(Comparison::Rate, &[Asked::AtLeast(20.0); 2]);
+    asks.extend(Ask::of_each(Comparison::Wait, &[P99; 2]));
+    durable(site, DURABLE_PRODUCERS, by_hand(BY_HAND, DURABLE_PRODUCERS), asks)
+}
+
+/// Against the logs of others, each message durable.
+pub fn logs(site: &Site) -> Contest {
+    let peers = LOGS.map(|(by, name, messages)| rival(by, name, messages, DURABLE_PRODUCERS));
+    durable(site, DURABLE_PRODUCERS, peers.into(), Ask::of_best(Asked::AtLeast(2.0)))
+}
+
+/// Against a file by hand, by one producer, each message durable.
+pub fn one_producer(site: &Site) -> Contest {
+    let asks = Ask::of_each(Comparison::Rate, &[Asked::AtLeast(1.0); 2]);
+    durable(site, 1, by_hand(DURABLE_MESSAGES_OF_ONE, 1), asks)
+}
+
+fn durable(site: &Site, producers: u32, peers: Vec<Contender>, asks: Vec<Ask>) -> Contest {
+    let messages = if producers == 1 { DURABLE_MESSAGES_OF_ONE } else { DURABLE_MESSAGES };
+    let ours = trial("log-durable", "`Log`, `Sync::Always`", &work(messages, producers));
+    let s = if producers == 1 { "" } else { "s" };
+    Contest {
+        what: format!("300 to 2000 bytes, {producers} producer{s}, each durable"),
+        unit: Unit::Messages,
+        contenders: std::iter::once(ours).chain(peers).collect(),
+        asks,
+        rounds: site.rounds,
     }
 }
 
-impl Work {
-    /// Messages of 300 to 2000 bytes.
-    fn usual(messages: u64, producers: u32) -> Work {
-        Work { messages, producers, shortest: 300, longest: 2000 }
-    }
-
-    fn words(&self, by: &str) -> Vec<String> {
-        let Work { messages, producers, shortest, longest } = self;
-        let line = format!("--by {by} --messages {messages} --producers {producers}");
-        let line = match (shortest, longest) {
-            (300, 2000) => line,
-            _ => format!("{line} --shortest {shortest} --longest {longest}"),
-        };
-        line.split(' ').chain([PLACE]).map(str::to_owned).collect()
-    }
+fn by_hand(messages: u64, producers: u32) -> Vec<Contender> {
+    let work = work(messages, producers);
+    vec![
+        trial("file", "write, `fdatasync`", &work),
+        trial("file-prepared", "write over zeros, `fdatasync`", &work),
+    ]
 }
 
-impl From<super::ways::Measured> for Measured {
-    fn from(measured: super::ways::Measured) -> Measured {
-        let super::ways::Measured { lines, commands, jobs, .. } = measured;
-        Measured { lines, commands, jobs, ..Measured::default() }
-    }
+fn synced_at_end(producers: u32) -> Contender {
+    trial("log", "`Log`, `Sync::No`", &work(MESSAGES, producers))
+}
+
+fn end_words(producers: u32) -> String {
+    format!("1 M of 300 to 2000 bytes, {producers} producers, one sync")
+}
+
+/// Messages of 300 to 2000 bytes.
+fn work(messages: u64, producers: u32) -> String {
+    format!("--messages {messages} --producers {producers}")
+}
+
+/// A way of the program with `wrote::Log` and with files by hand.
+fn trial(by: &str, name: &str, work: &str) -> Contender {
+    Contender::timed(name, format!("trial append --by {by} {work} appended"))
+}
+
+/// A way of the program with the crates of others.
+fn rival(by: &str, name: &str, messages: u64, producers: u32) -> Contender {
+    Contender::timed(name, format!("rivals --by {by} {} appended", work(messages, producers)))
+}
+
+/// The first processor's frequency (`proc_cpuinfo(5)`). A guest shows the nominal one of its host.
+fn cpu_mhz() -> Result<f64, Failure> {
+    let text = std::fs::read_to_string(CPUINFO).tried(CPUINFO)?;
+    parse_mhz(&text).ok_or_else(|| Failure::Failed(format!("{CPUINFO} has no cpu MHz")))
+}
+
+fn parse_mhz(text: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.starts_with("cpu MHz"))?;
+    line.split_once(':')?.1.trim().parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::fake;
+    use super::super::site::fake;
+    use super::super::size;
     use super::*;
-    use clap::ValueEnum;
 
-    fn calls(row: Row) -> (Measured, Vec<String>) {
+    fn measured(contest: fn(&Site) -> Contest) -> (String, Vec<String>) {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let trials = fake::trials(folder.path(), 1_000_000, 1.0);
-        let rivals = Rivals { program: trials.trial.clone() };
-        let programs = Programs { wrote: "wrote".into(), fio: "fio".into() };
-        let folder = folder.path();
-        let (trials, rivals, programs) = (&trials, &rivals, &programs);
-        let appends = Appends { trials, rivals, programs, folder, rounds: 1 };
-        let measured = appends.measure(row).expect("scripts");
-        let calls = std::fs::read_to_string(folder.join("calls")).expect("called");
-        (measured, calls.lines().map(str::to_owned).collect())
+        let site = fake::site(folder.path(), 1000, 1000);
+        let table = contest(&site).measure(&site).expect("scripts").table;
+        (table, fake::calls(&site))
     }
 
     #[test]
     fn ours_comes_first_and_the_best_of_the_strategies_is_what_is_asked_against() {
-        let (measured, calls) = calls(Row::AppendNo64);
-        let ours = "append --by log --messages 1000000 --producers 64 appended";
+        let (table, calls) = measured(|site| strategies(site, 64));
+        let ours = "trial append --by log --messages 1000000 --producers 64 appended";
         assert_eq!(calls[0], ours);
         assert_eq!(calls.len(), 7);
-        assert_eq!(calls[4], "--by flume --messages 500000 --producers 64 appended");
-        let asked: Vec<_> = measured.lines.iter().filter_map(|line| line.asked).collect();
-        assert_eq!(asked.len(), 1);
+        assert_eq!(calls[4], "rivals --by flume --messages 500000 --producers 64 appended");
+        assert_eq!(table.matches("≥ 15.00").count(), 1, "{table}");
     }
 
     #[test]
     fn short_messages_are_measured_alone() {
-        let (measured, calls) = calls(Row::AppendSmall);
-        let expected =
-            "append --by log --messages 10000000 --producers 4 --shortest 64 --longest 64 appended";
+        let (table, calls) = measured(|site| small(site).expect("cpuinfo"));
+        let expected = "trial append --by log --messages 10000000 --producers 4 --shortest 64 \
+                        --longest 64 appended";
         assert_eq!(calls, [expected]);
-        assert!(measured.lines.is_empty());
-        assert_eq!(measured.alone.len(), 1);
+        assert_eq!(table.lines().count(), 3, "{table}");
+        assert!(table.contains("| cycles each |"), "{table}");
+        assert!(table.ends_with("| k/s ≥ 5000.00, not met |"), "{table}");
     }
 
     #[test]
     fn durable_messages_have_a_line_of_latency_for_each_peer() {
-        for (row, peers) in
-            [(Row::AppendDurable64, 2), (Row::AppendDurablePeers, 7), (Row::AppendDurable1, 2)]
+        for (contest, peers) in
+            [(one_flush_at_a_time as fn(&Site) -> Contest, 2), (logs, 7), (one_producer, 2)]
         {
-            let (measured, calls) = calls(row);
-            assert_eq!(calls.len(), peers + 1, "{row:?}");
-            assert_eq!((measured.lines.len(), measured.latencies.len()), (peers, peers));
-            assert!(calls[0].starts_with("append --by log-durable "), "{calls:?}");
+            let (table, calls) = measured(contest);
+            assert_eq!(calls.len(), peers + 1);
+            assert!(table.contains("| P50, µs | P99, µs | one flush, µs |"), "{table}");
+            assert_eq!(table.matches("| 3000 |").count(), peers + 1, "{table}");
+            assert!(calls[0].starts_with("trial append --by log-durable "), "{calls:?}");
         }
     }
 
     #[test]
-    fn rows_of_others_are_none_of_these() {
-        let all = Row::value_variants().iter();
-        assert_eq!(all.filter(|&&row| is_append(row)).count(), 7);
-        assert!(!is_append(Row::Save));
+    fn the_device_is_given_as_many_bytes_as_the_messages_have() {
+        let mean_bytes = (300 + 2000) / 2;
+        let off = size::bytes(STREAM).expect("a size").abs_diff(MESSAGES * mean_bytes);
+        assert!(off < 1 << 20, "{off}");
+    }
+
+    #[test]
+    fn the_clock_rate_is_the_first_processors() {
+        let text = "processor\t: 0\ncpu MHz\t\t: 2649.998\n\nprocessor\t: 1\ncpu MHz\t\t: 1.0\n";
+        assert_eq!(parse_mhz(text), Some(2649.998));
+        assert_eq!(parse_mhz("processor : 0\n"), None);
     }
 }

@@ -1,148 +1,229 @@
 //! The rows of `wrote bench` that fio and dd can do too.
 
-use super::file::PeerFile;
-use super::measured::Measured;
+use super::contest::{Contender, Contest};
+use super::outcome::Outcome;
 use super::rows::Row;
-use super::table::{Line, Subject, Unit};
-use super::turn::in_turn;
-use super::wrote::{self, Job, Wrote};
-use super::{dd, fio};
-use crate::failure::Failure;
-use std::path::Path;
+use super::site::Site;
+use super::unit::Unit;
+use super::wrote;
+use crate::failure::{Failure, Tried};
+use std::os::unix::fs::symlink;
+use tempfile::NamedTempFile;
 
-/// Who does the same as wrote.
+/// Options of every job. fio makes no file for itself: the row chooses its state.
+const FIO: &str = "fio --name=peer --rw=write --fallocate=none --eta=never --output-format=json";
+/// Bytes of random data in memory that dd reads. A longer file is written in several pieces.
+const SOURCE_BYTES: u64 = 256 << 20;
+/// The name of that data in the folder.
+const SOURCE: &str = "random";
+
+/// A program that does the same work as wrote.
 enum Peer {
-    /// fio, with these arguments besides those that every job has.
-    Fio(&'static [&'static str]),
-    /// dd, with these operands, and whether the last piece is flushed.
-    Dd { operands: &'static [&'static str], fdatasync: bool },
+    /// fio, with these arguments besides [`FIO`].
+    Fio(&'static str),
+    /// dd, with these operands, and whether it flushes the last piece.
+    Dd(&'static str, bool),
 }
 
-/// One job and who else does it.
-pub struct Comparison {
-    /// The name by which it is chosen.
-    pub row: Row,
-    what: &'static str,
-    job: Job,
-    peers: &'static [Peer],
-}
-
-const GIB: &str = "1G";
-
-/// All of them.
-pub const COMPARISONS: &[Comparison] = &[
-    Comparison {
-        row: Row::Stream,
-        what: "stream, direct, 512 KiB x 64 in flight",
-        job: Job {
-            only: "stream/direct-io_uring",
-            settings: &["--bs", "512K", "--iodepth", "64", "--size", GIB],
-        },
-        peers: &[Peer::Fio(&["--ioengine=io_uring", "--direct=1", "--bs=512k", "--iodepth=64"])],
-    },
-    Comparison {
-        row: Row::StreamOne,
-        what: "stream, direct, 8 MiB, one at a time",
-        job: Job { only: "stream/direct-psync", settings: &["--bs", "8M", "--size", GIB] },
-        peers: &[Peer::Dd { operands: &["bs=8M", "oflag=direct"], fdatasync: false }],
-    },
-    Comparison {
-        row: Row::Dsync,
-        what: "4 KiB, O_DSYNC each",
-        job: Job { only: "small/o_dsync-each", settings: &[] },
-        peers: &[Peer::Fio(&["--ioengine=psync", "--sync=dsync", "--bs=4k"])],
-    },
-    Comparison {
-        row: Row::Cached,
-        what: "stream, cached, 1 MiB, one fdatasync at the end",
-        job: Job {
-            only: "stream/cached-fdatasync-at-end",
-            settings: &["--bs", "1M", "--size", GIB],
-        },
-        peers: &[
-            Peer::Dd { operands: &["bs=1M"], fdatasync: true },
-            Peer::Fio(&["--ioengine=psync", "--bs=1m", "--end_fsync=1"]),
-        ],
-    },
-];
-
-/// What all comparisons use.
-pub struct Bench<'a> {
-    /// The command `wrote`.
-    pub wrote: &'a Wrote,
-    /// The folder to write in.
-    pub folder: &'a Path,
-    /// What dd reads.
-    pub source: dd::Source,
-}
-
-/// What one comparison gave.
-pub struct Compared {
-    /// Its line of the table.
-    pub line: Line,
-    /// The commands as one would type them.
-    pub commands: [String; 2],
-}
-
-impl Bench<'_> {
-    /// Measures a comparison with each of its peers, `pairs` times in turn.
-    pub fn measure(&self, comparison: &Comparison, pairs: u32) -> Result<Vec<Compared>, Failure> {
-        comparison.peers.iter().map(|peer| self.compare(comparison, peer, pairs)).collect()
-    }
-
-    fn compare(
-        &self,
-        comparison: &Comparison,
-        peer: &Peer,
-        pairs: u32,
-    ) -> Result<Compared, Failure> {
-        // Not counted: it says how many bytes, and on what blocks.
-        let first = self.wrote.run(&comparison.job, self.folder)?;
-        let file = PeerFile::new(self.folder.join("peer"), first.blocks, first.measured.bytes);
-        let run_peer = || self.run_peer(peer, &file);
-        if file.is_overwritten() {
-            run_peer()?;
-        }
-        let subject = Subject {
-            what: comparison.what.to_owned(),
-            blocks: first.blocks.word(),
-            peer: peer.name(),
-            throughput: None,
-            cpu: None,
+/// The contest of a row. wrote's file is in some state when its clock starts; each peer's file is
+/// brought into the same state before each run.
+pub fn contest(row: Row, site: &Site) -> Result<Contest, Failure> {
+    let (what, settings, peers) = match row {
+        Row::StreamOne => (
+            "stream, direct, 8 MiB, one at a time",
+            "stream/direct-psync --bs 8M --size 1G",
+            vec![Peer::Dd("bs=8M oflag=direct", false)],
+        ),
+        Row::Dsync => (
+            "4 KiB, O_DSYNC each",
+            "small/o_dsync-each",
+            vec![Peer::Fio("--ioengine=psync --sync=dsync --bs=4k")],
+        ),
+        Row::Cached => (
+            "stream, cached, 1 MiB, one fdatasync at the end",
+            "stream/cached-fdatasync-at-end --bs 1M --size 1G",
+            vec![Peer::Dd("bs=1M", true), Peer::Fio("--ioengine=psync --bs=1m --end_fsync=1")],
+        ),
+        _ => (
+            "stream, direct, 512 KiB x 64 in flight",
+            "stream/direct-io_uring --bs 512K --iodepth 64 --size 1G",
+            vec![Peer::Fio("--ioengine=io_uring --direct=1 --bs=512k --iodepth=64")],
+        ),
+    };
+    let (command, ours) = wrote_bench(settings);
+    // An uncounted run shows the number of bytes and the state of the blocks.
+    let (first, blocks) = ours(site)?;
+    let prepare = prepare(&blocks, first.bytes)?;
+    let mut contenders = vec![Contender {
+        name: "`wrote bench`".to_owned(),
+        command,
+        job: None,
+        run: Box::new(move |site| Ok(ours(site)?.0)),
+    }];
+    for peer in peers {
+        let contender = match peer {
+            Peer::Fio(arguments) => fio(arguments, first.bytes, prepare.clone()),
+            Peer::Dd(operands, flushes) => dd(operands, flushes, first.bytes, &prepare, site)?,
         };
-        let mut line = Line::new(Unit::Stream, subject);
-        in_turn(
-            pairs,
-            || self.wrote.run(&comparison.job, self.folder).map(|run| run.measured),
-            run_peer,
-            |ours, theirs| line.add(ours, theirs),
-        )?;
-        file.remove();
-        let commands = [wrote::describe(&comparison.job), self.describe(peer, &file)];
-        Ok(Compared { line, commands })
-    }
-
-    fn run_peer(&self, peer: &Peer, file: &PeerFile) -> Result<Measured, Failure> {
-        file.prepare()?;
-        match peer {
-            Peer::Fio(arguments) => fio::run(arguments, file),
-            Peer::Dd { operands, fdatasync } => self.source.run(operands, *fdatasync, file),
+        if blocks == "written" {
+            (contender.run)(site)?;
         }
+        contenders.push(contender);
     }
+    Ok(Contest {
+        what: format!("{what}; blocks {blocks}"),
+        unit: Unit::Stream,
+        contenders,
+        asks: vec![],
+        rounds: site.rounds,
+    })
+}
 
-    fn describe(&self, peer: &Peer, file: &PeerFile) -> String {
-        match peer {
-            Peer::Fio(arguments) => fio::describe(arguments, file),
-            Peer::Dd { operands, fdatasync } => dd::describe(operands, *fdatasync, file),
-        }
+/// The command of a row of `wrote bench`, and a run of it.
+fn wrote_bench(
+    settings: &'static str,
+) -> (String, impl Fn(&Site) -> Result<(Outcome, String), Failure>) {
+    let command = format!("wrote bench . --only {settings} --runs 1 --format json");
+    let (line, name) = (command.clone(), settings.split(' ').next().unwrap_or_default());
+    (command, move |site: &Site| wrote::run(&site.run(&line)?.stdout, name))
+}
+
+/// The line that brings the file `peer` into the state that `settings.effective.blocks` names.
+fn prepare(blocks: &str, bytes: u64) -> Result<String, Failure> {
+    match blocks {
+        "new" => Ok("rm -f peer".to_owned()),
+        "allocated" => Ok(format!("rm -f peer && fallocate -l {bytes} peer && sync peer")),
+        "written" => Ok("true".to_owned()),
+        other => Err(Failure::Failed(format!("wrote bench: unknown blocks: {other}"))),
     }
 }
 
-impl Peer {
-    fn name(&self) -> &'static str {
-        match self {
-            Peer::Fio(_) => "fio",
-            Peer::Dd { .. } => "dd",
+/// fio, whose CPU time is that of the job's own thread.
+fn fio(arguments: &str, bytes: u64, prepare: String) -> Contender {
+    let command = format!("{FIO} {arguments} --size={bytes} --filename=peer");
+    let line = command.clone();
+    let run = move |site: &Site| {
+        site.run(&prepare)?;
+        Outcome::of_fio(&site.run(&line)?.stdout, "fio")
+    };
+    Contender { name: "fio".to_owned(), command, job: None, run: Box::new(run) }
+}
+
+/// dd, which reads random data in memory: it makes none itself.
+fn dd(
+    operands: &str,
+    flushes: bool,
+    bytes: u64,
+    prepare: &str,
+    site: &Site,
+) -> Result<Contender, Failure> {
+    let source = NamedTempFile::new_in("/dev/shm").tried("/dev/shm")?;
+    symlink(source.path(), site.folder.join(SOURCE)).tried(SOURCE)?;
+    site.run(&format!("head -c {SOURCE_BYTES} /dev/urandom > {SOURCE}"))?;
+    let command = dd_command(operands, flushes, bytes, SOURCE_BYTES);
+    let (line, prepare) = (command.clone(), prepare.to_owned());
+    let run = move |site: &Site| {
+        // The run keeps the data.
+        let _ = &source;
+        site.run(&prepare)?;
+        dd_outcome(site, &line, bytes)
+    };
+    Ok(Contender { name: "dd".to_owned(), command, job: None, run: Box::new(run) })
+}
+
+/// A dd for each piece of `source_bytes`. If it `flushes`, the last one flushes the file.
+fn dd_command(operands: &str, flushes: bool, bytes: u64, source_bytes: u64) -> String {
+    let piece = |number: u64| {
+        let seek = number * source_bytes;
+        let count = source_bytes.min(bytes - seek);
+        let conversion = if flushes && seek + count == bytes { ",fdatasync" } else { "" };
+        format!(
+            "dd if={SOURCE} of=peer {operands} conv=notrunc{conversion} oflag=seek_bytes \
+             seek={seek} iflag=count_bytes count={count}"
+        )
+    };
+    (0..bytes.div_ceil(source_bytes)).map(piece).collect::<Vec<_>>().join(" &&\n")
+}
+
+/// Runs the dds, and adds up their own clocks.
+fn dd_outcome(site: &Site, line: &str, bytes: u64) -> Result<Outcome, Failure> {
+    let (finished, counted) = site.measure(line)?;
+    let pieces = dd_pieces(&finished.stderr)?;
+    let written: u64 = pieces.iter().map(|piece| piece.0).sum();
+    if written != bytes {
+        return Err(Failure::Failed(format!("dd wrote {written} bytes, not {bytes}")));
+    }
+    let elapsed_s = pieces.iter().map(|piece| piece.1).sum();
+    Ok(Outcome { bytes, elapsed_s, memory_bytes: None, ..counted })
+}
+
+/// Bytes and seconds of each "268435456 bytes (268 MB, 256 MiB) copied, 0.123 s, 2.2 GB/s".
+fn dd_pieces(stderr: &str) -> Result<Vec<(u64, f64)>, Failure> {
+    let piece = |line: &str| {
+        let (begin, rest) = line.split_once(" copied, ")?;
+        Some((begin.split(' ').next()?.parse().ok()?, rest.split(' ').next()?.parse().ok()?))
+    };
+    let lines = stderr.lines().filter(|line| line.contains(" copied, "));
+    let pieces: Option<Vec<_>> = lines.map(piece).collect();
+    pieces
+        .filter(|pieces| !pieces.is_empty())
+        .ok_or_else(|| Failure::Failed(format!("dd: cannot be read: {}", stderr.trim())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::site::fake;
+    use super::*;
+
+    #[test]
+    fn a_file_longer_than_the_source_is_written_in_pieces() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = fake::site(folder.path(), 1, 4096);
+        site.run("head -c 65536 /dev/urandom > random").expect("room");
+        let line = dd_command("bs=16K", true, 163_840, 65_536);
+        assert_eq!(line.matches("fdatasync").count(), 1, "{line}");
+        let outcome = dd_outcome(&site, &line, 163_840).expect("dd");
+        assert_eq!(outcome.bytes, 163_840);
+        let piece = std::fs::read(folder.path().join(SOURCE)).expect("there");
+        let written = std::fs::read(folder.path().join("peer")).expect("there");
+        assert_eq!(written, [&piece[..], &piece, &piece[..32_768]].concat());
+    }
+
+    #[test]
+    fn bytes_and_seconds_are_read() {
+        let said = "32+0 records in\n32+0 records out\n\
+                    268435456 bytes (268 MB, 256 MiB) copied, 0.123456 s, 2.2 GB/s\n";
+        assert_eq!(dd_pieces(said).expect("a result"), [(268_435_456, 0.123_456)]);
+        let short = dd_pieces("512 bytes copied, 1e-05 s, 51 MB/s").expect("a result");
+        assert_eq!(short, [(512, 1e-5)]);
+    }
+
+    #[test]
+    fn something_else_is_an_error_that_shows_it() {
+        let message = dd_pieces("dd: error writing\n").expect_err("no figures").to_string();
+        assert_eq!(message, "dd: cannot be read: dd: error writing");
+    }
+
+    #[test]
+    fn the_file_is_new_allocated_or_left_as_it_is() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = fake::site(folder.path(), 1, 4096);
+        let peer = folder.path().join("peer");
+        let bring = |blocks| site.run(&prepare(blocks, 8192).expect("a state")).expect("a shell");
+        bring("allocated");
+        assert_eq!(std::fs::metadata(&peer).expect("there").len(), 8192);
+        std::fs::write(&peer, "written").expect("room");
+        bring("written");
+        assert_eq!(std::fs::read(&peer).expect("there"), b"written");
+        bring("new");
+        assert!(!peer.exists());
+    }
+
+    #[test]
+    fn the_words_of_the_result_are_known() {
+        for blocks in ["new", "allocated", "written"] {
+            prepare(blocks, 8192).expect("a state");
         }
+        assert!(prepare("other", 8192).is_err());
     }
 }

@@ -1,121 +1,89 @@
-//! fio job files: the same text for both sides.
+//! fio job files, and contenders that run them.
 
-use std::fmt::Write as _;
+use super::contest::Contender;
+use super::figures::Figures;
+use super::outcome::Outcome;
+use super::site::Site;
+use super::{size, wrote};
+use crate::failure::Failure;
 
-/// A job file with one job.
+/// How often the CPU time of the start-up is measured.
+const START_UPS: usize = 5;
+
+/// A job file with one job: both sides run the same text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// The file's name, without its ending.
-    name: &'static str,
-    keys: Vec<(&'static str, String)>,
+    /// The file's name without its ending.
+    pub name: String,
+    /// Lines such as "bs=4k".
+    keys: Vec<String>,
     filename: String,
 }
 
-/// Which way the bytes go.
+/// A program that runs job files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// From the file.
-    Read,
-    /// Into the file.
-    Write,
+pub enum Runner {
+    /// `wrote run`.
+    Wrote,
+    /// fio.
+    Fio,
 }
 
-/// What the kernel polls for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Poll {
-    /// Completions (IORING_SETUP_IOPOLL), where the device has poll queues.
-    pub hipri: bool,
-    /// Submissions (IORING_SETUP_SQPOLL).
-    pub sqthread: bool,
-}
-
-/// Bytes of one read or write of [`peak`].
-pub const PEAK_BYTES: u64 = 512 << 10;
-/// Bytes of one read of [`random_read`].
-pub const RANDOM_BYTES: u64 = 4096;
-
-/// Streams of 512 KiB x 64 in fixed buffers: the job file of "Hitting Peak File IO Performance with
-/// Zig" (Ozgur Akkurt, 2025), with the size, the direction and the polling to choose.
-pub fn peak(name: &'static str, direction: Direction, poll: Poll, size: &str) -> Job {
-    let rw = match direction {
-        Direction::Read => "read",
-        Direction::Write => "write",
-    };
-    let bit = |is_on| if is_on { "1" } else { "0" };
-    let keys = [
-        ("direct", "1"),
-        ("bs", "512K"),
-        ("rw", rw),
-        ("ioengine", "io_uring"),
-        ("iodepth", "64"),
-        ("size", size),
-        ("hipri", bit(poll.hipri)),
-        ("fixedbufs", "1"),
-        ("registerfiles", "0"),
-        ("sqthread_poll", bit(poll.sqthread)),
-        ("numjobs", "1"),
-    ];
+/// Streams of 512 KiB x 64 in fixed buffers, with `rw` and the polling to choose: the job file of
+/// "Hitting Peak File IO Performance with Zig" (Ozgur Akkurt, 2025). `hipri` polls for completions
+/// (IORING_SETUP_IOPOLL), `sqthread_poll` for submissions (IORING_SETUP_SQPOLL).
+pub fn peak(name: &str, rw: &str, hipri: bool, sqthread_poll: bool, size: &str) -> Job {
+    let (hipri, sqthread_poll) = (u8::from(hipri), u8::from(sqthread_poll));
+    let keys = format!(
+        "direct=1 bs=512K rw={rw} ioengine=io_uring iodepth=64 size={size} hipri={hipri} \
+         fixedbufs=1 registerfiles=0 sqthread_poll={sqthread_poll} numjobs=1"
+    );
     Job::new(name, &keys, "testfile")
 }
 
-/// Random reads of 4 KiB x 64 with all that fio can register, anywhere in the first `size` of
-/// `filename`.
-pub fn random_read(name: &'static str, filename: &str, size: &str) -> Job {
-    let keys = [
-        ("direct", "1"),
-        ("bs", "4k"),
-        ("rw", "randread"),
-        ("ioengine", "io_uring"),
-        ("iodepth", "64"),
-        ("fixedbufs", "1"),
-        ("registerfiles", "1"),
-        ("nonvectored", "1"),
-        ("size", size),
-    ];
+/// Random reads of 4 KiB x 64 with everything registered that fio can register, in the first
+/// `size_bytes` of `filename`.
+pub fn random_read(name: &str, filename: &str, size_bytes: u64) -> Job {
+    let keys = format!(
+        "direct=1 bs=4k rw=randread ioengine=io_uring iodepth=64 fixedbufs=1 registerfiles=1 \
+         nonvectored=1 size={size_bytes}"
+    );
     Job::new(name, &keys, filename)
 }
 
-/// A new file of `size`, written by direct transfers and durable within the clock: `keys` say in
-/// which pieces, how many at once, and with what registered.
-pub fn durable_write(name: &'static str, keys: &[(&'static str, &str)], size: &str) -> Job {
-    let common = [
-        ("direct", "1"),
-        ("rw", "write"),
-        ("ioengine", "io_uring"),
-        ("size", size),
-        ("fallocate", "native"),
-        ("end_fsync", "1"),
-    ];
-    Job::new(name, &[&common, keys].concat(), "testfile")
+/// A new file of `size`, written by direct transfers as `keys` say, and durable within the clock.
+pub fn durable_write(name: &str, keys: &str, size: &str) -> Job {
+    let common = "direct=1 rw=write ioengine=io_uring fallocate=native end_fsync=1";
+    Job::new(name, &format!("{common} size={size} {keys}"), "testfile")
 }
 
 impl Job {
-    fn new(name: &'static str, keys: &[(&'static str, &str)], filename: &str) -> Job {
-        let keys = keys.iter().map(|&(key, value)| (key, value.to_owned())).collect();
-        Job { name, keys, filename: filename.to_owned() }
+    fn new(name: &str, keys: &str, filename: &str) -> Job {
+        let keys = keys.split_whitespace().map(str::to_owned).collect();
+        Job { name: name.to_owned(), keys, filename: filename.to_owned() }
     }
 
-    /// The same by another name.
-    pub fn named(&self, name: &'static str) -> Job {
-        Job { name, ..self.clone() }
+    /// The same job by another name.
+    pub fn named(&self, name: &str) -> Job {
+        Job { name: name.to_owned(), ..self.clone() }
     }
 
-    /// The same with one more key.
-    pub fn with(&self, key: &'static str, value: &str) -> Job {
+    /// The same job with one more key.
+    pub fn with(&self, key: &str) -> Job {
         let mut job = self.clone();
-        job.keys.push((key, value.to_owned()));
+        job.keys.push(key.to_owned());
         job
     }
 
-    /// The same for `runtime_s` seconds, however much that is.
+    /// The same job for `runtime_s` seconds.
     pub fn for_seconds(&self, runtime_s: u32) -> Job {
-        self.with("time_based", "1").with("runtime", &runtime_s.to_string())
+        self.with("time_based=1").with(&format!("runtime={runtime_s}"))
     }
 
-    /// The same until `size_bytes` are read or written, however long that takes.
+    /// The same job until `size_bytes` are read or written.
     pub fn for_bytes(&self, size_bytes: u64) -> Job {
-        let mut job = self.with("io_size", &size_bytes.to_string());
-        job.keys.retain(|(key, _)| !matches!(*key, "time_based" | "runtime"));
+        let mut job = self.with(&format!("io_size={size_bytes}"));
+        job.keys.retain(|key| !key.starts_with("time_based=") && !key.starts_with("runtime="));
         job
     }
 
@@ -124,28 +92,130 @@ impl Job {
         format!("{}.fio", self.name)
     }
 
-    /// What is in its file.
+    /// The content of its file.
     pub fn text(&self) -> String {
-        let mut text = "[global]\n".to_owned();
-        for (key, value) in &self.keys {
-            // Writing to a `String` cannot fail.
-            let _ = writeln!(text, "{key}={value}");
-        }
-        let _ = write!(text, "\n[job0]\nfilename={}\n", self.filename);
-        text
+        format!("[global]\n{}\n\n[job0]\nfilename={}\n", self.keys.join("\n"), self.filename)
     }
+
+    /// Bytes of each operation.
+    fn operation_bytes(&self) -> u64 {
+        self.key_bytes("bs=").unwrap_or_default()
+    }
+
+    /// Bytes of all operations; `None` where the job is bound by time.
+    fn total_bytes(&self) -> Option<u64> {
+        let is_timed = self.keys.iter().any(|key| key == "time_based=1");
+        let bytes = self.key_bytes("io_size=").or_else(|| self.key_bytes("size="));
+        bytes.filter(|_| !is_timed)
+    }
+
+    fn key_bytes(&self, key: &str) -> Option<u64> {
+        self.keys.iter().find_map(|line| size::bytes(line.strip_prefix(key)?))
+    }
+
+    /// Reads what `runner` printed in fio's layout. Fails unless all bytes of the job were
+    /// transferred, in operations of its size.
+    pub fn outcome(&self, runner: Runner, stdout: &str) -> Result<Outcome, Failure> {
+        let name = runner.name();
+        let outcome = Outcome::of_fio(stdout, name)?;
+        let Outcome { bytes, operations, .. } = outcome;
+        let operation_bytes = self.operation_bytes();
+        let expected = self.total_bytes().unwrap_or(operations.saturating_mul(operation_bytes));
+        if bytes != expected {
+            return Err(Failure::Failed(format!("{name}: {bytes} bytes, not {expected}")));
+        }
+        if operations != bytes.div_ceil(operation_bytes) {
+            return Err(Failure::Failed(format!(
+                "{name}: {operations} operations of {operation_bytes} bytes are not {bytes} bytes"
+            )));
+        }
+        Ok(outcome)
+    }
+}
+
+impl Runner {
+    /// The program's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Runner::Wrote => "wrote",
+            Runner::Fio => "fio",
+        }
+    }
+
+    /// The program as tables name it.
+    pub fn program(self) -> &'static str {
+        match self {
+            Runner::Wrote => "`wrote run`",
+            Runner::Fio => "fio",
+        }
+    }
+
+    /// The line that runs `job`, after the words `under`. `--overwrite` is for the files of peers.
+    pub fn command(self, under: &str, job: &Job) -> String {
+        let file = job.file_name();
+        match self {
+            Runner::Wrote => format!("{under}wrote run {file} --format fio-json --overwrite"),
+            Runner::Fio => format!("{under}fio --output-format=json --eta=never {file}"),
+        }
+    }
+
+    /// A contender that runs `job` after the words `under`, and before each run the line `prepare`.
+    /// Its CPU time is that of the whole process and of the kernel's threads, without the start-up's:
+    /// fio's own account is of one thread (`RUSAGE_THREAD`).
+    pub fn contender(
+        self,
+        name: &str,
+        under: &str,
+        job: Job,
+        prepare: &'static str,
+        site: &Site,
+    ) -> Result<Contender, Failure> {
+        let single = job.for_bytes(job.operation_bytes()).named("start-up");
+        site.run(prepare)?;
+        if self == Runner::Wrote {
+            check_fallbacks(under, &single, site)?;
+        }
+        site.write(&single)?;
+        let start_up = self.command(under, &single);
+        let mut start_ups_s = Vec::with_capacity(START_UPS);
+        for _ in 0..START_UPS {
+            site.run(prepare)?;
+            let (finished, counted) = site.measure(&start_up)?;
+            Outcome::of_fio(&finished.stdout, self.name())?;
+            start_ups_s.push(counted.cpu_s);
+        }
+        let start_up_s = Figures::new(start_ups_s).median();
+        site.write(&job)?;
+        let command = self.command(under, &job);
+        let (line, file) = (command.clone(), job.clone());
+        let run = move |site: &Site| {
+            site.run(prepare)?;
+            let (finished, counted) = site.measure(&line)?;
+            let cpu_s = (counted.cpu_s - start_up_s).max(0.0);
+            let memory_bytes = counted.memory_bytes;
+            Ok(Outcome { cpu_s, memory_bytes, ..file.outcome(self, &finished.stdout)? })
+        };
+        Ok(Contender { name: name.to_owned(), command, job: Some(job), run: Box::new(run) })
+    }
+}
+
+/// Fails where wrote falls back from the settings of `job`: then it does other work than fio. fio's
+/// layout has no place for fallbacks, so wrote's own result shows them.
+pub fn check_fallbacks(under: &str, job: &Job, site: &Site) -> Result<(), Failure> {
+    site.write(job)?;
+    let file = job.file_name();
+    let finished = site.run(&format!("{under}wrote run {file} --format json --overwrite"))?;
+    wrote::check_fallbacks(&finished.stdout, &file)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::site::fake;
     use super::*;
-
-    const OFF: Poll = Poll { hipri: false, sqthread: false };
 
     #[test]
     fn the_job_of_streams_is_the_known_one() {
-        let polled = Poll { hipri: true, sqthread: true };
-        let job = peak("peak-write", Direction::Write, polled, "16g");
+        let job = peak("peak-write", "write", true, true, "16g");
         assert_eq!(job.file_name(), "peak-write.fio");
         assert_eq!(
             job.text(),
@@ -157,24 +227,74 @@ mod tests {
 
     #[test]
     fn polling_is_off_where_it_is_not_asked_for() {
-        let text = peak("peak-read", Direction::Read, OFF, "2g").text();
+        let text = peak("peak-read", "read", false, false, "2g").text();
         assert!(text.contains("\nrw=read\n") && text.contains("\nhipri=0\n"));
         assert!(text.contains("\nsqthread_poll=0\n"));
     }
 
     #[test]
     fn a_durable_stream_is_flushed_within_the_clock() {
-        let text = durable_write("writer-peak", &[("bs", "512k"), ("iodepth", "64")], "4g").text();
-        assert!(text.contains("\nend_fsync=1\nbs=512k\niodepth=64\n"), "{text}");
-        assert!(text.contains("\nsize=4g\nfallocate=native\n"), "{text}");
+        let text = durable_write("writer-peak", "bs=512k iodepth=64", "4g").text();
+        assert!(text.contains("\nend_fsync=1\nsize=4g\nbs=512k\niodepth=64\n"), "{text}");
+        assert!(text.contains("\nfallocate=native\n"), "{text}");
     }
 
     #[test]
     fn a_job_is_bound_by_time_or_by_bytes_and_never_by_both() {
-        let timed = random_read("random-read", "/dev/zram0", "1g").for_seconds(3);
+        let timed = random_read("random-read", "/dev/zram0", 1 << 30).for_seconds(3);
         assert!(timed.text().contains("\ntime_based=1\nruntime=3\n"));
-        let text = timed.for_bytes(8192).text();
+        assert_eq!((timed.operation_bytes(), timed.total_bytes()), (4096, None));
+        let job = timed.for_bytes(8192);
+        let text = job.text();
         assert!(text.contains("\nio_size=8192\n"));
         assert!(!text.contains("time_based") && !text.contains("runtime"));
+        assert_eq!(job.total_bytes(), Some(8192));
+    }
+
+    #[test]
+    fn both_run_the_same_file_and_are_read_alike() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = fake::site(folder.path(), 10, 4096);
+        let job = random_read("random-read", "testfile", 40_960);
+        site.write(&job).expect("room");
+        for (runner, elapsed_s) in [(Runner::Wrote, 0.5), (Runner::Fio, 1.0)] {
+            let finished = site.run(&runner.command("", &job)).expect("a script");
+            let outcome = job.outcome(runner, &finished.stdout).expect("ten of them");
+            assert_eq!((outcome.bytes, outcome.elapsed_s), (40_960, elapsed_s));
+            let small = durable_write("small", "bs=512", "40960");
+            let message = small.outcome(runner, &finished.stdout).expect_err("too few").to_string();
+            assert!(message.ends_with("10 operations of 512 bytes are not 40960 bytes"));
+        }
+        let expected = [
+            "wrote run random-read.fio --format fio-json --overwrite",
+            "fio --output-format=json --eta=never random-read.fio",
+        ];
+        assert_eq!(fake::calls(&site), expected);
+        let written = std::fs::read_to_string(folder.path().join("random-read.fio"));
+        assert_eq!(written.expect("the job file"), job.text());
+    }
+
+    #[test]
+    fn wrotes_own_result_says_whether_it_did_what_the_job_says() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = fake::site(folder.path(), 1, 4096);
+        let job = random_read("random-read", "testfile", 1 << 20).for_seconds(3);
+        check_fallbacks("", &job, &site).expect("no fallback");
+        let expected = ["wrote run random-read.fio --format json --overwrite"];
+        assert_eq!(fake::calls(&site), expected);
+        let written = std::fs::read_to_string(folder.path().join("random-read.fio"));
+        assert_eq!(written.expect("the job file"), job.text());
+    }
+
+    #[test]
+    fn the_start_up_does_not_count_as_work() {
+        // The script says half a second of CPU time of the start-up and of the work.
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = fake::site(folder.path(), 8, 512 << 10);
+        let job = peak("peak-write", "write", false, false, "4m");
+        let fio = Runner::Fio.contender("fio", "", job, "true", &site).expect("scripts");
+        let outcome = (fio.run)(&site).expect("a script");
+        assert_eq!((outcome.cpu_s, outcome.elapsed_s), (0.0, 1.0));
+        assert_eq!(fake::calls(&site).iter().filter(|call| call.contains("start-up")).count(), 10);
     }
 }

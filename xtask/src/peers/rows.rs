@@ -1,6 +1,12 @@
-//! The names of what can be measured.
+//! The rows: their names, and the contests of each.
 
-/// What can be measured.
+use super::contest::Contest;
+use super::site::Site;
+use super::{append, bench, copy, instructions, reads, streams, ways};
+use crate::failure::Failure;
+use clap::ValueEnum;
+
+/// A row of the measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Row {
     /// wrote bench against fio: stream, direct, 512 KiB x 64.
@@ -15,15 +21,15 @@ pub enum Row {
     PeakWrite,
     /// One job file by both: streams from a file.
     PeakRead,
-    /// The same as peak-write with sqthread_poll.
+    /// One job file by both: peak-write with sqthread_poll.
     PeakWriteSqpoll,
-    /// The same as peak-read with sqthread_poll.
+    /// One job file by both: peak-read with sqthread_poll.
     PeakReadSqpoll,
     /// One job file by both: 4 KiB random reads of /dev/zram0 on one core.
     RandomRead,
-    /// The same job by wrote alone: with latencies against without (gtod_reduce).
+    /// The job of random-read by wrote alone: with latencies against without (gtod_reduce).
     Instrument,
-    /// Instructions in user space that each such read takes.
+    /// Instructions in user space that each read of random-read takes.
     Instructions,
     /// Writer against BufWriter and File: 64 KiB pieces, then durable.
     WriterDurable,
@@ -40,7 +46,7 @@ pub enum Row {
     /// Log against the usual strategies: 4 producers, one sync in the end.
     #[value(name = "append-no-4")]
     AppendNo4,
-    /// The same with 64 producers.
+    /// Log against the usual strategies: 64 producers, one sync in the end.
     #[value(name = "append-no-64")]
     AppendNo64,
     /// Log against wrote run: direct writes of 1 MiB.
@@ -50,9 +56,60 @@ pub enum Row {
     /// Log against one fdatasync at a time: 64 producers, each message durable.
     #[value(name = "append-durable-64")]
     AppendDurable64,
-    /// Log against okaywal, fjall, SQLite and redis-server: the same.
+    /// Log against okaywal, fjall, SQLite and redis-server: 64 producers, each message durable.
     AppendDurablePeers,
     /// Log against write and fdatasync: one producer, each message durable.
     #[value(name = "append-durable-1")]
     AppendDurable1,
+}
+
+/// The contests of a row, or the reason why they cannot run here.
+pub type Contests = Result<Vec<Contest>, String>;
+
+impl Row {
+    /// Prepares the contests of the row.
+    pub fn contests(self, site: &Site) -> Result<Contests, Failure> {
+        let contests = match self {
+            Row::Stream | Row::StreamOne | Row::Dsync | Row::Cached => {
+                vec![bench::contest(self, site)?]
+            }
+            Row::PeakWrite | Row::PeakRead | Row::PeakWriteSqpoll | Row::PeakReadSqpoll => {
+                vec![streams::contest(self, site)?]
+            }
+            Row::RandomRead => vec![reads::random_read(site)?],
+            Row::Instrument => vec![reads::instrument(site)?],
+            Row::Instructions => vec![instructions::contest(site)?],
+            Row::WriterDurable => vec![ways::durable(site)],
+            Row::WriterPeak => vec![ways::peak(site)?],
+            Row::WriterBytes => vec![ways::bytes(site)],
+            Row::CopyDurable => copy::durable(site)?,
+            Row::CopyMemory => return copy::memory(site),
+            Row::Save => vec![ways::save(site)],
+            Row::AppendNo4 => vec![append::strategies(site, 4)],
+            Row::AppendNo64 => vec![append::strategies(site, 64)],
+            Row::AppendNoDevice => append::device(site)?,
+            Row::AppendSmall => vec![append::small(site)?],
+            Row::AppendDurable64 => vec![append::one_flush_at_a_time(site)],
+            Row::AppendDurablePeers => vec![append::logs(site)],
+            Row::AppendDurable1 => vec![append::one_producer(site)],
+        };
+        Ok(Ok(contests))
+    }
+
+    /// Whether the row reads the device in memory.
+    pub fn reads_zram(self) -> bool {
+        matches!(self, Row::RandomRead | Row::Instrument | Row::Instructions)
+    }
+
+    /// Whether the row runs the program `rivals`.
+    pub fn needs_rivals(self) -> bool {
+        matches!(self, Row::AppendNo4 | Row::AppendNo64 | Row::AppendDurablePeers)
+    }
+
+    /// The name and the description, as `--help` has them.
+    pub fn words(self) -> [String; 2] {
+        let value = self.to_possible_value().expect("no row is hidden");
+        let help = value.get_help().map(ToString::to_string).unwrap_or_default();
+        [value.get_name().to_owned(), help]
+    }
 }

@@ -1,41 +1,46 @@
 //! The size of the streams, as fio's job files write it.
 
-use super::job::PEAK_BYTES;
 use std::fmt::{self, Display};
 use std::str::FromStr;
+
+/// A length is a multiple of this: the streams' operations are whole.
+const UNIT_BYTES: u64 = 512 << 10;
 
 /// A size such as `2g`: a number and k, m or g, each 1024 times the one before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// As it was given.
+    /// The text that was given.
     pub text: String,
-    /// The same in bytes.
+    /// The bytes.
     pub bytes: u64,
 }
 
 impl Size {
-    /// So many GiB: "2g".
+    /// A number of GiB: "2g".
     pub fn gib(number: u64) -> Size {
         Size { text: format!("{number}g"), bytes: number << 30 }
     }
+}
+
+/// The bytes of "4k", "512K", "2g" or "4096".
+pub fn bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Size, String> {
-        let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-        let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
-            "" => Some(0),
-            "k" => Some(10),
-            "m" => Some(20),
-            "g" => Some(30),
-            _ => None,
-        };
-        let number = digits.parse::<u64>().ok().zip(shift);
-        let bytes = number.and_then(|(number, shift)| number.checked_mul(1 << shift));
-        let bytes = bytes.ok_or("a number and k, m or g: 2g")?;
-        if bytes == 0 || !bytes.is_multiple_of(PEAK_BYTES) {
+        let bytes = bytes(text).ok_or("a number and k, m or g: 2g")?;
+        if bytes == 0 || !bytes.is_multiple_of(UNIT_BYTES) {
             return Err("a multiple of 512k: 2g".into());
         }
         Ok(Size { text: text.to_owned(), bytes })

@@ -1,124 +1,238 @@
-//! The ways to write: each of ours in turn with what a program would use otherwise.
+//! The ways to write a file: those of wrote in turn with those that a program would use otherwise.
 
-pub mod best;
-mod bytes;
-pub mod contest;
-mod copy;
-mod memory;
-pub mod peak;
-mod save;
-mod stream;
-pub mod table;
-
-pub use memory::{HEAD as MEMORY_HEAD, MemoryLine};
-#[cfg(test)]
-pub use table::Unit;
-pub use table::{HEAD, Line};
-
-use super::job::Job;
-use super::programs::Programs;
-use super::rows::Row;
+use super::contest::{Ask, Comparison, Contender, Contest};
+use super::figures::Asked;
+use super::job::{Job, Runner, durable_write};
+use super::site::Site;
 use super::size::Size;
-use super::trial::Trials;
+use super::unit::Unit;
+use super::wrote;
 use crate::failure::Failure;
-use std::path::Path;
 
-/// What all of them use.
-#[derive(Clone, Copy, Debug)]
-pub struct Ways<'a> {
-    /// The programs that do one piece of work.
-    pub trials: &'a Trials,
-    /// wrote and fio.
-    pub programs: &'a Programs,
-    /// The folder to write in.
-    pub folder: &'a Path,
-    /// How long the long files are.
-    pub size: &'a Size,
-    /// How many rounds.
-    pub rounds: u32,
-}
+/// The length of the long files by default.
+pub const WAYS_GIB: u64 = 4;
+const BYTES: u64 = 256_000_000;
+const SAVES: u64 = 500;
+/// 512 KiB x 64 with buffers and file registered: where a fast device usually is at its best.
+const USUAL_CELL: &str = "512k-64-registered";
+const CELLS: &str = "peak/write/";
 
-/// What was measured.
-#[derive(Debug, Default)]
-pub struct Measured {
-    /// Lines of the table.
-    pub lines: Vec<Line>,
-    /// Those of the table of memory.
-    pub memory: Vec<MemoryLine>,
-    /// The commands as one would type them.
-    pub commands: Vec<String>,
-    /// The job files that some of them run.
-    pub jobs: Vec<Job>,
-}
-
-/// Whether a row is one of these.
-pub fn is_way(row: Row) -> bool {
-    matches!(
-        row,
-        Row::WriterDurable
-            | Row::WriterPeak
-            | Row::WriterBytes
-            | Row::CopyDurable
-            | Row::CopyMemory
-            | Row::Save
-    )
-}
-
-impl Ways<'_> {
-    /// Measures a row; one that is another's gives nothing.
-    pub fn measure(&self, row: Row) -> Result<Measured, Failure> {
-        match row {
-            Row::WriterDurable => stream::contest(self).measure(self.rounds),
-            Row::WriterPeak => peak::measure(self),
-            Row::WriterBytes => bytes::contest(self).measure(self.rounds),
-            Row::CopyDurable => copy::measure(self),
-            Row::CopyMemory => memory::measure(self),
-            Row::Save => save::contest(self).measure(self.rounds),
-            _ => Ok(Measured::default()),
-        }
+/// `Writer` against `BufWriter` and `File`: a long file in pieces of 64 KiB, durable in the end.
+pub fn durable(site: &Site) -> Contest {
+    let size = site.size(WAYS_GIB);
+    let by = |by, name| stream(by, name, &size);
+    Contest {
+        what: format!("{size} in pieces of 64 KiB, durable"),
+        unit: Unit::Stream,
+        contenders: vec![
+            by("writer", "`Writer`"),
+            by("buf-writer", "`BufWriter`"),
+            by("buf-writer-mib", "`BufWriter`, 1 MiB"),
+            by("file", "`File`"),
+        ],
+        asks: Ask::of_best(Asked::AtLeast(1.5)),
+        rounds: site.rounds,
     }
+}
+
+fn stream(by: &str, name: &str, size: &Size) -> Contender {
+    Contender::timed(name, format!("trial stream --by {by} --bytes {} file", size.bytes))
+}
+
+/// `Writer` against `BufWriter` and C's `putc_unlocked`: one byte at a time.
+pub fn bytes(site: &Site) -> Contest {
+    let by =
+        |by, name| Contender::timed(name, format!("trial bytes --by {by} --bytes {BYTES} file"));
+    Contest {
+        what: "256,000,000 bytes one at a time, cached, no sync".to_owned(),
+        unit: Unit::Stream,
+        contenders: vec![
+            by("writer", "`Writer`, not direct"),
+            by("buf-writer", "`BufWriter`, 64 KiB"),
+            Contender::timed("C, `putc_unlocked`", format!("putc file {BYTES}")),
+        ],
+        asks: Ask::of_each(Comparison::Rate, &[Asked::AtLeast(1.3), Asked::AtLeast(1.0)]),
+        rounds: site.rounds,
+    }
+}
+
+/// `wrote::write` against the same steps by hand: a small file replaced, durable each time.
+pub fn save(site: &Site) -> Contest {
+    let by =
+        |by, name| Contender::timed(name, format!("trial save --by {by} --saves {SAVES} file"));
+    Contest {
+        what: format!("1000 bytes replaced {SAVES} times, atomic and durable"),
+        unit: Unit::Saves,
+        contenders: vec![
+            by("wrote", "`wrote::write`"),
+            by("hand", "write, `sync_all`, rename, sync of the folder"),
+        ],
+        asks: Ask::of_best(Asked::AtLeast(1.0)),
+        rounds: site.rounds,
+    }
+}
+
+/// `Writer` against the best that `wrote run` makes of direct writes: the cost of a drop-in.
+pub fn peak(site: &Site) -> Result<Contest, Failure> {
+    let result = site.run("wrote bench . --only peak/write --format json")?.stdout;
+    let best = best_cell(&result)?;
+    eprintln!("peak writes best with {}", cell_words(&best));
+    peak_against(&best, site)
+}
+
+fn peak_against(best: &str, site: &Site) -> Result<Contest, Failure> {
+    let size = site.size(WAYS_GIB);
+    let mut contenders = vec![
+        stream("writer", "`Writer`", &size),
+        cell_contender("writer-peak", USUAL_CELL, &size.text, site)?,
+    ];
+    if best != USUAL_CELL {
+        contenders.push(cell_contender("writer-peak-best", best, &size.text, site)?);
+    }
+    Ok(Contest {
+        what: format!("{size} in pieces of 64 KiB, durable"),
+        unit: Unit::Stream,
+        contenders,
+        asks: Ask::of_best(Asked::Level),
+        rounds: site.rounds,
+    })
+}
+
+/// `wrote run` of a job that writes as a cell of the grid `peak` says: "512k-64-registered" is the
+/// block size, the depth, and the way of io_uring.
+pub fn cell_contender(
+    name: &str,
+    cell: &str,
+    size: &str,
+    site: &Site,
+) -> Result<Contender, Failure> {
+    let title = format!("`wrote run`, {}", cell_words(cell));
+    Runner::Wrote.contender(&title, "", cell_job(name, cell, size), "rm -f testfile", site)
+}
+
+fn cell_job(name: &str, cell: &str, size: &str) -> Job {
+    let [bs, iodepth, way] = parts(cell);
+    let (registered, polls) = (u8::from(way != "plain"), |polled| u8::from(way == polled));
+    let keys = format!(
+        "bs={bs} iodepth={iodepth} fixedbufs={registered} registerfiles={registered} \
+         sqthread_poll={} hipri={}",
+        polls("sqpoll"),
+        polls("polled")
+    );
+    durable_write(name, &keys, size)
+}
+
+/// "512k x 64, registered".
+fn cell_words(cell: &str) -> String {
+    let [bs, iodepth, way] = parts(cell);
+    format!("{bs} x {iodepth}, {way}")
+}
+
+fn parts(cell: &str) -> [&str; 3] {
+    let mut parts = cell.split('-');
+    [(); 3].map(|()| parts.next().unwrap_or_default())
+}
+
+/// The cell with the best median of a result of `wrote bench`.
+fn best_cell(stdout: &str) -> Result<String, Failure> {
+    let document = wrote::parse(stdout)?;
+    let cells = wrote::rows(&document).filter_map(|row| {
+        let median = row["throughput_bytes_per_s"]["median"].as_f64()?;
+        Some((median, row["name"].as_str()?.strip_prefix(CELLS)?.to_owned()))
+    });
+    let best = cells.max_by(|(one, _), (other, _)| one.total_cmp(other));
+    best.map(|(_, cell)| cell)
+        .ok_or_else(|| Failure::Failed(format!("the result of wrote bench has no {CELLS}…")))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::fake;
+    use super::super::site::fake;
     use super::*;
-    use clap::ValueEnum;
 
     #[test]
     fn every_contender_of_a_row_is_given_the_same_work() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let programs = Programs { wrote: "wrote".into(), fio: "fio".into() };
-        let trials = fake::trials(folder.path(), 1000, 1.0);
-        let (folder, size) = (folder.path(), "512k".parse().expect("a size"));
-        let ways = Ways { trials: &trials, programs: &programs, folder, size: &size, rounds: 1 };
-        for (row, expected) in [
+        let site = fake::site(folder.path(), 1, 4096);
+        for (contest, expected) in [
             (
-                Row::WriterDurable,
-                "stream --by writer --bytes 524288 file\n\
-                 stream --by buf-writer --bytes 524288 file\n\
-                 stream --by buf-writer-mib --bytes 524288 file\n\
-                 stream --by file --bytes 524288 file\n",
+                durable(&site),
+                "trial stream --by writer --bytes 4194304 file\n\
+                 trial stream --by buf-writer --bytes 4194304 file\n\
+                 trial stream --by buf-writer-mib --bytes 4194304 file\n\
+                 trial stream --by file --bytes 4194304 file\n",
             ),
             (
-                Row::WriterBytes,
-                "bytes --by writer --bytes 256000000 file\n\
-                 bytes --by buf-writer --bytes 256000000 file\n\
-                 file 256000000\n",
+                bytes(&site),
+                "trial bytes --by writer --bytes 256000000 file\n\
+                 trial bytes --by buf-writer --bytes 256000000 file\n\
+                 putc file 256000000\n",
             ),
-            (Row::Save, "save --by wrote --saves 500 file\nsave --by hand --saves 500 file\n"),
+            (
+                save(&site),
+                "trial save --by wrote --saves 500 file\ntrial save --by hand --saves 500 file\n",
+            ),
         ] {
-            ways.measure(row).expect("scripts");
-            let calls = folder.join("calls");
+            contest.measure(&site).expect("scripts");
+            let calls = folder.path().join("calls");
             assert_eq!(std::fs::read_to_string(&calls).expect("called"), expected);
             std::fs::remove_file(&calls).expect("there");
         }
     }
 
     #[test]
-    fn rows_of_others_are_none_of_these() {
-        let all = Row::value_variants().iter();
-        assert_eq!(all.filter(|&&row| is_way(row)).count(), 6);
-        assert!(!is_way(Row::PeakWrite) && is_way(Row::Save));
+    fn the_best_is_the_one_with_the_best_median() {
+        let row = |name: &str, median: u64| {
+            format!(r#"{{"name": "{name}", "throughput_bytes_per_s": {{"median": {median}}}}}"#)
+        };
+        let rows = [
+            row("peak/write/128k-8-plain", 100),
+            row("peak/write/2m-64-sqpoll", 300),
+            row("peak/write/512k-8-registered", 200),
+            row("peak/read/512k-8-registered", 900),
+        ];
+        let result = format!(r#"{{"scenarios": [{{"rows": [{}]}}]}}"#, rows.join(","));
+        assert_eq!(best_cell(&result).expect("a best"), "2m-64-sqpoll");
+        let message = best_cell("{}").expect_err("no rows").to_string();
+        assert_eq!(message, "the result of wrote bench has no peak/write/…");
+    }
+
+    #[test]
+    fn the_job_does_what_the_cell_did() {
+        let text = cell_job("writer-peak-best", "2m-8-sqpoll", "4g").text();
+        assert!(text.contains("\nbs=2m\niodepth=8\nfixedbufs=1\nregisterfiles=1\n"), "{text}");
+        assert!(text.contains("\nsqthread_poll=1\nhipri=0\n"), "{text}");
+        let text = cell_job("writer-peak-best", "128k-8-plain", "4g").text();
+        assert!(text.contains("\nfixedbufs=0\nregisterfiles=0\nsqthread_poll=0\nhipri=0\n"));
+        assert_eq!(cell_words(USUAL_CELL), "512k x 64, registered");
+    }
+
+    #[test]
+    fn the_usual_cell_and_the_best_are_both_run_and_the_better_counts() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = fake::site(folder.path(), 8, 512 << 10);
+        let contest = peak_against(USUAL_CELL, &site).expect("scripts");
+        let measured = contest.measure(&site).expect("scripts");
+        assert_eq!((contest.contenders.len(), measured.jobs.len()), (2, 1));
+        let table = measured.table;
+        assert!(table.starts_with("| 4m in pieces of 64 KiB, durable | MB/s |"), "{table}");
+        assert!(table.contains("\n| `wrote run`, 512k x 64, registered | 8.39 (8.39–8.39) | "));
+        assert!(table.contains("| **1.00** (1.00–1.00) | "), "{table}");
+        assert!(table.ends_with("| ≥ 0.95 and some ≥ 1.00, met |"), "{table}");
+
+        let contest = peak_against("2m-8-plain", &site).expect("scripts");
+        let best = &contest.contenders[2];
+        assert_eq!(best.name, "`wrote run`, 2m x 8, plain");
+        let job = best.job.as_ref().expect("a job file");
+        assert_eq!(job.file_name(), "writer-peak-best.fio");
+    }
+
+    #[test]
+    fn a_job_that_writes_too_little_is_found_out() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = fake::site(folder.path(), 4, 512 << 10);
+        let contest = peak_against(USUAL_CELL, &site).expect("scripts");
+        let failed = contest.measure(&site).expect_err("half of it");
+        assert_eq!(failed.to_string(), "wrote: 2097152 bytes, not 4194304");
     }
 }

@@ -1,16 +1,15 @@
 //! Messages that several producers append at once: to `wrote::Log`, and to a file by hand.
 
-mod appended;
 mod crew;
 mod file;
 mod log;
 mod messages;
 
-pub use appended::{Appended, Latency};
 pub use crew::{Crew, Step, Timed};
 pub use messages::{Messages, Share};
 
 use crate::Done;
+use crate::outcome::Outcome;
 use std::path::Path;
 
 /// What is appended, and by how many.
@@ -44,7 +43,7 @@ pub enum By {
 }
 
 /// Appends what `work` says to `place`, which is gone afterwards.
-pub fn append(by: By, work: &Work, messages: &Messages, place: &Path) -> Done<Appended> {
+pub fn append(by: By, work: &Work, messages: &Messages, place: &Path) -> Done<Outcome> {
     match by {
         By::Log => log::at_the_end(work, messages, place),
         By::LogDurable => log::durable_each(work, messages, place),
@@ -68,10 +67,10 @@ mod tests {
             let appended = append(by, &work, &messages, &place).expect("room");
             let timed = |is_timed: bool| is_timed.then_some(50);
             let by_hand = matches!(by, By::File | By::FilePrepared);
-            assert_eq!((appended.messages, appended.outcome.bytes), (50, messages.total_bytes()));
-            let waits = appended.latency.map(|all| all.count);
+            assert_eq!((appended.operations, appended.bytes), (50, messages.total_bytes()));
+            let waits = appended.latency_ns.map(|all| all.count);
             assert_eq!(waits, timed(by != By::Log), "{by:?}");
-            assert_eq!(appended.flush.map(|all| all.count), timed(by_hand), "{by:?}");
+            assert_eq!(appended.flush_ns.map(|all| all.count), timed(by_hand), "{by:?}");
             assert!(!place.exists(), "{by:?}");
         }
     }

@@ -1,7 +1,8 @@
 //! A file written one byte at a time, cached and without a sync.
 
 use crate::Done;
-use crate::clock::{Clock, Outcome, Who};
+use crate::clock::{Clock, Who};
+use crate::outcome::Outcome;
 use crate::place::Place;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -24,7 +25,7 @@ pub fn bytes(by: By, bytes: u64, path: &Path) -> Done<Outcome> {
     let place = Place::take(path)?;
     let clock = Clock::start(Who::Us)?;
     write(by, bytes, path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let outcome = clock.stop(bytes)?;
+    let outcome = clock.stop(bytes, 0)?;
     place.check_length(bytes)?;
     Ok(outcome)
 }

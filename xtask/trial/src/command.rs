@@ -1,7 +1,8 @@
 //! A command with all its children, from its start to its end.
 
 use crate::Done;
-use crate::clock::{Clock, Outcome, Who};
+use crate::clock::{Clock, Who};
+use crate::outcome::Outcome;
 use std::ffi::OsString;
 use std::process::Command;
 
@@ -11,7 +12,7 @@ pub fn run(command: &[OsString]) -> Done<Outcome> {
     let name = program.display();
     let clock = Clock::start(Who::Children)?;
     let status = Command::new(program).args(rest).status().map_err(|e| format!("{name}: {e}"))?;
-    let outcome = clock.stop(0)?;
+    let outcome = clock.stop(0, 0)?;
     if status.success() { Ok(outcome) } else { Err(format!("{name}: {status}").into()) }
 }
 
@@ -27,7 +28,14 @@ mod tests {
     fn time_and_memory_of_a_command_are_those_of_its_children() {
         let outcome = run(&words(&["sh", "-c", "head -c 1000000 /dev/zero | wc -c >&2"]));
         let outcome = outcome.expect("a shell");
-        assert!(outcome.elapsed_s > 0.0 && outcome.max_rss_bytes > 0, "{outcome:?}");
+        assert!(outcome.elapsed_s > 0.0 && outcome.memory_bytes > 0, "{outcome:?}");
+    }
+
+    #[test]
+    fn a_child_that_has_ended_is_counted() {
+        let script = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done";
+        let outcome = run(&words(&["sh", "-c", script])).expect("a shell");
+        assert!(outcome.cpu_s > 0.0, "{outcome:?}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Random data: in memory before a clock starts, or as a file to copy.
 
 use crate::Done;
-use crate::clock::{Clock, Outcome, Who};
+use crate::clock::{Clock, Who};
+use crate::outcome::Outcome;
 use crate::place;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -45,7 +46,7 @@ pub fn make(bytes: u64, path: &Path) -> Done<Outcome> {
         let _ = std::fs::remove_file(path);
     }
     done.map_err(|error| format!("{}: {error}", path.display()))?;
-    clock.stop(bytes)
+    clock.stop(bytes, 0)
 }
 
 fn fill(bytes: u64, path: &Path) -> std::io::Result<()> {

@@ -7,6 +7,7 @@ pub mod bytes;
 pub mod clock;
 pub mod command;
 pub mod data;
+pub mod outcome;
 pub mod place;
 pub mod save;
 pub mod stream;

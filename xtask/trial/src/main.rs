@@ -8,11 +8,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use trial::append::{self, Messages, Work as Append};
-use trial::clock::Outcome;
+use trial::outcome::Outcome;
 use trial::{Done, bytes, command, data, save, stream};
 
-/// Does one piece of writing work one way, and says what it came to: `bytes`, `elapsed_s`, `cpu_s`,
-/// `max_rss_bytes`, and `rss_before_bytes`, which was in memory when the clock started.
+/// Does one piece of writing work one way, and prints its figures as a line of JSON.
 #[derive(Parser)]
 #[command(name = "trial")]
 struct Arguments {
@@ -83,7 +82,7 @@ enum Work {
 }
 
 fn main() -> ExitCode {
-    match work(Arguments::parse().work) {
+    match work(Arguments::parse().work).and_then(|outcome| outcome.json()) {
         Ok(line) => {
             println!("{line}");
             ExitCode::SUCCESS
@@ -95,17 +94,16 @@ fn main() -> ExitCode {
     }
 }
 
-fn work(work: Work) -> Done<String> {
-    let line = |outcome: Outcome| outcome.json();
+fn work(work: Work) -> Done<Outcome> {
     match work {
-        Work::Stream { by, bytes, file } => stream::stream(by, bytes, &file).map(line),
-        Work::Bytes { by, bytes, file } => bytes::bytes(by, bytes, &file).map(line),
-        Work::Save { by, saves, file } => save::save(by, saves, &file).map(line),
+        Work::Stream { by, bytes, file } => stream::stream(by, bytes, &file),
+        Work::Bytes { by, bytes, file } => bytes::bytes(by, bytes, &file),
+        Work::Save { by, saves, file } => save::save(by, saves, &file),
         Work::Append { by, work, place } => {
             let messages = Messages::new(&work)?;
-            append::append(by, &work, &messages, &place).map(|appended| appended.json())
+            append::append(by, &work, &messages, &place)
         }
-        Work::Make { bytes, file } => data::make(bytes, &file).map(line),
-        Work::Run { command } => command::run(&command).map(line),
+        Work::Make { bytes, file } => data::make(bytes, &file),
+        Work::Run { command } => command::run(&command),
     }
 }

@@ -1,8 +1,9 @@
 //! A small file replaced again and again, whole and durable each time.
 
 use crate::Done;
-use crate::clock::{Clock, Outcome, Who};
+use crate::clock::{Clock, Who};
 use crate::data::Ring;
+use crate::outcome::Outcome;
 use crate::place::{Place, sync_folder};
 use std::fs::File;
 use std::io::{self, Write};
@@ -35,7 +36,7 @@ pub fn save(by: By, saves: u64, path: &Path) -> Done<Outcome> {
             By::Hand => replace(path, content).map_err(tried)?,
         }
     }
-    let outcome = clock.stop(saves * SAVE_BYTES as u64)?;
+    let outcome = clock.stop(saves * SAVE_BYTES as u64, saves)?;
     place.check_length(SAVE_BYTES as u64)?;
     check_last(path, &ring, saves)?;
     Ok(outcome)

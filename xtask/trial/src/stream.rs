@@ -1,8 +1,9 @@
 //! A long file in pieces of 64 KiB, durable when the clock stops.
 
 use crate::Done;
-use crate::clock::{Clock, Outcome, Who};
+use crate::clock::{Clock, Who};
 use crate::data::Ring;
+use crate::outcome::Outcome;
 use crate::place::{Place, sync_folder};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -32,7 +33,7 @@ pub fn stream(by: By, bytes: u64, path: &Path) -> Done<Outcome> {
     let place = Place::take(path)?;
     let clock = Clock::start(Who::Us)?;
     write(by, &ring, bytes, path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let outcome = clock.stop(bytes)?;
+    let outcome = clock.stop(bytes, 0)?;
     place.check_length(bytes)?;
     Ok(outcome)
 }

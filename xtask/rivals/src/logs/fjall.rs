@@ -5,7 +5,8 @@ use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistM
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trial::Done;
-use trial::append::{Appended, Crew, Messages, Timed, Work};
+use trial::append::{Crew, Messages, Timed, Work};
+use trial::outcome::Outcome;
 use trial::place::Folder;
 
 /// A database with one keyspace, whose keys are numbers.
@@ -35,7 +36,7 @@ impl Store {
 }
 
 /// An insertion and a flush for each message.
-pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let store = Store::open(folder.path())?;
     let step = |message: &[u8]| {
@@ -49,7 +50,7 @@ pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
 }
 
 /// A batch for all that wait.
-pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let store = Store::open(folder.path())?;
     let appended = gather::run(work, messages, &store)?;

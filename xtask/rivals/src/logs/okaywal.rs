@@ -3,7 +3,8 @@
 use okaywal::{Configuration, LogVoid};
 use std::path::Path;
 use trial::Done;
-use trial::append::{Appended, Crew, Messages, Timed, Work};
+use trial::append::{Crew, Messages, Timed, Work};
+use trial::outcome::Outcome;
 use trial::place::Folder;
 
 /// A segment is as long as one of `wrote::Log`; what has filled it is thrown away, so that it is used
@@ -11,7 +12,7 @@ use trial::place::Folder;
 const SEGMENT_BYTES: u32 = 64 << 20;
 
 /// An entry for each message.
-pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let log = Configuration::default_for(folder.path())
         .preallocate_bytes(SEGMENT_BYTES)

@@ -8,8 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use trial::Done;
-use trial::append::{Appended, Crew, Messages, Timed, Work};
+use trial::append::{Crew, Messages, Timed, Work};
 use trial::clock::{Clock, Who};
+use trial::outcome::Outcome;
 use trial::place::Folder;
 
 const PROGRAM: &str = "redis-server";
@@ -72,16 +73,16 @@ impl Server {
     }
 
     /// Ends it, and adds what it took from its start on to what our side took.
-    fn end(self, mut appended: Appended) -> Done<Appended> {
+    fn end(self, mut appended: Outcome) -> Done<Outcome> {
         let stored: u64 = redis::cmd("LLEN").arg(LIST).query(&mut self.connection()?)?;
-        if stored != appended.messages {
+        if stored != appended.operations {
             return Err(format!("{PROGRAM} has {stored} messages").into());
         }
         let Server { process, clock, .. } = self;
         drop(process);
-        let server = clock.stop(0)?;
-        appended.outcome.cpu_s += server.cpu_s;
-        appended.outcome.max_rss_bytes += server.max_rss_bytes;
+        let server = clock.stop(0, 0)?;
+        appended.cpu_s += server.cpu_s;
+        appended.memory_bytes += server.memory_bytes;
         Ok(appended)
     }
 }
@@ -102,7 +103,7 @@ pub fn is_installed() -> bool {
 }
 
 /// A connection for each producer, and a command for each message.
-pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let server = Server::start(&folder)?;
     let step = |mut connection: Connection| {
@@ -117,7 +118,7 @@ pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
 }
 
 /// A pipeline for all that wait.
-pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let server = Server::start(&folder)?;
     let connection = server.connection()?;

@@ -5,7 +5,8 @@ use rusqlite::{Connection, params};
 use std::path::Path;
 use std::sync::Mutex;
 use trial::Done;
-use trial::append::{Appended, Crew, Messages, Timed, Work};
+use trial::append::{Crew, Messages, Timed, Work};
+use trial::outcome::Outcome;
 use trial::place::Folder;
 
 const CREATE: &str = "CREATE TABLE messages (sequence INTEGER PRIMARY KEY, message BLOB NOT NULL)";
@@ -33,7 +34,7 @@ fn check(connection: &Connection, messages: u64) -> Done<()> {
 }
 
 /// A transaction for each message.
-pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let connection = Mutex::new(open(&folder)?);
     let step = |message: &[u8]| {
@@ -49,7 +50,7 @@ pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
 }
 
 /// A transaction for all that wait.
-pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let mut connection = open(&folder)?;
     let appended = gather::run(work, messages, &mut connection)?;

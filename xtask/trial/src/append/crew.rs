@@ -1,8 +1,9 @@
 //! Producers that begin together: each a thread with its share of the messages.
 
-use super::{Appended, Latency, Messages, Work};
+use super::{Messages, Work};
 use crate::Done;
 use crate::clock::{Clock, Who};
+use crate::outcome::{Outcome, Percentiles};
 use hdrhistogram::Histogram;
 use std::sync::Barrier;
 use std::thread;
@@ -36,7 +37,7 @@ pub struct Crew<'a> {
 impl Crew<'_> {
     /// Has each producer do `steps`' part with each of its messages, and then does `finish`, inside
     /// the clock.
-    pub fn run<S: Step>(&self, steps: Vec<S>, finish: impl FnOnce() -> Done<()>) -> Done<Appended> {
+    pub fn run<S: Step>(&self, steps: Vec<S>, finish: impl FnOnce() -> Done<()>) -> Done<Outcome> {
         let bytes = self.messages.total_bytes();
         let (ready, begin) = (Barrier::new(steps.len() + 1), Barrier::new(steps.len() + 1));
         let (clock, histograms) = thread::scope(|scope| {
@@ -60,9 +61,8 @@ impl Crew<'_> {
         });
         let (clock, histograms) = (clock?, histograms?);
         finish()?;
-        let outcome = clock.stop(bytes)?;
-        let latency = Latency::of(&all(&histograms)?);
-        Ok(Appended { outcome, messages: self.work.messages, latency, flush: None })
+        let outcome = clock.stop(bytes, self.work.messages)?;
+        Ok(Outcome { latency_ns: Percentiles::of(&all(&histograms)?), ..outcome })
     }
 
     fn produce(&self, producer: u32, mut step: impl Step) -> Done<Histogram<u64>> {
@@ -113,9 +113,9 @@ mod tests {
         });
         let appended = appended.expect("no failure");
         assert_eq!(seen_at_the_end, 100);
-        assert_eq!(appended.latency.expect("timed").count, 100);
+        assert_eq!(appended.latency_ns.expect("timed").count, 100);
         let bytes: usize = seen.lock().expect("nobody panics").iter().sum();
-        assert_eq!(appended.outcome.bytes, bytes as u64);
+        assert_eq!(appended.bytes, bytes as u64);
     }
 
     #[test]

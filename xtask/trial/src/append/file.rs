@@ -1,7 +1,8 @@
 //! A file by hand: each message is written and flushed before the next one's turn.
 
-use super::{Appended, Crew, Latency, Messages, Timed, Work};
+use super::{Crew, Messages, Timed, Work};
 use crate::Done;
+use crate::outcome::{Outcome, Percentiles};
 use crate::place::{Place, sync_folder};
 use hdrhistogram::Histogram;
 use std::fs::File;
@@ -29,7 +30,7 @@ struct Shared {
 }
 
 /// A file that grows by each message.
-pub fn growing(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+pub fn growing(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let place = Place::take(path)?;
     let file = File::options().append(true).create_new(true).open(path)?;
     sync_folder(path)?;
@@ -37,7 +38,7 @@ pub fn growing(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> 
 }
 
 /// A file that was written with zeros before.
-pub fn prepared(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+pub fn prepared(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let place = Place::take(path)?;
     let mut file = File::create_new(path)?;
     let mut left_bytes = messages.total_bytes();
@@ -57,7 +58,7 @@ fn one_by_one(
     place: &Place,
     file: File,
     write: WriteOne,
-) -> Done<Appended> {
+) -> Done<Outcome> {
     let shared = Mutex::new(Shared { file, next_offset: 0, flushes: Histogram::new(3)? });
     let step = |message: &[u8]| {
         let mut shared = shared.lock().map_err(|_| "a producer panicked")?;
@@ -70,9 +71,9 @@ fn one_by_one(
     };
     let crew = Crew { work, messages, timed: Timed::Each };
     let appended = crew.run(vec![step; work.producers as usize], || Ok(()))?;
-    place.check_length(appended.outcome.bytes)?;
+    place.check_length(appended.bytes)?;
     let shared = shared.into_inner().map_err(|_| "a producer panicked")?;
-    Ok(Appended { flush: Latency::of(&shared.flushes), ..appended })
+    Ok(Outcome { flush_ns: Percentiles::of(&shared.flushes), ..appended })
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! `wrote::Log`.
 
-use super::{Appended, Crew, Messages, Timed, Work};
+use super::{Crew, Messages, Timed, Work};
 use crate::Done;
+use crate::outcome::Outcome;
 use crate::place::Folder;
 use std::path::Path;
 use wrote::{Log, LogReader, Sync};
 
 /// Appended without waiting, with one `sync` in the end.
-pub fn at_the_end(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+pub fn at_the_end(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let log = Log::options().sync(Sync::No).open(path)?;
     let step = |message: &[u8]| {
@@ -21,7 +22,7 @@ pub fn at_the_end(work: &Work, messages: &Messages, path: &Path) -> Done<Appende
 }
 
 /// Each message waited for until it is durable.
-pub fn durable_each(work: &Work, messages: &Messages, path: &Path) -> Done<Appended> {
+pub fn durable_each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let log = Log::options().sync(Sync::Always).open(path)?;
     let step = |message: &[u8]| Ok(log.append(message)?.wait()?);
@@ -32,7 +33,7 @@ pub fn durable_each(work: &Work, messages: &Messages, path: &Path) -> Done<Appen
 }
 
 /// Closes the log and fails unless all messages are in it.
-fn finish(log: &Log, appended: &Appended, folder: &Folder) -> Done<()> {
+fn finish(log: &Log, appended: &Outcome, folder: &Folder) -> Done<()> {
     log.close()?;
     let mut reader = LogReader::open(folder.path(), 0)?;
     let (mut messages, mut bytes, mut record) = (0_u64, 0_u64, Vec::new());
@@ -41,7 +42,7 @@ fn finish(log: &Log, appended: &Appended, folder: &Folder) -> Done<()> {
         bytes += record.len() as u64;
         record.clear();
     }
-    if (messages, bytes) == (appended.messages, appended.outcome.bytes) {
+    if (messages, bytes) == (appended.operations, appended.bytes) {
         return Ok(());
     }
     let path = folder.path().display();

@@ -1,20 +1,20 @@
-//! What a comparison comes to: the median and range of the pairs' ratios, and what is asked of it.
+//! Medians and ranges of the figures of all rounds, and the conditions asked of them.
 
 use std::fmt::{self, Display};
 
-/// Figures in order; of each pair its own, so that what disturbs both of a pair cancels out.
+/// Figures in order. A ratio is taken in each round, so that a disturbance of the round cancels out.
 #[derive(Debug)]
 pub struct Figures(Vec<f64>);
 
 impl Figures {
-    /// Puts them in order.
+    /// Sorts `figures`.
     pub fn new(figures: impl IntoIterator<Item = f64>) -> Figures {
         let mut figures: Vec<f64> = figures.into_iter().collect();
         figures.sort_by(f64::total_cmp);
         Figures(figures)
     }
 
-    /// The median; not a number where there are none.
+    /// The median; not a number without figures.
     pub fn median(&self) -> f64 {
         match self.0.len() {
             0 => f64::NAN,
@@ -22,40 +22,51 @@ impl Figures {
             n => (self.0[n / 2 - 1] + self.0[n / 2]) / 2.0,
         }
     }
+
+    /// The smallest and the largest figure.
+    pub fn range(&self) -> [f64; 2] {
+        [self.0.first(), self.0.last()].map(|figure| figure.copied().unwrap_or(f64::NAN))
+    }
+
+    /// Whether there is no figure.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// Median and range: "**1.00** (0.90–1.20)".
 impl Display for Figures {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let low = self.0.first().copied().unwrap_or(f64::NAN);
-        let high = self.0.last().copied().unwrap_or(f64::NAN);
+        let [low, high] = self.range();
         write!(formatter, "**{:.2}** ({low:.2}–{high:.2})", self.median())
     }
 }
 
-/// What is asked of a median of ratios.
+/// A condition on the figures of a contest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Asked {
-    /// No less than this.
+    /// The median is at least this.
     AtLeast(f64),
-    /// No more than this.
+    /// The median is at most this.
     AtMost(f64),
-    /// No less than 0.95, and the range reaches 1.00: of seven pairs the range holds the true median
-    /// with 98 % (each pair falls on either side of it like a coin, `1 - 2 / 2^7`).
+    /// Every figure is below this.
+    AllBelow(f64),
+    /// The median is at least 0.95, and the range reaches 1.00. The range of seven rounds holds the
+    /// true median in 98 % of cases: each round falls on either side of it like a coin,
+    /// `1 - 2 / 2^7`.
     Level,
 }
 
 impl Asked {
     /// "≥ 1.00, met" or "≥ 1.00, not met", by the two decimals that the table shows.
-    pub fn verdict(self, ratios: &Figures) -> String {
-        let shown = |ratio: f64| (ratio * 100.0).round() / 100.0;
-        let ratio = shown(ratios.median());
+    pub fn verdict(self, figures: &Figures) -> String {
+        let shown = |figure: f64| (figure * 100.0).round() / 100.0;
+        let (median, [_, high]) = (shown(figures.median()), figures.range());
         let is_met = match self {
-            Asked::AtLeast(least) => ratio >= least,
-            Asked::AtMost(most) => ratio <= most,
-            Asked::Level => {
-                ratio >= 0.95 && ratios.0.last().is_some_and(|&high| shown(high) >= 1.0)
-            }
+            Asked::AtLeast(least) => median >= least,
+            Asked::AtMost(most) => median <= most,
+            Asked::AllBelow(bound) => high < bound,
+            Asked::Level => median >= 0.95 && shown(high) >= 1.0,
         };
         format!("{self}, {}", if is_met { "met" } else { "not met" })
     }
@@ -66,6 +77,7 @@ impl Display for Asked {
         match self {
             Asked::AtLeast(least) => write!(formatter, "≥ {least:.2}"),
             Asked::AtMost(most) => write!(formatter, "≤ {most:.2}"),
+            Asked::AllBelow(bound) => write!(formatter, "all < {bound:.2}"),
             Asked::Level => formatter.write_str("≥ 0.95 and some ≥ 1.00"),
         }
     }
@@ -108,5 +120,13 @@ mod tests {
     #[test]
     fn what_was_not_measured_is_not_met() {
         assert_eq!(Asked::AtLeast(1.0).verdict(&Figures::new([])), "≥ 1.00, not met");
+        assert_eq!(Asked::AllBelow(1.0).verdict(&Figures::new([])), "all < 1.00, not met");
+    }
+
+    #[test]
+    fn the_most_of_all_rounds_counts() {
+        let verdict = |rounds: &[f64]| Asked::AllBelow(4.0).verdict(&Figures::new(rounds.to_vec()));
+        assert_eq!(verdict(&[1.0, 2.0, 3.9]), "all < 4.00, met");
+        assert_eq!(verdict(&[1.0, 2.0, 4.0]), "all < 4.00, not met");
     }
 }

@@ -1,0 +1,524 @@
+//! One piece of work by several contenders in turn, and the table that compares them.
+
+use super::figures::{Asked, Figures};
+use super::job::Job;
+use super::outcome::Outcome;
+use super::site::Site;
+use super::unit::{MIB, Unit};
+use crate::failure::Failure;
+use crate::run::check_interrupted;
+use std::thread;
+use std::time::Duration;
+
+/// A pause before each run, in which the device finishes what it holds.
+const SETTLE: Duration = Duration::from_millis(300);
+
+/// One run of a contender.
+pub type Run = Box<dyn Fn(&Site) -> Result<Outcome, Failure>>;
+
+/// A program that does the work one way.
+pub struct Contender {
+    /// Its name in the table.
+    pub name: String,
+    /// The line of a shell that does the work.
+    pub command: String,
+    /// The job file that the command runs, if any.
+    pub job: Option<Job>,
+    /// Does the work once.
+    pub run: Run,
+}
+
+/// A figure that is compared in each round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// wrote's rate divided by the peer's.
+    Rate,
+    /// wrote's CPU time divided by the peer's.
+    Cpu,
+    /// The 99th percentile of wrote's latency divided by the median of the peer's single flush.
+    Wait,
+    /// The absolute difference of both rates.
+    Difference,
+    /// The contender's own rate.
+    Own,
+}
+
+/// A condition on a comparison.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask {
+    /// The compared figure.
+    pub of: Comparison,
+    /// The condition on the figures of all rounds.
+    pub asked: Asked,
+    /// The number of the contender; without one, the peer with the best median rate.
+    pub contender: Option<usize>,
+}
+
+impl Ask {
+    /// Asks it of the rate against the best peer.
+    pub fn of_best(asked: Asked) -> Vec<Ask> {
+        vec![Ask { of: Comparison::Rate, asked, contender: None }]
+    }
+
+    /// Asks a condition of the comparison with each peer, in their order.
+    pub fn of_each(of: Comparison, asked: &[Asked]) -> Vec<Ask> {
+        let ask = |(index, &asked): (usize, &Asked)| Ask { of, asked, contender: Some(index + 1) };
+        asked.iter().enumerate().map(ask).collect()
+    }
+}
+
+/// One piece of work.
+pub struct Contest {
+    /// The work, in words.
+    pub what: String,
+    /// The unit of the rates.
+    pub unit: Unit,
+    /// wrote's contender first, then its peers.
+    pub contenders: Vec<Contender>,
+    /// The conditions.
+    pub asks: Vec<Ask>,
+    /// The number of rounds.
+    pub rounds: u32,
+}
+
+/// Results of a contest.
+#[derive(Debug)]
+pub struct Measured {
+    /// The table, in Markdown.
+    pub table: String,
+    /// The contenders' commands.
+    pub commands: Vec<String>,
+    /// The job files that some of them run.
+    pub jobs: Vec<Job>,
+}
+
+impl Contender {
+    /// A program that prints its own outcome: `trial`, `putc` and `rivals` do.
+    pub fn timed(name: &str, command: String) -> Contender {
+        let line = command.clone();
+        let run: Run = Box::new(move |site| Outcome::of_line(&site.run(&line)?.stdout, &line));
+        Contender { name: name.to_owned(), command, job: None, run }
+    }
+}
+
+impl Contest {
+    /// Runs every contender once in each round. Every second round runs backwards, because a later
+    /// run finds the device in another state.
+    pub fn measure(&self, site: &Site) -> Result<Measured, Failure> {
+        let mut runs = vec![Vec::new(); self.contenders.len()];
+        for round in 0..self.rounds {
+            let mut order: Vec<usize> = (0..runs.len()).collect();
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for index in order {
+                rustix::fs::sync();
+                thread::sleep(SETTLE);
+                check_interrupted()?;
+                runs[index].push((self.contenders[index].run)(site)?);
+            }
+            let rates = self.contenders.iter().zip(&runs).filter_map(|(contender, runs)| {
+                let rate = three_digits(self.unit.rate(runs.last()?));
+                Some(format!("{} {rate} {}", contender.name, self.unit.heads()[0]))
+            });
+            eprintln!("{}: {}", self.what, rates.collect::<Vec<_>>().join(", "));
+        }
+        Ok(Measured {
+            table: self.table(&runs),
+            commands: self.contenders.iter().map(|one| one.command.clone()).collect(),
+            jobs: self.contenders.iter().filter_map(|one| one.job.clone()).collect(),
+        })
+    }
+
+    /// A line for each contender, of whose `runs` the table has medians and ranges. A column without
+    /// figures is left out.
+    fn table(&self, runs: &[Vec<Outcome>]) -> String {
+        let column = |head: &str, cell: &dyn Fn(usize) -> String| -> Vec<String> {
+            std::iter::once(head.to_owned()).chain((0..runs.len()).map(cell)).collect()
+        };
+        let medians = |head: &str, figure: &dyn Fn(&Outcome) -> Option<f64>| {
+            column(head, &|index| {
+                let figures = Figures::new(runs[index].iter().filter_map(figure));
+                if figures.is_empty() { String::new() } else { three_digits(figures.median()) }
+            })
+        };
+        let compared = |head: &str, of| {
+            column(head, &|index| match self.compare(of, index, runs) {
+                figures if index == 0 || figures.is_empty() => String::new(),
+                figures => figures.to_string(),
+            })
+        };
+        let micros = |ns: u64| ns as f64 / 1e3;
+        let [rate, cpu] = self.unit.heads();
+        let columns = [
+            column(&self.what, &|index| self.contenders[index].name.clone()),
+            column(rate, &|index| {
+                let figures = self.compare(Comparison::Own, index, runs);
+                let [low, high] = figures.range().map(three_digits);
+                format!("{} ({low}–{high})", three_digits(figures.median()))
+            }),
+            medians(cpu, &|run| self.unit.cpu(run)),
+            medians("cycles each", &|run| Some(run.cycles? / run.operations as f64)),
+            medians("memory, MiB", &|run| match self.unit {
+                Unit::Memory => None,
+                _ => run.memory_bytes.map(|bytes| bytes as f64 / MIB),
+            }),
+            medians("P50, µs", &|run| Some(micros(run.latency_ns?.p50))),
+            medians("P99, µs", &|run| Some(micros(run.latency_ns?.p99))),
+            medians("one flush, µs", &|run| Some(micros(run.flush_ns?.p50))),
+            compared("wrote's / peer (range)", Comparison::Rate),
+            compared("CPU, wrote's / peer (range)", Comparison::Cpu),
+            compared("wrote's P99 / one flush (range)", Comparison::Wait),
+            compared("difference (range)", Comparison::Difference),
+            column("asked", &|index| self.verdict(index, runs)),
+        ];
+        let has_cells = |column: &Vec<String>| column[1..].iter().any(|cell| !cell.is_empty());
+        let columns: Vec<Vec<String>> = columns.into_iter().filter(has_cells).collect();
+        let line = |number: usize| {
+            let cells: Vec<&str> = columns.iter().map(|column| column[number].as_str()).collect();
+            format!("| {} |", cells.join(" | "))
+        };
+        let rule = format!("|---|{}", "---:|".repeat(columns.len() - 1));
+        let lines = (1..=runs.len()).map(line);
+        [line(0), rule].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The comparison of a contender with wrote's, in each round in which both have the figures.
+    fn compare(&self, of: Comparison, contender: usize, runs: &[Vec<Outcome>]) -> Figures {
+        let unit = self.unit;
+        let compare = |(ours, peer): (&Outcome, &Outcome)| match (of, unit) {
+            (Comparison::Rate, Unit::Memory) => None,
+            (Comparison::Difference, Unit::Memory) => {
+                Some((unit.rate(ours) - unit.rate(peer)).abs())
+            }
+            (Comparison::Difference, _) => None,
+            (Comparison::Rate, _) => Some(unit.rate(ours) / unit.rate(peer)),
+            (Comparison::Cpu, _) => Some(unit.cpu(ours)? / unit.cpu(peer)?),
+            (Comparison::Wait, _) => Some(ours.latency_ns?.p99 as f64 / peer.flush_ns?.p50 as f64),
+            (Comparison::Own, _) => Some(unit.rate(peer)),
+        };
+        Figures::new(runs[0].iter().zip(&runs[contender]).filter_map(compare))
+    }
+
+    /// "≥ 1.50, met" for each condition on the contender.
+    fn verdict(&self, contender: usize, runs: &[Vec<Outcome>]) -> String {
+        let rate = |peer: usize| self.compare(Comparison::Own, peer, runs).median();
+        let best = (1..runs.len()).max_by(|&one, &other| rate(one).total_cmp(&rate(other)));
+        let asks = self.asks.iter().filter(|ask| ask.contender.or(best) == Some(contender));
+        let verdicts = asks.map(|Ask { of, asked, .. }| {
+            let figure = match of {
+                Comparison::Rate => "",
+                Comparison::Cpu => "CPU ",
+                Comparison::Wait => "P99 ",
+                Comparison::Difference => "difference ",
+                Comparison::Own => &format!("{} ", self.unit.heads()[0]),
+            };
+            format!("{figure}{}", asked.verdict(&self.compare(*of, contender, runs)))
+        });
+        verdicts.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// Three digits that count.
+fn three_digits(figure: f64) -> String {
+    match figure {
+        figure if figure < 10.0 => format!("{figure:.2}"),
+        figure if figure < 100.0 => format!("{figure:.1}"),
+        figure => format!("{figure:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outcome::Percentiles;
+    use super::super::site::fake;
+    use super::*;
+    use std::cell::{Cell, RefCell};
+    use std::rc::Rc;
+
+    fn run(megabytes_per_s: f64, cpu_s: f64) -> Outcome {
+        let (bytes, elapsed_s) = (1_000_000_000, 1000.0 / megabytes_per_s);
+        Outcome { bytes, elapsed_s, cpu_s, ..Outcome::default() }
+    }
+
+    fn contender(name: &str, run: Run) -> Contender {
+        Contender { name: name.into(), command: format!("do {name}"), job: None, run }
+    }
+
+    fn contest(what: &str, names: &[&str], asks: Vec<Ask>) -> Contest {
+        let contenders = names.iter().map(|name| contender(name, Box::new(|_| Ok(run(1.0, 1.0)))));
+        Contest {
+            what: what.into(),
+            unit: Unit::Stream,
+            contenders: contenders.collect(),
+            asks,
+            rounds: 1,
+        }
+    }
+
+    /// The table of two contenders.
+    fn table(unit: Unit, asks: Vec<Ask>, ours: Vec<Outcome>, peer: Vec<Outcome>) -> String {
+        Contest { unit, ..contest("work", &["ours", "peer"], asks) }.table(&[ours, peer])
+    }
+
+    /// Measures contenders that take a number of seconds, in 3 rounds.
+    fn of_four(asks: Vec<Ask>) -> Measured {
+        let elapsed = [("Writer", 0.5), ("slow", 2.0), ("fast", 1.0), ("mid", 1.5)];
+        let contenders = elapsed.map(|(name, elapsed_s)| {
+            contender(name, Box::new(move |_| Ok(run(1000.0 / elapsed_s, 0.1))))
+        });
+        let contest =
+            Contest { contenders: contenders.into(), rounds: 3, ..contest("stream", &[], asks) };
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        contest.measure(&fake::site(folder.path(), 1, 4096)).expect("no failure")
+    }
+
+    #[test]
+    fn only_against_the_best_peer_something_is_asked() {
+        let measured = of_four(Ask::of_best(Asked::AtLeast(1.5)));
+        let lines: Vec<&str> = measured.table.lines().collect();
+        assert!(lines[3].starts_with("| slow |") && lines[3].contains("**4.00**"), "{lines:?}");
+        assert!(lines[4].starts_with("| fast |") && lines[4].contains("**2.00**"), "{lines:?}");
+        assert!(lines[4].ends_with("| ≥ 1.50, met |"), "{lines:?}");
+        assert!(lines[5].starts_with("| mid |") && lines[5].contains("**3.00**"), "{lines:?}");
+        assert!([2, 3, 5].iter().all(|&other: &usize| lines[other].ends_with("|  |")), "{lines:?}");
+        assert_eq!(measured.commands, ["do Writer", "do slow", "do fast", "do mid"]);
+    }
+
+    #[test]
+    fn or_against_each_its_own() {
+        let asked = [Asked::AtLeast(5.0), Asked::AtLeast(1.0), Asked::Level];
+        let measured = of_four(Ask::of_each(Comparison::Rate, &asked));
+        let lines: Vec<&str> = measured.table.lines().collect();
+        assert!(lines[3].ends_with("| ≥ 5.00, not met |"), "{lines:?}");
+        assert!(lines[4].ends_with("| ≥ 1.00, met |"), "{lines:?}");
+        assert!(lines[5].ends_with("| ≥ 0.95 and some ≥ 1.00, met |"), "{lines:?}");
+    }
+
+    /// The order in which contenders run, and their table.
+    fn order(names: &'static [&'static str], rounds: u32) -> (Vec<&'static str>, String) {
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let contenders = names.iter().zip([1.0, 2.0, 4.0]).map(|(name, elapsed_s)| {
+            let order = Rc::clone(&order);
+            contender(
+                name,
+                Box::new(move |_| {
+                    order.borrow_mut().push(*name);
+                    Ok(run(1000.0 / elapsed_s, 0.1))
+                }),
+            )
+        });
+        let contenders = contenders.collect();
+        let contest = Contest { contenders, rounds, ..contest("stream", &[], vec![]) };
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let measured = contest.measure(&fake::site(folder.path(), 1, 4096)).expect("no failure");
+        let order = order.take();
+        (order, measured.table)
+    }
+
+    #[test]
+    fn every_second_pair_begins_with_the_other() {
+        let (order, table) = order(&["ours", "theirs"], 3);
+        assert_eq!(order, ["ours", "theirs", "theirs", "ours", "ours", "theirs"]);
+        assert!(table.ends_with("| **2.00** (2.00–2.00) | **1.00** (1.00–1.00) |"), "{table}");
+    }
+
+    #[test]
+    fn of_several_every_second_round_runs_backwards_and_gives_them_in_their_order() {
+        let (order, table) = order(&["a", "b", "c"], 2);
+        assert_eq!(order.concat(), "abccba");
+        let rates = ["| a | 1000 (1000–1000)", "| b | 500 (500–500)", "| c | 250 (250–250)"];
+        assert!(table.lines().skip(2).zip(rates).all(|(line, rate)| line.starts_with(rate)));
+    }
+
+    #[test]
+    fn all_take_part_in_every_round_and_a_failure_ends_it() {
+        let calls = Rc::new(Cell::new(0));
+        let mut contest = contest("work", &["ours", "peer"], vec![]);
+        let counted = Rc::clone(&calls);
+        contest.rounds = 5;
+        contest.contenders[1].run = Box::new(move |_| {
+            counted.set(counted.get() + 1);
+            if counted.get() < 3 {
+                Ok(run(1.0, 1.0))
+            } else {
+                Err(Failure::Failed("no room".into()))
+            }
+        });
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let failed = contest.measure(&fake::site(folder.path(), 1, 4096)).expect_err("the third");
+        assert_eq!((failed.to_string().as_str(), calls.get()), ("no room", 3));
+    }
+
+    #[test]
+    fn a_run_that_fails_ends_it() {
+        let mut contest = contest("work", &["ours", "peer"], vec![]);
+        contest.contenders[0].run = Box::new(|_| Err(Failure::Failed("no room".into())));
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let failed = contest.measure(&fake::site(folder.path(), 1, 4096)).expect_err("failed");
+        assert_eq!(failed.to_string(), "no room");
+    }
+
+    #[test]
+    fn a_line_holds_the_medians_and_ranges_of_the_pairs_ratios_and_all_medians() {
+        let ours = vec![run(2000.0, 0.1), run(1200.0, 0.2), run(900.0, 0.4)];
+        let peer = vec![run(2000.0, 0.2), run(1000.0, 0.5), run(1000.0, 0.5)];
+        assert_eq!(
+            table(Unit::Stream, vec![], ours, peer),
+            "| work | MB/s | CPU s/GB | wrote's / peer (range) | CPU, wrote's / peer (range) |\n\
+             |---|---:|---:|---:|---:|\n\
+             | ours | 1200 (900–2000) | 0.20 |  |  |\n\
+             | peer | 1000 (1000–2000) | 0.50 | **1.00** (0.90–1.20) | **0.50** (0.40–0.80) |"
+        );
+    }
+
+    #[test]
+    fn a_line_holds_the_ratios_and_the_medians_of_rate_cpu_and_memory() {
+        let of = |elapsed_s: f64, cpu_s, mib: u64| Outcome {
+            memory_bytes: Some(mib << 20),
+            ..run(1000.0 / elapsed_s, cpu_s)
+        };
+        let ours = vec![of(0.5, 0.1, 4), of(0.5, 0.1, 6), of(0.5, 0.1, 5)];
+        let peer = vec![of(1.0, 0.3, 1), of(0.8, 0.3, 1), of(0.6, 0.3, 1)];
+        let table = table(Unit::Stream, Ask::of_best(Asked::AtLeast(1.5)), ours, peer);
+        assert!(table.starts_with("| work | MB/s | CPU s/GB | memory, MiB | "), "{table}");
+        assert!(table.contains("\n| ours | 2000 (2000–2000) | 0.10 | 5.00 | "), "{table}");
+        assert!(
+            table.contains("\n| peer | 1250 (1000–1667) | 0.30 | 1.00 | **1.60** (1.20–2.00) | ")
+        );
+        assert!(table.ends_with("| ≥ 1.50, met |"), "{table}");
+    }
+
+    #[test]
+    fn slow_writes_keep_a_digit_more() {
+        let ours = vec![run(5.0, 2.0), run(5.5, 2.0)];
+        let table = table(Unit::Stream, vec![], ours, vec![run(4.0, 4.0); 2]);
+        assert!(table.contains("\n| ours | 5.25 (5.00–5.50) | 2.00 | "), "{table}");
+        assert!(table.contains("\n| peer | 4.00 (4.00–4.00) | 4.00 | **1.31** (1.25–1.38) | "));
+    }
+
+    #[test]
+    fn what_is_asked_of_both_ratios_is_said_with_whether_it_is_met() {
+        let mut asks = Ask::of_best(Asked::AtLeast(1.0));
+        asks.extend(Ask::of_each(Comparison::Cpu, &[Asked::AtMost(0.7)]));
+        let table = table(Unit::Stream, asks, vec![run(1100.0, 0.3)], vec![run(1000.0, 0.4)]);
+        assert!(table.ends_with("| ≥ 1.00, met; CPU ≤ 0.70, not met |"), "{table}");
+    }
+
+    #[test]
+    fn reads_are_counted_in_thousands_and_cost_microseconds() {
+        let of = |elapsed_s, cpu_s| Outcome {
+            operations: 600_000,
+            elapsed_s,
+            cpu_s,
+            ..Outcome::default()
+        };
+        let table = table(Unit::Reads, vec![], vec![of(1.0, 0.9)], vec![of(2.0, 1.8)]);
+        assert!(table.contains("\n| ours | 600 (600–600) | 1.50 | "), "{table}");
+        let expected =
+            "\n| peer | 300 (300–300) | 3.00 | **2.00** (2.00–2.00) | **0.50** (0.50–0.50) |";
+        assert!(table.ends_with(expected), "{table}");
+    }
+
+    #[test]
+    fn saves_are_counted_and_cost_microseconds_each() {
+        let of =
+            |elapsed_s, cpu_s| Outcome { operations: 500, elapsed_s, cpu_s, ..Outcome::default() };
+        let table = table(Unit::Saves, vec![], vec![of(1.0, 0.1)], vec![of(2.0, 0.2)]);
+        assert!(table.starts_with("| work | saves/s | CPU µs/save | "), "{table}");
+        assert!(table.contains("\n| ours | 500 (500–500) | 200 | "), "{table}");
+        assert!(table.contains("\n| peer | 250 (250–250) | 400 | **2.00** (2.00–2.00) | "));
+    }
+
+    #[test]
+    fn messages_are_counted_by_thousands_and_cost_microseconds_each() {
+        let of = |operations, elapsed_s| Outcome {
+            operations,
+            elapsed_s,
+            cpu_s: 0.1,
+            ..Outcome::default()
+        };
+        let table = table(Unit::Messages, vec![], vec![of(400_000, 0.5)], vec![of(10_000, 0.1)]);
+        assert!(table.starts_with("| work | k/s | CPU µs/message | "), "{table}");
+        assert!(table.contains("\n| ours | 800 (800–800) | 0.25 | "), "{table}");
+        assert!(table.contains("\n| peer | 100 (100–100) | 10.0 | **8.00** (8.00–8.00) | "));
+    }
+
+    #[test]
+    fn a_line_holds_millions_a_second_and_cycles_each() {
+        let outcome = Outcome {
+            operations: 12_000_000,
+            elapsed_s: 2.0,
+            cpu_s: 3.0,
+            cycles: Some(6e9),
+            ..Outcome::default()
+        };
+        let asks =
+            vec![Ask { of: Comparison::Own, asked: Asked::AtLeast(5000.0), contender: Some(0) }];
+        let contest = Contest { unit: Unit::Messages, ..contest("short", &["`Log`"], asks) };
+        assert_eq!(
+            contest.table(&[vec![outcome]]),
+            "| short | k/s | CPU µs/message | cycles each | asked |\n|---|---:|---:|---:|---:|\n\
+             | `Log` | 6000 (6000–6000) | 0.25 | 500 | k/s ≥ 5000.00, met |"
+        );
+    }
+
+    #[test]
+    fn instructions_have_a_line_of_their_own() {
+        let of = |instructions: &[u64]| -> Vec<Outcome> {
+            let each = instructions.iter().map(|&count| Outcome {
+                instructions: Some(count),
+                operations: 10,
+                ..Outcome::default()
+            });
+            each.collect()
+        };
+        let (ours, fio) = (of(&[13_000, 13_100, 12_500]), of(&[26_000, 26_004, 25_000]));
+        let asks = Ask::of_each(Comparison::Rate, &[Asked::AtMost(0.5)]);
+        let table = table(Unit::Instructions, asks, ours, fio);
+        let head = "| work | instructions/read | wrote's / peer (range) | asked |\n";
+        assert!(table.starts_with(head), "{table}");
+        assert!(table.contains("\n| ours | 1300 (1250–1310) |  |  |\n"), "{table}");
+        let peer = "| peer | 2600 (2500–2600) | **0.50** (0.50–0.50) | ≤ 0.50, met |";
+        assert!(table.ends_with(peer), "{table}");
+    }
+
+    #[test]
+    fn what_the_slowest_wait_is_set_against_one_flush_of_the_peer() {
+        let of = |[p50, p99]: [u64; 2]| Percentiles { p50: p50 * 1000, p99: p99 * 1000 };
+        let timed = |latency, flush_ns| Outcome {
+            operations: 1000,
+            latency_ns: Some(of(latency)),
+            flush_ns,
+            ..run(1.0, 1.0)
+        };
+        let ours = vec![timed([400, 900], None)];
+        let peer = vec![timed([9000, 20_000], Some(of([300, 300])))];
+        let asks = Ask::of_each(Comparison::Wait, &[Asked::AtMost(2.5)]);
+        let with = table(Unit::Messages, asks, ours.clone(), peer);
+        assert!(with.contains("| P50, µs | P99, µs | one flush, µs | "), "{with}");
+        assert!(with.contains("| 400 | 900 |  | "), "{with}");
+        assert!(with.contains("| 9000 | 20000 | 300 | "), "{with}");
+        assert!(with.ends_with("| **3.00** (3.00–3.00) | P99 ≤ 2.50, not met |"), "{with}");
+    }
+
+    #[test]
+    fn nothing_is_asked_where_no_flush_was_timed_or_the_peer_is_not_the_best() {
+        let latency_ns = Some(Percentiles { p50: 1000, p99: 1000 });
+        let of = |rate| Outcome { operations: 10, latency_ns, ..run(rate, 1.0) };
+        let asks = Ask::of_best(Asked::AtLeast(2.0));
+        let contest =
+            Contest { unit: Unit::Messages, ..contest("work", &["ours", "slow", "fast"], asks) };
+        let table = contest.table(&[vec![of(8.0)], vec![of(1.0)], vec![of(2.0)]]);
+        assert!(!table.contains("one flush"), "{table}");
+        let lines: Vec<&str> = table.lines().collect();
+        assert!(lines[3].ends_with("|  |") && lines[4].ends_with("| ≥ 2.00, met |"), "{table}");
+    }
+
+    #[test]
+    fn the_head_has_as_many_columns_as_a_line() {
+        let table = table(Unit::Stream, vec![], vec![run(1.0, 1.0)], vec![run(1.0, 1.0)]);
+        let columns: Vec<usize> = table.lines().map(|line| line.matches('|').count()).collect();
+        assert_eq!(columns, [6; 4], "{table}");
+    }
+}

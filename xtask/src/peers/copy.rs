@@ -1,0 +1,210 @@
+//! `wrote copy` against cp, dd and rsync, and its peak memory: files of random data, durable.
+
+use super::contest::{Ask, Comparison, Contender, Contest, Run};
+use super::figures::Asked;
+use super::outcome::Outcome;
+use super::rows::Contests;
+use super::site::Site;
+use super::unit::Unit;
+use super::ways::WAYS_GIB;
+use crate::failure::{Failure, Tried};
+
+const COPY: &str = "copy";
+const SOURCE: &str = "source";
+const SHORTER: &str = "shorter";
+const LONGER: &str = "longer";
+const WROTE: &str = "wrote copy source copy";
+const PEERS: [(&str, &str); 3] = [
+    ("`cp`, `sync -d`", "cp source copy && sync -d copy"),
+    ("`dd`, direct", "dd if=source of=copy bs=8M iflag=direct oflag=direct conv=fdatasync"),
+    ("`rsync`, `sync -d`", "rsync source copy && sync -d copy"),
+];
+
+const GIB: u64 = 1 << 30;
+const SHORTER_BYTES: u64 = GIB;
+const LONGER_BYTES: u64 = 16 * GIB;
+/// Bytes that stay free besides the files.
+const RESERVE_BYTES: u64 = 4 * GIB;
+const MEMORY_ROUNDS_MAX: u32 = 3;
+const MEMORY_MIB_MAX: f64 = 64.0;
+const DIFFERENCE_MIB_MAX: f64 = 4.0;
+
+/// Copies with the source in the page cache, and with none of it there.
+pub fn durable(site: &Site) -> Result<Vec<Contest>, Failure> {
+    let size = site.size(WAYS_GIB);
+    make(site, SOURCE, size.bytes)?;
+    let contest = |(words, prepare): (&str, String)| {
+        let contender = |(name, line): (&str, &str)| contender(name, line, size.bytes, &prepare);
+        let ours = contender(("`wrote copy`", WROTE));
+        Contest {
+            what: format!("copy of {size}, durable, {words}"),
+            unit: Unit::Stream,
+            contenders: std::iter::once(ours).chain(PEERS.map(contender)).collect(),
+            asks: Ask::of_best(Asked::AtLeast(1.0)),
+            rounds: site.rounds,
+        }
+    };
+    let caches = [
+        ("source in the page cache", fill_cache(SOURCE)),
+        ("source not in the page cache", drop_cache(SOURCE)),
+    ];
+    Ok(caches.map(contest).into())
+}
+
+/// Peak memory of `wrote copy` of a file, and of one that is many times as long. With little room
+/// the longer file is shorter.
+pub fn memory(site: &Site) -> Result<Contests, Failure> {
+    let statistics = rustix::fs::statvfs(&site.folder).tried(site.folder.display())?;
+    match longer_bytes(statistics.f_bavail.saturating_mul(statistics.f_frsize)) {
+        Some(longer) => Ok(Ok(vec![memory_of(site, SHORTER_BYTES, longer)?])),
+        None => Ok(Err("no room".to_owned())),
+    }
+}
+
+/// The longer file's length with `available_bytes`: the file and its copy are there at once.
+fn longer_bytes(available_bytes: u64) -> Option<u64> {
+    let room = available_bytes.saturating_sub(RESERVE_BYTES) / 2 / GIB * GIB;
+    (room > SHORTER_BYTES).then(|| room.min(LONGER_BYTES))
+}
+
+fn memory_of(site: &Site, shorter: u64, longer: u64) -> Result<Contest, Failure> {
+    make(site, SHORTER, shorter)?;
+    make(site, LONGER, longer)?;
+    let contender = |source: &str, bytes: u64| {
+        let name = format!("`wrote copy` of {} GiB", bytes / GIB);
+        contender(&name, &format!("wrote copy {source} {COPY}"), bytes, "true")
+    };
+    let ask = |of, contender, most_mib| Ask {
+        of,
+        asked: Asked::AllBelow(most_mib),
+        contender: Some(contender),
+    };
+    Ok(Contest {
+        what: "peak memory, random data, durable".to_owned(),
+        unit: Unit::Memory,
+        contenders: vec![contender(LONGER, longer), contender(SHORTER, shorter)],
+        asks: vec![
+            ask(Comparison::Own, 0, MEMORY_MIB_MAX),
+            ask(Comparison::Own, 1, MEMORY_MIB_MAX),
+            ask(Comparison::Difference, 1, DIFFERENCE_MIB_MAX),
+        ],
+        rounds: site.rounds.min(MEMORY_ROUNDS_MAX),
+    })
+}
+
+/// Makes a file of random data in the folder.
+fn make(site: &Site, name: &str, bytes: u64) -> Result<(), Failure> {
+    site.run(&format!("trial make --bytes {bytes} {name}")).map(|_| ())
+}
+
+/// The line that reads a file, so that it is in the page cache as far as there is room.
+fn fill_cache(file: &str) -> String {
+    format!("cat {file} > /dev/null")
+}
+
+/// The line that flushes a file and drops it from the page cache.
+pub fn drop_cache(file: &str) -> String {
+    format!("sync {file} && dd if={file} iflag=nocache count=0 status=none")
+}
+
+/// A command that copies a file of `bytes`, after the line `prepare`. The copy is removed.
+fn contender(name: &str, line: &str, bytes: u64, prepare: &str) -> Contender {
+    let (command, prepare) = (line.to_owned(), prepare.to_owned());
+    let run: Run = Box::new(move |site| {
+        site.run(&prepare)?;
+        copy(site, &command, bytes)
+    });
+    Contender { name: name.to_owned(), command: line.to_owned(), job: None, run }
+}
+
+fn copy(site: &Site, line: &str, bytes: u64) -> Result<Outcome, Failure> {
+    let (_, outcome) = site.measure(line)?;
+    let copy = site.folder.join(COPY);
+    let length = copy.metadata().tried(copy.display())?.len();
+    std::fs::remove_file(&copy).tried(copy.display())?;
+    if length == bytes {
+        return Ok(Outcome { bytes, ..outcome });
+    }
+    Err(Failure::Failed(format!("{line}: {length} bytes, not {bytes}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::site::fake;
+    use super::*;
+
+    #[test]
+    fn every_program_copies_the_source_cached_and_not_and_nothing_is_left() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = fake::site(folder.path(), 8, 512 << 10);
+        let contests = durable(&site).expect("scripts");
+        let measured: Vec<_> =
+            contests.iter().map(|contest| contest.measure(&site).expect("scripts")).collect();
+        let table = &measured[0].table;
+        let head = "| copy of 4m, durable, source in the page cache | MB/s |";
+        assert!(table.starts_with(head), "{table}");
+        assert_eq!(table.lines().count(), 6);
+        assert!(table.contains("\n| `cp`, `sync -d` | 4.19 (4.19–4.19) | "), "{table}");
+        assert!(table.contains("| **2.00** (2.00–2.00) | "), "{table}");
+        assert!(measured[1].table.contains("durable, source not in the page cache"));
+        let calls = fake::calls(&site);
+        for call in [
+            "trial make --bytes 4194304 source",
+            "wrote copy source copy",
+            "trial run -- sh -c wrote copy source copy",
+            "cp source copy",
+            "rsync source copy",
+            "dd if=source of=copy bs=8M iflag=direct oflag=direct conv=fdatasync",
+            "dd if=source iflag=nocache count=0 status=none",
+        ] {
+            assert!(calls.iter().any(|line| line == call), "{call}: {calls:?}");
+        }
+        let expected = ["wrote copy source copy", "cp source copy && sync -d copy"];
+        assert_eq!(measured[0].commands[..2], expected);
+        assert!(!folder.path().join(COPY).exists());
+    }
+
+    #[test]
+    fn a_copy_that_is_too_short_is_found_out() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = fake::site(folder.path(), 1, 1000);
+        let failed = copy(&site, WROTE, 1001).expect_err("too short");
+        assert_eq!(failed.to_string(), "wrote copy source copy: 1000 bytes, not 1001");
+    }
+
+    #[test]
+    fn the_longer_file_is_as_long_as_there_is_room_for_it_twice() {
+        assert_eq!(longer_bytes(100 * GIB), Some(16 * GIB));
+        assert_eq!(longer_bytes(20 * GIB + 5), Some(8 * GIB));
+        assert_eq!(longer_bytes(7 * GIB), None);
+    }
+
+    #[test]
+    fn both_are_copied_in_each_of_at_most_three_rounds_and_nothing_is_left() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = Site { rounds: 7, ..fake::site(folder.path(), 1, 1000) };
+        let contest = memory_of(&site, 1000, 1000).expect("scripts");
+        let table = contest.measure(&site).expect("scripts").table;
+        let calls = fake::calls(&site);
+        let copies = calls.iter().filter(|call| call.starts_with("wrote copy ")).count();
+        assert_eq!(copies, 6);
+        let expected = "\n| `wrote copy` of 0 GiB | 2.00 (2.00–2.00) | **0.00** (0.00–0.00) \
+                        | MiB all < 64.00, met; difference all < 4.00, met |";
+        assert!(table.ends_with(expected), "{table}");
+        assert!(!folder.path().join(COPY).exists());
+    }
+
+    #[test]
+    fn a_file_is_the_same_whether_cached_or_not_and_one_that_is_not_there_is_named() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = fake::site(folder.path(), 1, 1000);
+        let path = folder.path().join("file");
+        std::fs::write(&path, "content").expect("room");
+        site.run(&drop_cache("file")).expect("there");
+        site.run(&fill_cache("file")).expect("there");
+        assert_eq!(std::fs::read(&path).expect("there"), b"content");
+        let message = site.run(&fill_cache("missing")).expect_err("not there").to_string();
+        assert!(message.contains("missing: No such file"), "{message}");
+        assert!(site.run(&drop_cache("missing")).is_err());
+    }
+}

@@ -1,0 +1,195 @@
+//! The folder, the programs and the settings that all rows use.
+
+use super::job::Job;
+use super::outcome::Outcome;
+use super::rows::Row;
+use super::size::Size;
+use crate::failure::{Failure, Tried};
+use crate::repository::{CARGO_LIMIT, cargo, release, release_wrote, root, target};
+use crate::run::{Finished, Show, run};
+use crate::zram::Zram;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(20 * 60);
+const CC_LIMIT: Duration = Duration::from_secs(60);
+const RIVALS: &str = "xtask/rivals/Cargo.toml";
+const PUTC: &str = "xtask/trial/putc.c";
+
+/// The folder, the programs and the settings of a row.
+#[derive(Debug)]
+pub struct Site {
+    /// The folder to write in, in which every command runs.
+    pub folder: PathBuf,
+    /// `PATH` of the commands.
+    pub path: OsString,
+    /// The number of rounds.
+    pub rounds: u32,
+    /// The length of the streams, where the caller chose it.
+    pub size: Option<Size>,
+    /// Whether the device under the folder has poll queues.
+    pub has_poll_queues: bool,
+    /// The device in memory, where the row reads it.
+    pub zram: Option<Zram>,
+}
+
+impl Site {
+    /// Runs a line of a shell in the folder.
+    pub fn run(&self, line: &str) -> Result<Finished, Failure> {
+        self.command(&["sh", "-c", line])?.success(line)
+    }
+
+    /// Runs a line of a shell, and counts its time, CPU time and memory by `trial run`.
+    pub fn measure(&self, line: &str) -> Result<(Finished, Outcome), Failure> {
+        let finished = self.command(&["trial", "run", "--", "sh", "-c", line])?.success(line)?;
+        let outcome = Outcome::of_line(&finished.stdout, line)?;
+        Ok((finished, outcome))
+    }
+
+    /// Writes a job file into the folder.
+    pub fn write(&self, job: &Job) -> Result<(), Failure> {
+        let path = self.folder.join(job.file_name());
+        std::fs::write(&path, job.text()).tried(path.display())
+    }
+
+    /// The length of the streams: the chosen one, or `default_gib` GiB.
+    pub fn size(&self, default_gib: u64) -> Size {
+        self.size.clone().unwrap_or_else(|| Size::gib(default_gib))
+    }
+
+    fn command(&self, words: &[&str]) -> Result<Finished, Failure> {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).current_dir(&self.folder);
+        // dd's output is read.
+        command.env("PATH", &self.path).env("LC_ALL", "C");
+        run(&mut command, LIMIT, Show::Quiet)
+    }
+}
+
+/// Builds the programs that `rows` need, and returns the `PATH` that finds them first.
+pub fn build(rows: &[Row]) -> Result<OsString, Failure> {
+    let release_folder = target().join("release");
+    release_wrote()?;
+    release("trial", "trial")?;
+    if rows.contains(&Row::WriterBytes) {
+        compile(&root().join(PUTC), &release_folder.join("putc"))?;
+    }
+    // Its own target folder, also where that of the other programs is elsewhere.
+    let rivals_target = root().join("xtask/rivals/target");
+    if rows.iter().any(|row| row.needs_rivals()) {
+        let mut command = cargo(&["build", "--release", "--locked", "--manifest-path", RIVALS]);
+        command.env("CARGO_TARGET_DIR", &rivals_target);
+        run(&mut command, CARGO_LIMIT, Show::Live)?.success("cargo build of rivals")?;
+    }
+    let mut folders = Vec::new();
+    for folder in [release_folder, rivals_target.join("release")] {
+        folders.push(std::path::absolute(&folder).tried(folder.display())?);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&path))).tried("PATH")
+}
+
+fn compile(source: &Path, program: &Path) -> Result<(), Failure> {
+    let mut command = Command::new("cc");
+    command.args(["-O2", "-Wall", "-Wextra", "-o"]).arg(program).arg(source);
+    run(&mut command, CC_LIMIT, Show::Live)?.success("cc -O2 xtask/trial/putc.c").map(|_| ())
+}
+
+/// Scripts in the place of all programs, for the tests of the rows.
+#[cfg(test)]
+pub mod fake {
+    use super::Site;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    /// Each script adds its name and arguments to the file `calls`. wrote takes half of the second
+    /// that a peer takes. A job has `operations` operations of `operation_bytes` each. `wrote copy`
+    /// and its peers leave a file `copy`, and `trial make` leaves its file.
+    pub fn site(folder: &Path, operations: u64, operation_bytes: u64) -> Site {
+        let bytes = operations * operation_bytes;
+        let job = |runtime_ms: u32| {
+            format!(
+                "cat <<END\n{{\"jobs\": [{{\"error\": 0, \"job_runtime\": {runtime_ms}, \
+                 \"usr_cpu\": 1.0, \"sys_cpu\": 1.0, \"write\": {{\"io_bytes\": {bytes}, \
+                 \"runtime\": {runtime_ms}, \"total_ios\": {operations}}}}}]}}\nEND\n"
+            )
+        };
+        let copy = format!("truncate -s {bytes} copy\n");
+        let outcome = format!(
+            "elapsed_s=1.0\ncase \"$*\" in *' writer '*|*' wrote '*|*'wrote copy'*|*'--by log'*) \
+             elapsed_s=0.5;; esac\ncase \"$*\" in *appended*) waits=',\"latency_ns\":\
+             {{\"p50\":1000000,\"p99\":3000000}},\"flush_ns\":{{\"p50\":2000000,\"p99\":3000000}}';; \
+             esac\necho '{{\"bytes\":{bytes},\"operations\":1000,\"elapsed_s\":'$elapsed_s',\
+             \"cpu_s\":0.5,\"memory_bytes\":2097152'$waits'}}'\n"
+        );
+        let trial = format!(
+            "case $1 in run) shift 2; \"$@\";; make) truncate -s $3 \"$4\";; esac\n{outcome}"
+        );
+        let own = "*'--format json'*) echo '{\"scenarios\": [{\"rows\": [{\"settings\": \
+                   {\"fallbacks\": []}}]}]}';;";
+        let wrote = format!("case \"$*\" in copy*) {copy};; {own} *)\n{};; esac\n", job(500));
+        for (name, script) in [
+            ("trial", trial.as_str()),
+            ("rivals", &outcome),
+            ("putc", &outcome),
+            ("wrote", &wrote),
+            ("fio", &job(1000)),
+            ("cp", &copy),
+            ("rsync", &copy),
+            ("dd", &format!("case \"$*\" in *of=copy*) {copy};; *) exec /bin/dd \"$@\";; esac\n")),
+            ("taskset", "shift 2\n\"$@\"\n"),
+        ] {
+            let path = folder.join(name);
+            let text = format!("#!/bin/sh\necho \"{name} $*\" >> calls\n{script}");
+            std::fs::write(&path, text).expect("room");
+            let permissions = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(&path, permissions).expect("our own file");
+        }
+        let path = std::env::var("PATH").expect("a PATH");
+        Site {
+            folder: folder.to_owned(),
+            path: format!("{}:{path}", folder.display()).into(),
+            rounds: 1,
+            size: Some("4m".parse().expect("a size")),
+            has_poll_queues: false,
+            zram: None,
+        }
+    }
+
+    /// The commands that the scripts were called by.
+    pub fn calls(site: &Site) -> Vec<String> {
+        let calls = std::fs::read_to_string(site.folder.join("calls")).expect("called");
+        calls.lines().map(str::to_owned).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_may_be_run_by_another() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = fake::site(folder.path(), 1, 4096);
+        let (finished, outcome) = site.measure("env -u HOME fio job.fio").expect("scripts");
+        assert!(finished.stdout.contains("\"total_ios\": 1"), "{}", finished.stdout);
+        assert_eq!(outcome.cpu_s, 0.5);
+        assert_eq!(fake::calls(&site)[1], "fio job.fio");
+    }
+
+    #[test]
+    fn the_c_program_writes_every_byte_and_removes_its_file() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = fake::site(folder.path(), 1, 4096);
+        compile(&root().join(PUTC), &folder.path().join("putc")).expect("cc");
+        let finished = site.run("putc file 100000").expect("room");
+        let outcome = Outcome::of_line(&finished.stdout, "putc").expect("a line");
+        assert_eq!(outcome.bytes, 100_000);
+        assert!(!folder.path().join("file").exists());
+        let missing = site.run("putc no/file 1").expect_err("no folder").to_string();
+        let expected = "putc no/file 1: exit code 1: putc: no/file: No such file or directory";
+        assert_eq!(missing, expected);
+    }
+}

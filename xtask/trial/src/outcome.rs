@@ -1,0 +1,99 @@
+//! Figures of a piece of work, and the line of JSON that holds them.
+
+use crate::Done;
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// Figures of a piece of work. A key that does not apply is left out of the line.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Bytes of the file or the messages; 0 where the program does not count them.
+    pub bytes: u64,
+    /// Saves or messages; 0 where the work has neither.
+    pub operations: u64,
+    /// Seconds until the bytes were as safe as asked.
+    pub elapsed_s: f64,
+    /// CPU seconds, user and kernel.
+    pub cpu_s: f64,
+    /// Resident memory of the largest process at its peak, without the peak before the clock
+    /// started: that was the program and the data to write.
+    pub memory_bytes: u64,
+    /// From the start of an append until its message was durable, where the producer waited for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<Percentiles>,
+    /// A flush that the program made by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush_ns: Option<Percentiles>,
+}
+
+/// Percentiles of a duration in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Percentiles {
+    /// The number of durations.
+    pub count: u64,
+    /// The median.
+    pub p50: u64,
+    /// The 99th percentile.
+    pub p99: u64,
+    /// The longest.
+    pub max: u64,
+}
+
+impl Outcome {
+    /// The line.
+    pub fn json(&self) -> Done<String> {
+        Ok(serde_json::to_string(self)?)
+    }
+}
+
+impl Percentiles {
+    /// Reads a histogram; `None` without durations.
+    pub fn of(histogram: &Histogram<u64>) -> Option<Percentiles> {
+        (!histogram.is_empty()).then(|| Percentiles {
+            count: histogram.len(),
+            p50: histogram.value_at_quantile(0.5),
+            p99: histogram.value_at_quantile(0.99),
+            max: histogram.max(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTCOME: Outcome = Outcome {
+        bytes: 1000,
+        operations: 0,
+        elapsed_s: 0.5,
+        cpu_s: 0.25,
+        memory_bytes: 4096,
+        latency_ns: None,
+        flush_ns: None,
+    };
+
+    #[test]
+    fn an_outcome_is_one_line_with_units_in_its_keys() {
+        let expected =
+            r#"{"bytes":1000,"operations":0,"elapsed_s":0.5,"cpu_s":0.25,"memory_bytes":4096}"#;
+        assert_eq!(OUTCOME.json().expect("JSON"), expected);
+    }
+
+    #[test]
+    fn one_line_holds_all_and_leaves_out_what_was_not_timed() {
+        let latency_ns = Some(Percentiles { count: 3, p50: 1, p99: 2, max: 4 });
+        let line = Outcome { operations: 3, latency_ns, ..OUTCOME }.json().expect("JSON");
+        assert!(line.contains(r#""operations":3,"elapsed_s":0.5,"#), "{line}");
+        let latency = r#","latency_ns":{"count":3,"p50":1,"p99":2,"max":4}}"#;
+        assert!(line.ends_with(latency) && !line.contains("flush_ns"), "{line}");
+    }
+
+    #[test]
+    fn nothing_timed_has_no_latency() {
+        let mut histogram = Histogram::new(3).expect("three digits");
+        assert_eq!(Percentiles::of(&histogram), None);
+        (1..=100).for_each(|ns| histogram.record(ns).expect("it grows"));
+        let expected = Percentiles { count: 100, p50: 50, p99: 99, max: 100 };
+        assert_eq!(Percentiles::of(&histogram), Some(expected));
+    }
+}
