@@ -3,8 +3,8 @@
 use crate::failure::{Failure, Tried};
 use crate::packages::{self, Package};
 use crate::report::{Outcome, Report};
-use crate::repository::{CARGO_LIMIT, cargo, target};
-use crate::run::{Finished, Show, run};
+use crate::repository::{cargo, target};
+use crate::run::{Finished, HANG, Show, run};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,6 @@ const INSTRUMENTS: &str = "-Cpasses=sancov-module \
      -Zsanitizer=address";
 /// Bytes of an input, at most: some tens of edits.
 const INPUT_BYTES_MAX: usize = 1024;
-/// What building and one slow input may take beyond the time that is asked for.
-const GRACE: Duration = Duration::from_secs(120);
 
 /// Damage logs in every way that a fuzzer comes upon, and read them.
 #[derive(clap::Args)]
@@ -75,7 +73,7 @@ pub fn run_for(seconds: u32) -> Result<Outcome, Failure> {
         .arg(format!("-artifact_prefix={}/", found.display()))
         .args(["-print_final_stats=1", "-use_cmp=0"])
         .arg(&corpus);
-    let limit = Duration::from_secs(u64::from(seconds)) + GRACE;
+    let limit = Duration::from_secs(u64::from(seconds)) + HANG;
     judge(&run(&mut command, limit, Show::Live)?)
 }
 
@@ -83,7 +81,7 @@ fn again(input: &Path) -> Result<Outcome, Failure> {
     let input = std::path::absolute(input).tried(input.display())?;
     let mut command = Command::new(build()?);
     command.arg(input).env("WROTE_FUZZ_SHOW", "1");
-    judge(&run(&mut command, GRACE, Show::Live)?)
+    judge(&run(&mut command, HANG, Show::Live)?)
 }
 
 /// Builds the fuzzer. As with AddressSanitizer in `cargo xtask test`, the stable compiler does.
@@ -95,7 +93,7 @@ fn build() -> Result<PathBuf, Failure> {
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", INSTRUMENTS)
         .env("CARGO_TARGET_DIR", &folder);
-    run(&mut command, CARGO_LIMIT, Show::Live)?.success("the fuzzer's build")?;
+    run(&mut command, HANG, Show::Live)?.success("the fuzzer's build")?;
     Ok(folder.join(TARGET).join("release").join(PROGRAM))
 }
 

@@ -1,13 +1,13 @@
-//! `cargo xtask lab`: machines that refuse or fail things, and wrote on them.
+//! `cargo xtask lab`: runs wrote on machines that refuse or fail things.
 
 mod bench;
-mod confine;
-mod kill;
+pub mod confine;
+pub mod kill;
 mod mount;
-mod nvme;
-mod power_cut;
-mod sim;
-mod strange_fs;
+pub mod nvme;
+pub mod power_cut;
+pub mod sim;
+pub mod strange_fs;
 mod sysctl;
 
 pub use mount::Mount;
@@ -16,16 +16,19 @@ pub use strange_fs::build as build_strange_fs;
 use crate::failure::Failure;
 use crate::packages::{self, GUEST, LABS};
 use crate::report::{Outcome, Report};
+use confine::Share;
+use rand::TryRng;
+use rand::rngs::SysRng;
 
-/// See wrote cope on machines that refuse or fail things.
+/// Run wrote on machines that refuse or fail things.
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
-    which: Which,
+    lab: Lab,
 }
 
 #[derive(Clone, Copy, clap::Subcommand)]
-enum Which {
+enum Lab {
     /// A container that forbids io_uring, an old kernel, little memory that may be locked.
     Confine,
     /// A file system that refuses direct I/O, takes short writes, fails a flush.
@@ -38,40 +41,31 @@ enum Which {
     Sim(sim::Arguments),
     /// Processes that are killed while they append to a log.
     Kill(kill::Arguments),
-    /// All of them.
-    All,
 }
 
-/// Runs the labs asked for.
+/// Runs one lab.
 pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
     let mut report = Report::default();
-    // A simulation needs none, and is to be repeated quickly.
-    if !matches!(arguments.which, Which::Sim(_)) {
+    // A simulation calls no other program.
+    if !matches!(arguments.lab, Lab::Sim(_)) {
         let needed = [LABS, GUEST].concat();
         report.step("Debian packages", || packages::install(&needed).map(|()| Outcome::Passed))?;
     }
-    match arguments.which {
-        Which::Confine => confine::lab(&mut report)?,
-        Which::StrangeFs => strange_fs::lab(&mut report)?,
-        Which::Nvme => nvme::lab(&mut report, true)?,
-        Which::PowerCut(arguments) => power_cut::lab(&mut report, arguments)?,
-        Which::Sim(arguments) => sim::lab(&mut report, arguments)?,
-        Which::Kill(arguments) => kill::lab(&mut report, arguments)?,
-        Which::All => {
-            all(&mut report, true)?;
-            // Not among all: `cargo xtask test` has killed some already.
-            kill::lab(&mut report, kill::Arguments::default())?;
+    match arguments.lab {
+        Lab::Confine => {
+            confine::lab(&mut report, Share::Default)?;
+            confine::lab(&mut report, Share::Rest)?;
         }
+        Lab::StrangeFs => strange_fs::lab(&mut report)?,
+        Lab::Nvme => nvme::lab(&mut report, true)?,
+        Lab::PowerCut(arguments) => power_cut::lab(&mut report, arguments)?,
+        Lab::Sim(arguments) => sim::lab(&mut report, arguments)?,
+        Lab::Kill(arguments) => kill::lab(&mut report, arguments)?,
     }
     report.finish()
 }
 
-/// Runs every lab, for a report that may hold more. What a lab lacks is a failure where it may be
-/// installed (`install`), else the lab is skipped.
-pub fn all(report: &mut Report, install: bool) -> Result<(), Failure> {
-    confine::lab(report)?;
-    strange_fs::lab(report)?;
-    sim::lab(report, sim::Arguments::default())?;
-    power_cut::lab(report, power_cut::Arguments::default())?;
-    nvme::lab(report, install)
+/// Draws a seed that is short enough to be typed again.
+fn draw_seed() -> u64 {
+    SysRng.try_next_u32().map_or(1, u64::from)
 }

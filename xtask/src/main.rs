@@ -7,6 +7,7 @@ mod model;
 mod packages;
 mod peers;
 mod picture;
+mod programs;
 mod report;
 mod repository;
 mod run;

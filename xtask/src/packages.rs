@@ -1,11 +1,10 @@
 //! The programs that tests and measurements call, and the Debian packages that bring them.
 
 use crate::failure::Failure;
-use crate::run::{Show, check_interrupted, run};
+use crate::run::{HANG, Show, check_interrupted, run};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 /// A program and the Debian package that brings it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +69,6 @@ pub const TESTS: &[Package] = &[
     package("fish", "fish"),
 ];
 
-const APT_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// Where programs are: `PATH`, and where Debian keeps those of the administrator.
 const ADMINISTRATOR_FOLDERS: &str = ":/usr/local/sbin:/usr/sbin:/sbin";
 
@@ -152,7 +150,7 @@ fn apt_get(arguments: &[&str]) -> Result<(), Failure> {
     // Someone else may be installing something just now.
     command.args(["-o", "DPkg::Lock::Timeout=120"]).args(arguments);
     let what = format!("apt-get {}", arguments.join(" "));
-    run(&mut command, APT_LIMIT, Show::Live)?.success(&what).map(|_| ())
+    run(&mut command, HANG, Show::Live)?.success(&what).map(|_| ())
 }
 
 #[cfg(test)]

@@ -1,33 +1,40 @@
-//! What passed, failed and was skipped, said as it happens and summed up at the end.
+//! Records which steps passed, failed or were skipped, and prints their sum and times.
 
 use crate::failure::Failure;
 use crate::run::Finished;
 use std::fmt::Write as _;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// The reason of a test that `cargo xtask test` leaves to `--all`: `#[ignore = "campaign"]`.
+const CAMPAIGN: &str = "campaign";
 
 /// The results so far.
 #[derive(Debug, Default)]
 pub struct Report {
     passed: u32,
     failed: u32,
-    /// Each failure: its name and why.
+    /// Name and reason of each failure.
     failures: Vec<String>,
-    /// Each thing that was skipped: its name and why.
+    /// Name and reason of each skip.
     skipped: Vec<String>,
+    /// Name and reason of each step and test that this run leaves out.
+    left: Vec<String>,
+    /// Name and duration of each step.
+    steps: Vec<(String, Duration)>,
 }
 
-/// What a step came to.
+/// The result of a step.
 pub enum Outcome {
-    /// It passed.
+    /// The step passed.
     Passed,
-    /// It could not be done here, and why.
+    /// The step cannot run here, for this reason.
     Skipped(String),
-    /// It is many tests: what each of them came to, and why the whole failed where it did.
+    /// The step ran many tests; the text says why it failed as a whole.
     Tests(Counts, Option<String>),
 }
 
 impl Report {
-    /// Does one step and counts it. Fails only where a signal came.
+    /// Runs one step and counts it. Fails only after a signal.
     pub fn step(
         &mut self,
         name: &str,
@@ -36,6 +43,7 @@ impl Report {
         eprintln!("\n==> {name}");
         let begin = Instant::now();
         let result = action();
+        let elapsed = begin.elapsed();
         let word = match result {
             Err(Failure::Interrupted) => return Err(Failure::Interrupted),
             Err(failure) => {
@@ -53,14 +61,30 @@ impl Report {
             }
             Ok(Outcome::Tests(counts, trouble)) => self.tests(name, &counts, trouble),
         };
-        eprintln!("<== {name}: {word} ({:.1} s)", begin.elapsed().as_secs_f64());
+        eprintln!("<== {name}: {word} ({:.1} s)", elapsed.as_secs_f64());
+        self.time(name, elapsed);
         Ok(())
     }
 
-    /// Prints the sum on stdout; a failure where anything failed.
-    pub fn finish(self) -> Result<(), Failure> {
+    /// Names a step that this run leaves out, and why.
+    pub fn leave(&mut self, name: &str, because: &str) {
+        self.left.push(format!("{name}: {because}"));
+    }
+
+    /// Adds a part of a step to the times that [`Report::finish`] prints.
+    pub fn time(&mut self, name: &str, elapsed: Duration) {
+        self.steps.push((name.to_owned(), elapsed));
+    }
+
+    /// Whether no step failed so far.
+    pub fn is_green(&self) -> bool {
+        self.failed == 0
+    }
+
+    /// Prints the sum on stdout; a failure where a step failed.
+    pub fn finish(mut self) -> Result<(), Failure> {
         println!("{}", self.summary());
-        if self.failed == 0 { Ok(()) } else { Err(Failure::Reported) }
+        if self.is_green() { Ok(()) } else { Err(Failure::Reported) }
     }
 
     fn fail(&mut self, name: &str, because: &str) {
@@ -69,14 +93,15 @@ impl Report {
     }
 
     fn tests(&mut self, name: &str, counts: &Counts, trouble: Option<String>) -> String {
-        // To the test harness a test that skips itself has passed.
+        // The harness counts a test that skips itself as passed.
         let themselves = u32::try_from(counts.skipped.len()).unwrap_or(u32::MAX);
         let passed = counts.passed.saturating_sub(themselves);
         self.passed += passed;
         self.failed += counts.failed;
         self.failures.extend(counts.failures.iter().map(|test| format!("{name}: {test}")));
         self.skipped.extend(counts.skipped.iter().chain(&counts.ignored).cloned());
-        // It ended badly though every test that ran passed: it did not compile, or was killed.
+        self.left.extend(counts.campaigns.iter().map(|test| format!("{test}: left to --all")));
+        // Without a failed test, the program did not compile or was killed.
         match trouble {
             Some(trouble) if counts.failed == 0 => self.fail(name, &trouble),
             _ => {}
@@ -85,9 +110,19 @@ impl Report {
         format!("{passed} passed, {} failed, {skipped} skipped", counts.failed)
     }
 
-    fn summary(&self) -> String {
+    fn summary(&mut self) -> String {
+        self.steps.sort_by_key(|(_, elapsed)| std::cmp::Reverse(*elapsed));
+        let line = |(name, elapsed): &(String, Duration)| {
+            format!("{:>7.1} s  {name}", elapsed.as_secs_f64())
+        };
+        let steps = self.steps.iter().map(line).collect();
         let mut text = String::new();
-        for (title, lines) in [("Skipped", &self.skipped), ("Failed", &self.failures)] {
+        for (title, lines) in [
+            ("Steps, longest first", &steps),
+            ("Left out", &self.left),
+            ("Skipped", &self.skipped),
+            ("Failed", &self.failures),
+        ] {
             if !lines.is_empty() {
                 let _ = write!(text, "\n{title}:\n  {}\n", lines.join("\n  "));
             }
@@ -103,24 +138,26 @@ impl Report {
     }
 }
 
-/// What the tests of one `cargo test`, or of one test program, came to.
+/// The results of one `cargo test`, or of several test programs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Tests that the harness calls passed.
     pub passed: u32,
     /// Tests that failed.
     pub failed: u32,
-    /// Names of those that failed.
+    /// Name of each failed test.
     pub failures: Vec<String>,
-    /// Name and reason of each that skipped itself.
+    /// Name and reason of each test that skipped itself.
     pub skipped: Vec<String>,
-    /// Name of each that the harness was told to ignore.
+    /// Name of each test that the harness ignored.
     pub ignored: Vec<String>,
+    /// Name of each test that the harness ignored because it belongs to a campaign.
+    pub campaigns: Vec<String>,
 }
 
 impl Counts {
-    /// Reads the harness's stdout, and stderr and `skips`, in which tests say why they skipped
-    /// themselves: a line `SKIPPED: name: reason` each.
+    /// Reads the harness's stdout. A test that skips itself prints `SKIPPED: name: reason` to stderr
+    /// or to `skips`.
     pub fn read(finished: &Finished, skips: &str) -> Counts {
         let mut counts = Counts::default();
         for line in finished.stdout.lines().map(str::trim) {
@@ -131,11 +168,14 @@ impl Counts {
                 if let Some(name) = test.strip_suffix(" ... FAILED") {
                     counts.failures.push(name.to_owned());
                 } else if let Some((name, because)) = test.split_once(" ... ignored") {
-                    counts.ignored.push(format!("{name}: ignored{because}"));
+                    match because.strip_prefix(", ") {
+                        Some(CAMPAIGN) => counts.campaigns.push(name.to_owned()),
+                        _ => counts.ignored.push(format!("{name}: ignored{because}")),
+                    }
                 }
             }
         }
-        // A test may say it in both places.
+        // A test may print its reason in both places.
         let skips = skips.lines().chain(finished.stderr.lines());
         for skip in skips.filter_map(|line| line.strip_prefix("SKIPPED: ")) {
             if !counts.skipped.iter().any(|known| known == skip) {
@@ -144,9 +184,19 @@ impl Counts {
         }
         counts
     }
+
+    /// Adds the results of `other`.
+    pub fn add(&mut self, other: &Counts) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.failures.extend_from_slice(&other.failures);
+        self.skipped.extend_from_slice(&other.skipped);
+        self.ignored.extend_from_slice(&other.ignored);
+        self.campaigns.extend_from_slice(&other.campaigns);
+    }
 }
 
-/// The number before `word` in "ok. 3 passed; 0 failed; …".
+/// Reads the number before `word` in "ok. 3 passed; 0 failed; …".
 fn number_before(result: &str, word: &str) -> u32 {
     let mut words = result.split([' ', ';']).filter(|part| !part.is_empty());
     let mut before = "";
@@ -177,8 +227,9 @@ running 3 tests
 test save::a_file_is_whole ... ok
 test save::a_failed_flush_is_told ... FAILED
 test src/lib.rs - example (line 3) ... ignored
+test stats::false_alarms_are_rare ... ignored, campaign
 
-test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s
+test result: FAILED. 1 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.1s
 
 test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s
 ";
@@ -191,6 +242,7 @@ test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fin
         assert_eq!(counts.failures, ["save::a_failed_flush_is_told"]);
         assert_eq!(counts.skipped, ["xfs: no loop devices"]);
         assert_eq!(counts.ignored, ["src/lib.rs - example (line 3): ignored"]);
+        assert_eq!(counts.campaigns, ["stats::false_alarms_are_rare"]);
     }
 
     #[test]
@@ -211,9 +263,15 @@ test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fin
         report.step("tests", tests).expect("no signal");
         report.step("fmt", || Ok(Outcome::Passed)).expect("no signal");
         report.step("lab", || Ok(Outcome::Skipped("no /dev/fuse".into()))).expect("no signal");
+        report.leave("fuzzer", "left to --all");
+        report.steps.clear();
         assert_eq!(
             report.summary(),
             "
+Left out:
+  stats::false_alarms_are_rare: left to --all
+  fuzzer: left to --all
+
 Skipped:
   xfs: no loop devices
   src/lib.rs - example (line 3): ignored
@@ -233,6 +291,22 @@ Failed:
         let tests = || Ok(Outcome::Tests(Counts::default(), Some("exit code 101".into())));
         report.step("tests", tests).expect("no signal");
         assert!(report.summary().ends_with("\n0 passed, 1 failed, 0 skipped"));
+    }
+
+    #[test]
+    fn steps_are_printed_with_the_longest_first() {
+        let mut report = Report::default();
+        let seconds = [("fmt", 3), ("tests", 200), ("doc", 40)];
+        let steps = seconds.map(|(name, s)| (name.to_owned(), Duration::from_secs(s)));
+        report.steps.extend(steps);
+        assert!(report.summary().starts_with(
+            "
+Steps, longest first:
+    200.0 s  tests
+     40.0 s  doc
+      3.0 s  fmt
+"
+        ));
     }
 
     #[test]

@@ -1,14 +1,10 @@
 //! Where the repository is, and cargo run in it.
 
 use crate::failure::Failure;
-use crate::run::{Show, run};
+use crate::run::{HANG, Show, run};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
-
-/// How long one cargo command may take.
-pub const CARGO_LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// The repository's root.
 pub fn root() -> PathBuf {
@@ -27,7 +23,7 @@ pub fn target() -> PathBuf {
 pub fn files(paths: &[&str]) -> Result<Vec<String>, Failure> {
     let mut list = Command::new("git");
     list.current_dir(root()).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
-    let list = run(list.arg("--").args(paths), Duration::from_secs(60), Show::Quiet)?;
+    let list = run(list.arg("--").args(paths), HANG, Show::Quiet)?;
     let list = list.success("git ls-files")?.stdout;
     // A file that git knows may have been removed and not yet committed.
     let files = list.split_terminator('\0').filter(|file| root().join(file).exists());
@@ -44,15 +40,23 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Builds the command `wrote` in release and gives its path.
+/// Builds the command `wrote` in release and returns its path.
 pub fn release_wrote() -> Result<PathBuf, Failure> {
-    release("wrote-cli", "wrote")
+    release(&["wrote-cli"], "wrote")
 }
 
-/// Builds the package `package` in release and gives the path of its program `program`.
-pub fn release(package: &str, program: &str) -> Result<PathBuf, Failure> {
-    let arguments = ["build", "--release", "-p", package];
-    let what = format!("cargo {}", arguments.join(" "));
-    run(&mut cargo(&arguments), CARGO_LIMIT, Show::Live)?.success(&what)?;
+/// Builds `program` of a lab in release and returns its path.
+///
+/// The labs' programs and `wrote` are built by one command: cargo chooses the features of their
+/// dependencies together, and builds them once.
+pub fn release_lab(program: &str) -> Result<PathBuf, Failure> {
+    release(&["wrote-cli", "log-sim", "power-cut"], program)
+}
+
+/// Builds `packages` in release and returns the path of one `program`.
+pub fn release(packages: &[&str], program: &str) -> Result<PathBuf, Failure> {
+    let packages = packages.iter().flat_map(|package| ["-p", package]).collect::<Vec<_>>();
+    let mut command = cargo(&["build", "--release"]);
+    run(command.args(&packages), HANG, Show::Live)?.success("the build of the release")?;
     Ok(target().join("release").join(program))
 }

@@ -12,6 +12,8 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+/// The longest that a step takes on the slowest and busiest machine: after this time it hangs.
+pub const HANG: Duration = Duration::from_secs(30 * 60);
 /// How long a command that is told to end may take to clean up before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
@@ -23,6 +25,8 @@ static STOPPED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 pub enum Show {
     /// On our own stdout and stderr, as it comes.
     Live,
+    /// Stderr alone.
+    Errors,
     /// Not at all: it is only kept.
     Quiet,
 }
@@ -71,8 +75,8 @@ pub fn check_interrupted() -> Result<(), Failure> {
 pub fn run(command: &mut Command, limit: Duration, show: Show) -> Result<Finished, Failure> {
     check_interrupted()?;
     let mut group = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
-    let stdout = keep(group.child.stdout.take(), show, std::io::stdout());
-    let stderr = keep(group.child.stderr.take(), show, std::io::stderr());
+    let stdout = keep(group.child.stdout.take(), show == Show::Live, std::io::stdout());
+    let stderr = keep(group.child.stderr.take(), show != Show::Quiet, std::io::stderr());
     let status = group.wait(limit, true);
     // A grandchild may hold the pipes open after the command has ended.
     let end = Instant::now() + GRACE;
@@ -172,7 +176,7 @@ impl Kept {
 
 fn keep(
     stream: Option<impl Read + Send + 'static>,
-    show: Show,
+    is_shown: bool,
     mut shown: impl Write + Send + 'static,
 ) -> Kept {
     let bytes = Arc::new(Mutex::new(Vec::new()));
@@ -183,7 +187,7 @@ fn keep(
         while let Ok(length @ 1..) = stream.read(&mut piece) {
             let piece = &piece[..length];
             kept.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(piece);
-            if show == Show::Live {
+            if is_shown {
                 // Whoever reads us may have gone; the run goes on.
                 let _ = shown.write_all(piece).and_then(|()| shown.flush());
             }

@@ -1,156 +1,175 @@
-//! `cargo xtask test`: every check and test, one after the other, all of them also when one fails.
+//! `cargo xtask test`: runs every check and test in turn; a failed step does not end the run.
 
+mod campaigns;
 mod languages;
 mod links;
 pub mod prose;
 
 use crate::failure::{Failure, Tried};
-use crate::packages::{self, GUEST, TESTS};
-use crate::report::{Counts, Outcome, Report};
-use crate::repository::{CARGO_LIMIT, cargo, root};
-use crate::run::{Show, run};
-use crate::{fuzz, lab, model, repository, toolchains};
+use crate::lab::confine::Share;
+use crate::lab::{confine, power_cut, sim, strange_fs};
+use crate::packages::{self, Package, TESTS};
+use crate::programs::{self, Program, cargo_tests, run_all};
+use crate::report::{Outcome, Report};
+use crate::repository::{cargo, release_lab, target};
+use crate::run::{HANG, Show, run};
+use crate::{fuzz, repository};
+use campaigns::{CAMPAIGNS, RIVALS};
+use languages::Missing;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What everything together may take. A step that begins late has what is left of it.
-const LIMIT: Duration = Duration::from_secs(75 * 60);
-/// The modules of the wrote crate's tests `it` that also run with AddressSanitizer.
-const SANITIZED: [&str; 7] = [
-    "engine::",
-    "engine_faults::",
-    "file_drops::",
-    "file_faults::",
-    "file_waiting::",
-    "writer::",
-    "writer_faults::",
-];
-/// What is a workspace of its own: name and manifest.
-const OTHERS: [(&str, &str); 2] =
-    [("strange-fs", "lab/strange-fs/Cargo.toml"), ("rivals", "xtask/rivals/Cargo.toml")];
+const STRICT: [&str; 3] = ["--", "-D", "warnings"];
+/// Seeds of the simulation, and moments of the power cut on each file system, in a default run. Every
+/// run draws its own, so that short runs add up.
+const SEEDS: u64 = 5_000;
+const MOMENTS: u32 = 25;
 
-/// Check and test everything.
+/// Check and test wrote, with missing Debian packages installed first.
+///
+/// A default run leaves the campaigns to --all and lists them. Its last line counts what passed,
+/// failed and was skipped.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Install nothing: what is missing is skipped, and said.
+    /// Install nothing; steps that need a missing program are skipped
     #[arg(long)]
     no_install: bool,
+    /// Run the campaigns too, first those that protect data
+    #[arg(long)]
+    all: bool,
+    /// Start no campaign when this time is over, such as 40m, and list the rest. A default run that
+    /// passed on this commit is not repeated
+    #[arg(long, value_name = "TIME", requires = "all", value_parser = duration)]
+    within: Option<Duration>,
 }
 
-/// Runs every check and test.
+/// Runs the steps that `arguments` ask for.
 pub fn test(arguments: &Arguments) -> Result<(), Failure> {
-    let end = Instant::now() + LIMIT;
+    let begin = Instant::now();
     let mut report = Report::default();
-    report.step("Debian packages", || install(arguments))?;
-    toolchains::step(&mut report, !arguments.no_install)?;
-    for (name, words, environment) in checks() {
-        report.step(&name, || {
-            let mut command = cargo(&words);
-            command.envs(environment);
-            finish(&mut command, end, &name)
-        })?;
+    let commit = clean_commit()?;
+    let passed = target().join("xtask-test-passed");
+    let has_passed = commit.is_some() && std::fs::read_to_string(&passed).ok() == commit;
+    if arguments.within.is_some() && has_passed {
+        eprintln!("xtask: the default steps passed on this commit before; only campaigns follow");
+    } else {
+        let _ = std::fs::remove_file(&passed);
+        default(&mut report, !arguments.no_install)?;
+        if let Some(commit) = commit.filter(|_| report.is_green()) {
+            std::fs::write(&passed, commit).tried(passed.display())?;
+        }
     }
-    report.step("no dependency twice", || no_duplicates(end))?;
-    report.step("links between documents", links::check)?;
-    report.step("build of the release", || repository::release_wrote().map(|_| Outcome::Passed))?;
-    report.step("every language", || languages::check(!arguments.no_install))?;
-    report.step("tests", || tests(&mut cargo(&["test", "--workspace", "--no-fail-fast"]), end))?;
-    for (name, manifest) in OTHERS {
-        report.step(&format!("tests of {name}"), || {
-            tests(&mut cargo(&["test", "--no-fail-fast", "--manifest-path", manifest]), end)
-        })?;
+    for (name, campaign) in CAMPAIGNS {
+        if !arguments.all {
+            report.leave(name, "left to --all");
+        } else if arguments.within.is_some_and(|within| begin.elapsed() > within) {
+            report.leave(name, "no time was left");
+        } else {
+            campaign(&mut report, !arguments.no_install)?;
+        }
     }
-    report.step("tests with AddressSanitizer", || sanitized(end))?;
-    report
-        .step("every order of threads", || tests(&mut model::command(model::PREEMPTIONS), end))?;
-    report.step("fuzzer of the log", || fuzz::run_for(fuzz::SECONDS))?;
-    lab::all(&mut report, !arguments.no_install)?;
     report.finish()
 }
 
-type Check = (String, Vec<&'static str>, Option<(&'static str, &'static str)>);
-
-/// The checks that are one cargo command each: name, arguments, environment.
-fn checks() -> Vec<Check> {
-    let fmt = ["fmt", "--all", "--check"];
+/// Runs the steps of a default run.
+fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
+    report.step("Debian packages", || install_packages(TESTS, install))?;
+    step(report, "fmt", &["fmt", "--all", "--check"])?;
+    for (name, manifest) in [("rivals", RIVALS), ("the fuzzer", fuzz::MANIFEST)] {
+        let words = ["fmt", "--check", "--manifest-path", manifest];
+        step(report, &format!("fmt of {name}"), &words)?;
+    }
     let clippy = ["clippy", "--workspace", "--all-targets"];
-    let strict = ["--", "-D", "warnings"];
-    let doc = ["doc", "--workspace", "--no-deps"];
-    let mut checks: Vec<Check> = vec![
-        ("fmt".into(), fmt.to_vec(), None),
-        ("clippy".into(), [&clippy[..], &strict].concat(), None),
-        ("doc".into(), doc.to_vec(), Some(("RUSTDOCFLAGS", "-D warnings"))),
-    ];
-    for (name, manifest) in OTHERS.into_iter().chain([("the fuzzer", fuzz::MANIFEST)]) {
-        let other = ["--manifest-path", manifest];
-        checks.push((format!("fmt of {name}"), [&fmt[..], &other].concat(), None));
-        checks.push((format!("clippy of {name}"), [&clippy[..], &other, &strict].concat(), None));
-    }
-    checks
+    step(report, "clippy", &[&clippy[..], &STRICT].concat())?;
+    let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
+    report.step("doc", || finish(doc.env("RUSTDOCFLAGS", "-D warnings"), "cargo doc"))?;
+    report.step("no dependency twice", no_duplicates)?;
+    report.step("links between documents", links::check)?;
+    report.step("build of the release", || release_lab("wrote").map(|_| Outcome::Passed))?;
+    report.step("build of the tests", || programs::build().map(|_| Outcome::Passed))?;
+    tests(report, "tests", &[])?;
+    report.step("examples in documentation", || {
+        cargo_tests(&mut cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]))
+    })?;
+    confine::lab(report, Share::Default)?;
+    strange_fs::lab(report)?;
+    sim::lab(report, sim::Arguments { seeds: SEEDS, from_seed: None })?;
+    power_cut::lab(report, power_cut::Arguments { seed: None, moments: MOMENTS })?;
+    report.step("languages", || languages::check(Missing::Left))
 }
 
-fn install(arguments: &Arguments) -> Result<Outcome, Failure> {
-    let needed = [TESTS, GUEST].concat();
-    if !arguments.no_install {
-        return packages::install(&needed).map(|()| Outcome::Passed);
-    }
-    let missing = packages::missing(&needed);
-    if missing.is_empty() {
-        return Ok(Outcome::Passed);
-    }
-    Ok(Outcome::Skipped(packages::describe(&missing)))
+/// Adds a step that is one cargo command.
+fn step(report: &mut Report, name: &str, words: &[&str]) -> Result<(), Failure> {
+    report.step(name, || finish(&mut cargo(words), name))
 }
 
-fn left(end: Instant) -> Duration {
-    CARGO_LIMIT.min(end.saturating_duration_since(Instant::now()))
+/// Runs every test program with `arguments` as one step, and adds the time of each.
+fn tests(report: &mut Report, name: &str, arguments: &[&str]) -> Result<(), Failure> {
+    let mut ran = Vec::new();
+    report.step(name, || {
+        let job = |program: &Program| program.job(Command::new(&program.file), arguments);
+        ran = run_all(programs::build()?.iter().map(job).collect())?;
+        Ok(Outcome::Tests(programs::sum(&ran), None))
+    })?;
+    for ran in ran {
+        report.time(&format!("{name}: {}", ran.name), ran.elapsed);
+    }
+    Ok(())
 }
 
-fn finish(command: &mut Command, end: Instant, name: &str) -> Result<Outcome, Failure> {
-    let finished = run(command, left(end), Show::Live)?;
-    match finished.trouble {
+fn install_packages(needed: &[Package], install: bool) -> Result<Outcome, Failure> {
+    if install {
+        return packages::install(needed).map(|()| Outcome::Passed);
+    }
+    match &packages::missing(needed)[..] {
+        [] => Ok(Outcome::Passed),
+        missing => Ok(Outcome::Skipped(packages::describe(missing))),
+    }
+}
+
+fn finish(command: &mut Command, name: &str) -> Result<Outcome, Failure> {
+    match run(command, HANG, Show::Live)?.trouble {
         None => Ok(Outcome::Passed),
         Some(trouble) => Err(Failure::Failed(format!("{name}: {trouble}"))),
     }
 }
 
-/// A dependency in two versions is compiled twice and cannot be passed from the one to the other.
-fn no_duplicates(end: Instant) -> Result<Outcome, Failure> {
-    let name = "cargo tree -d --workspace";
-    let finished = run(&mut cargo(&["tree", "-d", "--workspace"]), left(end), Show::Live)?;
-    let finished = finished.success(name)?;
-    if finished.stdout.trim().is_empty() {
-        return Ok(Outcome::Passed);
+/// Fails where `wrote` depends on two versions of a crate: it would be built twice, and its types
+/// would not fit.
+fn no_duplicates() -> Result<Outcome, Failure> {
+    let words = ["tree", "-d", "-e", "normal", "-p", "wrote-cli"];
+    let finished = run(&mut cargo(&words), HANG, Show::Live)?.success("cargo tree")?;
+    match finished.stdout.trim() {
+        "" => Ok(Outcome::Passed),
+        _ => Err(Failure::Failed("some dependency has two versions".to_owned())),
     }
-    Err(Failure::Failed(format!("{name}: some dependency has two versions")))
 }
 
-/// The tests in which buffers change hands, with every access to memory checked.
-///
-/// The stable compiler brings the sanitizer, but takes `-Zsanitizer=address` only where
-/// `RUSTC_BOOTSTRAP=1` says that unstable flags may be used: no second compiler is needed for it.
-/// With a target named, cargo builds macros and build scripts without the flag; the compiler could
-/// not load them with it. The folder of its own keeps the other builds from being made again.
-fn sanitized(end: Instant) -> Result<Outcome, Failure> {
-    if std::env::consts::ARCH != "x86_64" {
-        let architecture = std::env::consts::ARCH;
-        return Ok(Outcome::Skipped(format!("AddressSanitizer on {architecture} was never tried")));
-    }
-    let mut command = cargo(&["test", "--package", "wrote", "--no-fail-fast"]);
-    command.args(["--target", "x86_64-unknown-linux-gnu"]);
-    command
-        .args(["--test", "it", "--"])
-        .args(SANITIZED)
-        .env("RUSTC_BOOTSTRAP", "1")
-        .env("RUSTFLAGS", "-Zsanitizer=address")
-        .env("CARGO_TARGET_DIR", repository::target().join("asan"));
-    tests(&mut command, end)
+/// Returns the commit that is checked out; `None` where a file differs from it.
+fn clean_commit() -> Result<Option<String>, Failure> {
+    let git = |words: &[&str]| {
+        let mut command = Command::new("git");
+        command.current_dir(repository::root()).args(words);
+        Ok::<_, Failure>(run(&mut command, HANG, Show::Quiet)?.success("git")?.stdout)
+    };
+    let is_clean = git(&["status", "--porcelain"])?.is_empty();
+    Ok(Some(git(&["rev-parse", "HEAD"])?).filter(|_| is_clean))
 }
 
-/// Runs tests; those that skip themselves say so in a file.
-fn tests(command: &mut Command, end: Instant) -> Result<Outcome, Failure> {
-    let skips = tempfile::NamedTempFile::new().tried("a temporary file")?;
-    command.env("WROTE_SKIPS_FILE", skips.path()).current_dir(root());
-    let finished = run(command, left(end), Show::Live)?;
-    let skipped = std::fs::read_to_string(skips.path()).tried(skips.path().display())?;
-    Ok(Outcome::Tests(Counts::read(&finished, &skipped), finished.trouble))
+/// Reads a duration such as `40m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let duration: jiff::SignedDuration = text.parse().map_err(|_| "not a time such as 40m")?;
+    Duration::try_from(duration).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_a_unit() {
+        assert_eq!(duration("40m"), Ok(Duration::from_secs(40 * 60)));
+        assert!(duration("40").is_err());
+        assert!(duration("-1m").is_err());
+    }
 }

@@ -1,6 +1,8 @@
 //! Mounts a file system that lives in memory and misbehaves on demand, until it is unmounted or
 //! gets SIGINT or SIGTERM.
 
+#![forbid(unsafe_code)]
+
 mod faults;
 mod keep;
 mod pace;

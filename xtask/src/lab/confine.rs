@@ -1,42 +1,37 @@
-//! The tests and `wrote bench` where io_uring is refused or little memory may be locked.
+//! Runs the tests and `wrote bench` where io_uring is refused or little memory may be locked.
 
 use super::bench::{lost, reduced, rows};
 use super::sysctl::Sysctl;
 use crate::failure::{Failure, Tried};
+use crate::programs::{self, Program, run_all};
 use crate::report::{Counts, Outcome, Report};
-use crate::repository::{CARGO_LIMIT, cargo, release_wrote, root, target};
-use crate::run::{Finished, Show, run};
+use crate::repository::{release_wrote, target};
+use crate::run::{HANG, Show, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
-/// The packages whose tests run confined; the engine's first.
-const PACKAGES: [&str; 7] = [
-    "wrote",
-    "wrote-result",
-    "wrote-machine",
-    "wrote-jobs",
-    "wrote-bench",
-    "wrote-langs",
-    "wrote-cli",
-];
-/// Programs of tests that do not run confined: they write to disks of their own, or build and run programs of
-/// other languages, for minutes, and what of them depends on io_uring the benchmark of each condition shows.
-const LEFT_OUT: [&str; 3] = ["findings", "langs", "language_programs"];
-/// How long one program of tests, or one benchmark, may take in one condition.
-const LIMIT: Duration = Duration::from_secs(5 * 60);
+/// Programs of tests that never run confined: they write to their own disks, or build and run programs in
+/// other languages. The benchmark of each condition shows what of them depends on io_uring.
+const NEVER: [&str; 3] = ["findings", "langs", "language_programs"];
+/// Programs of tests that open no engine.
+const NO_ENGINE: [&str; 8] =
+    ["text", "export", "usage", "compare", "fio", "schema", "report", "languages"];
+/// The modules in which the library meets a refusal; the ways to a fallback end here.
+const ENGINE: [&str; 4] = ["engine::", "file_waiting::", "writer::", "log::"];
 const IO_URING_DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";
 
-/// A way of being confined, and what a benchmark then has to say.
+/// A confinement, and what a benchmark must report in it.
 struct Condition {
     name: &'static str,
     /// Arguments of `confine`.
     arguments: &'static [&'static str],
     /// The kernel's reason, in the rows that asked for io_uring.
     reason: &'static str,
-    /// Whether io_uring is gone altogether, not only its registered buffers.
+    /// Whether io_uring itself is refused, and not only its registered buffers.
     no_ring: bool,
+    /// The tests that run in it by default.
+    tests: Tests,
 }
 
 const CONDITIONS: &[Condition] = &[
@@ -45,57 +40,82 @@ const CONDITIONS: &[Condition] = &[
         arguments: &["--io-uring", "eperm"],
         reason: "Operation not permitted",
         no_ring: true,
+        tests: Tests::Io,
     },
     Condition {
         name: "a kernel without io_uring (ENOSYS)",
         arguments: &["--io-uring", "enosys"],
         reason: "Function not implemented",
         no_ring: true,
+        tests: Tests::Engine,
     },
     Condition {
         name: "no memory may be locked",
         arguments: &["--memlock-bytes", "0"],
         reason: "Cannot allocate memory",
         no_ring: false,
+        tests: Tests::Engine,
     },
     Condition {
         name: "64 KiB of memory may be locked",
         arguments: &["--memlock-bytes", "65536"],
         reason: "Cannot allocate memory",
         no_ring: false,
+        tests: Tests::Engine,
     },
 ];
 
-/// Forbidden by the administrator: nothing is confined, the kernel's own setting does it.
+/// The administrator forbids io_uring by the kernel's own setting; no process is confined.
 const DISABLED: Condition = Condition {
     name: "kernel.io_uring_disabled=2",
     arguments: &[],
     reason: "Operation not permitted",
     no_ring: true,
+    tests: Tests::Engine,
 };
 
-/// What is built outside and run inside.
+/// The tests that run in a condition.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tests {
+    /// Every program that does I/O.
+    Io,
+    /// The modules of the library that tell the refusals apart.
+    Engine,
+}
+
+/// A share of the tests.
+#[derive(Clone, Copy)]
+pub enum Share {
+    /// The tests that the condition names, and the benchmark.
+    Default,
+    /// The rest of the tests.
+    Rest,
+}
+
+/// The programs that run confined, and the program that confines them.
 struct Programs {
     confine: PathBuf,
     wrote: PathBuf,
-    /// The test programs of each package, and the package's folder.
-    tests: Vec<(&'static str, Vec<PathBuf>)>,
+    tests: Vec<Program>,
 }
 
-/// Runs every condition.
-pub fn lab(report: &mut Report) -> Result<(), Failure> {
+/// Runs a `share` of the tests in every condition.
+pub fn lab(report: &mut Report, share: Share) -> Result<(), Failure> {
     let mut programs = None;
     report.step("lab confine: build", || {
-        programs = Some(build()?);
+        programs = Some(Programs {
+            tests: programs::build()?,
+            confine: target().join("debug/confine"),
+            wrote: release_wrote()?,
+        });
         Ok(Outcome::Passed)
     })?;
     let Some(programs) = programs else { return Ok(()) };
     for condition in CONDITIONS {
-        check(report, &programs, condition)?;
+        check(report, &programs, condition, share)?;
     }
-    let disabled = Sysctl::set(Path::new(IO_URING_DISABLED), "2");
-    match disabled {
-        Ok(_until_the_end) => check(report, &programs, &DISABLED),
+    match Sysctl::set(Path::new(IO_URING_DISABLED), "2") {
+        Ok(_until_the_end) => check(report, &programs, &DISABLED, share),
         Err(error) => {
             let because = format!("{IO_URING_DISABLED}: {error}");
             report
@@ -104,42 +124,26 @@ pub fn lab(report: &mut Report) -> Result<(), Failure> {
     }
 }
 
-fn build() -> Result<Programs, Failure> {
-    let what = "cargo build -p confine";
-    run(&mut cargo(&["build", "-p", "confine"]), CARGO_LIMIT, Show::Live)?.success(what)?;
-    let tests = PACKAGES.map(|package| Ok((package, test_programs(&built(package)?))));
-    Ok(Programs {
-        confine: target().join("debug/confine"),
-        wrote: release_wrote()?,
-        tests: tests.into_iter().collect::<Result<_, Failure>>()?,
-    })
-}
-
-/// Builds a package's tests; cargo's messages about it.
-fn built(package: &str) -> Result<String, Failure> {
-    let mut tests = cargo(&["test", "-p", package, "--no-run", "--message-format", "json"]);
-    // Its messages are for us, and nobody reads colours in them.
-    let finished = run(tests.env("CARGO_TERM_COLOR", "never"), CARGO_LIMIT, Show::Quiet)?;
-    Ok(finished.success(&format!("cargo test -p {package} --no-run"))?.stdout)
-}
-
-/// The test programs that cargo's JSON messages name.
-fn test_programs(messages: &str) -> Vec<PathBuf> {
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let is_left_out =
-        |test: &Value| test["target"]["name"].as_str().is_some_and(|name| LEFT_OUT.contains(&name));
-    let tests = messages
-        .filter(|message| message["profile"]["test"] == true)
-        .filter(|message| !is_left_out(message));
-    tests.filter_map(|test| test["executable"].as_str().map(PathBuf::from)).collect()
-}
-
-fn check(report: &mut Report, programs: &Programs, condition: &Condition) -> Result<(), Failure> {
+fn check(
+    report: &mut Report,
+    programs: &Programs,
+    condition: &Condition,
+    share: Share,
+) -> Result<(), Failure> {
     let name = condition.name;
-    report.step(&format!("lab confine: tests: {name}"), || tests(programs, condition))?;
-    report.step(&format!("lab confine: wrote bench: {name}"), || {
-        bench(programs, condition).map(|()| Outcome::Passed)
-    })
+    match share {
+        Share::Default => {
+            report.step(&format!("lab confine: tests: {name}"), || {
+                tests(programs, condition, share)
+            })?;
+            report.step(&format!("lab confine: wrote bench: {name}"), || {
+                bench(programs, condition).map(|()| Outcome::Passed)
+            })
+        }
+        Share::Rest => report.step(&format!("lab confine: rest of the tests: {name}"), || {
+            tests(programs, condition, share)
+        }),
+    }
 }
 
 fn confined(programs: &Programs, condition: &Condition, program: &Path) -> Command {
@@ -148,42 +152,55 @@ fn confined(programs: &Programs, condition: &Condition, program: &Path) -> Comma
     command
 }
 
-/// Counts as one step: the tests themselves are counted where nothing is refused.
-///
-/// Where there is no ring at all the whole suite runs; where only its buffers can't be registered,
-/// the engine's part of it.
-fn tests(programs: &Programs, condition: &Condition) -> Result<Outcome, Failure> {
-    let (mut passed, mut failures, mut skipped) = (0, Vec::new(), Vec::new());
-    let packages = if condition.no_ring { &programs.tests[..] } else { &programs.tests[..1] };
-    for (package, tests) in packages {
-        let folder = root().join("crates").join(package);
-        for test in tests {
-            let mut command = confined(programs, condition, test);
-            // Tests of what is refused here skip themselves; that is no gap.
-            command.env_remove("WROTE_REQUIRE_ALL").env_remove("WROTE_SKIPS_FILE");
-            command.env("CARGO_MANIFEST_DIR", &folder).current_dir(&folder);
-            let finished = run(&mut command, LIMIT, Show::Quiet)?;
-            let counts = Counts::read(&finished, "");
-            passed += counts.passed;
-            skipped.extend(counts.skipped);
-            if let Some(trouble) = &finished.trouble {
-                show(&finished);
-                failures.push(format!("{} ({trouble})", counts.failures.join(", ")));
-            }
-        }
-    }
-    if passed == 0 {
-        failures.push("no test ran".to_owned());
-    }
+/// Runs tests as one step: the run without a refusal counts them.
+fn tests(programs: &Programs, condition: &Condition, share: Share) -> Result<Outcome, Failure> {
+    let job = |program: &Program| {
+        let arguments = arguments(program, condition, share)?;
+        let mut command = confined(programs, condition, &program.file);
+        // A test of what is refused here skips itself, and rightly.
+        command.env_remove("WROTE_REQUIRE_ALL");
+        Some(program.job(command, &arguments))
+    };
+    let jobs = programs.tests.iter().filter_map(job).collect();
+    let Counts { passed, failures, skipped, .. } = programs::sum(&run_all(jobs)?);
     eprintln!("{passed} tests passed, {} of them by skipping themselves", skipped.len());
-    for skip in skipped {
-        eprintln!("  {skip}");
+    match (passed, &failures[..]) {
+        (0, []) => Err(Failure::Failed("no test ran".to_owned())),
+        (_, []) => Ok(Outcome::Passed),
+        _ => Err(Failure::Failed(failures.join("; "))),
     }
-    if failures.is_empty() {
-        Ok(Outcome::Passed)
-    } else {
-        Err(Failure::Failed(failures.join("; ")))
+}
+
+/// Returns the arguments for the `share` of the tests of `program`; `None` where it has none.
+fn arguments(program: &Program, condition: &Condition, share: Share) -> Option<Vec<&'static str>> {
+    let is_library = program.package == "wrote";
+    // Without registered buffers the ring works: beyond the library no program sees a difference.
+    if !program.ships() || NEVER.contains(&&*program.target) || !(is_library || condition.no_ring) {
+        return None;
     }
+    let default = match condition.tests {
+        Tests::Io if NO_ENGINE.contains(&&*program.target) => Part::Nothing,
+        Tests::Io => Part::Whole,
+        Tests::Engine if !is_library => Part::Nothing,
+        Tests::Engine if program.target == "log" => Part::Whole,
+        Tests::Engine => Part::Modules,
+    };
+    match (share, default) {
+        (Share::Default, Part::Whole) | (Share::Rest, Part::Nothing) => Some(Vec::new()),
+        (Share::Default, Part::Modules) => Some(ENGINE.to_vec()),
+        (Share::Rest, Part::Modules) => {
+            Some(ENGINE.into_iter().flat_map(|module| ["--skip", module]).collect())
+        }
+        (Share::Default, Part::Nothing) | (Share::Rest, Part::Whole) => None,
+    }
+}
+
+/// The part of a program's tests that runs by default.
+enum Part {
+    Whole,
+    /// The modules [`ENGINE`].
+    Modules,
+    Nothing,
 }
 
 fn bench(programs: &Programs, condition: &Condition) -> Result<(), Failure> {
@@ -192,7 +209,7 @@ fn bench(programs: &Programs, condition: &Condition) -> Result<(), Failure> {
     let mut command = confined(programs, condition, &programs.wrote);
     command.arg("bench").arg(folder.path());
     command.args(["--size", "16M", "--runs", "1", "--only", "ladder", "--format", "json"]);
-    let finished = run(&mut command, LIMIT, Show::Quiet)?.success("wrote bench")?;
+    let finished = run(&mut command, HANG, Show::Quiet)?.success("wrote bench")?;
     let rows = rows(&finished.stdout)?;
     let asked = ("ioengine", &Value::from("io_uring"));
     if condition.no_ring {
@@ -202,21 +219,31 @@ fn bench(programs: &Programs, condition: &Condition) -> Result<(), Failure> {
     }
 }
 
-fn show(finished: &Finished) {
-    eprint!("{}{}", finished.stdout, finished.stderr);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_test_programs_are_taken_from_cargos_messages() {
-        let messages = r#"{"reason":"compiler-artifact","profile":{"test":false},"executable":"/t/wrote"}
-{"reason":"compiler-artifact","profile":{"test":true},"executable":"/t/deps/wrote-1"}
-{"reason":"compiler-artifact","profile":{"test":true},"executable":null}
-{"reason":"build-finished","success":true}
-not a message"#;
-        assert_eq!(test_programs(messages), [PathBuf::from("/t/deps/wrote-1")]);
+    fn the_shares_of_a_condition_are_all_its_tests_and_none_twice() {
+        let program = |package: &str, target: &str| Program {
+            package: package.to_owned(),
+            target: target.to_owned(),
+            file: "/t/deps/it-1".into(),
+            folder: format!("/r/crates/{package}").into(),
+        };
+        let both = |program: &Program, condition| {
+            [Share::Default, Share::Rest].map(|share| arguments(program, condition, share))
+        };
+        let [container, old_kernel, unlocked, ..] = CONDITIONS else { panic!("conditions") };
+        let (library, command) = (program("wrote", "it"), program("wrote-cli", "it"));
+        assert_eq!(both(&library, container), [Some(Vec::new()), None]);
+        assert_eq!(both(&command, container), [Some(Vec::new()), None]);
+        assert_eq!(both(&program("wrote-cli", "text"), container), [None, Some(Vec::new())]);
+        assert_eq!(both(&command, old_kernel), [None, Some(Vec::new())]);
+        assert_eq!(both(&command, unlocked), [None, None]);
+        assert_eq!(both(&program("wrote-cli", "findings"), container), [None, None]);
+        let [Some(default), Some(rest)] = both(&library, unlocked) else { panic!("two shares") };
+        assert_eq!(default, ENGINE);
+        assert_eq!(rest, ENGINE.map(|module| ["--skip", module]).concat());
     }
 }

@@ -1,47 +1,31 @@
-//! Processes that are killed while they append to a log, at random moments.
+//! Kills processes at random moments while they append to a log.
 
-use crate::failure::{Failure, Tried};
-use crate::report::{Counts, Outcome, Report};
-use crate::repository::{CARGO_LIMIT, cargo, root};
-use crate::run::{Show, run};
+use crate::failure::Failure;
+use crate::programs::cargo_tests;
+use crate::report::Report;
+use crate::repository::cargo;
 
-/// What is asked of the lab.
+/// Options of the lab.
 #[derive(Clone, Copy, clap::Args)]
 pub struct Arguments {
     /// How many processes are killed.
     #[arg(long, value_name = "N", default_value_t = TIMES)]
-    times: u32,
-    /// What the moments are drawn from; a new one each time where none is given, and shown.
+    pub times: u32,
+    /// Draw the moments from this seed; drawn and printed where none is given.
     #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    pub seed: Option<u64>,
 }
 
 const TIMES: u32 = 200;
-/// The test that kills, which `cargo test` runs with fewer times.
-const TEST: &str = "log_kill";
 
-impl Default for Arguments {
-    fn default() -> Arguments {
-        Arguments { times: TIMES, seed: None }
-    }
-}
-
-/// Kills them.
-pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
-    report.step("lab kill", || kill(arguments))
-}
-
-fn kill(arguments: Arguments) -> Result<Outcome, Failure> {
-    let skips = tempfile::NamedTempFile::new().tried("a temporary file")?;
-    // In release: the faster the log is, the more a moment hits.
-    let words = ["test", "--release", "--package", "wrote", "--test", TEST, "--", "--nocapture"];
-    let mut command = cargo(&words);
-    command.env("WROTE_KILLS", arguments.times.to_string()).current_dir(root());
-    command.env("WROTE_SKIPS_FILE", skips.path());
-    if let Some(seed) = arguments.seed {
-        command.env("WROTE_SEED", seed.to_string());
-    }
-    let finished = run(&mut command, CARGO_LIMIT, Show::Live)?;
-    let skipped = std::fs::read_to_string(skips.path()).tried(skips.path().display())?;
-    Ok(Outcome::Tests(Counts::read(&finished, &skipped), finished.trouble))
+/// Runs the test that kills, more often than `cargo test` does.
+pub fn lab(report: &mut Report, Arguments { times, seed }: Arguments) -> Result<(), Failure> {
+    report.step(&format!("lab kill: {times} times"), || {
+        // In release: the faster the log is, the more a moment hits.
+        let words = ["test", "--release", "-p", "wrote", "--test", "log_kill", "--", "--nocapture"];
+        let mut command = cargo(&words);
+        command.env("WROTE_KILLS", times.to_string());
+        command.envs(seed.map(|seed| ("WROTE_SEED", seed.to_string())));
+        cargo_tests(&mut command)
+    })
 }

@@ -7,35 +7,28 @@ mod tally;
 
 use crate::failure::Failure;
 use crate::report::{Outcome, Report};
-use crate::repository::{CARGO_LIMIT, cargo, target};
-use crate::run::{Show, check_interrupted, run};
+use crate::repository::{release_lab, target};
+use crate::run::check_interrupted;
 use disk::{Disk, FileSystem};
 use moment::{Cast, Moment, Seen};
-use rand::rngs::SysRng;
-use rand::{RngExt, SeedableRng, TryRng};
+use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use tally::Tally;
 
-/// What is asked of the lab.
+/// Options of the lab.
 #[derive(Clone, Copy, clap::Args)]
 pub struct Arguments {
-    /// What the moments are drawn from; a new one each time where none is given, and shown.
+    /// Draw the moments from this seed; drawn and printed where none is given.
     #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    pub seed: Option<u64>,
     /// How many moments on each file system.
     #[arg(long, value_name = "N", default_value_t = MOMENTS)]
-    moments: u32,
+    pub moments: u32,
 }
 
 const MOMENTS: u32 = 200;
-
-impl Default for Arguments {
-    fn default() -> Arguments {
-        Arguments { seed: None, moments: MOMENTS }
-    }
-}
 
 /// Those that must come back whole. ext4 with `fast_commit` is not among them: `docs/durability.md`.
 const FILE_SYSTEMS: [FileSystem; 3] = [
@@ -76,18 +69,12 @@ pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
     if let Some(because) = lacking() {
         return report.step("lab power-cut", || Ok(Outcome::Skipped(because)));
     }
-    let mut program = None;
-    report.step("lab power-cut: build", || {
-        program = Some(build()?);
-        Ok(Outcome::Passed)
-    })?;
-    let Some(program) = program else { return Ok(()) };
-    // Short: it may have to be typed again.
-    let new = || SysRng.try_next_u32().map_or(1, u64::from);
-    let seed = arguments.seed.unwrap_or_else(new);
+    let Arguments { seed, moments } = arguments;
+    let seed = seed.unwrap_or_else(super::draw_seed);
     for file_system in FILE_SYSTEMS {
-        let name = format!("lab power-cut: {}", file_system.name);
-        report.step(&name, || cut(&program, file_system, seed, arguments.moments))?;
+        let name = format!("lab power-cut: {}, {moments} moments", file_system.name);
+        // In release: the faster the subjects are, the more a moment hits.
+        report.step(&name, || cut(&release_lab("power-cut")?, file_system, seed, moments))?;
     }
     Ok(())
 }
@@ -99,14 +86,6 @@ fn lacking() -> Option<String> {
     }
     let control = "/dev/loop-control";
     std::fs::File::open(control).err().map(|error| format!("{control}: {error}"))
-}
-
-fn build() -> Result<PathBuf, Failure> {
-    // In release: the faster the subjects are, the more a moment hits.
-    let what = "cargo build --release -p power-cut";
-    run(&mut cargo(&["build", "--release", "-p", "power-cut"]), CARGO_LIMIT, Show::Live)?
-        .success(what)?;
-    Ok(target().join("release/power-cut"))
 }
 
 /// Cuts the power of one file system at each of the moments, until a promise is broken.

@@ -1,43 +1,31 @@
-//! The log on simulated disks: programs of many seeds, each with faults and power cuts by chance.
+//! Runs the log on simulated disks: one program a seed, with random faults and power cuts.
 
 use crate::failure::Failure;
 use crate::report::{Outcome, Report};
-use crate::repository::{CARGO_LIMIT, release};
-use crate::run::{Show, run};
+use crate::repository::release_lab;
+use crate::run::{HANG, Show, run};
 use std::process::Command;
 
-/// What is asked of the lab.
+/// Options of the lab.
 #[derive(Clone, Copy, clap::Args)]
 pub struct Arguments {
     /// How many seeds.
     #[arg(long, value_name = "N", default_value_t = SEEDS)]
-    seeds: u64,
-    /// The first of them.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    from_seed: u64,
+    pub seeds: u64,
+    /// The first seed; drawn and printed where none is given.
+    #[arg(long, value_name = "N")]
+    pub from_seed: Option<u64>,
 }
 
 const SEEDS: u64 = 100_000;
 
-impl Default for Arguments {
-    fn default() -> Arguments {
-        Arguments { seeds: SEEDS, from_seed: 0 }
-    }
-}
-
-/// Carries out the programs of these seeds.
-pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
-    let mut program = None;
-    report.step("lab sim: build", || {
-        program = Some(release("log-sim", "log-sim")?);
-        Ok(Outcome::Passed)
-    })?;
-    let Some(program) = program else { return Ok(()) };
-    let Arguments { seeds, from_seed } = arguments;
+/// Runs the program of each seed.
+pub fn lab(report: &mut Report, Arguments { seeds, from_seed }: Arguments) -> Result<(), Failure> {
+    let from_seed = from_seed.unwrap_or_else(super::draw_seed);
     report.step(&format!("lab sim: {seeds} seeds from {from_seed}"), || {
-        let mut command = Command::new(program);
+        let mut command = Command::new(release_lab("log-sim")?);
         command.args(["--seeds", &seeds.to_string(), "--from-seed", &from_seed.to_string()]);
-        run(&mut command, CARGO_LIMIT, Show::Live)?.success("log-sim")?;
+        run(&mut command, HANG, Show::Live)?.success("log-sim")?;
         Ok(Outcome::Passed)
     })
 }

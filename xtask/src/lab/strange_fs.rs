@@ -4,15 +4,11 @@ use super::bench::{lost, rows};
 use super::mount::Mount;
 use crate::failure::{Failure, Tried};
 use crate::report::{Outcome, Report};
-use crate::repository::{CARGO_LIMIT, cargo, release_wrote, root};
-use crate::run::{Finished, Show, run};
+use crate::repository::{cargo, release_wrote, target};
+use crate::run::{Finished, HANG, Show, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
-
-const LIMIT: Duration = Duration::from_secs(2 * 60);
-const MANIFEST: &str = "lab/strange-fs/Cargo.toml";
 
 /// What a benchmark has to do on a strange file system.
 enum Expected {
@@ -77,12 +73,9 @@ pub fn lab(report: &mut Report) -> Result<(), Failure> {
 
 /// Builds the file system and gives its program.
 pub fn build() -> Result<PathBuf, Failure> {
-    let what = "cargo build of strange-fs";
-    // Its own target folder, also where ours is elsewhere.
-    let target = root().join("lab/strange-fs/target");
-    let mut command = cargo(&["build", "--manifest-path", MANIFEST]);
-    run(command.env("CARGO_TARGET_DIR", &target), CARGO_LIMIT, Show::Live)?.success(what)?;
-    Ok(target.join("debug/strange-fs"))
+    let mut command = cargo(&["build", "-p", "strange-fs"]);
+    run(&mut command, HANG, Show::Live)?.success("the build of strange-fs")?;
+    Ok(target().join("debug/strange-fs"))
 }
 
 fn check(daemon: &Path, wrote: &Path, mode: &Mode) -> Result<Outcome, Failure> {
@@ -97,7 +90,7 @@ fn check(daemon: &Path, wrote: &Path, mode: &Mode) -> Result<Outcome, Failure> {
     let mut bench = Command::new(wrote);
     bench.arg("bench").arg(mount.point());
     bench.args(["--size", "8M", "--runs", "1", "--format", "json"]);
-    judge(run(&mut bench, LIMIT, Show::Quiet)?, &mode.expected)?;
+    judge(run(&mut bench, HANG, Show::Quiet)?, &mode.expected)?;
     nothing_left(mount.point())?;
     Ok(Outcome::Passed)
 }
@@ -124,7 +117,7 @@ fn judge(finished: Finished, expected: &Expected) -> Result<(), Failure> {
 
 fn nothing_left(point: &Path) -> Result<(), Failure> {
     // By another process, within a limit: the daemon might not answer.
-    let list = run(Command::new("ls").arg("-A").arg(point), LIMIT, Show::Quiet)?.success("ls")?;
+    let list = run(Command::new("ls").arg("-A").arg(point), HANG, Show::Quiet)?.success("ls")?;
     match list.stdout.trim() {
         "" => Ok(()),
         left => Err(Failure::Failed(format!("wrote bench left {left}"))),

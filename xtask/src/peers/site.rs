@@ -5,7 +5,7 @@ use super::outcome::Outcome;
 use super::rows::Row;
 use super::size::Size;
 use crate::failure::{Failure, Tried};
-use crate::repository::{CARGO_LIMIT, cargo, release, release_wrote, root, target};
+use crate::repository::{cargo, release, release_wrote, root, target};
 use crate::run::{Finished, Show, run};
 use crate::zram::Zram;
 use std::ffi::OsString;
@@ -72,7 +72,7 @@ impl Site {
 pub fn build(rows: &[Row]) -> Result<OsString, Failure> {
     let release_folder = target().join("release");
     release_wrote()?;
-    release("trial", "trial")?;
+    release(&["trial"], "trial")?;
     if rows.contains(&Row::WriterBytes) {
         compile(&root().join(PUTC), &release_folder.join("putc"))?;
     }
@@ -81,7 +81,7 @@ pub fn build(rows: &[Row]) -> Result<OsString, Failure> {
     if rows.iter().any(|row| row.needs_rivals()) {
         let mut command = cargo(&["build", "--release", "--locked", "--manifest-path", RIVALS]);
         command.env("CARGO_TARGET_DIR", &rivals_target);
-        run(&mut command, CARGO_LIMIT, Show::Live)?.success("cargo build of rivals")?;
+        run(&mut command, HANG, Show::Live)?.success("cargo build of rivals")?;
     }
     let mut folders = Vec::new();
     for folder in [release_folder, rivals_target.join("release")] {

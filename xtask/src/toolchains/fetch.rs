@@ -2,12 +2,10 @@
 
 use crate::failure::{Failure, Tried};
 use crate::packages::{Package, package};
-use crate::run::{Finished, Show, run};
+use crate::run::{Finished, HANG, Show, run};
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(10 * 60);
 /// In the version that is named, as all that is fetched.
 const MAVEN_COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
@@ -102,7 +100,7 @@ fn pom(group: &str, artifact: &str, version: &str) -> String {
 }
 
 fn succeed(command: &mut Command, what: &str) -> Result<(), Failure> {
-    let mut finished = run(command, LIMIT, Show::Live)?;
+    let mut finished = run(command, HANG, Show::Live)?;
     first_error(&finished).inspect(|error| finished.stderr.clone_from(error));
     finished.success(what).map(|_| ())
 }

@@ -98,16 +98,15 @@ fn is_mounted(point: &Path) -> bool {
     mounts.lines().any(|line| line.split(' ').nth(4).map(OsStr::new) == Some(point.as_os_str()))
 }
 
-/// The program, built once for all tests, in a workspace and a target folder of its own.
+/// Builds the program once for all tests, and returns its path.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/strange-fs");
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        build.arg("build").arg("--manifest-path").arg(home.join("Cargo.toml"));
-        let built = build.env("CARGO_TARGET_DIR", home.join("target")).output();
-        let built = built.expect("cargo runs");
+        build.args(["build", "-p", "strange-fs", "--target-dir"]).arg(target);
+        let built = build.output().expect("cargo runs");
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        home.join("target/debug/strange-fs")
+        target.join("debug/strange-fs")
     })
 }

@@ -2,13 +2,11 @@
 
 use crate::failure::{Failure, Tried};
 use crate::packages;
-use crate::run::{Show, check_interrupted, run};
+use crate::run::{HANG, Show, check_interrupted, run};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(5 * 60);
 /// Depends on the newest kernel of the release; that package's name has the version in it.
 const META_PACKAGE: &str = "linux-image-amd64";
 const KERNEL: &str = "linux-image-";
@@ -97,7 +95,7 @@ fn download(folder: &Path) -> Result<(), Failure> {
     // As root apt hands the work to a user who cannot write here, and complains.
     command.args(["-q", "-o", "APT::Sandbox::User=root", "download", &kernel, BUSYBOX]);
     command.current_dir(unfinished.path());
-    run(&mut command, LIMIT, Show::Live)?
+    run(&mut command, HANG, Show::Live)?
         .success(&format!("apt-get download {kernel} {BUSYBOX}"))?;
     for entry in std::fs::read_dir(unfinished.path()).tried(unfinished.path().display())? {
         let entry = entry.tried(unfinished.path().display())?;
@@ -110,7 +108,7 @@ fn download(folder: &Path) -> Result<(), Failure> {
 fn kernel_package() -> Result<String, Failure> {
     let what = format!("apt-cache depends {META_PACKAGE}");
     let mut command = Command::new("apt-cache");
-    let finished = run(command.args(["depends", META_PACKAGE]), LIMIT, Show::Quiet)?;
+    let finished = run(command.args(["depends", META_PACKAGE]), HANG, Show::Quiet)?;
     depends_on(&finished.success(&what)?.stdout)
         .ok_or_else(|| Failure::Failed(format!("{what}: names no kernel")))
 }

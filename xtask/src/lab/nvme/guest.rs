@@ -3,17 +3,13 @@
 use super::results::Results;
 use crate::failure::{Failure, Tried};
 use crate::packages;
-use crate::run::{Group, Show, check_interrupted, run, start};
+use crate::run::{Group, HANG, Show, check_interrupted, run, start};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Seconds are usual; a busy machine takes longer.
-const BOOT_LIMIT: Duration = Duration::from_secs(3 * 60);
-const LIMIT: Duration = Duration::from_secs(12 * 60);
-const MKFS_LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(100);
 
 /// The file systems, each on a controller of its own, and the size of their disks: XFS wants 300 MiB.
@@ -54,8 +50,7 @@ impl Guest<'_> {
             let ended = matches!(group.child.try_wait(), Ok(Some(_)));
             let results = Results::read(&text(&self.logs.join("results.log"))?);
             said(&results);
-            let limit = if results.booted.is_some() { LIMIT } else { BOOT_LIMIT };
-            let late = begin.elapsed() > limit;
+            let late = begin.elapsed() > HANG;
             if ended || late {
                 group.end();
                 return self.judge(results, late);
@@ -96,7 +91,7 @@ impl Guest<'_> {
         let mkfs = format!("mkfs.{fs}");
         let mut command = Command::new(&mkfs);
         command.env("PATH", packages::folders()).args(options).arg(&image);
-        run(&mut command, MKFS_LIMIT, Show::Quiet)?.success(&mkfs)?;
+        run(&mut command, HANG, Show::Quiet)?.success(&mkfs)?;
         Ok(())
     }
 
@@ -105,7 +100,7 @@ impl Guest<'_> {
             return Ok(results);
         }
         let how = if late {
-            format!("did not boot within {} s", BOOT_LIMIT.as_secs())
+            format!("did not boot within {} s", HANG.as_secs())
         } else {
             "ended before it had booted".to_owned()
         };

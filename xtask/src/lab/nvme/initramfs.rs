@@ -4,15 +4,13 @@ use super::cache::Cached;
 use super::kernel::{Kernel, unpack};
 use super::programs::Program;
 use crate::failure::{Failure, Tried};
-use crate::run::{Show, run};
+use crate::run::{HANG, Show, run};
 use std::fmt::Write as _;
 use std::fs::{create_dir_all, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(2 * 60);
 const INIT: &str = include_str!("../../../../lab/nvme/init.sh");
 
 /// Makes the archive below `folder` and returns the archive's path.
@@ -50,7 +48,7 @@ fn modules(kernel: &Kernel, tree: &Path) -> Result<(), Failure> {
         copy(&module.file, &file)?;
         let plain = name.strip_suffix(".xz");
         if plain.is_some() {
-            run(Command::new("xz").arg("--decompress").arg(&file), LIMIT, Show::Quiet)?
+            run(Command::new("xz").arg("--decompress").arg(&file), HANG, Show::Quiet)?
                 .success(&name)?;
         }
         let _ = writeln!(load, "insmod /modules/{} {}", plain.unwrap_or(&name), module.parameters);
@@ -76,7 +74,7 @@ fn archive(tree: &Path, folder: &Path) -> Result<PathBuf, Failure> {
     let script = r#"cd "$1" && find . -print0 | cpio --quiet --null -o -H newc -F "$2""#;
     let mut command = Command::new("sh");
     command.args(["-c", script, "sh"]).arg(tree).arg(&path);
-    run(&mut command, LIMIT, Show::Quiet)?.success("cpio")?;
+    run(&mut command, HANG, Show::Quiet)?.success("cpio")?;
     Ok(path)
 }
 

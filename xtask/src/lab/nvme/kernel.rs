@@ -2,12 +2,9 @@
 
 use crate::failure::{Failure, Tried};
 use crate::packages;
-use crate::run::{Show, run};
+use crate::run::{HANG, Show, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
-
-const LIMIT: Duration = Duration::from_secs(2 * 60);
 
 /// The parts of the package that are unpacked: the kernel and the modules that may be needed, which
 /// are a sixth of it.
@@ -88,7 +85,7 @@ impl Kernel {
         let release = modules.file_name().unwrap_or_default();
         let mut depmod = Command::new("depmod");
         depmod.env("PATH", packages::folders()).arg("--basedir").arg(base).arg(release);
-        run(&mut depmod, LIMIT, Show::Quiet)?.success("depmod")?;
+        run(&mut depmod, HANG, Show::Quiet)?.success("depmod")?;
         Ok(Kernel { image, modules })
     }
 
@@ -110,7 +107,7 @@ pub fn unpack(package: &Path, folder: &Path, patterns: &[&str]) -> Result<(), Fa
         dpkg-deb --fsys-tarfile "$package" | tar -x -C "$folder" --wildcards -- "$@""#;
     let mut command = Command::new("sh");
     command.args(["-c", script, "sh"]).arg(package).arg(folder).args(patterns);
-    run(&mut command, LIMIT, Show::Quiet)?.success(&package.display().to_string())?;
+    run(&mut command, HANG, Show::Quiet)?.success(&package.display().to_string())?;
     Ok(())
 }
 

@@ -1,14 +1,12 @@
 //! The test programs that run in the guest: static, as nothing else is there, and each test by name.
 
 use crate::failure::Failure;
-use crate::repository::{CARGO_LIMIT, cargo};
-use crate::run::{Show, run};
-use serde_json::Value;
+use crate::programs;
+use crate::repository::cargo;
+use crate::run::{HANG, Show, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(60);
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Without the half of the programs that only a debugger reads, which the guest would keep in memory.
 const RUSTFLAGS: &str = "-C target-feature=+crt-static -C strip=debuginfo";
@@ -29,36 +27,23 @@ pub struct Program {
 
 /// Builds the programs and asks each for its tests.
 pub fn build() -> Result<Vec<Program>, Failure> {
-    let mut command = cargo(&["test", "-p", "wrote", "--no-run", "--message-format", "json"]);
+    let mut command = cargo(&["test", "-p", "wrote", "--no-run"]);
     // With a target named, the flags are for it alone: macros are built for here, and not static.
     command.args(["--target", TARGET]).env("RUSTFLAGS", RUSTFLAGS);
     // An emulated processor is slow enough.
     command.env("CARGO_PROFILE_TEST_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
     command.args(["--test", PROGRAM]);
-    let finished = run(command.env("CARGO_TERM_COLOR", "never"), CARGO_LIMIT, Show::Quiet)?;
-    let finished = finished.success("cargo test -p wrote --no-run, static")?;
-    let mut programs = Vec::new();
-    for (name, file) in executables(&finished.stdout) {
-        let mut tests = list(&file)?;
+    let of = |program: programs::Program| {
+        let mut tests = list(&program.file)?;
         tests.retain(|test| MODULES.iter().any(|module| test.starts_with(module)));
-        programs.push(Program { name, file, tests });
-    }
-    Ok(programs)
-}
-
-/// Name and file of each program in cargo's messages.
-fn executables(messages: &str) -> Vec<(String, PathBuf)> {
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let program = |message: Value| {
-        let name = message["target"]["name"].as_str()?.to_owned();
-        Some((name, PathBuf::from(message["executable"].as_str()?)))
+        Ok(Program { name: program.target, file: program.file, tests })
     };
-    messages.filter(|message| message["profile"]["test"] == true).filter_map(program).collect()
+    programs::built(&mut command)?.into_iter().map(of).collect()
 }
 
 fn list(program: &Path) -> Result<Vec<String>, Failure> {
     let mut command = Command::new(program);
-    let finished = run(command.args(["--list", "--format", "terse"]), LIMIT, Show::Quiet)?;
+    let finished = run(command.args(["--list", "--format", "terse"]), HANG, Show::Quiet)?;
     Ok(names(&finished.success(&program.display().to_string())?.stdout))
 }
 
@@ -70,14 +55,6 @@ fn names(list: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn programs_are_taken_by_name_from_cargos_messages() {
-        let messages = r#"{"target":{"name":"wrote"},"profile":{"test":false},"executable":null}
-{"target":{"name":"engine"},"profile":{"test":true},"executable":"/t/deps/engine-1"}
-{"reason":"build-finished","success":true}"#;
-        assert_eq!(executables(messages), [("engine".into(), PathBuf::from("/t/deps/engine-1"))]);
-    }
 
     #[test]
     fn only_tests_are_taken_from_the_list() {

@@ -3,7 +3,7 @@
 
 use crate::failure::{Failure, Tried};
 use crate::packages;
-use crate::run::{Show, clean_up, run};
+use crate::run::{HANG, Show, clean_up, run};
 use rustix::io::Errno;
 use rustix::ioctl::{Setter, ioctl};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
@@ -16,10 +16,8 @@ use tempfile::TempDir;
 
 /// XFS wants 300 MiB.
 const SIZE_BYTES: u64 = 320 << 20;
-/// How long a program that makes or checks a file system may take.
-const LIMIT: Duration = Duration::from_secs(60);
 /// How long a mount may be busy after its last user has ended.
-const BUSY: Duration = Duration::from_secs(5);
+const BUSY: Duration = Duration::from_secs(60);
 /// `FS_IOC_SHUTDOWN`, first known as XFS's `GOINGDOWN` (`fs/ext4/ioctl.c`, `fs/xfs/xfs_ioctl.c`).
 const FS_IOC_SHUTDOWN: rustix::ioctl::Opcode = 0x8004_587d;
 /// `FS_SHUTDOWN_FLAGS_NOLOGFLUSH`: what is not on the device is lost.
@@ -178,5 +176,5 @@ fn program(name: &str) -> Command {
 
 /// What a program prints, where it succeeds.
 fn command(command: &mut Command, what: &str) -> Result<String, Failure> {
-    Ok(run(command, LIMIT, Show::Quiet)?.success(what)?.stdout)
+    Ok(run(command, HANG, Show::Quiet)?.success(what)?.stdout)
 }

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long the subjects may take to get ready, or to notice that the power is cut.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(5 * 60);
 const POLL: Duration = Duration::from_millis(1);
 
 /// When the power is cut, and what the subjects draw their numbers from.

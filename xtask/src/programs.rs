@@ -1,0 +1,194 @@
+//! Test programs: built by one command, and run directly, two at a time.
+
+use crate::failure::{Failure, Tried};
+use crate::report::{Counts, Outcome};
+use crate::repository::cargo;
+use crate::run::{Finished, HANG, Show, run};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::NamedTempFile;
+
+/// Programs that run at a time.
+const AT_ONCE: usize = 2;
+/// Targets whose tests read the block layer's counters or the time, so that another program disturbs
+/// them.
+const ALONE: [&str; 1] = ["findings"];
+
+/// A test program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The name of its package.
+    pub package: String,
+    /// The name of its target: the library, a command, or a file in `tests`.
+    pub target: String,
+    /// The program itself.
+    pub file: PathBuf,
+    /// The package's folder.
+    pub folder: PathBuf,
+}
+
+impl Program {
+    /// Whether it tests a package of the product, and not a tool of this repository.
+    pub fn ships(&self) -> bool {
+        self.folder.parent().is_some_and(|parent| parent.ends_with("crates"))
+    }
+
+    /// Prepares `command`, which runs this program with `arguments`.
+    pub fn job(&self, mut command: Command, arguments: &[&str]) -> Job {
+        // As cargo does.
+        command.args(arguments).env("CARGO_MANIFEST_DIR", &self.folder).current_dir(&self.folder);
+        let name = format!("{}: {}", self.package, self.target);
+        Job { name, command, is_alone: ALONE.contains(&&*self.target) }
+    }
+}
+
+/// Builds every test program of the workspace, and its other programs with them.
+pub fn build() -> Result<Vec<Program>, Failure> {
+    built(&mut cargo(&["build", "--workspace", "--all-targets"]))
+}
+
+/// Runs the build `command` and lists its test programs.
+pub fn built(command: &mut Command) -> Result<Vec<Program>, Failure> {
+    command.args(["--message-format", "json-render-diagnostics"]);
+    let finished = run(command, HANG, Show::Errors)?.success("the build of the tests")?;
+    Ok(named(&finished.stdout))
+}
+
+/// Lists the test programs that cargo's `messages` name.
+fn named(messages: &str) -> Vec<Program> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let program = |message: Value| {
+        let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
+        Some(Program {
+            package: folder.file_name()?.to_string_lossy().into_owned(),
+            target: message["target"]["name"].as_str()?.to_owned(),
+            file: message["executable"].as_str()?.into(),
+            folder: folder.to_owned(),
+        })
+    };
+    messages.filter(|message| message["profile"]["test"] == true).filter_map(program).collect()
+}
+
+/// One run of a test program.
+pub struct Job {
+    name: String,
+    command: Command,
+    is_alone: bool,
+}
+
+/// The result of a [`Job`].
+pub struct Ran {
+    /// Package and target.
+    pub name: String,
+    /// How long the program ran.
+    pub elapsed: Duration,
+    counts: Counts,
+}
+
+impl Job {
+    fn run(mut self) -> Result<Ran, Failure> {
+        let begin = Instant::now();
+        let (finished, counts) = counted(&mut self.command, Show::Quiet)?;
+        let elapsed = begin.elapsed();
+        let counts = self.judge(&finished, counts);
+        let (passed, seconds) = (counts.passed, elapsed.as_secs_f64());
+        if counts.failed > 0 {
+            eprint!("{}{}", finished.stdout, finished.stderr);
+        }
+        eprintln!("{}: {passed} passed, {} failed ({seconds:.1} s)", self.name, counts.failed);
+        Ok(Ran { name: self.name, elapsed, counts })
+    }
+
+    /// Counts the tests; a program that ended badly without a failed test is a failure itself.
+    fn judge(&self, finished: &Finished, mut counts: Counts) -> Counts {
+        if let (Some(trouble), 0) = (&finished.trouble, counts.failed) {
+            counts.failed = 1;
+            counts.failures.push(trouble.clone());
+        }
+        for failure in &mut counts.failures {
+            failure.insert_str(0, &format!("{}: ", self.name));
+        }
+        counts
+    }
+}
+
+/// Runs all `jobs`, and last those whose program must run alone.
+pub fn run_all(jobs: Vec<Job>) -> Result<Vec<Ran>, Failure> {
+    let (alone, together): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| job.is_alone);
+    let queue = Mutex::new(together.into_iter());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || std::iter::from_fn(next).map(Job::run).collect::<Vec<_>>();
+    let ran = thread::scope(|scope| {
+        let workers = [(); AT_ONCE].map(|()| scope.spawn(work));
+        workers.map(|worker| worker.join().expect("a worker does not panic"))
+    });
+    ran.into_iter().flatten().chain(alone.into_iter().map(Job::run)).collect()
+}
+
+/// Runs the tests of one cargo `command`.
+pub fn cargo_tests(command: &mut Command) -> Result<Outcome, Failure> {
+    let (finished, counts) = counted(command, Show::Live)?;
+    Ok(Outcome::Tests(counts, finished.trouble))
+}
+
+/// Runs `command` and counts its tests. A test adds the reason why it skips itself to a file.
+fn counted(command: &mut Command, show: Show) -> Result<(Finished, Counts), Failure> {
+    let skips = NamedTempFile::new().tried("a temporary file")?;
+    let finished = run(command.env("WROTE_SKIPS_FILE", skips.path()), HANG, show)?;
+    let skipped = std::fs::read_to_string(skips.path()).tried(skips.path().display())?;
+    let counts = Counts::read(&finished, &skipped);
+    Ok((finished, counts))
+}
+
+/// Adds up the results of `ran`.
+pub fn sum(ran: &[Ran]) -> Counts {
+    let mut sum = Counts::default();
+    for Ran { counts, .. } in ran {
+        sum.add(counts);
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(script: &str, is_alone: bool) -> Job {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Job { name: "wrote: it".to_owned(), command, is_alone }
+    }
+
+    #[test]
+    fn only_test_programs_are_taken_from_cargos_messages() {
+        let messages = r#"{"reason":"compiler-artifact","profile":{"test":false},"executable":"/t/wrote"}
+{"reason":"compiler-artifact","manifest_path":"/r/crates/wrote/Cargo.toml","target":{"name":"it"},"profile":{"test":true},"executable":"/t/deps/it-1"}
+{"reason":"compiler-artifact","manifest_path":"/r/crates/wrote/Cargo.toml","target":{"name":"wrote"},"profile":{"test":true},"executable":null}
+{"reason":"build-finished","success":true}
+not a message"#;
+        let program = Program {
+            package: "wrote".to_owned(),
+            target: "it".to_owned(),
+            file: "/t/deps/it-1".into(),
+            folder: "/r/crates/wrote".into(),
+        };
+        assert_eq!(named(messages), [program]);
+    }
+
+    #[test]
+    fn every_program_is_run_and_one_that_ends_badly_is_a_failure() {
+        let passes = "echo 'test result: ok. 3 passed; 0 failed'; echo SKIPPED: a: b >&2";
+        let fails =
+            "echo 'test x ... FAILED'; echo 'test result: FAILED. 1 passed; 1 failed'; exit 1";
+        let jobs =
+            vec![job("exit 3", true), job(passes, false), job(fails, false), job(passes, false)];
+        let counts = sum(&run_all(jobs).expect("no signal"));
+        assert_eq!((counts.passed, counts.failed), (7, 2));
+        assert_eq!(counts.failures, ["wrote: it: x", "wrote: it: exit code 3"]);
+        assert_eq!(counts.skipped.len(), 2);
+    }
+}

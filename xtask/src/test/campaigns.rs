@@ -1,0 +1,106 @@
+//! The campaigns: the steps that `cargo xtask test` leaves to `--all`, those that protect data first.
+
+use super::languages::{self, Missing};
+use super::{STRICT, install_packages, step, tests};
+use crate::failure::Failure;
+use crate::lab::confine::Share;
+use crate::lab::{confine, kill, nvme, power_cut, sim};
+use crate::model;
+use crate::packages::GUEST;
+use crate::programs::cargo_tests;
+use crate::report::{Outcome, Report};
+use crate::repository::{cargo, target};
+use crate::{fuzz, toolchains};
+
+/// A name, and the steps behind it; these may install what they need, or not.
+type Campaign = (&'static str, fn(&mut Report, bool) -> Result<(), Failure>);
+
+/// Every campaign, in order.
+pub const CAMPAIGNS: [Campaign; 11] = [
+    ("lab sim: 300,000 seeds", |report, _| {
+        sim::lab(report, sim::Arguments { seeds: 300_000, from_seed: None })
+    }),
+    ("lab power-cut: 200 moments on each file system", |report, _| {
+        power_cut::lab(report, power_cut::Arguments { seed: None, moments: 200 })
+    }),
+    ("lab kill: 200 times", |report, _| {
+        kill::lab(report, kill::Arguments { times: 200, seed: None })
+    }),
+    ("tests with AddressSanitizer", |report, _| {
+        report.step("tests with AddressSanitizer", sanitized)
+    }),
+    ("every order of threads", |report, _| model::step(report, &model::Arguments::default())),
+    ("fuzzer of the log", |report, _| fuzzer(report)),
+    ("tests of statistics", |report, _| statistics(report)),
+    ("lab confine: rest of the tests", |report, _| confine::lab(report, Share::Rest)),
+    ("lab nvme", |report, install| {
+        report.step("Debian packages of the guest", || install_packages(GUEST, install))?;
+        nvme::lab(report, install)
+    }),
+    ("clippy and tests of rivals", |report, _| rivals(report)),
+    ("every language", every_language),
+];
+
+/// The manifest of the crates that the log is measured against, a workspace of their own.
+pub const RIVALS: &str = "xtask/rivals/Cargo.toml";
+/// How long the fuzzer runs.
+const FUZZ_SECONDS: u32 = 120;
+/// The modules of the library's tests `it` that also run with AddressSanitizer.
+const SANITIZED: [&str; 7] = [
+    "engine::",
+    "engine_faults::",
+    "file_drops::",
+    "file_faults::",
+    "file_waiting::",
+    "writer::",
+    "writer_faults::",
+];
+
+/// Runs the tests in which buffers change hands, with every access to memory checked.
+///
+/// The stable compiler brings the sanitizer, but takes `-Zsanitizer=address` only with
+/// `RUSTC_BOOTSTRAP=1`, which allows unstable flags. With a target named, cargo builds macros and
+/// build scripts without the flag; the compiler could not load them with it. Its own target folder
+/// keeps the other builds.
+fn sanitized() -> Result<Outcome, Failure> {
+    if std::env::consts::ARCH != "x86_64" {
+        let architecture = std::env::consts::ARCH;
+        return Ok(Outcome::Skipped(format!("AddressSanitizer on {architecture} was never tried")));
+    }
+    let mut command = cargo(&["test", "--package", "wrote", "--no-fail-fast"]);
+    command
+        .args(["--target", "x86_64-unknown-linux-gnu", "--test", "it", "--"])
+        .args(SANITIZED)
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", "-Zsanitizer=address")
+        .env("CARGO_TARGET_DIR", target().join("asan"));
+    cargo_tests(&mut command)
+}
+
+fn fuzzer(report: &mut Report) -> Result<(), Failure> {
+    clippy(report, "clippy of the fuzzer", fuzz::MANIFEST)?;
+    report.step("fuzzer of the log", || fuzz::run_for(FUZZ_SECONDS))
+}
+
+/// Runs the tests that are marked `#[ignore = "campaign"]`.
+fn statistics(report: &mut Report) -> Result<(), Failure> {
+    tests(report, "tests of statistics", &["--ignored"])
+}
+
+fn rivals(report: &mut Report) -> Result<(), Failure> {
+    clippy(report, "clippy of rivals", RIVALS)?;
+    report.step("tests of rivals", || {
+        cargo_tests(&mut cargo(&["test", "--no-fail-fast", "--manifest-path", RIVALS]))
+    })
+}
+
+fn clippy(report: &mut Report, name: &str, manifest: &str) -> Result<(), Failure> {
+    let words = ["clippy", "--all-targets", "--manifest-path", manifest];
+    step(report, name, &[&words[..], &STRICT].concat())
+}
+
+fn every_language(report: &mut Report, install: bool) -> Result<(), Failure> {
+    toolchains::step(report, install)?;
+    let missing = if install { Missing::Failed } else { Missing::Skipped };
+    report.step("every language", || languages::check(missing))
+}
