@@ -15,8 +15,20 @@ use std::process::Command;
 /// other languages. The benchmark of each condition shows what of them depends on io_uring.
 const NEVER: [&str; 3] = ["findings", "langs", "language_programs"];
 /// Programs of tests that open no engine.
-const NO_ENGINE: [&str; 8] =
-    ["text", "export", "usage", "compare", "fio", "schema", "report", "languages"];
+const NO_ENGINE: [&str; 12] = [
+    "export",
+    "export_langs",
+    "export_loops",
+    "fio",
+    "fio_json",
+    "language_program",
+    "languages",
+    "report",
+    "schema",
+    "text",
+    "usage",
+    "wrote_result",
+];
 /// The modules in which the library meets a refusal; the ways to a fallback end here.
 const ENGINE: [&str; 4] = ["engine::", "file_waiting::", "writer::", "log::"];
 const IO_URING_DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";
