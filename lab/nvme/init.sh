@@ -1,22 +1,21 @@
 #!/bin/busybox sh
-# The first process of the guest: makes its disks usable, runs each test within a time limit, tells
-# how each ended on the second serial port, and switches the machine off.
+# The first process of the guest: mounts its disks, runs each test within a time limit, reports each
+# test's end on the second serial port, and switches the machine off.
 #
 # `cargo xtask lab nvme` puts this into the initramfs as /init, beside:
 #   /modules/load      insmod commands, in the order in which modules need each other
 #   /tests/plan        a line for each test: program, name
 #   /tests/PROGRAM     the programs
 #
-# On the second serial port markers stand at the beginning of a line, and what a test said is
-# indented:
+# On the second serial port, markers stand at the beginning of a line; a test's output is indented:
 #   BOOTED RELEASE     the disks are usable
 #   BEGIN PROGRAM NAME
 #     ...
 #   END PROGRAM NAME CODE    CODE is the exit code, or `timeout`
-#   DONE               every test of the plan was run
+#   DONE               every test of the plan has run
 
-# What goes wrong before the tests ends this process, which the kernel answers with a panic: the
-# reason is then in the last lines of the console.
+# An error before the tests ends this process, and the kernel panics: the last lines of the console
+# have the reason.
 set -e
 
 # Finds a hang; the slowest test takes seconds.
@@ -32,8 +31,8 @@ mount -t devtmpfs dev /dev
 stty -F "$RESULTS" raw
 . /modules/load
 
-# Each controller's serial number is the type of the file system on it. Which of them is nvme0 may
-# change from boot to boot, and they come a while after their driver.
+# Each controller's serial number is the type of its file system. The number of nvme0 may change
+# from boot to boot, and the controllers appear a while after their driver.
 attempts=0
 for fs in ext4 xfs; do
     until controller=$(basename "$(dirname "$(grep -lx "$fs *" /sys/class/nvme/*/serial)")") &&
@@ -50,7 +49,7 @@ export WROTE_POLLED_DIRS=/mnt/nvme-ext4,/mnt/nvme-xfs
 # Where the tests make their folders.
 export WROTE_TEST_DIR=/mnt/nvme-ext4
 
-# A block device whose bytes are known: those of the program that reads it.
+# A block device with known bytes: those of the program that reads it.
 grep -x 1 /sys/block/nullb0/queue/io_poll
 dd if=/tests/it of=/dev/nullb0 bs=1M conv=fsync
 export WROTE_POLLED_BLOCK_DEVICE=/dev/nullb0
@@ -58,8 +57,8 @@ export WROTE_POLLED_BLOCK_DEVICE=/dev/nullb0
 echo "BOOTED $(uname -r)" >"$RESULTS"
 set +e
 
-# In the background, since a process that waits in the kernel for a transfer that never ends cannot
-# be killed, and the other tests are to run all the same.
+# Tests run in the background: a process that waits in the kernel for a lost transfer cannot be
+# killed, and the other tests must still run.
 run() {
     number=$((number + 1))
     said=/tmp/said.$number

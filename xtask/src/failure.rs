@@ -1,23 +1,23 @@
-//! Why a verb did not end well.
+//! Failures of a verb.
 
 use std::fmt::Display;
 
-/// Why a verb did not end well.
+/// The reason why a verb failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Something did not work: one line that says what.
+    /// One line that says what failed.
     #[error("{0}")]
     Failed(String),
-    /// A report has told all there is to tell.
+    /// The report has printed every failure.
     #[error("see above")]
     Reported,
-    /// SIGINT or SIGTERM came; what was started is ended and what was made is removed.
+    /// SIGINT or SIGTERM came. Started processes have ended; temporary files are removed.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl Failure {
-    /// The process's exit code: 130 where interrupted, as a shell has it.
+    /// Returns the process's exit code: 130 after a signal, as in a shell.
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Failed(_) | Failure::Reported => 1,
@@ -26,9 +26,9 @@ impl Failure {
     }
 }
 
-/// Says what was tried when an error came.
+/// Adds the attempted action to an error.
 pub trait Tried<T> {
-    /// The failure "`what`: the error".
+    /// Turns an error into the failure "`what`: error".
     fn tried(self, what: impl Display) -> Result<T, Failure>;
 }
 

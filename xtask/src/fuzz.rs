@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: logs damaged in every way that a fuzzer comes upon, and read.
+//! `cargo xtask fuzz`: damages logs by a fuzzer's inputs, and reads them.
 
 use crate::failure::{Failure, Tried};
 use crate::packages::{self, Package};
@@ -11,31 +11,30 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// How long it runs within `cargo xtask test`.
 pub const SECONDS: u32 = 30;
 /// The fuzzer's crate.
 pub const MANIFEST: &str = "fuzz/Cargo.toml";
 const PROGRAM: &str = "wrote-fuzz";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// What the fuzzer is linked with is C++.
+/// The fuzzer links a C++ library.
 const NEEDED: [Package; 1] = [Package { program: "c++", name: "build-essential" }];
-/// How the code is instrumented: each edge is counted, so that the fuzzer knows when it has found something
-/// new. Comparisons are not told to it: it would learn the checksums that damaged bytes ought to have.
+/// Flags that count each edge, by which the fuzzer recognises a new path. It does not see
+/// comparisons: they would teach it the checksums of damaged bytes.
 const INSTRUMENTS: &str = "-Cpasses=sancov-module \
      -Cllvm-args=-sanitizer-coverage-level=4 \
      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
      -Cllvm-args=-sanitizer-coverage-pc-table \
      -Zsanitizer=address";
-/// Bytes of an input, at most: some tens of edits.
+/// The longest input: some tens of edits.
 const INPUT_BYTES_MAX: usize = 1024;
 
-/// Damage logs in every way that a fuzzer comes upon, and read them.
+/// Fuzz the log: damage logs, and check how they are read.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// How long it runs, in seconds.
+    /// Run for this number of seconds.
     #[arg(long, value_name = "N", default_value_t = SECONDS)]
     seconds: u32,
-    /// Run this input alone, one that a run before has kept, and show what it does to which log.
+    /// Run one input that an earlier run kept, and show the log and its damage.
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
 }
@@ -51,10 +50,9 @@ pub fn fuzz(arguments: &Arguments) -> Result<(), Failure> {
     report.finish()
 }
 
-/// Builds the fuzzer and runs it for so long.
+/// Builds the fuzzer and runs it for `seconds`.
 ///
-/// What it finds on the way and what it was begun with stay in `target/fuzz`, and the next run begins with
-/// that.
+/// Its inputs stay in `target/fuzz`; the next run begins with them.
 pub fn run_for(seconds: u32) -> Result<Outcome, Failure> {
     if std::env::consts::ARCH != "x86_64" {
         let architecture = std::env::consts::ARCH;
@@ -68,7 +66,7 @@ pub fn run_for(seconds: u32) -> Result<Outcome, Failure> {
     command
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-max_len={INPUT_BYTES_MAX}"))
-        // No log of an input is longer than some tens of KiB: nothing needs a piece of memory like that.
+        // The log of an input has some tens of KiB; an allocation of 64 MiB is a defect.
         .args(["-malloc_limit_mb=64", "-rss_limit_mb=2048", "-timeout=20"])
         .arg(format!("-artifact_prefix={}/", found.display()))
         .args(["-print_final_stats=1", "-use_cmp=0"])
@@ -84,7 +82,7 @@ fn again(input: &Path) -> Result<Outcome, Failure> {
     judge(&run(&mut command, HANG, Show::Live)?)
 }
 
-/// Builds the fuzzer. As with AddressSanitizer in `cargo xtask test`, the stable compiler does.
+/// Builds the fuzzer with the stable compiler, like the tests with AddressSanitizer.
 fn build() -> Result<PathBuf, Failure> {
     let arguments = ["build", "--release", "--manifest-path", MANIFEST, "--target", TARGET];
     let mut command = cargo(&arguments);
@@ -103,7 +101,7 @@ fn folder(name: &str) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// Inputs to begin with: a log each and some edits, by chance and the same every time.
+/// Writes the first inputs: a random log and some edits each, the same in every run.
 fn put_seeds(corpus: &Path) -> Result<(), Failure> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
     for index in 0..64 {
@@ -115,7 +113,7 @@ fn put_seeds(corpus: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the fuzzer said: how much it tried, or the input that it has kept.
+/// Reads the number of inputs that the fuzzer tried, or the input that failed.
 fn judge(finished: &Finished) -> Result<Outcome, Failure> {
     let after = |what: &str| {
         let lines = finished.stderr.lines().rev();

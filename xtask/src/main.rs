@@ -1,4 +1,4 @@
-//! What people who work on wrote run: `cargo xtask <verb>`.
+//! `cargo xtask <verb>`: the tools of those who work on wrote.
 
 mod failure;
 mod fuzz;
@@ -20,7 +20,7 @@ use clap::{Parser, Subcommand};
 use failure::Failure;
 use std::process::ExitCode;
 
-/// What people who work on wrote run.
+/// The tools of those who work on wrote.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Arguments {
@@ -30,23 +30,23 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Check and test everything, with whatever that needs installed first.
+    /// Check and test wrote, with missing Debian packages installed first.
     Test(test::Arguments),
     /// Check comments and documents against the rules of prose.
     Prose(test::prose::Arguments),
     /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
     Toolchains(toolchains::Arguments),
-    /// Damage logs in every way that a fuzzer comes upon, and read them.
+    /// Fuzz the log: damage logs, and check how they are read.
     Fuzz(fuzz::Arguments),
-    /// Try every order in which the threads that share a log's buffers might come to each other.
+    /// Try every order in which the threads that share a log's buffers can interleave.
     Model(model::Arguments),
-    /// See wrote cope on machines that refuse or fail things.
+    /// Run wrote on machines that refuse or fail things.
     Lab(lab::Arguments),
-    /// Measure wrote against what does the same, in turn, on one folder.
+    /// Measure wrote and its peers in turn, on one folder.
     Peers(peers::Arguments),
-    /// Draw the pictures of the documents from what is measured here and now.
+    /// Measure, and draw the pictures of the documents.
     Picture,
-    /// Run the same benchmark several times, and see whether it says the same.
+    /// Run one benchmark several times, and compare the results.
     Steady(steady::Arguments),
 }
 

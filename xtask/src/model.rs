@@ -5,8 +5,8 @@ use crate::programs::cargo_tests;
 use crate::report::Report;
 use crate::repository::{cargo, target};
 
-/// How often a thread may be interrupted in favour of another, at most, in each order. Most mistakes
-/// need one or two interruptions; with three the run takes many minutes.
+/// How often a thread may be interrupted in favour of another, at most, in each order. Most
+/// mistakes need one or two interruptions; with three the run takes many minutes.
 const PREEMPTIONS: u32 = 2;
 
 /// Try every order in which the threads that claim places in a log can interleave.

@@ -1,4 +1,4 @@
-//! The programs that tests and measurements call, and the Debian packages that bring them.
+//! Programs that tests and measurements call, and their Debian packages.
 
 use crate::failure::Failure;
 use crate::run::{HANG, Show, check_interrupted, run};
@@ -6,22 +6,22 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-/// A program and the Debian package that brings it.
+/// A program and its Debian package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Package {
-    /// The program that is looked for.
+    /// The program.
     pub program: &'static str,
     /// The package.
     pub name: &'static str,
 }
 
-/// `program`, brought by the package `name`.
+/// Names `program` and its package `name`.
 pub const fn package(program: &'static str, name: &'static str) -> Package {
     Package { program, name }
 }
 
-/// What is measured against, and what counts. `dd` and `cp` are in coreutils, which every Debian has.
-/// `cc` alone would come without the C library's headers.
+/// Programs for `cargo xtask peers`. Every Debian has coreutils, and with it `dd` and `cp`. A
+/// package of `cc` alone would lack the C library's headers.
 pub const PEERS: &[Package] = &[
     package("fio", "fio"),
     package("valgrind", "valgrind"),
@@ -31,8 +31,8 @@ pub const PEERS: &[Package] = &[
     package("redis-server", "redis-server"),
 ];
 
-/// What the labs call: an ordinary user mounts a FUSE file system by the first, the others make
-/// disks that lose their power. The guest's are in [`GUEST`].
+/// Programs for the labs, except those in [`GUEST`]. An ordinary user mounts a FUSE file system by
+/// the first; the others make disks that lose their power.
 pub const LABS: &[Package] = &[
     package("fusermount3", "fuse3"),
     package("losetup", "mount"),
@@ -41,7 +41,7 @@ pub const LABS: &[Package] = &[
     package("mkfs.xfs", "xfsprogs"),
 ];
 
-/// What makes and runs the guest of `cargo xtask lab nvme`.
+/// Programs that make and run the guest of `cargo xtask lab nvme`.
 pub const GUEST: &[Package] = &[
     package("qemu-system-x86_64", "qemu-system-x86"),
     package("depmod", "kmod"),
@@ -51,7 +51,7 @@ pub const GUEST: &[Package] = &[
     package("mkfs.xfs", "xfsprogs"),
 ];
 
-/// What the tests call, the labs among them; the guest's are in [`GUEST`].
+/// Programs for the tests and labs, except those in [`GUEST`].
 pub const TESTS: &[Package] = &[
     package("fio", "fio"),
     package("cc", "build-essential"),
@@ -69,10 +69,10 @@ pub const TESTS: &[Package] = &[
     package("fish", "fish"),
 ];
 
-/// Where programs are: `PATH`, and where Debian keeps those of the administrator.
+/// Debian's folders of the administrator's programs, as a tail of `PATH`.
 const ADMINISTRATOR_FOLDERS: &str = ":/usr/local/sbin:/usr/sbin:/sbin";
 
-/// Installs those of `packages` whose program is missing; the failure names each that still is.
+/// Installs each package whose program is missing; the failure names those still missing.
 pub fn install(packages: &[Package]) -> Result<(), Failure> {
     let wanted = missing(packages);
     if wanted.is_empty() {
@@ -80,7 +80,7 @@ pub fn install(packages: &[Package]) -> Result<(), Failure> {
     }
     let names: Vec<&str> = wanted.iter().map(|package| package.name).collect();
     eprintln!("xtask: installing {}", names.join(" "));
-    // A registry may be busy for a moment: once more, then it is an error.
+    // A registry may be busy for a moment.
     let result = apt(&names).or_else(|failure| {
         check_interrupted()?;
         eprintln!("xtask: {failure}; once more");
@@ -98,7 +98,7 @@ pub fn install(packages: &[Package]) -> Result<(), Failure> {
     Err(Failure::Failed(format!("{}: {because}", describe(&still))))
 }
 
-/// A failure that names those of `packages` whose program is missing.
+/// Fails where the program of a package is missing, and names each.
 pub fn require(packages: &[Package]) -> Result<(), Failure> {
     match missing(packages).as_slice() {
         [] => Ok(()),
@@ -106,7 +106,7 @@ pub fn require(packages: &[Package]) -> Result<(), Failure> {
     }
 }
 
-/// Those of `packages` whose program is not to be found.
+/// Returns the packages whose program is missing.
 pub fn missing(packages: &[Package]) -> Vec<Package> {
     let folders = folders();
     let is_in = |folder: &Path, program: &str| folder.join(program).is_file();
@@ -114,14 +114,14 @@ pub fn missing(packages: &[Package]) -> Vec<Package> {
     packages.iter().copied().filter(|package| !found(package.program)).collect()
 }
 
-/// A `PATH` that leads to the administrator's programs too, for commands that are such.
+/// Returns a `PATH` with the administrator's programs.
 pub fn folders() -> OsString {
     let mut folders = std::env::var_os("PATH").unwrap_or_default();
     folders.push(ADMINISTRATOR_FOLDERS);
     folders
 }
 
-/// "missing: mkfs.xfs (Debian package xfsprogs), …".
+/// Returns "missing: mkfs.xfs (Debian package xfsprogs), …".
 pub fn describe(packages: &[Package]) -> String {
     let each = packages
         .iter()
@@ -129,7 +129,7 @@ pub fn describe(packages: &[Package]) -> String {
     format!("missing: {}", each.collect::<Vec<_>>().join(", "))
 }
 
-/// Has apt ask what packages there are.
+/// Updates apt's lists of packages.
 pub fn update() -> Result<(), Failure> {
     apt_get(&["update"])
 }
@@ -139,7 +139,7 @@ fn apt(names: &[&str]) -> Result<(), Failure> {
     apt_get(&[&["install", "-y", "--no-install-recommends"], names].concat())
 }
 
-/// `apt-get` as root, by sudo where we are not and it asks for no password.
+/// Runs `apt-get` as root; other users need a sudo that asks for no password.
 fn apt_get(arguments: &[&str]) -> Result<(), Failure> {
     let root = rustix::process::geteuid().is_root();
     let mut command = Command::new(if root { "env" } else { "sudo" });
@@ -147,7 +147,7 @@ fn apt_get(arguments: &[&str]) -> Result<(), Failure> {
         command.args(["-n", "env"]);
     }
     command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]);
-    // Someone else may be installing something just now.
+    // Another process may be installing packages.
     command.args(["-o", "DPkg::Lock::Timeout=120"]).args(arguments);
     let what = format!("apt-get {}", arguments.join(" "));
     run(&mut command, HANG, Show::Live)?.success(&what).map(|_| ())

@@ -14,8 +14,8 @@ use tempfile::NamedTempFile;
 
 /// Programs that run at a time.
 const AT_ONCE: usize = 2;
-/// Targets whose tests read the block layer's counters or the time, so that another program disturbs
-/// them.
+/// Targets whose tests read the block layer's counters or the time, so that another program
+/// disturbs them.
 const ALONE: [&str; 1] = ["findings"];
 
 /// A test program.

@@ -156,8 +156,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Reads the harness's stdout. A test that skips itself prints `SKIPPED: name: reason` to stderr
-    /// or to `skips`.
+    /// Reads the harness's stdout. A test that skips itself prints `SKIPPED: name: reason` to
+    /// stderr or to `skips`.
     pub fn read(finished: &Finished, skips: &str) -> Counts {
         let mut counts = Counts::default();
         for line in finished.stdout.lines().map(str::trim) {

@@ -1,4 +1,4 @@
-//! Where the repository is, and cargo run in it.
+//! The repository's root, and cargo and git in it.
 
 use crate::failure::Failure;
 use crate::run::{HANG, Show, run};
@@ -6,31 +6,31 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The repository's root.
+/// Returns the repository's root.
 pub fn root() -> PathBuf {
-    // Cargo says where the package is now; it may have been moved since it was built.
+    // The package may have moved since it was built; cargo names its folder of today.
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     package.parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
-/// Where cargo puts what it builds.
+/// Returns cargo's target folder.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Lists the files that git knows or would add below `paths`, from the root; all without `paths`.
+/// Lists the files that git knows or would add below `paths`; an empty `paths` means all.
 pub fn files(paths: &[&str]) -> Result<Vec<String>, Failure> {
     let mut list = Command::new("git");
     list.current_dir(root()).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let list = run(list.arg("--").args(paths), HANG, Show::Quiet)?;
     let list = list.success("git ls-files")?.stdout;
-    // A file that git knows may have been removed and not yet committed.
+    // The removal of a file may not be committed yet.
     let files = list.split_terminator('\0').filter(|file| root().join(file).exists());
     Ok(files.map(str::to_owned).collect())
 }
 
-/// The cargo that runs us, in the repository's root, with `arguments`.
+/// Prepares the cargo that runs this program, in the repository's root, with `arguments`.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root()).args(arguments);

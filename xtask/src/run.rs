@@ -1,5 +1,5 @@
-//! Runs a command within a time limit, its output shown as it comes and kept, and ends it with all
-//! its children when the time is over or a signal comes.
+//! Runs a command within a time limit and keeps its output. After the limit or a signal the command
+//! ends with all its children.
 
 use crate::failure::{Failure, Tried};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -12,40 +12,40 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The longest that a step takes on the slowest and busiest machine: after this time it hangs.
+/// A limit that only a hang reaches, also on a slow and busy machine.
 pub const HANG: Duration = Duration::from_secs(30 * 60);
-/// How long a command that is told to end may take to clean up before it is killed.
+/// The time between SIGTERM and SIGKILL, in which a command cleans up.
 const GRACE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
 
 static STOPPED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// Whether output appears while the command runs.
+/// The output that appears while the command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
-    /// On our own stdout and stderr, as it comes.
+    /// Stdout and stderr.
     Live,
     /// Stderr alone.
     Errors,
-    /// Not at all: it is only kept.
+    /// None.
     Quiet,
 }
 
-/// How a command ended, and what it said.
+/// The exit and the output of a command.
 #[derive(Debug)]
 pub struct Finished {
-    /// Why it is no success: `exit code 1`, `killed after 20 min`; `None` where it is one.
+    /// The reason of a failure, `exit code 1` or `killed after 1800 s`; `None` after a success.
     pub trouble: Option<String>,
-    /// Its exit code, where it ended by itself.
+    /// The exit code; `None` where it was killed.
     pub exit_code: Option<i32>,
-    /// All that it wrote to stdout.
+    /// Everything on stdout.
     pub stdout: String,
-    /// All that it wrote to stderr.
+    /// Everything on stderr.
     pub stderr: String,
 }
 
 impl Finished {
-    /// The failure "`what`: why", unless it was a success.
+    /// Returns the failure "`what`: reason" unless the command succeeded.
     pub fn success(self, what: &str) -> Result<Finished, Failure> {
         match &self.trouble {
             None => Ok(self),
@@ -58,7 +58,7 @@ impl Finished {
     }
 }
 
-/// From here on SIGINT, SIGTERM and SIGHUP end the running command and then us, in order.
+/// Makes SIGINT, SIGTERM and SIGHUP end the running command first, and then this process.
 pub fn heed_signals() -> Result<(), Failure> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&STOPPED)).tried("signal handler")?;
@@ -66,7 +66,7 @@ pub fn heed_signals() -> Result<(), Failure> {
     Ok(())
 }
 
-/// [`Failure::Interrupted`] where a signal came.
+/// Fails after a signal.
 pub fn check_interrupted() -> Result<(), Failure> {
     if STOPPED.load(Ordering::Relaxed) { Err(Failure::Interrupted) } else { Ok(()) }
 }
@@ -93,7 +93,7 @@ pub fn run(command: &mut Command, limit: Duration, show: Show) -> Result<Finishe
     })
 }
 
-/// Runs a command that puts something in order again, also after a signal; says nothing.
+/// Runs a command that cleans up, also after a signal, and ignores its result.
 pub fn clean_up(command: &mut Command) {
     if let Ok(mut group) = start(command.stdout(Stdio::null()).stderr(Stdio::null())) {
         group.wait(GRACE, false);
@@ -107,7 +107,7 @@ pub fn start(command: &mut Command) -> Result<Group, Failure> {
     Ok(Group { child })
 }
 
-/// A running command and its children; ended when dropped.
+/// A running command and its children, which end when this is dropped.
 #[derive(Debug)]
 pub struct Group {
     /// The command itself.
@@ -115,8 +115,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// Waits until the command ends; ends it after `limit`, or at a signal where it `heeds` them.
-    /// `None` where it was ended.
+    /// Waits for the command's end. Ends it after `limit`, or at a signal if it `heeds` signals,
+    /// and returns `None` then.
     fn wait(&mut self, limit: Duration, heeds: bool) -> Option<ExitStatus> {
         let begin = Instant::now();
         while begin.elapsed() < limit && !(heeds && STOPPED.load(Ordering::Relaxed)) {
@@ -129,7 +129,7 @@ impl Group {
         None
     }
 
-    /// Asks the command and its children to end, and kills what is left after a while.
+    /// Sends SIGTERM to the command and its children, and SIGKILL after [`GRACE`].
     pub fn end(&mut self) {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return;
@@ -140,7 +140,7 @@ impl Group {
             thread::sleep(POLL);
         }
         self.kill(Signal::KILL);
-        // Reaps it; a process that the kernel will not let go of is left to the kernel.
+        // A process that the kernel holds cannot be reaped.
         let end = Instant::now() + GRACE;
         while Instant::now() < end && matches!(self.child.try_wait(), Ok(None)) {
             thread::sleep(POLL);
@@ -149,7 +149,7 @@ impl Group {
 
     fn kill(&self, signal: Signal) {
         if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            // An error means that no one is left to be killed.
+            // An error means that every process has ended.
             let _ = kill_process_group(group, signal);
         }
     }
@@ -161,7 +161,7 @@ impl Drop for Group {
     }
 }
 
-/// A stream that is being kept.
+/// A stream whose bytes are kept.
 struct Kept {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
@@ -188,7 +188,7 @@ fn keep(
             let piece = &piece[..length];
             kept.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(piece);
             if is_shown {
-                // Whoever reads us may have gone; the run goes on.
+                // The reader of our output may have ended; the run goes on.
                 let _ = shown.write_all(piece).and_then(|()| shown.flush());
             }
         }
@@ -241,7 +241,7 @@ mod tests {
         let finished = run(&mut command, Duration::from_secs(3), Show::Quiet).expect("a shell");
         assert_eq!(finished.trouble.as_deref(), Some("killed after 3 s"));
         let child = finished.stdout.trim().parse().ok().and_then(Pid::from_raw).expect("a pid");
-        // It was killed a moment ago; it may not have left yet.
+        // The kernel may take a moment to end it.
         let end = Instant::now() + LIMIT;
         while is_alive(child) {
             assert!(Instant::now() < end, "{child:?} is still there");

@@ -20,8 +20,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const STRICT: [&str; 3] = ["--", "-D", "warnings"];
-/// Seeds of the simulation, and moments of the power cut on each file system, in a default run. Every
-/// run draws its own, so that short runs add up.
+/// Seeds of the simulation, and moments of the power cut on each file system, in a default run.
+/// Every run draws its own, so that short runs add up.
 const SEEDS: u64 = 5_000;
 const MOMENTS: u32 = 25;
 

@@ -1,4 +1,4 @@
-//! `cargo xtask toolchains`: the compilers and interpreters of every language that `wrote langs` runs.
+//! `cargo xtask toolchains`: installs the toolchain of every language that `wrote langs` runs.
 
 mod fetch;
 mod launcher;
@@ -15,18 +15,18 @@ use std::path::{Path, PathBuf};
 
 /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
 ///
-/// Debian's packages come by apt-get, as root, or by sudo where it asks for no password. What Debian does not
-/// have is fetched by mvn or pip3 into ~/.local/share/wrote/toolchains (below XDG_DATA_HOME where that is
-/// set), with links in ~/.local/bin, where `wrote langs` looks after PATH. A program that is there
-/// already, in whatever version, is left as it is.
+/// apt-get installs Debian's packages, as root or by a sudo that asks for no password. mvn and pip3
+/// fetch the rest into ~/.local/share/wrote/toolchains (below XDG_DATA_HOME if set), with links in
+/// ~/.local/bin, which `wrote langs` searches after PATH. A program that is already there stays, in
+/// any version.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Install nothing: name what is missing.
+    /// Install nothing, and name the missing toolchains.
     #[arg(long)]
     no_install: bool,
 }
 
-/// What Debian has. The compiler of Rust is there: it built this program.
+/// Debian's toolchains. The compiler of Rust is there: it built this program.
 const DEBIAN: &[Package] = &[
     package("cc", "build-essential"),
     package("c++", "build-essential"),
@@ -38,7 +38,7 @@ const DEBIAN: &[Package] = &[
     package("node", "nodejs"),
 ];
 
-/// What Debian does not have, in the versions that the programs in `langs/` are written for.
+/// Other toolchains, in the versions for which the programs in `langs/` are written.
 const FETCHED: &[Toolchain] = &[
     Toolchain {
         name: "kotlin",
@@ -49,8 +49,8 @@ const FETCHED: &[Toolchain] = &[
             command: "java -cp '{folder}/lib/*' org.jetbrains.kotlin.cli.jvm.K2JVMCompiler",
         }],
     },
-    // The long-term support version. Java runs what it compiles: its own runner, the program `scala` of this
-    // version, reads the files that are named to the program.
+    // The long-term support version. Java runs the compiled program: the runner `scala` of this
+    // version reads the files that are the program's arguments.
     Toolchain {
         name: "scala",
         version: "3.3.7",
@@ -60,7 +60,7 @@ const FETCHED: &[Toolchain] = &[
             command: "java -cp '{folder}/lib/*' dotty.tools.dotc.Main -usejavacp",
         }],
     },
-    // Its standard library changes from version to version.
+    // The standard library changes from version to version.
     Toolchain {
         name: "zig",
         version: "0.17.1",
@@ -75,7 +75,7 @@ struct Toolchain {
     name: &'static str,
     version: &'static str,
     registry: Registry,
-    /// What it is called by.
+    /// The programs that call it.
     launchers: &'static [Launcher],
 }
 
@@ -86,12 +86,12 @@ impl Display for Toolchain {
 }
 
 impl Toolchain {
-    /// Whether all its programs are there: the user's own, or ours in this version.
+    /// Whether all its programs are there: the user's, or ours in this version.
     fn is_there(&self, places: &Places) -> bool {
         self.is_the_users(places) || self.is_ours(places)
     }
 
-    /// Whether the user has one of its programs: theirs and ours of two versions would not fit together.
+    /// Whether the user has one of its programs. Programs of two versions would not fit together.
     fn is_the_users(&self, places: &Places) -> bool {
         self.launchers.iter().any(|launcher| launcher.is_the_users(places))
     }
@@ -105,13 +105,13 @@ impl Toolchain {
         places.toolchains.join(format!("{}-{}", self.name, self.version))
     }
 
-    /// Fetches it where that is not done yet, and makes its launchers.
+    /// Fetches it unless it is there, and makes its launchers.
     fn install(&self, places: &Places) -> Result<(), Failure> {
         let folder = self.folder(places);
         if !folder.is_dir() {
             eprintln!("xtask: installing {self}");
             packages::install(&[self.registry.client()])?;
-            // A registry may be busy for a moment: once more, then it is an error.
+            // A registry may be busy for a moment.
             self.registry.fetch(self.version, &folder).or_else(|failure| {
                 check_interrupted()?;
                 eprintln!("xtask: {failure}; once more");
@@ -122,14 +122,14 @@ impl Toolchain {
     }
 }
 
-/// Where programs are looked for and put.
+/// Folders of programs.
 #[derive(Debug)]
 struct Places {
-    /// Where the shell looks.
+    /// The folders of `PATH`.
     path: Vec<PathBuf>,
-    /// `~/.local/bin`: where `wrote langs` looks besides, and launchers are made.
+    /// `~/.local/bin`: holds the launchers; `wrote langs` searches it after `PATH`.
     launchers: PathBuf,
-    /// Where toolchains are put, a folder each.
+    /// Holds a folder for each toolchain.
     toolchains: PathBuf,
 }
 
@@ -148,7 +148,7 @@ impl Places {
         })
     }
 
-    /// Every file that is run by the name of `program`: what may not be run is passed over, as by the shell.
+    /// Lists every executable file of the name `program`, in the shell's order.
     fn programs<'a>(&'a self, program: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
         let folders = self.path.iter().map(PathBuf::as_path).chain([self.launchers.as_path()]);
         folders.map(move |folder: &Path| folder.join(program)).filter(|file| is_run(file))
@@ -159,14 +159,14 @@ fn is_run(file: &Path) -> bool {
     file.is_file() && access(file, Access::EXEC_OK).is_ok()
 }
 
-/// Installs what is missing, and says of each language's toolchain what became of it.
+/// Installs missing toolchains, and reports each.
 pub fn toolchains(arguments: &Arguments) -> Result<(), Failure> {
     let mut report = Report::default();
     step(&mut report, !arguments.no_install)?;
     report.finish()
 }
 
-/// The same for a report that may hold more: what is missing is installed (`install`), else skipped by name.
+/// Adds the steps to `report`. A missing toolchain is skipped unless `install` is set.
 pub fn step(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("toolchains of Debian", || debian(install))?;
     for toolchain in FETCHED {

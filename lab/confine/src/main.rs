@@ -1,5 +1,4 @@
-//! Runs a command as a strict container would: with io_uring refused, or with little memory that
-//! may be locked.
+//! Runs a command as in a strict container: with io_uring refused, or with little lockable memory.
 
 use clap::{Parser, ValueEnum};
 use rustix::io::Errno;
@@ -14,19 +13,19 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-/// `io_uring_setup(2)`, `io_uring_enter(2)`, `io_uring_register(2)`: calls added since Linux 5.0
-/// have one number on all architectures.
+/// `io_uring_setup(2)`, `io_uring_enter(2)`, `io_uring_register(2)`: calls since Linux 5.0 have one
+/// number on all architectures.
 const IO_URING_CALLS: [i64; 3] = [425, 426, 427];
 
-/// Runs a command with less allowed than it would have.
+/// Run a command with less allowed.
 #[derive(Parser)]
 #[command(name = "confine")]
 struct Arguments {
     /// Refuse io_uring: `eperm` as a container's seccomp profile does, `enosys` as an old kernel.
     #[arg(long, value_name = "ERRNO")]
     io_uring: Option<Refusal>,
-    /// How many bytes of memory may be locked (RLIMIT_MEMLOCK); CAP_IPC_LOCK is dropped, which
-    /// would lift the limit.
+    /// Limit locked memory to N bytes (RLIMIT_MEMLOCK), and drop CAP_IPC_LOCK, which would lift the
+    /// limit.
     #[arg(long, value_name = "N")]
     memlock_bytes: Option<u64>,
     /// The command and its arguments.
@@ -34,7 +33,7 @@ struct Arguments {
     command: Vec<OsString>,
 }
 
-/// The error that a refused call answers.
+/// The error of a refused call.
 #[derive(Clone, Copy, ValueEnum)]
 enum Refusal {
     Eperm,
@@ -56,7 +55,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Confines this process and becomes the command; comes back only with an error.
+/// Confines this process and becomes the command; returns only an error.
 fn run(arguments: &Arguments) -> Result<std::convert::Infallible, Box<dyn Error>> {
     if let Some(bytes) = arguments.memlock_bytes {
         limit_memlock(bytes).map_err(|error| format!("limiting RLIMIT_MEMLOCK: {error}"))?;
@@ -69,25 +68,25 @@ fn run(arguments: &Arguments) -> Result<std::convert::Infallible, Box<dyn Error>
     Err(format!("{}: {error}", program.display()).into())
 }
 
-/// Sets RLIMIT_MEMLOCK and gives up CAP_IPC_LOCK, for which the limit does not hold
-/// (`capabilities(7)`, `setrlimit(2)`).
+/// Sets RLIMIT_MEMLOCK and drops CAP_IPC_LOCK, which lifts the limit (`capabilities(7)`,
+/// `setrlimit(2)`).
 fn limit_memlock(bytes: u64) -> Result<(), Errno> {
     setrlimit(Resource::Memlock, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
-    // A program executed by root gets back what the bounding set holds: that one first.
+    // A program that root executes regains the bounding set, which therefore comes first.
     if capability_is_in_bounding_set(CapabilitySet::IPC_LOCK)?
         && rustix::process::geteuid().is_root()
     {
         remove_capability_from_bounding_set(CapabilitySet::IPC_LOCK)?;
     }
     let mut sets = capabilities(None)?;
-    // What is neither permitted nor inheritable leaves the ambient set by itself.
+    // A capability that is neither permitted nor inheritable leaves the ambient set by itself.
     sets.effective.remove(CapabilitySet::IPC_LOCK);
     sets.permitted.remove(CapabilitySet::IPC_LOCK);
     sets.inheritable.remove(CapabilitySet::IPC_LOCK);
     set_capabilities(None, sets)
 }
 
-/// Has every io_uring call of this process and its children answer `refusal`, by `seccomp(2)`.
+/// Makes every io_uring call of this process and its children fail with `refusal`, by `seccomp(2)`.
 fn refuse_io_uring(refusal: Refusal) -> Result<(), Box<dyn Error>> {
     let filter = SeccompFilter::new(
         IO_URING_CALLS.into_iter().map(|number| (number, Vec::new())).collect(),

@@ -1,4 +1,4 @@
-//! What a confined command is refused.
+//! Tests of the refusals that a confined command gets.
 
 use std::process::{Command, Output};
 

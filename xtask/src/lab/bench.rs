@@ -1,9 +1,9 @@
-//! What a result document of `wrote bench` says about fallbacks.
+//! Checks the fallbacks in a result document of `wrote bench`.
 
 use crate::failure::{Failure, Tried};
 use serde_json::Value;
 
-/// The rows of a `wrote.result/1` document.
+/// Returns the rows of a `wrote.result/1` document.
 pub fn rows(document: &str) -> Result<Vec<Value>, Failure> {
     let document: Value = serde_json::from_str(document).tried("the result of wrote bench")?;
     let scenarios = document["scenarios"].as_array().cloned().unwrap_or_default();
@@ -15,8 +15,8 @@ pub fn rows(document: &str) -> Result<Vec<Value>, Failure> {
     Ok(rows)
 }
 
-/// Fails unless each of the `rows` that asked for `value` as its setting `key` has something else in
-/// effect and names a fallback with `reason`, and at least one did ask.
+/// Fails unless every row that asked for `value` as setting `key` has another value in effect and
+/// names a fallback with `reason`. At least one row must ask.
 pub fn lost(rows: &[Value], (key, value): (&str, &Value), reason: &str) -> Result<(), Failure> {
     for row in asking(rows, key, value)? {
         let name = &row["name"];
@@ -34,8 +34,8 @@ pub fn lost(rows: &[Value], (key, value): (&str, &Value), reason: &str) -> Resul
     Ok(())
 }
 
-/// Fails unless some of the `rows` that asked for `value` as its setting `key` names a fallback with
-/// `reason`: a small row may have got all that it wanted.
+/// Fails unless one of the rows that asked for `value` as setting `key` names a fallback with
+/// `reason`. A small row may have got its value.
 pub fn reduced(rows: &[Value], (key, value): (&str, &Value), reason: &str) -> Result<(), Failure> {
     if asking(rows, key, value)?.iter().any(|row| names(row, reason)) {
         return Ok(());

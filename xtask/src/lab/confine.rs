@@ -11,10 +11,10 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs of tests that never run confined: they write to their own disks, or build and run programs in
-/// other languages. The benchmark of each condition shows what of them depends on io_uring.
+/// Programs that never run confined: they write to their own disks, or run programs in other
+/// languages. The benchmark of each condition covers their use of io_uring.
 const NEVER: [&str; 3] = ["findings", "langs", "language_programs"];
-/// Programs of tests that open no engine.
+/// Programs that open no engine.
 const NO_ENGINE: [&str; 12] = [
     "export",
     "export_langs",
@@ -29,7 +29,7 @@ const NO_ENGINE: [&str; 12] = [
     "usage",
     "wrote_result",
 ];
-/// The modules in which the library meets a refusal; the ways to a fallback end here.
+/// Modules of the library that probe the ring and fall back.
 const ENGINE: [&str; 4] = ["engine::", "file_waiting::", "writer::", "log::"];
 const IO_URING_DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";
 
@@ -91,14 +91,14 @@ const DISABLED: Condition = Condition {
 enum Tests {
     /// Every program that does I/O.
     Io,
-    /// The modules of the library that tell the refusals apart.
+    /// The modules [`ENGINE`] of the library.
     Engine,
 }
 
 /// A share of the tests.
 #[derive(Clone, Copy)]
 pub enum Share {
-    /// The tests that the condition names, and the benchmark.
+    /// The tests that the condition names, and a benchmark.
     Default,
     /// The rest of the tests.
     Rest,
@@ -186,7 +186,7 @@ fn tests(programs: &Programs, condition: &Condition, share: Share) -> Result<Out
 /// Returns the arguments for the `share` of the tests of `program`; `None` where it has none.
 fn arguments(program: &Program, condition: &Condition, share: Share) -> Option<Vec<&'static str>> {
     let is_library = program.package == "wrote";
-    // Without registered buffers the ring works: beyond the library no program sees a difference.
+    // A ring without registered buffers still works: only the library sees a difference.
     if !program.ships() || NEVER.contains(&&*program.target) || !(is_library || condition.no_ring) {
         return None;
     }
@@ -216,7 +216,7 @@ enum Part {
 }
 
 fn bench(programs: &Programs, condition: &Condition) -> Result<(), Failure> {
-    // In the target folder: it is on a disk, where /tmp may not be.
+    // The target folder is on a disk; /tmp may be memory.
     let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
     let mut command = confined(programs, condition, &programs.wrote);
     command.arg("bench").arg(folder.path());

@@ -21,7 +21,7 @@ const TIMES: u32 = 200;
 /// Runs the test that kills, more often than `cargo test` does.
 pub fn lab(report: &mut Report, Arguments { times, seed }: Arguments) -> Result<(), Failure> {
     report.step(&format!("lab kill: {times} times"), || {
-        // In release: the faster the log is, the more a moment hits.
+        // In release: a faster log does more in each moment.
         let words = ["test", "--release", "-p", "wrote", "--test", "log_kill", "--", "--nocapture"];
         let mut command = cargo(&words);
         command.env("WROTE_KILLS", times.to_string());

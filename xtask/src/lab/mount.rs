@@ -1,4 +1,4 @@
-//! A strange file system that is mounted until this is dropped.
+//! Mounts a strange file system.
 
 use crate::failure::{Failure, Tried};
 use crate::run::{Group, check_interrupted, clean_up, start};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Finds a hang; a mount takes milliseconds.
 const LIMIT: Duration = Duration::from_secs(2 * 60);
 
-/// A mounted strange file system.
+/// A mounted strange file system; dropping it unmounts it.
 #[derive(Debug)]
 pub struct Mount {
     point: PathBuf,
@@ -20,7 +20,7 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Mounts it on the empty folder `point`, with `daemon` misbehaving as `arguments` say.
+    /// Mounts it on the empty folder `point`; `arguments` are those of `daemon`.
     pub fn new(daemon: &Path, point: &Path, arguments: &[&str]) -> Result<Mount, Failure> {
         let said = tempfile::tempfile().tried("a temporary file")?;
         let said_too = said.try_clone().tried("a temporary file")?;
@@ -31,7 +31,7 @@ impl Mount {
         Ok(mount)
     }
 
-    /// The folder that it is mounted on.
+    /// Returns the mount point.
     pub fn point(&self) -> &Path {
         &self.point
     }
@@ -57,8 +57,8 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // It unmounts itself at SIGTERM. Killed, it leaves a dead mount behind, which is taken
-        // away here: lazily, since someone may still be waiting in it.
+        // The daemon unmounts itself at SIGTERM. Killed, it leaves a dead mount, which is removed
+        // lazily: a process may still be waiting in it.
         self.daemon.end();
         if is_mounted(&self.point) {
             clean_up(Command::new("fusermount3").args(["-u", "-z", "--"]).arg(&self.point));
@@ -72,10 +72,10 @@ impl Drop for Mount {
     }
 }
 
-/// What the daemon wrote into `said`.
+/// Reads the daemon's output in `said`.
 fn read_again(mut said: File) -> String {
     let mut text = String::new();
-    // The daemon and we share one position in the file.
+    // The daemon and this process share one position in the file.
     let read = std::io::Seek::rewind(&mut said).and_then(|()| said.read_to_string(&mut text));
     match (read, text.trim()) {
         (Err(error), _) => format!("strange-fs ended; what it said cannot be read: {error}"),
@@ -84,8 +84,8 @@ fn read_again(mut said: File) -> String {
     }
 }
 
-/// Whether something is mounted on `point`. Asks the kernel's list: looking at the folder itself
-/// would wait for the daemon.
+/// Whether `point` is a mount point by the kernel's list. A call on the folder itself would wait
+/// for the daemon.
 fn is_mounted(point: &Path) -> bool {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     is_in(&mounts, point)

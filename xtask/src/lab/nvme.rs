@@ -1,4 +1,4 @@
-//! The engine's tests in a guest whose disks can be polled: NVMe with poll queues, and `null_blk`.
+//! Runs the engine's tests in a guest with poll queues: two NVMe disks and `null_blk`.
 
 mod cache;
 mod guest;
@@ -17,10 +17,9 @@ use results::{Results, Test};
 
 const NAME: &str = "lab nvme: the engine's tests";
 
-/// Builds the tests, boots the guest, and reports how each test ended in it.
+/// Builds the tests, boots the guest, and reports each test's end.
 ///
-/// Without what the guest is made of it is a failure, and where nothing may be installed the lab is
-/// skipped.
+/// A missing part of the guest is a failure; without `install` the lab is skipped.
 pub fn lab(report: &mut Report, install: bool) -> Result<(), Failure> {
     if let Some(because) = impossible(install) {
         return report.step("lab nvme", || Ok(Outcome::Skipped(because)));
@@ -38,12 +37,12 @@ pub fn lab(report: &mut Report, install: bool) -> Result<(), Failure> {
     })?;
     match (cached, built) {
         (Some(cached), Some(programs)) => report.step(NAME, || run(&cached, &programs)),
-        // Told above.
+        // The report has the reason.
         _ => Ok(()),
     }
 }
 
-/// Why the lab cannot be on this machine and that is no failure.
+/// Returns the reason to skip the lab.
 fn impossible(install: bool) -> Option<String> {
     if !cfg!(target_arch = "x86_64") {
         return Some("the guest's programs are built for x86_64".into());
@@ -55,7 +54,7 @@ fn impossible(install: bool) -> Option<String> {
     if !missing.is_empty() {
         return Some(packages::describe(&missing));
     }
-    // What is wrong with the cache is told by whoever uses it.
+    // A defect of the cache is reported when it is used.
     let nothing = matches!(cache::find(), Ok(None));
     nothing.then(|| "the guest's kernel was not downloaded yet".to_owned())
 }
@@ -78,7 +77,7 @@ fn run(cached: &cache::Cached, programs: &[Program]) -> Result<Outcome, Failure>
     Ok(Outcome::Tests(counts, trouble))
 }
 
-/// Shows the tests that have ended after the first `shown`; gives how many are shown now.
+/// Prints the tests that have ended after the first `shown`; returns the number of printed tests.
 fn show(results: &Results, shown: usize) -> usize {
     let ended = results.ended();
     for test in &ended[shown..] {
@@ -88,7 +87,7 @@ fn show(results: &Results, shown: usize) -> usize {
     ended.len()
 }
 
-/// All that a failed test said, and the facts of one that passed.
+/// Prints the output of a failed test, or the facts of one that passed.
 fn show_said(test: &Test) {
     if test.passed() {
         test.facts().for_each(|fact| eprintln!("  {fact}"));

@@ -1,5 +1,5 @@
-//! File systems that lose their power while wrote writes to them, at random moments; and whether all
-//! that was promised is there.
+//! Cuts the power of file systems at random moments while wrote writes to them, and checks every
+//! promise.
 
 mod disk;
 mod moment;
@@ -30,19 +30,19 @@ pub struct Arguments {
 
 const MOMENTS: u32 = 200;
 
-/// Those that must come back whole. ext4 with `fast_commit` is not among them: `docs/durability.md`.
+/// File systems that must recover whole. ext4 with `fast_commit` does not: `docs/durability.md`.
 const FILE_SYSTEMS: [FileSystem; 3] = [
     FileSystem { name: "ext4", kind: "ext4", options: &["-F"], examine: &["e2fsck", "-f", "-n"] },
     FileSystem { name: "XFS", kind: "xfs", options: &["-f"], examine: &["xfs_repair", "-f", "-n"] },
     FileSystem { name: "Btrfs", kind: "btrfs", options: &["-f"], examine: &["btrfs", "check"] },
 ];
 
-/// What a subject of `lab/power-cut` is for.
+/// The purpose of a subject of `lab/power-cut`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// Each of its promises must hold.
     Keeps,
-    /// Some of its promises must be found broken, or the lab sees nothing.
+    /// Some of its promises must be broken; otherwise the lab sees nothing.
     Breaks,
 }
 
@@ -58,10 +58,10 @@ const SUBJECTS: [(&str, Role); 9] = [
     ("unsynced", Role::Breaks),
 ];
 
-/// Those that change what they wrote when they open it again.
+/// Subjects that change their files when they open them again.
 const REOPENED: [&str; 3] = ["log", "log-sync", "log-lines"];
 
-/// What a file system without power answers: EIO, and ext4 in places EROFS.
+/// Errors of a file system without power: EIO, and in some calls of ext4 EROFS.
 const REFUSALS: [i32; 2] = [5, 30];
 
 /// Cuts the power of each file system.
@@ -73,13 +73,13 @@ pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
     let seed = seed.unwrap_or_else(super::draw_seed);
     for file_system in FILE_SYSTEMS {
         let name = format!("lab power-cut: {}, {moments} moments", file_system.name);
-        // In release: the faster the subjects are, the more a moment hits.
+        // In release: faster subjects do more in each moment.
         report.step(&name, || cut(&release_lab("power-cut")?, file_system, seed, moments))?;
     }
     Ok(())
 }
 
-/// What is missing here, if anything.
+/// Returns the reason to skip the lab.
 fn lacking() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("not root".to_owned());
@@ -88,7 +88,7 @@ fn lacking() -> Option<String> {
     std::fs::File::open(control).err().map(|error| format!("{control}: {error}"))
 }
 
-/// Cuts the power of one file system at each of the moments, until a promise is broken.
+/// Cuts the power of one file system at each moment, until a promise is broken.
 fn cut(
     program: &Path,
     file_system: FileSystem,
@@ -97,7 +97,7 @@ fn cut(
 ) -> Result<Outcome, Failure> {
     eprintln!("{moments} moments; --seed {seed} draws them again");
     let mut disk = match Disk::new(&target(), file_system) {
-        // A kernel without this file system, or a container that may not mount.
+        // The kernel lacks this file system, or the container may not mount.
         Err(Failure::Failed(because))
             if because.contains("No such device") || because.contains("not permitted") =>
         {
@@ -128,7 +128,7 @@ fn cut(
     }
 }
 
-/// Goes through the moment of this number.
+/// Runs the moment of this number.
 fn one(
     disk: &mut Disk,
     program: &Path,
@@ -157,8 +157,8 @@ fn one(
     broken.map_or(Ok(()), |because| Err(named(&because)))
 }
 
-/// The moment of this number: from 1 to 200 ms after the subjects have begun, each doubling of that
-/// as often as the others. Every second has another, from 1 to 250 ms after the logs begin to be opened again.
+/// Draws the moment of this number: 1 to 200 ms after the subjects begin, each doubling equally
+/// often. Every second moment has another cut, 1 to 250 ms after the logs begin to open again.
 fn draw(seed: u64, number: u32) -> Moment {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     for _ in 0..number {
@@ -172,7 +172,7 @@ fn draw(seed: u64, number: u32) -> Moment {
     Moment { delay: after(delay_ms), seed, again }
 }
 
-/// What is wrong with what one subject came to.
+/// Fails where a subject's result breaks its role.
 fn judge(role: Role, seen: &Seen) -> Result<(), String> {
     let (action, errno) = &seen.refused;
     if !REFUSALS.contains(errno) {
@@ -184,7 +184,7 @@ fn judge(role: Role, seen: &Seen) -> Result<(), String> {
     }
 }
 
-/// Fails where no promise of those that can't hold was found broken.
+/// Fails where a subject of [`Role::Breaks`] kept every promise.
 fn sees_something(tallies: &[Tally]) -> Result<(), Failure> {
     let blind = SUBJECTS
         .iter()

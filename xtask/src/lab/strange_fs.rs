@@ -1,4 +1,5 @@
-//! `wrote bench` on a file system that refuses direct I/O, takes short writes, or fails a flush.
+//! Runs `wrote bench` on a file system that refuses direct I/O, takes short writes, or fails a
+//! flush.
 
 use super::bench::{lost, rows};
 use super::mount::Mount;
@@ -10,13 +11,13 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a benchmark has to do on a strange file system.
+/// The required end of a benchmark on a strange file system.
 enum Expected {
-    /// End well.
+    /// Success.
     Result,
-    /// End well without direct I/O, and say why.
+    /// Success without direct I/O, and a fallback with the reason.
     NotDirect,
-    /// End with exit code 1 and these words of the kernel's.
+    /// Exit code 1 and the kernel's words.
     Error(&'static str),
 }
 
@@ -71,7 +72,7 @@ pub fn lab(report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Builds the file system and gives its program.
+/// Builds the file system and returns its program.
 pub fn build() -> Result<PathBuf, Failure> {
     let mut command = cargo(&["build", "-p", "strange-fs"]);
     run(&mut command, HANG, Show::Live)?.success("the build of strange-fs")?;
@@ -116,7 +117,7 @@ fn judge(finished: Finished, expected: &Expected) -> Result<(), Failure> {
 }
 
 fn nothing_left(point: &Path) -> Result<(), Failure> {
-    // By another process, within a limit: the daemon might not answer.
+    // In another process, with a limit: the daemon may hang.
     let list = run(Command::new("ls").arg("-A").arg(point), HANG, Show::Quiet)?.success("ls")?;
     match list.stdout.trim() {
         "" => Ok(()),

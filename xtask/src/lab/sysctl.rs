@@ -1,9 +1,9 @@
-//! A kernel setting that is changed for a while and always put back.
+//! Changes a kernel setting for a while and restores it.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A setting below `/proc/sys` that has another value until this is dropped.
+/// A changed setting below `/proc/sys`; dropping it restores the value.
 #[derive(Debug)]
 pub struct Sysctl {
     path: PathBuf,
@@ -11,10 +11,10 @@ pub struct Sysctl {
 }
 
 impl Sysctl {
-    /// Sets `path` to `value`; puts back what was there when dropped.
+    /// Sets `path` to `value`.
     pub fn set(path: &Path, value: &str) -> io::Result<Sysctl> {
         let before = std::fs::read_to_string(path)?.trim().to_owned();
-        // The guard is there first: a write that took effect and then failed is put back too.
+        // The guard comes first: it also restores after a write that took effect and failed.
         let sysctl = Sysctl { path: path.to_owned(), before };
         std::fs::write(path, value)?;
         Ok(sysctl)

@@ -1,4 +1,5 @@
-//! The campaigns: the steps that `cargo xtask test` leaves to `--all`, those that protect data first.
+//! The campaigns: the steps that `cargo xtask test` leaves to `--all`, those that protect data
+//! first.
 
 use super::languages::{self, Missing};
 use super::{STRICT, install_packages, step, tests};

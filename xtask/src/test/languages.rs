@@ -1,4 +1,4 @@
-//! Every language of `wrote langs`, run by the built command: each has its row in every table, or is named.
+//! Runs every language by `wrote langs`, and checks that each has its row in every table.
 
 use crate::failure::{Failure, Tried};
 use crate::report::{Counts, Outcome};
@@ -7,8 +7,8 @@ use crate::run::{HANG, Show, run};
 use serde_json::Value;
 use std::process::Command;
 
-/// Languages that do everything there is to do. What has a usual way for bytes alone, such as a second row of
-/// C++, does less.
+/// Languages with a row in every table. Others do less: the second row of C++ writes and reads
+/// bytes alone.
 const COMPLETE: [&str; 11] =
     ["c", "cpp", "go", "java", "kotlin", "scala", "python", "ruby", "node", "zig", "rust"];
 /// The tables of a run without cold reads.
@@ -25,7 +25,7 @@ const TABLES: [&str; 11] = [
     "save-sync/10000",
     "lines",
 ];
-/// Little of everything: it is to be right, not fast.
+/// A small run: the result must be right, not fast.
 const LITTLE: [&str; 8] = ["--size", "1MB", "--runs", "2", "--saves", "20", "--lines", "1000"];
 /// Finds a program that hangs.
 const PROGRAM_LIMIT: &str = "10min";
@@ -49,7 +49,7 @@ pub fn check(missing: Missing) -> Result<Outcome, Failure> {
     let mut command = Command::new(wrote);
     command.arg("langs").arg(folder.path()).args(LITTLE).args(["--timeout", PROGRAM_LIMIT]);
     command.args(["--format", "json", "-o"]).arg(&result);
-    // Kept for the next time, as what else is built, and never the user's.
+    // Built programs stay for the next run, apart from the user's cache.
     command.env("XDG_CACHE_HOME", target().join("langs"));
     run(&mut command, HANG, Show::Live)?.success("wrote langs")?;
     let text = std::fs::read_to_string(&result).tried(result.display())?;
@@ -95,7 +95,7 @@ fn fail(counts: &mut Counts, id: &str, because: &str) {
     counts.failures.push(format!("language {id}: {because}"));
 }
 
-/// What a language that could be run did wrong.
+/// Returns the defect in the rows of a language that ran.
 fn trouble(document: &Value, id: &str) -> Option<String> {
     let tables = document["places"][0]["workloads"].as_array().map_or(&[][..], Vec::as_slice);
     let of_this = |entry: &&Value| entry["language"] == id;
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A result in which every language did everything, and a second row of C++ wrote bytes.
+    /// Returns a result with every row of every language, and a second row of C++.
     fn result() -> Value {
         let language = |id: &&str| json!({ "id": id, "state": "ready" });
         let row = |id: &&str| json!({ "language": id });
@@ -146,7 +146,7 @@ mod tests {
         json!({ "languages": languages, "places": [{ "workloads": tables }] })
     }
 
-    /// The failures of a result.
+    /// Returns the failures of a result.
     fn failures(result: &Value) -> Vec<String> {
         judge(result, Missing::Failed).failures
     }

@@ -1,4 +1,4 @@
-//! Every relative link in the repository's Markdown files leads to something that is there.
+//! Checks that every relative link in the repository's Markdown files leads to a file or folder.
 
 use crate::failure::{Failure, Tried};
 use crate::report::Outcome;
@@ -6,7 +6,7 @@ use crate::repository::{files, root};
 use pulldown_cmark::{Event, Parser, Tag};
 use std::path::Path;
 
-/// Checks all Markdown files that git knows or would add.
+/// Checks every Markdown file that git knows or would add.
 pub fn check() -> Result<Outcome, Failure> {
     let mut broken = Vec::new();
     for file in files(&["*.md"])? {
@@ -20,7 +20,7 @@ pub fn check() -> Result<Outcome, Failure> {
     Err(Failure::Failed(format!("broken links: {}", broken.join(", "))))
 }
 
-/// The relative links and images in `text`, the content of `file`, that lead nowhere.
+/// Returns the broken relative links and images in `text`, the content of `file`.
 fn broken_links(file: &Path, text: &str) -> Vec<String> {
     let folder = file.parent().unwrap_or(Path::new("."));
     let links = Parser::new(text).filter_map(|event| match event {
@@ -32,8 +32,8 @@ fn broken_links(file: &Path, text: &str) -> Vec<String> {
     links.filter(|link| leads_nowhere(link)).map(|link| link.to_string()).collect()
 }
 
-/// The path in a link, without its `#fragment`; `None` where it leads out of the repository or
-/// only to another place in the same file.
+/// Returns the path in a link, without its `#fragment`; `None` where the link leads out of the
+/// repository or stays in its file.
 fn relative_path(link: &str) -> Option<&str> {
     let path = link.split('#').next().filter(|path| !path.is_empty())?;
     let has_scheme = path.split('/').next().is_some_and(|first| first.contains(':'));

@@ -110,7 +110,8 @@ fn comment<'a>(line: &'a str, sign: &str) -> Option<&'a str> {
     }
     let (code, comment) = line.rsplit_once(&format!(" {sign} "))?;
     // Between two quotation marks it is text of the program.
-    (code.matches('"').count() % 2 == 0).then_some(comment)
+    let quotes = code.matches('"').count() - code.matches("\\\"").count();
+    (quotes % 2 == 0).then_some(comment)
 }
 
 /// The text of a doc comment's line.

@@ -1,4 +1,4 @@
-//! What a registry has, fetched by the registry's ordinary client as this machine has it set up.
+//! Fetches toolchains by the registries' ordinary clients, with this machine's settings.
 
 use crate::failure::{Failure, Tried};
 use crate::packages::{Package, package};
@@ -6,28 +6,28 @@ use crate::run::{Finished, HANG, Show, run};
 use std::path::Path;
 use std::process::Command;
 
-/// In the version that is named, as all that is fetched.
+/// Maven's plugin, in a fixed version.
 const MAVEN_COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
-/// Where a toolchain comes from.
+/// The source of a toolchain.
 #[derive(Clone, Copy, Debug)]
 pub enum Registry {
-    /// Maven Central: this artifact, and all that it needs.
+    /// Maven Central: one artifact and its dependencies.
     Maven {
-        /// Its group.
+        /// The artifact's group.
         group: &'static str,
-        /// Its name.
+        /// The artifact's name.
         artifact: &'static str,
     },
-    /// The Python Package Index: this package alone.
+    /// The Python Package Index: one package without its dependencies.
     PyPi {
-        /// Its name.
+        /// The package's name.
         package: &'static str,
     },
 }
 
 impl Registry {
-    /// The program that fetches.
+    /// Returns the program that fetches.
     pub fn client(self) -> Package {
         match self {
             Registry::Maven { .. } => package("mvn", "maven"),
@@ -35,7 +35,7 @@ impl Registry {
         }
     }
 
-    /// Fetches `version` into a new folder at `folder`; all of it or nothing.
+    /// Fetches `version` into the new `folder`; a failure leaves no folder.
     pub fn fetch(self, version: &str, folder: &Path) -> Result<(), Failure> {
         let parent = folder.parent().unwrap_or_else(|| Path::new("."));
         std::fs::create_dir_all(parent).tried(parent.display())?;
@@ -58,8 +58,8 @@ impl Registry {
     }
 }
 
-/// Copies what `project` depends on into `folder`. The jars lose their versions: kotlinc looks for its own
-/// parts as `lib/kotlin-stdlib.jar` and the like.
+/// Copies the dependencies of `project` into `folder`. The jars lose their versions: kotlinc
+/// searches its own parts as `lib/kotlin-stdlib.jar`.
 fn maven(project: &Path, folder: &Path) -> Command {
     let mut command = Command::new("mvn");
     command.args(["-B", "-q", "-Dstyle.color=never", "-f"]).arg(project).arg(MAVEN_COPY);
@@ -68,17 +68,17 @@ fn maven(project: &Path, folder: &Path) -> Command {
     command
 }
 
-/// A folder of its own needs no virtual environment, also where Debian manages the rest of Python.
+/// Installs a package into its own folder, which needs no virtual environment on Debian.
 fn pip(wanted: &str, folder: &Path) -> Command {
     let mut command = Command::new("pip3");
     command.args(["install", "-q", "--no-deps", "--no-compile", "--disable-pip-version-check"]);
     command.arg("--target").arg(folder).arg(wanted);
-    // That root had better not write into the system's folders is no concern here.
+    // The folder belongs to the user: pip's warning to root does not apply.
     command.env("PIP_ROOT_USER_ACTION", "ignore");
     command
 }
 
-/// A project that depends on one artifact.
+/// Returns a project that depends on one artifact.
 fn pom(group: &str, artifact: &str, version: &str) -> String {
     format!(
         r#"<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -105,7 +105,7 @@ fn succeed(command: &mut Command, what: &str) -> Result<(), Failure> {
     finished.success(what).map(|_| ())
 }
 
-/// The line that says what went wrong: Maven's and pip's last lines say where to read on.
+/// Returns the first error. The last lines of Maven and pip only name their documentation.
 fn first_error(finished: &Finished) -> Option<String> {
     let lines = finished.stdout.lines().chain(finished.stderr.lines());
     let mut errors = lines.filter(|line| line.starts_with("[ERROR]") || line.starts_with("ERROR:"));
@@ -138,7 +138,7 @@ mod tests {
     fn a_client_that_fails_leaves_no_folder() {
         let here = tempfile::tempdir().expect("a folder");
         let folder = here.path().join("nothing-1");
-        // No version is called so: pip3 says no before it asks anyone; where it is missing, that fails too.
+        // pip3 refuses this version before it asks a registry; a missing pip3 is a failure too.
         let registry = Registry::PyPi { package: "ziglang" };
         assert!(registry.fetch("not a version", &folder).is_err());
         assert_eq!(std::fs::read_dir(here.path()).expect("the folder").count(), 0);

@@ -1,4 +1,4 @@
-//! The short scripts by which a toolchain that was fetched is called, and the links that lead to them.
+//! Launchers of fetched toolchains: a short script each, and the link that leads to it.
 
 use super::Places;
 use crate::failure::{Failure, Tried};
@@ -6,33 +6,33 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// A program, and the command that it stands for.
+/// A program that runs a command of a fetched toolchain.
 ///
-/// Its script is in the toolchain's folder, in `bin` beside `lib`, as the toolchain's own distribution has it:
-/// who follows the link finds the library there. By the place that the link leads to it is known as ours, and
-/// a program that is no such link is never written over.
+/// The script stands in the toolchain's folder, in `bin` beside `lib`, as in the toolchain's own
+/// distribution: a program that follows the link finds the library. The link's target shows that it
+/// is ours; any other program is never overwritten.
 #[derive(Debug)]
 pub struct Launcher {
-    /// What it is called.
+    /// The program's name.
     pub program: &'static str,
-    /// A command of the shell, with `{folder}` where its toolchain is; the arguments come after.
+    /// A shell command; `{folder}` is the toolchain's folder, and the arguments come after.
     pub command: &'static str,
 }
 
 impl Launcher {
-    /// Whether there is such a program that is not of our making.
+    /// Whether the user has such a program.
     pub fn is_the_users(&self, places: &Places) -> bool {
         places.programs(self.program).any(|file| !is_ours(&file, places))
     }
 
-    /// Whether it is made, for the toolchain in `folder`.
+    /// Whether the script and the link exist, for the toolchain in `folder`.
     pub fn is_made(&self, folder: &Path, places: &Places) -> bool {
         let script = self.script(folder);
         fs::read_link(self.link(places)).is_ok_and(|target| target == script)
             && fs::read_to_string(script).is_ok_and(|text| text == self.text(folder))
     }
 
-    /// Makes it; in place of an older one of ours, where there is one.
+    /// Makes the script and the link; they replace older ones of ours.
     pub fn make(&self, folder: &Path, places: &Places) -> Result<(), Failure> {
         let link = self.link(places);
         if link.symlink_metadata().is_ok() && !is_ours(&link, places) {
@@ -49,7 +49,7 @@ impl Launcher {
         fs::set_permissions(script, Permissions::from_mode(0o755))
     }
 
-    /// The new link takes the old one's place in one step: someone may be about to call it.
+    /// Replaces the old link in one step: another process may be calling it.
     fn lead(&self, link: &Path, script: &Path) -> std::io::Result<()> {
         let parent = link.parent().unwrap_or_else(|| Path::new("."));
         fs::create_dir_all(parent)?;
@@ -68,7 +68,7 @@ impl Launcher {
     }
 
     fn text(&self, folder: &Path) -> String {
-        // Within the quotes of the command one of its own would end them.
+        // A quote in the folder's name would end the command's quotes.
         let folder = folder.display().to_string().replace('\'', r"'\''");
         format!("#!/bin/sh\nexec {} \"$@\"\n", self.command.replace("{folder}", &folder))
     }

@@ -1,4 +1,4 @@
-//! Tests of what is found, and of what is left alone.
+//! Tests of installed toolchains: those found, and those left alone.
 
 use super::*;
 use std::fs::{self, Permissions};
@@ -15,7 +15,7 @@ const ZIG: Toolchain = Toolchain {
     ],
 };
 
-/// A home in which the toolchain of [`ZIG`] is fetched, with or without launchers.
+/// Makes a home with the fetched toolchain of [`ZIG`], with or without launchers.
 fn home(launchers: bool) -> (TempDir, Places) {
     let home = tempfile::tempdir().expect("a folder");
     let places = Places {
@@ -31,7 +31,7 @@ fn home(launchers: bool) -> (TempDir, Places) {
     (home, places)
 }
 
-/// Makes a program of the user's.
+/// Makes a program of the user.
 fn program(file: &Path) {
     fs::write(file, "the user's").expect("written");
     fs::set_permissions(file, Permissions::from_mode(0o755)).expect("the mode is set");

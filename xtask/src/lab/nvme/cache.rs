@@ -1,4 +1,4 @@
-//! The Debian packages that the guest is made of, downloaded once and kept outside the repository.
+//! The guest's Debian packages, downloaded once and kept outside the repository.
 
 use crate::failure::{Failure, Tried};
 use crate::packages;
@@ -7,26 +7,26 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Depends on the newest kernel of the release; that package's name has the version in it.
+/// Depends on the release's newest kernel, whose package has the version in its name.
 const META_PACKAGE: &str = "linux-image-amd64";
 const KERNEL: &str = "linux-image-";
 const BUSYBOX: &str = "busybox-static";
 
-/// Where the packages are.
+/// The files of the packages.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Cached {
     /// A kernel with its modules.
     pub kernel: PathBuf,
-    /// One static program that is a shell and all that a shell needs.
+    /// A static program with a shell and its tools.
     pub busybox: PathBuf,
 }
 
-/// The packages, where the cache has them.
+/// Returns the packages if the cache has them.
 pub fn find() -> Result<Option<Cached>, Failure> {
     cached(&own_folder()?)
 }
 
-/// The packages, from the cache or else from Debian.
+/// Returns the packages from the cache, or downloads them.
 pub fn fetch() -> Result<Cached, Failure> {
     let folder = own_folder()?;
     if let Some(cached) = cached(&folder)? {
@@ -41,7 +41,7 @@ pub fn fetch() -> Result<Cached, Failure> {
     };
     download(&folder)
         .or_else(|_| {
-            // What apt knows may be old: the kernel that it names may be gone from the archive.
+            // apt's lists may be old, and their kernel gone from the archive.
             check_interrupted()?;
             packages::update()?;
             download(&folder)
@@ -51,33 +51,33 @@ pub fn fetch() -> Result<Cached, Failure> {
     cached(&folder)?.ok_or_else(missing)
 }
 
-/// The cache; made where it is not there.
+/// Returns the cache's folder, and makes it if needed.
 fn own_folder() -> Result<PathBuf, Failure> {
     let folder = folder(|name| std::env::var_os(name))?;
     std::fs::create_dir_all(&folder).tried(folder.display())?;
     Ok(folder)
 }
 
-/// `WROTE_LAB_CACHE`, or else the folder `wrote-lab` where the user's caches are (XDG Base Directory
-/// Specification), by what `environment` says.
+/// Returns `WROTE_LAB_CACHE`, or the folder `wrote-lab` in the user's caches (XDG Base Directory
+/// Specification), from the variables of `environment`.
 fn folder(environment: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Failure> {
     if let Some(own) = environment("WROTE_LAB_CACHE") {
         return std::path::absolute(own).tried("WROTE_LAB_CACHE");
     }
-    // A relative path in these is to be ignored, by the specification.
+    // The specification ignores a relative path.
     let path = |name| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = path("XDG_CACHE_HOME").or_else(|| Some(path("HOME")?.join(".cache")));
     let unknown = "no folder for the guest's packages: set WROTE_LAB_CACHE to one";
     caches.map(|caches| caches.join("wrote-lab")).ok_or_else(|| Failure::Failed(unknown.into()))
 }
 
-/// What is in the cache, where both packages are.
+/// Returns both packages in `folder`; `None` where one is missing.
 fn cached(folder: &Path) -> Result<Option<Cached>, Failure> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder).tried(folder.display())? {
         names.push(entry.tried(folder.display())?.file_name().to_string_lossy().into_owned());
     }
-    // The newest name, should several be there.
+    // The last of several names is the newest.
     names.sort();
     let find = |prefix: &str| {
         let fits = |name: &&String| name.starts_with(prefix) && name.ends_with(".deb");
@@ -87,12 +87,12 @@ fn cached(folder: &Path) -> Result<Option<Cached>, Failure> {
     Ok(both.map(|(kernel, busybox)| Cached { kernel, busybox }))
 }
 
-/// Downloads both into `folder`. What is there under its name is there as a whole.
+/// Downloads both into `folder`. Each appears there as a whole.
 fn download(folder: &Path) -> Result<(), Failure> {
     let kernel = kernel_package()?;
     let unfinished = tempfile::tempdir_in(folder).tried(folder.display())?;
     let mut command = Command::new("apt-get");
-    // As root apt hands the work to a user who cannot write here, and complains.
+    // Otherwise apt as root downloads as another user, who cannot write here.
     command.args(["-q", "-o", "APT::Sandbox::User=root", "download", &kernel, BUSYBOX]);
     command.current_dir(unfinished.path());
     run(&mut command, HANG, Show::Live)?
@@ -113,7 +113,7 @@ fn kernel_package() -> Result<String, Failure> {
         .ok_or_else(|| Failure::Failed(format!("{what}: names no kernel")))
 }
 
-/// The kernel package in what `apt-cache depends` says.
+/// Returns the kernel package in the output of `apt-cache depends`.
 fn depends_on(said: &str) -> Option<String> {
     let mut dependencies = said.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
     dependencies.find(|name| name.starts_with(KERNEL)).map(str::to_owned)

@@ -1,4 +1,4 @@
-//! The machine itself: qemu with two NVMe disks, until it switches itself off or its time is over.
+//! The guest's machine: qemu with two NVMe disks.
 
 use super::results::Results;
 use crate::failure::{Failure, Tried};
@@ -12,37 +12,36 @@ use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(100);
 
-/// The file systems, each on a controller of its own, and the size of their disks: XFS wants 300 MiB.
+/// The file systems, each on its own controller, and their sizes: XFS needs 300 MiB.
 const DISKS: &[(&str, u64, &[&str])] = &[
-    // Nothing is left for the kernel to initialise later: its transfers would be counted.
+    // The kernel initialises nothing later: a test would count its transfers.
     ("ext4", 320 << 20, &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"]),
     ("xfs", 320 << 20, &["-q", "-f"]),
 ];
 
-/// Emulated: a kernel of another's choice cannot be relied upon to boot on this machine's own CPU
-/// (KVM), which may be missing besides.
+/// The CPU is emulated: KVM may be missing, and Debian's kernel may not boot on this machine's CPU.
 const MACHINE: &str = "-nodefaults -no-reboot -display none -monitor none \
     -accel tcg,thread=multi -cpu max -smp 2 -m 1G";
-/// A panic ends the machine, as nothing is started again (`-no-reboot`).
+/// A panic ends the machine, which does not reboot (`-no-reboot`).
 const COMMAND_LINE: &str = "console=ttyS0 panic=-1 nvme.poll_queues=2 null_blk.poll_queues=2";
 
-/// What is booted.
+/// A guest to boot.
 #[derive(Debug)]
 pub struct Guest<'a> {
     /// The kernel.
     pub kernel: &'a Path,
-    /// What it starts from.
+    /// The initial file system.
     pub initramfs: &'a Path,
-    /// Where its disks are made.
+    /// The folder of its disks.
     pub folder: &'a Path,
-    /// Where its consoles are kept: `console.log`, `results.log`.
+    /// The folder of its consoles `console.log` and `results.log`.
     pub logs: &'a Path,
 }
 
 impl Guest<'_> {
-    /// Boots the guest and hands `said` what it has said so far, again and again until it ends.
+    /// Boots the guest and passes its results to `said` again and again until it ends.
     ///
-    /// It is a failure if it does not boot; the tests may end in any way.
+    /// Fails if the guest does not boot, and not because of a test.
     pub fn run(&self, mut said: impl FnMut(&Results)) -> Result<Results, Failure> {
         let mut group = self.start()?;
         let begin = Instant::now();
@@ -62,7 +61,7 @@ impl Guest<'_> {
 
     fn start(&self) -> Result<Group, Failure> {
         let mut command = Command::new("qemu-system-x86_64");
-        // With relative names: qemu takes a comma in a name for the name's end.
+        // Relative names: a comma ends a name for qemu.
         command.current_dir(self.folder).args(MACHINE.split_whitespace());
         command.arg("-kernel").arg(self.kernel).arg("-initrd").arg(self.initramfs);
         command.args(["-append", COMMAND_LINE]);
@@ -117,8 +116,7 @@ fn text(path: &PathBuf) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The last lines, up to a panic of the kernel where there was one: what it says after is only where
-/// it was.
+/// Returns the last lines, up to a panic of the kernel: a call trace follows it.
 fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> =
         text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();

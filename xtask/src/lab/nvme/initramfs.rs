@@ -1,4 +1,4 @@
-//! What the guest starts from: one archive with a shell, modules, test programs and their plan.
+//! The guest's initial file system: an archive of a shell, modules, test programs and their plan.
 
 use super::cache::Cached;
 use super::kernel::{Kernel, unpack};
@@ -13,7 +13,7 @@ use std::process::Command;
 
 const INIT: &str = include_str!("../../../../lab/nvme/init.sh");
 
-/// Makes the archive below `folder` and returns the archive's path.
+/// Makes the archive below `folder` and returns its path.
 pub fn make(
     folder: &Path,
     cached: &Cached,
@@ -39,7 +39,7 @@ fn busybox(cached: &Cached, folder: &Path, tree: &Path) -> Result<(), Failure> {
     copy(program, &tree.join("bin/busybox"))
 }
 
-/// The modules, not compressed, and the commands that load them.
+/// Adds the modules, not compressed, and the commands that load them.
 fn modules(kernel: &Kernel, tree: &Path) -> Result<(), Failure> {
     let mut load = String::new();
     for module in kernel.load_order()? {
@@ -67,8 +67,8 @@ fn tests(programs: &[Program], tree: &Path) -> Result<(), Failure> {
     put(&tree.join("tests/plan"), &plan)
 }
 
-/// The tree as an archive of the form that the kernel unpacks: the kernel's
-/// `Documentation/driver-api/early-userspace/buffer-format.rst`.
+/// Archives the tree in the kernel's format (the kernel's
+/// `Documentation/driver-api/early-userspace/buffer-format.rst`).
 fn archive(tree: &Path, folder: &Path) -> Result<PathBuf, Failure> {
     let path = folder.join("initramfs");
     let script = r#"cd "$1" && find . -print0 | cpio --quiet --null -o -H newc -F "$2""#;

@@ -1,4 +1,4 @@
-//! A kernel out of its Debian package, and the modules that the guest loads.
+//! The guest's kernel, unpacked from its Debian package, and its modules.
 
 use crate::failure::{Failure, Tried};
 use crate::packages;
@@ -6,8 +6,7 @@ use crate::run::{HANG, Show, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The parts of the package that are unpacked: the kernel and the modules that may be needed, which
-/// are a sixth of it.
+/// The unpacked part of the package, a sixth of it: the kernel and the modules that may be needed.
 const PARTS: &[&str] = &[
     "*/vmlinuz-*",
     "*/modules.builtin*",
@@ -24,12 +23,12 @@ const PARTS: &[&str] = &[
 /// A module that the guest needs.
 #[derive(Debug)]
 pub struct Module {
-    /// Its name, as `modinfo` has it, with `_` for `-`.
+    /// The name by `modinfo`, with `_` for `-`.
     pub name: &'static str,
-    /// What `insmod` is told beside it.
+    /// Parameters of `insmod`.
     pub parameters: &'static str,
-    /// Whether the kernel may lack it: checksums that modules ask for by an algorithm's name, which
-    /// newer kernels have built in.
+    /// Whether the kernel may lack it. Newer kernels have checksums built in, which modules request
+    /// by the algorithm's name.
     pub optional: bool,
 }
 
@@ -41,7 +40,7 @@ const fn checksum(name: &'static str) -> Module {
     Module { name, parameters: "", optional: true }
 }
 
-/// What the guest loads, in this order.
+/// The guest's modules, in loading order.
 pub const MODULES: &[Module] = &[
     checksum("crc32c_generic"),
     checksum("crct10dif_generic"),
@@ -49,20 +48,20 @@ pub const MODULES: &[Module] = &[
     module("ext4", ""),
     module("xfs", ""),
     module("nvme", "poll_queues=2"),
-    // Its blocks are in memory, so that what was written can be read.
+    // Its blocks are in memory, so that written blocks can be read.
     module("null_blk", "poll_queues=2 nr_devices=1 gb=1 memory_backed=1"),
 ];
 
 /// An unpacked kernel.
 #[derive(Debug)]
 pub struct Kernel {
-    /// What is booted.
+    /// The file to boot.
     pub image: PathBuf,
-    /// The folder of its modules, which is named by the release.
+    /// The folder of its modules; its name is the release.
     modules: PathBuf,
 }
 
-/// A module's file and what `insmod` is told beside it.
+/// A module's file and its parameters.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Loaded {
     /// The file, below [`Kernel::modules`]; it may be compressed.
@@ -80,7 +79,7 @@ impl Kernel {
         let places = ["lib/modules", "usr/lib/modules"].map(|place| folder.join(place));
         let place = places.iter().find(|place| place.is_dir()).unwrap_or(&places[0]);
         let modules = only(place, "")?;
-        // Debian runs it when the package is installed: it finds out what needs what.
+        // An installation runs depmod too: it lists each module's dependencies.
         let base = place.ancestors().nth(2).unwrap_or(folder);
         let release = modules.file_name().unwrap_or_default();
         let mut depmod = Command::new("depmod");
@@ -89,7 +88,7 @@ impl Kernel {
         Ok(Kernel { image, modules })
     }
 
-    /// The files of [`MODULES`] and of all that they need, each after what it needs.
+    /// Returns the files of [`MODULES`] and of their dependencies, each after its dependencies.
     pub fn load_order(&self) -> Result<Vec<Loaded>, Failure> {
         let read = |name: &str| {
             let path = self.modules.join(name);
@@ -101,7 +100,7 @@ impl Kernel {
     }
 }
 
-/// Unpacks those members of a Debian package that fit one of `patterns`, of which each fits some.
+/// Unpacks the members of a Debian package that match `patterns`; each pattern matches some.
 pub fn unpack(package: &Path, folder: &Path, patterns: &[&str]) -> Result<(), Failure> {
     let script = r#"package=$1 folder=$2; shift 2
         dpkg-deb --fsys-tarfile "$package" | tar -x -C "$folder" --wildcards -- "$@""#;
@@ -111,7 +110,7 @@ pub fn unpack(package: &Path, folder: &Path, patterns: &[&str]) -> Result<(), Fa
     Ok(())
 }
 
-/// The only thing in `folder` whose name begins with `prefix`.
+/// Returns the only entry of `folder` whose name begins with `prefix`.
 fn only(folder: &Path, prefix: &str) -> Result<PathBuf, Failure> {
     let entries = std::fs::read_dir(folder).tried(folder.display())?;
     let names = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -128,8 +127,7 @@ fn only(folder: &Path, prefix: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The order by a `modules.dep`: lines `file: needed files`, all that are needed, the one to load
-/// first last (`modules.dep(5)`).
+/// Returns the order by `modules.dep(5)`: lines `file: needed files`, with the first to load last.
 fn load_order(wanted: &[Module], dep: &str, builtin: &str) -> Result<Vec<Loaded>, Failure> {
     let lines: Vec<(&str, &str)> = dep.lines().filter_map(|line| line.split_once(':')).collect();
     let mut order: Vec<Loaded> = Vec::new();
@@ -150,7 +148,7 @@ fn load_order(wanted: &[Module], dep: &str, builtin: &str) -> Result<Vec<Loaded>
     Ok(order)
 }
 
-/// `kernel/crypto/crc32c-intel.ko.xz` is `crc32c_intel`.
+/// Returns the name of a module's file: `kernel/crypto/crc32c-intel.ko.xz` is `crc32c_intel`.
 fn module_name(file: &str) -> String {
     let name = file.rsplit('/').next().unwrap_or(file);
     name.split('.').next().unwrap_or(name).replace('-', "_")

@@ -1,4 +1,4 @@
-//! The test programs that run in the guest: static, as nothing else is there, and each test by name.
+//! The guest's test programs, and their tests by name. They are static: the guest has no libraries.
 
 use crate::failure::Failure;
 use crate::programs;
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// Without the half of the programs that only a debugger reads, which the guest would keep in memory.
+/// Strips debug information: half of a program, which the guest would keep in memory.
 const RUSTFLAGS: &str = "-C target-feature=+crt-static -C strip=debuginfo";
-/// The program with the library's tests, and its modules that are about real devices.
+/// The library's test program, and its modules that test real devices.
 const PROGRAM: &str = "it";
 const MODULES: [&str; 2] = ["engine::", "polled::"];
 
 /// A test program.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The name of its source file.
+    /// The name of its target.
     pub name: String,
     /// The program.
     pub file: PathBuf,
@@ -25,12 +25,12 @@ pub struct Program {
     pub tests: Vec<String>,
 }
 
-/// Builds the programs and asks each for its tests.
+/// Builds the programs and lists their tests.
 pub fn build() -> Result<Vec<Program>, Failure> {
     let mut command = cargo(&["test", "-p", "wrote", "--no-run"]);
-    // With a target named, the flags are for it alone: macros are built for here, and not static.
+    // With a target named, the flags do not apply to macros, which run on this machine.
     command.args(["--target", TARGET]).env("RUSTFLAGS", RUSTFLAGS);
-    // An emulated processor is slow enough.
+    // The emulated processor is slow.
     command.env("CARGO_PROFILE_TEST_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
     command.args(["--test", PROGRAM]);
     let of = |program: programs::Program| {
@@ -47,7 +47,7 @@ fn list(program: &Path) -> Result<Vec<String>, Failure> {
     Ok(names(&finished.success(&program.display().to_string())?.stdout))
 }
 
-/// The tests in what the harness lists.
+/// Returns the tests in the harness's list.
 fn names(list: &str) -> Vec<String> {
     list.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }

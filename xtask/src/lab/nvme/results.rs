@@ -1,37 +1,37 @@
-//! What the guest says on its second serial port: how each test ended.
+//! The results of tests, read from the guest's second serial port.
 
 use crate::report::Counts;
 use crate::run::Finished;
 
-/// How a test ended.
+/// The end of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// With this exit code.
+    /// The exit code.
     Code(i32),
-    /// It was ended when its time was over.
+    /// The time limit passed.
     TimedOut,
-    /// The guest ended before it did.
+    /// The guest ended first.
     Unknown,
 }
 
 /// One test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Test {
-    /// Program and test: `engine: a_test`.
+    /// The program and the test: `it: engine::a_test`.
     pub name: String,
-    /// How it ended.
+    /// The end of the test.
     pub end: End,
-    /// What it said.
+    /// The test's output.
     pub said: String,
 }
 
 impl Test {
-    /// Whether it passed; a test that skipped itself did.
+    /// Whether it passed or skipped itself.
     pub fn passed(&self) -> bool {
         self.end == End::Code(0)
     }
 
-    /// `ok`, or why not.
+    /// Returns `ok`, or the reason of a failure.
     pub fn word(&self) -> String {
         match self.end {
             End::Code(0) => "ok".to_owned(),
@@ -41,26 +41,25 @@ impl Test {
         }
     }
 
-    /// What it found out: its lines that begin with `FACT: `.
+    /// Returns the facts that it counted: its lines that begin with `FACT: `.
     pub fn facts(&self) -> impl Iterator<Item = &str> {
         self.said.lines().filter_map(|line| line.strip_prefix("FACT: "))
     }
 }
 
-/// All that the guest said.
+/// Everything that the guest reported.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Results {
-    /// The kernel's release, once the guest is ready.
+    /// The kernel's release; `None` until the guest is ready.
     pub booted: Option<String>,
-    /// The tests in the order in which they began.
+    /// The tests, in the order of their beginnings.
     pub tests: Vec<Test>,
-    /// Whether all of them were run.
+    /// Whether every test ran.
     pub done: bool,
 }
 
 impl Results {
-    /// Reads the lines that `lab/nvme/init.sh` describes. A line that is not ended yet is left for
-    /// the next time.
+    /// Reads the lines that `lab/nvme/init.sh` describes, except an unfinished last line.
     pub fn read(text: &str) -> Results {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut results = Results::default();
@@ -94,13 +93,13 @@ impl Results {
         }
     }
 
-    /// The tests that have ended.
+    /// Returns the tests that have ended.
     pub fn ended(&self) -> &[Test] {
         let unknown = self.tests.iter().position(|test| test.end == End::Unknown);
         &self.tests[..unknown.unwrap_or(self.tests.len())]
     }
 
-    /// What they came to, out of `planned` tests.
+    /// Counts the results of `planned` tests.
     pub fn counts(&self, planned: usize) -> Counts {
         let mut counts = Counts::default();
         for test in &self.tests {
@@ -110,7 +109,7 @@ impl Results {
                 counts.failed += 1;
                 counts.failures.push(format!("{}: {}", test.name, test.word()));
             }
-            // The harness tells the same way where it runs here.
+            // A skip has the same form as on this machine.
             let finished = Finished {
                 trouble: None,
                 exit_code: None,

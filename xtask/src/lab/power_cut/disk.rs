@@ -1,5 +1,4 @@
-//! A disk whose power can be cut: a file system on a loop device over an image file, undone when
-//! dropped.
+//! A disk whose power can be cut: a file system on a loop device over an image file.
 
 use crate::failure::{Failure, Tried};
 use crate::packages;
@@ -14,29 +13,29 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// XFS wants 300 MiB.
+/// XFS needs 300 MiB.
 const SIZE_BYTES: u64 = 320 << 20;
-/// How long a mount may be busy after its last user has ended.
+/// The time for which a mount may be busy after its last user has ended.
 const BUSY: Duration = Duration::from_secs(60);
 /// `FS_IOC_SHUTDOWN`, first known as XFS's `GOINGDOWN` (`fs/ext4/ioctl.c`, `fs/xfs/xfs_ioctl.c`).
 const FS_IOC_SHUTDOWN: rustix::ioctl::Opcode = 0x8004_587d;
-/// `FS_SHUTDOWN_FLAGS_NOLOGFLUSH`: what is not on the device is lost.
+/// `FS_SHUTDOWN_FLAGS_NOLOGFLUSH`: everything in memory is lost.
 const NO_LOG_FLUSH: u32 = 2;
 
 /// A kind of file system.
 #[derive(Clone, Copy, Debug)]
 pub struct FileSystem {
-    /// What a person calls it.
+    /// Its name in reports.
     pub name: &'static str,
-    /// Its type, as `mount(2)` and `mkfs` know it.
+    /// Its type for `mount(2)` and `mkfs`.
     pub kind: &'static str,
     /// Further arguments of its `mkfs`.
     pub options: &'static [&'static str],
-    /// The program that looks for damage and repairs none, and its arguments.
+    /// The program that finds damage and repairs none, and its arguments.
     pub examine: &'static [&'static str],
 }
 
-/// A mounted image.
+/// A mounted image; dropping it removes mount, loop device and image.
 #[derive(Debug)]
 pub struct Disk {
     file_system: FileSystem,
@@ -67,17 +66,17 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Where it is mounted.
+    /// Returns the mount point.
     pub fn point(&self) -> PathBuf {
         self.folder.path().join("mount")
     }
 
-    /// A folder beside the image, for what belongs to it.
+    /// Returns the folder of the image.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Mounts it; after a cut, the file system's log is recovered by that.
+    /// Mounts it; after a cut, the file system recovers its log.
     pub fn mount(&mut self) -> Result<(), Failure> {
         let (Some(node), kind) = (&self.node, self.file_system.kind) else { return Ok(()) };
         mount(node, self.point(), kind, MountFlags::empty(), None)
@@ -92,7 +91,7 @@ impl Disk {
         while self.mounted {
             match unmount(self.point(), UnmountFlags::empty()) {
                 Ok(()) => self.mounted = false,
-                // The kernel lets go of a ring's files a moment after their process has ended.
+                // The kernel closes a ring's files a moment after their process has ended.
                 Err(Errno::BUSY) if Instant::now() < end => {
                     thread::sleep(Duration::from_millis(1));
                 }
@@ -102,12 +101,12 @@ impl Disk {
         Ok(())
     }
 
-    /// Opens what cuts the power, so that nothing but the cut itself is left to do.
+    /// Opens the switch beforehand, so that a cut is one call.
     pub fn switch(&self) -> Result<Switch, Failure> {
         File::open(self.point()).map(Switch).tried("the mount point")
     }
 
-    /// Why the power of this kind of file system can't be cut, if so; cuts it for that, once.
+    /// Tries one cut; returns the reason if this kind of file system cannot be shut down.
     pub fn lacks_switch(&mut self) -> Result<Option<String>, Failure> {
         match self.switch()?.cut() {
             Err(Failure::Failed(because)) if because.contains("Inappropriate ioctl") => {
@@ -121,14 +120,14 @@ impl Disk {
         Ok(None)
     }
 
-    /// Has the file system's own program look for damage, unmounted.
+    /// Unmounts it and runs the file system's own program that finds damage.
     pub fn examine(&mut self) -> Result<(), Failure> {
         self.unmount()?;
         let Some((name, arguments)) = self.file_system.examine.split_first() else { return Ok(()) };
         command(program(name).args(arguments).arg(self.image()), name).map(|_| ())
     }
 
-    /// Unmounts it and keeps the image; tells where.
+    /// Unmounts it, keeps the image, and returns its path.
     pub fn keep(mut self) -> PathBuf {
         self.folder.disable_cleanup(true);
         self.image()
@@ -142,7 +141,7 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         if let Err(failure) = self.unmount() {
-            // What is still mounted must not be emptied along with the folder.
+            // Removing the folder would empty a file system that is still mounted.
             self.folder.disable_cleanup(true);
             eprintln!("xtask: {failure}; {} goes with its last user", self.point().display());
             let _ = unmount(self.point(), UnmountFlags::DETACH);
@@ -158,7 +157,7 @@ impl Drop for Disk {
 pub struct Switch(File);
 
 impl Switch {
-    /// Has the file system drop all that is not on its device, and refuse every later call.
+    /// Makes the file system drop everything in memory and refuse every later call.
     pub fn cut(self) -> Result<(), Failure> {
         // SAFETY: FS_IOC_SHUTDOWN reads one u32 of flags from its argument, which `Setter` passes
         // by a pointer that is valid for the length of the call, and writes nothing.
@@ -167,14 +166,14 @@ impl Switch {
     }
 }
 
-/// A program of the administrator's.
+/// Prepares a program of the administrator.
 fn program(name: &str) -> Command {
     let mut command = Command::new(name);
     command.env("PATH", packages::folders()).env("LC_ALL", "C");
     command
 }
 
-/// What a program prints, where it succeeds.
+/// Runs a program and returns its stdout.
 fn command(command: &mut Command, what: &str) -> Result<String, Failure> {
     Ok(run(command, HANG, Show::Quiet)?.success(what)?.stdout)
 }

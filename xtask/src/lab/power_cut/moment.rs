@@ -1,4 +1,4 @@
-//! One moment: the subjects write, the power is cut, and it is looked what is left.
+//! One moment: the subjects write, the power is cut, and the files are checked.
 
 use super::disk::Disk;
 use crate::failure::{Failure, Tried};
@@ -10,53 +10,53 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the subjects may take to get ready, or to notice that the power is cut.
+/// Finds a subject that hangs before it is ready, or after the power is cut.
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 const POLL: Duration = Duration::from_millis(1);
 
-/// When the power is cut, and what the subjects draw their numbers from.
+/// The times of the cuts, and the subjects' seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// After the last of the subjects has begun to write.
+    /// The time between the last subject's beginning and the cut.
     pub delay: Duration,
     /// The subjects' seed.
     pub seed: u64,
-    /// Where the power is cut a second time: after the subjects have begun to open again what they wrote.
+    /// The time between the subjects' second beginning and a second cut.
     pub again: Option<Duration>,
 }
 
-/// Who writes: the program, and the names of its subjects.
+/// The program that writes, and the names of its subjects.
 #[derive(Clone, Copy, Debug)]
 pub struct Cast<'a> {
     /// `lab/power-cut`.
     pub program: &'a Path,
     /// The subjects, in order.
     pub names: &'a [&'a str],
-    /// Those of them that recover what they wrote when they open it, and can lose it then.
+    /// Subjects that recover their files when they open them, and can lose them then.
     pub reopened: &'a [&'a str],
 }
 
-/// What one subject came to.
+/// The result of one subject.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Promises that it was given.
+    /// The number of promises.
     pub promises: usize,
-    /// Those of them that it was given when the power was gone.
+    /// The number of promises after the cut.
     pub late: u32,
-    /// What was refused first: an action and the kernel's error number.
+    /// The first refused action and the kernel's error number.
     pub refused: (String, i32),
-    /// What became of what was under way, in one word.
+    /// The fate of the write in flight, in one word.
     pub in_flight: String,
-    /// How often it was opened again before a second cut.
+    /// The number of openings before a second cut.
     pub reopened: u32,
-    /// Temporary files that were left.
+    /// The number of temporary files left.
     pub temporary_files: u32,
-    /// Promises that were not kept.
+    /// The broken promises.
     pub faults: Vec<String>,
 }
 
-/// Goes through one moment with these subjects; what each of them came to, in the same order. The disk
-/// is mounted before and after.
+/// Runs one moment, and returns each subject's result in order. The disk is mounted before and
+/// after.
 pub fn live(disk: &mut Disk, cast: Cast, moment: Moment) -> Result<Vec<Seen>, Failure> {
     let folder = fresh(disk.point().join("moment"))?;
     let said = fresh(disk.folder().join("said"))?;
@@ -85,7 +85,7 @@ pub fn live(disk: &mut Disk, cast: Cast, moment: Moment) -> Result<Vec<Seen>, Fa
     cast.names.iter().map(seen).collect()
 }
 
-/// Has subjects open again what they wrote, and cuts the power once more.
+/// Starts the subjects that open their files again, and cuts the power once more.
 fn again(
     disk: &mut Disk,
     cast: Cast,
@@ -105,10 +105,10 @@ fn again(
     disk.mount()
 }
 
-/// How many bytes a subject had said just before and just after the cut.
+/// The length of a subject's output just before and just after the cut.
 type Cut = (usize, usize);
 
-/// Starts subjects and cuts the power `delay` after the last has begun; all have ended then.
+/// Starts subjects, cuts the power `delay` after the last is ready, and waits for their ends.
 fn until_cut<'a>(
     disk: &Disk,
     names: &[&'a str],
@@ -133,7 +133,7 @@ fn until_cut<'a>(
     Ok(subjects.into_iter().zip(going.into_iter().zip(gone)).collect())
 }
 
-/// An empty folder, in place of what is there.
+/// Makes an empty folder in place of an old one.
 fn fresh(folder: PathBuf) -> Result<PathBuf, Failure> {
     if folder.exists() {
         std::fs::remove_dir_all(&folder).tried(folder.display())?;
@@ -143,7 +143,7 @@ fn fresh(folder: PathBuf) -> Result<PathBuf, Failure> {
 }
 
 impl Seen {
-    /// From what the subject of this name `said`, and what the check `found` of all of them.
+    /// Reads the output `said` of the subject `name`, and its lines in the check's output `found`.
     fn read(name: &str, said: &str, found: &str) -> Result<Seen, Failure> {
         let mut seen = Seen::default();
         for line in said.lines() {
@@ -172,14 +172,14 @@ impl Seen {
     }
 }
 
-/// The lines that were said whole in the first `going` bytes, without the first, which is `ready`.
+/// Returns the whole lines in the first `going` bytes, without the first line, `ready`.
 fn sure_lines(said: &str, going: usize) -> &str {
     let end = said[..going].rfind('\n').map_or(0, |newline| newline + 1);
     said[..end].split_once('\n').map_or("", |(_, after)| after)
 }
 
-/// The same lines with two more: `power-going` before the first that was not said whole in the first
-/// `going` bytes, `power-gone` before the first of which nothing was said in the first `gone`.
+/// Adds two lines: `power-going` before the first line that is not whole in the first `going`
+/// bytes, and `power-gone` before the first line that begins after `gone` bytes.
 fn marked(said: &str, going: usize, gone: usize) -> String {
     let going = said[..going].rfind('\n').map_or(0, |newline| newline + 1);
     let gone = match said[..gone].ends_with('\n') {
@@ -190,7 +190,7 @@ fn marked(said: &str, going: usize, gone: usize) -> String {
     format!("{sure}power-going\n{unsure}power-gone\n{late}")
 }
 
-/// A subject at work.
+/// A running subject.
 struct Writing<'a> {
     name: &'a str,
     group: Group,
@@ -199,7 +199,7 @@ struct Writing<'a> {
 }
 
 impl<'a> Writing<'a> {
-    /// Starts a subject whose lines go into the new file `said`.
+    /// Starts a subject whose output goes into the new file `said`.
     fn start(name: &'a str, mut command: Command, said: PathBuf) -> Result<Writing<'a>, Failure> {
         let mut errors = said.clone().into_os_string();
         errors.push(".errors");
@@ -209,7 +209,7 @@ impl<'a> Writing<'a> {
         Ok(Writing { name, group: start(&mut command)?, said, errors })
     }
 
-    /// Waits until it has said its first line.
+    /// Waits for its first line.
     fn wait_until_ready(&mut self) -> Result<(), Failure> {
         let end = Instant::now() + LIMIT;
         while self.said_bytes()? == 0 {
@@ -219,19 +219,20 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// How much it has said.
+    /// Returns the length of its output.
     fn said_bytes(&self) -> Result<usize, Failure> {
         let said = self.said.metadata().tried(self.said.display())?;
         usize::try_from(said.len()).tried(self.said.display())
     }
 
-    /// Marks in what it said how far that had come just before and just after the cut.
+    /// Marks in its output the places of the cut.
     fn mark(&self, (going, gone): (usize, usize)) -> Result<(), Failure> {
         let said = std::fs::read_to_string(&self.said).tried(self.said.display())?;
         std::fs::write(&self.said, marked(&said, going, gone)).tried(self.said.display())
     }
 
-    /// Puts what it surely said before all that is in the file `path`: it must hold like any promise there.
+    /// Puts its lines of before the cut at the front of the file `path`: those promises must hold
+    /// too.
     fn add_to(&self, path: &Path, going: usize) -> Result<(), Failure> {
         let said = std::fs::read_to_string(&self.said).tried(self.said.display())?;
         let before = std::fs::read_to_string(path).tried(path.display())?;
@@ -239,7 +240,7 @@ impl<'a> Writing<'a> {
         std::fs::write(path, all).tried(path.display())
     }
 
-    /// A failure where it has ended: nothing has refused anything yet.
+    /// Fails if it has ended: the power is still on.
     fn must_be_running(&mut self) -> Result<(), Failure> {
         match self.group.child.try_wait().tried(self.name)? {
             None => Ok(()),
@@ -247,7 +248,7 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// Waits until it has ended because of the cut.
+    /// Waits until the cut has ended it.
     fn wait_until_refused(&mut self) -> Result<(), Failure> {
         let end = Instant::now() + LIMIT;
         loop {
@@ -274,7 +275,7 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// The failure "name: what: the last words".
+    /// Returns the failure "name: `what`: stderr".
     fn failure(&self, what: &str) -> Failure {
         let errors = std::fs::read_to_string(&self.errors).unwrap_or_default();
         Failure::Failed(format!("{}: {what}: {}", self.name, errors.trim()))

@@ -1,26 +1,26 @@
-//! What all the moments hit: the evidence that the lab sees something.
+//! Sums of all moments: the evidence that the lab sees something.
 
 use super::moment::Seen;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What all moments of one subject came to.
+/// The sums of one subject.
 #[derive(Debug, Default)]
 pub struct Tally {
     moments: u32,
     promises: usize,
     /// Moments before the first promise.
     early: u32,
-    /// Moments with promises that were not kept, and the first of them.
+    /// Moments with broken promises, and the first of these.
     broken: u32,
     first_fault: Option<String>,
-    /// How often each action was the first to be refused.
+    /// The number of moments in which each action was the first refused.
     refused: BTreeMap<String, u32>,
-    /// How often each came of what was under way.
+    /// The number of moments with each fate of the write in flight.
     in_flight: BTreeMap<String, u32>,
-    /// How often it was opened again before a second cut, and in how many moments.
+    /// The number of openings before a second cut, and of moments with one.
     reopened: (u32, u32),
-    /// Promises made when the power was gone.
+    /// Promises after the cut.
     late: u32,
     /// Moments that left a temporary file.
     left: u32,
@@ -46,12 +46,12 @@ impl Tally {
         }
     }
 
-    /// In how many moments a promise was broken.
+    /// Returns the number of moments with broken promises.
     pub fn broken(&self) -> u32 {
         self.broken
     }
 
-    /// What was hit, in some lines under the subject's name.
+    /// Returns the sums in some lines under the subject's name.
     pub fn describe(&self, name: &str) -> String {
         let mut text = format!(
             "  {name}: {} promises in {} moments, {} moments before the first",
@@ -79,7 +79,7 @@ impl Tally {
     }
 }
 
-/// "fdatasync 12, write 30".
+/// Returns "fdatasync 12, write 30".
 fn counts(counts: &BTreeMap<String, u32>) -> String {
     let each: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
     if each.is_empty() { "nothing".to_owned() } else { each.join(", ") }
