@@ -46,11 +46,12 @@ enum Lab {
 /// Runs one lab.
 pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
     let mut report = Report::default();
-    // A simulation calls no other program.
-    if !matches!(arguments.lab, Lab::Sim(_)) {
-        let needed = [LABS, GUEST].concat();
-        report.step("Debian packages", || packages::install(&needed).map(|()| Outcome::Passed))?;
-    }
+    let needed = match arguments.lab {
+        Lab::Nvme => GUEST,
+        Lab::Sim(_) | Lab::Kill(_) => &[],
+        _ => LABS,
+    };
+    report.step("Debian packages", || packages::install(needed).map(|()| Outcome::Passed))?;
     match arguments.lab {
         Lab::Confine => {
             confine::lab(&mut report, Share::Default)?;

@@ -28,6 +28,7 @@ pub struct Arguments {
     pub moments: u32,
 }
 
+/// With fewer moments, every unsynced write may survive by chance.
 const MOMENTS: u32 = 200;
 
 /// File systems that must recover whole. ext4 with `fast_commit` does not: `docs/durability.md`.
@@ -116,6 +117,7 @@ fn cut(
         eprintln!("{}", tally.describe(name));
     }
     match done {
+        Ok(()) if moments < MOMENTS => Ok(Outcome::Passed),
         Ok(()) => sees_something(&tallies).map(|()| Outcome::Passed),
         Err(Failure::Failed(because)) => {
             let image = disk.keep();
