@@ -6,7 +6,7 @@ use super::rows::Row;
 use super::size::Size;
 use crate::failure::{Failure, Tried};
 use crate::repository::{cargo, release, release_wrote, root, target};
-use crate::run::{Finished, Show, run};
+use crate::run::{Finished, HANG, Show, run};
 use crate::zram::Zram;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
