@@ -11,7 +11,7 @@ const NEAR_SHARE: f64 = 0.9;
 const SAME_COST: f64 = 1.1;
 
 /// The row to use, and those that it was chosen from.
-pub struct Choice<'a> {
+pub(crate) struct Choice<'a> {
     pub row: &'a Row,
     fastest: &'a Row,
     /// Those that can't be told apart from the fastest.
@@ -23,7 +23,7 @@ pub struct Choice<'a> {
 impl<'a> Choice<'a> {
     /// The fastest of `rows`; or, of those about as fast that can't be told apart from it, the one
     /// that costs less CPU, or the simpler of two that cost the same.
-    pub fn of(rows: impl Iterator<Item = &'a Row>) -> Option<Choice<'a>> {
+    pub(crate) fn of(rows: impl Iterator<Item = &'a Row>) -> Option<Choice<'a>> {
         let rows: Vec<&Row> = rows.filter(|row| throughput(row) > 0.0).collect();
         let fastest = fastest(rows.iter().copied())?;
         let others = || rows.iter().copied().filter(|row| row.name != fastest.name);
@@ -40,7 +40,7 @@ impl<'a> Choice<'a> {
     }
 
     /// Why this row: its speed and cost, what it can't be told apart from, and by how much it leads.
-    pub fn reason(&self, speed: fn(&Row) -> String) -> String {
+    pub(crate) fn reason(&self, speed: fn(&Row) -> String) -> String {
         let row = self.row;
         let cost = seconds(row.cpu_s_per_gb());
         let mut reason = format!("{} at {cost} of CPU a GB", speed(row));
@@ -73,19 +73,19 @@ impl<'a> Choice<'a> {
 
 /// Whether two rows can't be told apart. Of a row of one run nothing is known of how it varies: the
 /// medians are all there is.
-pub fn are_tied(a: &Row, b: &Row) -> bool {
+pub(crate) fn are_tied(a: &Row, b: &Row) -> bool {
     a.runs.len() >= 2
         && b.runs.len() >= 2
         && !distinguishable(&a.throughput_bytes_per_s, &b.throughput_bytes_per_s)
 }
 
 /// The row of the highest median; the first of equals.
-pub fn fastest<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
+pub(crate) fn fastest<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
     rows.reduce(|best, row| if throughput(row) > throughput(best) { row } else { best })
 }
 
 /// How many things a program must get right to write so. Of whole files the ways are a few lines each.
-pub fn complexity(row: &Row) -> u32 {
+pub(crate) fn complexity(row: &Row) -> u32 {
     let settings = settings(row);
     if row.is_of_whole_files() {
         return 0;
@@ -97,38 +97,38 @@ pub fn complexity(row: &Row) -> u32 {
         + u32::from(settings.numjobs > 1)
 }
 
-pub fn settings(row: &Row) -> &Settings {
+pub(crate) fn settings(row: &Row) -> &Settings {
     &row.settings.effective
 }
 
-pub fn is_durable(row: &Row) -> bool {
+pub(crate) fn is_durable(row: &Row) -> bool {
     row.survives.as_deref() == Some(wrote::Survives::PowerLoss.as_str())
 }
 
-pub fn throughput(row: &Row) -> f64 {
+pub(crate) fn throughput(row: &Row) -> f64 {
     row.throughput_bytes_per_s.median
 }
 
-pub fn ratio(row: &Row, other: &Row) -> f64 {
+pub(crate) fn ratio(row: &Row, other: &Row) -> f64 {
     throughput(row) / throughput(other)
 }
 
-pub fn speed(row: &Row) -> String {
+pub(crate) fn speed(row: &Row) -> String {
     rate(throughput(row))
 }
 
-pub fn records(row: &Row) -> String {
+pub(crate) fn records(row: &Row) -> String {
     format!("{} records/s of {}", per_s(row), block_size(settings(row).bs_bytes))
 }
 
 /// Operations a second: the median over the runs.
-pub fn per_s(row: &Row) -> String {
+pub(crate) fn per_s(row: &Row) -> String {
     let iops: Vec<f64> = row.runs.iter().map(|run| run.iops).collect();
     significant(median(&iops))
 }
 
 /// Three significant digits, or all digits of what has more before the point.
-pub fn significant(value: f64) -> String {
+pub(crate) fn significant(value: f64) -> String {
     match value {
         v if v >= 99.95 => format!("{v:.0}"),
         v if v >= 9.995 => format!("{v:.1}"),
@@ -137,7 +137,7 @@ pub fn significant(value: f64) -> String {
 }
 
 /// The lines of a function in the text of examples, without what makes a function of them.
-pub fn body_of(examples: &str, function: &str) -> String {
+pub(crate) fn body_of(examples: &str, function: &str) -> String {
     let begins = [format!("pub fn {function}("), format!("pub async fn {function}(")];
     let is_begin = |line: &str| begins.iter().any(|begin| line.starts_with(begin));
     let lines = examples.lines().skip_while(|line| !is_begin(line)).skip(1);

@@ -1,17 +1,25 @@
-//! Measuring how fast a disk takes data: scenarios, each a question that is answered by rows in turn.
+//! Scenarios: questions about a disk, answered by rows that are measured in turn.
 
-#![allow(missing_docs)]
-
-pub mod bench;
-pub mod choice;
-pub mod measured;
-pub mod rounds;
+mod bench;
+mod choice;
+mod measured;
+mod progress;
+mod request;
+mod rounds;
 #[cfg(test)]
 mod sample;
-pub mod scenario;
-pub mod scenarios;
+mod scenario;
+mod scenarios;
 pub mod scratch;
 pub mod versus;
 
-pub use bench::{Announcement, AppendAs, Listed, Observer, Progress, Request, bench, catalogue};
-pub use scenarios::latency::knows as knows_save;
+pub use bench::{bench, bench_of, report_leftovers};
+pub use measured::{OneRun, RowLabel, clear, effective, fallback, row};
+pub use progress::{Announcement, Observer, Progress, Ticker};
+pub use request::{Common, Request, positive};
+pub use rounds::{Alone, Peers, Turn, in_turn};
+pub use scenario::{Call, Listed, Measured, Measurement, Plan, Scenario, Site, boxed};
+pub use scenarios::{
+    Append, AppendAs, Ladder, Latency, Load, Long, MessageSizes, Peak, Rand, Scenarios, Ways,
+    catalogue,
+};

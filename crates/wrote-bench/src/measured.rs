@@ -1,4 +1,4 @@
-//! What the runs of a row add up to.
+//! One run of a row, and the row that runs add up to.
 
 use hdrhistogram::Histogram;
 use std::fs::File;
@@ -10,86 +10,78 @@ use wrote_result::Error;
 use wrote_result::document::{Direction, Fallback, Row, Run, Settings, SettingsPair};
 use wrote_result::stats;
 
-/// What one run gave.
-pub struct Measured {
+/// The outcome of one run whose clock is the scenario's own.
+pub struct OneRun {
+    /// The figures of the run.
     pub run: Run,
+    /// The latency of each operation; empty where the run is one operation.
     pub latencies: Histogram<u64>,
-    /// What was in effect, with the depth that was reached.
+    /// The settings in effect, with the depth that was reached.
     pub effective: Settings,
+    /// Each setting that was not honoured, with the reason.
     pub fallbacks: Vec<Fallback>,
 }
 
-/// What is known of a row before its runs.
-pub struct Named<'a> {
+/// The parts of a row that are known before its runs.
+pub struct RowLabel<'a> {
+    /// Unique in the result: `ways/file/fs-write`.
     pub name: &'a str,
+    /// The group in which it is compared.
     pub workload: &'a str,
+    /// The way of writing, in words.
     pub words: &'a str,
+    /// What a write survives once it is acknowledged (M3).
     pub survives: Survives,
+    /// The settings that were asked for.
     pub asked: Settings,
 }
 
-/// What a row's runs gave so far.
-pub struct RowSoFar {
-    runs: Vec<Run>,
-    latencies: Histogram<u64>,
-    effective: Option<Settings>,
-    fallbacks: Vec<Fallback>,
+/// The settings in effect in all runs: the weakest of each.
+pub fn effective(runs: &[OneRun]) -> Settings {
+    let mut each = runs.iter().map(|run| &run.effective);
+    let mut weakest = each.next().cloned().unwrap_or_default();
+    each.for_each(|effective| weakest.weaken(effective));
+    weakest
 }
 
-impl RowSoFar {
-    pub fn new() -> RowSoFar {
-        RowSoFar {
-            runs: Vec::new(),
-            latencies: histogram(),
-            effective: None,
-            fallbacks: Vec::new(),
-        }
+/// The row that runs add up to.
+pub fn row(label: RowLabel<'_>, runs: Vec<OneRun>) -> Row {
+    let effective = effective(&runs);
+    let mut latencies = histogram();
+    let mut fallbacks: Vec<Fallback> = Vec::new();
+    let mut figures: Vec<Run> = Vec::new();
+    for OneRun { run, latencies: of_run, fallbacks: taken, .. } in runs {
+        let latency_ns = (!of_run.is_empty()).then(|| stats::latency(&of_run));
+        latencies.add(&of_run).expect("all histograms have the same bounds");
+        fallbacks.extend(taken);
+        figures.push(Run { latency_ns, ..run });
     }
-
-    pub fn add(&mut self, measured: Measured) {
-        let timed = !measured.latencies.is_empty();
-        let latency_ns = timed.then(|| stats::latency(&measured.latencies));
-        self.runs.push(Run { latency_ns, ..measured.run });
-        self.latencies.add(&measured.latencies).expect("all histograms have the same bounds");
-        self.fallbacks.extend(measured.fallbacks);
-        match &mut self.effective {
-            Some(effective) => effective.weaken(&measured.effective),
-            None => self.effective = Some(measured.effective),
-        }
-    }
-
-    /// What was in effect in all runs.
-    pub fn effective(&self) -> Settings {
-        self.effective.clone().unwrap_or_default()
-    }
-
-    /// The row that the runs add up to.
-    pub fn row(self, named: Named<'_>) -> Row {
-        let values = |value: fn(&Run) -> f64| self.runs.iter().map(value).collect::<Vec<f64>>();
-        let effective = self.effective();
-        let mut fallbacks = self.fallbacks.clone();
-        fallbacks.sort();
-        fallbacks.dedup();
-        let timed = !self.latencies.is_empty();
-        Row {
-            name: named.name.into(),
-            workload: named.workload.into(),
-            way: named.words.into(),
-            direction: Direction::Write,
-            survives: Some(named.survives.as_str().into()),
-            crash_leaves: None,
-            bytes_per_run: stats::median(&values(|run| run.bytes as f64)) as u64,
-            settings: SettingsPair { asked: named.asked, effective, fallbacks },
-            throughput_bytes_per_s: stats::interval(&values(|run| run.throughput_bytes_per_s)),
-            latency_ns: timed.then(|| stats::latency(&self.latencies)),
-            runs: self.runs,
-            sustained: None,
-        }
+    fallbacks.sort();
+    fallbacks.dedup();
+    let values = |value: fn(&Run) -> f64| figures.iter().map(value).collect::<Vec<f64>>();
+    Row {
+        name: label.name.into(),
+        workload: label.workload.into(),
+        way: label.words.into(),
+        direction: Direction::Write,
+        survives: Some(label.survives.as_str().into()),
+        crash_leaves: None,
+        bytes_per_run: stats::median(&values(|run| run.bytes as f64)) as u64,
+        settings: SettingsPair { asked: label.asked, effective, fallbacks },
+        throughput_bytes_per_s: stats::interval(&values(|run| run.throughput_bytes_per_s)),
+        latency_ns: (!latencies.is_empty()).then(|| stats::latency(&latencies)),
+        runs: figures,
+        sustained: None,
     }
 }
 
-/// Removes the files, and waits until the file system has let go of them: what the next run measures
-/// is its own writes alone.
+/// Removes files and flushes their folder.
+///
+/// The file system then has let go of them: the next run measures its own writes alone.
+///
+/// # Errors
+///
+/// [`Error::Failed`] names the file that stays.
 pub fn clear(files: &[PathBuf], folder: &Path) -> Result<(), Error> {
     for file in files {
         match std::fs::remove_file(file) {
@@ -104,7 +96,7 @@ pub fn clear(files: &[PathBuf], folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// A step down of the engine's, for the result.
+/// A fallback of the engine, for the result.
 pub fn fallback(step: &wrote::Fallback) -> Fallback {
     Fallback { wanted: step.wanted.into(), got: step.got.into(), because: step.because.clone() }
 }

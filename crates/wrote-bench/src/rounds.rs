@@ -1,29 +1,120 @@
-//! The order of runs, and what every scenario takes for usual.
+//! The loop that runs rows in turn (M8). Every scenario is measured by it.
 
+use crate::progress::Ticker;
+use crate::scenario::{Measured, Plan, Site};
 use wrote_result::Error;
+use wrote_result::document::{Row, Scenario};
 
-/// Runs of each row: enough for an interval, few enough for a minute.
+/// Runs of each row by default: enough for an interval, few enough for a minute.
 pub const RUNS: u32 = 5;
 
-/// Large enough that the cost of a call does not show, small enough for its latency to be told.
-pub const STREAM_BS_BYTES: u64 = 512 << 10;
-
-/// The indices of so many rows in the order of their runs: every second round is backwards, so that
-/// none always follows the same one, and what drifts, drifts for all (M8).
-pub fn in_turn(rows: usize, runs: u32) -> Vec<usize> {
-    let round = |round| {
-        let rows = 0..rows;
-        if round % 2 == 0 { rows.collect() } else { rows.rev().collect::<Vec<usize>>() }
-    };
-    (0..runs).flat_map(round).collect()
+/// One run of one row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The row's index.
+    pub row: usize,
+    /// The round, from 0.
+    pub round: u32,
 }
 
-pub fn positive(name: &str, value: u64, most: u64) -> Result<u64, Error> {
-    match value {
-        0 => Err(Error::Usage(format!("--{name}: 0 makes no sense; at least 1"))),
-        value if value > most => {
-            Err(Error::Usage(format!("--{name}: {value} is more than {most}")))
-        }
-        value => Ok(value),
+/// The order of the runs of `rows` rows in `rounds` rounds.
+///
+/// Every second round runs backwards. No row then always follows the same other row, and a steady
+/// drift falls on all rows alike (M8).
+pub fn in_turn(rows: usize, rounds: u32) -> Vec<Turn> {
+    let of_round = |round: u32| {
+        (0..rows)
+            .map(move |row| Turn { row: if round % 2 == 0 { row } else { rows - 1 - row }, round })
+    };
+    (0..rounds).flat_map(of_round).collect()
+}
+
+/// The processes that measure together, each a rank. A process that measures alone is [`Alone`].
+pub trait Peers: std::fmt::Debug {
+    /// The number of this process, from 0.
+    fn rank(&self) -> u32;
+    /// Returns when every rank has called it. The loop calls it before each run.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`] where a rank is gone.
+    fn barrier(&self) -> Result<(), Error>;
+    /// Adds up the rows of all ranks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`] where a rank is gone.
+    fn gather(&self, rows: Vec<Row>) -> Result<Vec<Row>, Error>;
+}
+
+/// One process: rank 0 of 1.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Alone;
+
+impl Peers for Alone {
+    fn rank(&self) -> u32 {
+        0
     }
+
+    fn barrier(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn gather(&self, rows: Vec<Row>) -> Result<Vec<Row>, Error> {
+        Ok(rows)
+    }
+}
+
+/// Prepares a plan, runs its rows in turn, and adds up their runs.
+///
+/// A run's files are removed after it, and shared files at the end. With [`Site::keep`] the files of
+/// the last run that makes files stay, and the shared ones.
+pub(crate) fn measure<P: Plan>(
+    mut plan: P,
+    site: &Site,
+    ticker: &mut Ticker,
+) -> Result<Measured, Error> {
+    let measured = run_all(&mut plan, site, ticker);
+    if measured.is_err() {
+        // The first error is the one to report; what stays goes with the folder.
+        let _ = plan.finish(site);
+    }
+    measured
+}
+
+fn run_all<P: Plan>(plan: &mut P, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+    let planned = plan.runs() * plan.rows().len() as u32;
+    let mut written_bytes = plan.prepare(site, ticker)?;
+    let names = plan.rows();
+    ticker.leave_out(planned - plan.runs() * names.len() as u32);
+    let left_out = plan.left_out();
+    for (name, because) in &left_out {
+        ticker.note(&format!("{name} is left out: {because}"));
+    }
+    let order = in_turn(names.len(), plan.runs());
+    let last = order.iter().rposition(|turn| plan.makes_files(turn.row)).filter(|_| site.keep);
+    let mut runs: Vec<Vec<P::Run>> = names.iter().map(|_| Vec::new()).collect();
+    for (number, turn) in order.iter().enumerate() {
+        site.stop.check()?;
+        site.peers.barrier()?;
+        if let Some(time) = plan.time_left(&order[number..]) {
+            ticker.foresee((order.len() - number) as u32, time);
+        }
+        ticker.tick(&names[turn.row]);
+        let run = plan.run(*turn, site, ticker)?;
+        site.stop.check()?;
+        written_bytes += plan.written_bytes(&run);
+        runs[turn.row].push(run);
+        if last != Some(number) {
+            plan.clear(turn.row, site)?;
+        }
+    }
+    if !site.keep {
+        plan.finish(site)?;
+    }
+    let rows = runs.into_iter().enumerate().map(|(row, runs)| plan.sum_up(row, runs, site));
+    let rows = site.peers.gather(rows.flatten().collect())?;
+    let knee = plan.knee(&rows);
+    let scenario = Scenario { name: plan.name().into(), question: plan.question(), rows, knee };
+    Ok(Measured { scenario, written_bytes, left_out })
 }

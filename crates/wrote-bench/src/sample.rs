@@ -1,25 +1,145 @@
-//! Rows, requests and evidence for tests.
+//! Requests, evidence and measurements for tests.
 
-pub use wrote_jobs::sample::*;
-pub use wrote_machine::sample::place;
+pub(crate) use wrote_jobs::sample::*;
+pub(crate) use wrote_machine::sample::place;
 
-use crate::Request;
-use wrote_result::document::{Latency, Row};
+use crate::progress::{Observer, Ticker};
+use crate::request::{Common, Request};
+use crate::rounds::Alone;
+use crate::scenario::{Call, Measured, Measurement, Site};
+use crate::scenarios::{Append, AppendAs, Latency, Load, Long, MessageSizes, Scenarios};
+use crate::scratch::Scratch;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Duration;
+use wrote::device::{self, Target};
+use wrote_jobs::rate::{Process, Rate};
+use wrote_result::document::{self, Row};
+use wrote_result::{Error, Stop};
 
-/// A request for these scenarios or ways.
-pub fn asked(only: &[&str]) -> Request {
+/// The settings of a request in one flat list.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    pub path: PathBuf,
+    pub only: Vec<String>,
+    pub size_bytes: Option<u64>,
+    pub time: Option<Duration>,
+    pub runs: Option<u32>,
+    pub stream_bs_bytes: Option<u64>,
+    pub small_bs_bytes: Option<u64>,
+    pub iodepth: Option<u32>,
+    pub numjobs: Option<u32>,
+    pub messages: Option<u32>,
+    pub message_size: Option<(u32, u32)>,
+    pub producers: Vec<u32>,
+    pub append_as: AppendAs,
+    pub iterations: Option<u32>,
+    pub save_size: Vec<u64>,
+    pub rate: Option<Rate>,
+    pub load_curve: bool,
+    pub load_process: Option<Process>,
+    pub idle: Option<Duration>,
+}
+
+impl Asked {
+    pub(crate) fn new(path: PathBuf) -> Asked {
+        Asked { path, ..Asked::default() }
+    }
+
+    pub(crate) fn request(&self) -> Request {
+        let asked = self.clone();
+        let sizes = asked.message_size;
+        let append = Append {
+            messages: asked.messages,
+            message_size: sizes.map(|(min_bytes, max_bytes)| MessageSizes { min_bytes, max_bytes }),
+            producers: asked.producers,
+            append_as: asked.append_as,
+        };
+        Request {
+            only: asked.only,
+            common: Common {
+                size_bytes: asked.size_bytes,
+                time: asked.time,
+                runs: asked.runs,
+                stream_bs_bytes: asked.stream_bs_bytes,
+                small_bs_bytes: asked.small_bs_bytes,
+                iodepth: asked.iodepth,
+                numjobs: asked.numjobs,
+                rate: asked.rate,
+            },
+            scenarios: Scenarios {
+                append,
+                latency: Latency { iterations: asked.iterations, save_size: asked.save_size },
+                load: Load { load_curve: asked.load_curve, process: asked.load_process },
+                sustained: Long { idle: asked.idle },
+                ..Scenarios::default()
+            },
+            ..Request::new(asked.path)
+        }
+    }
+
+    /// Checks what every scenario shares, and plans by the rest.
+    pub(crate) fn plan<T>(
+        &self,
+        target: &Target,
+        plan: impl FnOnce(&Scenarios, &Call) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let Request { only, common, scenarios, .. } = self.request();
+        common.check()?;
+        plan(&scenarios, &Call { only: &only, common: &common, target })
+    }
+
+    /// Every measurement that the registry plans.
+    pub(crate) fn planned(&self) -> Vec<Box<dyn Measurement>> {
+        let target = device::examine(&self.path).unwrap();
+        crate::bench::plan(&self.request().scenarios.all(), &self.request(), &target).unwrap()
+    }
+
+    /// Measures the one scenario that it names in `scratch`, with or without its files left there.
+    pub(crate) fn measured(
+        &self,
+        scratch: &Scratch,
+        stop: &Stop,
+        keep: bool,
+    ) -> Result<Measured, Error> {
+        self.observed(&mut (), scratch, stop, keep)
+    }
+
+    /// As [`Asked::measured`], with an observer.
+    pub(crate) fn observed(
+        &self,
+        observer: &mut dyn Observer,
+        scratch: &Scratch,
+        stop: &Stop,
+        keep: bool,
+    ) -> Result<Measured, Error> {
+        let target = device::examine(&self.path).unwrap();
+        let planned = self.planned().remove(0);
+        let mut ticker = Ticker::new(observer, planned.runs_total(), Duration::ZERO);
+        let (scenario, speed) = (planned.name(), &OnceLock::new());
+        let site = Site { scenario, target: &target, scratch, stop, keep, speed, peers: &Alone };
+        planned.measure(&site, &mut ticker)
+    }
+}
+
+/// A request for these scenarios or rows.
+pub(crate) fn asked(only: &[&str]) -> Asked {
     let only = only.iter().map(|name| name.to_string()).collect();
-    Request { only, ..Request::new("/data".into()) }
+    Asked { only, ..Asked::new("/data".into()) }
 }
 
 /// A row of the scenario `latency`, half of whose saves took so long. `name` is as in results:
 /// `latency/new-500/fs-write`.
-pub fn saved(name: &str, p50_ns: u64) -> Row {
+pub(crate) fn saved(name: &str, p50_ns: u64) -> Row {
     let throughput = 500.0 * 1e9 / p50_ns as f64;
     let mut row = row(name, "power-loss", &[0.99, 1.0, 1.01].map(|share| share * throughput));
     row.workload = name.rsplit_once('/').unwrap().0.into();
-    row.latency_ns =
-        Some(Latency { p50: p50_ns, p99: 2 * p50_ns, count: 1000, ..Latency::default() });
+    row.latency_ns = Some(document::Latency {
+        p50: p50_ns,
+        p99: 2 * p50_ns,
+        count: 1000,
+        ..document::Latency::default()
+    });
     if let Some((state, way)) = crate::scenarios::latency::way_of(&row) {
         row.crash_leaves = Some(way.kind.leaves(state).as_str().into());
     }

@@ -1,24 +1,115 @@
-//! What every scenario is to the benchmark: planned before anything is written, and then measured.
+//! A scenario: a question about a disk, with the rows that answer it.
 
-use crate::bench::Ticker;
+use crate::progress::Ticker;
+use crate::request::Common;
+use crate::rounds::{self, Peers, Turn};
 use crate::scratch::Scratch;
+use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 use wrote::device::{BlockDevice, Target};
+use wrote_jobs::findings::Evidence;
+use wrote_jobs::report::Before;
 use wrote_machine::target::device_of;
-use wrote_result::document::Scenario;
+use wrote_result::document::{Advice, Finding, Knee, Row};
 use wrote_result::{Error, Stop};
 
-/// Where scenarios are measured.
+/// A scenario, with its own settings. The registry (`scenarios.rs`) has a line for each.
+pub trait Scenario {
+    /// The name in results and in `--only`.
+    fn name(&self) -> &'static str;
+    /// The rows that a request may name.
+    fn catalogue(&self) -> Vec<Listed>;
+    /// Whether `name` is the scenario, one of its workloads, or one of its rows.
+    fn knows(&self, name: &str) -> bool {
+        name == self.name() || self.catalogue().iter().any(|listed| listed.is_called(name))
+    }
+    /// Whether its operations can be due at a rate (M5).
+    fn takes_rate(&self) -> bool {
+        true
+    }
+    /// Whether it is asked to measure in place of every other scenario.
+    fn is_alone(&self) -> bool {
+        false
+    }
+    /// Checks the settings and plans the rows that the call names: one measurement, several, or none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] where a setting makes no sense, [`Error::Failed`] where the disk has no room.
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error>;
+    /// Findings on its own rows.
+    fn findings(&self, _: &Evidence) -> Vec<Finding> {
+        Vec::new()
+    }
+    /// How to write here, by its own rows.
+    fn advice(&self, _: &Evidence) -> Vec<Advice> {
+        Vec::new()
+    }
+}
+
+/// A row that can be named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The scenario: `ladder`.
+    pub scenario: &'static str,
+    /// The row: `stream/direct-io_uring`. Rows that differ in a number have one entry: `peak/read`.
+    pub row: &'static str,
+    /// The way of writing, in words.
+    pub way: &'static str,
+    /// What a write survives where nothing falls back; `None` for reads.
+    pub survives: Option<wrote::Survives>,
+}
+
+impl Listed {
+    /// Whether `name` is the row or a workload of it: the text before a `/` of its name.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.row.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+/// What a scenario plans by.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// The names of the request.
+    pub only: &'a [String],
+    /// The settings that every scenario shares. They are checked.
+    pub common: &'a Common,
+    /// The disk under the path.
+    pub target: &'a Target,
+}
+
+impl Call<'_> {
+    /// Whether the request names this row, its workload or its scenario.
+    pub fn names(&self, scenario: &str, row: &str) -> bool {
+        let is = |name: &String| {
+            name == scenario
+                || row
+                    .strip_prefix(name.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.only.iter().any(is)
+    }
+}
+
+/// The place and the bounds of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
-    /// What lies under the path.
+    /// The scenario that is measured; its files are named after it.
+    pub scenario: &'static str,
+    /// The disk under the path.
     pub target: &'a Target,
     /// The folder that the run made for its files.
     pub scratch: &'a Scratch,
-    /// Raised when someone asks to stop.
+    /// Raised when the user asks to stop.
     pub stop: &'a Stop,
-    /// The last test files stay where they are.
+    /// Leaves the last test files where they are.
     pub keep: bool,
+    /// The speed of the disk for a stream, in bytes per second. The first calibration fills it, and
+    /// later ones use it.
+    pub speed: &'a OnceLock<f64>,
+    /// The processes that measure together.
+    pub peers: &'a dyn Peers,
 }
 
 impl<'a> Site<'a> {
@@ -26,28 +117,143 @@ impl<'a> Site<'a> {
     pub fn device(&self) -> Option<&'a BlockDevice> {
         device_of(self.target)
     }
+
+    /// The path of a file of this scenario. Two scenarios never share one.
+    pub fn file(&self, part: &str, number: u32) -> PathBuf {
+        self.scratch.file(self.scenario, part, number)
+    }
+
+    /// The disk before the jobs of a run; the blocks of the files `settled` were written and flushed.
+    pub fn before(&self, settled: &[PathBuf], files: &[PathBuf]) -> Before {
+        let counts = self.device().is_some_and(BlockDevice::counts);
+        let settled = settled.iter().cloned().collect();
+        Before::new(files[0].clone(), self.target.clone(), settled, counts)
+    }
+
+    /// The paths of `count` files of this scenario.
+    pub fn files(&self, part: &str, count: u32) -> Vec<PathBuf> {
+        (0..count).map(|number| self.file(part, number)).collect()
+    }
 }
 
-/// What a scenario gave.
+/// The result of one scenario.
 #[derive(Debug)]
 pub struct Measured {
-    pub scenario: Scenario,
+    /// The scenario with its rows.
+    pub scenario: wrote_result::document::Scenario,
     /// File bytes written in all.
     pub written_bytes: u64,
-    /// Rows that were called for and not measured, with the reason.
+    /// Rows that were named and not measured, with the reason.
     pub left_out: Vec<(String, String)>,
 }
 
-/// A scenario that was called for, with everything decided that can be before the disk was tried.
-pub trait Planned {
-    /// How many runs there are: so often the ticker ticks.
-    fn runs_total(&self) -> u32;
-    /// The most that lies in the folder at any time.
+/// The rows of a scenario, and how one run of a row is made. [`rounds`] owns the loop around it.
+pub trait Plan {
+    /// The outcome of one run.
+    type Run;
+
+    /// The scenario's name.
+    fn name(&self) -> &'static str;
+    /// The question that the rows answer.
+    fn question(&self) -> String;
+    /// The names of the rows, in order.
+    fn rows(&self) -> Vec<String>;
+    /// Runs of each row.
+    fn runs(&self) -> u32;
+    /// Runs that [`Plan::prepare`] counts by itself.
+    fn runs_before(&self) -> u32 {
+        0
+    }
+    /// The most bytes that lie in the folder at any time.
     fn space_bytes_max(&self) -> u64;
-    /// The most that is written in all.
+    /// The most bytes written in all.
     fn written_bytes_max(&self) -> u64;
-    /// About how long all runs take.
+    /// The estimated time of all runs.
     fn estimate(&self) -> Duration;
-    /// Measures, every way in turn (M8), and removes its files at the end unless [`Site::keep`].
-    fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error>;
+
+    /// Makes what all runs share, and measures what sizes depend on. Returns the bytes written.
+    fn prepare(&mut self, _: &Site, _: &mut Ticker) -> Result<u64, Error> {
+        Ok(0)
+    }
+    /// Rows that the request names and this machine cannot measure, with the reason.
+    fn left_out(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+    /// The time of the runs that are left, where the plan knows better than their mean.
+    fn time_left(&self, _: &[Turn]) -> Option<Duration> {
+        None
+    }
+    /// Makes one timed run. Its files stay.
+    fn run(&mut self, turn: Turn, site: &Site, ticker: &mut Ticker) -> Result<Self::Run, Error>;
+    /// File bytes that the run wrote.
+    fn written_bytes(&self, run: &Self::Run) -> u64;
+    /// Whether [`Plan::clear`] removes files of this row.
+    fn makes_files(&self, _row: usize) -> bool {
+        false
+    }
+    /// Removes the files of the row's last run.
+    fn clear(&mut self, _row: usize, _: &Site) -> Result<(), Error> {
+        Ok(())
+    }
+    /// Removes the files that all runs share.
+    fn finish(&mut self, _: &Site) -> Result<(), Error> {
+        Ok(())
+    }
+    /// The rows that the runs of one row add up to: two where it reads and writes.
+    fn sum_up(&self, row: usize, runs: Vec<Self::Run>, site: &Site) -> Vec<Row>;
+    /// The bend, where the rows are a curve.
+    fn knee(&self, _: &[Row]) -> Option<Knee> {
+        None
+    }
+}
+
+/// A plan that is ready to be measured, whatever its kind of run.
+pub trait Measurement {
+    /// The scenario's name.
+    fn name(&self) -> &'static str;
+    /// The number of runs.
+    fn runs_total(&self) -> u32;
+    /// The most bytes that lie in the folder at any time.
+    fn space_bytes_max(&self) -> u64;
+    /// The most bytes written in all.
+    fn written_bytes_max(&self) -> u64;
+    /// The estimated time of all runs.
+    fn estimate(&self) -> Duration;
+    /// Measures every row in turn (M8).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Interrupted`] when the user asked to stop, else [`Error::Failed`].
+    fn measure(self: Box<Self>, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error>;
+}
+
+/// Boxes a plan, for [`Scenario::plan`].
+pub fn boxed<P: Plan + 'static>(plan: P) -> Box<dyn Measurement> {
+    Box::new(plan)
+}
+
+impl<P: Plan> Measurement for P {
+    fn name(&self) -> &'static str {
+        Plan::name(self)
+    }
+
+    fn runs_total(&self) -> u32 {
+        self.runs_before() + self.runs() * self.rows().len() as u32
+    }
+
+    fn space_bytes_max(&self) -> u64 {
+        Plan::space_bytes_max(self)
+    }
+
+    fn written_bytes_max(&self) -> u64 {
+        Plan::written_bytes_max(self)
+    }
+
+    fn estimate(&self) -> Duration {
+        Plan::estimate(self)
+    }
+
+    fn measure(self: Box<Self>, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+        rounds::measure(*self, site, ticker)
+    }
 }

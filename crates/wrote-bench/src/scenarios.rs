@@ -1,34 +1,138 @@
-//! The scenarios.
+//! The registry of scenarios: a line for each, in the order in which they are measured.
 
-pub mod append;
-pub mod grid;
-pub mod ladder;
-pub mod latency;
-pub mod load;
-pub mod sustained;
-pub mod ways;
+mod grid;
 
+pub use append::{AppendAs, MessageSizes};
+
+use crate::scenario::{Listed, Scenario};
+use std::collections::BTreeSet;
 use wrote_jobs::findings::{self, Evidence};
-use wrote_result::document::{Advice, Finding};
+use wrote_result::Error;
+use wrote_result::document::Finding;
 use wrote_result::finding;
 
-/// All findings of a benchmark: those of any jobs, and those of its scenarios.
-pub fn findings(evidence: &Evidence) -> Vec<Finding> {
+/// The similarity of two names (1 is equal) from which one is taken for a slip of the other.
+const SIMILARITY_MIN: f64 = 0.6;
+
+macro_rules! registry {
+    ($($room:ident::$scenario:ident,)*) => {
+        $(
+            pub(crate) mod $room;
+            pub use $room::$scenario;
+        )*
+
+        /// Every scenario with its settings.
+        #[derive(Clone, Debug, Default)]
+        #[cfg_attr(feature = "cli", derive(clap::Args))]
+        pub struct Scenarios {
+            $(
+                #[doc = concat!("The scenario `", stringify!($room), "`.")]
+                #[cfg_attr(feature = "cli", command(flatten))]
+                pub $room: $scenario,
+            )*
+        }
+
+        impl Scenarios {
+            /// Every scenario, in the order in which they are measured.
+            pub fn all(&self) -> Vec<&dyn Scenario> {
+                vec![$(&self.$room),*]
+            }
+        }
+    };
+}
+
+registry! {
+    ladder::Ladder,
+    ways::Ways,
+    append::Append,
+    latency::Latency,
+    peak::Peak,
+    rand::Rand,
+    load::Load,
+    // Last: it leaves the device's cache full.
+    sustained::Long,
+}
+
+/// Every row that a request may name, in the order in which they are measured.
+pub fn catalogue() -> Vec<Listed> {
+    Scenarios::default().all().iter().flat_map(|scenario| scenario.catalogue()).collect()
+}
+
+/// Refuses a name that no scenario knows, with the nearest name that one does.
+pub(crate) fn check_names(scenarios: &[&dyn Scenario], only: &[String]) -> Result<(), Error> {
+    let is_known = |name: &&String| scenarios.iter().any(|scenario| scenario.knows(name));
+    let Some(unknown) = only.iter().find(|name| !is_known(name)) else { return Ok(()) };
+    let hint = match nearest(unknown, scenarios) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => "'wrote bench --list' lists what there is".into(),
+    };
+    Err(Error::Usage(format!(
+        "--only {unknown:?}: there is no such scenario, workload or row; {hint}"
+    )))
+}
+
+/// The name of a scenario, workload or row that `name` is most likely a slip of.
+fn nearest(name: &str, scenarios: &[&dyn Scenario]) -> Option<&'static str> {
+    let of_row = |listed: Listed| {
+        let row = listed.row;
+        let workloads = row.match_indices('/').map(move |(end, _)| &row[..end]);
+        workloads.chain([listed.scenario, row])
+    };
+    let listed = scenarios.iter().flat_map(|scenario| scenario.catalogue());
+    let known: BTreeSet<&str> = listed.flat_map(of_row).collect();
+    let alike = |other: &&str| strsim::normalized_damerau_levenshtein(name, other);
+    let near = known.into_iter().max_by(|a, b| alike(a).total_cmp(&alike(b)))?;
+    (alike(&near) >= SIMILARITY_MIN).then_some(near)
+}
+
+/// The findings on a benchmark: on any rows, and on those of its scenarios.
+pub(crate) fn findings(scenarios: &[&dyn Scenario], evidence: &Evidence) -> Vec<Finding> {
     let mut found = findings::find(evidence);
-    found.extend(ways::findings::find(evidence).into_iter().flatten());
-    found.extend(append::findings::find(evidence).into_iter().flatten());
-    found.extend(sustained::findings::find(evidence));
+    found.extend(scenarios.iter().flat_map(|scenario| scenario.findings(evidence)));
     finding::sort(&mut found);
     found
 }
 
-/// How to write here: for streaming, for small durable records, for data that may be lost, for writing
-/// and copying whole files, for short messages, for saving a small file. A purpose for which nothing
-/// was measured is left out.
-pub fn advice(evidence: &Evidence) -> Vec<Advice> {
-    ladder::advice::advise(evidence)
-        .chain(ways::advice::advise(evidence).into_iter().flatten())
-        .chain(append::advice::advise(evidence))
-        .chain(latency::advice::advise(evidence))
-        .collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(names: &[&str]) -> Result<(), Error> {
+        let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+        check_names(&Scenarios::default().all(), &names)
+    }
+
+    fn refused(name: &str) -> String {
+        check(&[name]).expect_err("must be refused").to_string()
+    }
+
+    #[test]
+    fn scenarios_workloads_and_rows_may_be_named() {
+        check(&["ladder", "stream", "small", "stream/cached", "small/o_dsync-each"]).unwrap();
+        check(&["ways", "ways/file", "ways/file/copy", "append/log-no", "rand/mix"]).unwrap();
+    }
+
+    #[test]
+    fn a_text_of_any_size_may_be_named() {
+        check(&["latency/new-777", "latency/existing-1/wrote-write", "latency/rename"]).unwrap();
+        assert!(refused("latency/new-777/wrote-wrote").contains("no such"));
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_near_one() {
+        assert!(refused("laddr").ends_with("did you mean 'ladder'?"), "{}", refused("laddr"));
+        assert!(refused("stream/cahced").ends_with("did you mean 'stream/cached'?"));
+    }
+
+    #[test]
+    fn a_name_like_nothing_is_answered_with_the_list() {
+        assert!(refused("zzz").contains("--list"), "{}", refused("zzz"));
+    }
+
+    #[test]
+    fn every_row_has_a_name_of_its_own() {
+        let listed = catalogue();
+        let names: BTreeSet<&str> = listed.iter().map(|listed| listed.row).collect();
+        assert_eq!(names.len(), listed.len());
+    }
 }

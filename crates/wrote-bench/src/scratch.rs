@@ -18,8 +18,8 @@ const PREFIX: &str = ".wrote-";
 /// The folder of a run, and the lock in it that tells a living run from a dead one.
 ///
 /// Dropping it removes the folder with all that the run made in it, and nothing else: only files of
-/// the names that a run gives (`lock`, and `job-0.data` and its like), no folder below but one of a log's
-/// files (`log-0.data`), never through a symbolic link.
+/// the names that a run gives (`lock`, and `ways-output-0.data` and its like), no folder below but one of
+/// a log's files (`append-log-0.data`), never through a symbolic link.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
@@ -56,17 +56,13 @@ impl Scratch {
         &self.path
     }
 
-    /// Where the file of the job with this number goes. Only files of such names are removed.
-    pub fn job_file(&self, job: u32) -> PathBuf {
-        self.path.join(format!("job-{job}.data"))
+    /// The path of a scenario's file, or of its log's folder: `ways-source-0.data`. Only files of such
+    /// names are removed, and of such folders only a log's files.
+    pub fn file(&self, scenario: &str, part: &str, number: u32) -> PathBuf {
+        self.path.join(format!("{scenario}-{part}-{number}.data"))
     }
 
-    /// Where the log with this number goes: a folder, of which only a log's files are removed.
-    pub fn log_folder(&self, log: u32) -> PathBuf {
-        self.path.join(format!("log-{log}.data"))
-    }
-
-    /// Removes the log in a folder of [`Scratch::log_folder`], if there is one.
+    /// Removes the log in a folder of [`Scratch::file`], if there is one.
     pub fn remove_log(&self, log: &Path) -> Result<(), Error> {
         let name = log.file_name().expect("a folder in the run's own");
         let removed = remove::open(&self.path).and_then(|folder| remove::remove_log(&folder, name));
@@ -170,8 +166,8 @@ mod tests {
         assert!(name.starts_with(".wrote-") && name.len() == 13, "{name}");
         let mode = fs::metadata(scratch.path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
-        fs::write(scratch.job_file(0), "x").unwrap();
-        fs::write(scratch.job_file(12), "x").unwrap();
+        fs::write(scratch.file("ways", "output", 0), "x").unwrap();
+        fs::write(scratch.file("ways", "output", 12), "x").unwrap();
         scratch.remove().unwrap();
         assert!(names(parent.path()).is_empty());
     }
@@ -180,7 +176,7 @@ mod tests {
     fn dropping_removes_too() {
         let parent = TempDir::new().unwrap();
         let scratch = Scratch::make(parent.path()).unwrap();
-        fs::write(scratch.job_file(0), "x").unwrap();
+        fs::write(scratch.file("ways", "output", 0), "x").unwrap();
         drop(scratch);
         assert!(names(parent.path()).is_empty());
     }
@@ -190,7 +186,7 @@ mod tests {
         let parent = TempDir::new().unwrap();
         let scratch = Scratch::make(parent.path()).unwrap();
         let path = scratch.path().to_owned();
-        fs::write(scratch.job_file(0), "ours").unwrap();
+        fs::write(scratch.file("ways", "output", 0), "ours").unwrap();
         fs::write(path.join("thesis.txt"), "theirs").unwrap();
         fs::create_dir(path.join("job-1.data")).unwrap();
         fs::write(path.join("job-1.data/job-0.data"), "theirs").unwrap();
@@ -208,9 +204,9 @@ mod tests {
         let precious = parent.path().join("precious");
         fs::write(&precious, "theirs").unwrap();
         let scratch = Scratch::make(parent.path()).unwrap();
-        let link = scratch.job_file(0);
+        let link = scratch.file("ways", "output", 0);
         std::os::unix::fs::symlink(&precious, &link).unwrap();
-        assert!(scratch.remove().unwrap_err().to_string().contains("job-0.data"));
+        assert!(scratch.remove().unwrap_err().to_string().contains("ways-output-0.data"));
         assert!(link.is_symlink());
         assert_eq!(fs::read(&precious).unwrap(), b"theirs");
     }
@@ -220,22 +216,22 @@ mod tests {
         let parent = TempDir::new().unwrap();
         let elsewhere = parent.path().join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
-        fs::write(elsewhere.join("job-0.data"), "theirs").unwrap();
+        fs::write(elsewhere.join("ways-output-0.data"), "theirs").unwrap();
         let scratch = Scratch::make(parent.path()).unwrap();
         let path = scratch.path().to_owned();
         fs::rename(&path, parent.path().join("moved")).unwrap();
         std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
         assert!(scratch.remove().is_err());
-        assert_eq!(names(&elsewhere), ["job-0.data"]);
+        assert_eq!(names(&elsewhere), ["ways-output-0.data"]);
     }
 
     #[test]
     fn a_folder_that_is_kept_is_the_users() {
         let parent = TempDir::new().unwrap();
         let scratch = Scratch::make(parent.path()).unwrap();
-        fs::write(scratch.job_file(0), "x").unwrap();
+        fs::write(scratch.file("ways", "output", 0), "x").unwrap();
         let path = scratch.keep();
-        assert_eq!(names(&path), ["job-0.data"]);
+        assert_eq!(names(&path), ["ways-output-0.data"]);
         assert!(leftovers(parent.path()).is_empty());
     }
 

@@ -3,15 +3,15 @@
 mod merge;
 mod turns;
 
+use crate::bench;
+use crate::progress::Observer;
+use crate::request::{Common, Request};
 use crate::rounds::RUNS;
-use crate::{Observer, Request, bench};
-use std::sync::{Arc, OnceLock};
+use crate::scenarios::Scenarios;
+use std::sync::OnceLock;
 use turns::Turns;
 use wrote_result::compare::{Allowed, Comparison, compare_allowing};
 use wrote_result::{Error, Stop};
-
-/// How often each scenario `latency` saves a text where nobody said it, over all runs.
-const ITERATIONS: u32 = 1000;
 
 /// Measures what `old` asks and what `new` asks in turn, and holds the two against each other.
 ///
@@ -30,16 +30,21 @@ pub fn versus(
     stop: &Stop,
     observer: &mut dyn Observer,
 ) -> Result<Comparison, Error> {
-    let rounds = old.runs.unwrap_or(RUNS);
+    let rounds = old.common.runs.unwrap_or(RUNS);
     let sides = [one_run(old, rounds), one_run(new, rounds)];
     let outlooks = [bench::outlook(&sides[0])?, bench::outlook(&sides[1])?];
     let mut turns = Turns::new(observer, outlooks, rounds);
+    let speeds = [OnceLock::new(), OnceLock::new()];
     let mut documents = [Vec::new(), Vec::new()];
     for round in 0..rounds {
         let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
         for side in order {
             let mut observer = turns.next();
-            documents[side].push(bench::bench(&sides[side], stop, &mut observer)?);
+            let request = &sides[side];
+            let scenarios = request.scenarios.all();
+            let document =
+                bench::bench_at(&scenarios, request, &speeds[side], stop, &mut observer)?;
+            documents[side].push(document);
             turns.is_over(side);
         }
     }
@@ -49,14 +54,12 @@ pub fn versus(
     Ok(comparison)
 }
 
-/// What one round asks of a side.
+/// The request of one round of a side: one run of each row.
 fn one_run(request: &Request, rounds: u32) -> Request {
-    let iterations = request.iterations.unwrap_or(ITERATIONS);
+    let latency = request.scenarios.latency.divided(rounds);
     Request {
-        runs: Some(1),
-        // They are counted over all runs.
-        iterations: Some(iterations.div_ceil(rounds)),
-        speed: Arc::new(OnceLock::new()),
+        common: Common { runs: Some(1), ..request.common.clone() },
+        scenarios: Scenarios { latency, ..request.scenarios.clone() },
         ..request.clone()
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Stdio};
-use wrote_bench::{Request, bench};
+use wrote_bench::{Common, Request, bench};
 use wrote_result::Stop;
 use wrote_result::document::{Direction, Document, SCHEMA, schema};
 
@@ -215,8 +215,7 @@ fn the_schema_takes_a_result_of_whole_files() {
     let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
     let request = Request {
         only: vec!["ways".into()],
-        size_bytes: Some(1 << 20),
-        runs: Some(1),
+        common: Common { size_bytes: Some(1 << 20), runs: Some(1), ..Common::default() },
         ..Request::new(folder.path().to_owned())
     };
     let document = bench(&request, &Stop::new(), &mut ()).unwrap();

@@ -1,16 +1,22 @@
 //! The scenario `sustained` on a real folder: what it counts, and what it leaves.
 
 use std::time::Duration;
-use wrote_bench::{Observer, Progress, Request, bench};
+use wrote_bench::{Common, Long, Observer, Progress, Request, Scenarios, bench};
 use wrote_result::{Error, Stop};
 
 fn request(folder: &tempfile::TempDir) -> Request {
     Request {
         only: vec!["sustained".into()],
-        size_bytes: Some(24 << 20),
-        stream_bs_bytes: Some(64 << 10),
-        iodepth: Some(4),
-        idle: Some(Duration::ZERO),
+        common: Common {
+            size_bytes: Some(24 << 20),
+            stream_bs_bytes: Some(64 << 10),
+            iodepth: Some(4),
+            ..Common::default()
+        },
+        scenarios: Scenarios {
+            sustained: Long { idle: Some(Duration::ZERO) },
+            ..Scenarios::default()
+        },
         ..Request::new(folder.path().to_owned())
     }
 }
@@ -52,7 +58,9 @@ fn a_time_ends_it_and_a_rate_holds_it() {
         process: Default::default(),
     };
     let time = Some(Duration::from_millis(200));
-    let request = Request { size_bytes: None, time, rate: Some(rate), ..request(&folder) };
+    let mut request = request(&folder);
+    (request.common.size_bytes, request.common.time) = (None, time);
+    request.common.rate = Some(rate);
     let document = bench(&request, &Stop::new(), &mut ()).unwrap();
     let row = &document.scenarios[0].rows[0];
     // 21 are due in that time; after a sleep that was too long as many as may be in flight are more.
@@ -80,9 +88,9 @@ fn it_tells_how_far_it_is_and_leaves_nothing_when_it_is_interrupted() {
         process: Default::default(),
     };
     // An hour at a trickle.
-    let request =
-        Request { time: Some(Duration::from_secs(3600)), rate: Some(rate), ..request(&folder) };
-    let request = Request { size_bytes: Some(1 << 30), ..request };
+    let mut request = request(&folder);
+    request.common.time = Some(Duration::from_secs(3600));
+    (request.common.size_bytes, request.common.rate) = (Some(1 << 30), Some(rate));
     let ended = bench(&request, &stop, &mut Impatient(&stop));
     assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
     assert!(is_empty(&folder));

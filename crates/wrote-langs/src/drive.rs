@@ -1,12 +1,8 @@
 //! The drive's own rate, to measure the languages against.
 
-use std::path::Path;
+use std::time::Duration;
 use wrote::device::Target;
-use wrote_bench::bench;
-use wrote_bench::bench::Ticker;
-use wrote_bench::scenario::{Planned, Site};
-use wrote_bench::scenarios::grid;
-use wrote_bench::scenarios::grid::Grid;
+use wrote_bench::{Call, Common, Measurement, Peak, Scenario, Site, Ticker};
 use wrote_machine::space;
 use wrote_result::Error;
 use wrote_result::document::{Direction, Row};
@@ -23,43 +19,59 @@ const RUNS: u32 = 3;
 const FILE_BYTES_MIN: u64 = 64 << 20;
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// The cells that are measured beside files of `size_bytes`; none where the file system lies in memory, or has
-/// no room for the file.
-pub(super) fn plan(path: &Path, target: &Target, size_bytes: u64) -> Result<Option<Grid>, Error> {
-    let room_bytes = match target.capacity_bytes {
-        0 => u64::MAX,
-        capacity => space::budget(capacity, target.free_bytes),
-    };
-    let size_bytes = size_bytes.clamp(FILE_BYTES_MIN, FILE_BYTES_MAX).min(room_bytes);
-    if target.in_memory || size_bytes < FILE_BYTES_MIN {
-        return Ok(None);
-    }
-    let request = bench::Request {
-        only: vec![PEAK.into()],
-        size_bytes: Some(size_bytes),
-        stream_bs_bytes: Some(BS_BYTES),
-        iodepth: Some(IODEPTH),
-        runs: Some(RUNS),
-        ..bench::Request::new(path.to_owned())
-    };
-    Ok(grid::grids(&request, target)?.pop())
+/// The plan of the drive's own rate.
+#[derive(Clone, Debug)]
+pub(super) struct DrivePlan {
+    common: Common,
+    /// The number of runs.
+    pub runs: u32,
+    /// The most bytes that lie in the folder at any time.
+    pub space_bytes_max: u64,
+    /// The most bytes written in all.
+    pub written_bytes_max: u64,
+    /// The estimated time of all runs.
+    pub estimate: Duration,
 }
 
-/// Measures them. A drive that can't be measured is noted, and is nobody else's loss.
-pub(super) fn measure(
-    grid: &Grid,
-    site: &Site,
-    ticker: &mut Ticker,
-) -> Result<Option<Drive>, Error> {
-    match grid.measure(site, ticker) {
-        Ok(measured) => Ok(fastest(&measured.scenario.rows)),
-        Err(Error::Failed(because)) => {
-            ticker.note(&format!("the drive's own rate is left out: {because}"));
-            grid.clear(site)?;
-            Ok(None)
+impl DrivePlan {
+    /// The cells that are measured beside files of `size_bytes`. `None` where the file system lies in
+    /// memory, or has no room for the cells' file.
+    pub(super) fn new(target: &Target, size_bytes: u64) -> Result<Option<DrivePlan>, Error> {
+        let size_bytes =
+            size_bytes.clamp(FILE_BYTES_MIN, FILE_BYTES_MAX).min(space::room_bytes(target));
+        if target.in_memory || size_bytes < FILE_BYTES_MIN {
+            return Ok(None);
         }
-        Err(error) => Err(error),
+        let common = Common {
+            size_bytes: Some(size_bytes),
+            stream_bs_bytes: Some(BS_BYTES),
+            iodepth: Some(IODEPTH),
+            runs: Some(RUNS),
+            ..Common::default()
+        };
+        let Some(cells) = cells(&common, target)? else { return Ok(None) };
+        let (space_bytes_max, written_bytes_max) =
+            (cells.space_bytes_max(), cells.written_bytes_max());
+        let (runs, estimate) = (cells.runs_total(), cells.estimate());
+        Ok(Some(DrivePlan { common, runs, space_bytes_max, written_bytes_max, estimate }))
     }
+
+    /// Measures the cells. A drive that cannot be measured is noted, and the languages go on.
+    pub(super) fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Option<Drive>, Error> {
+        let Some(cells) = cells(&self.common, site.target)? else { return Ok(None) };
+        match cells.measure(&Site { scenario: PEAK, ..*site }, ticker) {
+            Ok(measured) => Ok(fastest(&measured.scenario.rows)),
+            Err(Error::Failed(because)) => {
+                ticker.note(&format!("the drive's own rate is left out: {because}"));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn cells(common: &Common, target: &Target) -> Result<Option<Box<dyn Measurement>>, Error> {
+    Ok(Peak::default().plan(&Call { only: &[PEAK.into()], common, target })?.pop())
 }
 
 /// The rate by the fastest row of each direction; none where one has no row whose transfers went past the
@@ -114,20 +126,20 @@ mod tests {
 
     #[test]
     fn the_cells_are_few_and_their_file_is_bounded_by_the_room() {
-        let planned = |size, target: &Target| plan(Path::new("/data"), target, size).unwrap();
+        let planned = |size, target: &Target| DrivePlan::new(target, size).unwrap();
         let disk = place(1 << 40, 1 << 39);
         let grid = planned(256_000_000, &disk).unwrap();
-        assert_eq!((grid.file_bytes, grid.runs, grid.cells.len()), (244 << 20, RUNS, 6));
-        assert_eq!(planned(1, &disk).unwrap().file_bytes, FILE_BYTES_MIN);
-        assert_eq!(planned(1 << 40, &disk).unwrap().file_bytes, FILE_BYTES_MAX);
+        assert_eq!((grid.space_bytes_max, grid.runs), (244 << 20, 6 * RUNS));
+        assert_eq!(planned(1, &disk).unwrap().space_bytes_max, FILE_BYTES_MIN);
+        assert_eq!(planned(1 << 40, &disk).unwrap().space_bytes_max, FILE_BYTES_MAX);
         let small = place(10 << 30, (1 << 30) + (100 << 20));
-        assert_eq!(planned(256_000_000, &small).unwrap().file_bytes, 100 << 20);
+        assert_eq!(planned(256_000_000, &small).unwrap().space_bytes_max, 100 << 20);
     }
 
     #[test]
     fn memory_and_a_disk_without_room_have_no_rate() {
         let memory = Target { in_memory: true, ..place(1 << 40, 1 << 39) };
-        assert!(plan(Path::new("/data"), &memory, 1 << 28).unwrap().is_none());
-        assert!(plan(Path::new("/data"), &place(10 << 30, 1 << 30), 1 << 28).unwrap().is_none());
+        assert!(DrivePlan::new(&memory, 1 << 28).unwrap().is_none());
+        assert!(DrivePlan::new(&place(10 << 30, 1 << 30), 1 << 28).unwrap().is_none());
     }
 }

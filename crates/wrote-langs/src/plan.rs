@@ -1,15 +1,12 @@
 //! What will be run, in which order, and what it takes of the disk and of the time.
 
+use super::drive::DrivePlan;
 use super::workload::{Content, LINE_BYTES, Table, Task, tables};
-use super::{Request, ahead::Ahead, drive};
+use super::{Request, ahead::Ahead};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device::{self, Target};
-use wrote_bench::bench::Announcement;
-use wrote_bench::rounds::{in_turn, positive};
-use wrote_bench::scenario::Planned;
-use wrote_bench::scenarios::grid::Grid;
-use wrote_bench::scratch;
+use wrote_bench::{Announcement, Common, in_turn, positive, scratch};
 use wrote_machine::target::shown_target;
 use wrote_machine::{held_memory, space};
 use wrote_result::{Error, units};
@@ -36,7 +33,7 @@ pub(super) struct PlannedPlace {
     /// What lies under it.
     pub target: Target,
     /// The cells by which the drive's own rate is measured.
-    pub drive: Option<Grid>,
+    pub drive: Option<DrivePlan>,
     /// The most memory that is held for writes through the page cache.
     pub held_bytes: u64,
 }
@@ -45,7 +42,7 @@ impl Plan {
     /// The plan of what was asked for. Nothing is made, and nothing was made when there is an error.
     pub(super) fn new(request: &Request) -> Result<Plan, Error> {
         positive("size", request.size_bytes, SIZE_BYTES_MAX)?;
-        positive("runs", request.runs.into(), wrote_bench::Request::RUNS_MAX.into())?;
+        positive("runs", request.runs.into(), Common::RUNS_MAX.into())?;
         positive("saves", request.saves.into(), SAVES_MAX)?;
         positive("lines", request.lines, LINES_MAX)?;
         if request.timeout.is_zero() {
@@ -77,15 +74,15 @@ impl Plan {
             .iter()
             .map(|table| written_bytes(table, programs(table.task)))
             .fold(0, u64::saturating_add);
-        let of_drives: u64 = drives().map(Planned::written_bytes_max).sum();
+        let of_drives: u64 = drives().map(|drive| drive.written_bytes_max).sum();
         Announcement {
             folder: folder.to_owned(),
             space_bytes_max: self.places.iter().map(of_place).max().unwrap_or(0),
             written_bytes_max: in_each
                 .saturating_mul(self.places.len() as u64)
                 .saturating_add(of_drives),
-            runs: ahead.runs_left() + drives().map(Planned::runs_total).sum::<u32>(),
-            estimated: ahead.time_left() + drives().map(Planned::estimate).sum::<Duration>(),
+            runs: ahead.runs_left() + drives().map(|drive| drive.runs).sum::<u32>(),
+            estimated: ahead.time_left() + drives().map(|drive| drive.estimate).sum::<Duration>(),
         }
     }
 }
@@ -101,10 +98,7 @@ impl PlannedPlace {
         let lines = longest(|table| table.task == Task::Lines);
         let shown = shown_target(target, None);
         space::check(bytes, bytes, &shown)?;
-        let budget = match target.capacity_bytes {
-            0 => u64::MAX,
-            capacity => space::budget(capacity, target.free_bytes),
-        };
+        let budget = space::room_bytes(target);
         if lines > budget {
             return Err(Error::Failed(format!(
                 "{}: the file of lines takes {}, and {} may be made there, so that 10 % of the file system \
@@ -116,7 +110,7 @@ impl PlannedPlace {
         }
         // Of texts that are saved a drive's rate says nothing.
         let streams = bytes.max(lines);
-        let drive = if streams > 0 { drive::plan(path, target, streams)? } else { None };
+        let drive = if streams > 0 { DrivePlan::new(target, streams)? } else { None };
         // It is given back before the file is written: the same room does for both.
         let held_bytes = held_memory::most_bytes(streams);
         Ok(PlannedPlace { path: path.to_owned(), target: target.clone(), drive, held_bytes })
@@ -125,7 +119,7 @@ impl PlannedPlace {
     /// The most that lies in the folder at once: one table's file, or the drive's, or held memory.
     fn space_bytes_max(&self, tables: &[Table]) -> u64 {
         let files = tables.iter().map(|table| in_blocks(&table.content()));
-        let drive = self.drive.as_ref().map(Planned::space_bytes_max);
+        let drive = self.drive.as_ref().map(|drive| drive.space_bytes_max);
         files.chain(drive).chain([self.held_bytes]).max().unwrap_or(0)
     }
 }
@@ -155,7 +149,8 @@ fn in_blocks(content: &Content) -> u64 {
 /// every second table (M8).
 pub(super) fn order(programs: usize, runs: u32, table: usize) -> Vec<usize> {
     let rounds_before = u32::from(runs == 1 && table % 2 == 1);
-    in_turn(programs, rounds_before + runs).split_off(programs * rounds_before as usize)
+    let turns = in_turn(programs, rounds_before + runs).into_iter();
+    turns.filter(|turn| turn.round >= rounds_before).map(|turn| turn.row).collect()
 }
 
 #[cfg(test)]

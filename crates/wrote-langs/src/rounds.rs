@@ -6,20 +6,19 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use super::Request;
 use super::ahead::{Ahead, Cell};
 use super::build::{Built, build};
 use super::catalogue::{Chosen, catalogue};
 use super::plan::{Plan, PlannedPlace};
 use super::workload::{Table, Task};
-use super::{Request, drive};
 use std::fs::File;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use wrote::Engine;
-use wrote_bench::Observer;
-use wrote_bench::bench::{Ticker, tell_leftovers};
-use wrote_bench::scenario::{Planned, Site};
 use wrote_bench::scratch::Scratch;
+use wrote_bench::{Alone, Observer, Site, Ticker, report_leftovers};
 use wrote_machine::target::{device_of, shown_target};
 use wrote_machine::{host, watch as machine};
 use wrote_result::document::Program;
@@ -89,7 +88,7 @@ pub fn langs(
         observer.note(&missing_text(missing));
     }
     for path in &request.paths {
-        tell_leftovers(path, observer);
+        report_leftovers(path, observer);
     }
     // A folder that can't be written to is found before the first is measured for minutes.
     let scratches = plan.places.iter().map(|place| Scratch::make(&place.target.path));
@@ -165,7 +164,7 @@ fn missing_text(language: &Language) -> String {
 /// The runs of drives that are ahead, and the time for them.
 fn beside(plan: &Plan) -> (u32, Duration) {
     let drives = || plan.places.iter().filter_map(|place| place.drive.as_ref());
-    (drives().map(Planned::runs_total).sum(), drives().map(Planned::estimate).sum())
+    (drives().map(|drive| drive.runs).sum(), drives().map(|drive| drive.estimate).sum())
 }
 
 /// Builds every program, or finds it built. One that can't be built is told of, and is no longer ahead.
@@ -211,14 +210,22 @@ impl Crew<'_> {
         let target = &planned.target;
         let mut shown = shown_target(target, File::open(scratch.lock_file()).ok().as_ref());
         shown.limits = machine::limits(device_of(target));
-        let site = Site { target, scratch: &scratch, stop: self.stop, keep: false };
+        let site = Site {
+            scenario: "langs",
+            target,
+            scratch: &scratch,
+            stop: self.stop,
+            keep: false,
+            speed: &OnceLock::new(),
+            peers: &Alone,
+        };
         let drive = match &planned.drive {
             // Of a drive alone nobody asked.
-            Some(grid) if !self.ready.is_empty() => {
+            Some(planned) if !self.ready.is_empty() => {
                 told.foresee();
-                let drive = drive::measure(grid, &site, &mut told.ticker)?;
-                told.beside.0 -= grid.runs_total();
-                told.beside.1 -= grid.estimate();
+                let drive = planned.measure(&site, &mut told.ticker)?;
+                told.beside.0 -= planned.runs;
+                told.beside.1 -= planned.estimate;
                 drive
             }
             _ => None,

@@ -22,6 +22,15 @@ pub fn budget(capacity_bytes: u64, free_bytes: u64) -> u64 {
     free_bytes.saturating_sub(kept(capacity_bytes))
 }
 
+/// The bytes that a run's files may take up on the target; no bound where the file system does not
+/// tell its capacity (some FUSE report 0).
+pub fn room_bytes(target: &wrote::device::Target) -> u64 {
+    if target.capacity_bytes == 0 {
+        return u64::MAX;
+    }
+    budget(target.capacity_bytes, target.free_bytes)
+}
+
 /// Refuses a run whose files would take up `wanted_bytes` at once and leave too little free.
 ///
 /// `size_bytes` is what `--size` is, or stands for: the line of [`Error::Failed`] says which size

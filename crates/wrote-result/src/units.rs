@@ -3,5 +3,5 @@
 mod parse;
 mod show;
 
-pub use parse::{parse_block_size, parse_duration, parse_size};
+pub use parse::{parse_block_size, parse_count, parse_duration, parse_pause, parse_size};
 pub use show::{block_size, bytes, exact, nanoseconds, part, rate, seconds};

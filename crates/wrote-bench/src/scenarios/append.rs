@@ -1,32 +1,37 @@
 //! The scenario `append`: many producers hand over short messages, and one file takes them.
 
-pub mod advice;
+mod advice;
 mod arrivals;
 mod check;
-pub mod findings;
+mod findings;
+mod log;
 mod message;
-mod ours;
+mod options;
 mod plan;
 mod rounds;
-mod theirs;
+mod usual;
 mod walk;
 
-pub use plan::Plan;
+pub use message::Sizes as MessageSizes;
+pub use options::{Append, AppendAs};
 
-pub use message::{BYTES_MAX, BYTES_MIN, MESSAGES_MAX, PRODUCERS_MAX};
+use crate::scenario::{self, Call, Listed, Measurement, Scenario};
+use plan::Plan;
 use wrote::device::Target;
 use wrote::{Acknowledged, Format, Survives, Sync};
-use wrote_result::document::Settings;
+use wrote_jobs::findings::Evidence;
+use wrote_result::Error;
+use wrote_result::document::{Advice, Finding, Settings};
 
 /// The scenario's name.
-pub const NAME: &str = "append";
+pub(crate) const NAME: &str = "append";
 /// What the scenario answers.
-pub const QUESTION: &str =
+pub(crate) const QUESTION: &str =
     "How fast does one file take short messages from many producers, and does it get them all?";
 
 /// How messages come into the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A loop that writes one message after the other to a tokio file.
     Loop,
     /// A task a message, over a tokio file behind a lock.
@@ -46,7 +51,7 @@ pub enum Kind {
 
 /// Whose the handles of several writers are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Opened {
+pub(crate) enum Opened {
     /// Clones of one handle: they have one place in the file.
     Once,
     /// Each thread opened the file: each has a place of its own, and begins at the start.
@@ -55,7 +60,7 @@ pub enum Opened {
 
 /// What a producer of ours waits for, and how records stand in the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Promise {
+pub(crate) struct Promise {
     pub sync: Sync,
     pub format: Format,
     /// Whether each message's ticket is waited for before the next.
@@ -64,7 +69,7 @@ pub struct Promise {
 
 /// A way of appending that can be asked for by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Strategy {
+pub(crate) struct Strategy {
     /// `append/mutex`. Of ours the number of producers follows in a row's name: `append/log-no/4`.
     pub name: &'static str,
     /// In words, at most 26 columns.
@@ -80,7 +85,7 @@ const fn promise(sync: Sync, format: Format, waits: bool) -> Kind {
 
 /// Every way: those of the load test that the scenario repeats, in its order, then ours.
 #[rustfmt::skip]
-pub const STRATEGIES: &[Strategy] = &[
+pub(crate) const STRATEGIES: &[Strategy] = &[
     Strategy { name: "append/loop",             words: "loop, tokio File",          kind: Loop },
     Strategy { name: "append/mutex",            words: "tasks, Arc<Mutex<File>>",   kind: Mutex },
     Strategy { name: "append/mpsc",             words: "tasks, mpsc, one writer",   kind: Mpsc },
@@ -97,24 +102,42 @@ pub const STRATEGIES: &[Strategy] = &[
 
 /// One row: a strategy, and of ours how many producers it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub(crate) struct Way {
     pub strategy: Strategy,
     pub producers: Option<u32>,
 }
 
-/// Whether `name` is the scenario's, or a strategy's.
-pub fn knows(name: &str) -> bool {
-    STRATEGIES.iter().any(|strategy| strategy.is_called(name))
+impl Scenario for Append {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn catalogue(&self) -> Vec<Listed> {
+        let listed = |strategy: &Strategy| Listed {
+            scenario: NAME,
+            row: strategy.name,
+            way: strategy.words,
+            survives: Some(strategy.survives_at_best()),
+        };
+        STRATEGIES.iter().map(listed).collect()
+    }
+
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
+        Ok(Plan::new(self, call)?.map(scenario::boxed).into_iter().collect())
+    }
+
+    fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
+        findings::find(evidence).into_iter().flatten().collect()
+    }
+
+    fn advice(&self, evidence: &Evidence) -> Vec<Advice> {
+        advice::advise(evidence).into_iter().collect()
+    }
 }
 
 impl Strategy {
-    /// Whether the name is this strategy's, or the scenario's.
-    fn is_called(&self, name: &str) -> bool {
-        name == self.name || name == NAME
-    }
-
     /// What a message survives at best once it is acknowledged.
-    pub fn survives_at_best(&self) -> Survives {
+    pub(crate) fn survives_at_best(&self) -> Survives {
         self.acknowledged(true, false)
     }
 
@@ -152,7 +175,7 @@ impl Kind {
 
 impl Way {
     /// `append/mutex`, `append/log-no/64`.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self.producers {
             Some(producers) => format!("{}/{producers}", self.strategy.name),
             None => self.strategy.name.into(),

@@ -1,13 +1,11 @@
 //! Scenarios that are a grid of jobs: what their cells are, and how large.
 
-mod peak;
-mod rand;
 mod rounds;
 
-use crate::bench::{Request, Ticker};
-use crate::scenario::{Measured, Planned, Site};
+use crate::scenario::{Call, Listed, Plan as _};
 use std::path::PathBuf;
 use std::time::Duration;
+use wrote::Survives;
 use wrote::device::{Backing, Target};
 use wrote_jobs::rate;
 use wrote_jobs::rate::{Process, Rate};
@@ -21,11 +19,11 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 /// Runs of each cell.
 const RUNS: u32 = 5;
 /// What a run takes beside its clock: making ready, and clearing up.
-const BESIDE: Duration = Duration::from_millis(60);
+pub(super) const BESIDE: Duration = Duration::from_millis(60);
 
 /// A scenario whose rows are cells of a grid.
 #[derive(Clone, Debug)]
-pub struct Grid {
+pub(crate) struct Grid {
     /// `peak`, `rand`.
     pub name: &'static str,
     /// What it answers.
@@ -45,7 +43,7 @@ pub struct Grid {
 
 /// One cell: a job that every thread of a run does.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub(crate) struct Cell {
     /// Unique in the result: `peak/write/512k-64-registered`.
     pub name: String,
     /// The group in which it is compared: `peak/write`.
@@ -56,68 +54,75 @@ pub struct Cell {
     pub spec: JobSpec,
 }
 
-/// A scenario's name, and how its grid is made.
-type Make = (&'static str, fn(&Request, &Target) -> Result<Grid, Error>);
-
-/// What `Request::only` may name of the grids: a scenario, or a workload of one.
-pub struct Named {
+/// A workload of a grid, which a request may name.
+pub(crate) struct GridWorkload {
+    /// `peak`, `rand`.
     pub scenario: &'static str,
+    /// `peak/read`.
     pub workload: &'static str,
+    /// Its cells, in words.
     pub words: &'static str,
     /// Whether it has writes.
     pub writes: bool,
 }
 
-/// The workloads of all grids, in the order in which they are measured.
-pub const NAMED: &[Named] = &[peak::READ, peak::WRITE, rand::READ, rand::WRITE, rand::MIX];
-
-/// Whether `name` is a grid's or a workload's of one.
-pub fn knows(name: &str) -> bool {
-    NAMED.iter().any(|known| name == known.scenario || name == known.workload)
+impl GridWorkload {
+    pub(super) fn listed(&self) -> Listed {
+        Listed {
+            scenario: self.scenario,
+            row: self.workload,
+            way: self.words,
+            survives: self.writes.then_some(Survives::OsCrash),
+        }
+    }
 }
 
-/// The grids that are called for by name. They are measured only when asked for: the ladder alone
-/// takes a minute.
-pub fn grids(request: &Request, target: &Target) -> Result<Vec<Grid>, Error> {
-    let called = |name: &str| request.only.iter().any(|only| only == name);
-    let is_called = |scenario: &str| {
-        NAMED.iter().any(|named| {
-            named.scenario == scenario && (called(named.scenario) || called(named.workload))
-        })
+/// The workloads of all grids, in the order in which they are measured.
+pub(crate) fn workloads() -> impl Iterator<Item = &'static GridWorkload> {
+    super::peak::WORKLOADS.iter().chain(super::rand::WORKLOADS).copied()
+}
+
+/// The grid of the one workload.
+pub(crate) fn of_workload(call: &Call) -> Result<Grid, Error> {
+    let grid = match super::peak::Peak::grid(call)? {
+        Some(grid) => Some(grid),
+        None => super::rand::Rand::grid(call)?,
     };
-    let mut grids = Vec::new();
-    for (name, make) in [peak::GRID, rand::GRID] {
-        if !is_called(name) {
-            continue;
-        }
-        let mut grid = make(request, target)?;
-        grid.cells.retain(|cell| called(grid.name) || called(cell.workload));
-        if grid.cells.is_empty() {
-            let (size, file) = (units::bytes(grid.file_bytes), "the file that each job uses");
-            return Err(Error::Usage(format!(
-                "--bs: {name}: a block is longer than {file}, {size}"
-            )));
-        }
-        grids.push(grid);
+    grid.ok_or_else(|| Error::Failed("no grid has that workload".into()))
+}
+
+/// The cells of a grid that the call names; none where it names none. The ladder alone takes a
+/// minute, so grids are measured only when they are named.
+pub(super) fn called(
+    workloads: &[&GridWorkload],
+    call: &Call,
+    make: fn(&Call) -> Result<Grid, Error>,
+) -> Result<Option<Grid>, Error> {
+    let is_called = |of: &&&GridWorkload| call.names(of.scenario, of.workload);
+    if workloads.iter().find(is_called).is_none() {
+        return Ok(None);
     }
-    Ok(grids)
+    let mut grid = make(call)?;
+    grid.cells.retain(|cell| call.names(grid.name, cell.workload));
+    if grid.cells.is_empty() {
+        let (size, file) = (units::bytes(grid.file_bytes), "the file that each job uses");
+        let name = grid.name;
+        return Err(Error::Usage(format!("--bs: {name}: a block is longer than {file}, {size}")));
+    }
+    Ok(Some(grid))
 }
 
 impl Grid {
-    fn new(
+    pub(super) fn new(
         name: &'static str,
         question: &'static str,
         time: Duration,
-        request: &Request,
-        target: &Target,
+        call: &Call,
     ) -> Result<Grid, Error> {
+        let request = call.common;
         let numjobs = request.numjobs.unwrap_or(1).max(1);
         request.rate.map_or(Ok(()), |rate| rate.check(numjobs, "jobs"))?;
-        let budget = match target.capacity_bytes {
-            0 => u64::MAX,
-            capacity => space::budget(capacity, target.free_bytes),
-        };
-        let share = budget / u64::from(numjobs);
+        let share = space::room_bytes(call.target) / u64::from(numjobs);
         let wanted = request.size_bytes.map_or(FILE_BYTES_MAX, |size| size / u64::from(numjobs));
         let file_bytes = if request.size_bytes.is_some() { wanted } else { wanted.min(share) };
         let grid = Grid {
@@ -134,7 +139,7 @@ impl Grid {
             numjobs,
             rate: request.rate,
         };
-        let shown = shown_target(target, None);
+        let shown = shown_target(call.target, None);
         if grid.file_bytes == 0 {
             return Err(Error::Usage(format!("--size: {name} needs at least 1 MiB of each job")));
         }
@@ -143,25 +148,26 @@ impl Grid {
     }
 
     /// Adds a cell. A block that is longer than the file makes no sense, and is left out.
-    fn add(&mut self, workload: &'static str, suffix: &str, words: String, spec: JobSpec) {
+    pub(super) fn add(
+        &mut self,
+        workload: &'static str,
+        suffix: &str,
+        words: String,
+        spec: JobSpec,
+    ) {
         if spec.read_bs.most_bytes().max(spec.write_bs.most_bytes()) <= self.file_bytes {
             let name = format!("{workload}/{suffix}");
             self.cells.push(Cell { name, workload, words, spec });
         }
     }
 
-    /// Removes what a measurement that failed left of the files.
-    pub fn clear(&self, site: &Site) -> Result<(), Error> {
-        rounds::clear(self, site)
-    }
-
     /// Jobs that have the files written before anything is measured: each reads one block.
-    pub fn layout(&self, files: &[PathBuf]) -> Vec<JobSpec> {
+    pub(crate) fn layout(&self, files: &[PathBuf]) -> Vec<JobSpec> {
         one_for_each(files, &JobSpec { io_bytes: Some(4096), ..self.spec(READ, 4096, 1) })
     }
 
     /// A job on blocks that were written before, directly, through io_uring with all registered.
-    fn spec(&self, rw: Rw, bs_bytes: u64, iodepth: u32) -> JobSpec {
+    pub(super) fn spec(&self, rw: Rw, bs_bytes: u64, iodepth: u32) -> JobSpec {
         JobSpec {
             group_reporting: true,
             iodepth,
@@ -172,40 +178,10 @@ impl Grid {
     }
 }
 
-impl Planned for Grid {
-    fn runs_total(&self) -> u32 {
-        self.runs * self.cells.len() as u32
-    }
-
-    /// The files' bytes.
-    fn space_bytes_max(&self) -> u64 {
-        self.file_bytes * u64::from(self.numjobs)
-    }
-
-    /// The most that is written: the files once, and what the cells write.
-    fn written_bytes_max(&self) -> u64 {
-        let writing = self.cells.iter().filter(|cell| cell.spec.rw.write);
-        let a_run = |cell: &Cell| match self.rate {
-            Some(rate) => cell.due_bytes_max(rate, self.time),
-            // A mix may happen to be all writes.
-            None => cell.spec.io_bytes.unwrap_or(self.file_bytes) * u64::from(self.numjobs),
-        };
-        self.space_bytes_max() + writing.map(a_run).sum::<u64>() * u64::from(self.runs)
-    }
-
-    fn estimate(&self) -> Duration {
-        (self.time + BESIDE) * self.runs_total()
-    }
-
-    fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-        rounds::measure(self, site, ticker)
-    }
-}
-
 impl Cell {
     /// The jobs of a run, one for each file. What all of them together are held to they share; each
     /// then goes on until its time is over.
-    pub fn jobs(&self, files: &[PathBuf], rate: Option<Rate>) -> Vec<JobSpec> {
+    pub(crate) fn jobs(&self, files: &[PathBuf], rate: Option<Rate>) -> Vec<JobSpec> {
         let spec = JobSpec { name: self.name.clone(), ..self.spec.clone() };
         let mut jobs = one_for_each(files, &spec);
         let count = jobs.len() as u32;
@@ -222,12 +198,12 @@ impl Cell {
     }
 
     /// Bytes of one operation.
-    pub fn bs_bytes(&self) -> u64 {
+    pub(crate) fn bs_bytes(&self) -> u64 {
         self.spec.read_bs.most_bytes().max(self.spec.write_bs.most_bytes())
     }
 
     /// The most bytes that are due within a time.
-    pub fn due_bytes_max(&self, rate: Rate, time: Duration) -> u64 {
+    pub(crate) fn due_bytes_max(&self, rate: Rate, time: Duration) -> u64 {
         rate.operations_max(self.bs_bytes(), time).saturating_mul(self.bs_bytes())
     }
 }
@@ -260,16 +236,16 @@ fn one_for_each(files: &[PathBuf], spec: &JobSpec) -> Vec<JobSpec> {
     files.iter().enumerate().map(job).collect()
 }
 
-const READ: Rw = Rw { read: true, write: false, random: false };
-const WRITE: Rw = Rw { read: false, write: true, random: false };
+pub(super) const READ: Rw = Rw { read: true, write: false, random: false };
+pub(super) const WRITE: Rw = Rw { read: false, write: true, random: false };
 
 /// Whether the device below the target has poll queues.
-fn can_poll(target: &Target) -> bool {
+pub(super) fn can_poll(target: &Target) -> bool {
     matches!(&target.backing, Backing::Block(device) if device.io_poll)
 }
 
 /// A size as a part of a name: `512k`, `2m`.
-fn short(bytes: u64) -> String {
+pub(super) fn short(bytes: u64) -> String {
     match bytes {
         bytes if bytes.is_multiple_of(1 << 20) => format!("{}m", bytes >> 20),
         bytes if bytes.is_multiple_of(1 << 10) => format!("{}k", bytes >> 10),
@@ -280,6 +256,8 @@ fn short(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::{Asked, asked};
+    use crate::scenarios::{Peak, Rand};
     use std::collections::HashSet;
     use wrote::device::BlockDevice;
     use wrote_jobs::rate::Amount;
@@ -315,19 +293,22 @@ mod tests {
         }
     }
 
-    fn asked(only: &[&str]) -> Request {
-        let only = only.iter().map(|name| name.to_string()).collect();
-        Request { only, ..Request::new("/data".into()) }
+    /// The grids that the request names.
+    fn grids(request: &Asked, target: &Target) -> Result<Vec<Grid>, Error> {
+        let of = |_: &_, call: &Call| {
+            Ok([Peak::grid(call)?, Rand::grid(call)?].into_iter().flatten().collect())
+        };
+        request.plan(target, of)
     }
 
-    fn names(request: &Request, io_poll: bool) -> Vec<String> {
+    fn names(request: &Asked, io_poll: bool) -> Vec<String> {
         let grids = grids(request, &target(io_poll)).unwrap();
         grids.into_iter().flat_map(|grid| grid.cells).map(|cell| cell.name).collect()
     }
 
     #[test]
     fn no_grid_is_measured_or_made_unless_it_is_asked_for() {
-        let tiny = Request { size_bytes: Some(1000), ..asked(&["ladder"]) };
+        let tiny = Asked { size_bytes: Some(1000), ..asked(&["ladder"]) };
         assert!(grids(&tiny, &target(true)).unwrap().is_empty());
         assert_eq!(names(&asked(&[]), true), [""; 0]);
         assert_eq!(names(&asked(&["ladder", "stream"]), true), [""; 0]);
@@ -354,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_block_size_or_depth_that_is_asked_for_is_the_only_one() {
-        let request = Request {
+        let request = Asked {
             stream_bs_bytes: Some(1 << 20),
             small_bs_bytes: Some(8 << 10),
             iodepth: Some(3),
@@ -369,7 +350,7 @@ mod tests {
 
     #[test]
     fn what_is_announced_bounds_what_the_cells_are_told_to_write() {
-        let request = Request { numjobs: Some(3), ..asked(&["peak", "rand"]) };
+        let request = Asked { numjobs: Some(3), ..asked(&["peak", "rand"]) };
         for grid in grids(&request, &target(true)).unwrap() {
             let files = vec!["a".into(), "b".into(), "c".into()];
             let told: u64 = grid
@@ -398,7 +379,7 @@ mod tests {
     #[test]
     fn what_a_run_is_held_to_its_jobs_share_and_a_mix_divides() {
         let rate = Rate { amount: Amount::OperationsPerS(1000), process: Process::Poisson };
-        let request = Request { rate: Some(rate), numjobs: Some(4), ..asked(&["rand"]) };
+        let request = Asked { rate: Some(rate), numjobs: Some(4), ..asked(&["rand"]) };
         let grid = grids(&request, &target(false)).unwrap().remove(0);
         assert_eq!(grid.time, rate::RUN_TIME);
         let files: Vec<PathBuf> = ["a", "b", "c", "d"].map(PathBuf::from).to_vec();
@@ -421,10 +402,10 @@ mod tests {
     fn a_disk_without_room_is_refused_and_a_file_that_is_too_small_too() {
         let full = Target { capacity_bytes: 10 << 30, free_bytes: 1 << 30, ..target(false) };
         assert!(grids(&asked(&["rand"]), &full).is_err());
-        let tiny = Request { size_bytes: Some(1000), ..asked(&["rand"]) };
+        let tiny = Asked { size_bytes: Some(1000), ..asked(&["rand"]) };
         assert!(matches!(grids(&tiny, &target(false)), Err(Error::Usage(_))));
-        let long = Request { stream_bs_bytes: Some(8 << 20), ..asked(&["peak"]) };
-        let long = Request { size_bytes: Some(4 << 20), ..long };
+        let long = Asked { stream_bs_bytes: Some(8 << 20), ..asked(&["peak"]) };
+        let long = Asked { size_bytes: Some(4 << 20), ..long };
         assert!(matches!(grids(&long, &target(false)), Err(Error::Usage(_))));
     }
 }

@@ -1,30 +1,64 @@
 //! The scenario `ladder`: one sequential write, at every level of safety, in every usual way.
 
-pub mod advice;
+mod advice;
 mod code;
-pub mod job;
-pub mod plan;
+pub(crate) mod job;
+pub(crate) mod plan;
 mod rounds;
-pub mod run;
+pub(crate) mod run;
 
-pub use rounds::measure;
+pub(crate) use rounds::measure;
 
-use crate::scenarios::ladder::job::{Blocks, Flush, Job};
+use crate::scenario::{Call, Listed, Measurement, Scenario};
+use job::{Blocks, Flush, Job};
+use plan::Plan;
 use wrote::device::Target;
 use wrote::{Acknowledged, Ioengine, Survives};
 use wrote_jobs::rate::Rate;
-use wrote_result::document::Settings;
+use wrote_jobs::findings::Evidence;
+use wrote_result::Error;
+use wrote_result::document::{Advice, Settings};
 
 /// The scenario's name.
-pub const NAME: &str = "ladder";
+pub(crate) const NAME: &str = "ladder";
 
 /// What the scenario answers.
-pub const QUESTION: &str =
+pub(crate) const QUESTION: &str =
     "How fast does this disk take sequential writes, and what does each way survive?";
+
+/// The scenario `ladder`. It has no settings of its own.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
+pub struct Ladder {}
+
+impl Scenario for Ladder {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn catalogue(&self) -> Vec<Listed> {
+        let listed = |way: &Way| Listed {
+            scenario: NAME,
+            row: way.name,
+            way: way.words,
+            survives: Some(way.survives_at_best()),
+        };
+        WAYS.iter().map(listed).collect()
+    }
+
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
+        let plan = Plan::new(call)?;
+        Ok(if plan.ways.is_empty() { Vec::new() } else { vec![Box::new(plan)] })
+    }
+
+    fn advice(&self, evidence: &Evidence) -> Vec<Advice> {
+        advice::advise(evidence).collect()
+    }
+}
 
 /// The two groups in which ways are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Workload {
+pub(crate) enum Workload {
     /// Large writes, as fast as possible.
     Stream,
     /// Small writes, as log records and saves are.
@@ -32,7 +66,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Workload::Stream => "stream",
             Workload::Small => "small",
@@ -42,7 +76,7 @@ impl Workload {
 
 /// One way of writing, before sizes are known.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
+pub(crate) struct Way {
     pub name: &'static str,
     pub workload: Workload,
     /// In words, at most 25 columns: the table shows it on one line.
@@ -77,7 +111,7 @@ macro_rules! way {
 /// do by default; the others into a new file that grows, as programs do. "In place" writes over
 /// blocks that were written and flushed before.
 #[rustfmt::skip]
-pub const WAYS: &[Way] = &[
+pub(crate) const WAYS: &[Way] = &[
     way!("stream/cached",                             Stream, "write",                        Psync,   false, Flush::None,    New),
     way!("stream/direct-psync",                       Stream, "direct",                       Psync,   true,  Flush::None,    Allocated),
     way!("stream/direct-io_uring",                    Stream, "direct io_uring",             IoUring, true,  Flush::None,    Allocated),
@@ -109,7 +143,7 @@ pub struct Sizes {
 }
 
 impl Way {
-    pub fn job(&self, sizes: &Sizes) -> Job {
+    pub(crate) fn job(&self, sizes: &Sizes) -> Job {
         Job {
             ioengine: self.ioengine,
             direct: self.direct,
@@ -124,7 +158,7 @@ impl Way {
     }
 
     /// What a write survives on a disk where nothing falls back.
-    pub fn survives_at_best(&self) -> Survives {
+    pub(crate) fn survives_at_best(&self) -> Survives {
         Acknowledged {
             flushed: self.flush != Flush::None,
             flush_reaches_device: true,
@@ -136,7 +170,7 @@ impl Way {
     }
 
     /// What a write survives with what was really in effect (M3).
-    pub fn survives(&self, effective: &Settings, target: &Target) -> Survives {
+    pub(crate) fn survives(&self, effective: &Settings, target: &Target) -> Survives {
         Acknowledged {
             flushed: self.flush != Flush::None,
             flush_reaches_device: target.flushes_reach_device(),
@@ -147,10 +181,6 @@ impl Way {
         .survives()
     }
 
-    /// Whether the name is this row's, its workload's, or the scenario's.
-    pub fn is_called(&self, name: &str) -> bool {
-        name == self.name || name == self.workload.as_str() || name == NAME
-    }
 }
 
 #[cfg(test)]

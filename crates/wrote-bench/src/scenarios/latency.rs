@@ -1,6 +1,7 @@
 //! The scenario `latency`: a small text saved again and again, by each way, with and without sync.
 
-pub mod advice;
+mod advice;
+mod options;
 mod plan;
 mod rounds;
 mod save;
@@ -9,23 +10,26 @@ mod tests;
 mod text;
 mod way_of;
 
-pub use plan::Plan;
-pub use way_of::way_of;
+pub use options::Latency;
+pub(crate) use way_of::way_of;
 
-use crate::bench::Listed;
+use crate::scenario::{self, Call, Listed, Measurement, Scenario};
+use plan::Plan;
 use wrote::device::Target;
 use wrote::{Acknowledged, Survives};
 use wrote_jobs::rate::Rate;
-use wrote_result::document::Settings;
+use wrote_jobs::findings::Evidence;
+use wrote_result::Error;
+use wrote_result::document::{Advice, Settings};
 
 /// The scenario's name.
-pub const NAME: &str = "latency";
+pub(crate) const NAME: &str = "latency";
 /// What the scenario answers.
-pub const QUESTION: &str = "How long does it take to save a small text, with and without sync?";
+pub(crate) const QUESTION: &str = "How long does it take to save a small text, with and without sync?";
 
 /// How a text gets into its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// `std::fs::write`.
     FsWrite,
     /// The same calls, and `fsync` before the file is closed; nothing for its name.
@@ -48,7 +52,7 @@ pub enum Kind {
 
 /// What there is of the file when a save begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum State {
+pub(crate) enum State {
     /// Nothing: each save makes a file.
     New,
     /// A text as long as the new one; each save is of the same file.
@@ -57,7 +61,7 @@ pub enum State {
 
 /// What a crash in the middle of a save, or before what it wrote is flushed, may leave of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Leaves {
+pub(crate) enum Leaves {
     /// All of the old text (or no file), or all of the new one.
     OldOrNew,
     /// Some of both.
@@ -70,7 +74,7 @@ pub enum Leaves {
 
 /// A way of saving that can be asked for by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+pub(crate) struct Way {
     /// `fs-write`: the last part of a row's name.
     pub name: &'static str,
     pub kind: Kind,
@@ -99,7 +103,7 @@ macro_rules! way {
 /// Every way, in the order in which programs usually come upon them. Where the words end in `folder`,
 /// the folder is flushed too, for the name's sake.
 #[rustfmt::skip]
-pub const WAYS: &[Way] = &[
+pub(crate) const WAYS: &[Way] = &[
     way!("fs-write",         FsWrite,         "fs::write",                 "fs::write"),
     way!("fs-write-fsync",   FsWriteFsync,    "fs::write, fsync",          "fs::write, fsync"),
     way!("write-fdatasync",  WriteFdatasync,  "write, fdatasync, folder",  "overwrite, fdatasync"),
@@ -111,22 +115,35 @@ pub const WAYS: &[Way] = &[
     way!("append-fdatasync", AppendFdatasync, "append, fdatasync, folder", "append, fdatasync"),
 ];
 
-/// Everything of the scenario that `Request::only` may name whatever the sizes are.
-pub fn listed() -> Vec<Listed> {
-    let of = |state: State| {
-        WAYS.iter().map(move |way| Listed {
-            scenario: NAME,
-            row: way.listed[state as usize],
-            way: way.words[state as usize],
-            survives: Some(way.kind.acknowledged(state, true, false)),
-        })
-    };
-    State::ALL.into_iter().flat_map(of).collect()
-}
+impl Scenario for Latency {
+    fn name(&self) -> &'static str {
+        NAME
+    }
 
-/// Whether `name` is the scenario's, or that of a part of it, for whatever size.
-pub fn knows(name: &str) -> bool {
-    Called::parse(name).is_some()
+    fn catalogue(&self) -> Vec<Listed> {
+        let of = |state: State| {
+            WAYS.iter().map(move |way| Listed {
+                scenario: NAME,
+                row: way.listed[state as usize],
+                way: way.words[state as usize],
+                survives: Some(way.kind.acknowledged(state, true, false)),
+            })
+        };
+        State::ALL.into_iter().flat_map(of).collect()
+    }
+
+    /// Texts may have any size, and their rows the name of any size.
+    fn knows(&self, name: &str) -> bool {
+        Called::parse(name).is_some()
+    }
+
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
+        Ok(Plan::new(self, call)?.map(scenario::boxed).into_iter().collect())
+    }
+
+    fn advice(&self, evidence: &Evidence) -> Vec<Advice> {
+        advice::advise(evidence).into_iter().collect()
+    }
 }
 
 /// What a name asks for: each part that it leaves out may be any.
@@ -174,14 +191,14 @@ impl<'a> Called<'a> {
 
 /// One row: a way, of a text so long, into such a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Saved {
+pub(crate) struct SaveRow {
     pub way: &'static Way,
     pub state: State,
     pub size_bytes: u64,
 }
 
 impl State {
-    pub const ALL: [State; 2] = [State::New, State::Existing];
+    pub(crate) const ALL: [State; 2] = [State::New, State::Existing];
 
     fn as_str(self) -> &'static str {
         match self {
@@ -193,7 +210,7 @@ impl State {
 
 impl Leaves {
     /// The word in the result.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Leaves::OldOrNew => "old-or-new",
             Leaves::Torn => "torn",
@@ -245,7 +262,7 @@ impl Kind {
 
     /// What a crash in the middle may leave: what no manual page or standard rules out. Some file
     /// systems are kinder (`docs/methodology.md`).
-    pub fn leaves(self, state: State) -> Leaves {
+    pub(crate) fn leaves(self, state: State) -> Leaves {
         match (self, state) {
             // The content is flushed before it gets the name.
             (RenameFsync | WroteWrite, _) => Leaves::OldOrNew,
@@ -270,18 +287,18 @@ impl Kind {
     }
 }
 
-impl Saved {
+impl SaveRow {
     /// `latency/new-500`.
-    pub fn workload(&self) -> String {
+    pub(crate) fn workload(&self) -> String {
         format!("{NAME}/{}-{}", self.state.as_str(), self.size_bytes)
     }
 
     /// `latency/new-500/fs-write`.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{}/{}", self.workload(), self.way.name)
     }
 
-    pub fn words(&self) -> &'static str {
+    pub(crate) fn words(&self) -> &'static str {
         self.way.words[self.state as usize]
     }
 
@@ -292,7 +309,7 @@ impl Saved {
     }
 
     /// What is asked of a run of so many saves, for the result.
-    pub fn asked(&self, saves: u64, rate: Option<Rate>) -> Settings {
+    pub(crate) fn asked(&self, saves: u64, rate: Option<Rate>) -> Settings {
         let (kind, state) = (self.way.kind, self.state);
         Settings {
             rw: "write".into(),
@@ -312,7 +329,7 @@ impl Saved {
     }
 
     /// What the text survives once its way says that it is saved (M3).
-    pub fn survives(&self, target: &Target) -> Survives {
+    pub(crate) fn survives(&self, target: &Target) -> Survives {
         let reaches = target.flushes_reach_device();
         self.way.kind.acknowledged(self.state, reaches, target.in_memory)
     }

@@ -4,18 +4,16 @@ mod knee;
 mod rounds;
 mod subject;
 
-use crate::bench::{Request, Ticker};
-use crate::scenario::{Measured, Planned, Site};
-use crate::scenarios::ladder::plan;
+use crate::progress::Ticker;
+use crate::scenario::{Call, Listed, Measured, Measurement, Scenario, Site};
 use crate::scenarios::{grid, ladder};
 use std::time::Duration;
 use subject::Subject;
-use wrote::device::Target;
 use wrote_jobs::rate::Process;
 use wrote_result::Error;
 
 /// The scenario's name.
-pub const NAME: &str = "load";
+pub(crate) const NAME: &str = "load";
 /// What is measured where nothing is named.
 const USUAL: [&str; 2] = ["rand/read", "rand/write"];
 /// The rates, in percent of what a closed loop reaches: closer where latency bends, and one beyond.
@@ -32,42 +30,73 @@ const WRITTEN_BYTES_MAX: u64 = 512 << 20;
 
 /// One curve.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     subject: Subject,
     runs: u32,
     time: Duration,
     process: Process,
 }
 
-/// The curves of what is called for by name, one each; none unless curves are asked for.
-pub fn plans(request: &Request, target: &Target) -> Result<Vec<Plan>, Error> {
-    if !request.load_curve {
-        return Ok(Vec::new());
+/// The settings of the scenario `load`.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
+pub struct Load {
+    /// Measure latency at rising request rates and mark the knee (default workloads: rand/read,
+    /// rand/write)
+    #[cfg_attr(feature = "cli", arg(long, group = "open_loop"))]
+    pub load_curve: bool,
+
+    /// When operations are due; at random distances by default.
+    #[cfg_attr(feature = "cli", arg(skip))]
+    pub process: Option<Process>,
+}
+
+impl Scenario for Load {
+    fn name(&self) -> &'static str {
+        NAME
     }
-    // Once for all: a name that there is not, a number that makes no sense.
-    plan::Plan::new(request, target)?;
-    let usual = || USUAL.map(str::to_owned).to_vec();
-    let names = if request.only.is_empty() { usual() } else { request.only.clone() };
-    let mut plans: Vec<Plan> = Vec::new();
-    for name in &names {
-        for subject in subjects(name, request, target)? {
-            if plans.iter().any(|plan| plan.subject.name() == subject.name()) {
-                continue;
+
+    /// Its rows are those of other scenarios, at rising rates.
+    fn catalogue(&self) -> Vec<Listed> {
+        Vec::new()
+    }
+
+    fn is_alone(&self) -> bool {
+        self.load_curve
+    }
+
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
+        let plans = if self.load_curve { self.curves(call)? } else { Vec::new() };
+        Ok(plans.into_iter().map(|plan| Box::new(plan) as Box<dyn Measurement>).collect())
+    }
+}
+
+impl Load {
+    /// The curves of what the call names, one each.
+    fn curves(&self, call: &Call) -> Result<Vec<Plan>, Error> {
+        let usual = USUAL.map(str::to_owned);
+        let names = if call.only.is_empty() { &usual[..] } else { call.only };
+        let mut plans: Vec<Plan> = Vec::new();
+        for name in names {
+            for subject in subjects(name, call)? {
+                if plans.iter().any(|plan| plan.subject.name() == subject.name()) {
+                    continue;
+                }
+                plans.push(Plan {
+                    subject,
+                    runs: call.common.runs.unwrap_or(RUNS),
+                    time: call.common.time.unwrap_or(TIME),
+                    process: self.process.unwrap_or(Process::Poisson),
+                });
             }
-            plans.push(Plan {
-                subject,
-                runs: request.runs.unwrap_or(RUNS),
-                time: request.time.unwrap_or(TIME),
-                process: request.load_process,
-            });
         }
+        Ok(plans)
     }
-    Ok(plans)
 }
 
 /// What a name means: a workload of a grid, or rows of the ladder.
-fn subjects(name: &str, request: &Request, target: &Target) -> Result<Vec<Subject>, Error> {
-    let of_grids = grid::NAMED.iter().filter(|named| {
+fn subjects(name: &str, call: &Call) -> Result<Vec<Subject>, Error> {
+    let of_grids = grid::workloads().filter(|named| {
         // A mix has two rates and two latencies; its scenario's name means those that have one.
         name == named.workload || name == named.scenario && named.workload != MIX
     });
@@ -79,12 +108,15 @@ fn subjects(name: &str, request: &Request, target: &Target) -> Result<Vec<Subjec
         )));
     }
     if !of_grids.is_empty() {
-        let cell = |workload: &&str| Subject::of_grid(workload, request, target);
+        let cell = |workload: &&str| Subject::of_grid(workload, call);
         return of_grids.iter().map(cell).collect();
     }
-    let rows = ladder::WAYS.iter().filter(|way| way.is_called(name));
+    let rows = ladder::WAYS.iter().filter(|way| {
+        let only = [name.to_owned()];
+        Call { only: &only, ..*call }.names(ladder::NAME, way.name)
+    });
     let rows: Vec<Subject> =
-        rows.map(|way| Subject::of_row(way, request, target)).collect::<Result<_, _>>()?;
+        rows.map(|way| Subject::of_row(way, call)).collect::<Result<_, _>>()?;
     if rows.is_empty() {
         return Err(Error::Usage(format!(
             "--load-curve: {name} has no rate to raise; name workloads of rand or peak, or rows of \
@@ -104,7 +136,11 @@ impl Plan {
     }
 }
 
-impl Planned for Plan {
+impl Measurement for Plan {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
     fn runs_total(&self) -> u32 {
         // The closed loop's first.
         self.runs * (1 + PERCENTS.len() as u32)
@@ -130,30 +166,36 @@ impl Planned for Plan {
         (self.time + BESIDE) * self.runs_total()
     }
 
-    fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-        rounds::measure(self, site, ticker)
+    fn measure(self: Box<Self>, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+        rounds::measure(&self, site, ticker)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
-    use crate::sample::place;
+    use crate::sample::{self, Asked, place};
+    use crate::scenarios::Scenarios;
 
-    fn asked(only: &[&str]) -> Request {
-        Request { load_curve: true, ..sample::asked(only) }
+    fn asked(only: &[&str]) -> Asked {
+        Asked { load_curve: true, ..sample::asked(only) }
     }
 
-    fn names(request: &Request) -> Result<Vec<String>, Error> {
-        let plans = plans(request, &place(1 << 40, 1 << 39))?;
+    fn plans(request: &Asked) -> Result<Vec<Plan>, Error> {
+        request.plan(&place(1 << 40, 1 << 39), |of, call| of.load.curves(call))
+    }
+
+    fn names(request: &Asked) -> Result<Vec<String>, Error> {
+        let plans = plans(request)?;
         Ok(plans.iter().map(|plan| plan.subject.name().to_owned()).collect())
     }
 
     #[test]
     fn curves_are_measured_only_when_they_are_asked_for() {
-        let request = Request { load_curve: false, ..asked(&["rand"]) };
-        assert!(names(&request).unwrap().is_empty());
+        assert!(!Load::default().is_alone());
+        let request = Asked { load_curve: false, ..asked(&["rand"]) };
+        let plan = |of: &Scenarios, call: &Call| of.load.plan(call);
+        assert!(request.plan(&place(1 << 40, 1 << 39), plan).unwrap().is_empty());
         assert_eq!(names(&asked(&[])).unwrap(), USUAL);
     }
 
@@ -176,7 +218,7 @@ mod tests {
 
     #[test]
     fn reads_write_their_file_and_no_more_and_writes_a_bounded_number_of_bytes() {
-        let plans = plans(&asked(&[]), &place(1 << 40, 1 << 39)).unwrap();
+        let plans = plans(&asked(&[])).unwrap();
         let [reads, writes] = &plans[..] else { panic!("two curves") };
         assert!(reads.written_bytes_max() <= 4 * reads.space_bytes_max());
         assert!(writes.written_bytes_max() < 24 << 30);

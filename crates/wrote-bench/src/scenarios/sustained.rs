@@ -1,7 +1,7 @@
 //! The scenario `sustained`: one long stream of writes, and where and how often it slows down.
 
 mod change;
-pub mod findings;
+mod findings;
 #[cfg(test)]
 mod made_up;
 mod measure;
@@ -12,26 +12,26 @@ mod steady;
 #[cfg(test)]
 mod tests;
 
-use crate::bench::{Listed, Request, Ticker};
-use crate::rounds::STREAM_BS_BYTES;
-use crate::scenario::{Measured, Planned, Site};
+use crate::bench::STREAM_BS_BYTES;
+use crate::scenario::{self, Call, Listed, Measurement, Scenario};
 use std::time::Duration;
 use wrote::Survives;
-use wrote::device::Target;
 use wrote_jobs::buffers::buffers_bytes;
 use wrote_jobs::buffers::check_buffers;
 use wrote_jobs::rate::{Amount, Rate};
 use wrote_jobs::spec::{JobSpec, Rw};
 use wrote_machine::target::shown_target;
 use wrote_machine::{host, space};
+use wrote_jobs::findings::Evidence;
+use wrote_result::document::Finding;
 use wrote_result::{Error, units};
 
 /// Of the room that may be used, this part is left to what the file system keeps of the file.
 const SPARE_PART: u64 = 100;
 /// The scenario's name.
-pub const NAME: &str = "sustained";
+pub(crate) const NAME: &str = "sustained";
 /// What the scenario answers.
-pub const QUESTION: &str =
+pub(crate) const QUESTION: &str =
     "How fast does this disk take writes for long, and after how many bytes does it slow down?";
 /// Its one row.
 const ROW: &str = "sustained/direct-io_uring";
@@ -53,20 +53,37 @@ const RECOVERED_TIME_MAX: Duration = Duration::from_secs(10);
 /// What is taken for the speed where only the size is known.
 const USUAL_BYTES_PER_S: f64 = 1e9;
 
-/// Everything of the scenario that `Request::only` may name.
-pub fn listed() -> Vec<Listed> {
-    let survives = Some(Survives::ProcessCrash);
-    vec![Listed { scenario: NAME, row: ROW, way: WORDS, survives }]
+/// The settings of the scenario `sustained`.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
+pub struct Long {
+    /// Pause before sustained measures again; 0 skips the second measurement [default: 10s]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "TIME", value_parser = units::parse_pause, allow_hyphen_values = true))]
+    pub idle: Option<Duration>,
 }
 
-/// Whether `name` is the scenario or its row.
-pub fn knows(name: &str) -> bool {
-    [NAME, ROW].contains(&name)
+impl Scenario for Long {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn catalogue(&self) -> Vec<Listed> {
+        let survives = Some(Survives::ProcessCrash);
+        vec![Listed { scenario: NAME, row: ROW, way: WORDS, survives }]
+    }
+
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
+        Ok(Plan::new(self, call)?.map(scenario::boxed).into_iter().collect())
+    }
+
+    fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
+        findings::find(evidence)
+    }
 }
 
-/// What is measured of the scenario.
+/// The plan of the long run.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     bs_bytes: u64,
     iodepth: u32,
     /// The most that is written before the pause.
@@ -81,13 +98,10 @@ pub struct Plan {
 
 impl Plan {
     /// The plan of what is called for by name; `None` where nothing is.
-    pub fn new(request: &Request, target: &Target) -> Result<Option<Plan>, Error> {
-        if !request.only.iter().any(|name| knows(name)) {
+    fn new(asked: &Long, call: &Call) -> Result<Option<Plan>, Error> {
+        let (request, target) = (call.common, call.target);
+        if !call.names(NAME, ROW) {
             return Ok(None);
-        }
-        if request.load_curve {
-            let text = "--load-curve: sustained is one long run, and has no curve; leave it out";
-            return Err(Error::Usage(text.into()));
         }
         let bs_bytes = request.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES).max(1);
         let iodepth = request.iodepth.unwrap_or(IODEPTH).max(1);
@@ -116,7 +130,7 @@ impl Plan {
         if file_bytes == 0 {
             space::check(bs_bytes, bs_bytes, &shown_target(target, None))?;
         }
-        let (rate, idle) = (request.rate, request.idle.unwrap_or(IDLE));
+        let (rate, idle) = (request.rate, asked.idle.unwrap_or(IDLE));
         Ok(Some(Plan { bs_bytes, iodepth, size_bytes, file_bytes, time, rate, idle }))
     }
 
@@ -168,44 +182,23 @@ fn most_bytes(time: Duration, rate: Option<Rate>, bs_bytes: u64) -> u64 {
     most.min(held).max(bs_bytes as f64) as u64
 }
 
-impl Planned for Plan {
-    fn runs_total(&self) -> u32 {
-        1
-    }
-
-    fn space_bytes_max(&self) -> u64 {
-        self.file_bytes
-    }
-
-    fn written_bytes_max(&self) -> u64 {
-        self.size_bytes + self.recovered_bytes_max()
-    }
-
-    fn estimate(&self) -> Duration {
-        self.writing() + self.afterwards()
-    }
-
-    fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-        measure::measure(self, site, ticker)
-    }
-}
-
 #[cfg(test)]
 mod plan_tests {
     use super::*;
-    use crate::sample::{asked, place};
+    use wrote::device::Target;
+    use crate::sample::{Asked, asked, place};
 
-    fn plan(request: &Request, target: &Target) -> Plan {
-        Plan::new(request, target).unwrap().expect("it is called for")
+    fn plan(request: &Asked, target: &Target) -> Plan {
+        request.plan(target, |of, call| Plan::new(&of.sustained, call)).unwrap().expect("it is called for")
     }
 
     #[test]
     fn it_is_measured_only_where_it_is_named() {
         let target = place(1 << 40, 1 << 39);
-        assert!(Plan::new(&asked(&[]), &target).unwrap().is_none());
-        assert!(Plan::new(&asked(&["ladder"]), &target).unwrap().is_none());
-        assert!(Plan::new(&asked(&["sustained"]), &target).unwrap().is_some());
-        assert!(Plan::new(&asked(&[ROW]), &target).unwrap().is_some());
+        assert!((&asked(&[])).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_none());
+        assert!((&asked(&["ladder"])).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_none());
+        assert!((&asked(&["sustained"])).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_some());
+        assert!((&asked(&[ROW])).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_some());
     }
 
     #[test]
@@ -219,7 +212,7 @@ mod plan_tests {
 
     #[test]
     fn a_size_is_written_whole_in_a_file_that_leaves_enough_free() {
-        let request = Request { size_bytes: Some(8 << 30), ..asked(&[NAME]) };
+        let request = Asked { size_bytes: Some(8 << 30), ..asked(&[NAME]) };
         let (capacity, free) = (10 << 30, 3 << 30);
         let plan = plan(&request, &place(capacity, free));
         assert_eq!((plan.size_bytes, plan.time), (8 << 30, None));
@@ -234,7 +227,7 @@ mod plan_tests {
     fn a_rate_holds_the_stream_and_bounds_what_is_announced() {
         let amount = Amount::BytesPerS(10_000_000);
         let rate = Some(Rate { amount, process: Default::default() });
-        let request = Request { rate, ..asked(&[NAME]) };
+        let request = Asked { rate, ..asked(&[NAME]) };
         let plan = plan(&request, &place(1 << 40, 1 << 39));
         assert_eq!(plan.spec().write_rate_bytes_per_s, Some(10_000_000));
         assert!((600_000_000..=1_200_000_000).contains(&plan.size_bytes), "{}", plan.size_bytes);
@@ -244,27 +237,26 @@ mod plan_tests {
     fn what_makes_no_sense_is_refused_in_one_line() {
         let target = place(1 << 40, 1 << 39);
         for request in [
-            Request { size_bytes: Some(0), ..asked(&[NAME]) },
-            Request { size_bytes: Some(4096), ..asked(&[NAME]) },
-            Request { load_curve: true, ..asked(&[NAME]) },
-            Request { stream_bs_bytes: Some(1 << 40), ..asked(&[NAME]) },
+            Asked { size_bytes: Some(0), ..asked(&[NAME]) },
+            Asked { size_bytes: Some(4096), ..asked(&[NAME]) },
+            Asked { stream_bs_bytes: Some(1 << 40), ..asked(&[NAME]) },
         ] {
-            let Err(Error::Usage(text)) = Plan::new(&request, &target) else {
+            let Err(Error::Usage(text)) = (&request).plan(&target, |of, call| Plan::new(&of.sustained, call)) else {
                 panic!("{request:?}")
             };
             assert_eq!(text.lines().count(), 1);
         }
-        let full = Plan::new(&asked(&[NAME]), &place(10 << 30, 1 << 30)).unwrap_err();
+        let full = (&asked(&[NAME])).plan(&place(10 << 30, 1 << 30), |of, call| Plan::new(&of.sustained, call)).unwrap_err();
         assert!(full.to_string().contains("stays free"), "{full}");
     }
 
     #[test]
     fn no_more_is_written_than_is_announced_after_a_pause() {
-        let request = Request { size_bytes: Some(1 << 30), ..asked(&[NAME]) };
+        let request = Asked { size_bytes: Some(1 << 30), ..asked(&[NAME]) };
         let plan = plan(&request, &place(1 << 40, 1 << 39));
         assert_eq!(plan.written_bytes_max(), (1 << 30) + (1 << 29));
-        let request = Request { idle: Some(Duration::ZERO), ..request };
-        let plan = super::Plan::new(&request, &place(1 << 40, 1 << 39)).unwrap().unwrap();
+        let request = Asked { idle: Some(Duration::ZERO), ..request };
+        let plan = (&request).plan(&place(1 << 40, 1 << 39), |of, call| Plan::new(&of.sustained, call)).unwrap().unwrap();
         assert_eq!(plan.written_bytes_max(), 1 << 30);
     }
 }

@@ -1,8 +1,8 @@
 //! The scenario `ways`: one file written whole, by each way that programs use, and by ours.
 
-pub mod advice;
+mod advice;
 mod dd;
-pub mod findings;
+mod findings;
 mod ours;
 mod plan;
 mod rounds;
@@ -10,23 +10,25 @@ mod rounds;
 mod tests;
 mod write;
 
-pub use ours::Done;
-pub use plan::Plan;
+pub(crate) use ours::Done;
 
+use crate::scenario::{self, Call, Listed, Measurement, Scenario};
 use wrote::device::Target;
 use wrote::{Acknowledged, CopyOptions, Survives};
 use wrote_jobs::page_cache::Cache;
-use wrote_result::document::Settings;
+use wrote_jobs::findings::Evidence;
+use wrote_result::Error;
+use wrote_result::document::{Advice, Finding, Settings};
 
 /// The scenario's name.
-pub const NAME: &str = "ways";
+pub(crate) const NAME: &str = "ways";
 /// What the scenario answers.
-pub const QUESTION: &str =
+pub(crate) const QUESTION: &str =
     "How fast is a whole file written by each usual way, and what does the way cost?";
 /// The workload of whole files.
-pub const FILE: &str = "ways/file";
+pub(crate) const FILE: &str = "ways/file";
 /// The workload of chunk sizes.
-pub const CHUNK: &str = "ways/chunk";
+pub(crate) const CHUNK: &str = "ways/chunk";
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -35,7 +37,7 @@ const DD_BS_BYTES: u64 = MIB;
 
 /// How the file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// `std::fs::write`.
     FsWrite,
     /// One `write_all` of everything, then `sync_all`.
@@ -58,7 +60,7 @@ pub enum Kind {
 
 /// One row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+pub(crate) struct Way {
     pub name: &'static str,
     pub workload: &'static str,
     /// In words, at most 26 columns; of the chunks the size, a comma, and the way.
@@ -74,7 +76,7 @@ const fn way(workload: &'static str, name: &'static str, words: &'static str, ki
 
 /// Every row, in the order in which programs usually come upon the ways.
 #[rustfmt::skip]
-pub const WAYS: &[Way] = &[
+pub(crate) const WAYS: &[Way] = &[
     way(FILE,  "ways/file/fs-write",            "fs::write",                  FsWrite),
     way(FILE,  "ways/file/write_all",           "write_all, sync_all",        WriteAll),
     way(FILE,  "ways/file/bufwriter-4k",        "BufWriter, 4 KiB pieces",    BufWriter(4 * KIB)),
@@ -101,9 +103,41 @@ pub const WAYS: &[Way] = &[
     way(CHUNK, "ways/chunk/writer-8m",          "8 MiB, wrote::Writer",       Writer(8 * MIB)),
 ];
 
-/// Whether `name` is the scenario's, a workload's of it, or a row's.
-pub fn knows(name: &str) -> bool {
-    WAYS.iter().any(|way| way.is_called(name))
+/// The settings of the scenario: it has none of its own.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
+pub struct Ways {}
+
+impl Scenario for Ways {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn catalogue(&self) -> Vec<Listed> {
+        let listed = |way: &Way| Listed {
+            scenario: NAME,
+            row: way.name,
+            way: way.words,
+            survives: Some(way.survives_at_best()),
+        };
+        WAYS.iter().map(listed).collect()
+    }
+
+    fn takes_rate(&self) -> bool {
+        false
+    }
+
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
+        Ok(plan::Plan::new(call)?.map(scenario::boxed).into_iter().collect())
+    }
+
+    fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
+        findings::find(evidence).into_iter().flatten().collect()
+    }
+
+    fn advice(&self, evidence: &Evidence) -> Vec<Advice> {
+        advice::advise(evidence).into_iter().flatten().collect()
+    }
 }
 
 impl Kind {
@@ -151,13 +185,8 @@ impl Kind {
 }
 
 impl Way {
-    /// Whether the name is this row's, its workload's, or the scenario's.
-    pub fn is_called(&self, name: &str) -> bool {
-        name == self.name || name == self.workload || name == NAME
-    }
-
     /// What is asked, for the result. Of `Writer` and `copy` their defaults are.
-    pub fn asked(&self, size_bytes: u64) -> Settings {
+    pub(crate) fn asked(&self, size_bytes: u64) -> Settings {
         let ours = matches!(self.kind, Writer(_) | CopyFile(_));
         let data = match self.kind {
             Constant(_) => Some("constant"),
@@ -183,12 +212,12 @@ impl Way {
     }
 
     /// What the file survives on a disk where flushes reach the device.
-    pub fn survives_at_best(&self) -> Survives {
+    pub(crate) fn survives_at_best(&self) -> Survives {
         self.acknowledged(true, false)
     }
 
     /// What the file survives once its way says that it is done (M3).
-    pub fn survives(&self, target: &Target) -> Survives {
+    pub(crate) fn survives(&self, target: &Target) -> Survives {
         self.acknowledged(target.flushes_reach_device(), target.in_memory)
     }
 

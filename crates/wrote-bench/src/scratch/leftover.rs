@@ -144,11 +144,11 @@ mod tests {
     fn a_living_runs_folder_is_left_alone() {
         let parent = TempDir::new().unwrap();
         let scratch = Scratch::make(parent.path()).unwrap();
-        fs::write(scratch.job_file(0), "x").unwrap();
+        fs::write(scratch.file("ways", "output", 0), "x").unwrap();
         assert!(leftovers(parent.path())[0].alive);
         let cleaned = clean(parent.path()).unwrap();
         assert_eq!(cleaned.alive[0].path, scratch.path());
-        assert!(cleaned.removed.is_empty() && scratch.job_file(0).exists());
+        assert!(cleaned.removed.is_empty() && scratch.file("ways", "output", 0).exists());
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub(super) fn contents(folder: impl AsFd) -> io::Result<Contents> {
 /// What is in the folder of a log that a run made; none where `name` is something else, or where there
 /// is anything in it that is no log's.
 fn log_in(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<LogFiles>> {
-    if !is_a_runs_log(name) {
+    if !name.to_str().is_some_and(is_a_place) {
         return Ok(None);
     }
     let folder = match openat(parent, name, FOLDER, Mode::empty()) {
@@ -105,12 +105,6 @@ struct LogFiles {
     size_bytes: u64,
 }
 
-/// Whether a run gives the folder of a log such a name: `log-5001.data`.
-fn is_a_runs_log(name: &OsStr) -> bool {
-    let number = name.to_str().and_then(|name| name.strip_prefix("log-")?.strip_suffix(".data"));
-    number.is_some_and(is_number)
-}
-
 /// Whether a log gives its files such names: its lock, or a segment's number of 20 digits with what
 /// stands behind it.
 fn is_a_logs(name: &OsStr) -> bool {
@@ -142,8 +136,8 @@ pub(super) fn remove_log(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     }
 }
 
-/// Whether a run gives its files such names: small letters, a hyphen, a number, `.data`; or such a
-/// name as that of a copy on its way to it, `.NAME.wrote-PROCESS-NUMBER`.
+/// Whether a run gives its files such names: words of small letters, hyphens between them, a number,
+/// `.data`. A copy on its way to such a name has `.NAME.wrote-PROCESS-NUMBER`.
 fn is_a_runs(name: &OsString) -> bool {
     let Some(name) = name.to_str() else { return false };
     let on_its_way = name.strip_prefix('.').and_then(|name| name.split_once(".wrote-"));
@@ -161,12 +155,12 @@ fn is_number(text: &str) -> bool {
 }
 
 fn is_a_place(name: &str) -> bool {
-    let parts = name.strip_suffix(".data");
-    let Some((word, number)) = parts.and_then(|stem| stem.split_once('-')) else {
-        return false;
+    let stem = name.strip_suffix(".data").and_then(|stem| stem.rsplit_once('-'));
+    let Some((words, number)) = stem else { return false };
+    let is_word = |word: &str| {
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
     };
-    let letters = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
-    letters && is_number(number)
+    words.split('-').all(is_word) && is_number(number)
 }
 
 /// Removes the files that a run made in `folder`, then the folder. What else is in it stays, and the
@@ -219,11 +213,25 @@ mod tests {
 
     #[test]
     fn only_names_that_a_run_gives_are_a_runs() {
-        for name in ["job-0.data", "job-17.data", "probe-0.data", ".job-4001.data.wrote-123-4"] {
+        for name in [
+            "job-0.data",
+            "job-17.data",
+            "ladder-stream_written-3.data",
+            "ways-output-0.data",
+            ".ways-output-0.data.wrote-123-4",
+        ] {
             assert!(is_a_runs(&name.into()), "{name}");
         }
-        for name in ["job-.data", "job-0", "job-0.data.bak", "Job-0.data", "-0.data", "job-0x.data"]
-        {
+        for name in [
+            "job-.data",
+            "job-0",
+            "job-0.data.bak",
+            "Job-0.data",
+            "-0.data",
+            "job-0x.data",
+            "job--0.data",
+            "job/a-0.data",
+        ] {
             assert!(!is_a_runs(&name.into()), "{name}");
         }
         for name in [".job-0.data", ".job-0.data.wrote-1", ".x.wrote-1-2", "job-0.data.wrote-1-2"] {
@@ -243,8 +251,6 @@ mod tests {
         {
             assert!(!is_a_logs(name.as_ref()), "{name}");
         }
-        assert!(is_a_runs_log("log-5001.data".as_ref()));
-        assert!(!is_a_runs_log("log-.data".as_ref()) && !is_a_runs_log("job-1.data".as_ref()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is told of many benchmarks as if they were one.
 
-use crate::bench::{Announcement, Observer, Progress};
+use crate::progress::{Announcement, Observer, Progress};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 

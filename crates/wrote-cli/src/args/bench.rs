@@ -1,12 +1,10 @@
 //! The arguments of `wrote bench`, as a request.
 
-use super::values::{
-    BlockSizes, MessageSizes, block_sizes, count, formats, message_sizes, pause, rate,
-};
+use super::values::{BlockSizes, block_sizes, formats, rate};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote_bench::{AppendAs, Request};
+use wrote_bench::{Common, Request, Scenarios};
 use wrote_jobs::rate::{Amount, Process, Rate};
 use wrote_report::Format;
 use wrote_result::units;
@@ -90,7 +88,7 @@ pub struct BenchArgs {
     pub time: Option<Duration>,
 
     /// How many runs of each row or cell, from 1 to 1000
-    #[arg(long, value_name = "N", value_parser = count::<{ Request::RUNS_MAX }>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Common::RUNS_MAX }>, allow_hyphen_values = true)]
     pub runs: Option<u32>,
 
     /// Bytes of one read or write: STREAM, or STREAM,SMALL (256K,4K)
@@ -102,36 +100,12 @@ pub struct BenchArgs {
 
     /// Reads or writes in flight at once through io_uring, from 1 to 4096; of peak and rand, the only
     /// depth
-    #[arg(long, value_name = "N", value_parser = count::<{ Request::IODEPTH_MAX }>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Common::IODEPTH_MAX }>, allow_hyphen_values = true)]
     pub iodepth: Option<u32>,
 
     /// Threads, each with a file of its own, from 1 to 256
-    #[arg(long, value_name = "N", value_parser = count::<{ Request::NUMJOBS_MAX }>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Common::NUMJOBS_MAX }>, allow_hyphen_values = true)]
     pub numjobs: Option<u32>,
-
-    /// Messages of one run of append, from 1 to 1000000000; by default as many as fit in 0.3 s
-    #[arg(long, value_name = "N", value_parser = count::<{ Request::MESSAGES_MAX as u32 }>, allow_hyphen_values = true)]
-    pub messages: Option<u32>,
-
-    /// How long the messages of append are: 300..2000, 64, 1K..4K [default: 300..2000]
-    #[arg(long, value_name = "MIN..MAX", value_parser = message_sizes, allow_hyphen_values = true)]
-    pub message_size: Option<MessageSizes>,
-
-    /// How many append to a log at once, each number in rows of its own [default: 4,64]
-    #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = count::<{ Request::PRODUCERS_MAX }>, allow_hyphen_values = true)]
-    pub producers: Vec<u32>,
-
-    /// What they are: threads that block, or tasks of tokio's that await
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Producers::Threads)]
-    pub append_as: Producers,
-
-    /// How often latency saves each text by each way, from 1 to 1000000 [default: 1000]
-    #[arg(long, value_name = "N", value_parser = count::<1_000_000>, allow_hyphen_values = true)]
-    pub iterations: Option<u32>,
-
-    /// How long the texts of latency are [default: 500,1000,2000,10000]
-    #[arg(long, value_name = "SIZE,..", value_delimiter = ',', value_parser = units::parse_size, allow_hyphen_values = true)]
-    pub save_size: Vec<u64>,
 
     /// Hold every workload to a rate, and count latencies from when each operation was due: 5000 (a
     /// second), 20MB, 20MB/s
@@ -146,14 +120,9 @@ pub struct BenchArgs {
     #[arg(long, value_name = "PROCESS", value_enum, requires = "open_loop")]
     pub rate_process: Option<RateProcess>,
 
-    /// Do what --only names (rand/read and rand/write where it names nothing) at rising rates, and
-    /// mark where the latency bends
-    #[arg(long, group = "open_loop")]
-    pub load_curve: bool,
-
-    /// How long sustained lets the device rest before it looks again; 0 is not at all [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = pause, allow_hyphen_values = true)]
-    pub idle: Option<Duration>,
+    /// The settings of each scenario.
+    #[command(flatten)]
+    pub scenarios: Scenarios,
 
     /// Measure the same again with ARGS over these arguments, in turn with it, and compare the two
     ///
@@ -184,13 +153,13 @@ pub enum RateProcess {
     Poisson,
 }
 
-/// What appends to a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Producers {
-    /// Threads, which block
-    Threads,
-    /// Tasks of tokio's, which await
-    Tasks,
+impl RateProcess {
+    fn process(self) -> Process {
+        match self {
+            RateProcess::Linear => Process::Linear,
+            RateProcess::Poisson => Process::Poisson,
+        }
+    }
 }
 
 impl BenchArgs {
@@ -204,41 +173,28 @@ impl BenchArgs {
             }
             Some(BlockSizes { first, second: None }) => (Some(first), None),
         };
+        let mut scenarios = self.scenarios.clone();
+        scenarios.load.process = self.rate_process.map(RateProcess::process);
         Request {
+            path: self.path.clone(),
             only: self.only.clone(),
-            size_bytes: self.size,
-            time: self.time,
-            runs: self.runs,
-            stream_bs_bytes,
-            small_bs_bytes,
-            iodepth: self.iodepth,
-            numjobs: self.numjobs,
-            messages: self.messages.map(u64::from),
-            message_bytes: self.message_size.map(|sizes| (sizes.min_bytes, sizes.max_bytes)),
-            producers: self.producers.clone(),
-            append_as: match self.append_as {
-                Producers::Threads => AppendAs::Threads,
-                Producers::Tasks => AppendAs::Tasks,
-            },
-            iterations: self.iterations,
-            save_bytes: self.save_size.clone(),
-            rate: self.rate.map(|amount| Rate { amount, process: self.process(Process::Linear) }),
-            load_curve: self.load_curve,
-            load_process: self.process(Process::Poisson),
-            idle: self.idle,
             keep: self.keep,
+            common: Common {
+                size_bytes: self.size,
+                time: self.time,
+                runs: self.runs,
+                stream_bs_bytes,
+                small_bs_bytes,
+                iodepth: self.iodepth,
+                numjobs: self.numjobs,
+                rate: self.rate.map(|amount| Rate {
+                    amount,
+                    process: self.rate_process.map_or(Process::Linear, RateProcess::process),
+                }),
+            },
+            scenarios,
             command,
             commit: crate::commit(),
-            ..Request::new(self.path.clone())
-        }
-    }
-
-    /// When operations at a rate are due.
-    fn process(&self, usual: Process) -> Process {
-        match self.rate_process {
-            None => usual,
-            Some(RateProcess::Linear) => Process::Linear,
-            Some(RateProcess::Poisson) => Process::Poisson,
         }
     }
 
@@ -255,6 +211,7 @@ mod tests {
     use super::super::{Cli, Command};
     use super::*;
     use clap::Parser;
+    use wrote_bench::{AppendAs, MessageSizes};
 
     fn request(line: &str) -> Request {
         let cli = Cli::try_parse_from(line.split(' ')).expect("a good command line");
@@ -267,8 +224,11 @@ mod tests {
         let request = request("wrote bench");
         assert_eq!(request.path, PathBuf::from("."));
         assert!(request.only.is_empty() && !request.keep);
-        assert_eq!((request.size_bytes, request.runs, request.time), (None, None, None));
-        assert_eq!((request.stream_bs_bytes, request.small_bs_bytes), (None, None));
+        assert_eq!(
+            (request.common.size_bytes, request.common.runs, request.common.time),
+            (None, None, None)
+        );
+        assert_eq!((request.common.stream_bs_bytes, request.common.small_bs_bytes), (None, None));
     }
 
     #[test]
@@ -279,37 +239,44 @@ mod tests {
         );
         assert_eq!(request.path, PathBuf::from("/data"));
         assert_eq!(request.only, ["stream", "small/dsync"]);
-        assert_eq!(request.size_bytes, Some(1 << 30));
-        assert_eq!(request.time, Some(Duration::from_secs(2)));
-        assert_eq!((request.runs, request.iodepth, request.numjobs), (Some(5), Some(32), Some(4)));
+        assert_eq!(request.common.size_bytes, Some(1 << 30));
+        assert_eq!(request.common.time, Some(Duration::from_secs(2)));
+        assert_eq!(
+            (request.common.runs, request.common.iodepth, request.common.numjobs),
+            (Some(5), Some(32), Some(4))
+        );
         assert!(request.keep);
     }
 
     #[test]
     fn what_is_said_of_messages_reaches_the_benchmark() {
         let usual = request("wrote bench --only append");
-        assert_eq!((usual.messages, usual.message_bytes), (None, None));
+        let usual = usual.scenarios.append;
+        assert!(usual.messages.is_none() && usual.message_size.is_none());
         assert!(usual.producers.is_empty() && usual.append_as == AppendAs::Threads);
         let asked = request(
             "wrote bench --only append --messages 1000000 --message-size 64..128 --producers 1,16 \
              --append-as tasks",
         );
-        assert_eq!((asked.messages, asked.message_bytes), (Some(1_000_000), Some((64, 128))));
+        let asked = asked.scenarios.append;
+        let sizes = MessageSizes { min_bytes: 64, max_bytes: 128 };
+        assert_eq!((asked.messages, asked.message_size), (Some(1_000_000), Some(sizes)));
         assert_eq!((asked.producers, asked.append_as), (vec![1, 16], AppendAs::Tasks));
     }
 
     #[test]
     fn a_rate_is_linear_and_a_curve_is_not_unless_it_is_said_otherwise() {
-        let linear = request("wrote bench --rate 5k").rate.unwrap();
+        let linear = request("wrote bench --rate 5k").common.rate.unwrap();
         assert_eq!(linear, Rate { amount: Amount::OperationsPerS(5000), process: Process::Linear });
-        let poisson = request("wrote bench --rate 20MB --rate-process poisson").rate.unwrap();
+        let poisson =
+            request("wrote bench --rate 20MB --rate-process poisson").common.rate.unwrap();
         let expected = Rate { amount: Amount::BytesPerS(20_000_000), process: Process::Poisson };
         assert_eq!(poisson, expected);
         let curve = request("wrote bench --load-curve");
-        assert!(curve.load_curve && curve.rate.is_none());
-        assert_eq!(curve.load_process, Process::Poisson);
+        assert!(curve.scenarios.load.load_curve && curve.common.rate.is_none());
+        assert_eq!(curve.scenarios.load.process, None);
         let curve = request("wrote bench --load-curve --rate-process linear");
-        assert_eq!(curve.load_process, Process::Linear);
+        assert_eq!(curve.scenarios.load.process, Some(Process::Linear));
         for refused in ["--rate-process poisson", "--rate 5k --load-curve"] {
             let line = format!("wrote bench {refused}");
             assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{refused}");
@@ -320,7 +287,7 @@ mod tests {
     fn one_block_size_is_the_streams_unless_only_small_blocks_are_measured() {
         let sizes = |line| {
             let request = request(line);
-            (request.stream_bs_bytes, request.small_bs_bytes)
+            (request.common.stream_bs_bytes, request.common.small_bs_bytes)
         };
         assert_eq!(sizes("wrote bench --bs 256K"), (Some(256 << 10), None));
         assert_eq!(sizes("wrote bench --bs 256K,8K"), (Some(256 << 10), Some(8 << 10)));

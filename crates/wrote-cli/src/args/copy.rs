@@ -1,6 +1,5 @@
 //! The arguments of `wrote copy`.
 
-use super::values::count;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use wrote::{CopyOptions, Options, Reflink};
@@ -67,7 +66,7 @@ pub struct CopyArgs {
     pub bs: Option<usize>,
 
     /// Reads and writes in flight at once; memory is this times --bs, at most 4 GiB
-    #[arg(long, value_name = "N", value_parser = count::<{ Options::IODEPTH_MAX }>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Options::IODEPTH_MAX }>, allow_hyphen_values = true)]
     pub iodepth: Option<u32>,
 
     /// Say nothing but what goes wrong

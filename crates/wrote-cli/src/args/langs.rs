@@ -1,6 +1,6 @@
 //! The arguments of `wrote langs`, as a request.
 
-use super::values::{count, formats, many};
+use super::values::{formats, many};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -73,11 +73,11 @@ pub struct LangsArgs {
     pub size: u64,
 
     /// Runs of bytes and lines by each language, from 1 to 1000; the first of several is dropped
-    #[arg(long, value_name = "N", default_value = "6", value_parser = count::<{ RUNS_MAX }>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = "6", value_parser = units::parse_count::<{ RUNS_MAX }>, allow_hyphen_values = true)]
     pub runs: u32,
 
     /// How often each text is saved, from 1 to 1000000
-    #[arg(long, value_name = "N", default_value = "1000", value_parser = count::<{ SAVES_MAX }>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = units::parse_count::<{ SAVES_MAX }>, allow_hyphen_values = true)]
     pub saves: u32,
 
     /// How many lines of 64 bytes are appended: 100k, 1M

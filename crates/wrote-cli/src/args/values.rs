@@ -1,8 +1,6 @@
 //! The values of arguments that are neither plain sizes nor plain times.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use std::time::Duration;
-use wrote_bench::Request;
 use wrote_jobs::rate::Amount;
 use wrote_report::Format;
 use wrote_result::units;
@@ -43,32 +41,6 @@ pub(super) fn block_sizes(text: &str) -> Result<BlockSizes, String> {
     }
 }
 
-/// The bytes of the shortest and the longest message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MessageSizes {
-    /// Of the shortest.
-    pub min_bytes: u32,
-    /// Of the longest.
-    pub max_bytes: u32,
-}
-
-/// `MIN..MAX`, or one size for all.
-pub(super) fn message_sizes(text: &str) -> Result<MessageSizes, String> {
-    let (min, max) = text.split_once("..").unwrap_or((text, text));
-    let range = Request::MESSAGE_BYTES_MIN..=Request::MESSAGE_BYTES_MAX;
-    let bytes = |text: &str| {
-        let bytes = units::parse_block_size(text)?;
-        u32::try_from(bytes).ok().filter(|bytes| range.contains(bytes)).ok_or_else(|| {
-            format!("{text:?}: a message has {} to {} bytes", range.start(), range.end())
-        })
-    };
-    let sizes = MessageSizes { min_bytes: bytes(min)?, max_bytes: bytes(max)? };
-    if sizes.min_bytes > sizes.max_bytes {
-        return Err(format!("{text:?}: the shortest comes first, as in 300..2000"));
-    }
-    Ok(sizes)
-}
-
 /// Operations (`5000`, `5k`) or bytes (`20MB`, `20MB/s`) a second. Only bytes end in `B`: so that nobody
 /// is held to 5000 bytes who thought of 5000 requests.
 pub(super) fn rate(text: &str) -> Result<Amount, String> {
@@ -100,20 +72,6 @@ fn thousands(text: &str) -> Option<u32> {
     let only_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
     let number = digits.parse::<u32>().ok().filter(|number| only_digits && *number > 0);
     number.and_then(|number| number.checked_mul(times))
-}
-
-/// A time that may be none: `0`, `0s`, `500ms`, `10s`.
-pub(super) fn pause(text: &str) -> Result<Duration, String> {
-    match text {
-        "0" | "0s" => Ok(Duration::ZERO),
-        _ => units::parse_duration(text),
-    }
-}
-
-/// A whole number from 1 to `MAX`.
-pub(super) fn count<const MAX: u32>(text: &str) -> Result<u32, String> {
-    let number = text.parse().ok().filter(|number| (1..=MAX).contains(number));
-    number.ok_or_else(|| format!("{text:?}: must be a whole number from 1 to {MAX}"))
 }
 
 /// A whole number, 0 too.
@@ -152,42 +110,11 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_a_time_or_none() {
-        assert_eq!(pause("0"), Ok(Duration::ZERO));
-        assert_eq!(pause("0s"), Ok(Duration::ZERO));
-        assert_eq!(pause("500ms"), Ok(Duration::from_millis(500)));
-        for bad in ["", "-1s", "soon", "00"] {
-            assert!(pause(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
     fn a_number_is_digits_and_not_too_many() {
         assert_eq!(number("0"), Ok(0));
         assert_eq!(number("18446744073709551615"), Ok(u64::MAX));
         for bad in ["-1", "+1", "1.5", "", "many", "18446744073709551616"] {
             assert_eq!(number(bad), Err(format!("{bad:?}: must be a whole number, 0 or more")));
-        }
-    }
-
-    #[test]
-    fn a_count_is_a_whole_number_from_1_to_its_limit() {
-        assert_eq!(count::<8>("8"), Ok(8));
-        for bad in ["0", "9", "-1", "1.5", "", "many", "99999999999999999999"] {
-            let problem = format!("{bad:?}: must be a whole number from 1 to 8");
-            assert_eq!(count::<8>(bad), Err(problem));
-        }
-    }
-
-    #[test]
-    fn messages_have_one_size_or_a_range_of_sizes() {
-        let sizes = |min_bytes, max_bytes| Ok(MessageSizes { min_bytes, max_bytes });
-        assert_eq!(message_sizes("300..2000"), sizes(300, 2000));
-        assert_eq!(message_sizes("64"), sizes(64, 64));
-        assert_eq!(message_sizes("1K..4KiB"), sizes(1024, 4096));
-        for bad in ["2000..300", "31", "32..1G", "", "..", "300..", "300...2000", "-1..5"] {
-            let problem = message_sizes(bad).unwrap_err();
-            assert_eq!(problem.lines().count(), 1, "{bad:?}: {problem}");
         }
     }
 

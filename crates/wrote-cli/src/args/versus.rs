@@ -30,7 +30,8 @@ impl BenchArgs {
         let mut other = self.clone();
         other.update_from_arg_matches(&matches).map_err(|error| wrong(&one_line(&error)))?;
         // A switch that was not said is off for who reads these words alone.
-        Ok(BenchArgs { force: self.force, keep: self.keep, load_curve: self.load_curve, ..other })
+        other.scenarios.load.load_curve = self.scenarios.load.load_curve;
+        Ok(BenchArgs { force: self.force, keep: self.keep, ..other })
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::args::BenchArgs;
 use crate::output::{self, ResultFile};
 use crate::progress::Reporter;
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use wrote::Survives;
 use wrote_bench::versus::versus;
@@ -11,9 +10,6 @@ use wrote_bench::{Listed, catalogue};
 use wrote_report::write_comparison;
 use wrote_result::document::Document;
 use wrote_result::{Error, Stop};
-
-/// How alike two names must be (1 is equal) for one to be taken for a slip of the other.
-const SIMILARITY_MIN: f64 = 0.6;
 
 pub(super) fn run(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     if arguments.list {
@@ -23,7 +19,6 @@ pub(super) fn run(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> R
         let schema = wrote_result::document::schema();
         return output::to_stdout(|out| writeln!(out, "{schema:#}"));
     }
-    check_names(&arguments.only, &catalogue())?;
     if let Some(words) = &arguments.vs {
         return run_versus(arguments, words, stop, command);
     }
@@ -45,7 +40,6 @@ fn run_versus(
     command: Vec<String>,
 ) -> Result<(), Error> {
     let other = arguments.with(words).map_err(Error::Usage)?;
-    check_names(&other.only, &catalogue())?;
     let file = arguments.output.as_deref();
     let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
     let requests = [arguments.request(command.clone()), other.request(command)];
@@ -91,42 +85,6 @@ fn survives(row: &Listed) -> &'static str {
     row.survives.map_or("-", Survives::as_str)
 }
 
-/// Refuses a name that nothing has, with the nearest that there is.
-fn check_names(names: &[String], listed: &[Listed]) -> Result<(), Error> {
-    let known = names_of(listed);
-    for name in names {
-        // Texts may have any size, and so their rows any name of some.
-        if known.contains(name.as_str()) || wrote_bench::knows_save(name) {
-            continue;
-        }
-        let hint = match nearest(name, &known) {
-            Some(near) => format!("did you mean '{near}'?"),
-            None => "'wrote bench --list' lists what there is".into(),
-        };
-        return Err(Error::Usage(format!(
-            "--only {name:?}: there is no such scenario, workload or row; {hint}"
-        )));
-    }
-    Ok(())
-}
-
-/// Scenarios, workloads (what stands before a `/` of a row's name) and rows.
-fn names_of(listed: &[Listed]) -> BTreeSet<&str> {
-    let of_row = |row: &Listed| {
-        let (scenario, row) = (row.scenario, row.row);
-        let workloads = row.match_indices('/').map(move |(end, _)| &row[..end]);
-        workloads.chain([scenario, row])
-    };
-    listed.iter().flat_map(of_row).collect()
-}
-
-/// The known name that `name` is most likely a slip of.
-fn nearest<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
-    let alike = |other: &&str| strsim::normalized_damerau_levenshtein(name, other);
-    let near = known.iter().copied().max_by(|a, b| alike(a).total_cmp(&alike(b)))?;
-    (alike(&near) >= SIMILARITY_MIN).then_some(near)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,38 +109,6 @@ mod tests {
             survives: Some(Survives::PowerLoss),
         },
     ];
-
-    fn refused(name: &str) -> String {
-        check_names(&[name.to_owned()], &LISTED).expect_err("must be refused").to_string()
-    }
-
-    #[test]
-    fn scenarios_workloads_and_rows_may_be_named() {
-        let names = ["ladder", "stream", "small", "stream/cached", "small/dsync"];
-        assert!(
-            check_names(&["ways", "ways/file", "ways/file/copy"].map(str::to_owned), &LISTED)
-                .is_ok()
-        );
-        assert!(check_names(&names.map(str::to_owned), &LISTED).is_ok());
-    }
-
-    #[test]
-    fn a_text_of_any_size_may_be_named() {
-        let names = ["latency/new-777", "latency/existing-1/wrote-write", "latency/rename"];
-        assert!(check_names(&names.map(str::to_owned), &LISTED).is_ok());
-        assert!(refused("latency/new-777/wrote-wrote").contains("no such"));
-    }
-
-    #[test]
-    fn an_unknown_name_is_answered_with_the_near_one() {
-        assert!(refused("laddr").ends_with("did you mean 'ladder'?"), "{}", refused("laddr"));
-        assert!(refused("stream/cahced").ends_with("did you mean 'stream/cached'?"));
-    }
-
-    #[test]
-    fn a_name_like_nothing_is_answered_with_the_list() {
-        assert!(refused("zzz").contains("--list"), "{}", refused("zzz"));
-    }
 
     #[test]
     fn the_list_has_a_line_for_each_row() {

@@ -452,8 +452,11 @@ fn next_run_tells_of_nothing(parent: &Path) {
 #[test]
 fn what_is_kept_is_whole_and_its_place_is_told() {
     for (rows, files) in [
-        ("small/cached", vec!["job-0.data"]),
-        ("small/cached,small/direct-io_uring-overwrite", vec!["job-0.data", "job-2000.data"]),
+        ("small/cached", vec!["ladder-new-0.data"]),
+        (
+            "small/cached,small/direct-io_uring-overwrite",
+            vec!["ladder-new-0.data", "ladder-small_written-0.data"],
+        ),
     ] {
         let folder = folder();
         let more = format!("--only {rows} --size 1MiB --time 60s --runs 2 --keep --format json");
@@ -472,6 +475,21 @@ fn what_is_kept_is_whole_and_its_place_is_told() {
         assert_eq!(finish(wrote(&["clean"]).arg(folder.path())).stdout, "nothing to clean\n");
         assert_eq!(job_files(&kept[0]).len(), files.len());
     }
+}
+
+#[test]
+fn what_one_scenario_keeps_no_other_writes_over() {
+    // W7
+    let folder = folder();
+    let only = "--only ways/file/write_all,sustained --size 2MiB --runs 1 --idle 0";
+    let finished = finish(&mut bench(folder.path(), &format!("{only} --keep --format json")));
+    document(&finished);
+    let [kept] = &run_folders(folder.path())[..] else { panic!("{finished:?}") };
+    let files = ["sustained-data-0.data", "ways-output-0.data", "ways-source-0.data"];
+    assert_eq!(names(kept), files);
+    let [source, output] = ["source", "output"]
+        .map(|part| fs::read(kept.join(format!("ways-{part}-0.data"))).unwrap());
+    assert!(source == output && source.len() as u64 == 2 * MIB);
 }
 
 #[test]

@@ -11,3 +11,4 @@ mod language_program;
 mod log;
 mod mounts;
 mod run;
+mod scenario;

@@ -5,20 +5,17 @@ use super::super::workload::{Content, Table, Task};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use wrote_bench::measured;
-use wrote_bench::scratch::Scratch;
+use wrote_bench::Site;
 use wrote_jobs::page_cache::{self, Cache};
 use wrote_result::{Error, Stop};
 
-/// The file's number: no other scenario's.
-const FIRST_FILE: u32 = 8001;
 /// Bytes of one write of ours.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// The file of one table in one place.
 pub(super) struct Subject<'a> {
     table: &'a Table,
-    scratch: &'a Scratch,
+    site: &'a Site<'a>,
     stop: &'a Stop,
     number: u32,
     /// The file is whole, and as the next program is to find it.
@@ -28,13 +25,13 @@ pub(super) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    pub(super) fn new(table: &'a Table, scratch: &'a Scratch, stop: &'a Stop) -> Subject<'a> {
-        Subject { table, scratch, stop, number: FIRST_FILE, is_ready: false, spilled: None }
+    pub(super) fn new(table: &'a Table, site: &'a Site<'a>) -> Subject<'a> {
+        Subject { table, site, stop: site.stop, number: 0, is_ready: false, spilled: None }
     }
 
     /// Where it is.
     pub(super) fn path(&self) -> PathBuf {
-        self.scratch.job_file(self.number)
+        self.site.file("data", self.number)
     }
 
     /// Has the file be as a program is to find it. `Ok(Err(..))` is why its bytes can't be had out of the
@@ -87,7 +84,7 @@ impl<'a> Subject<'a> {
             self.number += 1;
             return self.clear();
         }
-        measured::clear(&[path], self.scratch.path())
+        wrote_bench::clear(&[path], self.site.scratch.path())
     }
 
     /// Makes the file, with its name and all that is in it on the device.
@@ -109,7 +106,7 @@ impl<'a> Subject<'a> {
         }
         file.sync_all().map_err(|error| failed("fsync", error))?;
         // A folder that can't be flushed (some FUSE) keeps no names back.
-        let _ = File::open(self.scratch.path()).and_then(|folder| folder.sync_all());
+        let _ = File::open(self.site.scratch.path()).and_then(|folder| folder.sync_all());
         Ok(())
     }
 }
@@ -118,6 +115,10 @@ impl<'a> Subject<'a> {
 mod tests {
     use super::*;
     use std::fs;
+    use std::sync::OnceLock;
+    use wrote::device;
+    use wrote_bench::Alone;
+    use wrote_bench::scratch::Scratch;
 
     fn table(task: Task) -> Table {
         Table { task, size: 1000, count: 7, runs: 1, cold: false }
@@ -127,7 +128,17 @@ mod tests {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let scratch = Scratch::make(folder.path()).unwrap();
         let (table, stop) = (table(task), Stop::new());
-        test(&mut Subject::new(&table, &scratch, &stop));
+        let target = device::examine(folder.path()).unwrap();
+        let site = Site {
+            scenario: "langs",
+            target: &target,
+            scratch: &scratch,
+            stop: &stop,
+            keep: false,
+            speed: &OnceLock::new(),
+            peers: &Alone,
+        };
+        test(&mut Subject::new(&table, &site));
     }
 
     #[test]

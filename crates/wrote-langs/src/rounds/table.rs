@@ -9,14 +9,11 @@ use super::file::Subject;
 use super::row::{self, RowSoFar};
 use super::{Crew, Ready, Told};
 use std::time::Instant;
-use wrote_bench::scenario::Site;
+use wrote_bench::Site;
 use wrote_jobs::clock::counters;
 use wrote_machine::held_memory::HeldMemory;
 use wrote_result::Error;
 use wrote_result::langs::{Failure, Run, Workload};
-
-/// The file whose pages hold memory.
-const HELD: u32 = 8000;
 
 /// Where the bytes were of a file that is too long for the page cache, in the words of the result.
 const PARTLY: &str = "partly page cache";
@@ -75,8 +72,8 @@ impl<'a> Turns<'a> {
             crew,
             site,
             table,
-            subject: Subject::new(table, site.scratch, site.stop),
-            held: HeldMemory::new(site.scratch.job_file(HELD), wanted.min(held_bytes)),
+            subject: Subject::new(table, site),
+            held: HeldMemory::new(site.file("held", 0), wanted.min(held_bytes)),
         }
     }
 

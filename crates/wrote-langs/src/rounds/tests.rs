@@ -292,7 +292,7 @@ fn a_program_that_puts_a_folder_in_place_of_its_file_is_in_nobodys_way() {
     assert_eq!(ids(&workloads[0]), ["after"]);
     assert_eq!(because(&workloads[0].failures), ["left a folder in place of the file"]);
     // What is there is not the run's to remove: it says where it is.
-    assert!(notes[1].contains("job-8001.data"), "{notes:?}");
+    assert!(notes[1].contains("langs-data-0.data"), "{notes:?}");
 }
 
 #[test]

@@ -149,6 +149,20 @@ fn decimal(number: &str) -> Result<Decimal, String> {
     Ok(Decimal { digits, decimals: fraction.len() as u32 })
 }
 
+/// Parses a time that may be zero: `0`, `0s`, `500ms`, `10s`.
+pub fn parse_pause(text: &str) -> Result<Duration, String> {
+    match text {
+        "0" | "0s" => Ok(Duration::ZERO),
+        _ => parse_duration(text),
+    }
+}
+
+/// Parses a whole number from 1 to `MAX`.
+pub fn parse_count<const MAX: u32>(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=MAX).contains(number));
+    number.ok_or_else(|| format!("{text:?}: must be a whole number from 1 to {MAX}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,6 +286,25 @@ mod tests {
             }
             prop_assert!(parse_duration(&text).is_err_and(|e| !e.contains('\n'))
                 || parse_duration(&text).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_pause_is_a_time_or_none() {
+        assert_eq!(parse_pause("0"), Ok(Duration::ZERO));
+        assert_eq!(parse_pause("0s"), Ok(Duration::ZERO));
+        assert_eq!(parse_pause("500ms"), Ok(Duration::from_millis(500)));
+        for bad in ["", "-1s", "soon", "00"] {
+            assert!(parse_pause(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_count_is_a_whole_number_from_1_to_its_limit() {
+        assert_eq!(parse_count::<8>("8"), Ok(8));
+        for bad in ["0", "9", "-1", "1.5", "", "many", "99999999999999999999"] {
+            let problem = format!("{bad:?}: must be a whole number from 1 to 8");
+            assert_eq!(parse_count::<8>(bad), Err(problem));
         }
     }
 }

@@ -37,7 +37,7 @@ const WAYS: [(&str, &str, &str); 7] = [
 
 /// The fastest way that kept every message, what it is against the usual ones, and what a message costs
 /// that must be durable first.
-pub fn advise(evidence: &Evidence) -> Option<Advice> {
+pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let usable = |row: &&Row| row.is_of_messages() && row.has_all_records() && way(row).is_some();
     let rows: Vec<&Row> = evidence.rows.iter().filter(usable).collect();
     if rows.len() < 2 {

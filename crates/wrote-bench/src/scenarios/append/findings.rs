@@ -5,7 +5,7 @@ use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Finding, Records, Row, Severity};
 use wrote_result::finding::{finding, listed, names};
 
-pub fn find(evidence: &Evidence) -> [Option<Finding>; 2] {
+pub(crate) fn find(evidence: &Evidence) -> [Option<Finding>; 2] {
     [records_lost(evidence), records_out_of_order(evidence)]
 }
 

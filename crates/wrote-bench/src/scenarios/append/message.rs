@@ -12,13 +12,13 @@ pub(super) const MAGIC: [u8; 2] = [0xF7, 0xA3];
 /// message's number (5) and the checksum (10).
 const STAMP_BYTES: usize = 24;
 /// The shortest message that can be told from others.
-pub const BYTES_MIN: u32 = 32;
+pub(crate) const BYTES_MIN: u32 = 32;
 /// The longest.
-pub const BYTES_MAX: u32 = 512 << 10;
+pub(crate) const BYTES_MAX: u32 = 512 << 10;
 /// The most producers: as many as a stamp has room for, and more than any machine has threads.
-pub const PRODUCERS_MAX: u32 = 1024;
+pub(crate) const PRODUCERS_MAX: u32 = 1024;
 /// The most messages of a run.
-pub const MESSAGES_MAX: u64 = 1_000_000_000;
+pub(crate) const MESSAGES_MAX: u64 = 1_000_000_000;
 /// What all producers together have ready: a message comes again, but for its stamp, only this far on.
 const READY_BYTES: usize = 32 << 20;
 /// The same messages in every run.
@@ -27,7 +27,9 @@ const SEED: u64 = 0x6170_7065_6e64;
 /// How long messages are: each length from the least to the greatest is as likely as any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
+    /// Bytes of the shortest.
     pub min_bytes: u32,
+    /// Bytes of the longest.
     pub max_bytes: u32,
 }
 

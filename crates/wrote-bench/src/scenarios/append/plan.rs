@@ -1,10 +1,10 @@
 //! Which ways are called for, how many messages each run has, and what that takes.
 
-use super::message::{BYTES_MAX, BYTES_MIN, MESSAGES_MAX, PRODUCERS_MAX, Sizes};
-use super::{Kind, NAME, Promise, STRATEGIES, Strategy, Way, rounds};
-use crate::bench::{AppendAs, Request, Ticker};
-use crate::rounds::{RUNS, in_turn};
-use crate::scenario::{Measured, Planned, Site};
+use super::message::Sizes;
+use super::options::{Append, AppendAs};
+use super::{Kind, NAME, Promise, STRATEGIES, Strategy, Way};
+use crate::rounds::RUNS;
+use crate::scenario::Call;
 use std::time::Duration;
 use wrote::device::Target;
 use wrote_jobs::rate;
@@ -13,11 +13,11 @@ use wrote_machine::{host, space};
 use wrote_result::{Error, units};
 
 /// Messages as long as those of the load test that the scenario repeats.
-const SIZES: Sizes = Sizes { min_bytes: 300, max_bytes: 2000 };
+pub(super) const SIZES: Sizes = Sizes { min_bytes: 300, max_bytes: 2000 };
 /// Producers of a log: few, and many.
-const PRODUCERS: [u32; 2] = [4, 64];
+pub(super) const PRODUCERS: [u32; 2] = [4, 64];
 /// How long a run takes at the speed that the first look found.
-const RUN_S: f64 = 0.3;
+pub(super) const RUN_S: f64 = 0.3;
 /// Messages of that first look, which is not recorded.
 const FIRST_MESSAGES: u64 = 2000;
 /// A look that took less than this is taken again, with so many times the messages: what a way does once,
@@ -39,11 +39,11 @@ const BLOCK_BYTES: u64 = 4096;
 /// What a log has ready beside what is written: the rest of a segment, and those after it.
 const SEGMENTS_BYTES: u64 = 4 * (64 << 20);
 /// What a run takes beside its clock: making ready, reading back, clearing up.
-const BESIDE: Duration = Duration::from_millis(300);
+pub(super) const BESIDE: Duration = Duration::from_millis(300);
 
 /// What is measured of the scenario.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     pub ways: Vec<Way>,
     pub runs: u32,
     pub sizes: Sizes,
@@ -53,48 +53,43 @@ pub struct Plan {
     /// Rows that were called for and can't be measured, with the reason.
     pub left_out: Vec<(String, String)>,
     /// How long a run at a rate is.
-    time: Duration,
+    pub(super) time: Duration,
     /// Messages of a run, where they were asked for.
-    messages: Option<u64>,
-    /// What the files of one run may take.
+    pub(super) messages: Option<u64>,
+    /// The bytes that the files of one run may take.
     budget_bytes: u64,
+    /// Messages of a run of each way, once the first look has told its speed.
+    pub(super) counts: Vec<u64>,
 }
 
 impl Plan {
     /// The plan of what is called for by name; `None` where nothing is. It is measured only when asked
     /// for: the ladder alone takes a minute.
-    pub fn new(request: &Request, target: &Target) -> Result<Option<Plan>, Error> {
-        Plan::within(request, target, host::memory_bytes())
+    pub(crate) fn new(asked: &Append, call: &Call) -> Result<Option<Plan>, Error> {
+        Plan::within(asked, call, host::memory_bytes())
     }
 
-    fn within(
-        request: &Request,
-        target: &Target,
-        memory_bytes: u64,
-    ) -> Result<Option<Plan>, Error> {
-        let producers = producers(request)?;
-        let ways = ways(&request.only, &producers);
+    fn within(asked: &Append, call: &Call, memory_bytes: u64) -> Result<Option<Plan>, Error> {
+        let producers = asked.checked_producers()?;
+        let ways = ways(call, &producers);
         if ways.is_empty() {
             return Ok(None);
         }
         let most = producers.iter().copied().max().unwrap_or(1);
-        request.rate.map_or(Ok(()), |rate| rate.check(most, "producers"))?;
-        let budget_bytes = match target.capacity_bytes {
-            0 => u64::MAX,
-            capacity => space::budget(capacity, target.free_bytes),
-        };
+        call.common.rate.map_or(Ok(()), |rate| rate.check(most, "producers"))?;
         let mut plan = Plan {
             ways,
-            runs: request.runs.unwrap_or(RUNS),
-            sizes: sizes(request)?,
-            append_as: request.append_as,
-            rate: request.rate,
-            time: request.time.unwrap_or(rate::RUN_TIME),
+            runs: call.common.runs.unwrap_or(RUNS),
+            sizes: asked.checked_sizes()?,
+            append_as: asked.append_as,
+            rate: call.common.rate,
+            time: call.common.time.unwrap_or(rate::RUN_TIME),
             left_out: Vec::new(),
-            messages: messages(request)?,
-            budget_bytes,
+            messages: asked.checked_messages()?,
+            budget_bytes: space::room_bytes(call.target),
+            counts: Vec::new(),
         };
-        plan.check_space(target)?;
+        plan.check_space(call.target)?;
         plan.keep_memory(memory_bytes);
         Ok(Some(plan))
     }
@@ -139,11 +134,6 @@ impl Plan {
         self.left_out = left_out;
     }
 
-    /// The rows' indices in the order of their runs (M8).
-    pub(super) fn order(&self) -> Vec<usize> {
-        in_turn(self.ways.len(), self.runs)
-    }
-
     /// Messages of the first look at a way; none where a number was asked for.
     pub(super) fn first_messages(&self, way: &Way) -> Option<u64> {
         (self.messages.is_none() && self.rate.is_none())
@@ -172,7 +162,7 @@ impl Plan {
         Some(((self.time.as_secs_f64() / distance.as_secs_f64().max(1e-12)) as u64).max(1))
     }
 
-    fn messages_max(&self, way: &Way) -> u64 {
+    pub(super) fn messages_max(&self, way: &Way) -> u64 {
         let usual = match way.strategy.kind {
             Kind::Log(Promise { waits: true, .. }) => TASKS_MESSAGES_MAX,
             kind if kind.has_task_a_message() => TASKS_MESSAGES_MAX,
@@ -197,50 +187,14 @@ impl Plan {
         }
     }
 
-    fn file_bytes(&self, way: &Way, messages: u64) -> u64 {
+    pub(super) fn file_bytes(&self, way: &Way, messages: u64) -> u64 {
         let ready = if matches!(way.strategy.kind, Kind::Log(_)) { SEGMENTS_BYTES } else { 0 };
         messages.saturating_mul(self.message_bytes_max(way)).saturating_add(ready)
     }
 }
 
-impl Planned for Plan {
-    fn runs_total(&self) -> u32 {
-        self.runs * self.ways.len() as u32
-    }
-
-    /// The most that lies in the folder at once.
-    fn space_bytes_max(&self) -> u64 {
-        let of = |way: &Way| self.file_bytes(way, self.messages_max(way));
-        self.ways.iter().map(of).max().unwrap_or(0)
-    }
-
-    fn written_bytes_max(&self) -> u64 {
-        let runs = u64::from(self.runs);
-        let of = |way: &Way| {
-            // Looks that grow are together less than twice the longest that there can be.
-            let looks = if self.messages.is_none() { 2 } else { 0 };
-            self.file_bytes(way, self.messages_max(way)).saturating_mul(runs + looks)
-        };
-        self.ways.iter().map(of).fold(0, u64::saturating_add)
-    }
-
-    fn estimate(&self) -> Duration {
-        let clock = match self.messages {
-            None if self.rate.is_some() => self.time.as_secs_f64(),
-            None => RUN_S,
-            // As most ways of tasks take them.
-            Some(messages) => messages as f64 / 100_000.0,
-        };
-        (Duration::from_secs_f64(clock) + BESIDE) * self.runs_total()
-    }
-
-    fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-        rounds::measure(self, site, ticker)
-    }
-}
-
 /// The rows that are called for, by scenario, way, or name with the number of producers.
-fn ways(only: &[String], producers: &[u32]) -> Vec<Way> {
+fn ways(call: &Call, producers: &[u32]) -> Vec<Way> {
     let of = |strategy: &Strategy| -> Vec<Way> {
         let way = |producers| Way { strategy: *strategy, producers };
         match strategy.kind {
@@ -248,54 +202,24 @@ fn ways(only: &[String], producers: &[u32]) -> Vec<Way> {
             _ => vec![way(None)],
         }
     };
-    let called = |strategy: &&Strategy| only.iter().any(|name| strategy.is_called(name));
+    let called = |strategy: &&Strategy| call.names(NAME, strategy.name);
     STRATEGIES.iter().filter(called).flat_map(of).collect()
 }
 
-fn producers(request: &Request) -> Result<Vec<u32>, Error> {
-    let mut producers = request.producers.clone();
-    if producers.is_empty() {
-        producers = PRODUCERS.to_vec();
-    }
-    producers.sort_unstable();
-    producers.dedup();
-    match producers.iter().find(|producers| !(1..=PRODUCERS_MAX).contains(*producers)) {
-        Some(bad) => {
-            Err(Error::Usage(format!("--producers: {bad} is not from 1 to {PRODUCERS_MAX}")))
-        }
-        None => Ok(producers),
-    }
-}
 
-fn messages(request: &Request) -> Result<Option<u64>, Error> {
-    match request.messages {
-        Some(bad) if !(1..=MESSAGES_MAX).contains(&bad) => {
-            Err(Error::Usage(format!("--messages: {bad} is not from 1 to {MESSAGES_MAX}")))
-        }
-        messages => Ok(messages),
-    }
-}
 
-fn sizes(request: &Request) -> Result<Sizes, Error> {
-    let Some((min_bytes, max_bytes)) = request.message_bytes else { return Ok(SIZES) };
-    if min_bytes < BYTES_MIN || max_bytes > BYTES_MAX || min_bytes > max_bytes {
-        return Err(Error::Usage(format!(
-            "--message-size: {min_bytes}..{max_bytes}: {NAME} needs messages of {BYTES_MIN} to \
-             {BYTES_MAX} bytes, the shortest first"
-        )));
-    }
-    Ok(Sizes { min_bytes, max_bytes })
-}
 
 #[cfg(test)]
 mod tests {
+    use super::super::message::{BYTES_MAX, PRODUCERS_MAX};
     use super::*;
-    use crate::sample::{asked, place as target};
+    use crate::scenario::Plan as _;
+    use crate::sample::{Asked, asked, place as target};
 
     const GIB: u64 = 1 << 30;
 
-    fn plan(request: &Request) -> Plan {
-        Plan::within(request, &target(1 << 40, 1 << 39), 16 * GIB).unwrap().unwrap()
+    fn plan(request: &Asked) -> Plan {
+        (request).plan(&target(1 << 40, 1 << 39), |of, call| Plan::within(&of.append, call, 16 * GIB)).unwrap().unwrap()
     }
 
     fn names(plan: &Plan) -> Vec<String> {
@@ -304,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_scenario_is_measured_only_when_it_is_asked_for() {
-        let none = Plan::within(&asked(&[]), &target(1 << 40, 1 << 39), 16 * GIB).unwrap();
+        let none = (&asked(&[])).plan(&target(1 << 40, 1 << 39), |of, call| Plan::within(&of.append, call, 16 * GIB)).unwrap();
         assert!(none.is_none());
         assert_eq!(plan(&asked(&["append"])).ways.len(), 7 + 2 * 5);
         let two = plan(&asked(&["append/mutex", "append/log-no"]));
@@ -313,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_log_has_a_row_for_each_number_of_producers_that_was_asked_for() {
-        let request = Request { producers: vec![16, 1, 16], ..asked(&["append/log-always"]) };
+        let request = Asked { producers: vec![16, 1, 16], ..asked(&["append/log-always"]) };
         assert_eq!(names(&plan(&request)), ["append/log-always/1", "append/log-always/16"]);
     }
 
@@ -325,7 +249,7 @@ mod tests {
         assert_eq!(usual.messages(tasks, 1e7), TASKS_MESSAGES_MAX);
         assert_eq!(usual.messages(log, 1e7), OTHER_MESSAGES_MAX);
         assert_eq!(usual.messages(tasks, 1.0), MESSAGES_MIN);
-        let exact = plan(&Request { messages: Some(5_000_000), ..asked(&["append/log-no"]) });
+        let exact = plan(&Asked { messages: Some(5_000_000), ..asked(&["append/log-no"]) });
         assert_eq!(exact.messages(&exact.ways[0], 1.0), 5_000_000);
         assert_eq!(exact.first_messages(&exact.ways[0]), None);
         assert_eq!(usual.first_messages(log), Some(FIRST_MESSAGES));
@@ -333,22 +257,22 @@ mod tests {
         assert_eq!(usual.longer_look(log, 2000, 0.06), None);
         assert_eq!(usual.longer_look(tasks, 99_000, 0.01), Some(TASKS_MESSAGES_MAX));
         assert_eq!(usual.longer_look(tasks, TASKS_MESSAGES_MAX, 0.01), None);
-        let few = plan(&Request { messages: Some(7), ..asked(&["append/log-no"]) });
+        let few = plan(&Asked { messages: Some(7), ..asked(&["append/log-no"]) });
         assert_eq!(few.messages(&few.ways[0], 1e9), 7);
     }
 
     #[test]
     fn what_makes_no_sense_is_refused_in_one_line() {
-        let sizes = |sizes| Request { message_bytes: Some(sizes), ..asked(&["append"]) };
+        let sizes = |sizes| Asked { message_size: Some(sizes), ..asked(&["append"]) };
         for request in [
             sizes((31, 100)),
             sizes((100, 99)),
             sizes((100, BYTES_MAX + 1)),
-            Request { messages: Some(0), ..asked(&["append"]) },
-            Request { producers: vec![4, 0], ..asked(&["append"]) },
-            Request { producers: vec![PRODUCERS_MAX + 1], ..asked(&["append"]) },
+            Asked { messages: Some(0), ..asked(&["append"]) },
+            Asked { producers: vec![4, 0], ..asked(&["append"]) },
+            Asked { producers: vec![PRODUCERS_MAX + 1], ..asked(&["append"]) },
         ] {
-            match Plan::new(&request, &target(1 << 40, 1 << 39)) {
+            match (&request).plan(&target(1 << 40, 1 << 39), |of, call| Plan::new(&of.append, call)) {
                 Err(Error::Usage(text)) => assert_eq!(text.lines().count(), 1, "{text}"),
                 other => panic!("{other:?}"),
             }
@@ -358,22 +282,22 @@ mod tests {
 
     #[test]
     fn a_full_disk_gets_fewer_messages_or_none() {
-        let within = |request: &Request, free| Plan::within(request, &target(10 * GIB, free), GIB);
+        let within = |request: &Asked, free| (request).plan(&target(10 * GIB, free), |of, call| Plan::within(&of.append, call, GIB));
         let little = within(&asked(&["append"]), GIB + GIB / 2).unwrap().unwrap();
         assert!(little.space_bytes_max() <= GIB / 2, "{}", little.space_bytes_max());
         let full = within(&asked(&["append"]), GIB).unwrap_err();
         assert!(full.to_string().ends_with("Free some space first"), "{full}");
-        let many = Request { messages: Some(1_000_000), ..asked(&["append"]) };
+        let many = Asked { messages: Some(1_000_000), ..asked(&["append"]) };
         let error = within(&many, 2 * GIB).unwrap_err().to_string();
         let fits = error.split("--messages ").nth(1).unwrap().split(' ').next().unwrap();
-        let fits = Request { messages: Some(fits.parse().unwrap()), ..many };
+        let fits = Asked { messages: Some(fits.parse().unwrap()), ..many };
         assert!(within(&fits, 2 * GIB).is_ok(), "{error}");
     }
 
     #[test]
     fn ways_whose_queue_would_take_the_memory_are_left_out_and_named() {
         // W8
-        let many = Request { messages: Some(10_000_000), ..asked(&["append"]) };
+        let many = Asked { messages: Some(10_000_000), ..asked(&["append"]) };
         let plan = plan(&many);
         let left: Vec<&str> = plan.left_out.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(left.len(), 6, "{left:?}");

@@ -1,75 +1,122 @@
-//! The rounds of the scenario: every way in turn, each file read back, and what they add up to.
+//! One run of each way: messages appended, the file read back, and every message looked for.
 
 use super::arrivals::Arrivals;
 use super::check::Check;
 use super::message::Messages;
-use super::plan::Plan;
+use super::plan::{BESIDE, Plan, RUN_S};
 use super::walk::walk;
-use super::{Kind, NAME, Promise, QUESTION, Way, ours, theirs};
-use crate::bench::Ticker;
-use crate::measured;
-use crate::measured::Measured as OneRun;
-use crate::measured::{Named, RowSoFar};
-use crate::scenario::{Measured, Site};
+use super::{Kind, NAME, Promise, QUESTION, Way, log, usual};
+use crate::measured::{self, OneRun, RowLabel};
+use crate::progress::Ticker;
+use crate::rounds::Turn;
+use crate::scenario::{self, Site};
 use crate::scenarios::ways::Done;
 use hdrhistogram::Histogram;
 use std::fs::File;
 use std::path::PathBuf;
+use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use wrote::{Format, LogReader};
 use wrote_jobs::clock::clocked;
 use wrote_machine::usage::Usage;
 use wrote_result::Error;
-use wrote_result::document::{Fallback, Records, Row, Run, Scenario, Settings};
+use wrote_result::document::{Fallback, Records, Row, Run, Settings};
 
-/// The numbers of the file and of the log's folder: no other scenario's.
-const FILE: u32 = 5000;
-const LOG: u32 = 5001;
+impl scenario::Plan for Plan {
+    type Run = OneRun;
 
-/// What all runs use.
-struct Rounds<'a> {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn question(&self) -> String {
+        QUESTION.into()
+    }
+
+    fn rows(&self) -> Vec<String> {
+        self.ways.iter().map(Way::name).collect()
+    }
+
+    fn runs(&self) -> u32 {
+        self.runs
+    }
+
+    fn space_bytes_max(&self) -> u64 {
+        let of = |way: &Way| self.file_bytes(way, self.messages_max(way));
+        self.ways.iter().map(of).max().unwrap_or(0)
+    }
+
+    fn written_bytes_max(&self) -> u64 {
+        let runs = u64::from(self.runs);
+        let of = |way: &Way| {
+            // Looks that grow are together less than twice the longest possible one.
+            let looks = if self.messages.is_none() { 2 } else { 0 };
+            self.file_bytes(way, self.messages_max(way)).saturating_mul(runs + looks)
+        };
+        self.ways.iter().map(of).fold(0, u64::saturating_add)
+    }
+
+    fn estimate(&self) -> Duration {
+        let clock = match self.messages {
+            None if self.rate.is_some() => self.time.as_secs_f64(),
+            None => RUN_S,
+            // The pace of most ways that make a task for each message.
+            Some(messages) => messages as f64 / 100_000.0,
+        };
+        (Duration::from_secs_f64(clock) + BESIDE) * self.runs * self.ways.len() as u32
+    }
+
+    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
+        let mut written_bytes = 0;
+        for way in self.ways.clone() {
+            let first = Files::new(self, site).first_look(&way)?;
+            let messages_per_s = first.as_ref().map_or(f64::MAX, |(run, _)| run.iops);
+            self.counts.push(self.messages(&way, messages_per_s));
+            written_bytes += first.map_or(0, |(_, bytes)| bytes);
+        }
+        Ok(written_bytes)
+    }
+
+    fn left_out(&self) -> Vec<(String, String)> {
+        self.left_out.clone()
+    }
+
+    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<OneRun, Error> {
+        Files::new(self, site).run(&self.ways[turn.row], self.counts[turn.row])
+    }
+
+    fn written_bytes(&self, run: &OneRun) -> u64 {
+        run.run.bytes
+    }
+
+    fn makes_files(&self, _: usize) -> bool {
+        true
+    }
+
+    fn clear(&mut self, _: usize, site: &Site) -> Result<(), Error> {
+        Files::new(self, site).clear()
+    }
+
+    fn sum_up(&self, row: usize, runs: Vec<OneRun>, site: &Site) -> Vec<Row> {
+        let way = &self.ways[row];
+        let size_bytes = measured::effective(&runs).size_bytes;
+        let label = RowLabel {
+            name: &way.name(),
+            workload: NAME,
+            words: &way.words(),
+            survives: way.survives(site.target),
+            asked: way.asked(self, self.counts[row], size_bytes),
+        };
+        vec![measured::row(label, runs)]
+    }
+}
+
+/// The file and the log's folder of a run.
+struct Files<'a> {
     plan: &'a Plan,
     site: &'a Site<'a>,
     file: PathBuf,
     log: PathBuf,
-}
-
-/// Looks first at how fast each way is, and runs every way in turn, every second round backwards (M8).
-/// `keep` leaves the last run's file or log where it is.
-pub(super) fn measure(plan: &Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-    let (scratch, keep) = (site.scratch, site.keep);
-    for (name, because) in &plan.left_out {
-        ticker.note(&format!("{name} is left out: {because}"));
-    }
-    let (file, log) = (scratch.job_file(FILE), scratch.log_folder(LOG));
-    let rounds = Rounds { plan, site, file, log };
-    let mut written_bytes = 0;
-    let mut messages = Vec::with_capacity(plan.ways.len());
-    for way in &plan.ways {
-        let first = rounds.first_look(way)?;
-        messages.push(plan.messages(way, first.as_ref().map_or(f64::MAX, |(run, _)| run.iops)));
-        written_bytes += first.map_or(0, |(_, bytes)| bytes);
-    }
-    let mut rows: Vec<RowSoFar> = plan.ways.iter().map(|_| RowSoFar::new()).collect();
-    let order = plan.order();
-    let last = order.len().saturating_sub(1);
-    for (number, index) in order.into_iter().enumerate() {
-        let way = &plan.ways[index];
-        ticker.tick(&way.name());
-        let measured = rounds.run(way, messages[index])?;
-        written_bytes += measured.run.bytes;
-        rows[index].add(measured);
-        if !(keep && number == last) {
-            rounds.clear()?;
-        }
-    }
-    let rows = plan.ways.iter().zip(&messages).zip(rows);
-    let rows = rows.map(|((way, messages), so_far)| rounds.row(way, *messages, so_far)).collect();
-    Ok(Measured {
-        scenario: Scenario { name: NAME.into(), question: QUESTION.into(), rows, knee: None },
-        written_bytes,
-        left_out: plan.left_out.clone(),
-    })
 }
 
 /// What a run gave before its file was read back.
@@ -80,7 +127,11 @@ struct Written {
     fallbacks: Vec<Fallback>,
 }
 
-impl Rounds<'_> {
+impl<'a> Files<'a> {
+    fn new(plan: &'a Plan, site: &'a Site<'a>) -> Files<'a> {
+        Files { plan, site, file: site.file("file", 0), log: site.file("log", 0) }
+    }
+
     /// Short runs that tell how fast a way is, each longer than the one before until one is long enough
     /// to tell, with what they wrote; none where it need not be known.
     fn first_look(&self, way: &Way) -> Result<Option<(Run, u64)>, Error> {
@@ -100,21 +151,19 @@ impl Rounds<'_> {
 
     /// Runs a way once and reads back what it wrote; its file or log stays.
     fn run(&self, way: &Way, count: u64) -> Result<OneRun, Error> {
-        self.site.stop.check()?;
         let messages = Messages::of_all(way.producers(), self.plan.sizes, count);
         let check = Check::new(&messages);
         let bytes = messages.iter().map(Messages::total_bytes).sum();
         let asked = way.asked(self.plan, count, bytes);
         let Written { latencies, mut run, effective, fallbacks } = match way.strategy.kind {
-            Kind::Log(promise) => self.ours(promise, messages, asked)?,
-            kind => self.theirs(kind, messages, asked)?,
+            Kind::Log(promise) => self.append_to_log(promise, messages, asked)?,
+            kind => self.append_to_file(kind, messages, asked)?,
         };
         self.site.stop.check()?;
         let records = match way.strategy.kind {
             Kind::Log(_) => self.check_log(check)?,
             _ => self.check_file(check)?,
         };
-        self.site.stop.check()?;
         run.bytes = bytes;
         run.throughput_bytes_per_s = bytes as f64 / run.elapsed_s;
         run.iops = count as f64 / run.elapsed_s;
@@ -122,7 +171,7 @@ impl Rounds<'_> {
         Ok(OneRun { run, latencies, effective, fallbacks })
     }
 
-    fn theirs(
+    fn append_to_file(
         &self,
         kind: Kind,
         mut messages: Vec<Messages>,
@@ -132,7 +181,7 @@ impl Rounds<'_> {
         let file = File::create_new(&self.file).map_err(failed)?;
         let messages = messages.pop().expect("these ways have one producer");
         let runtime = runtime()?;
-        let task = theirs::Task {
+        let task = usual::Task {
             path: &self.file,
             file,
             messages,
@@ -141,19 +190,19 @@ impl Rounds<'_> {
             stop: self.site.stop,
         };
         let (latencies, run) =
-            clocked(self.site.device(), Usage::now, || theirs::append(kind, task))?;
+            clocked(self.site.device(), Usage::now, || usual::append(kind, task))?;
         Ok(Written { latencies, run, effective, fallbacks: Vec::new() })
     }
 
-    fn ours(
+    fn append_to_log(
         &self,
         promise: Promise,
         messages: Vec<Messages>,
         mut effective: Settings,
     ) -> Result<Written, Error> {
-        let log = ours::open(&self.log, promise)?;
+        let log = log::open(&self.log, promise)?;
         let (append_as, runtime) = (self.plan.append_as, runtime()?);
-        let task = ours::Task {
+        let task = log::Task {
             log: log.clone(),
             promise,
             append_as,
@@ -162,7 +211,7 @@ impl Rounds<'_> {
             stop: self.site.stop,
         };
         let timed =
-            ours::append(&task, messages, |work| clocked(self.site.device(), Usage::now, work));
+            log::append(&task, messages, |work| clocked(self.site.device(), Usage::now, work));
         drop(task);
         let told = log.effective();
         // Also where a producer failed: the log is at rest before its folder is looked at.
@@ -204,16 +253,6 @@ impl Rounds<'_> {
         measured::clear(std::slice::from_ref(&self.file), self.site.scratch.path())
     }
 
-    fn row(&self, way: &Way, messages: u64, so_far: RowSoFar) -> Row {
-        let size_bytes = so_far.effective().size_bytes;
-        so_far.row(Named {
-            name: &way.name(),
-            workload: NAME,
-            words: &way.words(),
-            survives: way.survives(self.site.target),
-            asked: way.asked(self.plan, messages, size_bytes),
-        })
-    }
 }
 
 /// tokio's usual runtime: a thread for each processor.

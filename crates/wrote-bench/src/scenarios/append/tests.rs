@@ -1,8 +1,7 @@
 //! Every way writes what was sent, or is found not to; and nothing is left.
 
 use super::*;
-use crate::bench::{AppendAs, Request, Ticker};
-use crate::scenario::{Measured, Planned, Site};
+use crate::sample::Asked;
 use crate::scratch::Scratch;
 use std::collections::HashSet;
 use std::fs;
@@ -19,27 +18,14 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
 }
 
-fn request(folder: &Path, only: &str, runs: u32) -> Request {
-    Request {
+fn request(folder: &Path, only: &str, runs: u32) -> Asked {
+    Asked {
         only: vec![only.into()],
-        messages: Some(MESSAGES),
+        messages: Some(MESSAGES as u32),
         producers: vec![3],
         runs: Some(runs),
-        ..Request::new(folder.to_owned())
+        ..Asked::new(folder.to_owned())
     }
-}
-
-fn measured(
-    request: &Request,
-    scratch: &Scratch,
-    stop: &Stop,
-    keep: bool,
-) -> Result<Measured, Error> {
-    let target = device::examine(&request.path).unwrap();
-    let plan = Plan::new(request, &target).unwrap().unwrap();
-    let mut observer = ();
-    let mut ticker = Ticker::new(&mut observer, plan.runs_total(), Duration::ZERO);
-    plan.measure(&Site { target: &target, scratch, stop, keep }, &mut ticker)
 }
 
 /// What is in a folder but the lock.
@@ -49,9 +35,9 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// A way measured twice, with what it left of that in the folder: nothing.
-fn row(request: &Request) -> Row {
+fn row(request: &Asked) -> Row {
     let scratch = Scratch::make(&request.path).unwrap();
-    let outcome = measured(request, &scratch, &Stop::new(), false).unwrap();
+    let outcome = request.measured(&scratch, &Stop::new(), false).unwrap();
     assert!(entries(scratch.path()).is_empty(), "{:?}", request.only);
     let [row] = &outcome.scenario.rows[..] else { panic!("{:?}: one row", request.only) };
     row.clone()
@@ -76,7 +62,7 @@ fn at_a_rate_every_way_writes_what_was_sent_and_says_what_it_was_held_to() {
     for strategy in STRATEGIES.iter().filter(|strategy| strategy.name != "append/flume-10-files") {
         for append_as in [AppendAs::Threads, AppendAs::Tasks] {
             let request =
-                Request { rate: Some(rate), append_as, ..request(folder.path(), strategy.name, 1) };
+                Asked { rate: Some(rate), append_as, ..request(folder.path(), strategy.name, 1) };
             let row = row(&request);
             assert_has_all(&row);
             assert!(row.is_open_loop(), "{}", row.name);
@@ -92,14 +78,14 @@ fn a_run_at_a_rate_has_as_many_messages_as_are_due_in_its_time() {
     let target = device::examine(folder.path()).unwrap();
     let plan = |amount| {
         let rate = Some(Rate { amount, process: Process::Linear });
-        let asked = Request {
+        let asked = Asked {
             messages: None,
-            message_bytes: Some((500, 1500)),
+            message_size: Some((500, 1500)),
             time: Some(Duration::from_secs(3)),
             rate,
             ..request(folder.path(), "append/log-no", 1)
         };
-        Plan::new(&asked, &target).map(Option::unwrap)
+        asked.plan(&target, |of, call| Plan::new(&of.append, call)).map(Option::unwrap)
     };
     let messages = |amount| {
         let plan = plan(amount).unwrap();
@@ -140,7 +126,7 @@ fn what_ten_handles_lose_is_counted() {
     let folder = folder();
     let scratch = Scratch::make(folder.path()).unwrap();
     let request = request(folder.path(), "append/flume-10-files", 1);
-    let row = &measured(&request, &scratch, &Stop::new(), true).unwrap().scenario.rows[0];
+    let row = &request.measured(&scratch, &Stop::new(), true).unwrap().scenario.rows[0];
     let records = row.runs[0].records.unwrap();
     assert_eq!((records.sent, records.whole + records.lost), (MESSAGES, MESSAGES));
     // Each of the ten begins where the file does. Only where a single one took all messages from the
@@ -156,7 +142,7 @@ fn a_log_has_every_message_in_its_producers_order() {
     let folder = folder();
     for append_as in [AppendAs::Threads, AppendAs::Tasks] {
         for strategy in strategies(true) {
-            let request = Request { append_as, ..request(folder.path(), strategy.name, 2) };
+            let request = Asked { append_as, ..request(folder.path(), strategy.name, 2) };
             let row = row(&request);
             assert_has_all(&row);
             assert!(row.runs.iter().all(|run| run.records.unwrap().out_of_order == 0), "{row:?}");
@@ -171,13 +157,13 @@ fn a_log_has_every_message_in_its_producers_order() {
 fn all_ways_in_turn_leave_no_file() {
     let folder = folder();
     let scratch = Scratch::make(folder.path()).unwrap();
-    let request = Request {
+    let request = Asked {
         messages: None,
-        message_bytes: Some((32, 64)),
+        message_size: Some((32, 64)),
         producers: vec![1, 2],
         ..request(folder.path(), "append/loop", 2)
     };
-    let outcome = measured(&request, &scratch, &Stop::new(), false).unwrap();
+    let outcome = request.measured(&scratch, &Stop::new(), false).unwrap();
     assert!(entries(scratch.path()).is_empty());
     let row = &outcome.scenario.rows[0];
     // What was asked for by time is the same in every run.
@@ -192,7 +178,7 @@ fn the_last_file_stays_where_that_was_asked_for() {
     let folder = folder();
     let scratch = Scratch::make(folder.path()).unwrap();
     let request = request(folder.path(), "append/mpsc", 1);
-    measured(&request, &scratch, &Stop::new(), true).unwrap();
+    request.measured(&scratch, &Stop::new(), true).unwrap();
     let [file] = &entries(scratch.path())[..] else { panic!("one file") };
     assert!(file.metadata().unwrap().len() >= 300 * MESSAGES);
 }
@@ -203,7 +189,7 @@ fn a_run_that_was_stopped_has_no_result_and_leaves_nothing() {
     let scratch = Scratch::make(folder.path()).unwrap();
     let stop = Stop::new();
     stop.request();
-    let stopped = measured(&request(folder.path(), NAME, 1), &scratch, &stop, false);
+    let stopped = request(folder.path(), NAME, 1).measured(&scratch, &stop, false);
     assert!(matches!(stopped, Err(Error::Interrupted)));
     scratch.remove().unwrap();
     assert!(entries(folder.path()).is_empty());
@@ -216,7 +202,7 @@ fn every_way_has_a_name_of_its_own_and_words_that_fit() {
     for strategy in STRATEGIES {
         assert!(strategy.name.starts_with("append/"), "{}", strategy.name);
         assert!(strategy.words.len() <= 26, "{}", strategy.words);
-        assert!(knows(strategy.name) && knows(NAME) && !knows("append/"));
+        assert!(Append::default().knows(strategy.name) && Append::default().knows(NAME) && !Append::default().knows("append/"));
     }
 }
 

@@ -1,77 +1,101 @@
-//! The rounds of a grid: every cell in turn, and what they add up to.
+//! One run of a cell: its jobs, run together.
 
-use super::{Cell, Grid};
-use crate::bench::Ticker;
+use super::{BESIDE, Cell, Grid};
 use crate::measured;
-use crate::rounds::in_turn;
-use crate::scenario::{Measured, Planned, Site};
+use crate::progress::Ticker;
+use crate::rounds::Turn;
+use crate::scenario::{self, Site};
 use std::path::PathBuf;
-use wrote::device::BlockDevice;
-use wrote_jobs::jobs;
-use wrote_jobs::jobs::{GroupReport, Permissions};
+use std::time::Duration;
+use wrote_jobs::jobs::{self, GroupReport, Permissions};
 use wrote_jobs::report;
-use wrote_jobs::report::Before;
+use wrote_jobs::spec::JobSpec;
 use wrote_result::Error;
-use wrote_result::document::{Direction, Row, Scenario};
+use wrote_result::document::{Direction, Row};
 
-/// The grids' files have numbers from here on: no other scenario's.
-const FIRST_FILE: u32 = 3000;
+impl scenario::Plan for Grid {
+    type Run = GroupReport;
 
-/// Runs every cell in turn, every second round backwards (M8), and tells what came out.
-///
-/// All cells use the same files, which are written before anything is measured.
-pub(super) fn measure(grid: &Grid, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-    let files = files(grid, site);
-    // The run made them, below a folder of its own.
-    let permissions = Permissions { overwrite: true, ..Permissions::default() };
-    let run_all = |jobs: &[_]| jobs::run(jobs, permissions, site.stop, &mut ());
-    run_all(&grid.layout(&files))?;
-    let mut reports: Vec<Vec<GroupReport>> = grid.cells.iter().map(|_| Vec::new()).collect();
-    for index in in_turn(grid.cells.len(), grid.runs) {
-        let cell = &grid.cells[index];
-        ticker.tick(&cell.name);
-        reports[index].extend(run_all(&cell.jobs(&files, grid.rate))?);
+    fn name(&self) -> &'static str {
+        self.name
     }
-    let written_bytes = reports.iter().flatten().flat_map(|group| &group.jobs);
-    let written_bytes =
-        written_bytes.map(|job| job.write.bytes).sum::<u64>() + grid.space_bytes_max();
-    let cells = grid.cells.iter().zip(&reports);
-    let device_counts = site.device().is_some_and(BlockDevice::counts);
-    let settled = files.iter().cloned().collect();
-    let before = Before::new(files[0].clone(), site.target.clone(), settled, device_counts);
-    let rows = cells.flat_map(|(cell, reports)| rows(cell, reports, &before)).collect();
-    let scenario =
-        Scenario { name: grid.name.into(), question: grid.question.into(), rows, knee: None };
-    if !site.keep {
-        clear(grid, site)?;
+
+    fn question(&self) -> String {
+        self.question.into()
     }
-    Ok(Measured { scenario, written_bytes, left_out: Vec::new() })
-}
 
-/// One for each thread.
-fn files(grid: &Grid, site: &Site) -> Vec<PathBuf> {
-    (0..grid.numjobs).map(|number| site.scratch.job_file(FIRST_FILE + number)).collect()
-}
+    fn rows(&self) -> Vec<String> {
+        self.cells.iter().map(|cell| cell.name.clone()).collect()
+    }
 
-/// Removes the files.
-pub(super) fn clear(grid: &Grid, site: &Site) -> Result<(), Error> {
-    measured::clear(&files(grid, site), site.scratch.path())
-}
+    fn runs(&self) -> u32 {
+        self.runs
+    }
 
-fn rows(cell: &Cell, reports: &[GroupReport], before: &Before) -> Vec<Row> {
-    let mut rows = report::repeated(reports, before);
-    for row in &mut rows {
-        row.workload = cell.workload.into();
-        row.way = cell.words.clone();
-        if cell.spec.rw.read && cell.spec.rw.write {
-            half_of_mix(row);
+    /// The files' bytes.
+    fn space_bytes_max(&self) -> u64 {
+        self.file_bytes * u64::from(self.numjobs)
+    }
+
+    /// The files once, and the writes of the cells.
+    fn written_bytes_max(&self) -> u64 {
+        let writing = self.cells.iter().filter(|cell| cell.spec.rw.write);
+        let a_run = |cell: &Cell| match self.rate {
+            Some(rate) => cell.due_bytes_max(rate, self.time),
+            // A mix may happen to be all writes.
+            None => cell.spec.io_bytes.unwrap_or(self.file_bytes) * u64::from(self.numjobs),
+        };
+        self.space_bytes_max() + writing.map(a_run).sum::<u64>() * u64::from(self.runs)
+    }
+
+    fn estimate(&self) -> Duration {
+        (self.time + BESIDE) * self.runs * self.cells.len() as u32
+    }
+
+    /// Writes the files, which all cells share.
+    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
+        run_jobs(&self.layout(&files(self, site)), site)?;
+        Ok(self.space_bytes_max())
+    }
+
+    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<GroupReport, Error> {
+        run_jobs(&self.cells[turn.row].jobs(&files(self, site), self.rate), site)
+    }
+
+    fn written_bytes(&self, run: &GroupReport) -> u64 {
+        run.jobs.iter().map(|job| job.write.bytes).sum()
+    }
+
+    fn finish(&mut self, site: &Site) -> Result<(), Error> {
+        measured::clear(&files(self, site), site.scratch.path())
+    }
+
+    fn sum_up(&self, row: usize, runs: Vec<GroupReport>, site: &Site) -> Vec<Row> {
+        let (cell, files) = (&self.cells[row], files(self, site));
+        let mut rows = report::repeated(&runs, &site.before(&files, &files));
+        for row in &mut rows {
+            row.workload = cell.workload.into();
+            row.way = cell.words.clone();
+            if cell.spec.rw.read && cell.spec.rw.write {
+                half_of_mix(row);
+            }
         }
+        rows
     }
-    rows
 }
 
-/// The device's counters are of both directions: what it did in the other one is not foreign to the
-/// run (M7).
+/// Runs jobs on files that the run made, below a folder of its own.
+fn run_jobs(jobs: &[JobSpec], site: &Site) -> Result<GroupReport, Error> {
+    let permissions = Permissions { overwrite: true, ..Permissions::default() };
+    Ok(jobs::run(jobs, permissions, site.stop, &mut ())?.remove(0))
+}
+
+/// The files of the jobs, one each.
+fn files(grid: &Grid, site: &Site) -> Vec<PathBuf> {
+    site.files("data", grid.numjobs)
+}
+
+/// Forgets the counter of the other direction: its bytes are not foreign to the run (M7).
 fn half_of_mix(row: &mut Row) {
     let read = row.direction == Direction::Read;
     row.way += if read { ": reads" } else { ": writes" };

@@ -10,7 +10,7 @@ use wrote_result::units::block_size;
 const TOGETHER_GAIN_MIN: f64 = 2.0;
 
 /// Advice on each purpose that was measured.
-pub fn advise(evidence: &Evidence) -> impl Iterator<Item = Advice> {
+pub(crate) fn advise(evidence: &Evidence) -> impl Iterator<Item = Advice> {
     [streaming(evidence), small_records(evidence), may_be_lost(evidence)].into_iter().flatten()
 }
 

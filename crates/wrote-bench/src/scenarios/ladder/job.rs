@@ -12,7 +12,7 @@ use wrote_result::document::Settings;
 
 /// When a run flushes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Flush {
+pub(crate) enum Flush {
     /// Never.
     None,
     /// Once, by `fdatasync(2)`, after the last write and inside the clock (M1).
@@ -36,7 +36,7 @@ impl Flush {
 
 /// What the file's blocks are when the clock starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Blocks {
+pub(crate) enum Blocks {
     /// There are none: the file is new and grows.
     New,
     /// Allocated by `fallocate(2)`, and not written.
@@ -57,7 +57,7 @@ impl Blocks {
 
 /// What is asked of a run. Each of its `numjobs` threads writes a file of its own, from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Job {
+pub(crate) struct Job {
     /// How operations reach the kernel.
     pub ioengine: Ioengine,
     /// Bypass the page cache.
@@ -81,12 +81,12 @@ pub struct Job {
 
 impl Job {
     /// Bytes that one thread writes.
-    pub fn file_bytes(&self) -> u64 {
+    pub(crate) fn file_bytes(&self) -> u64 {
         self.size_bytes / u64::from(self.numjobs)
     }
 
     /// What is asked, for the result.
-    pub fn asked(&self) -> Settings {
+    pub(crate) fn asked(&self) -> Settings {
         let ring = |wanted: bool| (self.ioengine == Ioengine::IoUring).then_some(wanted);
         Settings {
             rw: "write".into(),
@@ -109,7 +109,7 @@ impl Job {
 
     /// What the thread of this number does: its file from start to end, under a rate again and again.
     /// It is cut off after `time`, a last flush not counted.
-    pub fn task(&self, number: u32, time: Duration, data_seed: u64) -> Result<Task, Error> {
+    pub(crate) fn task(&self, number: u32, time: Duration, data_seed: u64) -> Result<Task, Error> {
         let sequence = Sequence::new(Outline {
             rw: Rw { read: false, write: true, random: false },
             rwmixread_percent: 0,

@@ -1,12 +1,11 @@
 //! How large, how deep and how long each run is, so that the whole answers within a minute.
 
-use crate::bench::{Request, Ticker};
-use crate::rounds::{RUNS, STREAM_BS_BYTES, in_turn, positive};
-use crate::scenario::{Measured, Planned, Site};
+use super::{Sizes, WAYS, Way, Workload};
+use crate::bench::STREAM_BS_BYTES;
+use crate::progress::Ticker;
+use crate::rounds::{RUNS, in_turn};
+use crate::scenario::{Call, Measured, Measurement, Site};
 use crate::scenarios::ladder;
-use crate::scenarios::ladder::{Sizes, WAYS, Way, Workload};
-use crate::scenarios::{append, grid, latency, sustained, ways};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use wrote::device::Target;
 use wrote_jobs::buffers::check_buffers;
@@ -31,7 +30,7 @@ const RUN_TIME: Duration = Duration::from_millis(500);
 /// What a run takes beside its clock: making ready, and clearing up.
 const BESIDE: Duration = Duration::from_millis(50);
 /// Longer than any run: it is never cut off.
-pub const WHOLE: Duration = Duration::from_secs(24 * 3600);
+pub(crate) const WHOLE: Duration = Duration::from_secs(24 * 3600);
 /// The most that a streaming run writes, so that its file is no burden.
 const STREAM_SIZE_BYTES_MAX: u64 = 1 << 30;
 /// The least that a run of small writes may write, unless the disk has no room for it.
@@ -41,11 +40,11 @@ const SMALL_SIZE_BYTES_MAX: u64 = 128 << 20;
 /// The most that the calibration writes.
 const CALIBRATION_BYTES_MAX: u64 = 256 << 20;
 /// How long the calibration takes at most.
-pub const CALIBRATION_TIME: Duration = Duration::from_millis(250);
+pub(crate) const CALIBRATION_TIME: Duration = Duration::from_millis(250);
 
 /// What is measured, with everything but the sizes that only the calibration tells.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     pub ways: Vec<&'static Way>,
     pub runs: u32,
     time: Option<Duration>,
@@ -56,8 +55,6 @@ pub struct Plan {
     size_bytes: Option<u64>,
     /// What all threads of a run together are held to.
     rate: Option<Rate>,
-    /// What a calibration of the same request has found before, or will have found.
-    pub speed: Arc<OnceLock<f64>>,
     /// What a run may write at most without filling the disk.
     share_bytes: u64,
     /// What of the disk may be used beside the files.
@@ -66,26 +63,19 @@ pub struct Plan {
 
 impl Plan {
     /// Checks what was asked, and whether there is space for it.
-    pub fn new(request: &Request, target: &Target) -> Result<Plan, Error> {
-        let numjobs =
-            positive("numjobs", request.numjobs.unwrap_or(1).into(), Request::NUMJOBS_MAX.into())?
-                as u32;
-        let depth_max = Request::IODEPTH_MAX.into();
-        let iodepth = request.iodepth.map(|depth| positive("iodepth", depth.into(), depth_max));
-        let runs =
-            positive("runs", request.runs.unwrap_or(RUNS).into(), Request::RUNS_MAX.into())? as u32;
-        let bs = |name, asked: Option<u64>, usual| positive(name, asked.unwrap_or(usual), 1 << 30);
+    pub(crate) fn new(call: &Call) -> Result<Plan, Error> {
+        let (request, target) = (call.common, call.target);
+        let numjobs = request.numjobs.unwrap_or(1);
         let mut plan = Plan {
-            ways: ways(&request.only)?,
-            runs,
+            ways: called(call),
+            runs: request.runs.unwrap_or(RUNS),
             time: request.time,
             numjobs,
-            stream_bs_bytes: bs("bs", request.stream_bs_bytes, STREAM_BS_BYTES)?,
-            small_bs_bytes: bs("bs", request.small_bs_bytes, SMALL_BS_BYTES)?,
-            iodepth: iodepth.transpose()?.map(|depth| depth as u32),
+            stream_bs_bytes: request.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES),
+            small_bs_bytes: request.small_bs_bytes.unwrap_or(SMALL_BS_BYTES),
+            iodepth: request.iodepth,
             size_bytes: request.size_bytes,
             rate: request.rate,
-            speed: request.speed.clone(),
             share_bytes: u64::MAX,
             spare_bytes: u64::MAX,
         };
@@ -97,9 +87,6 @@ impl Plan {
     }
 
     fn check_size(&self) -> Result<(), Error> {
-        if self.size_bytes == Some(0) {
-            return Err(Error::Usage("--size: 0 bytes can't be measured; 1M is the least".into()));
-        }
         let least = self.ways.iter().map(|way| self.least_bytes(way.workload)).max().unwrap_or(0);
         match self.size_bytes {
             Some(size) if size < least => Err(Error::Usage(format!(
@@ -179,7 +166,7 @@ impl Plan {
     }
 
     /// Memory that is held for runs through the page cache: in a file, of which nothing comes to the disk.
-    pub fn held_bytes(&self) -> u64 {
+    pub(crate) fn held_bytes(&self) -> u64 {
         let cached = self.ways.iter().filter(|way| !way.direct);
         let most = cached.map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
         held_memory::most_bytes(most.min(self.spare_bytes))
@@ -206,7 +193,7 @@ impl Plan {
 
     /// Where a run is cut off: under a rate by its time alone. A stream of a size that was asked for is written whole; small writes
     /// of it, flushed one by one, might take an hour.
-    pub fn time(&self, workload: Workload) -> Duration {
+    pub(crate) fn time(&self, workload: Workload) -> Duration {
         match (self.time, workload) {
             (Some(time), _) => time,
             (None, _) if self.rate.is_some() => rate::RUN_TIME,
@@ -216,17 +203,17 @@ impl Plan {
     }
 
     /// The rows' indices in the order of their runs.
-    pub fn order(&self) -> Vec<usize> {
-        in_turn(self.ways.len(), self.runs)
+    pub(crate) fn order(&self) -> Vec<usize> {
+        in_turn(self.ways.len(), self.runs).into_iter().map(|turn| turn.row).collect()
     }
 
     /// Whether something is left to be found out before sizes are known.
-    pub fn needs_calibration(&self) -> bool {
+    pub(crate) fn needs_calibration(&self) -> bool {
         !self.ways.is_empty() && (self.size_bytes.is_none() || self.iodepth.is_none())
     }
 
     /// The calibration's own sizes: a stream, never recorded.
-    pub fn calibration(&self) -> Sizes {
+    pub(crate) fn calibration(&self) -> Sizes {
         let least = self.stream_bs_bytes;
         let bytes = CALIBRATION_BYTES_MAX.min(self.largest_bytes(Workload::Stream));
         let size_bytes = (bytes / least).max(1) * least;
@@ -235,7 +222,7 @@ impl Plan {
     }
 
     /// The sizes of a workload's runs on a device that takes a stream at `bytes_per_s`.
-    pub fn sizes(&self, workload: Workload, bytes_per_s: f64) -> Sizes {
+    pub(crate) fn sizes(&self, workload: Workload, bytes_per_s: f64) -> Sizes {
         let bs_bytes = self.bs_bytes(workload);
         let least = self.least_bytes(workload);
         let largest = self.largest_bytes(workload);
@@ -259,7 +246,11 @@ impl Plan {
     }
 }
 
-impl Planned for Plan {
+impl Measurement for Plan {
+    fn name(&self) -> &'static str {
+        ladder::NAME
+    }
+
     fn runs_total(&self) -> u32 {
         self.runs * self.ways.len() as u32
     }
@@ -280,43 +271,33 @@ impl Planned for Plan {
         (self.time.unwrap_or(usual) + BESIDE) * self.runs_total()
     }
 
-    fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-        ladder::measure(self, site, ticker)
+    fn measure(self: Box<Self>, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+        ladder::measure(&self, site, ticker)
     }
 }
 
-/// The rows that are called for, in the ladder's order.
-fn ways(only: &[String]) -> Result<Vec<&'static Way>, Error> {
-    let known = |name: &str| {
-        WAYS.iter().any(|way| way.is_called(name))
-            || [grid::knows, ways::knows, append::knows, latency::knows, sustained::knows]
-                .iter()
-                .any(|knows| knows(name))
-    };
-    if let Some(unknown) = only.iter().find(|name| !known(name)) {
-        return Err(Error::Usage(format!(
-            "{unknown:?}: there is no such scenario, workload or row"
-        )));
-    }
-    let called = |way: &&Way| only.is_empty() || only.iter().any(|name| way.is_called(name));
-    Ok(WAYS.iter().filter(called).collect())
+
+/// The rows that the call names, in the ladder's order; all where it names nothing.
+fn called(call: &Call) -> Vec<&'static Way> {
+    let is_called = |way: &&Way| call.only.is_empty() || call.names(ladder::NAME, way.name);
+    WAYS.iter().filter(is_called).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::place as target;
+    use crate::sample::{Asked, place as target};
     use proptest::prelude::*;
 
-    fn request() -> Request {
-        Request::new("/data".into())
+    fn request() -> Asked {
+        Asked::new("/data".into())
     }
 
-    fn plan(request: &Request) -> Result<Plan, Error> {
-        Plan::new(request, &target(1 << 40, 1 << 39))
+    fn plan(request: &Asked) -> Result<Plan, Error> {
+        (request).plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call))
     }
 
-    fn refusal(request: &Request) -> String {
+    fn refusal(request: &Asked) -> String {
         match plan(request) {
             Err(Error::Usage(text)) => text,
             other => panic!("{other:?}"),
@@ -334,7 +315,7 @@ mod tests {
     fn every_second_round_is_backwards() {
         // M8
         let only = vec!["small/cached".into(), "small/direct-psync".into()];
-        let plan = plan(&Request { only, runs: Some(3), ..request() }).unwrap();
+        let plan = plan(&Asked { only, runs: Some(3), ..request() }).unwrap();
         assert_eq!(plan.order(), [0, 1, 1, 0, 0, 1]);
     }
 
@@ -342,7 +323,7 @@ mod tests {
     fn rows_are_called_by_scenario_workload_or_name() {
         let count = |only: &[&str]| {
             let only = only.iter().map(|name| name.to_string()).collect();
-            plan(&Request { only, ..request() }).unwrap().ways.len()
+            plan(&Asked { only, ..request() }).unwrap().ways.len()
         };
         assert_eq!(count(&["ladder"]), WAYS.len());
         assert_eq!(count(&["stream"]), 8);
@@ -353,15 +334,14 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused_in_one_line() {
         for request in [
-            Request { size_bytes: Some(0), ..request() },
-            Request { size_bytes: Some(4096), ..request() },
-            Request { runs: Some(0), ..request() },
-            Request { iodepth: Some(0), ..request() },
-            Request { iodepth: Some(1 << 20), ..request() },
-            Request { numjobs: Some(0), ..request() },
-            Request { stream_bs_bytes: Some(0), ..request() },
-            Request { small_bs_bytes: Some(1 << 40), ..request() },
-            Request { only: vec!["laddre".into()], ..request() },
+            Asked { size_bytes: Some(0), ..request() },
+            Asked { size_bytes: Some(4096), ..request() },
+            Asked { runs: Some(0), ..request() },
+            Asked { iodepth: Some(0), ..request() },
+            Asked { iodepth: Some(1 << 20), ..request() },
+            Asked { numjobs: Some(0), ..request() },
+            Asked { stream_bs_bytes: Some(0), ..request() },
+            Asked { small_bs_bytes: Some(1 << 40), ..request() },
         ] {
             assert_eq!(refusal(&request).lines().count(), 1);
         }
@@ -374,10 +354,7 @@ mod tests {
         assert_eq!((fast.size_bytes, fast.iodepth), (1 << 30, 64));
         let slow = plan.sizes(Workload::Stream, 20e6);
         assert!(slow.size_bytes <= 6_000_000 && slow.iodepth == 4, "{slow:?}");
-        let asked = Plan::new(
-            &Request { iodepth: Some(64), size_bytes: Some(1 << 28), ..request() },
-            &target(1 << 40, 1 << 39),
-        );
+        let asked = (&Asked { iodepth: Some(64), size_bytes: Some(1 << 28), ..request() }).plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call));
         let slow = asked.unwrap().sizes(Workload::Stream, 20e6);
         assert_eq!((slow.size_bytes, slow.iodepth), (1 << 28, 64));
     }
@@ -385,7 +362,7 @@ mod tests {
     #[test]
     fn buffers_that_would_take_the_memory_are_refused() {
         // W8
-        let deep = Request { iodepth: Some(64), stream_bs_bytes: Some(1 << 30), ..request() };
+        let deep = Asked { iodepth: Some(64), stream_bs_bytes: Some(1 << 30), ..request() };
         match plan(&deep) {
             Err(Error::Usage(text)) => assert!(text.contains("68.7 GB of buffers"), "{text}"),
             // 64 GiB are no more than half of a very large machine.
@@ -398,10 +375,10 @@ mod tests {
 
     #[test]
     fn a_disk_that_is_too_full_is_refused_and_left_alone() {
-        let error = Plan::new(&request(), &target(10 << 30, 1 << 30)).unwrap_err();
+        let error = (&request()).plan(&target(10 << 30, 1 << 30), |_, call| Plan::new(call)).unwrap_err();
         assert!(matches!(&error, Error::Failed(text) if text.contains("stays free")), "{error}");
-        let large = Request { size_bytes: Some(9 << 30), ..request() };
-        assert!(Plan::new(&large, &target(10 << 30, 9 << 30)).is_err());
+        let large = Asked { size_bytes: Some(9 << 30), ..request() };
+        assert!((&large).plan(&target(10 << 30, 9 << 30), |_, call| Plan::new(call)).is_err());
     }
 
     proptest! {
@@ -413,10 +390,10 @@ mod tests {
             free in 1_u64 << 33..1 << 45,
         ) {
             let bs = Some(1_u64 << bs_log);
-            let request = Request {
+            let request = Asked {
                 numjobs: Some(numjobs), stream_bs_bytes: bs, small_bs_bytes: bs, ..request()
             };
-            let plan = Plan::new(&request, &target(1 << 45, free)).unwrap();
+            let plan = (&request).plan(&target(1 << 45, free), |_, call| Plan::new(call)).unwrap();
             prop_assert!(plan.space_bytes_max() <= space::budget(1 << 45, free));
             for workload in [Workload::Stream, Workload::Small] {
                 let sizes = plan.sizes(workload, bytes_per_s);

@@ -1,9 +1,9 @@
 //! The rounds of the ladder: a calibration, every row in turn, and what they add up to.
 
 use super::{NAME, QUESTION, Sizes, Way, Workload};
-use crate::bench::Ticker;
+use crate::progress::Ticker;
 use crate::measured;
-use crate::measured::{Named, RowSoFar};
+use crate::measured::{OneRun, RowLabel};
 use crate::scenario::{Measured, Site};
 use crate::scenarios::ladder::job::{Blocks, Flush, Job};
 use crate::scenarios::ladder::plan::{CALIBRATION_TIME, Plan, WHOLE};
@@ -16,14 +16,8 @@ use wrote_machine::held_memory::HeldMemory;
 use wrote_result::Error;
 use wrote_result::document::{Row, Scenario};
 
-/// Files with numbers from here on are written over by every round, and stay until the end.
-const SETTLED_STREAM: u32 = 1000;
-const SETTLED_SMALL: u32 = 2000;
-/// The file whose pages hold memory.
-const HELD: u32 = 2900;
-
 /// Looks first at how fast the disk is, and runs every row in turn, every second round backwards (M8).
-pub fn measure(plan: &Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+pub(crate) fn measure(plan: &Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
     let mut rounds = Rounds::new(plan, site);
     rounds.calibrate()?;
     rounds.run_all(ticker)?;
@@ -36,7 +30,7 @@ struct Rounds<'a> {
     site: &'a Site<'a>,
     stream: Sizes,
     small: Sizes,
-    rows: Vec<RowSoFar>,
+    rows: Vec<Vec<OneRun>>,
     /// Files that are written over by every round.
     settled: Vec<PathBuf>,
     /// Memory for what goes through the page cache.
@@ -53,7 +47,7 @@ impl<'a> Rounds<'a> {
             site,
             stream: plan.sizes(Workload::Stream, fast),
             small: plan.sizes(Workload::Small, fast),
-            rows: plan.ways.iter().map(|_| RowSoFar::new()).collect(),
+            rows: plan.ways.iter().map(|_| Vec::new()).collect(),
             settled: Vec::new(),
             held: None,
             written_bytes: 0,
@@ -65,11 +59,11 @@ impl<'a> Rounds<'a> {
         if !self.plan.needs_calibration() {
             return Ok(());
         }
-        let bytes_per_s = match self.plan.speed.get() {
+        let bytes_per_s = match self.site.speed.get() {
             Some(bytes_per_s) => *bytes_per_s,
             None => {
                 let bytes_per_s = self.look()?;
-                *self.plan.speed.get_or_init(|| bytes_per_s)
+                *self.site.speed.get_or_init(|| bytes_per_s)
             }
         };
         self.stream = self.plan.sizes(Workload::Stream, bytes_per_s);
@@ -92,7 +86,7 @@ impl<'a> Rounds<'a> {
             blocks: Blocks::Allocated,
             rate: None,
         };
-        let files = [self.site.scratch.job_file(0)];
+        let files = self.site.files("calibration", 1);
         let measured = run::run(&job, &self.place(&files, CALIBRATION_TIME))?;
         measured::clear(&files, self.site.scratch.path())?;
         self.written_bytes += measured.run.bytes;
@@ -118,13 +112,12 @@ impl<'a> Rounds<'a> {
     fn run(&mut self, index: usize, stays: bool) -> Result<(), Error> {
         let way = self.plan.ways[index];
         let job = way.job(self.sizes(way));
-        let first = match (way.blocks, way.workload) {
-            (Blocks::Written, Workload::Stream) => SETTLED_STREAM,
-            (Blocks::Written, Workload::Small) => SETTLED_SMALL,
-            _ => 0,
+        let part = match (way.blocks, way.workload) {
+            (Blocks::Written, Workload::Stream) => "stream_written",
+            (Blocks::Written, Workload::Small) => "small_written",
+            _ => "new",
         };
-        let files: Vec<PathBuf> =
-            (0..job.numjobs).map(|number| self.site.scratch.job_file(first + number)).collect();
+        let files = self.site.files(part, job.numjobs);
         if way.blocks == Blocks::Written && !files[0].exists() {
             self.settle(&job, &files)?;
         }
@@ -135,7 +128,7 @@ impl<'a> Rounds<'a> {
         }
         self.hold_memory()?;
         self.written_bytes += measured.run.bytes;
-        self.rows[index].add(measured);
+        self.rows[index].push(measured);
         Ok(())
     }
 
@@ -159,7 +152,7 @@ impl<'a> Rounds<'a> {
         let cached = self.plan.ways.iter().filter(|way| !way.direct);
         let longest = cached.map(|way| self.sizes(way).size_bytes).max().unwrap_or(0);
         let bytes = longest.min(self.plan.held_bytes());
-        self.held = Some(HeldMemory::new(self.site.scratch.job_file(HELD), bytes));
+        self.held = Some(HeldMemory::new(self.site.file("held", 0), bytes));
         self.hold_memory()
     }
 
@@ -205,7 +198,7 @@ impl<'a> Rounds<'a> {
             measured::clear(&self.settled, self.site.scratch.path())?;
         }
         let rows = self.plan.ways.iter().zip(std::mem::take(&mut self.rows));
-        let rows = rows.map(|(way, so_far)| self.row(way, so_far)).collect();
+        let rows = rows.map(|(way, runs)| self.row(way, runs)).collect();
         Ok(Measured {
             scenario: Scenario { name: NAME.into(), question: QUESTION.into(), rows, knee: None },
             written_bytes: self.written_bytes,
@@ -213,14 +206,15 @@ impl<'a> Rounds<'a> {
         })
     }
 
-    fn row(&self, way: &Way, so_far: RowSoFar) -> Row {
-        let survives = way.survives(&so_far.effective(), self.site.target);
-        so_far.row(Named {
+    fn row(&self, way: &Way, runs: Vec<OneRun>) -> Row {
+        let survives = way.survives(&measured::effective(&runs), self.site.target);
+        let label = RowLabel {
             name: way.name,
             workload: way.workload.as_str(),
             words: way.words,
             survives,
             asked: way.job(self.sizes(way)).asked(),
-        })
+        };
+        measured::row(label, runs)
     }
 }

@@ -1,6 +1,6 @@
 //! One run of one way: files are made ready, the clock runs, what it cost is counted, all is cleared.
 
-use crate::measured::{Measured, fallback};
+use crate::measured::{OneRun, fallback};
 use crate::scenarios::ladder::job::{Blocks, Job};
 use std::io;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use wrote_result::stats;
 use wrote_result::{Error, Stop};
 
 /// Where and within which bounds a run is made.
-pub struct Place<'a> {
+pub(crate) struct Place<'a> {
     /// The files of the jobs, one each.
     pub files: &'a [PathBuf],
     /// The device whose counters are read (M7).
@@ -32,7 +32,7 @@ pub struct Place<'a> {
 }
 
 /// Makes one run. The files are left as they are afterwards.
-pub fn run(job: &Job, place: &Place) -> Result<Measured, Error> {
+pub(crate) fn run(job: &Job, place: &Place) -> Result<OneRun, Error> {
     let (failed, progress) = (AtomicBool::new(false), Progress::default());
     let shared = Shared { stop: place.stop, failed: &failed, progress: &progress };
     let writers = Writers { job, place, shared };
@@ -162,7 +162,7 @@ fn make_ready<'a>(
     Ok(Ready { worker, blocks, fallbacks })
 }
 
-fn measured(job: &Job, parts: Vec<Part>, usage: Usage, counters: Option<Counters>) -> Measured {
+fn measured(job: &Job, parts: Vec<Part>, usage: Usage, counters: Option<Counters>) -> OneRun {
     let began = parts.iter().map(|part| part.written.began).min();
     let ended = parts.iter().map(|part| part.written.ended).max();
     let elapsed = ended.zip(began).map_or(Duration::ZERO, |(end, begin)| end - begin);
@@ -213,7 +213,7 @@ fn measured(job: &Job, parts: Vec<Part>, usage: Usage, counters: Option<Counters
         issue_delay_ns: job.rate.map(|_| stats::latency(&issue_delays)),
         ..Run::default()
     };
-    Measured { run, latencies, effective, fallbacks }
+    OneRun { run, latencies, effective, fallbacks }
 }
 
 #[cfg(test)]
@@ -237,7 +237,7 @@ mod tests {
         }
     }
 
-    fn in_folder(job: &Job, folder: &Path, stop: &Stop) -> Result<Measured, Error> {
+    fn in_folder(job: &Job, folder: &Path, stop: &Stop) -> Result<OneRun, Error> {
         let files: Vec<PathBuf> =
             (0..job.numjobs).map(|number| folder.join(format!("job-{number}.data"))).collect();
         run(job, &Place { files: &files, device: None, time: Duration::from_secs(3600), stop })

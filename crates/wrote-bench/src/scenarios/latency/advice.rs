@@ -26,7 +26,7 @@ const WAYS: [(Kind, &str, &str); 2] = [
 /// The cheapest way that survives a power loss and leaves all of the old text or all of the new, and
 /// what the cheaper ones leave. Of several workloads the first that has such a way, of an existing file
 /// before a new one.
-pub fn advise(evidence: &Evidence) -> Option<Advice> {
+pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let workload = workloads(evidence).into_iter().find(|rows| choose(rows).is_some())?;
     let row = choose(&workload)?;
     let (action, function) = advised(row)?;

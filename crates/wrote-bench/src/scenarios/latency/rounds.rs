@@ -1,14 +1,15 @@
-//! The rounds of the scenario: a first look, every row in turn, and what they add up to.
+//! One run of each row: texts saved in batches, each save timed.
 
-use super::plan::{LOOK_SAVES, Plan};
+use super::plan::{
+    BESIDE, BLOCK_BYTES, LOOK_SAVES, Plan, USUAL_FLUSH, USUAL_SAVE,
+};
 use super::save::{Place, save, sync_folder};
 use super::text::Texts;
-use super::{NAME, QUESTION, Saved, State};
-use crate::bench::Ticker;
-use crate::measured;
-use crate::measured::Measured as OneRun;
-use crate::measured::{Named, RowSoFar};
-use crate::scenario::{Measured, Planned, Site};
+use super::{NAME, QUESTION, SaveRow, State};
+use crate::measured::{self, OneRun, RowLabel};
+use crate::progress::Ticker;
+use crate::rounds::{Turn, in_turn};
+use crate::scenario::{self, Site};
 use hdrhistogram::Histogram;
 use std::fs::File;
 use std::io::Write;
@@ -20,96 +21,137 @@ use wrote_jobs::rate::Rate;
 use wrote_jobs::worker::histogram;
 use wrote_jobs::worker::pace::Pace;
 use wrote_machine::usage::Usage;
-use wrote_result::document::{Row, Run, Scenario};
+use wrote_result::document::{Row, Run};
 use wrote_result::{Error, Stop, units};
 
-/// The numbers of the file that a rename replaces another by, and of those that are saved: no other
-/// scenario's.
-const TEMPORARY: u32 = 6000;
-const FIRST_FILE: u32 = 6001;
 /// The last of the time until a save is due is not slept through: a sleeper wakes up later than it
 /// asked to (`PR_SET_TIMERSLACK`, prctl(2): by 50 us and more), and that would be counted as latency.
 const AWAKE: Duration = Duration::from_micros(200);
 /// No longer sleep than this, so that a request to stop is heard.
 const NAP_MAX: Duration = Duration::from_millis(50);
 
-/// What all runs use.
-struct Rounds<'a> {
-    plan: &'a Plan,
+impl scenario::Plan for Plan {
+    type Run = OneRun;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn question(&self) -> String {
+        QUESTION.into()
+    }
+
+    fn rows(&self) -> Vec<String> {
+        self.rows.iter().map(SaveRow::name).collect()
+    }
+
+    fn runs(&self) -> u32 {
+        self.runs
+    }
+
+    /// The files of one run of a row.
+    fn space_bytes_max(&self) -> u64 {
+        self.rows.iter().map(|row| self.row_space_bytes(row)).max().unwrap_or(0)
+    }
+
+    /// Each text, in whole blocks; once a run also the text that exists before.
+    fn written_bytes_max(&self) -> u64 {
+        let saves = u64::from(self.iterations + LOOK_SAVES + self.runs + 1);
+        let of = |row: &SaveRow| saves * row.size_bytes.next_multiple_of(BLOCK_BYTES);
+        self.rows.iter().map(of).sum()
+    }
+
+    fn estimate(&self) -> Duration {
+        let of = |row: &SaveRow| {
+            let each = USUAL_SAVE + USUAL_FLUSH * row.way.kind.flushes(row.state);
+            self.time_of(row, self.iterations, each) + each * LOOK_SAVES
+        };
+        let runs = self.runs * self.rows.len() as u32;
+        self.rows.iter().map(of).sum::<Duration>() + BESIDE * runs
+    }
+
+    /// Looks first at how long each way takes.
+    fn prepare(&mut self, site: &Site, ticker: &mut Ticker) -> Result<u64, Error> {
+        let bytes = self.rows.iter().map(|row| u64::from(self.batch_saves(row)) * row.size_bytes);
+        self.texts = Texts::new(bytes.max().unwrap_or(0) as usize, seed());
+        let mut written_bytes = 0;
+        for row in self.rows.clone() {
+            let mut saves = Saves::new(self, site);
+            let run = saves.run(&row, LOOK_SAVES, None)?.run;
+            saves.clear()?;
+            written_bytes += run.bytes;
+            self.times.push(Duration::from_secs_f64(run.elapsed_s / f64::from(LOOK_SAVES)));
+        }
+        let left = self.time_of_turns(&in_turn(self.rows.len(), self.runs));
+        ticker.note(&format!(
+            "{NAME}: {} saves, about {} at the pace of a first look at each way",
+            u64::from(self.iterations) * self.rows.len() as u64,
+            units::seconds(left.as_secs_f64()),
+        ));
+        Ok(written_bytes)
+    }
+
+    fn time_left(&self, left: &[Turn]) -> Option<Duration> {
+        Some(self.time_of_turns(left))
+    }
+
+    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<OneRun, Error> {
+        let (row, saves) = (self.rows[turn.row], self.saves(turn.round));
+        let rate = self.rate;
+        let run = Saves::new(self, site).run(&row, saves, rate)?;
+        if rate.is_none() {
+            self.times[turn.row] =
+                Duration::from_secs_f64(run.run.elapsed_s / f64::from(saves));
+        }
+        Ok(run)
+    }
+
+    fn written_bytes(&self, run: &OneRun) -> u64 {
+        run.run.bytes
+    }
+
+    fn makes_files(&self, _: usize) -> bool {
+        true
+    }
+
+    fn clear(&mut self, _: usize, site: &Site) -> Result<(), Error> {
+        Saves::new(self, site).clear()
+    }
+
+    fn sum_up(&self, row: usize, runs: Vec<OneRun>, site: &Site) -> Vec<Row> {
+        let row = &self.rows[row];
+        let label = RowLabel {
+            name: &row.name(),
+            workload: &row.workload(),
+            words: row.words(),
+            survives: row.survives(site.target),
+            asked: row.asked(self.saves_max().into(), self.rate),
+        };
+        let leaves = row.way.kind.leaves(row.state);
+        vec![Row { crash_leaves: Some(leaves.as_str().into()), ..measured::row(label, runs) }]
+    }
+}
+
+/// The files of a run.
+struct Saves<'a> {
+    plan: &'a mut Plan,
     site: &'a Site<'a>,
-    texts: Texts,
+    /// The file that takes the name of another.
     temporary: PathBuf,
-    /// As many as there are texts at once.
+    /// One for each text that exists at a time.
     files: Vec<PathBuf>,
 }
 
-/// Looks first at how long each way takes, and runs every row in turn, every second round backwards
-/// (M8). `keep` leaves the files of the last run, of its last batch, where they are.
-pub(super) fn measure(plan: &Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-    let mut rounds = Rounds::new(plan, site);
-    let mut written_bytes = 0;
-    let mut times = Vec::with_capacity(plan.rows.len());
-    for row in &plan.rows {
-        let run = rounds.run(row, LOOK_SAVES, None)?.run;
-        rounds.clear()?;
-        written_bytes += run.bytes;
-        times.push(Duration::from_secs_f64(run.elapsed_s / f64::from(LOOK_SAVES)));
-    }
-    let order: Vec<(usize, u32)> = plan.order().collect();
-    let left = time_left(plan, &order, &times);
-    ticker.note(&format!(
-        "{NAME}: {} saves, about {} at the pace of a first look at each way",
-        order.iter().map(|(_, saves)| u64::from(*saves)).sum::<u64>(),
-        units::seconds(left.as_secs_f64()),
-    ));
-    let mut rows: Vec<RowSoFar> = plan.rows.iter().map(|_| RowSoFar::new()).collect();
-    for (number, (index, saves)) in order.iter().copied().enumerate() {
-        let row = &plan.rows[index];
-        ticker
-            .foresee(plan.runs_total() - number as u32, time_left(plan, &order[number..], &times));
-        ticker.tick(&row.name());
-        let measured = rounds.run(row, saves, plan.rate)?;
-        written_bytes += measured.run.bytes;
-        if plan.rate.is_none() {
-            times[index] = Duration::from_secs_f64(measured.run.elapsed_s / f64::from(saves));
-        }
-        rows[index].add(measured);
-        if !(site.keep && number + 1 == order.len()) {
-            rounds.clear()?;
-        }
-    }
-    let rows = plan.rows.iter().zip(rows).map(|(row, so_far)| rounds.row(row, so_far)).collect();
-    Ok(Measured {
-        scenario: Scenario { name: NAME.into(), question: QUESTION.into(), rows, knee: None },
-        written_bytes,
-        left_out: Vec::new(),
-    })
-}
-
-/// How long these runs take, where a save of each row takes so long.
-fn time_left(plan: &Plan, order: &[(usize, u32)], times: &[Duration]) -> Duration {
-    let of =
-        |(index, saves): &(usize, u32)| plan.time_of(&plan.rows[*index], *saves, times[*index]);
-    order.iter().map(of).sum()
-}
-
-impl<'a> Rounds<'a> {
-    fn new(plan: &'a Plan, site: &'a Site<'a>) -> Rounds<'a> {
-        let batch = |row: &Saved| plan.batch_saves(row);
-        let files = plan.rows.iter().map(batch).max().unwrap_or(0);
-        let bytes = plan.rows.iter().map(|row| u64::from(batch(row)) * row.size_bytes).max();
-        Rounds {
-            plan,
-            site,
-            texts: Texts::new(bytes.unwrap_or(0) as usize, seed()),
-            temporary: site.scratch.job_file(TEMPORARY),
-            files: (0..files).map(|number| site.scratch.job_file(FIRST_FILE + number)).collect(),
-        }
+impl<'a> Saves<'a> {
+    fn new(plan: &'a mut Plan, site: &'a Site<'a>) -> Saves<'a> {
+        let count = plan.rows.iter().map(|row| plan.batch_saves(row)).max().unwrap_or(0);
+        let (temporary, files) = (site.file("temporary", 0), site.files("text", count));
+        Saves { plan, site, temporary, files }
     }
 
     /// Saves so many texts by a row's way, in batches: texts are made and new files removed between two
     /// of them, outside of the clock. The last batch's files stay.
-    fn run(&mut self, row: &Saved, saves: u32, rate: Option<Rate>) -> Result<OneRun, Error> {
+    fn run(&mut self, row: &SaveRow, saves: u32, rate: Option<Rate>) -> Result<OneRun, Error> {
         if row.state == State::Existing {
             self.make_old(row)?;
         }
@@ -136,13 +178,13 @@ impl<'a> Rounds<'a> {
     /// Saves so many texts, one after the other, or each when it is due.
     fn batch(
         &mut self,
-        row: &Saved,
+        row: &SaveRow,
         count: u32,
         rate: Option<Rate>,
         latencies: &mut Histogram<u64>,
     ) -> Result<Run, Error> {
         let (kind, state, stop) = (row.way.kind, row.state, self.site.stop);
-        let texts = self.texts.make(count as usize, row.size_bytes as usize);
+        let texts = self.plan.texts.make(count as usize, row.size_bytes as usize);
         let (folder, temporary) = (self.site.scratch.path(), self.temporary.as_path());
         let files = &self.files;
         let mut pace = pace(rate);
@@ -166,9 +208,9 @@ impl<'a> Rounds<'a> {
     }
 
     /// Makes the file that is there before the first save, durable.
-    fn make_old(&mut self, row: &Saved) -> Result<(), Error> {
+    fn make_old(&mut self, row: &SaveRow) -> Result<(), Error> {
         let path = &self.files[0];
-        let text = self.texts.make(1, row.size_bytes as usize).next().expect("one was asked for");
+        let text = self.plan.texts.make(1, row.size_bytes as usize).next().expect("one was asked for");
         let made = File::create_new(path)
             .and_then(|mut file| file.write_all(text).and_then(|()| file.sync_all()))
             .and_then(|()| sync_folder(self.site.scratch.path()));
@@ -181,23 +223,12 @@ impl<'a> Rounds<'a> {
         measured::clear(&self.files, self.site.scratch.path())
     }
 
-    fn row(&self, row: &Saved, so_far: RowSoFar) -> Row {
-        let named = Named {
-            name: &row.name(),
-            workload: &row.workload(),
-            words: row.words(),
-            survives: row.survives(self.site.target),
-            asked: row.asked(self.plan.saves_max().into(), self.plan.rate),
-        };
-        let leaves = row.way.kind.leaves(row.state);
-        Row { crash_leaves: Some(leaves.as_str().into()), ..so_far.row(named) }
-    }
 }
 
 /// When the saves of a batch are due. Each batch begins anew, so that what lies between two of them is
 /// nobody's latency.
 fn pace(rate: Option<Rate>) -> Pace {
-    rate.map_or_else(Pace::default, |rate| Pace::share(rate, 0, 1, wrote_jobs::buffers::seed()))
+    rate.map_or_else(Pace::default, |rate| Pace::share(rate, 0, 1, seed()))
 }
 
 /// Waits for the moment, and gives it back; it may have passed.

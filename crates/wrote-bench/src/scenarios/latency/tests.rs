@@ -4,8 +4,8 @@ mod cut;
 
 use super::save::{Place, save};
 use super::*;
-use crate::bench::{Observer, Progress, Request, Ticker};
-use crate::scenario::{Measured, Planned, Site};
+use crate::progress::{Observer, Progress};
+use crate::sample::Asked;
 use crate::scratch::Scratch;
 use std::collections::HashSet;
 use std::fs;
@@ -22,28 +22,14 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
 }
 
-fn request(folder: &Path, only: &str, iterations: u32, runs: u32) -> Request {
-    Request {
+fn request(folder: &Path, only: &str, iterations: u32, runs: u32) -> Asked {
+    Asked {
         only: vec![only.into()],
-        save_bytes: vec![SIZE_BYTES],
+        save_size: vec![SIZE_BYTES],
         iterations: Some(iterations),
         runs: Some(runs),
-        ..Request::new(folder.to_owned())
+        ..Asked::new(folder.to_owned())
     }
-}
-
-/// Measures in `scratch`, with or without its files left there.
-fn measured(
-    request: &Request,
-    scratch: &Scratch,
-    stop: &Stop,
-    keep: bool,
-) -> Result<Measured, Error> {
-    let target = device::examine(&request.path).unwrap();
-    let plan = Plan::new(request, &target).unwrap().unwrap();
-    let mut observer = ();
-    let mut ticker = Ticker::new(&mut observer, plan.runs_total(), Duration::ZERO);
-    plan.measure(&Site { target: &target, scratch, stop, keep }, &mut ticker)
 }
 
 /// The files in a folder but the lock.
@@ -53,8 +39,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Every way into every kind of file.
-fn all() -> impl Iterator<Item = Saved> {
-    let of = |state| WAYS.iter().map(move |way| Saved { way, state, size_bytes: SIZE_BYTES });
+fn all() -> impl Iterator<Item = SaveRow> {
+    let of = |state| WAYS.iter().map(move |way| SaveRow { way, state, size_bytes: SIZE_BYTES });
     State::ALL.into_iter().flat_map(of)
 }
 
@@ -95,7 +81,7 @@ fn the_files_that_are_kept_have_the_texts_of_the_last_run() {
         let folder = folder();
         let scratch = Scratch::make(folder.path()).unwrap();
         let request = request(folder.path(), &row.name(), 3, 1);
-        let outcome = measured(&request, &scratch, &Stop::new(), true).unwrap();
+        let outcome = request.measured(&scratch, &Stop::new(), true).unwrap();
         let [measured] = &outcome.scenario.rows[..] else { panic!("{}: one row", row.name()) };
         let texts: Vec<Vec<u8>> =
             files(scratch.path()).iter().map(|path| fs::read(path).unwrap()).collect();
@@ -122,7 +108,7 @@ fn all_ways_in_turn_leave_no_file_and_time_every_save() {
     let scratch = Scratch::make(folder.path()).unwrap();
     let request = request(folder.path(), NAME, 7, 2);
     let target = device::examine(folder.path()).unwrap();
-    let outcome = measured(&request, &scratch, &Stop::new(), false).unwrap();
+    let outcome = request.measured(&scratch, &Stop::new(), false).unwrap();
     assert!(files(scratch.path()).is_empty());
     assert_eq!(outcome.scenario.rows.len(), 2 * WAYS.len());
     for (row, saved) in outcome.scenario.rows.iter().zip(all()) {
@@ -147,7 +133,7 @@ fn more_new_files_than_there_may_be_at_once_are_removed_in_between() {
     let folder = folder();
     let scratch = Scratch::make(folder.path()).unwrap();
     let request = request(folder.path(), "latency/new-700/fs-write", 600, 1);
-    let row = &measured(&request, &scratch, &Stop::new(), true).unwrap().scenario.rows[0];
+    let row = &request.measured(&scratch, &Stop::new(), true).unwrap().scenario.rows[0];
     assert_eq!((row.latency_ns.unwrap().count, row.runs.len()), (600, 1));
     assert_eq!(files(scratch.path()).len(), 600 % 256);
 }
@@ -161,8 +147,8 @@ fn an_open_loop_begins_no_save_before_it_is_due_and_counts_from_then() {
         let rate =
             Rate { amount: Amount::OperationsPerS(operations_per_s), process: Process::Linear };
         let only = "latency/existing-700/write-fdatasync";
-        let request = Request { rate: Some(rate), ..request(folder.path(), only, iterations, 1) };
-        measured(&request, &scratch, &Stop::new(), false).unwrap().scenario.rows.remove(0)
+        let request = Asked { rate: Some(rate), ..request(folder.path(), only, iterations, 1) };
+        request.measured(&scratch, &Stop::new(), false).unwrap().scenario.rows.remove(0)
     };
     let slow = row(20, 4);
     assert!(slow.runs[0].elapsed_s >= 0.15, "{:?}", slow.runs);
@@ -180,7 +166,7 @@ fn a_run_that_was_stopped_has_no_result_and_leaves_nothing() {
         let scratch = Scratch::make(folder.path()).unwrap();
         let stop = Stop::new();
         stop.request();
-        let stopped = measured(&request(folder.path(), &row.name(), 5, 1), &scratch, &stop, false);
+        let stopped = request(folder.path(), &row.name(), 5, 1).measured(&scratch, &stop, false);
         assert!(matches!(stopped, Err(Error::Interrupted)), "{}", row.name());
         scratch.remove().unwrap();
         assert!(files(folder.path()).is_empty(), "{}", row.name());
@@ -191,8 +177,9 @@ fn a_run_that_was_stopped_has_no_result_and_leaves_nothing() {
 fn every_row_has_a_name_of_its_own_that_can_be_asked_for() {
     let names: HashSet<String> = all().map(|row| row.name()).collect();
     assert_eq!(names.len(), 2 * WAYS.len());
+    let knows = |name: &str| Latency::default().knows(name);
     assert!(names.iter().all(|name| knows(name)));
-    for listed in listed() {
+    for listed in Latency::default().catalogue() {
         assert!(knows(listed.row) && listed.scenario == NAME && listed.way.len() <= 26);
     }
     for known in ["latency", "latency/new", "latency/existing-12345", "latency/rename-fsync"] {
@@ -274,15 +261,11 @@ fn the_first_look_tells_how_many_saves_there_are_and_that_a_slow_rate_takes_long
     let folder = folder();
     let scratch = Scratch::make(folder.path()).unwrap();
     let stop = Stop::new();
-    let target = device::examine(folder.path()).unwrap();
     let rate = Rate { amount: Amount::BytesPerS(1), process: Process::Linear };
     // Of each row one save, due at once.
-    let request = Request { rate: Some(rate), ..request(folder.path(), "latency/new-700", 1, 1) };
-    let plan = Plan::new(&request, &target).unwrap().unwrap();
+    let request = Asked { rate: Some(rate), ..request(folder.path(), "latency/new-700", 1, 1) };
     let mut told = Told::default();
-    let mut ticker = Ticker::new(&mut told, plan.runs_total(), Duration::ZERO);
-    let site = Site { target: &target, scratch: &scratch, stop: &stop, keep: false };
-    plan.measure(&site, &mut ticker).unwrap();
+    request.observed(&mut told, &scratch, &stop, false).unwrap();
     let [note] = &told.notes[..] else { panic!("{:?}", told.notes) };
     assert!(note.starts_with("latency: 9 saves, about "), "{note}");
     // Nine rows of 700 seconds each, as the rate has it.

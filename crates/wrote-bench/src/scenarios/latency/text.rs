@@ -6,10 +6,18 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// A byte of a text carries 6 random bits: what is printable can't carry 8.
 const ALPHABET: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .";
 
-/// Makes the texts of a run (M2), in memory that is taken once.
+/// Makes the texts of a run (M2), in memory that is allocated once.
+#[derive(Clone, Debug)]
 pub(super) struct Texts {
     random: Xoshiro256PlusPlus,
     bytes: Vec<u8>,
+}
+
+/// No texts.
+impl Default for Texts {
+    fn default() -> Texts {
+        Texts::new(0, 0)
+    }
 }
 
 impl Texts {

@@ -3,9 +3,9 @@
 use super::knee::knee;
 use super::subject::Gave;
 use super::{NAME, PERCENTS, Plan, WRITTEN_BYTES_MAX};
-use crate::bench::Ticker;
+use crate::progress::Ticker;
 use crate::measured;
-use crate::rounds::in_turn;
+use crate::rounds::{Turn, in_turn};
 use crate::scenario::{Measured, Site};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -72,7 +72,7 @@ impl Curve<'_> {
     ) -> Result<Vec<Vec<Gave>>, Error> {
         let time = self.time(closed_iops);
         let mut points: Vec<Vec<Gave>> = PERCENTS.iter().map(|_| Vec::new()).collect();
-        for index in in_turn(PERCENTS.len(), self.plan.runs) {
+        for Turn { row: index, .. } in in_turn(PERCENTS.len(), self.plan.runs) {
             ticker.tick(&self.name(PERCENTS[index]));
             let rate = self.rate(closed_iops, PERCENTS[index]);
             points[index].push(self.run(Some(rate), time)?);
@@ -148,11 +148,8 @@ fn p99_ns(row: &Row) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::Request;
-    use crate::sample;
-    use crate::scenario::Planned;
+    use crate::sample::{self, Asked};
     use crate::scratch::Scratch;
-    use wrote::device;
     use wrote_jobs::rate::Process;
     use wrote_result::Stop;
     use wrote_result::document::Latency;
@@ -195,23 +192,17 @@ mod tests {
     fn a_real_curve_has_a_row_at_every_rate_and_leaves_nothing() {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         for name in ["rand/read", "small/cached", "small/direct-o_dsync-each-overwrite"] {
-            let request = Request {
+            let request = Asked {
                 only: vec![name.into()],
                 load_curve: true,
-                load_process: Process::Poisson,
+                load_process: Some(Process::Poisson),
                 size_bytes: Some(2 << 20),
                 runs: Some(1),
                 time: Some(Duration::from_millis(10)),
-                ..Request::new(folder.path().to_owned())
+                ..Asked::new(folder.path().to_owned())
             };
-            let target = device::examine(folder.path()).unwrap();
-            let plan = super::super::plans(&request, &target).unwrap().remove(0);
             let scratch = Scratch::make(folder.path()).unwrap();
-            let mut observer = ();
-            let mut ticker = Ticker::new(&mut observer, plan.runs_total(), Duration::ZERO);
-            let stop = Stop::new();
-            let site = Site { target: &target, scratch: &scratch, stop: &stop, keep: false };
-            let measured = plan.measure(&site, &mut ticker).unwrap();
+            let measured = request.measured(&scratch, &Stop::new(), false).unwrap();
             let names: Vec<&str> =
                 measured.scenario.rows.iter().map(|row| row.name.as_str()).collect();
             assert_eq!(names.len(), PERCENTS.len());
@@ -221,7 +212,7 @@ mod tests {
                 assert_eq!(row.settings.asked.rate_process.as_deref(), Some("poisson"));
                 assert!(row.runs[0].issue_delay_ns.is_some());
             }
-            assert!(plan.subject.files(&site).iter().all(|file| !file.exists()));
+            assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1, "the lock");
         }
     }
 }

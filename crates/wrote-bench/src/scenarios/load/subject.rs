@@ -1,11 +1,9 @@
 //! What a curve is of: a cell of a grid, or a row of the ladder, run at a rate or at none.
 
-use crate::bench::Request;
-use crate::measured;
-use crate::measured::Measured;
-use crate::measured::{Named, RowSoFar};
-use crate::rounds::STREAM_BS_BYTES;
-use crate::scenario::Site;
+use crate::bench::STREAM_BS_BYTES;
+use crate::measured::{self, OneRun, RowLabel};
+use crate::request::Common;
+use crate::scenario::{Call, Site};
 use crate::scenarios::grid;
 use crate::scenarios::grid::{Cell, Grid};
 use crate::scenarios::ladder::job::{Blocks, Flush, Job};
@@ -16,17 +14,13 @@ use crate::scenarios::ladder::{Sizes, Way};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Ioengine;
-use wrote::device::{BlockDevice, Target};
 use wrote_jobs::jobs;
 use wrote_jobs::jobs::{GroupReport, Permissions};
 use wrote_jobs::rate::Rate;
 use wrote_jobs::report;
-use wrote_jobs::report::Before;
 use wrote_result::Error;
 use wrote_result::document::Row;
 
-/// The files of curves have numbers from here on: no other scenario's.
-const FIRST_FILE: u32 = 7000;
 /// As many in flight as a device may want: else the queue would be the limit, not the device.
 const IODEPTH: u32 = 64;
 /// The most bytes of a row's file: a run begins again in it until its time is over.
@@ -44,23 +38,19 @@ pub(super) enum Subject {
 /// What one run gave.
 pub(super) enum Gave {
     Group(GroupReport),
-    Run(Box<Measured>),
+    Run(Box<OneRun>),
 }
 
 impl Subject {
     /// The cell of a workload with the usual settings, or those that were asked for.
-    pub(super) fn of_grid(
-        workload: &str,
-        request: &Request,
-        target: &Target,
-    ) -> Result<Subject, Error> {
-        let request = Request {
-            only: vec![workload.into()],
-            iodepth: request.iodepth.or(Some(IODEPTH)),
-            stream_bs_bytes: request.stream_bs_bytes.or(Some(STREAM_BS_BYTES)),
-            ..request.clone()
+    pub(super) fn of_grid(workload: &str, call: &Call) -> Result<Subject, Error> {
+        let common = Common {
+            iodepth: call.common.iodepth.or(Some(IODEPTH)),
+            stream_bs_bytes: call.common.stream_bs_bytes.or(Some(STREAM_BS_BYTES)),
+            ..call.common.clone()
         };
-        let mut grid = grid::grids(&request, target)?.remove(0);
+        let call = Call { only: &[workload.into()], common: &common, target: call.target };
+        let mut grid = grid::of_workload(&call)?;
         // Of ways of io_uring the usual one.
         if grid.cells.len() > 1 {
             grid.cells.retain(|cell| cell.name.ends_with("-registered"));
@@ -69,18 +59,14 @@ impl Subject {
     }
 
     /// A row with its usual settings, or those that were asked for.
-    pub(super) fn of_row(
-        way: &'static Way,
-        request: &Request,
-        target: &Target,
-    ) -> Result<Subject, Error> {
-        let request = Request {
-            only: vec![way.name.into()],
-            iodepth: request.iodepth.or(Some(IODEPTH)),
-            ..request.clone()
+    pub(super) fn of_row(way: &'static Way, call: &Call) -> Result<Subject, Error> {
+        let common = Common {
+            iodepth: call.common.iodepth.or(Some(IODEPTH)),
+            ..call.common.clone()
         };
-        let mut sizes = Plan::new(&request, target)?.sizes(way.workload, f64::MAX);
-        if request.size_bytes.is_none() {
+        let call = Call { only: &[way.name.into()], common: &common, target: call.target };
+        let mut sizes = Plan::new(&call)?.sizes(way.workload, f64::MAX);
+        if common.size_bytes.is_none() {
             let least = sizes.bs_bytes * u64::from(sizes.numjobs);
             sizes.size_bytes =
                 (sizes.size_bytes.min(FILE_BYTES_MAX) / least).max(1).saturating_mul(least);
@@ -129,7 +115,7 @@ impl Subject {
     }
 
     pub(super) fn files(&self, site: &Site) -> Vec<PathBuf> {
-        (0..self.numjobs()).map(|number| site.scratch.job_file(FIRST_FILE + number)).collect()
+        site.files("data", self.numjobs())
     }
 
     /// Writes what is read or written over, before anything is measured; how many bytes that were.
@@ -188,22 +174,19 @@ impl Subject {
         match self {
             Subject::Cell(_) => {
                 let groups: Vec<GroupReport> = runs.into_iter().filter_map(Gave::group).collect();
-                let counts = site.device().is_some_and(BlockDevice::counts);
-                let settled = files.iter().cloned().collect();
-                let before = Before::new(files[0].clone(), site.target.clone(), settled, counts);
-                report::repeated(&groups, &before).remove(0)
+                report::repeated(&groups, &site.before(files, files)).remove(0)
             }
             Subject::Row(way, sizes) => {
-                let mut so_far = RowSoFar::new();
-                runs.into_iter().filter_map(Gave::run).for_each(|run| so_far.add(run));
-                let survives = way.survives(&so_far.effective(), site.target);
-                so_far.row(Named {
+                let runs: Vec<OneRun> = runs.into_iter().filter_map(Gave::run).collect();
+                let survives = way.survives(&measured::effective(&runs), site.target);
+                let label = RowLabel {
                     name: way.name,
                     workload: way.workload.as_str(),
                     words: way.words,
                     survives,
                     asked: way.job(&Sizes { rate: Some(rate), ..*sizes }).asked(),
-                })
+                };
+                measured::row(label, runs)
             }
         }
     }
@@ -248,7 +231,7 @@ impl Gave {
         }
     }
 
-    fn run(self) -> Option<Measured> {
+    fn run(self) -> Option<OneRun> {
         match self {
             Gave::Run(measured) => Some(*measured),
             Gave::Group(_) => None,

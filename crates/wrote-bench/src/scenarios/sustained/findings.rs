@@ -17,7 +17,7 @@ const EVENER_FACTOR: f64 = 3.0;
 /// With fewer samples after a cliff their variation is unknown.
 const LIMITED_SAMPLES_MIN: usize = 20;
 
-pub fn find(evidence: &Evidence) -> Vec<Finding> {
+pub(crate) fn find(evidence: &Evidence) -> Vec<Finding> {
     let rows = evidence.rows.iter();
     let long = rows.filter_map(|row| row.sustained.as_ref().map(|sustained| (row, sustained)));
     long.flat_map(|(row, sustained)| {
@@ -275,7 +275,7 @@ mod tests {
             written_bytes_total: 3_000_000_000,
             ..evidence(&target, std::slice::from_ref(&row))
         };
-        let all = crate::scenarios::findings(&evidence);
+        let all = crate::scenarios::findings(&crate::Scenarios::default().all(), &evidence);
         let of_cache = all.iter().filter(|finding| finding.id == "within-drive-cache");
         assert_eq!(of_cache.count(), 1);
     }

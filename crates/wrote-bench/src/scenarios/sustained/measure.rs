@@ -4,56 +4,109 @@ use super::change::changes;
 use super::rates::{interval, until};
 use super::steady::steady_state;
 use super::{NAME, Plan, QUESTION, RECOVERED_TIME_MAX, ROW, WORDS};
-use crate::bench::Ticker;
 use crate::measured;
-use crate::scenario::{Measured, Site};
-use std::collections::HashSet;
+use crate::progress::Ticker;
+use crate::rounds::Turn;
+use crate::scenario::{self, Site};
 use std::ops::Range;
-use std::path::Path;
 use std::time::{Duration, Instant};
-use wrote::device::BlockDevice;
 use wrote_jobs::jobs;
 use wrote_jobs::jobs::{GroupReport, Mark, Permissions, Watcher};
 use wrote_jobs::report;
-use wrote_jobs::report::Before;
 use wrote_jobs::spec::JobSpec;
-use wrote_result::document::{Sample, Scenario, Sustained};
+use wrote_result::document::{Row, Sample, Sustained};
 use wrote_result::{Error, Stop};
 
-/// The file has this number: no other scenario's.
-const FILE: u32 = 4000;
+/// The part of the file names.
+const PART: &str = "data";
 /// How often the pause looks around.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Writes on and on; where that became slow lets the device rest and looks again.
-pub(super) fn measure(plan: &Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-    let file = site.scratch.job_file(FILE);
-    let whole = plan.writing() + plan.afterwards();
-    let share = |time: Duration| time.as_secs_f64() / whole.as_secs_f64().max(1e-9);
-    let (written, rested) = (share(plan.writing()), share(plan.writing() + plan.idle));
-    ticker.tick(ROW);
-    let spec = JobSpec { files: vec![file.clone()], ..plan.spec() };
-    let long = write(&spec, site, &mut Part { ticker, of_whole: 0.0..written })?;
-    let mut written_bytes = long.jobs[0].write.bytes;
-    let mut sustained = describe(&samples(&long.jobs[0].trail), plan.file_bytes);
-    if let Some(bytes) = burst_bytes(&sustained).filter(|_| !plan.idle.is_zero()) {
-        rest(plan.idle, site.stop, &mut Part { ticker, of_whole: written..rested })?;
-        let again = JobSpec {
-            io_bytes: Some(whole_blocks(bytes.min(plan.recovered_bytes_max()), plan.bs_bytes)),
-            runtime: Some(RECOVERED_TIME_MAX),
-            ..spec
+/// The outcome of the long run.
+pub(crate) struct LongRun {
+    report: GroupReport,
+    sustained: Sustained,
+    written_bytes: u64,
+}
+
+impl scenario::Plan for Plan {
+    type Run = LongRun;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn question(&self) -> String {
+        QUESTION.into()
+    }
+
+    fn rows(&self) -> Vec<String> {
+        vec![ROW.into()]
+    }
+
+    fn runs(&self) -> u32 {
+        1
+    }
+
+    fn space_bytes_max(&self) -> u64 {
+        self.file_bytes
+    }
+
+    fn written_bytes_max(&self) -> u64 {
+        self.size_bytes + self.recovered_bytes_max()
+    }
+
+    fn estimate(&self) -> Duration {
+        self.writing() + self.afterwards()
+    }
+
+    /// Writes without a break. Where that became slow, it lets the device rest and measures again.
+    fn run(&mut self, _: Turn, site: &Site, ticker: &mut Ticker) -> Result<LongRun, Error> {
+        let whole = self.writing() + self.afterwards();
+        let share = |time: Duration| time.as_secs_f64() / whole.as_secs_f64().max(1e-9);
+        let (written, rested) = (share(self.writing()), share(self.writing() + self.idle));
+        let spec = JobSpec { files: site.files(PART, 1), ..self.spec() };
+        let report = write(&spec, site, &mut Part { ticker, of_whole: 0.0..written })?;
+        let mut written_bytes = report.jobs[0].write.bytes;
+        let mut sustained = describe(&samples(&report.jobs[0].trail), self.file_bytes);
+        if let Some(bytes) = burst_bytes(&sustained).filter(|_| !self.idle.is_zero()) {
+            rest(self.idle, site.stop, &mut Part { ticker, of_whole: written..rested })?;
+            let again = JobSpec {
+                io_bytes: Some(whole_blocks(bytes.min(self.recovered_bytes_max()), self.bs_bytes)),
+                runtime: Some(RECOVERED_TIME_MAX),
+                ..spec
+            };
+            let again = write(&again, site, &mut Part { ticker, of_whole: rested..1.0 })?;
+            written_bytes += again.jobs[0].write.bytes;
+            let samples = samples(&again.jobs[0].trail);
+            sustained.recovered_bytes_per_s = Some(interval(&samples, 0..samples.len()));
+            sustained.idle_s = Some(self.idle.as_secs_f64());
+        }
+        Ok(LongRun { report, sustained, written_bytes })
+    }
+
+    fn written_bytes(&self, run: &LongRun) -> u64 {
+        run.written_bytes
+    }
+
+    fn finish(&mut self, site: &Site) -> Result<(), Error> {
+        measured::clear(&site.files(PART, 1), site.scratch.path())
+    }
+
+    /// The one row, of the long run alone.
+    fn sum_up(&self, _: usize, runs: Vec<LongRun>, site: &Site) -> Vec<Row> {
+        let of_run = |LongRun { report, sustained, .. }: LongRun| {
+            let before = site.before(&[], &site.files(PART, 1));
+            let rows = report::repeated(&[report], &before).into_iter();
+            rows.map(move |row| Row {
+                workload: NAME.into(),
+                way: WORDS.into(),
+                sustained: Some(sustained.clone()),
+                ..row
+            })
         };
-        let again = write(&again, site, &mut Part { ticker, of_whole: rested..1.0 })?;
-        written_bytes += again.jobs[0].write.bytes;
-        let samples = samples(&again.jobs[0].trail);
-        sustained.recovered_bytes_per_s = Some(interval(&samples, 0..samples.len()));
-        sustained.idle_s = Some(plan.idle.as_secs_f64());
+        runs.into_iter().flat_map(of_run).collect()
     }
-    let scenario = scenario(&long, sustained, &file, site);
-    if !site.keep {
-        measured::clear(&[file], site.scratch.path())?;
-    }
-    Ok(Measured { scenario, written_bytes, left_out: Vec::new() })
 }
 
 /// At least one block.
@@ -155,19 +208,6 @@ fn burst_bytes(sustained: &Sustained) -> Option<u64> {
     let burst = burst(sustained);
     let end = |at: usize| sustained.samples[at - 1].end_bytes;
     Some(end(burst.end) - if burst.start == 0 { 0 } else { end(burst.start) })
-}
-
-/// The one row, of the long run alone.
-fn scenario(long: &GroupReport, sustained: Sustained, file: &Path, site: &Site) -> Scenario {
-    let device_counts = site.device().is_some_and(BlockDevice::counts);
-    let before = Before::new(file.to_owned(), site.target.clone(), HashSet::new(), device_counts);
-    let mut rows = report::repeated(std::slice::from_ref(long), &before);
-    for row in &mut rows {
-        row.workload = NAME.into();
-        row.way = WORDS.into();
-        row.sustained = Some(sustained.clone());
-    }
-    Scenario { name: NAME.into(), question: QUESTION.into(), rows, knee: None }
 }
 
 #[cfg(test)]

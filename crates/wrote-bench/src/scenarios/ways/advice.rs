@@ -35,7 +35,7 @@ const COPY: &str = "Copy by wrote::copy";
 
 /// How to write, and how to copy, of the ways that survive a power loss. A purpose for which fewer
 /// than two ways were measured has none: there is nothing to choose.
-pub fn advise(evidence: &Evidence) -> [Option<Advice>; 2] {
+pub(crate) fn advise(evidence: &Evidence) -> [Option<Advice>; 2] {
     let of = |cache: Option<&str>| -> Vec<&Row> {
         let is_of = |row: &&Row| {
             row.settings.asked.source_cache.as_deref() == cache

@@ -12,7 +12,7 @@ const READ_SHARE_MIN: f64 = 0.9;
 /// A copy takes constant memory if its peak is less than this share of the file.
 const CONSTANT_SHARE_MAX: f64 = 0.5;
 
-pub fn find(evidence: &Evidence) -> [Option<Finding>; 3] {
+pub(crate) fn find(evidence: &Evidence) -> [Option<Finding>; 3] {
     [same_device(evidence), read_from_memory(evidence), memory_grows(evidence)]
 }
 

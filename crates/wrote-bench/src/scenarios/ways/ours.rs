@@ -8,7 +8,7 @@ use wrote_result::Error;
 use wrote_result::document::Settings;
 
 /// What was in effect while one of them wrote.
-pub struct Done {
+pub(crate) struct Done {
     pub effective: Effective,
     /// Whether the page cache was bypassed.
     pub direct: bool,
@@ -16,7 +16,7 @@ pub struct Done {
 
 impl Done {
     /// Tells what was in effect, in the words of the result.
-    pub fn tell(&self, effective: &mut Settings) {
+    pub(crate) fn tell(&self, effective: &mut Settings) {
         let done = &self.effective;
         let ring = |is: bool| (done.ioengine == Ioengine::IoUring).then_some(is);
         effective.ioengine = done.ioengine.as_str().into();

@@ -1,11 +1,9 @@
 //! Which ways are called for, how large the file is, and how often it is written.
 
 use super::{CHUNK, FILE, NAME, WAYS, Way};
-use crate::bench::{Request, Ticker};
-use crate::rounds::{RUNS, in_turn};
-use crate::scenario::{Measured, Planned, Site};
+use crate::rounds::RUNS;
+use crate::scenario::{Call, Plan as _};
 use std::time::Duration;
-use wrote::device::Target;
 use wrote_machine::target::shown_target;
 use wrote_machine::{host, space};
 use wrote_result::Error;
@@ -22,21 +20,23 @@ pub(super) const CALIBRATION_BYTES: u64 = 64 * MIB;
 /// How long all runs together write, at the speed that was seen.
 const ALL_RUNS_S: f64 = 60.0;
 /// What is taken for the speed before it was seen.
-const USUAL_BYTES_PER_S: f64 = 1e9;
+pub(super) const USUAL_BYTES_PER_S: f64 = 1e9;
 /// What a run takes beside its bytes.
-const BESIDE: Duration = Duration::from_millis(50);
+pub(super) const BESIDE: Duration = Duration::from_millis(50);
 
 /// What is measured of the scenario.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     pub ways: Vec<&'static Way>,
     pub runs: u32,
     /// Rows that were called for and can't be measured, with the reason.
-    pub left_out: Vec<(&'static str, String)>,
+    pub left_out: Vec<(String, String)>,
     /// The most bytes of a file; these bytes where they were asked for.
-    largest_bytes: u64,
-    /// Whether somebody asked for that size.
+    pub(super) largest_bytes: u64,
+    /// Whether the request names that size.
     asked: bool,
+    /// The sizes of the files: the largest until the speed of the disk is known.
+    pub(super) sizes: Sizes,
 }
 
 /// Bytes of a file.
@@ -51,32 +51,26 @@ pub(super) struct Sizes {
 impl Plan {
     /// The plan of what is called for by name; `None` where nothing is. It is measured only when
     /// asked for: the ladder alone takes a minute.
-    pub fn new(request: &Request, target: &Target) -> Result<Option<Plan>, Error> {
-        Plan::within(request, target, host::memory_bytes())
+    pub(crate) fn new(call: &Call) -> Result<Option<Plan>, Error> {
+        Plan::within(call, host::memory_bytes())
     }
 
-    fn within(
-        request: &Request,
-        target: &Target,
-        memory_bytes: u64,
-    ) -> Result<Option<Plan>, Error> {
-        let called = |way: &&Way| request.only.iter().any(|name| way.is_called(name));
+    fn within(call: &Call, memory_bytes: u64) -> Result<Option<Plan>, Error> {
+        let called = |way: &&Way| call.names(NAME, way.name);
         let ways: Vec<&'static Way> = WAYS.iter().filter(called).collect();
         if ways.is_empty() {
             return Ok(None);
         }
-        let budget = match target.capacity_bytes {
-            0 => u64::MAX,
-            capacity => space::budget(capacity, target.free_bytes),
-        };
-        let usual = FILE_BYTES_MAX.min(budget / 2).min(memory_bytes / 4).max(MIB);
-        let largest_bytes = request.size_bytes.unwrap_or(usual) / MIB * MIB;
+        let room_bytes = space::room_bytes(call.target);
+        let usual = FILE_BYTES_MAX.min(room_bytes / 2).min(memory_bytes / 4).max(MIB);
+        let largest_bytes = call.common.size_bytes.unwrap_or(usual) / MIB * MIB;
         if largest_bytes == 0 {
             return Err(Error::Usage(format!("--size: {NAME} needs at least 1 MiB")));
         }
-        let (runs, asked) = (request.runs.unwrap_or(RUNS), request.size_bytes.is_some());
-        let mut plan = Plan { ways, runs, left_out: Vec::new(), largest_bytes, asked };
-        space::check(plan.space_bytes_max(), largest_bytes, &shown_target(target, None))?;
+        let (runs, asked) = (call.common.runs.unwrap_or(RUNS), call.common.size_bytes.is_some());
+        let sizes = Sizes::of_file(largest_bytes);
+        let mut plan = Plan { ways, runs, left_out: Vec::new(), largest_bytes, asked, sizes };
+        space::check(plan.space_bytes_max(), largest_bytes, &shown_target(call.target, None))?;
         plan.keep_memory(memory_bytes);
         Ok(Some(plan))
     }
@@ -98,19 +92,14 @@ impl Plan {
         self.ways.retain(|way| match reason(way) {
             None => true,
             Some(because) => {
-                left_out.push((way.name, because));
+                left_out.push((way.name.into(), because));
                 false
             }
         });
     }
 
-    /// The rows' indices in the order of their runs (M8).
-    pub(super) fn order(&self) -> Vec<usize> {
-        in_turn(self.ways.len(), self.runs)
-    }
-
     /// The largest files that there will be.
-    fn sizes_max(&self) -> Sizes {
+    pub(super) fn sizes_max(&self) -> Sizes {
         Sizes::of_file(self.largest_bytes)
     }
 
@@ -136,33 +125,6 @@ impl Plan {
     }
 }
 
-impl Planned for Plan {
-    fn runs_total(&self) -> u32 {
-        self.runs * self.ways.len() as u32
-    }
-
-    /// The most that lies in the folder at once: the source, and the file that is written.
-    fn space_bytes_max(&self) -> u64 {
-        2 * self.largest_bytes
-    }
-
-    /// The most that is written in all: the source, and each file.
-    fn written_bytes_max(&self) -> u64 {
-        let sizes = self.sizes_max();
-        let round: u64 = self.ways.iter().map(|way| sizes.of(way)).sum();
-        self.largest_bytes + round.saturating_mul(self.runs.into())
-    }
-
-    fn estimate(&self) -> Duration {
-        let writing_s = self.written_bytes_max() as f64 / USUAL_BYTES_PER_S;
-        let writing_s = if self.asked { writing_s } else { writing_s.min(1.5 * ALL_RUNS_S) };
-        Duration::from_secs_f64(writing_s) + BESIDE * self.runs_total()
-    }
-
-    fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-        super::rounds::measure(self, site, ticker)
-    }
-}
 
 impl Sizes {
     fn of_file(file_bytes: u64) -> Sizes {
@@ -178,12 +140,12 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{asked, place as target};
+    use crate::sample::{Asked, asked, place as target};
 
     const GIB: u64 = 1 << 30;
 
-    fn plan(request: &Request) -> Option<Plan> {
-        Plan::within(request, &target(1 << 40, 1 << 39), 16 * GIB).unwrap()
+    fn plan(request: &Asked) -> Option<Plan> {
+        (request).plan(&target(1 << 40, 1 << 39), |_, call| Plan::within(call, 16 * GIB)).unwrap()
     }
 
     #[test]
@@ -210,12 +172,12 @@ mod tests {
 
     #[test]
     fn a_size_that_was_asked_for_is_the_size() {
-        let request = Request { size_bytes: Some(3 * GIB + 5), ..asked(&["ways"]) };
+        let request = Asked { size_bytes: Some(3 * GIB + 5), ..asked(&["ways"]) };
         let plan = plan(&request).unwrap();
         assert_eq!(plan.sizes(1.0).file_bytes, 3 * GIB);
         assert_eq!(plan.calibration_bytes(), None);
-        let none = Request { size_bytes: Some(1000), ..asked(&["ways"]) };
-        assert!(matches!(Plan::new(&none, &target(1 << 40, 1 << 39)), Err(Error::Usage(_))));
+        let none = Asked { size_bytes: Some(1000), ..asked(&["ways"]) };
+        assert!(matches!((&none).plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call)), Err(Error::Usage(_))));
     }
 
     #[test]
@@ -232,21 +194,21 @@ mod tests {
 
     #[test]
     fn a_full_disk_gets_smaller_files_or_none() {
-        let little = Plan::within(&asked(&["ways"]), &target(10 * GIB, GIB + GIB / 5), 16 * GIB);
+        let little = (&asked(&["ways"])).plan(&target(10 * GIB, GIB + GIB / 5), |_, call| Plan::within(call, 16 * GIB));
         let little = little.unwrap().unwrap();
         assert!(little.space_bytes_max() <= GIB / 5);
-        assert!(Plan::within(&asked(&["ways"]), &target(10 * GIB, GIB / 2), 16 * GIB).is_err());
-        let large = Request { size_bytes: Some(6 * GIB), ..asked(&["ways"]) };
-        let error = Plan::within(&large, &target(10 * GIB, 10 * GIB), 64 * GIB).unwrap_err();
+        assert!((&asked(&["ways"])).plan(&target(10 * GIB, GIB / 2), |_, call| Plan::within(call, 16 * GIB)).is_err());
+        let large = Asked { size_bytes: Some(6 * GIB), ..asked(&["ways"]) };
+        let error = (&large).plan(&target(10 * GIB, 10 * GIB), |_, call| Plan::within(call, 64 * GIB)).unwrap_err();
         assert!(error.to_string().contains("stays free"), "{error}");
     }
 
     #[test]
     fn ways_that_would_take_the_memory_are_left_out_and_named() {
         // W8
-        let large = Request { size_bytes: Some(10 * GIB), ..asked(&["ways"]) };
+        let large = Asked { size_bytes: Some(10 * GIB), ..asked(&["ways"]) };
         let plan = plan(&large).unwrap();
-        let left: Vec<&str> = plan.left_out.iter().map(|(name, _)| *name).collect();
+        let left: Vec<&str> = plan.left_out.iter().map(|(name, _)| name.as_str()).collect();
         assert!(left.contains(&"ways/file/fs-write") && left.contains(&"ways/file/writer"));
         assert!(plan.ways.iter().any(|way| way.name == "ways/file/stream-8m"));
         // Chunks are of a part of the file.

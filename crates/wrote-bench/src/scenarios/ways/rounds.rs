@@ -1,75 +1,121 @@
-//! The rounds of the scenario: the source made, every way in turn, and what they add up to.
+//! One run of each way: the source made, the way's clock, and what it cost.
 
-use super::plan::{Plan, Sizes};
+use super::plan::{BESIDE, Plan, Sizes, USUAL_BYTES_PER_S};
 use super::write::{self, Task};
 use super::{Kind, NAME, QUESTION, Way, dd, ours};
-use crate::bench::Ticker;
-use crate::measured;
-use crate::measured::Measured as OneRun;
-use crate::measured::{Named, RowSoFar};
-use crate::scenario::{Measured, Planned, Site};
+use crate::measured::{self, OneRun, RowLabel};
+use crate::progress::Ticker;
+use crate::rounds::Turn;
+use crate::scenario::{self, Site};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wrote_jobs::clock::clocked;
 use wrote_jobs::jobs::lay_out;
 use wrote_jobs::page_cache;
 use wrote_jobs::worker::histogram;
 use wrote_machine::peak_memory;
 use wrote_machine::usage::Usage;
-use wrote_result::document::{Fallback, Row, Run, Scenario, Settings};
+use wrote_result::document::{Fallback, Row, Run, Settings};
 use wrote_result::{Error, Stop};
 
-/// The numbers of the source and of the file that is written: no other scenario's.
-const INPUT: u32 = 4000;
-const OUTPUT: u32 = 4001;
+impl scenario::Plan for Plan {
+    type Run = OneRun;
 
-/// What all runs use.
-struct Rounds<'a> {
-    site: &'a Site<'a>,
-    input: PathBuf,
-    output: PathBuf,
-    sizes: Sizes,
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn question(&self) -> String {
+        QUESTION.into()
+    }
+
+    fn rows(&self) -> Vec<String> {
+        self.ways.iter().map(|way| way.name.into()).collect()
+    }
+
+    fn runs(&self) -> u32 {
+        self.runs
+    }
+
+    /// The source, and the file that is written.
+    fn space_bytes_max(&self) -> u64 {
+        2 * self.largest_bytes
+    }
+
+    /// The source, and each file.
+    fn written_bytes_max(&self) -> u64 {
+        let sizes = self.sizes_max();
+        let round: u64 = self.ways.iter().map(|way| sizes.of(way)).sum();
+        self.largest_bytes + round.saturating_mul(self.runs.into())
+    }
+
+    fn estimate(&self) -> Duration {
+        let writing_s = self.written_bytes_max() as f64 / USUAL_BYTES_PER_S;
+        Duration::from_secs_f64(writing_s) + BESIDE * self.runs * self.ways.len() as u32
+    }
+
+    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
+        leave_out_dd(self, &output(site));
+        self.sizes = make_source(self, &source(site), site.stop)?;
+        Ok(self.sizes.file_bytes)
+    }
+
+    fn left_out(&self) -> Vec<(String, String)> {
+        self.left_out.clone()
+    }
+
+    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<OneRun, Error> {
+        let (source, output) = (source(site), output(site));
+        Files { site, source, output, sizes: self.sizes }.run(self.ways[turn.row])
+    }
+
+    fn written_bytes(&self, run: &OneRun) -> u64 {
+        run.run.bytes
+    }
+
+    fn makes_files(&self, _: usize) -> bool {
+        true
+    }
+
+    fn clear(&mut self, _: usize, site: &Site) -> Result<(), Error> {
+        measured::clear(&[output(site)], site.scratch.path())
+    }
+
+    fn finish(&mut self, site: &Site) -> Result<(), Error> {
+        measured::clear(&[source(site)], site.scratch.path())
+    }
+
+    fn sum_up(&self, row: usize, runs: Vec<OneRun>, site: &Site) -> Vec<Row> {
+        let way = self.ways[row];
+        let label = RowLabel {
+            name: way.name,
+            workload: way.workload,
+            words: way.words,
+            survives: way.survives(site.target),
+            asked: way.asked(self.sizes.of(way)),
+        };
+        vec![measured::row(label, runs)]
+    }
 }
 
-/// Makes the source, and runs every way in turn, every second round backwards (M8). `keep` leaves the
-/// source and the last file where they are.
-pub(super) fn measure(plan: &Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-    let (scratch, keep) = (site.scratch, site.keep);
-    let mut plan = plan.clone();
-    let (input, output) = (scratch.job_file(INPUT), scratch.job_file(OUTPUT));
-    let runs_planned = plan.runs_total();
-    leave_out_dd(&mut plan, &output);
-    ticker.leave_out(runs_planned - plan.runs_total());
-    for (name, because) in &plan.left_out {
-        ticker.note(&format!("{name} is left out: {because}"));
-    }
-    let sizes = make_source(&plan, &input, site.stop)?;
-    let rounds = Rounds { site, input, output, sizes };
-    let mut rows: Vec<RowSoFar> = plan.ways.iter().map(|_| RowSoFar::new()).collect();
-    let mut written_bytes = sizes.file_bytes;
-    let order = plan.order();
-    let last = order.len().saturating_sub(1);
-    for (number, index) in order.into_iter().enumerate() {
-        let way = plan.ways[index];
-        ticker.tick(way.name);
-        rows[index].add(rounds.run(way)?);
-        written_bytes += sizes.of(way);
-        if !(keep && number == last) {
-            rounds.clear()?;
-        }
-    }
-    if !keep {
-        measured::clear(std::slice::from_ref(&rounds.input), scratch.path())?;
-    }
-    let rows = plan.ways.iter().zip(rows).map(|(way, so_far)| rounds.row(way, so_far)).collect();
-    let left_out = plan.left_out.into_iter().map(|(name, because)| (name.into(), because));
-    Ok(Measured {
-        scenario: Scenario { name: NAME.into(), question: QUESTION.into(), rows, knee: None },
-        written_bytes,
-        left_out: left_out.collect(),
-    })
+/// The file that copies read, and whose bytes the other ways write.
+fn source(site: &Site) -> PathBuf {
+    site.file("source", 0)
+}
+
+/// The file that is written.
+fn output(site: &Site) -> PathBuf {
+    site.file("output", 0)
+}
+
+/// The files of a run.
+struct Files<'a> {
+    site: &'a Site<'a>,
+    source: PathBuf,
+    output: PathBuf,
+    sizes: Sizes,
 }
 
 /// Takes out the ways that dd can't do here.
@@ -100,14 +146,14 @@ fn make_source(plan: &Plan, input: &Path, stop: &Stop) -> Result<Sizes, Error> {
     Ok(sizes)
 }
 
-impl Rounds<'_> {
+impl Files<'_> {
     /// Runs a way once; its file stays.
     fn run(&self, way: &Way) -> Result<OneRun, Error> {
         let size_bytes = self.sizes.of(way);
         let mut effective = way.asked(size_bytes);
         let mut fallbacks = Vec::new();
         if let Some(wanted) = way.kind.cache() {
-            let (found, fallback) = page_cache::prepare(&self.input, wanted, self.site.stop)?;
+            let (found, fallback) = page_cache::prepare(&self.source, wanted, self.site.stop)?;
             effective.source_cache = Some(found.as_str().into());
             fallbacks.extend(fallback);
         }
@@ -115,7 +161,6 @@ impl Rounds<'_> {
             Kind::Dd { direct } => self.dd(direct, size_bytes)?,
             kind => self.ours_or_theirs(kind, size_bytes, &mut effective, &mut fallbacks)?,
         };
-        self.site.stop.check()?;
         run.bytes = size_bytes;
         run.throughput_bytes_per_s = size_bytes as f64 / run.elapsed_s;
         run.iops = size_bytes.div_ceil(effective.bs_bytes.max(1)) as f64 / run.elapsed_s;
@@ -147,7 +192,7 @@ impl Rounds<'_> {
     ) -> Result<Run, Error> {
         let marked = peak_memory::reset();
         let bytes =
-            if kind.holds_input() { read_whole(&self.input, size_bytes)? } else { Vec::new() };
+            if kind.holds_input() { read_whole(&self.source, size_bytes)? } else { Vec::new() };
         let task = self.task(&bytes, size_bytes);
         let (done, mut run) = clocked(self.site.device(), Usage::now, || match kind {
             Kind::Writer(bytes) => ours::writer(&task, bytes).map(Some),
@@ -174,23 +219,9 @@ impl Rounds<'_> {
     }
 
     fn task<'a>(&'a self, bytes: &'a [u8], size_bytes: u64) -> Task<'a> {
-        Task { input: &self.input, bytes, size_bytes, output: &self.output, stop: self.site.stop }
+        Task { input: &self.source, bytes, size_bytes, output: &self.output, stop: self.site.stop }
     }
 
-    /// Removes the file that was written.
-    fn clear(&self) -> Result<(), Error> {
-        measured::clear(std::slice::from_ref(&self.output), self.site.scratch.path())
-    }
-
-    fn row(&self, way: &Way, so_far: RowSoFar) -> Row {
-        so_far.row(Named {
-            name: way.name,
-            workload: way.workload,
-            words: way.words,
-            survives: way.survives(self.site.target),
-            asked: way.asked(self.sizes.of(way)),
-        })
-    }
 }
 
 /// The first `bytes` of a file, in memory.

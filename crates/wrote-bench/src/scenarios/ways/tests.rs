@@ -1,14 +1,11 @@
 //! Every way leaves the right bytes and nothing else, and says what it is.
 
 use super::*;
-use crate::bench::{Request, Ticker};
-use crate::scenario::{Measured, Planned, Site};
+use crate::sample::Asked;
 use crate::scratch::Scratch;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-use wrote::device;
 use wrote_result::document::Row;
 use wrote_result::{Error, Stop};
 
@@ -19,27 +16,13 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
 }
 
-fn request(folder: &Path, only: &str, runs: u32) -> Request {
-    Request {
+fn request(folder: &Path, only: &str, runs: u32) -> Asked {
+    Asked {
         only: vec![only.into()],
         size_bytes: Some(SIZE_BYTES),
         runs: Some(runs),
-        ..Request::new(folder.to_owned())
+        ..Asked::new(folder.to_owned())
     }
-}
-
-/// Measures in `scratch`, with or without its files left there.
-fn measured(
-    request: &Request,
-    scratch: &Scratch,
-    stop: &Stop,
-    keep: bool,
-) -> Result<Measured, Error> {
-    let target = device::examine(&request.path).unwrap();
-    let plan = Plan::new(request, &target).unwrap().unwrap();
-    let mut observer = ();
-    let mut ticker = Ticker::new(&mut observer, plan.runs_total(), Duration::ZERO);
-    plan.measure(&Site { target: &target, scratch, stop, keep }, &mut ticker)
 }
 
 /// The files in a folder but the lock.
@@ -55,7 +38,7 @@ fn kept(way: &Way) -> Option<(Row, Vec<u8>, Vec<u8>)> {
     let folder = folder();
     let scratch = Scratch::make(folder.path()).unwrap();
     let request = request(folder.path(), way.name, 1);
-    let outcome = measured(&request, &scratch, &Stop::new(), true).unwrap();
+    let outcome = request.measured(&scratch, &Stop::new(), true).unwrap();
     if let Some((name, because)) = outcome.left_out.first() {
         assert!(matches!(way.kind, Dd { .. }), "{name}: {because}");
         fixtures::skip(
@@ -67,7 +50,7 @@ fn kept(way: &Way) -> Option<(Row, Vec<u8>, Vec<u8>)> {
     let [row] = &outcome.scenario.rows[..] else { panic!("{}: one row", way.name) };
     let files = files(scratch.path());
     assert_eq!(files.len(), 2, "{files:?}");
-    let [input, output] = [0, 1].map(|index| fs::read(&files[index]).unwrap());
+    let [output, input] = [0, 1].map(|index| fs::read(&files[index]).unwrap());
     Some((row.clone(), input, output))
 }
 
@@ -96,7 +79,7 @@ fn all_ways_in_turn_leave_no_file_and_tell_what_each_cost() {
     let folder = folder();
     let scratch = Scratch::make(folder.path()).unwrap();
     let request = request(folder.path(), NAME, 2);
-    let outcome = measured(&request, &scratch, &Stop::new(), false).unwrap();
+    let outcome = request.measured(&scratch, &Stop::new(), false).unwrap();
     assert!(files(scratch.path()).is_empty());
     assert_eq!(outcome.scenario.rows.len() + outcome.left_out.len(), WAYS.len());
     let mut written_bytes = SIZE_BYTES;
@@ -121,7 +104,7 @@ fn a_run_that_was_stopped_has_no_result_and_leaves_nothing() {
         let scratch = Scratch::make(folder.path()).unwrap();
         let stop = Stop::new();
         stop.request();
-        let stopped = measured(&request(folder.path(), only, 1), &scratch, &stop, false);
+        let stopped = request(folder.path(), only, 1).measured(&scratch, &stop, false);
         assert!(matches!(stopped, Err(Error::Interrupted)), "{only}");
         scratch.remove().unwrap();
         assert!(files(folder.path()).is_empty(), "{only}");
@@ -135,7 +118,7 @@ fn every_row_has_a_name_of_its_own_in_its_workload_and_words_that_fit() {
     for way in WAYS {
         assert!(way.name.starts_with(&format!("{}/", way.workload)), "{}", way.name);
         assert!(way.words.len() <= 26, "{}", way.words);
-        assert!(knows(way.name) && knows(way.workload) && !knows("ways/"));
+        assert!(Ways::default().knows(way.name) && Ways::default().knows(way.workload) && !Ways::default().knows("ways/"));
     }
 }
 

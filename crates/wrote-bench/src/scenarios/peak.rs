@@ -1,9 +1,8 @@
 //! The scenario `peak`: the most that sequential reads and writes reach, and with what.
 
-use super::{Grid, Make, Named, READ as READS, WRITE as WRITES, can_poll, short};
-use crate::bench::Request;
+use super::grid::{Grid, called, GridWorkload, READ as READS, WRITE as WRITES, can_poll, short};
+use crate::scenario::{self, Call, Listed, Measurement, Scenario};
 use std::time::Duration;
-use wrote::device::Target;
 use wrote_jobs::spec::JobSpec;
 use wrote_result::{Error, units};
 
@@ -11,14 +10,13 @@ const NAME: &str = "peak";
 const QUESTION: &str =
     "How fast does this disk stream at best, with which block size, depth and way of io_uring?";
 
-pub(super) const GRID: Make = (NAME, grid);
-pub(super) const READ: Named = Named {
+pub(super) const READ: GridWorkload = GridWorkload {
     scenario: NAME,
     workload: "peak/read",
     words: "reads: bs x iodepth x way",
     writes: false,
 };
-pub(super) const WRITE: Named = Named {
+pub(super) const WRITE: GridWorkload = GridWorkload {
     scenario: NAME,
     workload: "peak/write",
     words: "writes: bs x iodepth x way",
@@ -46,16 +44,44 @@ const WAYS: [Way; 4] = [
     ("polled", |spec| spec.hipri = true),
 ];
 
+/// The scenario `peak`. It has no settings of its own.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
+pub struct Peak {}
+
+pub(super) const WORKLOADS: &[&GridWorkload] = &[&READ, &WRITE];
+
+impl Peak {
+    /// The grid of the cells that the call names.
+    pub(crate) fn grid(call: &Call) -> Result<Option<Grid>, Error> {
+        called(WORKLOADS, call, grid)
+    }
+}
+
+impl Scenario for Peak {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn catalogue(&self) -> Vec<Listed> {
+        WORKLOADS.iter().map(|workload| workload.listed()).collect()
+    }
+
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
+        Ok(Peak::grid(call)?.map(scenario::boxed).into_iter().collect())
+    }
+}
+
 /// The cells: polled ones only where the device has poll queues.
-fn grid(request: &Request, target: &Target) -> Result<Grid, Error> {
-    let mut grid = Grid::new(NAME, QUESTION, TIME, request, target)?;
-    let sizes = request.stream_bs_bytes.map_or(BS_BYTES.to_vec(), |bytes| vec![bytes]);
-    let depths = request.iodepth.map_or(IODEPTHS.to_vec(), |depth| vec![depth]);
+fn grid(call: &Call) -> Result<Grid, Error> {
+    let mut grid = Grid::new(NAME, QUESTION, TIME, call)?;
+    let sizes = call.common.stream_bs_bytes.map_or(BS_BYTES.to_vec(), |bytes| vec![bytes]);
+    let depths = call.common.iodepth.map_or(IODEPTHS.to_vec(), |depth| vec![depth]);
     for (named, rw) in [(READ, READS), (WRITE, WRITES)] {
         for &bs_bytes in &sizes {
             for &iodepth in &depths {
                 for (way, ask) in
-                    WAYS.iter().filter(|(way, _)| *way != "polled" || can_poll(target))
+                    WAYS.iter().filter(|(way, _)| *way != "polled" || can_poll(call.target))
                 {
                     let mut spec = grid.spec(rw, bs_bytes, iodepth);
                     let run_bytes = grid.file_bytes.min(RUN_BYTES_MAX.max(bs_bytes));

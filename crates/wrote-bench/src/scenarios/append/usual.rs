@@ -40,7 +40,7 @@ struct Sent {
 }
 
 /// A message whose task waits for an answer.
-struct Asked {
+struct Delivery {
     bytes: Vec<u8>,
     written: oneshot::Sender<()>,
 }
@@ -178,7 +178,7 @@ async fn flume_writers(task: Task<'_>, opened: Opened) -> Result<Histogram<u64>,
 /// for the answer that it is written.
 async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     let Task { path, mut file, mut messages, mut arrivals, stop, .. } = task;
-    let (sender, receiver) = flume::bounded::<Asked>(0);
+    let (sender, receiver) = flume::bounded::<Delivery>(0);
     let (path, writers_stop) = (path.to_owned(), stop.clone());
     let writer = std::thread::spawn(move || {
         for asked in receiver {
@@ -199,7 +199,7 @@ async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
         tasks.push(tokio::spawn(async move {
             let began = due.unwrap_or_else(Instant::now);
             let (written, answer) = oneshot::channel();
-            let _ = sender.send_async(Asked { bytes, written }).await;
+            let _ = sender.send_async(Delivery { bytes, written }).await;
             answer.await.ok().map(|()| began.elapsed())
         }));
     }

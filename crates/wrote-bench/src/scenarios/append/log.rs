@@ -3,8 +3,8 @@
 use super::Promise;
 use super::arrivals::Arrivals;
 use super::message::Messages;
-use super::theirs::record;
-use crate::bench::AppendAs;
+use super::AppendAs;
+use super::usual::record;
 use hdrhistogram::Histogram;
 use std::path::Path;
 use std::sync::Barrier;

@@ -1,0 +1,126 @@
+//! Progress of a measurement, reported to an observer.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What a measurement is about to do.
+#[derive(Clone, Debug)]
+pub struct Announcement {
+    /// The folder that the run made for its files.
+    pub folder: PathBuf,
+    /// The most bytes that lie in that folder at any time.
+    pub space_bytes_max: u64,
+    /// The most bytes written in all.
+    pub written_bytes_max: u64,
+    /// The number of runs.
+    pub runs: u32,
+    /// The estimated time of all runs.
+    pub estimated: Duration,
+}
+
+/// The state of a measurement.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// The row that is measured now.
+    pub row: String,
+    /// Runs that are finished.
+    pub runs_done: u32,
+    /// The share of the current run that is done, from 0 to 1. Short runs report 0 until they end.
+    pub fraction: f64,
+    /// Runs in all.
+    pub runs: u32,
+    /// The estimated time of the remaining runs.
+    pub left: Duration,
+}
+
+/// Receives progress events. Every method defaults to a no-op.
+pub trait Observer {
+    /// Called once, before the first byte is written.
+    fn announce(&mut self, _announcement: &Announcement) {}
+    /// Called before each run and after the last. Long runs call it a few times a second.
+    fn progress(&mut self, _progress: &Progress) {}
+    /// Receives a remark that is no part of the result, such as a folder that a killed run left.
+    fn note(&mut self, _text: &str) {}
+}
+
+/// An observer that ignores every event.
+impl Observer for () {}
+
+/// Counts runs, and reports progress before each run and after the last.
+pub struct Ticker<'a> {
+    observer: &'a mut dyn Observer,
+    began: Instant,
+    runs: u32,
+    begun: u32,
+    run_began: Instant,
+    estimated: Duration,
+    /// A better estimate: the run that it reaches to, and when that run ends.
+    foreseen: Option<(u32, Instant)>,
+}
+
+impl<'a> Ticker<'a> {
+    /// A ticker for `runs` runs of `estimated` in all.
+    pub fn new(observer: &'a mut dyn Observer, runs: u32, estimated: Duration) -> Ticker<'a> {
+        let began = Instant::now();
+        Ticker { observer, began, runs, begun: 0, run_began: began, estimated, foreseen: None }
+    }
+
+    /// Counts a run of `row` that begins now.
+    pub fn tick(&mut self, row: &str) {
+        self.report(row);
+        self.begun += 1;
+        self.run_began = Instant::now();
+    }
+
+    /// Reports the share of the current run that is done, from 0 to 1.
+    pub fn within(&mut self, row: &str, fraction: f64) {
+        let fraction = fraction.clamp(0.0, 1.0);
+        let (runs, runs_done) = (self.runs, self.begun.saturating_sub(1));
+        // Too early to extrapolate.
+        let of_run = if fraction < 0.02 {
+            self.estimated.saturating_sub(self.began.elapsed())
+        } else {
+            self.run_began.elapsed().mul_f64((1.0 - fraction) / fraction)
+        };
+        let of_others = if runs_done == 0 {
+            Duration::ZERO
+        } else {
+            (self.run_began - self.began) / runs_done * runs.saturating_sub(self.begun)
+        };
+        let left = of_run + of_others;
+        self.observer.progress(&Progress { row: row.into(), runs_done, runs, fraction, left });
+    }
+
+    /// Sets the estimate of the next `runs` runs, which need not resemble the runs before.
+    pub fn foresee(&mut self, runs: u32, time: Duration) {
+        self.foreseen = Some((self.begun + runs, Instant::now() + time));
+    }
+
+    /// Removes `runs` runs from the total.
+    pub fn leave_out(&mut self, runs: u32) {
+        self.runs = self.runs.saturating_sub(runs);
+    }
+
+    /// Passes a remark to the observer.
+    pub fn note(&mut self, text: &str) {
+        self.observer.note(text);
+    }
+
+    /// Reports that all runs are over.
+    pub fn finish(mut self) {
+        self.report("");
+    }
+
+    fn report(&mut self, row: &str) {
+        let (runs, runs_done) = (self.runs, self.begun);
+        let left = match (runs_done, self.foreseen) {
+            (_, Some((until, over))) if runs_done < until => {
+                let others = self.estimated / runs.max(1) * runs.saturating_sub(until);
+                over.saturating_duration_since(Instant::now()) + others
+            }
+            (0, _) => self.estimated,
+            _ => self.began.elapsed() / runs_done * runs.saturating_sub(runs_done),
+        };
+        self.observer.progress(&Progress { row: row.into(), runs_done, runs, fraction: 0.0, left });
+    }
+}

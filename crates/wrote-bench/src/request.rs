@@ -1,0 +1,112 @@
+//! The request of a benchmark: the settings that every scenario shares, and those of each.
+
+use crate::scenarios::Scenarios;
+use std::path::PathBuf;
+use std::time::Duration;
+use wrote_jobs::rate::Rate;
+use wrote_result::Error;
+
+/// The most bytes of one write.
+const BS_BYTES_MAX: u64 = 1 << 30;
+
+/// The request of a benchmark.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The folder to write in. A run makes a folder of its own below it.
+    pub path: PathBuf,
+    /// Names of scenarios, workloads or rows to measure; the ladder where empty.
+    pub only: Vec<String>,
+    /// Leaves the test files where they are.
+    pub keep: bool,
+    /// The settings that every scenario shares.
+    pub common: Common,
+    /// The settings of each scenario.
+    pub scenarios: Scenarios,
+    /// The command line, for the result.
+    pub command: Vec<String>,
+    /// The commit that the program was built from, for the result.
+    pub commit: Option<String>,
+}
+
+impl Request {
+    /// The default benchmark of `path`.
+    pub fn new(path: PathBuf) -> Request {
+        Request {
+            path,
+            only: Vec::new(),
+            keep: false,
+            common: Common::default(),
+            scenarios: Scenarios::default(),
+            command: Vec::new(),
+            commit: None,
+        }
+    }
+}
+
+/// The settings that every scenario shares. A scenario chooses what is `None`.
+#[derive(Clone, Debug, Default)]
+pub struct Common {
+    /// File bytes of one run, over all its threads.
+    pub size_bytes: Option<u64>,
+    /// The time at which a run is cut off.
+    pub time: Option<Duration>,
+    /// Runs of each row.
+    pub runs: Option<u32>,
+    /// Bytes of one write of a stream.
+    pub stream_bs_bytes: Option<u64>,
+    /// Bytes of one small write.
+    pub small_bs_bytes: Option<u64>,
+    /// Writes in flight at once through io_uring.
+    pub iodepth: Option<u32>,
+    /// Threads, each with a file of its own.
+    pub numjobs: Option<u32>,
+    /// The rate of every workload (M5). Without it the next operation begins when one is
+    /// acknowledged.
+    pub rate: Option<Rate>,
+}
+
+impl Common {
+    /// The most runs of each row.
+    pub const RUNS_MAX: u32 = 1000;
+    /// The most writes in flight at once.
+    pub const IODEPTH_MAX: u32 = wrote::Options::IODEPTH_MAX;
+    /// The most threads.
+    pub const NUMJOBS_MAX: u32 = 256;
+
+    /// Refuses values beyond their limits, in one line.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] names the first such value.
+    pub fn check(&self) -> Result<(), Error> {
+        let limits = [
+            ("numjobs", self.numjobs.map(u64::from), Common::NUMJOBS_MAX.into()),
+            ("iodepth", self.iodepth.map(u64::from), Common::IODEPTH_MAX.into()),
+            ("runs", self.runs.map(u64::from), Common::RUNS_MAX.into()),
+            ("bs", self.stream_bs_bytes, BS_BYTES_MAX),
+            ("bs", self.small_bs_bytes, BS_BYTES_MAX),
+        ];
+        for (name, value, most) in limits {
+            value.map_or(Ok(()), |value| positive(name, value, most))?;
+        }
+        if self.size_bytes == Some(0) {
+            return Err(Error::Usage("--size: 0 bytes can't be measured; 1M is the least".into()));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses 0 and more than `most`.
+///
+/// # Errors
+///
+/// [`Error::Usage`] names the setting.
+pub fn positive(name: &str, value: u64, most: u64) -> Result<(), Error> {
+    match value {
+        0 => Err(Error::Usage(format!("--{name}: 0 makes no sense; at least 1"))),
+        value if value > most => {
+            Err(Error::Usage(format!("--{name}: {value} is more than {most}")))
+        }
+        _ => Ok(()),
+    }
+}

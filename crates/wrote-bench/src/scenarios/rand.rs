@@ -1,0 +1,76 @@
+//! The scenario `rand`: small random reads, writes and a mix, over the depth of the queue.
+
+use super::grid::{Grid, called, GridWorkload};
+use crate::scenario::{self, Call, Listed, Measurement, Scenario};
+use std::time::Duration;
+use wrote_jobs::spec::Rw;
+use wrote_result::Error;
+
+const NAME: &str = "rand";
+const QUESTION: &str =
+    "How many small random reads and writes does this disk take, and how long does each wait?";
+
+pub(super) const READ: GridWorkload = GridWorkload {
+    scenario: NAME,
+    workload: "rand/read",
+    words: "random reads over iodepth",
+    writes: false,
+};
+pub(super) const WRITE: GridWorkload =
+    GridWorkload { scenario: NAME, workload: "rand/write", words: "random writes", writes: true };
+pub(super) const MIX: GridWorkload =
+    GridWorkload { scenario: NAME, workload: "rand/mix", words: "70 % reads, 30 % writes", writes: true };
+
+/// A database's page, and the unit in which drives state their IOPS.
+const BS_BYTES: u64 = 4 << 10;
+/// From one that waits for another to more than most devices serve at once.
+const IODEPTHS: [u32; 4] = [1, 4, 16, 64];
+const TIME: Duration = Duration::from_millis(400);
+/// The most that one run transfers: more than most devices can in its time.
+const RUN_BYTES_MAX: u64 = 512 << 20;
+const MIX_READ_PERCENT: u32 = 70;
+
+/// The scenario `rand`. It has no settings of its own.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
+pub struct Rand {}
+
+pub(super) const WORKLOADS: &[&GridWorkload] = &[&READ, &WRITE, &MIX];
+
+impl Rand {
+    /// The grid of the cells that the call names.
+    pub(crate) fn grid(call: &Call) -> Result<Option<Grid>, Error> {
+        called(WORKLOADS, call, grid)
+    }
+}
+
+impl Scenario for Rand {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn catalogue(&self) -> Vec<Listed> {
+        WORKLOADS.iter().map(|workload| workload.listed()).collect()
+    }
+
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
+        Ok(Rand::grid(call)?.map(scenario::boxed).into_iter().collect())
+    }
+}
+
+/// The cells.
+fn grid(call: &Call) -> Result<Grid, Error> {
+    let mut grid = Grid::new(NAME, QUESTION, TIME, call)?;
+    let bs_bytes = call.common.small_bs_bytes.unwrap_or(BS_BYTES);
+    let depths = call.common.iodepth.map_or(IODEPTHS.to_vec(), |depth| vec![depth]);
+    for (named, read, write) in [(READ, true, false), (WRITE, false, true), (MIX, true, true)] {
+        for &iodepth in &depths {
+            let mut spec = grid.spec(Rw { read, write, random: true }, bs_bytes, iodepth);
+            spec.rwmixread_percent = MIX_READ_PERCENT;
+            spec.io_bytes = Some(grid.file_bytes.min(RUN_BYTES_MAX) / bs_bytes * bs_bytes);
+            let suffix = iodepth.to_string();
+            grid.add(named.workload, &suffix, format!("iodepth {iodepth}"), spec);
+        }
+    }
+    Ok(grid)
+}

@@ -1,0 +1,173 @@
+//! A scenario that is not in the registry, measured and written out like those that are.
+
+use fixtures::{folder, names};
+use std::time::Duration;
+use wrote::Survives;
+use wrote_bench::{
+    Call, Common, Listed, Measurement, OneRun, Plan, Request, RowLabel, Scenario, Site, Ticker,
+    Turn, bench_of, boxed, clear, row,
+};
+use wrote_jobs::clock::clocked;
+use wrote_jobs::findings::Evidence;
+use wrote_jobs::worker::histogram;
+use wrote_machine::usage::Usage;
+use wrote_report::{Format, Screen, write};
+use wrote_result::document::{Document, Finding, Row, Run, Settings, Severity};
+use wrote_result::finding::finding;
+use wrote_result::{Error, Stop};
+
+const NAME: &str = "own";
+const ROW: &str = "own/fs-write";
+
+/// The settings of the scenario.
+struct Own {
+    bytes: usize,
+}
+
+impl Scenario for Own {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn catalogue(&self) -> Vec<Listed> {
+        let survives = Some(Survives::ProcessCrash);
+        vec![Listed { scenario: NAME, row: ROW, way: "fs::write", survives }]
+    }
+
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
+        let plan = OwnPlan { bytes: self.bytes, runs: call.common.runs.unwrap_or(5) };
+        Ok(if call.names(NAME, ROW) { vec![boxed(plan)] } else { Vec::new() })
+    }
+
+    fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
+        let rows = evidence.rows.iter().filter(|row| row.name == ROW);
+        let found = |row: &Row| {
+            let text = format!("files of {} bytes", row.bytes_per_run);
+            finding("own-finding", Severity::Info, text, [])
+        };
+        rows.map(found).collect()
+    }
+}
+
+/// The rows: one.
+struct OwnPlan {
+    bytes: usize,
+    runs: u32,
+}
+
+impl OwnPlan {
+    fn settings(&self) -> Settings {
+        let (rw, ioengine) = ("write".into(), "psync".into());
+        Settings { rw, ioengine, size_bytes: self.bytes as u64, ..Settings::default() }
+    }
+}
+
+impl Plan for OwnPlan {
+    type Run = OneRun;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn question(&self) -> String {
+        "How fast is a file written?".into()
+    }
+
+    fn rows(&self) -> Vec<String> {
+        vec![ROW.into()]
+    }
+
+    fn runs(&self) -> u32 {
+        self.runs
+    }
+
+    fn space_bytes_max(&self) -> u64 {
+        self.bytes as u64
+    }
+
+    fn written_bytes_max(&self) -> u64 {
+        self.bytes as u64 * u64::from(self.runs)
+    }
+
+    fn estimate(&self) -> Duration {
+        Duration::from_millis(1) * self.runs
+    }
+
+    fn run(&mut self, _: Turn, site: &Site, _: &mut Ticker) -> Result<OneRun, Error> {
+        let (path, text) = (site.file("text", 0), vec![b'x'; self.bytes]);
+        let ((), run) = clocked(site.device(), Usage::now, || {
+            std::fs::write(&path, &text).map_err(|error| Error::Failed(error.to_string()))
+        })?;
+        let bytes = self.bytes as u64;
+        let throughput_bytes_per_s = bytes as f64 / run.elapsed_s;
+        let run = Run { bytes, throughput_bytes_per_s, iops: 1.0 / run.elapsed_s, ..run };
+        let (latencies, effective) = (histogram(), self.settings());
+        Ok(OneRun { run, latencies, effective, fallbacks: Vec::new() })
+    }
+
+    fn written_bytes(&self, run: &OneRun) -> u64 {
+        run.run.bytes
+    }
+
+    fn makes_files(&self, _: usize) -> bool {
+        true
+    }
+
+    fn clear(&mut self, _: usize, site: &Site) -> Result<(), Error> {
+        clear(&[site.file("text", 0)], site.scratch.path())
+    }
+
+    fn sum_up(&self, _: usize, runs: Vec<OneRun>, _: &Site) -> Vec<Row> {
+        let label = RowLabel {
+            name: ROW,
+            workload: NAME,
+            words: "fs::write",
+            survives: Survives::ProcessCrash,
+            asked: self.settings(),
+        };
+        vec![row(label, runs)]
+    }
+}
+
+/// Measures the scenario in a folder, which is empty again afterwards.
+fn measured(only: &str) -> Result<Document, Error> {
+    let folder = folder();
+    let request = Request {
+        only: vec![only.into()],
+        common: Common { runs: Some(3), ..Common::default() },
+        ..Request::new(folder.path().to_owned())
+    };
+    let document = bench_of(&[&Own { bytes: 5000 }], &request, &Stop::new(), &mut ());
+    assert_eq!(names(folder.path()), [""; 0]);
+    document
+}
+
+#[test]
+fn a_scenario_of_ones_own_is_measured_by_the_same_loop() {
+    let document = measured(NAME).unwrap();
+    let [scenario] = &document.scenarios[..] else { panic!("{document:?}") };
+    assert_eq!((scenario.name.as_str(), scenario.rows.len()), (NAME, 1));
+    let row = &scenario.rows[0];
+    assert_eq!((row.name.as_str(), row.runs.len(), row.bytes_per_run), (ROW, 3, 5000));
+    assert!(document.findings.iter().any(|finding| finding.id == "own-finding"));
+    let refused = measured("owm").unwrap_err().to_string();
+    assert!(refused.contains("did you mean 'own'?"), "{refused}");
+}
+
+#[test]
+fn a_scenario_of_ones_own_is_written_in_every_format() {
+    let document = measured(ROW).unwrap();
+    let screen = Screen { width: 100, colour: false, unicode: false };
+    for format in [Format::Table, Format::Json, Format::Csv, Format::Markdown] {
+        let mut text = Vec::new();
+        write(&document, format, screen, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let name = if format == Format::Table { "fs::write" } else { ROW };
+        assert!(text.contains(name), "{format:?}: {text}");
+        // A line of CSV is a run, and has no findings.
+        assert!(
+            format == Format::Csv || text.contains("files of 5000 bytes"),
+            "{format:?}: {text}"
+        );
+    }
+}
