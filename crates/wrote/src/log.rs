@@ -32,7 +32,6 @@ mod retention;
 mod segment;
 mod state;
 mod stats;
-mod summary;
 #[cfg(test)]
 mod testing;
 mod ticket;
@@ -45,7 +44,6 @@ pub use handle::Log;
 pub use options::{LogOptions, Prepare};
 pub use reader::{LogReader, Record};
 pub use recovery::Recovered;
-pub use rescue::{Repaired, Verified, repair, verify};
+pub use rescue::{LogSummary, Repaired, SegmentSummary, Verified, repair, summary, verify};
 pub use stats::LogStats;
-pub use summary::{LogSummary, SegmentSummary, summary};
 pub use ticket::Ticket;

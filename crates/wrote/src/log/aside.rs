@@ -6,23 +6,20 @@ use std::path::{Path, PathBuf};
 
 /// Copies a range of a segment into a new file beside it, named `.KIND-N`. The copy is on stable storage
 /// afterwards; its name is once the folder was synced.
-pub(super) fn copy(
-    engine: &mut Engine,
-    input: &mut Input,
-    from: u64,
-    to: u64,
-    kind: &str,
-) -> Result<PathBuf, Error> {
+pub(super) fn copy(input: &mut Input, from: u64, to: u64, kind: &str) -> Result<PathBuf, Error> {
+    let files = input.files.clone();
     let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
-    let (path, file) = under_free_name(&input.path, kind, |path| engine.open_file(path, &options))?;
+    let open = |path: &Path| files.engine().open_file(path, &options);
+    let (path, file) = under_free_name(&input.path, kind, open)?;
     let mut place = from;
     while place < to {
-        let len = (to - place).min(engine.pool().buffer_bytes() as u64) as usize;
-        let bytes = input.bytes(engine, place, len)?.to_vec();
-        input.pause(engine)?;
-        write(engine, file, place - from, &bytes)?;
+        let len = (to - place).min(files.engine().pool().buffer_bytes() as u64) as usize;
+        let bytes = input.bytes(place, len)?.to_vec();
+        input.pause()?;
+        write(&mut files.engine(), file, place - from, &bytes)?;
         place += bytes.len() as u64;
     }
+    let mut engine = files.engine();
     engine.flush(file)?;
     engine.close_file(file)?;
     Ok(path)

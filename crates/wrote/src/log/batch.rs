@@ -1,6 +1,7 @@
 //! The header of a batch: the records of one write, and how safe the records before them were.
 
-use super::segment::{NUMBER_END, u32_at, u64_at};
+use super::record::{u32_at, u64_at};
+use super::segment::NUMBER_END;
 
 /// Bytes of a batch header.
 pub(crate) const HEADER_BYTES: usize = 48;

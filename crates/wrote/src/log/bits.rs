@@ -4,7 +4,7 @@
 use super::format::Format;
 use super::recovery::recover;
 use super::segment;
-use super::testing::{SampleLog, assert_begins, disk, engine, folder, read, two_segments};
+use super::testing::{SampleLog, assert_begins, disk, files_of, folder, read, two_segments};
 use crate::Error;
 use proptest::prelude::*;
 use std::ops::Range;
@@ -19,7 +19,7 @@ fn check(built: &SampleLog, files: &Files, changed: &[(usize, Range<usize>)], wh
     let (records, end) = read(&sim, 0);
     let read_bad = assert_begins(built, &records, what);
     assert!(end.is_err() || read_bad >= claimed, "{what}: {read_bad} of {claimed} durable records");
-    match recover(&mut engine(&sim), folder(), Format::Framed) {
+    match recover(&files_of(&sim), folder(), Format::Framed) {
         Ok(found) => {
             assert!(found.next_sequence >= claimed, "{what}: recovered {}", found.next_sequence);
             let (records, end) = read(&sim, 0);

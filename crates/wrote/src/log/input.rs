@@ -3,8 +3,10 @@
 use crate::buffer::Buffer;
 use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Found, Ioengine, Op, Options};
 use rustix::fs::{Advice, fadvise};
+use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// Bytes of one read from front to back, and the number of such reads in flight.
 const READ_BYTES: usize = 512 << 10;
@@ -16,17 +18,42 @@ const MOST_AHEAD: u32 = 4;
 /// Reads that return nothing before the end of the file, until that is an error.
 const FRUITLESS_READS_MAX: u32 = 10;
 
-/// Returns the options of an engine that reads logs.
-pub(super) fn engine_options() -> Options {
-    Options {
-        // One beside the buffers in flight.
-        buffers: READS + 1,
-        registered_buffers: false,
-        ..Options::new(Ioengine::IoUring, READS, READ_BYTES)
+/// An engine that the open files of a log share.
+#[derive(Clone, Debug)]
+pub(super) struct Files(Rc<RefCell<Engine>>);
+
+impl Files {
+    pub(super) fn new(engine: Engine) -> Files {
+        Files(Rc::new(RefCell::new(engine)))
+    }
+
+    /// Opens an engine that reads logs.
+    pub(super) fn open() -> Result<Files, Error> {
+        Engine::open(&Files::options()).map(Files::new)
+    }
+
+    /// Returns the options of an engine that reads logs.
+    pub(super) fn options() -> Options {
+        Options {
+            // One beside the buffers in flight.
+            buffers: READS + 1,
+            registered_buffers: false,
+            ..Options::new(Ioengine::IoUring, READS, READ_BYTES)
+        }
+    }
+
+    /// Borrows the engine. No other borrow, and no open or closing file, may be in the same statement.
+    pub(super) fn engine(&self) -> RefMut<'_, Engine> {
+        self.0.borrow_mut()
+    }
+
+    /// Returns the engine. Every file must be closed.
+    pub(super) fn into_engine(self) -> Engine {
+        Rc::into_inner(self.0).expect("no file is open").into_inner()
     }
 }
 
-/// A file and the part of it that is in memory.
+/// A file and the part of it that is in memory. Dropping it closes the file.
 ///
 /// That part is one range, which grows to the end of one request. So memory is bounded by that request
 /// and the engine's buffers (W8). Reads stay in flight between two requests. [`Input::pause`] ends
@@ -35,6 +62,7 @@ pub(super) fn engine_options() -> Options {
 pub(super) struct Input {
     pub path: PathBuf,
     pub file: FileId,
+    pub files: Files,
     /// The file's length at the opening, or at the last [`Input::look_again`].
     pub len_bytes: u64,
     /// Bytes of the next piece.
@@ -58,11 +86,12 @@ impl Input {
     /// Opens the file. With `direct` reads bypass the page cache, and so see another process's direct
     /// writes.
     pub(super) fn open(
-        engine: &mut Engine,
+        files: &Files,
         path: &Path,
         direct: bool,
         write: bool,
     ) -> Result<Input, Error> {
+        let mut engine = files.engine();
         // A read of a pipe with a segment's name would never end.
         if !matches!(engine.locate(path)?.found, Found::File | Found::Nothing) {
             let because = "is not an ordinary file, so it is no segment of a log".to_owned();
@@ -73,6 +102,7 @@ impl Input {
         Ok(Input {
             path: path.to_owned(),
             file,
+            files: files.clone(),
             len_bytes: engine.file_len(file)?,
             piece_bytes: PIECE_BYTES_MIN,
             start: 0,
@@ -82,15 +112,10 @@ impl Input {
     }
 
     /// Returns the `len` bytes at `offset`, fewer at the end of the file.
-    pub(super) fn bytes(
-        &mut self,
-        engine: &mut Engine,
-        offset: u64,
-        len: usize,
-    ) -> Result<&[u8], Error> {
+    pub(super) fn bytes(&mut self, offset: u64, len: usize) -> Result<&[u8], Error> {
         let len = len.min(self.len_bytes.saturating_sub(offset).try_into().unwrap_or(usize::MAX));
         if len > 0 && (offset < self.start || offset + len as u64 > self.window_end()) {
-            self.fill(engine, offset, len)?;
+            self.fill(offset, len)?;
         }
         let from = (offset.saturating_sub(self.start) as usize).min(self.window.len());
         let to = (from + len).min(self.window.len());
@@ -98,10 +123,10 @@ impl Input {
     }
 
     /// Drops the bytes in memory and reads the file's length again: another process may have written.
-    pub(super) fn look_again(&mut self, engine: &mut Engine) -> Result<(), Error> {
-        self.pause(engine)?;
+    pub(super) fn look_again(&mut self) -> Result<(), Error> {
+        self.pause()?;
         self.window.clear();
-        self.len_bytes = engine.file_len(self.file)?;
+        self.len_bytes = self.files.engine().file_len(self.file)?;
         Ok(())
     }
 
@@ -111,7 +136,8 @@ impl Input {
     /// The log's last process may have left its writes in memory only. After a failed flush the kernel
     /// calls pages clean that the disk never got, and a later flush succeeds (`fsync(2)`): reads from
     /// the cache then prove nothing. The kernel drops only clean pages (`posix_fadvise(2)`).
-    pub(super) fn flush(&self, engine: &mut Engine) -> Result<(), Error> {
+    pub(super) fn flush(&self) -> Result<(), Error> {
+        let mut engine = self.files.engine();
         engine.flush(self.file)?;
         if let Some(descriptor) =
             engine.descriptor(self.file).filter(|_| !engine.is_direct(self.file))
@@ -122,19 +148,13 @@ impl Input {
         Ok(())
     }
 
-    /// Closes the file.
-    pub(super) fn close(mut self, engine: &mut Engine) -> Result<(), Error> {
-        self.pause(engine)?;
-        engine.close_file(self.file)
-    }
-
     fn window_end(&self) -> u64 {
         self.start + self.window.len() as u64
     }
 
     /// Reads the range into memory, and drops the bytes before it.
-    fn fill(&mut self, engine: &mut Engine, offset: u64, len: usize) -> Result<(), Error> {
-        let align = u64::from(engine.align_bytes(self.file));
+    fn fill(&mut self, offset: u64, len: usize) -> Result<(), Error> {
+        let align = u64::from(self.files.engine().align_bytes(self.file));
         let goes_on = !self.window.is_empty()
             && (self.start..=self.window_end()).contains(&offset)
             && self.window_end().is_multiple_of(align);
@@ -142,19 +162,19 @@ impl Input {
             self.window.drain(..(offset - self.start) as usize);
             self.start = offset;
         } else {
-            self.pause(engine)?;
+            self.pause()?;
             self.window.clear();
             self.start = offset - offset % align;
         }
         let mut fruitless = 0;
         while self.window_end() < offset + len as u64 {
             let before = self.window_end();
-            if self.take_piece(engine, align)? {
+            if self.take_piece(align)? {
                 continue;
             }
             // The file ends there: another process may have truncated it. Or a read was short, which
             // is not the end of the log.
-            self.len_bytes = engine.file_len(self.file)?.min(self.len_bytes);
+            self.len_bytes = self.files.engine().file_len(self.file)?.min(self.len_bytes);
             if self.window_end() >= self.len_bytes {
                 break;
             }
@@ -173,11 +193,11 @@ impl Input {
     }
 
     /// Appends the next piece to the window. Returns whether it is whole.
-    fn take_piece(&mut self, engine: &mut Engine, align: u64) -> Result<bool, Error> {
-        self.ask_ahead(engine, align)?;
+    fn take_piece(&mut self, align: u64) -> Result<bool, Error> {
+        self.ask_ahead(align)?;
         while self.ahead.front().is_some_and(|piece| piece.arrived.is_none()) {
             let mut completions = Vec::new();
-            engine.reap(1, &mut completions)?;
+            self.files.engine().reap(1, &mut completions)?;
             completions.into_iter().try_for_each(|completion| self.arrive(completion))?;
         }
         let piece = self.ahead.pop_front().expect("one was requested");
@@ -187,13 +207,14 @@ impl Input {
         if !is_whole {
             // The file ends here, so later pieces would not follow the window.
             drop(bytes);
-            self.pause(engine)?;
+            self.pause()?;
         }
         Ok(is_whole)
     }
 
     /// Requests pieces: one at first, and [`MOST_AHEAD`] once they have grown to a whole buffer.
-    fn ask_ahead(&mut self, engine: &mut Engine, align: u64) -> Result<(), Error> {
+    fn ask_ahead(&mut self, align: u64) -> Result<(), Error> {
+        let mut engine = self.files.engine();
         let buffer_bytes = engine.pool().buffer_bytes() as u64;
         let largest = (buffer_bytes - buffer_bytes % align).max(align);
         loop {
@@ -202,7 +223,7 @@ impl Input {
             let most = (engine.pool().count() - 1).clamp(1, MOST_AHEAD) as usize;
             let wanted = if is_grown { most } else { 1 };
             let last = self.ahead.back().map(|piece| piece.offset + piece.len);
-            let offset = last.unwrap_or(self.window_end());
+            let offset = last.unwrap_or(self.start + self.window.len() as u64);
             if self.ahead.len() >= wanted || (!self.ahead.is_empty() && offset >= self.len_bytes) {
                 return Ok(());
             }
@@ -225,21 +246,29 @@ impl Input {
     }
 
     /// Waits for the reads in flight and drops them, so that the engine is free for another use.
-    pub(super) fn pause(&mut self, engine: &mut Engine) -> Result<(), Error> {
+    pub(super) fn pause(&mut self) -> Result<(), Error> {
         self.piece_bytes = PIECE_BYTES_MIN;
         let is_in_flight = self.ahead.iter().any(|piece| piece.arrived.is_none());
         self.ahead.clear();
         if is_in_flight {
             let mut completions = Vec::new();
-            engine.reap(usize::MAX, &mut completions)?;
+            self.files.engine().reap(usize::MAX, &mut completions)?;
         }
         Ok(())
     }
 }
 
+impl Drop for Input {
+    fn drop(&mut self) {
+        // Errors of reading and writing were reported before.
+        let _ = self.pause();
+        let _ = self.files.engine().close_file(self.file);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{disk, engine, folder};
+    use super::super::testing::{disk, engine, files_of, folder};
     use super::*;
 
     #[test]
@@ -247,15 +276,14 @@ mod tests {
         for cut in [1000, 2048, 3000, 5000] {
             let path = folder().join("file");
             let sim = disk(1, &[(path.clone(), vec![7; 64 << 10])]);
-            let mut reading = engine(&sim);
-            let mut input = Input::open(&mut reading, &path, true, false).unwrap();
+            let mut input = Input::open(&files_of(&sim), &path, true, false).unwrap();
             let mut other = engine(&sim);
             let options = FileOptions { write: true, ..FileOptions::default() };
             let file = other.open_file(&path, &options).unwrap();
             other.truncate(file, cut).unwrap();
-            let bytes = input.bytes(&mut reading, 0, 20_000).unwrap();
+            let bytes = input.bytes(0, 20_000).unwrap();
             assert_eq!(bytes, vec![7; cut as usize], "cut at {cut}");
-            assert!(input.bytes(&mut reading, cut, 100).unwrap().is_empty(), "cut at {cut}");
+            assert!(input.bytes(cut, 100).unwrap().is_empty(), "cut at {cut}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The whole lines of a file: lines that a line feed ends, before the first NUL.
 
 use super::input::Input;
-use crate::{Engine, Error};
+use crate::Error;
 
 /// The last files, which may not be on stable storage. The flusher flushes every file before it begins
 /// the second one after it.
@@ -15,12 +15,12 @@ pub(super) struct Lines {
 }
 
 /// Counts the whole lines of a file.
-pub(super) fn read(engine: &mut Engine, input: &mut Input) -> Result<Lines, Error> {
-    let piece_bytes = engine.pool().buffer_bytes();
+pub(super) fn read(input: &mut Input) -> Result<Lines, Error> {
+    let piece_bytes = input.files.engine().pool().buffer_bytes();
     let mut lines = Lines { count: 0, end: 0 };
     let mut place = 0;
     while place < input.len_bytes {
-        let bytes = input.bytes(engine, place, piece_bytes)?;
+        let bytes = input.bytes(place, piece_bytes)?;
         let clean = bytes.iter().position(|&byte| byte == 0);
         let bytes = &bytes[..clean.unwrap_or(bytes.len())];
         lines.count += bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
@@ -32,6 +32,6 @@ pub(super) fn read(engine: &mut Engine, input: &mut Input) -> Result<Lines, Erro
         }
         place += bytes.len() as u64;
     }
-    input.pause(engine)?;
+    input.pause()?;
     Ok(lines)
 }

@@ -1,9 +1,10 @@
 //! Segments found by their names, while a writer makes and removes them.
 
 use super::format::Format;
+use super::input::Files;
 use super::lock::LOCK;
 use super::segment;
-use crate::{Engine, Error};
+use crate::Error;
 use std::path::{Path, PathBuf};
 
 /// Attempts of a reader that finds a segment removed between the listing and the opening. No writer
@@ -28,11 +29,11 @@ pub(super) enum Next {
 ///
 /// A listing may miss a file that is made meanwhile, and yet contain a later one (`readdir(3)`). So this
 /// lists again, up to the last segment of the first listing: every earlier one exists by then.
-pub(super) fn all(engine: &mut Engine, folder: &Path, format: Format) -> Result<Names, Error> {
-    let Some((last, _)) = of_format(engine.list(folder)?, format).pop() else {
+pub(super) fn all(files: &Files, folder: &Path, format: Format) -> Result<Names, Error> {
+    let Some((last, _)) = of_format(files.engine().list(folder)?, format).pop() else {
         return Ok(Names::new());
     };
-    let mut names = of_format(engine.list(folder)?, format);
+    let mut names = of_format(files.engine().list(folder)?, format);
     names.retain(|(number, _)| *number <= last);
     Ok(names)
 }
@@ -44,8 +45,8 @@ pub(super) fn of_format(paths: Vec<PathBuf>, format: Format) -> Names {
 }
 
 /// Returns the format of the log in the folder; `None` if it has no segment.
-pub(super) fn format(engine: &mut Engine, folder: &Path) -> Result<Option<Format>, Error> {
-    engine.list(folder).map(|paths| format_among(&paths))
+pub(super) fn format(files: &Files, folder: &Path) -> Result<Option<Format>, Error> {
+    files.engine().list(folder).map(|paths| format_among(&paths))
 }
 
 fn format_among(paths: &[PathBuf]) -> Option<Format> {
@@ -55,8 +56,8 @@ fn format_among(paths: &[PathBuf]) -> Option<Format> {
 
 /// Returns what [`format`](fn@format) does, and refuses a folder that has neither a segment nor the
 /// lock that a writer makes first.
-pub(super) fn format_of_log(engine: &mut Engine, folder: &Path) -> Result<Option<Format>, Error> {
-    let paths = engine.list(folder)?;
+pub(super) fn format_of_log(files: &Files, folder: &Path) -> Result<Option<Format>, Error> {
+    let paths = files.engine().list(folder)?;
     let format = format_among(&paths);
     if format.is_none() && !paths.iter().any(|path| path.ends_with(LOCK)) {
         let because = "there is no log here".to_owned();
@@ -79,7 +80,7 @@ pub(super) fn next(names: Names, number: u64, follows: u64) -> Next {
 /// Tells whether the error means that retention removed segment `removed` after the listing. Then every
 /// segment before it is gone too.
 pub(super) fn was_removed(
-    engine: &mut Engine,
+    files: &Files,
     folder: &Path,
     format: Format,
     removed: u64,
@@ -88,7 +89,7 @@ pub(super) fn was_removed(
     if error.errno() != libc::ENOENT {
         return Ok(false);
     }
-    Ok(all(engine, folder, format)?.iter().all(|(number, _)| *number > removed))
+    Ok(all(files, folder, format)?.iter().all(|(number, _)| *number > removed))
 }
 
 /// Calls `looking`, which lists names and then opens files. Calls it again if a file is gone by then, or

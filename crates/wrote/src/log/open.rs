@@ -5,6 +5,7 @@ use super::driver::Driver;
 use super::flusher::{Beginning, Flusher, Segment};
 use super::format::Format;
 use super::handle::Log;
+use super::input::Files;
 use super::lock::{LOCK, Lock};
 use super::options::{LogOptions, Prepare};
 use super::prepare::{self, BLOCK_BYTES, Preparation};
@@ -142,12 +143,14 @@ fn engine_options(options: &LogOptions) -> Options {
 /// Recovers the log and puts its parts together. `examine` returns the disk's promise and how records
 /// are made durable, given the preparation and whether writes are direct.
 fn assemble(
-    mut engine: Engine,
+    engine: Engine,
     options: &LogOptions,
     folder: &Path,
     examine: impl FnOnce(Prepare, bool) -> Result<(Promise, Durable), Error>,
 ) -> Result<Driver, Error> {
-    let found = recover(&mut engine, folder, options.format)?;
+    let files = Files::new(engine);
+    let found = recover(&files, folder, options.format)?;
+    let mut engine = files.into_engine();
     let by_sync = if options.sync == Sync::Always { Prepare::Write } else { Prepare::Allocate };
     let prepare = options.prepare.unwrap_or(by_sync);
     let block_bytes = match (&found.active, options.format) {

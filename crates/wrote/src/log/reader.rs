@@ -6,7 +6,7 @@ mod lines;
 mod tests;
 
 use super::format::Format;
-use super::input::engine_options;
+use super::input::Files;
 use super::names;
 use crate::engine::Callers;
 use crate::{Engine, Error, Sim};
@@ -42,7 +42,7 @@ pub struct Record {
 /// If retention removes segments before they are read, the reader continues with the first that is there.
 /// [`Record::sequence`] then shows how many records it passed over.
 pub struct LogReader {
-    engine: Engine,
+    files: Files,
     folder: PathBuf,
     /// The sequence of the next record to read.
     from: u64,
@@ -62,21 +62,16 @@ unsafe impl Send for LogReader {}
 trait Cursor {
     /// Appends the next record, `from` or a later one, to `bytes` and returns its sequence; `None` at the
     /// end of the segment, as far as it was read.
-    fn next(
-        &mut self,
-        engine: &mut Engine,
-        from: u64,
-        bytes: &mut Vec<u8>,
-    ) -> Result<Option<u64>, Error>;
+    fn next(&mut self, from: u64, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error>;
 
     /// Moves to the next segment, if the log continues there. Returns whether it does.
-    fn turn(&mut self, engine: &mut Engine, folder: &Path) -> Result<bool, Error>;
+    fn turn(&mut self, folder: &Path) -> Result<bool, Error>;
 
     /// Drops the bytes read ahead: a writer may have changed them.
-    fn look_again(&mut self, engine: &mut Engine) -> Result<(), Error>;
+    fn look_again(&mut self) -> Result<(), Error>;
 
     /// Returns the error if the next record was durable and cannot be read.
-    fn lost(&mut self, engine: &mut Engine, folder: &Path) -> Result<Option<Error>, Error>;
+    fn lost(&mut self, folder: &Path) -> Result<Option<Error>, Error>;
 }
 
 impl LogReader {
@@ -119,24 +114,24 @@ impl LogReader {
         from: u64,
         follows: bool,
     ) -> Result<LogReader, Error> {
-        let engine = Engine::simulated(sim, &engine_options())?;
+        let engine = Engine::simulated(sim, &Files::options())?;
         LogReader::new(engine, folder, from, follows)
     }
 
     pub(super) fn on_disk(folder: &Path, from: u64, follows: bool) -> Result<LogReader, Error> {
-        let engine = Engine::open_for(&engine_options(), Callers::Any)?;
-        let mut reader = LogReader::new(engine, folder, from, follows)?;
+        let engine = Engine::open_for(&Files::options(), Callers::Any)?;
+        let reader = LogReader::new(engine, folder, from, follows)?;
         if reader.cursor.is_none() {
             // A log without a segment yet has a lock.
-            names::format_of_log(&mut reader.engine, folder)?;
+            names::format_of_log(&reader.files, folder)?;
         }
         Ok(reader)
     }
 
     fn new(engine: Engine, folder: &Path, from: u64, follows: bool) -> Result<LogReader, Error> {
-        let folder = folder.to_owned();
+        let (files, folder) = (Files::new(engine), folder.to_owned());
         let (cursor, failed, is_reported) = (None, None, false);
-        let mut reader = LogReader { engine, folder, from, follows, cursor, failed, is_reported };
+        let mut reader = LogReader { files, folder, from, follows, cursor, failed, is_reported };
         reader.find()?;
         Ok(reader)
     }
@@ -223,13 +218,13 @@ impl LogReader {
             if self.cursor.is_none() && !self.find()? {
                 return Ok(None);
             }
-            let LogReader { engine, folder, from, cursor, .. } = self;
+            let LogReader { folder, from, cursor, .. } = self;
             let Some(cursor) = cursor else { return Ok(None) };
-            if let Some(sequence) = cursor.next(engine, *from, bytes)? {
+            if let Some(sequence) = cursor.next(*from, bytes)? {
                 self.from = sequence + 1;
                 return Ok(Some(sequence));
             }
-            if !cursor.turn(engine, folder)? {
+            if !cursor.turn(folder)? {
                 return Ok(None);
             }
         }
@@ -238,7 +233,7 @@ impl LogReader {
     /// Reads the next record, if it came since the last look.
     fn look_again(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
         if let Some(cursor) = &mut self.cursor {
-            cursor.look_again(&mut self.engine)?;
+            cursor.look_again()?;
         }
         self.advance(bytes)
     }
@@ -248,9 +243,9 @@ impl LogReader {
         if let Some(sequence) = self.look_again(bytes)? {
             return Ok(Some(sequence));
         }
-        let LogReader { engine, folder, cursor, .. } = self;
+        let LogReader { folder, cursor, .. } = self;
         let Some(cursor) = cursor else { return Ok(None) };
-        let lost = cursor.lost(engine, folder)?;
+        let lost = cursor.lost(folder)?;
         // The record may have come between the look and the proof that it was durable.
         match (lost, self.look_again(bytes)?) {
             (Some(lost), None) => Err(lost),
@@ -260,11 +255,11 @@ impl LogReader {
 
     /// Finds the segment to begin with. Returns whether there is one.
     fn find(&mut self) -> Result<bool, Error> {
-        let LogReader { engine, folder, from, .. } = self;
-        self.cursor = names::unless_removed(|| match names::format(engine, folder)? {
+        let LogReader { files, folder, from, .. } = self;
+        self.cursor = names::unless_removed(|| match names::format(files, folder)? {
             None => Ok(Some(None)),
-            Some(Format::Framed) => framed::find(engine, folder, *from).map(Some),
-            Some(Format::Lines) => lines::find(engine, folder, *from).map(Some),
+            Some(Format::Framed) => framed::find(files, folder, *from).map(Some),
+            Some(Format::Lines) => lines::find(files, folder, *from).map(Some),
         })?;
         Ok(self.cursor.is_some())
     }

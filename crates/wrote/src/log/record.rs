@@ -1,7 +1,5 @@
 //! One record of the framed format: its header, its checksum, its place in a batch.
 
-use super::segment::u32_at;
-
 /// Bytes of a record header: length and kind, then the checksum.
 pub(crate) const HEADER_BYTES: usize = 8;
 
@@ -85,6 +83,16 @@ pub(crate) fn stated_bytes(header: &[u8]) -> Option<usize> {
 /// Tells whether a header is of a known kind.
 pub(crate) fn is_kind(header: &[u8]) -> bool {
     matches!(u32_at(header, 0) & KIND_MASK, KIND_DATA | KIND_SKIPPED)
+}
+
+/// Reads four bytes at `at`.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
+}
+
+/// Reads eight bytes at `at`.
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
 }
 
 /// Returns the bytes that the checksum covers besides the header: none of an empty place.

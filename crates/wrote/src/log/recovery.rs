@@ -6,9 +6,10 @@ mod lines;
 mod tests;
 
 use super::format::Format;
-use super::input::Input;
+use super::input::{Files, Input};
 use super::retention::SealedSegment;
 use super::{aside, names};
+use crate::engine::folder_of;
 use crate::{Engine, Error};
 use std::path::{Path, PathBuf};
 
@@ -70,12 +71,8 @@ type LaterFile = (PathBuf, u64);
 /// # Errors
 ///
 /// [`Error::Damaged`] if durable records cannot be read.
-pub(super) fn recover(
-    engine: &mut Engine,
-    folder: &Path,
-    format: Format,
-) -> Result<Recovery, Error> {
-    let paths = engine.list(folder)?;
+pub(super) fn recover(files: &Files, folder: &Path, format: Format) -> Result<Recovery, Error> {
+    let paths = files.engine().list(folder)?;
     let other = match format {
         Format::Framed => Format::Lines,
         Format::Lines => Format::Framed,
@@ -86,16 +83,14 @@ pub(super) fn recover(
     }
     let names = names::of_format(paths, format);
     match format {
-        Format::Framed => framed::recover(engine, folder, &names),
-        Format::Lines => lines::recover(engine, folder, &names),
+        Format::Framed => framed::recover(files, folder, &names),
+        Format::Lines => lines::recover(files, &names),
     }
 }
 
 /// Ends the log at byte `end` of a file. Keeps aside the bytes from there to `torn_end`, and the files
 /// behind.
 fn cut(
-    engine: &mut Engine,
-    folder: &Path,
     mut input: Input,
     end: u64,
     torn_end: u64,
@@ -104,17 +99,17 @@ fn cut(
 ) -> Result<(), Error> {
     recovered.torn_bytes = torn_end - end;
     if torn_end > end {
-        recovered.kept_aside.push(aside::copy(engine, &mut input, end, torn_end, "torn")?);
+        recovered.kept_aside.push(aside::copy(&mut input, end, torn_end, "torn")?);
         // The copy must be durable before its source is gone.
-        engine.sync_folder(folder)?;
+        input.files.engine().sync_folder(folder_of(&input.path))?;
     }
-    put_aside(engine, later, recovered)?;
+    let mut engine = input.files.engine();
+    put_aside(&mut engine, later, recovered)?;
     if input.len_bytes != end {
         engine.truncate(input.file, end)?;
         engine.flush(input.file)?;
     }
-    input.close(engine)?;
-    engine.sync_folder(folder)
+    engine.sync_folder(folder_of(&input.path))
 }
 
 /// Takes files out of the log: renames those with bytes, removes the others. Begins with the newest, so

@@ -1,5 +1,6 @@
 //! Rescue of damaged logs: the proof that records are lost, and everything that can be saved.
 
+pub(super) mod end;
 mod framed;
 mod lines;
 mod pass_over;
@@ -8,17 +9,19 @@ mod report;
 pub(super) mod rest;
 mod salvage;
 mod seed;
+mod summary;
 #[cfg(test)]
 mod tests;
 
 pub use report::{Repaired, Verified};
+pub use summary::{LogSummary, SegmentSummary, summary};
 
 use super::damage::Damage;
 use super::format::Format;
-use super::input::engine_options;
+use super::input::Files;
 use super::lock::Lock;
 use super::names;
-use crate::{Engine, Error};
+use crate::Error;
 use report::Watch;
 use std::path::Path;
 
@@ -50,10 +53,10 @@ pub fn verify(
 
 /// Reads every byte once.
 fn read_all(folder: &Path, watch: Watch) -> Result<Verified, Error> {
-    let mut engine = Engine::open(&engine_options())?;
-    match names::format_of_log(&mut engine, folder)? {
-        Some(Format::Lines) => lines::verify(&mut engine, folder, watch),
-        _ => framed::verify(&mut engine, folder, watch),
+    let files = Files::open()?;
+    match names::format_of_log(&files, folder)? {
+        Some(Format::Lines) => lines::verify(&files, folder, watch),
+        _ => framed::verify(&files, folder, watch),
     }
 }
 
@@ -70,11 +73,11 @@ fn read_all(folder: &Path, watch: Watch) -> Result<Verified, Error> {
 /// any moment leaves a log that can be repaired.
 pub fn repair(folder: impl AsRef<Path>) -> Result<Repaired, Error> {
     let folder = folder.as_ref();
-    let mut engine = Engine::open(&engine_options())?;
-    let format = names::format_of_log(&mut engine, folder)?;
+    let files = Files::open()?;
+    let format = names::format_of_log(&files, folder)?;
     let _lock = Lock::take(folder)?;
     match format {
-        Some(Format::Lines) => lines::repair(&mut engine, folder),
-        _ => rebuild::repair(&mut engine, folder),
+        Some(Format::Lines) => lines::repair(&files, folder),
+        _ => rebuild::repair(&files, folder),
     }
 }

@@ -1,6 +1,7 @@
 //! Segments: the files of a log, their names, and the header of a framed one.
 
 use super::format::Format;
+use super::record::{u32_at, u64_at};
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, Hasher};
@@ -131,16 +132,6 @@ pub(super) fn unix_ns() -> u64 {
 /// Returns the nanoseconds from 1970 until `age` ago; 0 if that is earlier.
 pub(super) fn unix_ns_ago(age: Duration) -> u64 {
     unix_ns().saturating_sub(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX))
-}
-
-/// Reads four bytes at `at`.
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
-}
-
-/// Reads eight bytes at `at`.
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::batch::{self, BatchHeader};
 use super::format::Format;
+use super::input::Files;
 use super::reader::{LogReader, Record};
 use super::segment::{self, SegmentHeader};
 use super::{aside, record};
@@ -153,6 +154,11 @@ pub(super) fn folder() -> &'static Path {
 /// Opens an engine on the disk, with buffers smaller than a record.
 pub(super) fn engine(sim: &Sim) -> Engine {
     Engine::simulated(sim, &Options::new(Ioengine::IoUring, 4, 2048)).unwrap()
+}
+
+/// Returns the files of the disk, read by such an engine.
+pub(super) fn files_of(sim: &Sim) -> Files {
+    Files::new(engine(sim))
 }
 
 /// Makes a simulated disk with these files on stable storage.

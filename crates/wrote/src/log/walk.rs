@@ -4,7 +4,7 @@ use super::batch::{self, BatchHeader};
 use super::input::Input;
 use super::record::{self, Frame};
 use super::segment::{self, SegmentHeader};
-use crate::{Engine, Error};
+use crate::Error;
 
 /// The most bytes of a believable batch: more than the largest buffer.
 const BATCH_BYTES_MAX: u32 = 128 << 20;
@@ -97,19 +97,15 @@ impl Walk {
 
     /// Reads the next batch header or record. At the end the walk stays in place, and can continue once
     /// more was written.
-    pub(super) fn next<'a>(
-        &mut self,
-        engine: &mut Engine,
-        input: &'a mut Input,
-    ) -> Result<Step<'a>, Error> {
+    pub(super) fn next<'a>(&mut self, input: &'a mut Input) -> Result<Step<'a>, Error> {
         self.leave_finished();
         let frame = match self.open {
-            Some(open) => self.valid_frame(engine, input, open)?.zip(Some(open)),
+            Some(open) => self.valid_frame(input, open)?.zip(Some(open)),
             None => None,
         };
         let Some(((len, is_data), open)) = frame else {
-            let has_begun = self.open.is_none() && self.begin(engine, input, self.place, false)?
-                || self.begin_after_cut(engine, input)?;
+            let has_begun = self.open.is_none() && self.begin(input, self.place, false)?
+                || self.begin_after_cut(input)?;
             return Ok(if has_begun { Step::Batch } else { Step::End });
         };
         let (offset, sequence) = (self.place, self.sequence);
@@ -117,26 +113,21 @@ impl Walk {
         self.end = self.place;
         self.sequence += 1;
         self.open = Some(OpenBatch { left: open.left - 1, ..open });
-        let own = &input.bytes(engine, offset, len)?[record::HEADER_BYTES..];
+        let own = &input.bytes(offset, len)?[record::HEADER_BYTES..];
         let frame = if is_data { Frame::Data(own) } else { Frame::Skipped(own.len()) };
         Ok(Step::Frame { sequence, offset, frame })
     }
 
     /// Skips the batch that just began if every record in it is before `until`. The next batch must
     /// continue at its end: then no record of it was cut off.
-    pub(super) fn skip_batch(
-        &mut self,
-        engine: &mut Engine,
-        input: &mut Input,
-        until: u64,
-    ) -> Result<(), Error> {
+    pub(super) fn skip_batch(&mut self, input: &mut Input, until: u64) -> Result<(), Error> {
         let Some(open) = self.open else { return Ok(()) };
         let end_sequence = self.sequence + u64::from(open.left);
         if end_sequence > until {
             return Ok(());
         }
         let place = open.end.next_multiple_of(self.block_bytes);
-        let bytes = input.bytes(engine, place, batch::HEADER_BYTES)?;
+        let bytes = input.bytes(place, batch::HEADER_BYTES)?;
         if decode(bytes, self.seed).is_some_and(|(next, _)| next.first_sequence == end_sequence) {
             self.sequence = end_sequence;
             self.open = Some(OpenBatch { left: 0, ..open });
@@ -155,14 +146,13 @@ impl Walk {
     /// valid there. Returns whether it is.
     pub(super) fn jump_inside(
         &mut self,
-        engine: &mut Engine,
         input: &mut Input,
         place: u64,
         lost: u32,
     ) -> Result<bool, Error> {
         let Some(open) = self.open.filter(|open| open.left > lost) else { return Ok(false) };
         let next = Walk { place, sequence: self.sequence + u64::from(lost), ..self.clone() };
-        let is_there = next.valid_frame(engine, input, open)?.is_some();
+        let is_there = next.valid_frame(input, open)?.is_some();
         if is_there {
             *self = next;
             self.open = Some(OpenBatch { left: open.left - lost, ..open });
@@ -195,14 +185,8 @@ impl Walk {
     }
 
     /// Enters the batch at `place`, if it begins with the next record.
-    fn begin(
-        &mut self,
-        engine: &mut Engine,
-        input: &mut Input,
-        place: u64,
-        after_cut: bool,
-    ) -> Result<bool, Error> {
-        let bytes = input.bytes(engine, place, batch::HEADER_BYTES)?;
+    fn begin(&mut self, input: &mut Input, place: u64, after_cut: bool) -> Result<bool, Error> {
+        let bytes = input.bytes(place, batch::HEADER_BYTES)?;
         let Some((header, checksum)) = decode(bytes, self.seed) else {
             return Ok(false);
         };
@@ -218,28 +202,27 @@ impl Walk {
     }
 
     /// Enters the batch at the next block if it follows a cut by recovery, here at `place`.
-    fn begin_after_cut(&mut self, engine: &mut Engine, input: &mut Input) -> Result<bool, Error> {
+    fn begin_after_cut(&mut self, input: &mut Input) -> Result<bool, Error> {
         let next = self.place.next_multiple_of(self.block_bytes);
         // A cut can be right at a block, where a record began.
         let was_tried = self.open.is_none() && next == self.place;
-        Ok(!was_tried && self.begin(engine, input, next, true)?)
+        Ok(!was_tried && self.begin(input, next, true)?)
     }
 
     /// Returns the bytes of the frame at `place`, and whether it is a record or an empty place; `None` if
     /// it is not valid.
     fn valid_frame(
         &self,
-        engine: &mut Engine,
         input: &mut Input,
         open: OpenBatch,
     ) -> Result<Option<(usize, bool)>, Error> {
-        let header = input.bytes(engine, self.place, record::HEADER_BYTES)?;
+        let header = input.bytes(self.place, record::HEADER_BYTES)?;
         let Some(len) = record::stated_bytes(header) else { return Ok(None) };
         // An impossible length takes no memory.
         if self.place + len as u64 > open.end.min(input.len_bytes) {
             return Ok(None);
         }
-        let bytes = input.bytes(engine, self.place, len)?;
+        let bytes = input.bytes(self.place, len)?;
         let frame = record::parse(bytes, self.seed, self.sequence);
         Ok(frame.map(|frame| (len, matches!(frame, Frame::Data(_)))))
     }

@@ -3,14 +3,14 @@
 use super::super::chain::read_header;
 use super::super::damage;
 use super::super::format::Format;
-use super::super::input::Input;
+use super::super::input::{Files, Input};
 use super::super::names::{self, Names, Next};
 use super::super::record::Frame;
 use super::super::rescue::rest;
 use super::super::segment::SegmentHeader;
 use super::super::walk::{Identity, Step, Walk};
 use super::Cursor;
-use crate::{Engine, Error};
+use crate::Error;
 use std::path::Path;
 
 /// A segment and the position in it.
@@ -23,42 +23,40 @@ struct Framed {
 /// Finds the segment with the record `from`, or with the first later one; `None` while no segment has a
 /// record.
 pub(super) fn find(
-    engine: &mut Engine,
+    files: &Files,
     folder: &Path,
     from: u64,
 ) -> Result<Option<Box<dyn Cursor>>, Error> {
-    let names = names::all(engine, folder, Format::Framed)?;
+    let names = names::all(files, folder, Format::Framed)?;
     // The last segment that begins with this record or an earlier one. A segment without a header is only
     // prepared, or the reader that comes to it finds the damage.
     let (mut low, mut high) = (0, names.len());
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        let cursor = open(engine, names[middle].0, &names[middle].1)?;
+        let cursor = open(files, names[middle].0, &names[middle].1)?;
         let is_before = cursor.as_ref().is_some_and(|found| found.header.first_sequence <= from);
-        cursor.map_or(Ok(()), |cursor| cursor.input.close(engine))?;
         if is_before { low = middle } else { high = middle }
     }
     let Some((number, path)) = names.get(low) else { return Ok(None) };
-    let Some(cursor) = open(engine, *number, path)? else {
-        return check_unwritten(engine, &names).map(|()| None);
+    let Some(cursor) = open(files, *number, path)? else {
+        return check_unwritten(files, &names).map(|()| None);
     };
     Ok(Some(Box::new(cursor)))
 }
 
 /// Opens a segment; `None` if the file does not begin as this one.
-fn open(engine: &mut Engine, number: u64, path: &Path) -> Result<Option<Framed>, Error> {
-    let mut input = Input::open(engine, path, true, false)?;
-    let Some(header) = read_header(engine, &mut input, number)? else {
-        input.close(engine)?;
+fn open(files: &Files, number: u64, path: &Path) -> Result<Option<Framed>, Error> {
+    let mut input = Input::open(files, path, true, false)?;
+    let Some(header) = read_header(&mut input, number)? else {
         return Ok(None);
     };
     Ok(Some(Framed { walk: Walk::new(&header), header, input }))
 }
 
 /// Refuses segments that had durable records although the first does not begin as a segment.
-fn check_unwritten(engine: &mut Engine, names: &Names) -> Result<(), Error> {
+fn check_unwritten(files: &Files, names: &Names) -> Result<(), Error> {
     for (_, path) in names {
-        if rest::scan_file(engine, path, 0, Identity::Lost)?.durable_sequence > 0 {
+        if rest::scan_file(files, path, 0, Identity::Lost)?.durable_sequence > 0 {
             return Err(damage::error(&names[0].1, 0, "this is not how a segment begins"));
         }
     }
@@ -66,15 +64,10 @@ fn check_unwritten(engine: &mut Engine, names: &Names) -> Result<(), Error> {
 }
 
 impl Cursor for Framed {
-    fn next(
-        &mut self,
-        engine: &mut Engine,
-        from: u64,
-        bytes: &mut Vec<u8>,
-    ) -> Result<Option<u64>, Error> {
+    fn next(&mut self, from: u64, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
         loop {
-            match self.walk.next(engine, &mut self.input)? {
-                Step::Batch => self.walk.skip_batch(engine, &mut self.input, from)?,
+            match self.walk.next(&mut self.input)? {
+                Step::Batch => self.walk.skip_batch(&mut self.input, from)?,
                 Step::Frame { sequence, frame: Frame::Data(own), .. } if sequence >= from => {
                     bytes.extend_from_slice(own);
                     return Ok(Some(sequence));
@@ -85,37 +78,38 @@ impl Cursor for Framed {
         }
     }
 
-    fn turn(&mut self, engine: &mut Engine, folder: &Path) -> Result<bool, Error> {
-        self.input.pause(engine)?;
+    fn turn(&mut self, folder: &Path) -> Result<bool, Error> {
+        self.input.pause()?;
         let number = self.header.segment_id;
         let next = names::unless_removed(|| {
-            let names = names::all(engine, folder, Format::Framed)?;
+            let names = names::all(&self.input.files, folder, Format::Framed)?;
             let (next, path, must_follow) = match names::next(names, number, number + 1) {
                 Next::Follows(next, path) => (next, path, true),
                 Next::IsLeft(next, path) => (next, path, false),
                 Next::Nothing => return Ok(Some(None)),
             };
-            Ok(Some(open(engine, next, &path)?.map(|cursor| (cursor, must_follow))))
+            Ok(Some(open(&self.input.files, next, &path)?.map(|cursor| (cursor, must_follow))))
         })?;
         let Some((cursor, must_follow)) = next else { return Ok(false) };
         let is_next = cursor.header.log_id == self.header.log_id
             && (!must_follow || cursor.header.first_sequence == self.walk.sequence);
-        let left = if is_next { std::mem::replace(self, cursor) } else { cursor };
-        left.input.close(engine)?;
+        if is_next {
+            *self = cursor;
+        }
         Ok(is_next)
     }
 
-    fn look_again(&mut self, engine: &mut Engine) -> Result<(), Error> {
-        self.input.look_again(engine)
+    fn look_again(&mut self) -> Result<(), Error> {
+        self.input.look_again()
     }
 
-    fn lost(&mut self, engine: &mut Engine, folder: &Path) -> Result<Option<Error>, Error> {
-        self.input.pause(engine)?;
+    fn lost(&mut self, folder: &Path) -> Result<Option<Error>, Error> {
+        self.input.pause()?;
         let SegmentHeader { segment_id, log_id, .. } = self.header;
         let found = names::unless_removed(|| {
-            let mut later = names::all(engine, folder, Format::Framed)?;
+            let mut later = names::all(&self.input.files, folder, Format::Framed)?;
             later.retain(|(number, _)| *number > segment_id);
-            rest::behind(engine, &mut self.input, &self.walk, log_id, &later).map(Some)
+            rest::behind(&mut self.input, &self.walk, log_id, &later).map(Some)
         })?;
         Ok(found.lost)
     }

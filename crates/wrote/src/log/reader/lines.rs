@@ -2,10 +2,10 @@
 
 use super::super::damage;
 use super::super::format::Format;
-use super::super::input::Input;
+use super::super::input::{Files, Input};
 use super::super::names::{self, Next};
 use super::Cursor;
-use crate::{Engine, Error};
+use crate::Error;
 use std::io::BufRead;
 use std::path::Path;
 
@@ -25,30 +25,30 @@ struct Lines {
 
 /// Finds the file with the line `from`, or with the first later one.
 pub(super) fn find(
-    engine: &mut Engine,
+    files: &Files,
     folder: &Path,
     from: u64,
 ) -> Result<Option<Box<dyn Cursor>>, Error> {
-    let names = names::all(engine, folder, Format::Lines)?;
+    let names = names::all(files, folder, Format::Lines)?;
     let behind = names.partition_point(|(number, _)| *number <= from);
     match names.get(behind.saturating_sub(1)) {
-        Some((number, path)) => Ok(Some(Box::new(Lines::open(engine, *number, path)?))),
+        Some((number, path)) => Ok(Some(Box::new(Lines::open(files, *number, path)?))),
         None => Ok(None),
     }
 }
 
 impl Lines {
-    fn open(engine: &mut Engine, number: u64, path: &Path) -> Result<Lines, Error> {
-        let input = Input::open(engine, path, false, false)?;
+    fn open(files: &Files, number: u64, path: &Path) -> Result<Lines, Error> {
+        let input = Input::open(files, path, false, false)?;
         Ok(Lines { number, input, place: 0, sequence: number })
     }
 
     /// Appends the line at `place` without its line feed, if a whole one is there.
-    fn append_line(&mut self, engine: &mut Engine, bytes: &mut Vec<u8>) -> Result<bool, Error> {
+    fn append_line(&mut self, bytes: &mut Vec<u8>) -> Result<bool, Error> {
         let kept = bytes.len();
         let mut searched_bytes = LINE_BYTES;
         loop {
-            let mut there = self.input.bytes(engine, self.place, searched_bytes)?;
+            let mut there = self.input.bytes(self.place, searched_bytes)?;
             let is_all = there.len() < searched_bytes;
             let len = there.read_until(b'\n', bytes).expect("memory is read without errors");
             let is_line = bytes[kept..].last() == Some(&b'\n');
@@ -67,14 +67,9 @@ impl Lines {
 }
 
 impl Cursor for Lines {
-    fn next(
-        &mut self,
-        engine: &mut Engine,
-        from: u64,
-        bytes: &mut Vec<u8>,
-    ) -> Result<Option<u64>, Error> {
+    fn next(&mut self, from: u64, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
         let kept = bytes.len();
-        while self.append_line(engine, bytes)? {
+        while self.append_line(bytes)? {
             let sequence = self.sequence;
             self.sequence += 1;
             if sequence >= from {
@@ -85,32 +80,32 @@ impl Cursor for Lines {
         Ok(None)
     }
 
-    fn turn(&mut self, engine: &mut Engine, folder: &Path) -> Result<bool, Error> {
-        self.input.pause(engine)?;
+    fn turn(&mut self, folder: &Path) -> Result<bool, Error> {
+        self.input.pause()?;
         let next = names::unless_removed(|| {
-            let names = names::all(engine, folder, Format::Lines)?;
+            let names = names::all(&self.input.files, folder, Format::Lines)?;
             let (number, path) = match names::next(names, self.number, self.sequence) {
                 // An empty file is the one that is written.
                 Next::Follows(number, _) if number == self.number => return Ok(Some(None)),
                 Next::Follows(number, path) | Next::IsLeft(number, path) => (number, path),
                 Next::Nothing => return Ok(Some(None)),
             };
-            Lines::open(engine, number, &path).map(|cursor| Some(Some(cursor)))
+            Lines::open(&self.input.files, number, &path).map(|cursor| Some(Some(cursor)))
         })?;
         let Some(cursor) = next else { return Ok(false) };
-        std::mem::replace(self, cursor).input.close(engine)?;
+        *self = cursor;
         Ok(true)
     }
 
-    fn look_again(&mut self, engine: &mut Engine) -> Result<(), Error> {
-        self.input.look_again(engine)
+    fn look_again(&mut self) -> Result<(), Error> {
+        self.input.look_again()
     }
 
     /// The flusher flushes a file before it begins the second one after it. So two later files prove that
     /// the line was durable.
-    fn lost(&mut self, engine: &mut Engine, folder: &Path) -> Result<Option<Error>, Error> {
-        self.input.pause(engine)?;
-        let names = names::all(engine, folder, Format::Lines)?;
+    fn lost(&mut self, folder: &Path) -> Result<Option<Error>, Error> {
+        self.input.pause()?;
+        let names = names::all(&self.input.files, folder, Format::Lines)?;
         if names.iter().filter(|(number, _)| *number > self.number).count() < 2 {
             return Ok(None);
         }

@@ -1,27 +1,28 @@
 //! Recovery of a framed log.
 
-use super::super::chain::{self, End, Segment};
+use super::super::chain::{self, Segment};
+use super::super::input::Files;
+use super::super::rescue::end::{End, end};
 use super::super::rescue::rest::{self, EndScan};
 use super::super::retention::SealedSegment;
 use super::super::segment::new_log_id;
 use super::super::walk::{Identity, Walk};
 use super::{ActiveSegment, Recovered, Recovery, cut, put_aside};
-use crate::{Engine, Error};
+use crate::Error;
 use std::path::{Path, PathBuf};
 
 pub(super) fn recover(
-    engine: &mut Engine,
+    files: &Files,
     folder: &Path,
     names: &[(u64, PathBuf)],
 ) -> Result<Recovery, Error> {
-    let segments = chain::read_headers(engine, names)?;
-    let Some(End { last, walk, mut input }) = chain::end(engine, &segments, true)? else {
-        return begin_anew(engine, folder, &segments);
+    let segments = chain::read_headers(files, names)?;
+    let Some(End { last, walk, mut input }) = end(files, &segments, true)? else {
+        return begin_anew(files, folder, &segments);
     };
     let later = &names[last + 1..];
     let log_id = segments[last].header.map_or(0, |header| header.log_id);
-    let EndScan { rest, later: rests, lost } =
-        rest::behind(engine, &mut input, &walk, log_id, later)?;
+    let EndScan { rest, later: rests, lost } = rest::behind(&mut input, &walk, log_id, later)?;
     if let Some(lost) = lost {
         return Err(lost);
     }
@@ -33,19 +34,19 @@ pub(super) fn recover(
         ..Recovered::default()
     };
     let later: Vec<_> = later.iter().map(|(_, path)| path.clone()).zip(ends).collect();
-    cut(engine, folder, input, walk.end, rest.end, &later, &mut recovered)?;
+    cut(input, walk.end, rest.end, &later, &mut recovered)?;
     Ok(recovery(&segments[..=last], &walk, recovered))
 }
 
 /// Begins a log anew in which nothing was ever whole. Keeps its files aside.
-fn begin_anew(engine: &mut Engine, folder: &Path, segments: &[Segment]) -> Result<Recovery, Error> {
+fn begin_anew(files: &Files, folder: &Path, segments: &[Segment]) -> Result<Recovery, Error> {
     let mut later = Vec::with_capacity(segments.len());
     for Segment { path, .. } in segments {
-        later.push((path.clone(), rest::scan_file(engine, path, 0, Identity::Lost)?.end));
+        later.push((path.clone(), rest::scan_file(files, path, 0, Identity::Lost)?.end));
     }
     let mut recovered = Recovered::default();
-    put_aside(engine, &later, &mut recovered)?;
-    engine.sync_folder(folder)?;
+    put_aside(&mut files.engine(), &later, &mut recovered)?;
+    files.engine().sync_folder(folder)?;
     Ok(Recovery::nothing(new_log_id(), recovered))
 }
 

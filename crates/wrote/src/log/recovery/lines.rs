@@ -1,28 +1,24 @@
 //! Recovery of a log of lines: the log ends behind the last whole line.
 
 use super::super::damage;
-use super::super::input::Input;
+use super::super::input::{Files, Input};
 use super::super::lines::{Lines, UNSURE_FILES, read};
 use super::super::retention::SealedSegment;
 use super::{ActiveSegment, Recovered, Recovery, cut};
-use crate::{Engine, Error, FileId};
+use crate::Error;
 use rustix::fs::fstat;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-pub(super) fn recover(
-    engine: &mut Engine,
-    folder: &Path,
-    names: &[(u64, PathBuf)],
-) -> Result<Recovery, Error> {
+pub(super) fn recover(files: &Files, names: &[(u64, PathBuf)]) -> Result<Recovery, Error> {
     if names.is_empty() {
         return Ok(Recovery::nothing(0, Recovered::default()));
     }
     let mut last = names.len().saturating_sub(UNSURE_FILES);
     loop {
         let (number, path) = &names[last];
-        let mut input = Input::open(engine, path, false, true)?;
-        input.flush(engine)?;
-        let lines = read(engine, &mut input)?;
+        let mut input = Input::open(files, path, false, true)?;
+        input.flush()?;
+        let lines = read(&mut input)?;
         let next_sequence = number + lines.count;
         if let Some((next, next_path)) = names.get(last + 1) {
             if *next < next_sequence {
@@ -32,28 +28,26 @@ pub(super) fn recover(
             }
             // Another program may have appended to this file: the next file's number is right.
             if *next == next_sequence {
-                input.close(engine)?;
                 last += 1;
                 continue;
             }
         }
-        let created_at_ns = modified_at_ns(engine, input.file);
+        let created_at_ns = modified_at_ns(&input);
         let mut recovered =
             Recovered { records: next_sequence - names[0].0, ..Recovered::default() };
         let mut later = Vec::with_capacity(names.len() - last - 1);
         for (_, path) in &names[last + 1..] {
-            let file = Input::open(engine, path, false, false)?;
+            let file = Input::open(files, path, false, false)?;
             later.push((path.clone(), file.len_bytes));
-            file.close(engine)?;
         }
         let torn_end = input.len_bytes;
-        cut(engine, folder, input, lines.end, torn_end, &later, &mut recovered)?;
-        return recovery(engine, &names[..=last], &lines, created_at_ns, recovered);
+        cut(input, lines.end, torn_end, &later, &mut recovered)?;
+        return recovery(files, &names[..=last], &lines, created_at_ns, recovered);
     }
 }
 
 fn recovery(
-    engine: &mut Engine,
+    files: &Files,
     names: &[(u64, PathBuf)],
     lines: &Lines,
     created_at_ns: u64,
@@ -61,14 +55,13 @@ fn recovery(
 ) -> Result<Recovery, Error> {
     let mut sealed = Vec::with_capacity(names.len());
     for ((_, path), (end_sequence, _)) in names.iter().zip(&names[1..]) {
-        let input = Input::open(engine, path, false, false)?;
+        let input = Input::open(files, path, false, false)?;
         sealed.push(SealedSegment {
             path: path.clone(),
             bytes: input.len_bytes,
             end_sequence: *end_sequence,
-            written_at_ns: modified_at_ns(engine, input.file),
+            written_at_ns: modified_at_ns(&input),
         });
-        input.close(engine)?;
     }
     let (number, path) = names.last().expect("a log with a file");
     let active = ActiveSegment {
@@ -92,7 +85,8 @@ fn recovery(
 }
 
 /// Returns the time of the last write, in nanoseconds since 1970; 0 on a simulated disk without a clock.
-fn modified_at_ns(engine: &Engine, file: FileId) -> u64 {
-    let stat = engine.descriptor(file).and_then(|descriptor| fstat(descriptor).ok());
+fn modified_at_ns(input: &Input) -> u64 {
+    let engine = input.files.engine();
+    let stat = engine.descriptor(input.file).and_then(|descriptor| fstat(descriptor).ok());
     stat.map_or(0, |stat| stat.st_mtime as u64 * 1_000_000_000 + stat.st_mtime_nsec)
 }

@@ -1,12 +1,12 @@
 //! Recovery of logs as crashes leave them.
 
 use super::super::segment;
-use super::super::testing::{SampleLog, disk, engine, folder, two_segments};
+use super::super::testing::{SampleLog, disk, files_of, folder, two_segments};
 use super::*;
 use crate::{Fault, Sim};
 
 fn recovered(sim: &Sim) -> Result<Recovery, Error> {
-    recover(&mut engine(sim), folder(), Format::Framed)
+    recover(&files_of(sim), folder(), Format::Framed)
 }
 
 fn file(number: u64) -> PathBuf {
@@ -183,7 +183,7 @@ fn a_log_goes_on_behind_a_cut_and_behind_the_next() {
 #[test]
 fn a_log_of_the_other_format_is_refused() {
     let sim = disk_of(&two_segments());
-    let error = recover(&mut engine(&sim), folder(), Format::Lines).unwrap_err();
+    let error = recover(&files_of(&sim), folder(), Format::Lines).unwrap_err();
     assert_eq!(error.to_string(), "/log: this log is in the format framed, not lines");
 }
 
@@ -227,7 +227,7 @@ mod of_lines {
         let files: Vec<_> =
             texts.iter().map(|(number, text)| (path(*number), text.to_vec())).collect();
         let sim = disk(1, &files);
-        let found = recover(&mut engine(&sim), folder(), Format::Lines);
+        let found = recover(&files_of(&sim), folder(), Format::Lines);
         (sim, found)
     }
 
@@ -282,7 +282,7 @@ mod of_lines {
             (file(2), b"two\nthr\0e\nfour\n".to_vec()),
             (file(5), b"five\n".to_vec()),
         ];
-        let recovered = |sim: &Sim| recover(&mut engine(sim), folder(), Format::Lines);
+        let recovered = |sim: &Sim| recover(&files_of(sim), folder(), Format::Lines);
         for seed in 0..10 {
             for operation in 0.. {
                 let sim = disk(seed, &files);

@@ -2,15 +2,16 @@
 
 use super::super::chain;
 use super::super::format::Format;
+use super::super::input::Files;
 use super::super::record::Frame;
-use super::super::summary::{LogSummary, SegmentSummary};
 use super::report::{Progress, Verified, Watch};
 use super::salvage::{Event, Tail, salvage};
-use crate::{Engine, Error};
+use super::summary::{LogSummary, SegmentSummary};
+use crate::Error;
 use std::path::Path;
 
-pub(super) fn verify(engine: &mut Engine, folder: &Path, watch: Watch) -> Result<Verified, Error> {
-    let segments = chain::segments(engine, folder)?;
+pub(super) fn verify(files: &Files, folder: &Path, watch: Watch) -> Result<Verified, Error> {
+    let segments = chain::segments(files, folder)?;
     let all_bytes = segments.iter().map(|segment| segment.file_bytes).sum();
     let mut progress = Progress::new(all_bytes, watch);
     let mut verified = Verified {
@@ -20,7 +21,7 @@ pub(super) fn verify(engine: &mut Engine, folder: &Path, watch: Watch) -> Result
         torn_bytes: 0,
         damage: Vec::new(),
     };
-    let tail = salvage(engine, folder, &mut |event| verified.take(event, &mut progress))?;
+    let tail = salvage(files, folder, &mut |event| verified.take(event, &mut progress))?;
     let Tail { next_sequence, closed, torn_bytes } = tail;
     let summary = &mut verified.summary;
     summary.first_sequence =

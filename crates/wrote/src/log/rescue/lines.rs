@@ -2,12 +2,12 @@
 
 use super::super::damage::Damage;
 use super::super::format::Format;
-use super::super::input::Input;
+use super::super::input::{Files, Input};
 use super::super::lines::{self, Lines, UNSURE_FILES};
-use super::super::summary::{self, SegmentSummary};
 use super::super::{aside, names};
 use super::rebuild::keep_damaged;
 use super::report::{Progress, Repaired, Verified, Watch};
+use super::summary::{self, SegmentSummary};
 use crate::staged::Staged;
 use crate::{Engine, Error, FileOptions};
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ struct Survey {
     bad: Option<(u64, u64)>,
 }
 
-pub(super) fn verify(engine: &mut Engine, folder: &Path, watch: Watch) -> Result<Verified, Error> {
-    let mut summary = summary::of_lines(engine, folder)?;
+pub(super) fn verify(files: &Files, folder: &Path, watch: Watch) -> Result<Verified, Error> {
+    let mut summary = summary::of_lines(files, folder)?;
     let all_bytes = summary.segments.iter().map(|segment| segment.file_bytes).sum();
     let mut progress = Progress::new(all_bytes, watch);
     let (mut records, mut record_bytes, mut torn_bytes) = (0, 0, 0);
@@ -40,18 +40,16 @@ pub(super) fn verify(engine: &mut Engine, folder: &Path, watch: Watch) -> Result
             torn_bytes += segment.file_bytes;
             continue;
         }
-        let Some(mut input) = open(engine, folder, segment)? else { continue };
+        let Some(mut input) = open(files, folder, segment)? else { continue };
         if let Some(next) = next.filter(|_| index < sure) {
-            let found = survey(engine, &mut input)?;
-            input.close(engine)?;
+            let found = survey(&mut input)?;
             damage.extend(damage_of(segment, &found, next));
             segment.records = found.clean;
             record_bytes += found.clean_bytes;
         } else {
-            let Lines { count, end } = lines::read(engine, &mut input)?;
+            let Lines { count, end } = lines::read(&mut input)?;
             // It may have grown since.
             segment.file_bytes = input.len_bytes;
-            input.close(engine)?;
             (segment.records, segment.used_bytes) = (count, end);
             record_bytes += end - count;
             torn_bytes += segment.file_bytes - end;
@@ -70,13 +68,13 @@ pub(super) fn verify(engine: &mut Engine, folder: &Path, watch: Watch) -> Result
 
 /// Opens a file; `None` if retention has removed it, so that no line of it counts.
 fn open(
-    engine: &mut Engine,
+    files: &Files,
     folder: &Path,
     segment: &mut SegmentSummary,
 ) -> Result<Option<Input>, Error> {
     let number = segment.first_sequence;
-    match Input::open(engine, &segment.path, false, false) {
-        Err(error) if names::was_removed(engine, folder, Format::Lines, number, &error)? => {
+    match Input::open(files, &segment.path, false, false) {
+        Err(error) if names::was_removed(files, folder, Format::Lines, number, &error)? => {
             (segment.records, segment.used_bytes) = (0, 0);
             Ok(None)
         }
@@ -84,12 +82,12 @@ fn open(
     }
 }
 
-fn survey(engine: &mut Engine, input: &mut Input) -> Result<Survey, Error> {
+fn survey(input: &mut Input) -> Result<Survey, Error> {
     let mut survey = Survey::default();
-    let piece_bytes = engine.pool().buffer_bytes();
+    let piece_bytes = input.files.engine().pool().buffer_bytes();
     let (mut place, mut line_start, mut is_bad) = (0, 0, false);
     while place < input.len_bytes {
-        let piece = input.bytes(engine, place, piece_bytes)?;
+        let piece = input.bytes(place, piece_bytes)?;
         if piece.is_empty() {
             break;
         }
@@ -135,8 +133,8 @@ fn too_many(segment: &SegmentSummary, sequence: u64, next: u64) -> Damage {
     Damage::new(&segment.path, segment.file_bytes, sequence, None, because)
 }
 
-pub(super) fn repair(engine: &mut Engine, folder: &Path) -> Result<Repaired, Error> {
-    let Verified { damage, summary, records, .. } = verify(engine, folder, &mut |_, _| true)?;
+pub(super) fn repair(files: &Files, folder: &Path) -> Result<Repaired, Error> {
+    let Verified { damage, summary, records, .. } = verify(files, folder, &mut |_, _| true)?;
     if let Some(damage) = damage.iter().find(|damage| damage.records.is_none()) {
         let because = format!("{}: which lines are the log's can't be told", damage.because);
         return Err(Error::Refused { path: damage.path.clone(), because });
@@ -145,7 +143,7 @@ pub(super) fn repair(engine: &mut Engine, folder: &Path) -> Result<Repaired, Err
     for pair in summary.segments.windows(2) {
         let expected = pair[1].first_sequence - pair[0].first_sequence;
         if repaired.damage.iter().any(|damage| damage.path == pair[0].path) {
-            repaired.kept_aside.push(rebuild(engine, &pair[0].path, expected)?);
+            repaired.kept_aside.push(rebuild(files, &pair[0].path, expected)?);
             repaired.records += expected - pair[0].records;
         }
     }
@@ -154,29 +152,29 @@ pub(super) fn repair(engine: &mut Engine, folder: &Path) -> Result<Repaired, Err
 
 /// Rewrites a file with `expected` lines: the whole ones, and empty ones in place of lost ones. Keeps the
 /// old file aside.
-fn rebuild(engine: &mut Engine, path: &Path, expected: u64) -> Result<PathBuf, Error> {
-    let mut old = Input::open(engine, path, false, false)?;
-    let missing = expected - survey(engine, &mut old)?.lines;
+fn rebuild(files: &Files, path: &Path, expected: u64) -> Result<PathBuf, Error> {
+    let mut old = Input::open(files, path, false, false)?;
+    let missing = expected - survey(&mut old)?.lines;
     let mut new = LineWriter {
-        staged: Staged::new(engine, path, true, &FileOptions::default())?,
+        staged: Staged::new(&mut files.engine(), path, true, &FileOptions::default())?,
         base: 0,
         bytes: Vec::new(),
         line_start: 0,
         is_bad: false,
         missing,
     };
-    let piece_bytes = engine.pool().buffer_bytes();
+    let piece_bytes = files.engine().pool().buffer_bytes();
     let mut place = 0;
     while place < old.len_bytes {
-        let piece = old.bytes(engine, place, piece_bytes)?;
+        let piece = old.bytes(place, piece_bytes)?;
         place += piece.len() as u64;
         new.take(piece);
-        old.pause(engine)?;
-        new.write(engine)?;
+        old.pause()?;
+        new.write(&mut files.engine())?;
     }
-    let staged = new.end(engine)?;
-    let kept = keep_damaged(engine, old)?;
-    staged.put(engine, true)?;
+    let staged = new.end(&mut files.engine())?;
+    let kept = keep_damaged(old)?;
+    staged.put(&mut files.engine(), true)?;
     Ok(kept)
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::aside;
 use super::super::batch::{self, BatchHeader};
-use super::super::input::{Input, engine_options};
+use super::super::input::{Files, Input};
 use super::super::record::{self, Frame};
 use super::super::segment::{self, SegmentHeader, new_log_id};
 use super::report::Repaired;
@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 /// About the bytes of a rewritten batch.
 const BATCH_BYTES: usize = 256 << 10;
 
-pub(super) fn repair(engine: &mut Engine, folder: &Path) -> Result<Repaired, Error> {
+pub(super) fn repair(files: &Files, folder: &Path) -> Result<Repaired, Error> {
     let mut repaired = Repaired { damage: Vec::new(), kept_aside: Vec::new(), records: 0 };
-    salvage(engine, folder, &mut |event| {
+    salvage(files, folder, &mut |event| {
         match event {
             Event::Lost(damage) => repaired.damage.push(damage.clone()),
             Event::Frame { frame: Frame::Data(_), .. } => repaired.records += 1,
@@ -30,21 +30,21 @@ pub(super) fn repair(engine: &mut Engine, folder: &Path) -> Result<Repaired, Err
         return Ok(repaired);
     }
     let mut writer = Writer {
-        // Its own, since the other engine has reads in flight.
-        engine: Engine::open(&engine_options())?,
+        // Its own, since the salvage has reads in flight.
+        files: Files::open()?,
         damaged: repaired.damage.iter().map(|damage| damage.path.clone()).collect(),
         log_id: None,
         open: None,
         kept_aside: Vec::new(),
     };
-    salvage(engine, folder, &mut |event| writer.take(event))?;
+    salvage(files, folder, &mut |event| writer.take(event))?;
     repaired.kept_aside = writer.kept_aside;
     Ok(repaired)
 }
 
 /// Rewrites the damaged segments while a salvage passes over the log.
 struct Writer {
-    engine: Engine,
+    files: Files,
     damaged: HashSet<PathBuf>,
     /// The log's number; a random one if no header is left.
     log_id: Option<u64>,
@@ -89,11 +89,11 @@ impl Writer {
         if !self.damaged.contains(path) {
             return Ok(());
         }
-        let staged = Staged::new(&mut self.engine, path, true, &FileOptions::default())?;
+        let staged = Staged::new(&mut self.files.engine(), path, true, &FileOptions::default())?;
         let header = SegmentHeader { log_id, ..*header };
         let mut beginning = [0; segment::HEADER_BYTES];
         header.encode(&mut beginning);
-        aside::write(&mut self.engine, staged.file, 0, &beginning)?;
+        aside::write(&mut self.files.engine(), staged.file, 0, &beginning)?;
         self.open = Some(Segment {
             path: path.to_owned(),
             staged,
@@ -111,7 +111,7 @@ impl Writer {
     fn append(&mut self, frame: Frame) -> Result<(), Error> {
         let Some(segment) = &mut self.open else { return Ok(()) };
         if segment.batch.len() + frame.len() > BATCH_BYTES {
-            segment.write_batch(&mut self.engine)?;
+            segment.write_batch(&mut self.files.engine())?;
         }
         let start = segment.batch.len();
         segment.batch.resize(start + frame.len(), 0);
@@ -131,14 +131,15 @@ impl Writer {
     /// Puts the rewritten segment in its place, and keeps the old one aside.
     fn finish(&mut self) -> Result<(), Error> {
         let Some(mut segment) = self.open.take() else { return Ok(()) };
-        let engine = &mut self.engine;
-        segment.write_batch(engine)?;
-        engine.flush(segment.staged.file)?;
-        if engine.locate(&segment.path)?.found == Found::File {
-            let old = Input::open(engine, &segment.path, false, false)?;
-            self.kept_aside.push(keep_damaged(engine, old)?);
+        let files = &self.files;
+        segment.write_batch(&mut files.engine())?;
+        files.engine().flush(segment.staged.file)?;
+        let is_there = files.engine().locate(&segment.path)?.found == Found::File;
+        if is_there {
+            let old = Input::open(files, &segment.path, false, false)?;
+            self.kept_aside.push(keep_damaged(old)?);
         }
-        segment.staged.put(engine, true)
+        segment.staged.put(&mut files.engine(), true)
     }
 }
 
@@ -167,12 +168,10 @@ impl Segment {
 }
 
 /// Copies a damaged file aside and closes it.
-pub(super) fn keep_damaged(engine: &mut Engine, mut old: Input) -> Result<PathBuf, Error> {
+pub(super) fn keep_damaged(mut old: Input) -> Result<PathBuf, Error> {
     let len_bytes = old.len_bytes;
-    let copy = aside::copy(engine, &mut old, 0, len_bytes, "damaged")?;
-    let folder = folder_of(&old.path).to_owned();
-    old.close(engine)?;
+    let copy = aside::copy(&mut old, 0, len_bytes, "damaged")?;
     // The copy must be durable before its source is gone.
-    engine.sync_folder(&folder)?;
+    old.files.engine().sync_folder(folder_of(&old.path))?;
     Ok(copy)
 }

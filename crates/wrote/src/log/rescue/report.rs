@@ -1,7 +1,7 @@
 //! Reports of a verification and of a repair, and their progress.
 
 use super::super::damage::Damage;
-use super::super::summary::LogSummary;
+use super::summary::LogSummary;
 use crate::Error;
 use std::path::PathBuf;
 

@@ -2,12 +2,12 @@
 //! durable records.
 
 use super::super::batch::{self, BatchHeader};
-use super::super::input::Input;
+use super::super::input::{Files, Input};
 use super::super::segment::{self, SegmentHeader};
 use super::super::walk::{self, Identity, Walk};
 use super::super::{damage, record};
 use super::seed;
-use crate::{Engine, Error};
+use crate::Error;
 use std::path::{Path, PathBuf};
 
 /// The most bytes examined as one piece. Batches begin at multiples of a block, which may be smaller.
@@ -34,7 +34,6 @@ pub(in crate::log) struct Rest {
 
 /// Examines everything from `from` on for batches that begin with `sequence` or a later record.
 pub(super) fn scan(
-    engine: &mut Engine,
     input: &mut Input,
     from: u64,
     sequence: u64,
@@ -48,18 +47,18 @@ pub(super) fn scan(
     let mut place = from;
     while place < input.len_bytes {
         let next = (place + 1).next_multiple_of(step);
-        let bytes = input.bytes(engine, place, (next - place) as usize)?;
+        let bytes = input.bytes(place, (next - place) as usize)?;
         if bytes != &ZEROS[..bytes.len()] {
             let last = bytes.iter().rposition(|&byte| byte != 0).expect("not every byte is zero");
             rest.end = place + last as u64 + 1;
             if place == 0 {
-                rest.note(engine, input, segment::HEADER_BYTES as u64, sequence, identity)?;
+                rest.note(input, segment::HEADER_BYTES as u64, sequence, identity)?;
             }
-            rest.note(engine, input, place, sequence, identity)?;
+            rest.note(input, place, sequence, identity)?;
         }
         place = next;
     }
-    input.pause(engine)?;
+    input.pause()?;
     Ok(rest)
 }
 
@@ -79,19 +78,18 @@ pub(in crate::log) struct EndScan {
 /// Batches that were in flight together arrive in any order, so one may be there without the batch before
 /// it. But if a batch says that an unreadable record was durable, the disk lost that record later.
 pub(in crate::log) fn behind(
-    engine: &mut Engine,
     input: &mut Input,
     walk: &Walk,
     log_id: u64,
     later: &[(u64, PathBuf)],
 ) -> Result<EndScan, Error> {
-    let rest = scan(engine, input, walk.end, walk.sequence, walk.identity())?;
+    let rest = scan(input, walk.end, walk.sequence, walk.identity())?;
     let mut durable_sequence = rest.durable_sequence;
     let mut found = Vec::with_capacity(later.len());
     for (number, path) in later {
         let seed = segment::seed(log_id, *number);
         let identity = Identity::Known { seed, block_bytes: walk.block_bytes };
-        let rest = scan_file(engine, path, walk.sequence, identity)?;
+        let rest = scan_file(&input.files, path, walk.sequence, identity)?;
         durable_sequence = durable_sequence.max(rest.durable_sequence);
         found.push(rest);
     }
@@ -113,19 +111,18 @@ pub(in crate::log) fn behind(
 /// The segment header and the first batch lie in one sector, which a device writes as a whole or not at
 /// all. A batch without the header proves that the header was damaged later, and the batch was durable.
 pub(in crate::log) fn scan_file(
-    engine: &mut Engine,
+    files: &Files,
     path: &Path,
     sequence: u64,
     identity: Identity,
 ) -> Result<Rest, Error> {
-    let mut input = Input::open(engine, path, true, false)?;
-    let header = SegmentHeader::decode(input.bytes(engine, 0, segment::HEADER_BYTES)?);
+    let mut input = Input::open(files, path, true, false)?;
+    let header = SegmentHeader::decode(input.bytes(0, segment::HEADER_BYTES)?);
     let is_known = header.is_ok_and(|header| match identity {
         Identity::Known { seed, .. } => header.seed() == seed,
         Identity::Lost => true,
     });
-    let mut rest = scan(engine, &mut input, 0, sequence, identity)?;
-    input.close(engine)?;
+    let mut rest = scan(&mut input, 0, sequence, identity)?;
     rest.is_headless = !is_known && rest.end > 0;
     if rest.is_headless
         && let Some((place, batch)) = rest.first
@@ -140,7 +137,6 @@ impl Rest {
     /// Notes the batch at `place`, if there is one.
     fn note(
         &mut self,
-        engine: &mut Engine,
         input: &mut Input,
         place: u64,
         sequence: u64,
@@ -150,10 +146,10 @@ impl Rest {
             Identity::Known { seed, block_bytes } => {
                 let may_begin =
                     place.is_multiple_of(block_bytes) || place == segment::HEADER_BYTES as u64;
-                let bytes = input.bytes(engine, place, batch::HEADER_BYTES)?;
+                let bytes = input.bytes(place, batch::HEADER_BYTES)?;
                 walk::decode(bytes, seed).filter(|_| may_begin).map(|(header, _)| (header, seed))
             }
-            Identity::Lost => batch_by_its_record(engine, input, place)?,
+            Identity::Lost => batch_by_its_record(input, place)?,
         };
         let Some((header, seed)) = found.filter(|(header, _)| header.first_sequence >= sequence)
         else {
@@ -171,12 +167,8 @@ impl Rest {
 /// must make its first record valid too.
 ///
 /// The batch that closes a log has no record, but its other fields can have one value only.
-fn batch_by_its_record(
-    engine: &mut Engine,
-    input: &mut Input,
-    place: u64,
-) -> Result<Option<(BatchHeader, u32)>, Error> {
-    let bytes = input.bytes(engine, place, batch::HEADER_BYTES + record::HEADER_BYTES)?;
+fn batch_by_its_record(input: &mut Input, place: u64) -> Result<Option<(BatchHeader, u32)>, Error> {
+    let bytes = input.bytes(place, batch::HEADER_BYTES + record::HEADER_BYTES)?;
     let Some(seed) = seed::of_batch(bytes) else { return Ok(None) };
     let Some((header, _)) = walk::decode(bytes, seed) else { return Ok(None) };
     if header.closed && (header.bytes as usize, header.count) == (batch::HEADER_BYTES, 0) {
@@ -190,7 +182,7 @@ fn batch_by_its_record(
     if header.count == 0 || len > header.bytes as usize {
         return Ok(None);
     }
-    let bytes = input.bytes(engine, place, len)?;
+    let bytes = input.bytes(place, len)?;
     let first = bytes.get(batch::HEADER_BYTES..).unwrap_or_default();
     Ok(record::parse(first, seed, header.first_sequence).map(|_| (header, seed)))
 }

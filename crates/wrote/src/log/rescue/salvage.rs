@@ -7,14 +7,14 @@
 use super::super::chain::{self, Segment};
 use super::super::damage::Damage;
 use super::super::format::Format;
-use super::super::input::Input;
+use super::super::input::{Files, Input};
 use super::super::names;
-use super::super::record::Frame;
-use super::super::segment::{self, SegmentHeader, u32_at};
+use super::super::record::{Frame, u32_at};
+use super::super::segment::{self, SegmentHeader};
 use super::super::walk::{Identity, Step, Walk};
 use super::pass_over::pass_over;
 use super::rest::{self, Rest};
-use crate::{Engine, Error};
+use crate::Error;
 use std::path::Path;
 
 /// The block of an unknown segment, and the largest block that a damaged header is believed.
@@ -50,14 +50,15 @@ pub(super) struct Tail {
 }
 
 /// Reads the whole log and reports every finding to `sink`.
-pub(super) fn salvage(engine: &mut Engine, folder: &Path, sink: Sink) -> Result<Tail, Error> {
-    let segments = chain::segments(engine, folder)?;
-    let mut salvage = Salvage { folder, segments, log_id: 0, sequence: 0, durable: 0, sink };
-    salvage.identify(engine)?;
-    salvage.run(engine)
+pub(super) fn salvage(files: &Files, folder: &Path, sink: Sink) -> Result<Tail, Error> {
+    let segments = chain::segments(files, folder)?;
+    let mut salvage = Salvage { files, folder, segments, log_id: 0, sequence: 0, durable: 0, sink };
+    salvage.identify()?;
+    salvage.run()
 }
 
 struct Salvage<'a> {
+    files: &'a Files,
     folder: &'a Path,
     segments: Vec<Segment>,
     /// The log's number; 0 while no header is known.
@@ -79,7 +80,7 @@ enum SegmentEnd {
 
 impl Salvage<'_> {
     /// Finds the log's number and its first record.
-    fn identify(&mut self, engine: &mut Engine) -> Result<(), Error> {
+    fn identify(&mut self) -> Result<(), Error> {
         let known = self.segments.iter().find_map(|segment| segment.header);
         self.log_id = known.map_or(0, |header| header.log_id);
         let firsts = self.segments.iter().filter_map(|segment| segment.first_batch);
@@ -89,23 +90,23 @@ impl Salvage<'_> {
             Some(header) => header.first_sequence,
             None if first.number == 1 => 0,
             None => {
-                let found = rest::scan_file(engine, &first.path, 0, Identity::Lost)?.first;
+                let found = rest::scan_file(self.files, &first.path, 0, Identity::Lost)?.first;
                 found.map_or(0, |(_, batch)| batch.first_sequence)
             }
         };
         Ok(())
     }
 
-    fn run(&mut self, engine: &mut Engine) -> Result<Tail, Error> {
+    fn run(&mut self) -> Result<Tail, Error> {
         let mut index = 0;
         while index < self.segments.len() {
             if index > 0 {
                 let wanted = self.segments[index - 1].number + 1;
-                if wanted < self.segments[index].number && !self.missing(engine, wanted, index)? {
-                    return self.end_before(engine, index);
+                if wanted < self.segments[index].number && !self.missing(wanted, index)? {
+                    return self.end_before(index);
                 }
             }
-            match self.segment(engine, index)? {
+            match self.segment(index)? {
                 SegmentEnd::LogContinues => index += 1,
                 SegmentEnd::LogEnds(tail) => return Ok(tail),
             }
@@ -114,39 +115,39 @@ impl Salvage<'_> {
     }
 
     /// Ends the log before this segment: any bytes from there on are a torn write.
-    fn end_before(&mut self, engine: &mut Engine, index: usize) -> Result<Tail, Error> {
+    fn end_before(&mut self, index: usize) -> Result<Tail, Error> {
         let mut tail = Tail { next_sequence: self.sequence, ..Tail::default() };
         for index in index..self.segments.len() {
-            tail.torn_bytes += self.scan(engine, index)?.end;
+            tail.torn_bytes += self.scan(index)?.end;
         }
         Ok(tail)
     }
 
     /// Scans a whole file for batches that continue the log.
-    fn scan(&self, engine: &mut Engine, index: usize) -> Result<Rest, Error> {
+    fn scan(&self, index: usize) -> Result<Rest, Error> {
         let Segment { path, header, .. } = &self.segments[index];
         let identity = match (header, self.log_id) {
             (Some(header), _) => Identity::of(header),
             (None, 0) => Identity::Lost,
             (None, _) => Identity::of(&self.header(index)),
         };
-        match rest::scan_file(engine, path, self.sequence, identity) {
-            Err(error) if self.was_removed(engine, index, &error)? => Ok(Rest::default()),
+        match rest::scan_file(self.files, path, self.sequence, identity) {
+            Err(error) if self.was_removed(index, &error)? => Ok(Rest::default()),
             result => result,
         }
     }
 
     /// Tells whether the error means that retention removed the segment meanwhile.
-    fn was_removed(&self, engine: &mut Engine, index: usize, error: &Error) -> Result<bool, Error> {
+    fn was_removed(&self, index: usize, error: &Error) -> Result<bool, Error> {
         let number = self.segments[index].number;
-        names::was_removed(engine, self.folder, Format::Framed, number, error)
+        names::was_removed(self.files, self.folder, Format::Framed, number, error)
     }
 
     /// Reads the unreadable header of a segment again. Returns whether it is valid now.
-    fn look_again(&mut self, engine: &mut Engine, index: usize) -> Result<bool, Error> {
+    fn look_again(&mut self, index: usize) -> Result<bool, Error> {
         let Segment { number, path, .. } = &self.segments[index];
-        let found = match chain::read_headers(engine, &[(*number, path.clone())]) {
-            Err(error) if self.was_removed(engine, index, &error)? => return Ok(false),
+        let found = match chain::read_headers(self.files, &[(*number, path.clone())]) {
+            Err(error) if self.was_removed(index, &error)? => return Ok(false),
             found => found?.pop().expect("one name was given"),
         };
         let Some(header) = found.header else { return Ok(false) };
@@ -172,24 +173,24 @@ impl Salvage<'_> {
     }
 
     /// Tells whether the next record was durable, by the batches from this segment on.
-    fn was_durable(&mut self, engine: &mut Engine, index: usize) -> Result<bool, Error> {
+    fn was_durable(&mut self, index: usize) -> Result<bool, Error> {
         for index in index..self.segments.len() {
             if self.durable > self.sequence {
                 break;
             }
-            self.durable = self.durable.max(self.scan(engine, index)?.durable_sequence);
+            self.durable = self.durable.max(self.scan(index)?.durable_sequence);
         }
         Ok(self.durable > self.sequence)
     }
 
     /// Returns the record with which the log continues from this segment on.
-    fn next_found(&self, engine: &mut Engine, index: usize) -> Result<Option<u64>, Error> {
+    fn next_found(&self, index: usize) -> Result<Option<u64>, Error> {
         for index in index..self.segments.len() {
             let header = self.segments[index].header;
             if let Some(header) = header.filter(|header| header.first_sequence >= self.sequence) {
                 return Ok(Some(header.first_sequence));
             }
-            if let Some((_, batch)) = self.scan(engine, index)?.first {
+            if let Some((_, batch)) = self.scan(index)?.first {
                 return Ok(Some(batch.first_sequence));
             }
         }
@@ -198,11 +199,11 @@ impl Salvage<'_> {
 
     /// Reports the missing segments from `number` up to the one at `index`, if they were durable. Returns
     /// whether they were.
-    fn missing(&mut self, engine: &mut Engine, number: u64, index: usize) -> Result<bool, Error> {
-        if !self.was_durable(engine, index)? {
+    fn missing(&mut self, number: u64, index: usize) -> Result<bool, Error> {
+        if !self.was_durable(index)? {
             return Ok(false);
         }
-        let next_sequence = self.next_found(engine, index)?.unwrap_or(self.sequence);
+        let next_sequence = self.next_found(index)?.unwrap_or(self.sequence);
         for number in number..self.segments[index].number {
             let path = segment::path(self.folder, Format::Framed, number);
             let first_sequence = self.sequence;
@@ -228,17 +229,17 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    fn segment(&mut self, engine: &mut Engine, index: usize) -> Result<SegmentEnd, Error> {
+    fn segment(&mut self, index: usize) -> Result<SegmentEnd, Error> {
         if self.segments[index].header.is_none() {
-            let was_durable = self.was_durable(engine, index)?;
-            if !self.look_again(engine, index)? && !was_durable {
-                return self.end_before(engine, index).map(SegmentEnd::LogEnds);
+            let was_durable = self.was_durable(index)?;
+            if !self.look_again(index)? && !was_durable {
+                return self.end_before(index).map(SegmentEnd::LogEnds);
             }
         }
         let Segment { path, header: own, file_bytes, .. } = &self.segments[index];
         let (path, file_bytes, is_headless) = (path.clone(), *file_bytes, own.is_none());
-        let input = match Input::open(engine, &path, true, false) {
-            Err(error) if self.was_removed(engine, index, &error)? => {
+        let input = match Input::open(self.files, &path, true, false) {
+            Err(error) if self.was_removed(index, &error)? => {
                 return Ok(SegmentEnd::LogContinues);
             }
             input => input?,
@@ -250,48 +251,45 @@ impl Salvage<'_> {
             let because =
                 format!("it begins with record {first}, the segment before ends at {end}");
             self.lost(&path, 0, None, &because)?;
-            input.close(engine)?;
             (self.sink)(Event::End { used_bytes: 0 })?;
             return Ok(SegmentEnd::LogContinues);
         }
         if !is_headless {
-            return self.records(engine, index, input, Walk::new(&header));
+            return self.records(index, input, Walk::new(&header));
         }
         self.lost(&path, 0, Some(self.sequence), "this is not how a segment begins")?;
         let (seed, block_bytes) = if self.log_id == 0 {
             // No header tells which log it is, but a batch does.
-            let block_bytes = believable_block(engine, &path)?;
-            (self.scan(engine, index)?.seed, block_bytes)
+            let block_bytes = believable_block(self.files, &path)?;
+            (self.scan(index)?.seed, block_bytes)
         } else {
             (header.seed(), header.block_bytes)
         };
         let walk = Walk::of(seed, u64::from(block_bytes), self.sequence);
-        self.records(engine, index, input, walk)
+        self.records(index, input, walk)
     }
 
     /// Reads a segment from its first batch on.
     fn records(
         &mut self,
-        engine: &mut Engine,
         index: usize,
         mut input: Input,
         mut walk: Walk,
     ) -> Result<SegmentEnd, Error> {
         let end = loop {
-            match walk.next(engine, &mut input)? {
+            match walk.next(&mut input)? {
                 Step::Batch => {}
                 Step::Frame { sequence, offset, frame } => {
                     (self.sink)(Event::Frame { sequence, offset, frame })?;
                 }
                 Step::End => {
                     self.sequence = walk.sequence;
-                    if let Some(end) = self.behind(engine, index, &mut input, &mut walk)? {
+                    if let Some(end) = self.behind(index, &mut input, &mut walk)? {
                         break end;
                     }
                 }
             }
         };
-        input.close(engine)?;
         (self.sink)(Event::End { used_bytes: walk.end })?;
         Ok(end)
     }
@@ -300,7 +298,6 @@ impl Salvage<'_> {
     /// records, or because the next record has come meanwhile.
     fn behind(
         &mut self,
-        engine: &mut Engine,
         index: usize,
         input: &mut Input,
         walk: &mut Walk,
@@ -308,16 +305,16 @@ impl Salvage<'_> {
         let is_whole = self.is_whole_before(index, walk.sequence);
         let is_known = !is_whole && self.durable > walk.sequence;
         // So the rest of the segment is not scanned again for each lost record.
-        if is_known && self.continues_inside(engine, index, input, walk)? {
+        if is_known && self.continues_inside(index, input, walk)? {
             return Ok(None);
         }
         let path = input.path.clone();
-        let rest = rest::scan(engine, input, walk.end, walk.sequence, walk.identity())?;
+        let rest = rest::scan(input, walk.end, walk.sequence, walk.identity())?;
         self.durable = self.durable.max(rest.durable_sequence);
         let is_clean = rest.end == walk.end && walk.is_between_batches();
         if is_whole {
             let is_more = rest.end > walk.end;
-            if is_more && self.came_meanwhile(engine, index, input, walk)? {
+            if is_more && self.came_meanwhile(index, input, walk)? {
                 return Ok(None);
             }
             if is_more {
@@ -326,16 +323,16 @@ impl Salvage<'_> {
             }
             return Ok(Some(SegmentEnd::LogContinues));
         }
-        if !self.was_durable(engine, index + 1)? {
-            let mut tail = self.end_before(engine, index + 1)?;
+        if !self.was_durable(index + 1)? {
+            let mut tail = self.end_before(index + 1)?;
             tail.closed = walk.is_closed() && is_clean && tail.torn_bytes == 0;
             tail.torn_bytes += rest.end - walk.end;
-            if tail.torn_bytes > 0 && self.came_meanwhile(engine, index, input, walk)? {
+            if tail.torn_bytes > 0 && self.came_meanwhile(index, input, walk)? {
                 return Ok(None);
             }
             return Ok(Some(SegmentEnd::LogEnds(tail)));
         }
-        if !is_known && self.continues_inside(engine, index, input, walk)? {
+        if !is_known && self.continues_inside(index, input, walk)? {
             return Ok(None);
         }
         let place = walk.place;
@@ -344,8 +341,8 @@ impl Salvage<'_> {
             walk.jump_to(at, batch.first_sequence);
             return Ok(None);
         }
-        input.pause(engine)?;
-        let next_found = self.next_found(engine, index + 1)?;
+        input.pause()?;
+        let next_found = self.next_found(index + 1)?;
         let is_next_ones = self.is_next_missing(index) || next_found == Some(self.sequence);
         if !(is_clean && is_next_ones) {
             self.lost(&path, place, next_found, NOT_AS_WRITTEN)?;
@@ -370,16 +367,15 @@ impl Salvage<'_> {
     /// later one is whole. Returns whether it does.
     fn continues_inside(
         &mut self,
-        engine: &mut Engine,
         index: usize,
         input: &mut Input,
         walk: &mut Walk,
     ) -> Result<bool, Error> {
-        if self.came_meanwhile(engine, index, input, walk)? {
+        if self.came_meanwhile(index, input, walk)? {
             return Ok(true);
         }
         let place = walk.place;
-        let continues = pass_over(walk, engine, input)?;
+        let continues = pass_over(walk, input)?;
         if continues {
             let path = input.path.clone();
             self.lost(&path, place, Some(walk.sequence), NOT_AS_WRITTEN)?;
@@ -390,25 +386,23 @@ impl Salvage<'_> {
     /// Tells whether, since the last read, the next record came here or the next segment was begun.
     fn came_meanwhile(
         &mut self,
-        engine: &mut Engine,
         index: usize,
         input: &mut Input,
         walk: &Walk,
     ) -> Result<bool, Error> {
-        input.look_again(engine)?;
-        let came = !matches!(walk.clone().next(engine, input)?, Step::End);
-        input.pause(engine)?;
+        input.look_again()?;
+        let came = !matches!(walk.clone().next(input)?, Step::End);
+        input.pause()?;
         let next_was_empty = self.segments.get(index + 1).is_some_and(|next| next.header.is_none());
-        Ok(came || (next_was_empty && self.look_again(engine, index + 1)?))
+        Ok(came || (next_was_empty && self.look_again(index + 1)?))
     }
 }
 
 /// Returns the block that a damaged header states, if it can be true.
-fn believable_block(engine: &mut Engine, path: &Path) -> Result<u32, Error> {
-    let mut input = Input::open(engine, path, true, false)?;
-    let header = input.bytes(engine, 0, segment::HEADER_BYTES)?;
+fn believable_block(files: &Files, path: &Path) -> Result<u32, Error> {
+    let mut input = Input::open(files, path, true, false)?;
+    let header = input.bytes(0, segment::HEADER_BYTES)?;
     let stated = if header.len() >= 56 { u32_at(header, 52) } else { 0 };
-    input.close(engine)?;
     let may_be = stated.is_power_of_two() && (512..=BLOCK_BYTES_MAX).contains(&stated);
     Ok(if may_be { stated } else { BLOCK_BYTES })
 }

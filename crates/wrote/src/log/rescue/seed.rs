@@ -1,7 +1,7 @@
 //! Checksums run backwards: they find the identity of a segment whose header is lost.
 
-use super::super::segment::u32_at;
-use super::super::{batch, record};
+use super::super::batch;
+use super::super::record::{self, u32_at};
 
 /// The polynomial of CRC32C (Castagnoli), reflected: RFC 3720, appendix B.4.
 const POLYNOMIAL: u32 = 0x82f6_3b78;

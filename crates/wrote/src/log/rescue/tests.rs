@@ -1,7 +1,7 @@
 //! Reports on logs that are damaged in each way, and their repair.
 
 use super::super::testing::{SampleLog, assert_begins, read_all, two_segments};
-use super::super::{LogReader, batch, record, segment, summary};
+use super::super::{LogReader, batch, record, segment};
 use super::*;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -42,7 +42,7 @@ fn a_whole_log_is_told_as_it_is() {
     assert!(damage.is_empty() && torn_bytes == 0);
     assert_eq!(records, 12);
     assert_eq!(record_bytes, built.records.iter().map(Vec::len).sum::<usize>() as u64);
-    for summary in [summary::summary(folder.path()).unwrap(), verified] {
+    for summary in [summary(folder.path()).unwrap(), verified] {
         assert_eq!((summary.first_sequence, summary.next_sequence), (0, 12));
         assert!(summary.closed && summary.writer.is_none());
         let shapes: Vec<_> =
@@ -148,12 +148,11 @@ fn a_summary_of_a_log_that_is_damaged_in_its_last_segment_says_so() {
     let files = one_batch(3, 20).files(folder.path());
     let (path, mut bytes) = files[0].clone();
     written(&files);
-    assert_eq!(summary::summary(folder.path()).unwrap().next_sequence, 4);
+    assert_eq!(summary(folder.path()).unwrap().next_sequence, 4);
     let at = segment::HEADER_BYTES + batch::HEADER_BYTES + record::frame_bytes(20);
     bytes[at + 10] ^= 1;
     std::fs::write(&path, bytes).unwrap();
-    let Error::Damaged { path: named, offset, because } =
-        summary::summary(folder.path()).unwrap_err()
+    let Error::Damaged { path: named, offset, because } = summary(folder.path()).unwrap_err()
     else {
         panic!("not told as damage")
     };
@@ -169,7 +168,7 @@ fn a_place_that_was_passed_over_is_counted_by_a_summary_and_is_no_record_when_ve
     files[0].1[at + 10] ^= 1;
     written(&files);
     repair(folder.path()).unwrap();
-    assert_eq!(summary::summary(folder.path()).unwrap().segments[0].records, 4);
+    assert_eq!(summary(folder.path()).unwrap().segments[0].records, 4);
     assert_eq!(verified(folder.path()).summary.segments[0].records, 3);
 }
 
@@ -230,7 +229,7 @@ fn a_segment_that_is_not_there_becomes_a_gap() {
 fn a_log_that_is_open_for_writing_is_not_repaired_and_a_folder_without_one_is_no_log() {
     let folder = tempfile::tempdir().unwrap();
     for error in [
-        summary::summary(folder.path()).unwrap_err(),
+        summary(folder.path()).unwrap_err(),
         verify(folder.path(), |_, _| true).unwrap_err(),
         repair(folder.path()).unwrap_err(),
     ] {
@@ -238,7 +237,7 @@ fn a_log_that_is_open_for_writing_is_not_repaired_and_a_folder_without_one_is_no
     }
     assert!(names(folder.path()).is_empty());
     let lock = Lock::take(folder.path()).unwrap();
-    assert_eq!(summary::summary(folder.path()).unwrap().writer, Some(std::process::id()));
+    assert_eq!(summary(folder.path()).unwrap().writer, Some(std::process::id()));
     assert!(repair(folder.path()).unwrap_err().to_string().contains("open for writing"));
     drop(lock);
 }
@@ -332,7 +331,7 @@ fn lines_are_verified_and_lost_ones_become_empty() {
         found.damage.iter().map(|one| (one.offset_bytes, one.sequence, one.records)).collect();
     assert_eq!(shapes, [(5, 1, Some(2)), (5, 5, Some(1))]);
     assert_eq!((found.records, found.torn_bytes, found.summary.next_sequence), (5, 2, 8));
-    assert_eq!(summary::summary(folder.path()).unwrap().next_sequence, 8);
+    assert_eq!(summary(folder.path()).unwrap().next_sequence, 8);
     let repaired = repair(folder.path()).unwrap();
     assert_eq!((repaired.kept_aside.len(), repaired.records), (2, 8));
     assert_eq!(std::fs::read(path(0)).unwrap(), b"zero\n\n\ntwo\n");

@@ -1,14 +1,15 @@
 //! Summaries: the segments of a log and its end, found without reading every record.
 
-use super::chain::{self, End, Segment};
-use super::format::Format;
-use super::input::{Input, engine_options};
-use super::lines;
-use super::lock::Lock;
-use super::names::{self, Names};
-use super::rescue::rest;
-use super::walk::Step;
-use crate::{Engine, Error};
+use super::super::chain::{self, Segment};
+use super::super::format::Format;
+use super::super::input::{Files, Input};
+use super::super::lines;
+use super::super::lock::Lock;
+use super::super::names::{self, Names};
+use super::super::walk::Step;
+use super::end::{End, end};
+use super::rest;
+use crate::Error;
 use std::path::{Path, PathBuf};
 
 /// The segments of a log, and where it ends.
@@ -41,14 +42,14 @@ pub struct SegmentSummary {
     pub used_bytes: u64,
     /// The sequence of its first record.
     pub first_sequence: u64,
-    /// Its records. [`summary`] counts their places, [`verify`](super::verify) the records themselves.
+    /// Its records. [`summary`] counts their places, [`verify`](super::super::verify) the records themselves.
     pub records: u64,
 }
 
 /// Summarizes the log in `folder`. Reads only as many of its records as it takes to find its end.
 ///
 /// It counts places in the order. They include the places without a record: the producer panicked, or a
-/// repair replaced a lost record. Only [`verify`](super::verify) tells them apart.
+/// repair replaced a lost record. Only [`verify`](super::super::verify) tells them apart.
 ///
 /// # Errors
 ///
@@ -56,16 +57,16 @@ pub struct SegmentSummary {
 /// bytes behind it prove that more records were durable.
 pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
     let folder = folder.as_ref();
-    let mut engine = Engine::open(&engine_options())?;
-    match names::format_of_log(&mut engine, folder)? {
-        Some(Format::Lines) => of_lines(&mut engine, folder),
-        _ => of_framed(&mut engine, folder),
+    let files = Files::open()?;
+    match names::format_of_log(&files, folder)? {
+        Some(Format::Lines) => of_lines(&files, folder),
+        _ => of_framed(&files, folder),
     }
 }
 
-fn of_framed(engine: &mut Engine, folder: &Path) -> Result<LogSummary, Error> {
+fn of_framed(files: &Files, folder: &Path) -> Result<LogSummary, Error> {
     let mut before = None;
-    names::unless_removed(|| match examine_framed(engine, folder) {
+    names::unless_removed(|| match examine_framed(files, folder) {
         // A segment may have begun after its header was read, and before the proof that it had one.
         Err(Error::Damaged { path, offset, because }) => {
             let is_again = before.replace((path.clone(), offset)) == Some((path.clone(), offset));
@@ -75,15 +76,14 @@ fn of_framed(engine: &mut Engine, folder: &Path) -> Result<LogSummary, Error> {
     })
 }
 
-fn examine_framed(engine: &mut Engine, folder: &Path) -> Result<LogSummary, Error> {
-    let segments = chain::segments(engine, folder)?;
+fn examine_framed(files: &Files, folder: &Path) -> Result<LogSummary, Error> {
+    let segments = chain::segments(files, folder)?;
     let mut summary = LogSummary::empty(folder, Format::Framed);
-    let Some(mut end) = chain::end(engine, &segments, false)? else {
+    let Some(mut end) = end(files, &segments, false)? else {
         return Ok(summary);
     };
-    check_end(engine, &segments, &mut end)?;
-    let End { last, walk, input } = end;
-    input.close(engine)?;
+    check_end(&segments, &mut end)?;
+    let End { last, walk, .. } = end;
     summary.next_sequence = walk.sequence;
     summary.closed = walk.is_closed() && last + 1 == segments.len();
     for (index, segment) in segments[..=last].iter().enumerate() {
@@ -104,40 +104,39 @@ fn examine_framed(engine: &mut Engine, folder: &Path) -> Result<LogSummary, Erro
 
 /// Refuses an end behind which bytes prove that the next record was durable, unless that record came
 /// meanwhile.
-fn check_end(engine: &mut Engine, segments: &[Segment], end: &mut End) -> Result<(), Error> {
+fn check_end(segments: &[Segment], end: &mut End) -> Result<(), Error> {
     let End { last, walk, input } = end;
     let log_id = segments[*last].header.map_or(0, |header| header.log_id);
     let later = segments[*last + 1..].iter().map(|later| (later.number, later.path.clone()));
     let later: Names = later.collect();
-    let Some(lost) = rest::behind(engine, input, walk, log_id, &later)?.lost else {
+    let Some(lost) = rest::behind(input, walk, log_id, &later)?.lost else {
         return Ok(());
     };
-    input.look_again(engine)?;
-    let came = !matches!(walk.clone().next(engine, input)?, Step::End);
-    input.pause(engine)?;
+    input.look_again()?;
+    let came = !matches!(walk.clone().next(input)?, Step::End);
+    input.pause()?;
     if came { Ok(()) } else { Err(lost) }
 }
 
 /// Summarizes a log of lines.
-pub(super) fn of_lines(engine: &mut Engine, folder: &Path) -> Result<LogSummary, Error> {
-    names::unless_removed(|| examine_lines(engine, folder).map(Some))
+pub(super) fn of_lines(files: &Files, folder: &Path) -> Result<LogSummary, Error> {
+    names::unless_removed(|| examine_lines(files, folder).map(Some))
 }
 
-fn examine_lines(engine: &mut Engine, folder: &Path) -> Result<LogSummary, Error> {
-    let names = names::all(engine, folder, Format::Lines)?;
+fn examine_lines(files: &Files, folder: &Path) -> Result<LogSummary, Error> {
+    let names = names::all(files, folder, Format::Lines)?;
     let mut summary = LogSummary::empty(folder, Format::Lines);
     summary.first_sequence = names.first().map_or(0, |(number, _)| *number);
     for (index, (number, path)) in names.iter().enumerate() {
-        let mut input = Input::open(engine, path, false, false)?;
+        let mut input = Input::open(files, path, false, false)?;
         let (records, used_bytes) = match names.get(index + 1) {
             Some((next, _)) => (next - number, input.len_bytes),
             None => {
-                let lines = lines::read(engine, &mut input)?;
+                let lines = lines::read(&mut input)?;
                 (lines.count, lines.end)
             }
         };
         let file_bytes = input.len_bytes;
-        input.close(engine)?;
         summary.next_sequence = number + records;
         let (path, first_sequence) = (path.clone(), *number);
         let segment = SegmentSummary { path, file_bytes, used_bytes, first_sequence, records };

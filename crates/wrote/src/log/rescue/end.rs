@@ -1,0 +1,113 @@
+//! The end of a framed log: the place up to which its segments are whole.
+
+use super::super::chain::Segment;
+use super::super::damage;
+use super::super::input::{Files, Input};
+use super::super::segment::seed;
+use super::super::walk::{Identity, Step, Walk};
+use super::rest;
+use crate::Error;
+
+/// The place up to which a log is whole.
+#[derive(Debug)]
+pub(in crate::log) struct End {
+    /// The index of its segment.
+    pub last: usize,
+    /// The walk that ended there.
+    pub walk: Walk,
+    /// The segment, open; also for writing if it was flushed.
+    pub input: Input,
+}
+
+/// Finds the place up to which the log is whole; `None` if no part of it ever was. Of segments that are
+/// known to be durable it reads only the headers. With `flush` it flushes the others before it reads them.
+pub(in crate::log) fn end(
+    files: &Files,
+    segments: &[Segment],
+    flush: bool,
+) -> Result<Option<End>, Error> {
+    let Some(known) = segments.iter().find_map(|segment| segment.header) else {
+        return without_beginning(files, segments, Identity::Lost);
+    };
+    let durable = |segment: &Segment| segment.first_batch.map(|batch| batch.durable_sequence);
+    let durable_sequence = segments.iter().filter_map(durable).max().unwrap_or(0);
+    let begins_durable = |segment: &Segment| {
+        segment.header.is_some_and(|header| header.first_sequence <= durable_sequence)
+    };
+    // Every segment before this one was durable before some batch was written.
+    let start = segments.iter().rposition(begins_durable).unwrap_or(0);
+    check_order(&segments[..=start])?;
+    if segments[start].header.is_none() {
+        let block_bytes = u64::from(known.block_bytes);
+        let seed = seed(known.log_id, segments[start].number);
+        return without_beginning(files, segments, Identity::Known { seed, block_bytes });
+    }
+    let mut last = start;
+    loop {
+        let (walk, input) = walk_to_end(files, &segments[last], flush)?;
+        match segments.get(last + 1) {
+            Some(next) if follows(next, segments[last].number, &walk)? => last += 1,
+            _ => return Ok(Some(End { last, walk, input })),
+        }
+    }
+}
+
+/// Checks segments before the last of which every record was durable: each must be there.
+fn check_order(segments: &[Segment]) -> Result<(), Error> {
+    for (earlier, later) in segments.iter().zip(segments.iter().skip(1)) {
+        if later.number != earlier.number + 1 {
+            let what = format!("segment {} of the log is not there", earlier.number + 1);
+            return Err(damage::error(&later.path, 0, &what));
+        }
+        if earlier.header.is_none() {
+            return Err(damage::error(&earlier.path, 0, "this is not how a segment begins"));
+        }
+    }
+    Ok(())
+}
+
+/// Tells whether the log continues in `next` after segment `number`, whose walk has ended.
+fn follows(next: &Segment, number: u64, walk: &Walk) -> Result<bool, Error> {
+    let Some(header) = next.header.filter(|_| next.number == number + 1) else {
+        return Ok(false);
+    };
+    let (first, end) = (header.first_sequence, walk.sequence);
+    if first < end {
+        let what = format!("it begins with record {first}, the segment before ends at {end}");
+        return Err(damage::error(&next.path, 0, &what));
+    }
+    Ok(first == end)
+}
+
+/// Reads a segment as far as its records are whole.
+fn walk_to_end(files: &Files, segment: &Segment, flush: bool) -> Result<(Walk, Input), Error> {
+    let mut input = Input::open(files, &segment.path, true, flush)?;
+    if flush {
+        input.flush()?;
+    }
+    let mut walk = Walk::new(&segment.header.expect("only segments with a header are read"));
+    while !matches!(walk.next(&mut input)?, Step::End) {}
+    Ok((walk, input))
+}
+
+/// Examines a log whose first segment does not begin as one: either it never had a whole record, or its
+/// beginning was lost.
+fn without_beginning(
+    files: &Files,
+    segments: &[Segment],
+    first: Identity,
+) -> Result<Option<End>, Error> {
+    for (index, segment) in segments.iter().enumerate() {
+        let identity = match segment.header {
+            Some(header) => Identity::of(&header),
+            None if index == 0 => first,
+            None => Identity::Lost,
+        };
+        let rest = rest::scan_file(files, &segment.path, 0, identity)?;
+        if rest.durable_sequence > 0 || segments[0].number != 1 {
+            let what = "this is not how a segment begins, and records in it were durable once";
+            return Err(damage::error(&segments[0].path, 0, what));
+        }
+    }
+    Ok(None)
+}
