@@ -37,14 +37,13 @@ pub(super) fn read_headers(files: &Files, names: &[(u64, PathBuf)]) -> Result<Ve
         let mut input = Input::open(files, path, true, false)?;
         let header = read_header(&mut input, *number)?
             .filter(|header| header.log_id == *log_id.get_or_insert(header.log_id));
+        let (number, path, file_bytes) = (*number, path.clone(), input.len_bytes);
         let mut first_batch = None;
         if let Some(header) = &header {
-            let mut walk = Walk::new(header);
-            walk.next(&mut input)?;
+            let mut walk = Walk::new(input, header);
+            walk.next()?;
             first_batch = walk.last.map(|(batch, _)| batch);
         }
-        let file_bytes = input.len_bytes;
-        let (number, path) = (*number, path.clone());
         segments.push(Segment { path, number, file_bytes, header, first_batch });
     }
     Ok(segments)

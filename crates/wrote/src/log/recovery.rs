@@ -91,7 +91,7 @@ pub(super) fn recover(files: &Files, folder: &Path, format: Format) -> Result<Re
 /// Ends the log at byte `end` of a file. Keeps aside the bytes from there to `torn_end`, and the files
 /// behind.
 fn cut(
-    mut input: Input,
+    input: &mut Input,
     end: u64,
     torn_end: u64,
     later: &[LaterFile],
@@ -99,7 +99,7 @@ fn cut(
 ) -> Result<(), Error> {
     recovered.torn_bytes = torn_end - end;
     if torn_end > end {
-        recovered.kept_aside.push(aside::copy(&mut input, end, torn_end, "torn")?);
+        recovered.kept_aside.push(aside::copy(input, end, torn_end, "torn")?);
         // The copy must be durable before its source is gone.
         input.files.engine().sync_folder(folder_of(&input.path))?;
     }

@@ -9,9 +9,10 @@ use crate::Error;
 /// The most bytes of a believable batch: more than the largest buffer.
 const BATCH_BYTES_MAX: u32 = 128 << 20;
 
-/// The position of a walk through a segment.
-#[derive(Clone, Debug)]
+/// A walk through a segment.
+#[derive(Debug)]
 pub(super) struct Walk {
+    pub input: Input,
     /// The checksum of the segment's identity.
     pub seed: u32,
     pub block_bytes: u64,
@@ -78,13 +79,14 @@ pub(super) enum Step<'a> {
 
 impl Walk {
     /// Begins a walk at the segment's first batch.
-    pub(super) fn new(header: &SegmentHeader) -> Walk {
-        Walk::of(header.seed(), u64::from(header.block_bytes), header.first_sequence)
+    pub(super) fn new(input: Input, header: &SegmentHeader) -> Walk {
+        Walk::of(input, header.seed(), u64::from(header.block_bytes), header.first_sequence)
     }
 
     /// Begins a walk at the first batch of a segment whose header is lost.
-    pub(super) fn of(seed: u32, block_bytes: u64, sequence: u64) -> Walk {
+    pub(super) fn of(input: Input, seed: u32, block_bytes: u64, sequence: u64) -> Walk {
         Walk {
+            input,
             seed,
             block_bytes,
             place: segment::HEADER_BYTES as u64,
@@ -97,15 +99,15 @@ impl Walk {
 
     /// Reads the next batch header or record. At the end the walk stays in place, and can continue once
     /// more was written.
-    pub(super) fn next<'a>(&mut self, input: &'a mut Input) -> Result<Step<'a>, Error> {
+    pub(super) fn next(&mut self) -> Result<Step<'_>, Error> {
         self.leave_finished();
         let frame = match self.open {
-            Some(open) => self.valid_frame(input, open)?.zip(Some(open)),
+            Some(open) => self.valid_frame(open, self.place, self.sequence)?.zip(Some(open)),
             None => None,
         };
         let Some(((len, is_data), open)) = frame else {
-            let has_begun = self.open.is_none() && self.begin(input, self.place, false)?
-                || self.begin_after_cut(input)?;
+            let has_begun =
+                self.open.is_none() && self.begin(self.place, false)? || self.begin_after_cut()?;
             return Ok(if has_begun { Step::Batch } else { Step::End });
         };
         let (offset, sequence) = (self.place, self.sequence);
@@ -113,21 +115,31 @@ impl Walk {
         self.end = self.place;
         self.sequence += 1;
         self.open = Some(OpenBatch { left: open.left - 1, ..open });
-        let own = &input.bytes(offset, len)?[record::HEADER_BYTES..];
+        let own = &self.input.bytes(offset, len)?[record::HEADER_BYTES..];
         let frame = if is_data { Frame::Data(own) } else { Frame::Skipped(own.len()) };
         Ok(Step::Frame { sequence, offset, frame })
     }
 
+    /// Reads the file again behind the end of the walk. Returns whether a writer has continued there.
+    pub(super) fn has_come(&mut self) -> Result<bool, Error> {
+        self.input.look_again()?;
+        let before = (self.place, self.sequence, self.end, self.last, self.open);
+        let has_come = !matches!(self.next()?, Step::End);
+        (self.place, self.sequence, self.end, self.last, self.open) = before;
+        self.input.pause()?;
+        Ok(has_come)
+    }
+
     /// Skips the batch that just began if every record in it is before `until`. The next batch must
     /// continue at its end: then no record of it was cut off.
-    pub(super) fn skip_batch(&mut self, input: &mut Input, until: u64) -> Result<(), Error> {
+    pub(super) fn skip_batch(&mut self, until: u64) -> Result<(), Error> {
         let Some(open) = self.open else { return Ok(()) };
         let end_sequence = self.sequence + u64::from(open.left);
         if end_sequence > until {
             return Ok(());
         }
         let place = open.end.next_multiple_of(self.block_bytes);
-        let bytes = input.bytes(place, batch::HEADER_BYTES)?;
+        let bytes = self.input.bytes(place, batch::HEADER_BYTES)?;
         if decode(bytes, self.seed).is_some_and(|(next, _)| next.first_sequence == end_sequence) {
             self.sequence = end_sequence;
             self.open = Some(OpenBatch { left: 0, ..open });
@@ -144,17 +156,12 @@ impl Walk {
 
     /// Continues in the open batch at `place`, if the record `lost` records after the expected one is
     /// valid there. Returns whether it is.
-    pub(super) fn jump_inside(
-        &mut self,
-        input: &mut Input,
-        place: u64,
-        lost: u32,
-    ) -> Result<bool, Error> {
+    pub(super) fn jump_inside(&mut self, place: u64, lost: u32) -> Result<bool, Error> {
         let Some(open) = self.open.filter(|open| open.left > lost) else { return Ok(false) };
-        let next = Walk { place, sequence: self.sequence + u64::from(lost), ..self.clone() };
-        let is_there = next.valid_frame(input, open)?.is_some();
+        let sequence = self.sequence + u64::from(lost);
+        let is_there = self.valid_frame(open, place, sequence)?.is_some();
         if is_there {
-            *self = next;
+            (self.place, self.sequence) = (place, sequence);
             self.open = Some(OpenBatch { left: open.left - lost, ..open });
         }
         Ok(is_there)
@@ -185,8 +192,8 @@ impl Walk {
     }
 
     /// Enters the batch at `place`, if it begins with the next record.
-    fn begin(&mut self, input: &mut Input, place: u64, after_cut: bool) -> Result<bool, Error> {
-        let bytes = input.bytes(place, batch::HEADER_BYTES)?;
+    fn begin(&mut self, place: u64, after_cut: bool) -> Result<bool, Error> {
+        let bytes = self.input.bytes(place, batch::HEADER_BYTES)?;
         let Some((header, checksum)) = decode(bytes, self.seed) else {
             return Ok(false);
         };
@@ -202,28 +209,29 @@ impl Walk {
     }
 
     /// Enters the batch at the next block if it follows a cut by recovery, here at `place`.
-    fn begin_after_cut(&mut self, input: &mut Input) -> Result<bool, Error> {
+    fn begin_after_cut(&mut self) -> Result<bool, Error> {
         let next = self.place.next_multiple_of(self.block_bytes);
         // A cut can be right at a block, where a record began.
         let was_tried = self.open.is_none() && next == self.place;
-        Ok(!was_tried && self.begin(input, next, true)?)
+        Ok(!was_tried && self.begin(next, true)?)
     }
 
     /// Returns the bytes of the frame at `place`, and whether it is a record or an empty place; `None` if
     /// it is not valid.
     fn valid_frame(
-        &self,
-        input: &mut Input,
+        &mut self,
         open: OpenBatch,
+        place: u64,
+        sequence: u64,
     ) -> Result<Option<(usize, bool)>, Error> {
-        let header = input.bytes(self.place, record::HEADER_BYTES)?;
+        let header = self.input.bytes(place, record::HEADER_BYTES)?;
         let Some(len) = record::stated_bytes(header) else { return Ok(None) };
         // An impossible length takes no memory.
-        if self.place + len as u64 > open.end.min(input.len_bytes) {
+        if place + len as u64 > open.end.min(self.input.len_bytes) {
             return Ok(None);
         }
-        let bytes = input.bytes(self.place, len)?;
-        let frame = record::parse(bytes, self.seed, self.sequence);
+        let bytes = self.input.bytes(place, len)?;
+        let frame = record::parse(bytes, self.seed, sequence);
         Ok(frame.map(|frame| (len, matches!(frame, Frame::Data(_)))))
     }
 }

@@ -17,7 +17,6 @@ use std::path::Path;
 struct Framed {
     header: SegmentHeader,
     walk: Walk,
-    input: Input,
 }
 
 /// Finds the segment with the record `from`, or with the first later one; `None` while no segment has a
@@ -50,7 +49,7 @@ fn open(files: &Files, number: u64, path: &Path) -> Result<Option<Framed>, Error
     let Some(header) = read_header(&mut input, number)? else {
         return Ok(None);
     };
-    Ok(Some(Framed { walk: Walk::new(&header), header, input }))
+    Ok(Some(Framed { walk: Walk::new(input, &header), header }))
 }
 
 /// Refuses segments that had durable records although the first does not begin as a segment.
@@ -66,8 +65,8 @@ fn check_unwritten(files: &Files, names: &Names) -> Result<(), Error> {
 impl Cursor for Framed {
     fn next(&mut self, from: u64, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
         loop {
-            match self.walk.next(&mut self.input)? {
-                Step::Batch => self.walk.skip_batch(&mut self.input, from)?,
+            match self.walk.next()? {
+                Step::Batch => self.walk.skip_batch(from)?,
                 Step::Frame { sequence, frame: Frame::Data(own), .. } if sequence >= from => {
                     bytes.extend_from_slice(own);
                     return Ok(Some(sequence));
@@ -79,16 +78,16 @@ impl Cursor for Framed {
     }
 
     fn turn(&mut self, folder: &Path) -> Result<bool, Error> {
-        self.input.pause()?;
+        self.walk.input.pause()?;
         let number = self.header.segment_id;
         let next = names::unless_removed(|| {
-            let names = names::all(&self.input.files, folder, Format::Framed)?;
+            let names = names::all(&self.walk.input.files, folder, Format::Framed)?;
             let (next, path, must_follow) = match names::next(names, number, number + 1) {
                 Next::Follows(next, path) => (next, path, true),
                 Next::IsLeft(next, path) => (next, path, false),
                 Next::Nothing => return Ok(Some(None)),
             };
-            Ok(Some(open(&self.input.files, next, &path)?.map(|cursor| (cursor, must_follow))))
+            Ok(Some(open(&self.walk.input.files, next, &path)?.map(|cursor| (cursor, must_follow))))
         })?;
         let Some((cursor, must_follow)) = next else { return Ok(false) };
         let is_next = cursor.header.log_id == self.header.log_id
@@ -100,16 +99,16 @@ impl Cursor for Framed {
     }
 
     fn look_again(&mut self) -> Result<(), Error> {
-        self.input.look_again()
+        self.walk.input.look_again()
     }
 
     fn lost(&mut self, folder: &Path) -> Result<Option<Error>, Error> {
-        self.input.pause()?;
+        self.walk.input.pause()?;
         let SegmentHeader { segment_id, log_id, .. } = self.header;
         let found = names::unless_removed(|| {
-            let mut later = names::all(&self.input.files, folder, Format::Framed)?;
+            let mut later = names::all(&self.walk.input.files, folder, Format::Framed)?;
             later.retain(|(number, _)| *number > segment_id);
-            rest::behind(&mut self.input, &self.walk, log_id, &later).map(Some)
+            rest::behind(&mut self.walk, log_id, &later).map(Some)
         })?;
         Ok(found.lost)
     }

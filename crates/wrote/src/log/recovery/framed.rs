@@ -17,12 +17,12 @@ pub(super) fn recover(
     names: &[(u64, PathBuf)],
 ) -> Result<Recovery, Error> {
     let segments = chain::read_headers(files, names)?;
-    let Some(End { last, walk, mut input }) = end(files, &segments, true)? else {
+    let Some(End { last, mut walk }) = end(files, &segments, true)? else {
         return begin_anew(files, folder, &segments);
     };
     let later = &names[last + 1..];
     let log_id = segments[last].header.map_or(0, |header| header.log_id);
-    let EndScan { rest, later: rests, lost } = rest::behind(&mut input, &walk, log_id, later)?;
+    let EndScan { rest, later: rests, lost } = rest::behind(&mut walk, log_id, later)?;
     if let Some(lost) = lost {
         return Err(lost);
     }
@@ -34,7 +34,7 @@ pub(super) fn recover(
         ..Recovered::default()
     };
     let later: Vec<_> = later.iter().map(|(_, path)| path.clone()).zip(ends).collect();
-    cut(input, walk.end, rest.end, &later, &mut recovered)?;
+    cut(&mut walk.input, walk.end, rest.end, &later, &mut recovered)?;
     Ok(recovery(&segments[..=last], &walk, recovered))
 }
 

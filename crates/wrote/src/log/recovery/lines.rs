@@ -41,7 +41,7 @@ pub(super) fn recover(files: &Files, names: &[(u64, PathBuf)]) -> Result<Recover
             later.push((path.clone(), file.len_bytes));
         }
         let torn_end = input.len_bytes;
-        cut(input, lines.end, torn_end, &later, &mut recovered)?;
+        cut(&mut input, lines.end, torn_end, &later, &mut recovered)?;
         return recovery(files, &names[..=last], &lines, created_at_ns, recovered);
     }
 }

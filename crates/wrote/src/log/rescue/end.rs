@@ -13,10 +13,8 @@ use crate::Error;
 pub(in crate::log) struct End {
     /// The index of its segment.
     pub last: usize,
-    /// The walk that ended there.
+    /// The walk that ended there. If the segment was flushed, it is open also for writing.
     pub walk: Walk,
-    /// The segment, open; also for writing if it was flushed.
-    pub input: Input,
 }
 
 /// Finds the place up to which the log is whole; `None` if no part of it ever was. Of segments that are
@@ -44,10 +42,10 @@ pub(in crate::log) fn end(
     }
     let mut last = start;
     loop {
-        let (walk, input) = walk_to_end(files, &segments[last], flush)?;
+        let walk = walk_to_end(files, &segments[last], flush)?;
         match segments.get(last + 1) {
             Some(next) if follows(next, segments[last].number, &walk)? => last += 1,
-            _ => return Ok(Some(End { last, walk, input })),
+            _ => return Ok(Some(End { last, walk })),
         }
     }
 }
@@ -80,14 +78,15 @@ fn follows(next: &Segment, number: u64, walk: &Walk) -> Result<bool, Error> {
 }
 
 /// Reads a segment as far as its records are whole.
-fn walk_to_end(files: &Files, segment: &Segment, flush: bool) -> Result<(Walk, Input), Error> {
-    let mut input = Input::open(files, &segment.path, true, flush)?;
+fn walk_to_end(files: &Files, segment: &Segment, flush: bool) -> Result<Walk, Error> {
+    let input = Input::open(files, &segment.path, true, flush)?;
     if flush {
         input.flush()?;
     }
-    let mut walk = Walk::new(&segment.header.expect("only segments with a header are read"));
-    while !matches!(walk.next(&mut input)?, Step::End) {}
-    Ok((walk, input))
+    let header = segment.header.expect("only segments with a header are read");
+    let mut walk = Walk::new(input, &header);
+    while !matches!(walk.next()?, Step::End) {}
+    Ok(walk)
 }
 
 /// Examines a log whose first segment does not begin as one: either it never had a whole record, or its

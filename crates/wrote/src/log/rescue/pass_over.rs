@@ -1,6 +1,5 @@
 //! The search for the next whole record of a damaged batch.
 
-use super::super::input::Input;
 use super::super::record;
 use super::super::walk::{OpenBatch, Walk};
 use super::seed;
@@ -18,24 +17,24 @@ const TRIED_BYTES_MAX: u64 = 32 << 20;
 ///
 /// Only the salvage of a damaged log does this. Unless the batch was durable, its write may be torn in the
 /// middle, and no caller got a promise for the records behind.
-pub(super) fn pass_over(walk: &mut Walk, input: &mut Input) -> Result<bool, Error> {
+pub(super) fn pass_over(walk: &mut Walk) -> Result<bool, Error> {
     let Some(open) = walk.open.filter(|open| open.left > 1) else { return Ok(false) };
-    let header = input.bytes(walk.place, record::HEADER_BYTES)?;
+    let header = walk.input.bytes(walk.place, record::HEADER_BYTES)?;
     let Some(frame_bytes) = record::stated_bytes(header) else { return Ok(false) };
     let follows = walk.place + frame_bytes as u64;
-    Ok(walk.jump_inside(input, follows, 1)? || search(walk, input, open)?)
+    Ok(walk.jump_inside(follows, 1)? || search(walk, open)?)
 }
 
 /// Searches for the first of the next records, wherever it begins.
 ///
 /// It runs each candidate's checksum backwards over the candidate's bytes. The result is the checksum of
 /// the record's place, so one lookup tells how many records are lost before it.
-fn search(walk: &mut Walk, input: &mut Input, open: OpenBatch) -> Result<bool, Error> {
+fn search(walk: &mut Walk, open: OpenBatch) -> Result<bool, Error> {
     let header_bytes = record::HEADER_BYTES as u64;
     let begin = walk.place + header_bytes;
-    let all_bytes = open.end.min(input.len_bytes).saturating_sub(begin);
+    let all_bytes = open.end.min(walk.input.len_bytes).saturating_sub(begin);
     let len = all_bytes.min(SEARCHED_BYTES) as usize;
-    let searched = input.bytes(begin, len)?.to_vec();
+    let searched = walk.input.bytes(begin, len)?.to_vec();
     let places = checksums_of_places(walk, open.left, searched.len());
     let mut tried_bytes = 0;
     for (offset, header) in searched.windows(record::HEADER_BYTES).enumerate() {
@@ -51,12 +50,12 @@ fn search(walk: &mut Walk, input: &mut Input, open: OpenBatch) -> Result<bool, E
         if tried_bytes > TRIED_BYTES_MAX {
             return Ok(false);
         }
-        let checksum = seed::of_place(input.bytes(place, len)?);
+        let checksum = seed::of_place(walk.input.bytes(place, len)?);
         let Some(&lost) = checksum.and_then(|checksum| places.get(&checksum)) else { continue };
         // The lost records, and those still to come, have at least their headers.
         let has_room = u64::from(lost) * header_bytes <= place - walk.place
             && u64::from(open.left - lost - 1) * header_bytes <= open.end - end;
-        if has_room && walk.jump_inside(input, place, lost)? {
+        if has_room && walk.jump_inside(place, lost)? {
             return Ok(true);
         }
     }

@@ -33,12 +33,7 @@ pub(in crate::log) struct Rest {
 }
 
 /// Examines everything from `from` on for batches that begin with `sequence` or a later record.
-pub(super) fn scan(
-    input: &mut Input,
-    from: u64,
-    sequence: u64,
-    identity: Identity,
-) -> Result<Rest, Error> {
+fn scan(input: &mut Input, from: u64, sequence: u64, identity: Identity) -> Result<Rest, Error> {
     let mut rest = Rest { end: from, ..Rest::default() };
     let step = match identity {
         Identity::Known { block_bytes, .. } => block_bytes.min(STEP_BYTES),
@@ -62,6 +57,12 @@ pub(super) fn scan(
     Ok(rest)
 }
 
+/// Examines the rest of the segment behind the end of a walk.
+pub(super) fn after(walk: &mut Walk) -> Result<Rest, Error> {
+    let identity = walk.identity();
+    scan(&mut walk.input, walk.end, walk.sequence, identity)
+}
+
 /// Everything behind the end of a walk.
 #[derive(Debug)]
 pub(in crate::log) struct EndScan {
@@ -78,18 +79,17 @@ pub(in crate::log) struct EndScan {
 /// Batches that were in flight together arrive in any order, so one may be there without the batch before
 /// it. But if a batch says that an unreadable record was durable, the disk lost that record later.
 pub(in crate::log) fn behind(
-    input: &mut Input,
-    walk: &Walk,
+    walk: &mut Walk,
     log_id: u64,
     later: &[(u64, PathBuf)],
 ) -> Result<EndScan, Error> {
-    let rest = scan(input, walk.end, walk.sequence, walk.identity())?;
+    let rest = after(walk)?;
     let mut durable_sequence = rest.durable_sequence;
     let mut found = Vec::with_capacity(later.len());
     for (number, path) in later {
         let seed = segment::seed(log_id, *number);
         let identity = Identity::Known { seed, block_bytes: walk.block_bytes };
-        let rest = scan_file(&input.files, path, walk.sequence, identity)?;
+        let rest = scan_file(&walk.input.files, path, walk.sequence, identity)?;
         durable_sequence = durable_sequence.max(rest.durable_sequence);
         found.push(rest);
     }
@@ -98,7 +98,7 @@ pub(in crate::log) fn behind(
         let is_whole = walk.is_between_batches() && rest.end == walk.end;
         let (path, offset) = match later.first().zip(found.first()) {
             Some(((_, path), next)) if is_whole && next.is_headless => (path, 0),
-            _ => (&input.path, walk.place),
+            _ => (&walk.input.path, walk.place),
         };
         let what = format!("record {} can't be read, and was durable once", walk.sequence);
         damage::error(path, offset, &what)

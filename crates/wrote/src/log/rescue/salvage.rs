@@ -255,7 +255,7 @@ impl Salvage<'_> {
             return Ok(SegmentEnd::LogContinues);
         }
         if !is_headless {
-            return self.records(index, input, Walk::new(&header));
+            return self.records(index, Walk::new(input, &header));
         }
         self.lost(&path, 0, Some(self.sequence), "this is not how a segment begins")?;
         let (seed, block_bytes) = if self.log_id == 0 {
@@ -265,26 +265,21 @@ impl Salvage<'_> {
         } else {
             (header.seed(), header.block_bytes)
         };
-        let walk = Walk::of(seed, u64::from(block_bytes), self.sequence);
-        self.records(index, input, walk)
+        let walk = Walk::of(input, seed, u64::from(block_bytes), self.sequence);
+        self.records(index, walk)
     }
 
     /// Reads a segment from its first batch on.
-    fn records(
-        &mut self,
-        index: usize,
-        mut input: Input,
-        mut walk: Walk,
-    ) -> Result<SegmentEnd, Error> {
+    fn records(&mut self, index: usize, mut walk: Walk) -> Result<SegmentEnd, Error> {
         let end = loop {
-            match walk.next(&mut input)? {
+            match walk.next()? {
                 Step::Batch => {}
                 Step::Frame { sequence, offset, frame } => {
                     (self.sink)(Event::Frame { sequence, offset, frame })?;
                 }
                 Step::End => {
                     self.sequence = walk.sequence;
-                    if let Some(end) = self.behind(index, &mut input, &mut walk)? {
+                    if let Some(end) = self.behind(index, &mut walk)? {
                         break end;
                     }
                 }
@@ -296,25 +291,20 @@ impl Salvage<'_> {
 
     /// Handles the end of a walk. Returns `None` if the log continues in the same segment: behind lost
     /// records, or because the next record has come meanwhile.
-    fn behind(
-        &mut self,
-        index: usize,
-        input: &mut Input,
-        walk: &mut Walk,
-    ) -> Result<Option<SegmentEnd>, Error> {
+    fn behind(&mut self, index: usize, walk: &mut Walk) -> Result<Option<SegmentEnd>, Error> {
         let is_whole = self.is_whole_before(index, walk.sequence);
         let is_known = !is_whole && self.durable > walk.sequence;
         // So the rest of the segment is not scanned again for each lost record.
-        if is_known && self.continues_inside(index, input, walk)? {
+        if is_known && self.continues_inside(index, walk)? {
             return Ok(None);
         }
-        let path = input.path.clone();
-        let rest = rest::scan(input, walk.end, walk.sequence, walk.identity())?;
+        let path = walk.input.path.clone();
+        let rest = rest::after(walk)?;
         self.durable = self.durable.max(rest.durable_sequence);
         let is_clean = rest.end == walk.end && walk.is_between_batches();
         if is_whole {
             let is_more = rest.end > walk.end;
-            if is_more && self.came_meanwhile(index, input, walk)? {
+            if is_more && self.came_meanwhile(index, walk)? {
                 return Ok(None);
             }
             if is_more {
@@ -327,12 +317,12 @@ impl Salvage<'_> {
             let mut tail = self.end_before(index + 1)?;
             tail.closed = walk.is_closed() && is_clean && tail.torn_bytes == 0;
             tail.torn_bytes += rest.end - walk.end;
-            if tail.torn_bytes > 0 && self.came_meanwhile(index, input, walk)? {
+            if tail.torn_bytes > 0 && self.came_meanwhile(index, walk)? {
                 return Ok(None);
             }
             return Ok(Some(SegmentEnd::LogEnds(tail)));
         }
-        if !is_known && self.continues_inside(index, input, walk)? {
+        if !is_known && self.continues_inside(index, walk)? {
             return Ok(None);
         }
         let place = walk.place;
@@ -341,7 +331,7 @@ impl Salvage<'_> {
             walk.jump_to(at, batch.first_sequence);
             return Ok(None);
         }
-        input.pause()?;
+        walk.input.pause()?;
         let next_found = self.next_found(index + 1)?;
         let is_next_ones = self.is_next_missing(index) || next_found == Some(self.sequence);
         if !(is_clean && is_next_ones) {
@@ -365,36 +355,24 @@ impl Salvage<'_> {
 
     /// Continues in the same batch, if the next record, which was durable, has come meanwhile, or if a
     /// later one is whole. Returns whether it does.
-    fn continues_inside(
-        &mut self,
-        index: usize,
-        input: &mut Input,
-        walk: &mut Walk,
-    ) -> Result<bool, Error> {
-        if self.came_meanwhile(index, input, walk)? {
+    fn continues_inside(&mut self, index: usize, walk: &mut Walk) -> Result<bool, Error> {
+        if self.came_meanwhile(index, walk)? {
             return Ok(true);
         }
         let place = walk.place;
-        let continues = pass_over(walk, input)?;
+        let continues = pass_over(walk)?;
         if continues {
-            let path = input.path.clone();
+            let path = walk.input.path.clone();
             self.lost(&path, place, Some(walk.sequence), NOT_AS_WRITTEN)?;
         }
         Ok(continues)
     }
 
     /// Tells whether, since the last read, the next record came here or the next segment was begun.
-    fn came_meanwhile(
-        &mut self,
-        index: usize,
-        input: &mut Input,
-        walk: &Walk,
-    ) -> Result<bool, Error> {
-        input.look_again()?;
-        let came = !matches!(walk.clone().next(input)?, Step::End);
-        input.pause()?;
+    fn came_meanwhile(&mut self, index: usize, walk: &mut Walk) -> Result<bool, Error> {
+        let has_come = walk.has_come()?;
         let next_was_empty = self.segments.get(index + 1).is_some_and(|next| next.header.is_none());
-        Ok(came || (next_was_empty && self.look_again(index + 1)?))
+        Ok(has_come || (next_was_empty && self.look_again(index + 1)?))
     }
 }
 

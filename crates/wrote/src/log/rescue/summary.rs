@@ -6,7 +6,6 @@ use super::super::input::{Files, Input};
 use super::super::lines;
 use super::super::lock::Lock;
 use super::super::names::{self, Names};
-use super::super::walk::Step;
 use super::end::{End, end};
 use super::rest;
 use crate::Error;
@@ -83,7 +82,7 @@ fn examine_framed(files: &Files, folder: &Path) -> Result<LogSummary, Error> {
         return Ok(summary);
     };
     check_end(&segments, &mut end)?;
-    let End { last, walk, .. } = end;
+    let End { last, walk } = end;
     summary.next_sequence = walk.sequence;
     summary.closed = walk.is_closed() && last + 1 == segments.len();
     for (index, segment) in segments[..=last].iter().enumerate() {
@@ -105,17 +104,15 @@ fn examine_framed(files: &Files, folder: &Path) -> Result<LogSummary, Error> {
 /// Refuses an end behind which bytes prove that the next record was durable, unless that record came
 /// meanwhile.
 fn check_end(segments: &[Segment], end: &mut End) -> Result<(), Error> {
-    let End { last, walk, input } = end;
+    let End { last, walk } = end;
     let log_id = segments[*last].header.map_or(0, |header| header.log_id);
     let later = segments[*last + 1..].iter().map(|later| (later.number, later.path.clone()));
     let later: Names = later.collect();
-    let Some(lost) = rest::behind(input, walk, log_id, &later)?.lost else {
-        return Ok(());
-    };
-    input.look_again()?;
-    let came = !matches!(walk.clone().next(input)?, Step::End);
-    input.pause()?;
-    if came { Ok(()) } else { Err(lost) }
+    let lost = rest::behind(walk, log_id, &later)?.lost;
+    match lost {
+        Some(lost) if !walk.has_come()? => Err(lost),
+        _ => Ok(()),
+    }
 }
 
 /// Summarizes a log of lines.
