@@ -7,13 +7,12 @@ use super::record;
 use super::ticket::Ticket;
 use crate::Error;
 
+/// A ticket; `None` if the append would have to wait for room.
+type TicketResult<'log> = Result<Option<Ticket<'log>>, Error>;
+
 impl Driver {
-    /// Appends `bytes`. Returns `None` if it would have to wait for room and `waits` is false.
-    pub(super) fn append_bytes(
-        &self,
-        bytes: &[u8],
-        waits: bool,
-    ) -> Result<Option<Ticket<'_>>, Error> {
+    /// Appends `bytes`, and waits for room if `waits`.
+    pub(super) fn append_bytes(&self, bytes: &[u8], waits: bool) -> TicketResult<'_> {
         let is_line = || !bytes.iter().any(|&byte| byte == b'\n' || byte == 0);
         if self.state.format() == Format::Lines && !is_line() {
             return Err(self.refusal("a line has no line feed and no NUL in it"));
@@ -22,11 +21,7 @@ impl Driver {
     }
 
     /// Appends a record of `len` bytes that `fill` writes in place, and waits for room.
-    pub(super) fn append_with(
-        &self,
-        len: usize,
-        fill: impl FnOnce(&mut [u8]),
-    ) -> Result<Option<Ticket<'_>>, Error> {
+    pub(super) fn append_with(&self, len: usize, fill: impl FnOnce(&mut [u8])) -> TicketResult<'_> {
         if self.state.format() == Format::Framed {
             return self.append(len, true, fill);
         }
@@ -36,12 +31,7 @@ impl Driver {
         self.append_bytes(&line, true)
     }
 
-    fn append(
-        &self,
-        len: usize,
-        waits: bool,
-        fill: impl FnOnce(&mut [u8]),
-    ) -> Result<Option<Ticket<'_>>, Error> {
+    fn append(&self, len: usize, waits: bool, fill: impl FnOnce(&mut [u8])) -> TicketResult<'_> {
         let (state, claims) = (&self.state, &self.state.claims);
         state.check()?;
         let frame_bytes = state.format().frame_bytes(len);
@@ -93,8 +83,8 @@ impl Driver {
     }
 }
 
-/// A place that its producer fills. Dropping it publishes the place, filled or not: so the log never
-/// waits for a producer that panicked.
+/// A place that its producer fills. Dropping it publishes the place, filled or not: so the log
+/// never waits for a producer that panicked.
 struct Filling<'a> {
     driver: &'a Driver,
     /// Taken by the publication.
@@ -107,9 +97,10 @@ impl Filling<'_> {
     fn frame(&mut self) -> &mut [u8] {
         let Place { address, offset, len, .. } = self.place.as_ref().expect("not published yet");
         let address = std::ptr::with_exposed_provenance_mut::<u8>(*address);
-        // SAFETY: from the claim to the publication the place belongs to this value alone. It lies in
-        // its slot's buffer. The flusher neither touches that buffer nor returns it to the pool before
-        // every place in it is published. The pool lives as long as the flusher, which `driver` holds.
+        // SAFETY: from the claim to the publication the place belongs to this value alone. It lies
+        // in its slot's buffer. The flusher neither touches that buffer nor returns it to the pool
+        // before every place in it is published. The pool lives as long as the flusher, which
+        // `driver` holds.
         unsafe { std::slice::from_raw_parts_mut(address.add(*offset), *len) }
     }
 }

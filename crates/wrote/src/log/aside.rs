@@ -4,8 +4,8 @@ use super::input::Input;
 use crate::{Engine, Error, FileId, FileOptions, Op};
 use std::path::{Path, PathBuf};
 
-/// Copies a range of a segment into a new file beside it, named `.KIND-N`. The copy is on stable storage
-/// afterwards; its name is once the folder was synced.
+/// Copies a range of a segment into a new file beside it, named `.KIND-N`. The copy is on stable
+/// storage afterwards; its name is once the folder was synced.
 pub(super) fn copy(input: &mut Input, from: u64, to: u64, kind: &str) -> Result<PathBuf, Error> {
     let files = input.files.clone();
     let options = FileOptions { create_new: true, write: true, ..FileOptions::default() };
@@ -25,8 +25,8 @@ pub(super) fn copy(input: &mut Input, from: u64, to: u64, kind: &str) -> Result<
     Ok(path)
 }
 
-/// Gives a whole segment the name `.torn-N`, under which it is no segment. Its bytes are on stable storage
-/// then; its name is once the folder was synced.
+/// Gives a whole segment the name `.torn-N`, under which it is no segment. Its bytes are on stable
+/// storage then; its name is once the folder was synced.
 pub(super) fn rename(engine: &mut Engine, segment: &Path) -> Result<PathBuf, Error> {
     let options = FileOptions { write: true, ..FileOptions::default() };
     let file = engine.open_file(segment, &options)?;

@@ -15,7 +15,6 @@ const QUIET: Duration = Duration::from_secs(1);
 /// The longest sleep. Producers read the flag `is_asleep` without a fence, so a record may miss it.
 const SLEEP: Duration = Duration::from_secs(1);
 
-/// Drives the log until `stop` is set.
 pub(super) fn run(driver: &Driver, segment_age: Option<Duration>, stop: &AtomicBool) {
     let mut clock = Clock { synced_at: Instant::now(), moved_at: Instant::now(), next: None };
     while !stop.load(Ordering::SeqCst) {
@@ -57,7 +56,8 @@ impl Clock {
         Clock::interval(state).unwrap_or(LINGER).clamp(TICK_MIN, LINGER)
     }
 
-    /// Tells whether written records wait for the next interval, so that the thread must not sleep long.
+    /// Tells whether written records wait for the next interval, so that the thread must not sleep
+    /// long.
     fn has_sync_due(&self, state: &State) -> bool {
         Clock::interval(state).is_some() && state.durable.done() < state.written.done()
     }

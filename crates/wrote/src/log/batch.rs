@@ -3,14 +3,13 @@
 use super::record::{u32_at, u64_at};
 use super::segment::NUMBER_END;
 
-/// Bytes of a batch header.
 pub(crate) const HEADER_BYTES: usize = 48;
 
 /// Its first four bytes. As the length of a record they are not valid.
 const MAGIC: [u8; 4] = *b"WB1\xF0";
 
-/// The batch was written after recovery cut off the end before it. The header of the batch before may
-/// claim a length past the cut.
+/// The batch was written after recovery cut off the end before it. The header of the batch before
+/// may claim a length past the cut.
 const FLAG_AFTER_CUT: u32 = 1;
 /// The log was closed: no write was in flight, and every record before was durable.
 const FLAG_CLOSED: u32 = 2;
@@ -24,12 +23,11 @@ const FLAGS: u32 = FLAG_AFTER_CUT | FLAG_CLOSED;
 pub(crate) struct BatchHeader {
     /// Bytes of this header and every record, without the padding of the last block.
     pub bytes: u32,
-    /// Its records.
     pub count: u32,
     /// The sequence of its first record; without records, the log's next sequence.
     pub first_sequence: u64,
-    /// Every record before this sequence was on stable storage when the batch was written. If one of
-    /// them cannot be read now, the disk lost it, not a crash.
+    /// Every record before this sequence was on stable storage when the batch was written. If one
+    /// of them cannot be read now, the disk lost it, not a crash.
     pub durable_sequence: u64,
     /// Time of the write, in nanoseconds since 1970.
     pub written_at_ns: u64,
@@ -40,8 +38,8 @@ pub(crate) struct BatchHeader {
 }
 
 impl BatchHeader {
-    /// Writes the header and returns its checksum, by which the next segment names it. `seed` is the
-    /// checksum of the segment's identity.
+    /// Writes the header and returns its checksum, by which the next segment names it. `seed` is
+    /// the checksum of the segment's identity.
     pub(crate) fn encode(&self, to: &mut [u8], seed: u32) -> u32 {
         let mut flags = 0;
         flags |= if self.after_cut { FLAG_AFTER_CUT } else { 0 };

@@ -1,5 +1,6 @@
-//! A small log with every bit flipped in turn, every file cut at every byte, and random edits. Readers and
-//! recovery find each change or it is harmless, and never return a record that was not written.
+//! A small log with every bit flipped in turn, every file cut at every byte, and random edits.
+//! Readers and recovery find each change or it is harmless, and never return a record that was not
+//! written.
 
 use super::format::Format;
 use super::recovery::recover;

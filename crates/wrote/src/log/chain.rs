@@ -17,7 +17,6 @@ pub(super) struct Segment {
     pub file_bytes: u64,
     /// `None` if the file does not begin as this segment of this log.
     pub header: Option<SegmentHeader>,
-    /// Its first batch.
     pub first_batch: Option<BatchHeader>,
 }
 

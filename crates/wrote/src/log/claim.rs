@@ -1,11 +1,11 @@
 //! Claims: how producers get places in the open batch without a lock.
 //!
 //! One atomic word holds the slot of the open batch, the records claimed in it, and their bytes. A
-//! producer adds its own record to the word, and the addition returns its place and its sequence. The
-//! producer copies its bytes there, then publishes them: it adds their number to the slot's progress.
-//! The first claim that does not fit closes the batch, since it alone knows where the batch ends. A
-//! closed batch is ready once every claimed byte is published. The call that publishes the last one
-//! returns [`Ready`].
+//! producer adds its own record to the word, and the addition returns its place and its sequence.
+//! The producer copies its bytes there, then publishes them: it adds their number to the slot's
+//! progress. The first claim that does not fit closes the batch, since it alone knows where the
+//! batch ends. A closed batch is ready once every claimed byte is published. The call that
+//! publishes the last one returns [`Ready`].
 //!
 //! A claim by one addition is the idea of Aeron's term buffers. A closed batch that its last writer
 //! releases is the idea of WiredTiger's log slots.
@@ -23,10 +23,9 @@ const SLOT_SHIFT: u32 = 58;
 const BYTES_MASK: u64 = (1 << COUNT_SHIFT) - 1;
 const COUNT_MASK: u64 = (1 << (SLOT_SHIFT - COUNT_SHIFT)) - 1;
 const ONE_RECORD: u64 = 1 << COUNT_SHIFT;
-/// The most records of a batch. A claim that comes too late is counted too, until its thread sees the
-/// closed batch: one claim a thread, for which three quarters of the count's range are left.
+/// The most records of a batch. A claim that comes too late is counted too, until its thread sees
+/// the closed batch: one claim a thread, for which three quarters of the count's range are left.
 const COUNT_MAX: u64 = (COUNT_MASK + 1) / 4;
-/// The most slots.
 pub(super) const SLOTS_MAX: u32 = 1 << (u64::BITS - SLOT_SHIFT);
 /// The most bytes of a batch: a thousand threads may each overshoot by this.
 pub(super) const CAPACITY_MAX: usize = 64 << 20;
@@ -48,18 +47,14 @@ pub(super) struct Layout {
     pub log_id: u64,
 }
 
-/// Where a batch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Start {
-    /// The sequence of its first record.
     pub first_sequence: u64,
-    /// The number of its segment.
     pub segment: u64,
     /// Its offset in the segment; 0 if it begins the segment.
     pub offset: u64,
 }
 
-/// A place for one record.
 #[derive(Debug)]
 #[must_use = "a batch is written only when every place in it was published"]
 pub(super) struct Place {
@@ -85,7 +80,6 @@ pub(super) struct ClosedBatch {
 }
 
 impl ClosedBatch {
-    /// Returns the sequence behind its last record.
     pub(super) fn end_sequence(&self) -> u64 {
         self.start.first_sequence + self.count
     }
@@ -96,7 +90,6 @@ impl ClosedBatch {
 #[must_use = "the flusher sleeps until it is notified of a ready batch"]
 pub(super) struct Ready(pub bool);
 
-/// The result of [`Claims::claim`].
 #[derive(Debug)]
 #[must_use = "a batch is written only when every place in it was published"]
 pub(super) struct Claim {
@@ -111,10 +104,10 @@ pub(super) struct Claim {
 #[repr(align(128))]
 struct CachePadded<T>(T);
 
-/// One buffer of records.
 #[repr(align(128))]
 struct Slot {
-    /// Bytes published. Closing the batch adds the difference between [`READY`] and the bytes claimed.
+    /// Bytes published. Closing the batch adds the difference between [`READY`] and the bytes
+    /// claimed.
     progress: AtomicU64,
     first_sequence: AtomicU64,
     address: AtomicUsize,
@@ -125,7 +118,6 @@ struct Slot {
 struct Turn {
     /// The slot of the open batch, or of the next one while none is open.
     slot: usize,
-    /// Where that batch begins.
     start: Start,
     is_open: bool,
     /// Buffers of the slots that are not in use.
@@ -175,7 +167,6 @@ impl Claims {
         }
     }
 
-    /// Returns the most bytes of a record's frame.
     pub(super) fn frame_bytes_max(&self) -> usize {
         self.layout.capacity as usize - head_bytes(self.layout.format, true)
     }
@@ -215,19 +206,17 @@ impl Claims {
         }
     }
 
-    /// Publishes a place whose bytes are written.
     pub(super) fn publish(&self, place: Place) -> Ready {
         self.progress(place.slot, place.len as u64)
     }
 
     fn progress(&self, slot: usize, by: u64) -> Ready {
         // Release: the flusher sees the bytes. Acquire: the last publisher, which makes the batch
-        // ready, passes on the bytes of the others.
+        // ready, passes on the other publishers' bytes.
         let before = self.slots[slot].progress.fetch_add(by, Ordering::AcqRel);
         Ready(before.wrapping_add(by) == READY)
     }
 
-    /// Closes the open batch if it has records.
     pub(super) fn close_open(&self) -> Ready {
         if self.has_open_records() { self.close() } else { Ready(false) }
     }
@@ -247,8 +236,8 @@ impl Claims {
         count > COUNT_MAX || offset > self.layout.capacity
     }
 
-    /// Ends the open batch at `word`, and opens the next if its slot is free. The caller is the thread
-    /// whose claim was the first that did not fit.
+    /// Ends the open batch at `word`, and opens the next if its slot is free. The caller is the
+    /// thread whose claim was the first that did not fit.
     fn turn_over(&self, word: u64) -> Ready {
         let (slot, count, offset) = unpack(word);
         let mut turn = self.turn();
@@ -268,10 +257,10 @@ impl Claims {
         if count == 0 {
             return turn.start;
         }
-        let first_sequence = turn.start.first_sequence + count;
-        let end = turn.start.offset + bytes.next_multiple_of(self.layout.block_bytes);
-        let rotate = std::mem::take(&mut turn.rotate);
-        self.layout.start_at(first_sequence, turn.start.segment, end, rotate)
+        let mut at = turn.start;
+        at.first_sequence += count;
+        at.offset += bytes.next_multiple_of(self.layout.block_bytes);
+        self.layout.start(at, std::mem::take(&mut turn.rotate))
     }
 
     /// Opens the next batch if none is open, its slot has a buffer, and the log has not ended.
@@ -288,8 +277,9 @@ impl Claims {
         let seed = segment::seed(self.layout.log_id, turn.start.segment);
         slot.seed.store(seed, Ordering::Relaxed);
         turn.is_open = true;
-        // Release: a producer that claims a place sees the slot's fields. A swap and no store: waiting
-        // producers add to the word too, and loom does not know the order of two additions and a store.
+        // Release: a producer that claims a place sees the slot's fields. A swap and no store:
+        // waiting producers add to the word too, and loom does not know the order of two additions
+        // and a store.
         self.word.0.swap((turn.slot as u64) << SLOT_SHIFT | head as u64, Ordering::AcqRel);
         self.opened.notify_all();
     }
@@ -316,7 +306,6 @@ impl Claims {
         !self.turn().closed.is_empty()
     }
 
-    /// Tells whether the open batch has records.
     pub(super) fn has_open_records(&self) -> bool {
         let word = self.word.0.load(Ordering::Acquire);
         let (_, count, _) = unpack(word);
@@ -352,12 +341,10 @@ impl Claims {
         self.turn().rotate = true;
     }
 
-    /// Tells whether a batch is open or the log has ended.
     pub(super) fn has_room(&self) -> bool {
         !self.is_over(self.word.0.load(Ordering::Acquire)) || self.has_ended()
     }
 
-    /// Waits until a batch is open or the log has ended.
     pub(super) fn wait_for_room(&self) {
         let mut turn = self.turn();
         while !turn.ended && self.is_over(self.word.0.load(Ordering::Acquire)) {
@@ -383,23 +370,17 @@ impl Claims {
 }
 
 impl Layout {
-    /// Returns where a batch begins that follows byte `end` of `segment`: in the next segment if
-    /// `rotate`, or if the batch might not fit.
-    pub(super) fn start_at(
-        &self,
-        first_sequence: u64,
-        segment: u64,
-        end: u64,
-        rotate: bool,
-    ) -> Start {
-        if !rotate && end + self.capacity <= self.segment_bytes {
-            return Start { first_sequence, segment, offset: end };
+    /// Returns `at`, or the beginning of the next segment if `rotate` or if a full batch would not
+    /// fit.
+    pub(super) fn start(&self, at: Start, rotate: bool) -> Start {
+        if !rotate && at.offset + self.capacity <= self.segment_bytes {
+            return at;
         }
         let segment = match self.format {
-            Format::Framed => segment + 1,
-            Format::Lines => first_sequence,
+            Format::Framed => at.segment + 1,
+            Format::Lines => at.first_sequence,
         };
-        Start { first_sequence, segment, offset: 0 }
+        Start { segment, offset: 0, ..at }
     }
 }
 
@@ -408,7 +389,6 @@ fn over(layout: &Layout) -> u64 {
     layout.capacity + 1
 }
 
-/// Splits the word into slot, records and bytes.
 fn unpack(word: u64) -> (usize, u64, u64) {
     let slot = (word >> SLOT_SHIFT) as usize;
     (slot, word >> COUNT_SHIFT & COUNT_MASK, word & BYTES_MASK)

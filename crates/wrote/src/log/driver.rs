@@ -9,12 +9,11 @@ use super::state::State;
 use super::wait::{Frontier, Gate, Waiter};
 use crate::{Effective, Error};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 use std::task::Waker;
 use std::thread::Thread;
 use std::time::Duration;
 
-/// An open log and its flusher.
 pub(super) struct Driver {
     pub state: State,
     effective: Mutex<Effective>,
@@ -27,17 +26,6 @@ pub(super) struct Driver {
     is_driven: AtomicBool,
     /// The last thread that drove left operations in flight.
     has_left_work: AtomicBool,
-}
-
-/// The outcome of [`Driver::drive`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DriveOutcome {
-    /// The caller's condition holds, or the log has failed.
-    Done,
-    /// No work is left.
-    Idle,
-    /// Another thread drives.
-    Busy,
 }
 
 impl Driver {
@@ -55,27 +43,20 @@ impl Driver {
         })
     }
 
-    /// Names the background thread; called once.
     pub(super) fn set_background(&self, thread: Thread) {
         let set = self.background.set(thread);
         debug_assert!(set.is_ok(), "a log has one background thread");
     }
 
-    /// Waits until every record before `sequence` is done, and drives if no other thread does.
-    pub(super) fn wait(
-        &self,
-        frontier: &Frontier,
-        sequence: u64,
-        gate: &Gate,
-    ) -> Result<(), Error> {
-        frontier.want(sequence);
+    /// Waits until every record before `end` is done, and drives if no other thread does.
+    pub(super) fn wait(&self, frontier: &Frontier, end: u64, gate: &Gate) -> Result<(), Error> {
+        frontier.want(end);
         loop {
             let seen = gate.look();
-            if let Some(outcome) = self.state.outcome(frontier, sequence) {
+            if let Some(outcome) = self.state.outcome(frontier, end) {
                 return outcome;
             }
-            if self.drive(|| frontier.done() >= sequence) == DriveOutcome::Done
-                || self.state.outcome(frontier, sequence).is_some()
+            if self.drive(|| frontier.done() >= end) || self.state.outcome(frontier, end).is_some()
             {
                 continue;
             }
@@ -91,23 +72,22 @@ impl Driver {
     pub(super) fn poll(
         &self,
         frontier: &Frontier,
-        sequence: u64,
+        end: u64,
         known: &mut Option<Waiter>,
         waker: &Waker,
     ) -> Option<Result<(), Error>> {
-        if let Some(outcome) = self.state.outcome(frontier, sequence) {
+        if let Some(outcome) = self.state.outcome(frontier, end) {
             return Some(outcome);
         }
-        frontier.want(sequence);
-        *known = Some(frontier.wake_at(sequence, *known, waker));
+        frontier.want(end);
+        *known = Some(frontier.wake_at(end, *known, waker));
         match self.background.get() {
             Some(_) => self.notify(),
-            None => drop(self.drive(|| frontier.done() >= sequence)),
+            None => _ = self.drive(|| frontier.done() >= end),
         }
-        self.state.outcome(frontier, sequence)
+        self.state.outcome(frontier, end)
     }
 
-    /// Waits until a batch is open or the log has ended.
     pub(super) fn wait_for_room(&self) {
         let claims = &self.state.claims;
         match self.background.get() {
@@ -115,19 +95,20 @@ impl Driver {
                 self.notify();
                 claims.wait_for_room();
             }
-            None => drop(self.drive(|| claims.has_room())),
+            None => _ = self.drive(|| claims.has_room()),
         }
     }
 
-    /// Drives the log until `is_enough` holds, or no work is left.
-    pub(super) fn drive(&self, is_enough: impl Fn() -> bool) -> DriveOutcome {
+    /// Drives the log until `is_enough` holds, or no work is left, unless another thread drives.
+    /// Returns whether `is_enough` holds or the log has failed.
+    pub(super) fn drive(&self, is_enough: impl Fn() -> bool) -> bool {
         let mut flusher = match self.flusher.try_lock() {
             Ok(flusher) => flusher,
-            Err(TryLockError::WouldBlock) => return DriveOutcome::Busy,
+            Err(TryLockError::WouldBlock) => return false,
             // A bug in the log: it must not continue from a half-done step.
             Err(TryLockError::Poisoned(_)) => {
                 self.state.fail(half_done());
-                return DriveOutcome::Done;
+                return true;
             }
         };
         self.is_driven.store(true, Ordering::SeqCst);
@@ -142,7 +123,7 @@ impl Driver {
         if self.has_work() {
             self.notify();
         }
-        if is_done { DriveOutcome::Done } else { DriveOutcome::Idle }
+        is_done
     }
 
     fn note_effective(&self, flusher: &Flusher) {
@@ -166,14 +147,12 @@ impl Driver {
                 || claims.has_closed())
     }
 
-    /// Wakes the background thread unless a thread drives.
     pub(super) fn notify(&self) {
         if !self.is_driven.load(Ordering::SeqCst) {
             self.wake_background();
         }
     }
 
-    /// Notifies the flusher of a batch that became ready.
     pub(super) fn notify_of(&self, ready: Ready) {
         if ready.0 {
             self.notify();
@@ -220,19 +199,14 @@ impl Driver {
 
     /// Writes everything that was appended, makes it durable and marks the log as closed.
     pub(super) fn close(&self) -> Result<(), Error> {
-        let mut flusher = self.flusher();
+        let mut flusher = self.flusher.lock().unwrap_or_else(|poisoned| {
+            self.state.fail(half_done());
+            poisoned.into_inner()
+        });
         let closed = self.state.check().and_then(|()| flusher.close(&self.state));
         // No write of a failed log may reach the disk once another process can open the log.
         flusher.drain();
         closed.inspect_err(|error| self.state.fail(error.clone()))
-    }
-
-    /// Locks the flusher.
-    fn flusher(&self) -> MutexGuard<'_, Flusher> {
-        self.flusher.lock().unwrap_or_else(|poisoned| {
-            self.state.fail(half_done());
-            poisoned.into_inner()
-        })
     }
 }
 

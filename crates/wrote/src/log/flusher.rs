@@ -1,8 +1,8 @@
 //! The flusher: writes ready batches, flushes them for waiting callers, keeps segments coming.
 //!
-//! A log has one flusher, and it has no thread of its own: the thread that holds it drives it. A flush
-//! starts when a caller wants one and none is running. Callers that come meanwhile share the next. So a
-//! group grows with the latency of the disk, and needs no timer.
+//! A log has one flusher, and it has no thread of its own: the thread that holds it drives it. A
+//! flush starts when a caller wants one and none is running. Callers that come meanwhile share the
+//! next. So a group grows with the latency of the disk, and needs no timer.
 
 mod segments;
 
@@ -13,7 +13,6 @@ use super::prepare::{self, Preparation};
 use super::retention::Retention;
 use super::segment::{self, SegmentHeader, unix_ns, unix_ns_ago};
 use super::state::State;
-use super::stats::add;
 use super::wait::{Waiters, wake};
 use crate::buffer::Buffer;
 use crate::{Completion, Durable, Effective, Engine, Error, FileId, Op};
@@ -21,11 +20,11 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The user data of a segment's flush. That of a batch is the sequence of its first record.
+/// The user data of a segment's flush. A batch uses the sequence of its first record.
 const FLUSH: u64 = 1 << 62;
 
-/// Yields of the processor to a producer that has claimed and not published, before the flusher sleeps.
-/// The sleeps grow from the least to the most.
+/// Yields of the processor to a producer that has claimed and not published, before the flusher
+/// sleeps. The sleeps grow from the least to the most.
 const YIELDS: u32 = 200;
 const SLEEP_MIN: Duration = Duration::from_micros(50);
 const SLEEP_MAX: Duration = Duration::from_millis(1);
@@ -35,7 +34,6 @@ pub(super) struct Flusher {
     engine: Engine,
     /// The buffer of each slot, unless it is in flight.
     buffers: Vec<Option<Buffer>>,
-    /// Batches in flight, in order.
     batches: VecDeque<Batch>,
     /// The sequence behind the last batch that was queued.
     taken: u64,
@@ -58,13 +56,12 @@ pub(super) struct Flusher {
     completions: Vec<Completion>,
 }
 
-// SAFETY: the parts that are not `Send` are the counted references between the engine, its pool and the
-// buffers. All of them are inside, and none is handed out, so they move together. Producers have addresses
-// of buffers, which point into the pool's mapping wherever the flusher is. The engine is opened for
-// callers of any thread.
+// SAFETY: the parts that are not `Send` are the counted references between the engine, its pool and
+// the buffers. All of them are inside, and none is handed out, so they move together. Producers
+// have addresses of buffers, which point into the pool's mapping wherever the flusher is. The
+// engine is opened for callers of any thread.
 unsafe impl Send for Flusher {}
 
-/// A batch in flight.
 struct Batch {
     slot: usize,
     end_sequence: u64,
@@ -73,12 +70,12 @@ struct Batch {
     is_done: bool,
 }
 
-/// The flush of a log.
 enum Flush {
     Idle,
     /// It starts once every record before this sequence is written.
     Wanted(u64),
-    /// It makes every record before `covers` durable, once the flushes of `left` files are complete.
+    /// It makes every record before `covers` durable, once the flushes of `left` files are
+    /// complete.
     Running {
         covers: u64,
         left: usize,
@@ -96,12 +93,10 @@ enum NextSegment {
     Failed(Error),
 }
 
-/// An open segment.
 pub(super) struct Segment {
     pub file: FileId,
     pub path: PathBuf,
     pub number: u64,
-    /// The end of the last batch.
     pub end: u64,
     pub last_checksum: u32,
     created_at_ns: u64,
@@ -109,7 +104,6 @@ pub(super) struct Segment {
     is_old: bool,
     /// It was written since the last flush began.
     is_dirty: bool,
-    /// The sequence behind its last record.
     pub end_sequence: u64,
 }
 
@@ -136,7 +130,6 @@ struct Wakeups {
     waiters: Vec<Waiters>,
 }
 
-/// The parts of a flusher that opening a log finds.
 pub(super) struct Beginning {
     pub slots: u32,
     pub segment: Option<Segment>,
@@ -168,7 +161,6 @@ impl Flusher {
         }
     }
 
-    /// Gives every slot its first buffer.
     pub(super) fn open_slots(&mut self, state: &State) -> Result<(), Error> {
         (0..self.buffers.len()).try_for_each(|slot| self.free_slot(state, slot))
     }
@@ -220,8 +212,8 @@ impl Flusher {
         Ok(true)
     }
 
-    /// Closes the open batch if a caller waits for one of its records. While writes are in flight the
-    /// batch stays open, so that more records can join.
+    /// Closes the open batch if a caller waits for one of its records. While writes are in flight
+    /// the batch stays open, so that more records can join.
     fn close_wanted_batch(&mut self, state: &State) {
         let wanted = match self.flush {
             Flush::Running { .. } => state.written.wanted(),
@@ -277,8 +269,9 @@ impl Flusher {
         let slot = closed.slot;
         self.batches.push_back(Batch { slot, end_sequence, is_durable, is_done: false });
         self.taken = end_sequence;
-        add(&state.counters.batches, 1);
-        add(&state.counters.written_bytes, bytes as u64);
+        let mut counted = state.counted();
+        counted.batches += 1;
+        counted.written_bytes += bytes as u64;
         Ok(())
     }
 
@@ -341,7 +334,7 @@ impl Flusher {
             left += 1;
         }
         self.flush = Flush::Running { covers: written, left };
-        add(&state.counters.flushes, 1);
+        state.counted().flushes += 1;
         if left == 0 {
             self.end_flush(state, written)?;
         }
@@ -411,7 +404,7 @@ impl Flusher {
             self.free_slot(state, batch.slot)?;
             self.not_durable.push_back((batch.end_sequence, batch.slot));
             if batch.is_durable {
-                add(&state.counters.flushes, 1);
+                state.counted().flushes += 1;
                 self.reach_durable(state, batch.end_sequence);
             }
             self.wakeups.waiters.push(state.written.reach(batch.end_sequence));
@@ -450,7 +443,6 @@ impl Flusher {
 }
 
 impl Wakeups {
-    /// Opens the gates and wakes the futures.
     fn send(&mut self, state: &State) {
         if !self.gates.is_empty() {
             self.gates.push(state.common_gate());

@@ -6,18 +6,17 @@ use std::fmt;
 /// The format of a log's files. `docs/log-format.md` specifies both to the byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Format {
-    /// Any bytes, each record with a checksum over its bytes and its place. So a reader finds a torn
-    /// write, and every damaged bit.
+    /// Any bytes, each record with a checksum over its bytes and its place. So a reader finds a
+    /// torn write, and every damaged bit.
     #[default]
     Framed,
-    /// One line per record: plain text for `tail -f` and `grep`. A record contains neither a line feed
-    /// nor a NUL. Lines carry no checksum. After a crash the log continues behind the last whole line.
-    /// Writes go through the page cache.
+    /// One line per record: plain text for `tail -f` and `grep`. A record contains neither a line
+    /// feed nor a NUL. Lines carry no checksum. After a crash the log continues behind the last
+    /// whole line. Writes go through the page cache.
     Lines,
 }
 
 impl Format {
-    /// Returns the extension of its segments.
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Format::Framed => "segment",

@@ -17,9 +17,9 @@ use std::time::Duration;
 /// An append-only log in a folder, for any number of threads and tasks.
 ///
 /// All clones share one log. An append returns the record's place in the order at once, with a
-/// [`Ticket`] to wait for: by blocking, or in any async runtime. Records that arrive while a write is in
-/// flight share the next write and the next flush. So the more producers wait, the more records each
-/// flush makes durable.
+/// [`Ticket`] to wait for: by blocking, or in any async runtime. Records that arrive while a write
+/// is in flight share the next write and the next flush. So the more producers wait, the more
+/// records each flush makes durable.
 ///
 /// ```
 /// use wrote::{Log, Sync};
@@ -47,30 +47,30 @@ use std::time::Duration;
 ///
 /// # What survives
 ///
-/// | [`crate::Sync`] | a record whose ticket was waited for survives | every record survives a power loss |
+/// | [`crate::Sync`] | a waited-for record survives | every record survives a power loss |
 /// |---|---|---|
 /// | `Always` | a power loss, and so does every record before it (W9) | |
 /// | `EverySec`, `Interval` | a crash of the process | after that interval, or [`Log::sync`] |
 /// | `No` | a crash of the process | after [`Log::sync`], or [`Log::close`] |
 ///
-/// The log writes a record without a waiting caller within about 10 ms. It always makes full segments
-/// durable. [`Log::survives`] reports on any record at any moment.
+/// The log writes a record without a waiting caller within about 10 ms. It always makes full
+/// segments durable. [`Log::survives`] reports on any record at any moment.
 ///
 /// # Errors
 ///
-/// After a failed write or flush the log writes nothing more. Every ticket of a record that was not safe
-/// by then, and every later call, returns that error (W2). Acknowledged records stay safe, and the log
-/// can be opened again behind them.
+/// After a failed write or flush the log writes nothing more. Every ticket of a record that was not
+/// safe by then, and every later call, returns that error (W2). Acknowledged records stay safe, and
+/// the log can be opened again behind them.
 ///
-/// Dropping the last clone does what [`Log::close`] does. An error can then only be logged (crate `log`,
-/// level error).
+/// Dropping the last clone does what [`Log::close`] does. An error can then only be logged (crate
+/// `log`, level error).
 ///
 /// # Cost
 ///
 /// Memory: [`LogOptions::buffers`](super::LogOptions::buffers) of
-/// [`LogOptions::buffer_bytes`](super::LogOptions::buffer_bytes), however much is appended (W8). Disk:
-/// up to two segments more than the records take, until the log is closed. One thread, which sleeps while
-/// no producer appends.
+/// [`LogOptions::buffer_bytes`](super::LogOptions::buffer_bytes), however much is appended (W8).
+/// Disk: up to two segments more than the records take, until the log is closed. One thread, which
+/// sleeps while no producer appends.
 #[derive(Clone)]
 pub struct Log(Arc<Handle>);
 
@@ -79,7 +79,6 @@ struct Handle {
     driver: Arc<Driver>,
     stop: Arc<AtomicBool>,
     closing: Mutex<Closing>,
-    /// The disk, if it is a simulated one.
     sim: Option<Sim>,
 }
 
@@ -126,26 +125,23 @@ impl Log {
         }))
     }
 
-    /// Appends a record: copies its bytes and gives it its place in the order. It is not written yet.
-    /// Waits while every buffer is in flight.
+    /// Appends a record: copies its bytes and gives it its place in the order. It is not written
+    /// yet. Waits while every buffer is in flight.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] for a record that does not fit into a buffer or into the format, and after
-    /// [`Log::close`]. After any other error, that error for ever (W2).
+    /// [`Error::Refused`] for a record that does not fit into a buffer or into the format, and
+    /// after [`Log::close`]. After any other error, that error for ever (W2).
     pub fn append(&self, bytes: &[u8]) -> Result<Ticket<'_>, Error> {
         self.0.driver.append_bytes(bytes, true).map(waited)
     }
 
-    /// Appends a record of `len` bytes that `fill` writes in place. `fill` finds zeros there, or bytes of an
-    /// earlier record. If `fill` panics, so does this call; the place is left out and the log continues.
+    /// Appends a record of `len` bytes that `fill` writes in place. `fill` finds zeros there, or
+    /// bytes of an earlier record. If `fill` panics, so does this call; the place is left out and
+    /// the log continues.
     ///
-    /// The log writes no later record until `fill` returns. So it should be quick, and must not append to
-    /// this log.
-    ///
-    /// # Errors
-    ///
-    /// As [`Log::append`].
+    /// The log writes no later record until `fill` returns. So it should be quick, and must not
+    /// append to this log. Fails as [`Log::append`] does.
     pub fn append_with(
         &self,
         len: usize,
@@ -154,11 +150,8 @@ impl Log {
         self.0.driver.append_with(len, fill).map(waited)
     }
 
-    /// Appends a record without waiting; returns `None` while every buffer is in flight.
-    ///
-    /// # Errors
-    ///
-    /// As [`Log::append`].
+    /// Appends a record without waiting; returns `None` while every buffer is in flight. Fails as
+    /// [`Log::append`] does.
     pub fn try_append(&self, bytes: &[u8]) -> Result<Option<Ticket<'_>>, Error> {
         self.0.driver.append_bytes(bytes, false)
     }
@@ -186,20 +179,14 @@ impl Log {
         self.0.driver.wait(&state.durable, state.next_sequence(), gate)
     }
 
-    /// Reads the records from `from` on that were handed to the kernel.
-    ///
-    /// # Errors
-    ///
-    /// As [`LogReader::open`].
+    /// Reads the records from `from` on that were handed to the kernel. Fails as
+    /// [`LogReader::open`] does.
     pub fn reader(&self, from: u64) -> Result<LogReader, Error> {
         self.read(from, false)
     }
 
-    /// Reads as [`Log::reader`] does, and waits at the end for further records.
-    ///
-    /// # Errors
-    ///
-    /// As [`LogReader::open`].
+    /// Reads as [`Log::reader`] does, and waits at the end for further records. Fails as
+    /// [`LogReader::open`] does.
     pub fn tail(&self, from: u64) -> Result<LogReader, Error> {
         self.read(from, true)
     }
@@ -227,8 +214,8 @@ impl Log {
         self.0.driver.effective()
     }
 
-    /// Ends the log: writes every record, makes it durable, and marks the log as closed. Refuses later
-    /// appends by any clone; the log can be opened again.
+    /// Ends the log: writes every record, makes it durable, and marks the log as closed. Refuses
+    /// later appends by any clone; the log can be opened again.
     ///
     /// # Errors
     ///

@@ -13,7 +13,6 @@ const READ_BYTES: usize = 512 << 10;
 const READS: u32 = 4;
 /// Bytes of the first read at a new offset. Each read that continues there doubles them.
 const PIECE_BYTES_MIN: u64 = 16 << 10;
-/// The most pieces in flight at once.
 const MOST_AHEAD: u32 = 4;
 /// Reads that return nothing before the end of the file, until that is an error.
 const FRUITLESS_READS_MAX: u32 = 10;
@@ -32,7 +31,6 @@ impl Files {
         Engine::open(&Files::options()).map(Files::new)
     }
 
-    /// Returns the options of an engine that reads logs.
     pub(super) fn options() -> Options {
         Options {
             // One beside the buffers in flight.
@@ -42,7 +40,8 @@ impl Files {
         }
     }
 
-    /// Borrows the engine. No other borrow, and no open or closing file, may be in the same statement.
+    /// Borrows the engine. No other borrow, and no open or closing file, may be in the same
+    /// statement.
     pub(super) fn engine(&self) -> RefMut<'_, Engine> {
         self.0.borrow_mut()
     }
@@ -55,9 +54,9 @@ impl Files {
 
 /// A file and the part of it that is in memory. Dropping it closes the file.
 ///
-/// That part is one range, which grows to the end of one request. So memory is bounded by that request
-/// and the engine's buffers (W8). Reads stay in flight between two requests. [`Input::pause`] ends
-/// them; another user of the engine must call it first.
+/// The part in memory is one range, which grows to the end of one request. So memory is bounded by
+/// that request and the engine's buffers (W8). Reads stay in flight between two requests.
+/// [`Input::pause`] ends them; another user of the engine must call it first.
 #[derive(Debug)]
 pub(super) struct Input {
     pub path: PathBuf,
@@ -65,7 +64,6 @@ pub(super) struct Input {
     pub files: Files,
     /// The file's length at the opening, or at the last [`Input::look_again`].
     pub len_bytes: u64,
-    /// Bytes of the next piece.
     piece_bytes: u64,
     /// The offset of `window` in the file.
     start: u64,
@@ -74,7 +72,6 @@ pub(super) struct Input {
     ahead: VecDeque<Piece>,
 }
 
-/// A requested piece of the file.
 #[derive(Debug)]
 struct Piece {
     offset: u64,
@@ -83,8 +80,8 @@ struct Piece {
 }
 
 impl Input {
-    /// Opens the file. With `direct` reads bypass the page cache, and so see another process's direct
-    /// writes.
+    /// Opens the file. With `direct` reads bypass the page cache, and so see another process's
+    /// direct writes.
     pub(super) fn open(
         files: &Files,
         path: &Path,
@@ -122,7 +119,8 @@ impl Input {
         Ok(&self.window[from..to])
     }
 
-    /// Drops the bytes in memory and reads the file's length again: another process may have written.
+    /// Drops the bytes in memory and reads the file's length again: another process may have
+    /// written.
     pub(super) fn look_again(&mut self) -> Result<(), Error> {
         self.pause()?;
         self.window.clear();
@@ -130,12 +128,13 @@ impl Input {
         Ok(())
     }
 
-    /// Flushes the file, and drops its clean pages from the page cache, so that later reads come from
-    /// the disk.
+    /// Flushes the file, and drops its clean pages from the page cache, so that later reads come
+    /// from the disk.
     ///
-    /// The log's last process may have left its writes in memory only. After a failed flush the kernel
-    /// calls pages clean that the disk never got, and a later flush succeeds (`fsync(2)`): reads from
-    /// the cache then prove nothing. The kernel drops only clean pages (`posix_fadvise(2)`).
+    /// The log's last process may have left its writes in memory only. After a failed flush the
+    /// kernel calls pages clean that the disk never got, and a later flush succeeds (`fsync(2)`):
+    /// reads from the cache then prove nothing. The kernel drops only clean pages
+    /// (`posix_fadvise(2)`).
     pub(super) fn flush(&self) -> Result<(), Error> {
         let mut engine = self.files.engine();
         engine.flush(self.file)?;
@@ -172,8 +171,8 @@ impl Input {
             if self.take_piece(align)? {
                 continue;
             }
-            // The file ends there: another process may have truncated it. Or a read was short, which
-            // is not the end of the log.
+            // The file ends there: another process may have truncated it. Or a read was short,
+            // which is not the end of the log.
             self.len_bytes = self.files.engine().file_len(self.file)?.min(self.len_bytes);
             if self.window_end() >= self.len_bytes {
                 break;

@@ -3,14 +3,13 @@
 use super::input::Input;
 use crate::Error;
 
-/// The last files, which may not be on stable storage. The flusher flushes every file before it begins
-/// the second one after it.
+/// The last files, which may not be on stable storage. The flusher flushes every file before it
+/// begins the second one after it.
 pub(super) const UNSURE_FILES: usize = 2;
 
 /// The whole lines of a file.
 pub(super) struct Lines {
     pub count: u64,
-    /// The end of the last of them.
     pub end: u64,
 }
 

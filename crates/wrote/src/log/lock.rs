@@ -1,4 +1,5 @@
-//! The lock of a log's only writer: `flock(2)` on the file `lock` in its folder. Readers take no lock.
+//! The lock of a log's only writer: `flock(2)` on the file `lock` in its folder. Readers take no
+//! lock.
 
 use crate::{Action, Error};
 use rustix::fs::{FlockOperation, flock};
@@ -7,7 +8,6 @@ use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// The locked file.
 pub(super) const LOCK: &str = "lock";
 /// Attempts to take a lock: [`Lock::holder`] in another process takes it for a moment.
 const TRIES: u32 = 5;
@@ -52,8 +52,8 @@ impl Lock {
         Ok(Lock { _file: file })
     }
 
-    /// Returns the process that has the log open for writing; `None` if there is none, or if this process
-    /// cannot see it.
+    /// Returns the process that has the log open for writing; `None` if there is none, or if this
+    /// process cannot see it.
     pub(super) fn holder(folder: &Path) -> Option<u32> {
         let mut file = File::open(folder.join(LOCK)).ok()?;
         let is_free = lock(&file, FlockOperation::NonBlockingLockShared, 1).ok()?;

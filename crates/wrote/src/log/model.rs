@@ -1,7 +1,7 @@
 //! Claims in every order of their threads' steps: run by `cargo xtask model`.
 //!
-//! The crate `loom` runs each test for every order of its threads' steps, and for every value that the
-//! memory model allows a read to see, within `LOOM_MAX_PREEMPTIONS`. It also finds deadlocks.
+//! The crate `loom` runs each test for every order of its threads' steps, and for every value that
+//! the memory model allows a read to see, within `LOOM_MAX_PREEMPTIONS`. It also finds deadlocks.
 
 use super::atomics::{Condvar, Mutex};
 use super::claim::{Claims, ClosedBatch, Layout, Place, Ready, Start, head_bytes};
@@ -24,8 +24,8 @@ struct Cell {
     content: AtomicU64,
 }
 
-// SAFETY: the only part that may not be shared is `seen`, whose value no thread touches. Loom follows the
-// accesses to it, and fails a test with two at once.
+// SAFETY: the only part that may not be shared is `seen`, whose value no thread touches. Loom
+// follows the accesses to it, and fails a test with two at once.
 unsafe impl Sync for Cell {}
 
 impl Cell {
@@ -79,7 +79,8 @@ fn content(producer: u64, record: u64) -> u64 {
 }
 
 impl Scene {
-    /// Makes two slots with room for `records` each, of which one is open, and segments of `batches`.
+    /// Makes two slots with room for `records` each, of which one is open, and segments of
+    /// `batches`.
     fn new(format: Format, records: usize, batches: u64) -> Arc<Scene> {
         let block_bytes = 256;
         let layout = Layout {
@@ -235,8 +236,9 @@ fn join(threads: Vec<thread::JoinHandle<()>>) {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// Checks that every record is written once. Only the thread that made a batch ready rings for it. A batch
-/// turns over at the first record that does not fit; the last batch is closed once all have come.
+/// Checks that every record is written once. Only the thread that made a batch ready rings for it.
+/// A batch turns over at the first record that does not fit; the last batch is closed once all have
+/// come.
 fn every_record_is_written_once(producing: u64, records: u64, room: usize) {
     loom::model(move || {
         let scene = Scene::new(Format::Lines, room, 100);

@@ -27,8 +27,8 @@ pub(super) enum Next {
 
 /// Lists the segments in the folder, in order and without a gap.
 ///
-/// A listing may miss a file that is made meanwhile, and yet contain a later one (`readdir(3)`). So this
-/// lists again, up to the last segment of the first listing: every earlier one exists by then.
+/// A listing may miss a file that is made meanwhile, and yet contain a later one (`readdir(3)`). So
+/// this lists again, up to the last segment of the first listing: every earlier one exists by then.
 pub(super) fn all(files: &Files, folder: &Path, format: Format) -> Result<Names, Error> {
     let Some((last, _)) = of_format(files.engine().list(folder)?, format).pop() else {
         return Ok(Names::new());
@@ -77,8 +77,8 @@ pub(super) fn next(names: Names, number: u64, follows: u64) -> Next {
     }
 }
 
-/// Tells whether the error means that retention removed segment `removed` after the listing. Then every
-/// segment before it is gone too.
+/// Tells whether the error means that retention removed segment `removed` after the listing. Then
+/// every segment before it is gone too.
 pub(super) fn was_removed(
     files: &Files,
     folder: &Path,
@@ -92,8 +92,8 @@ pub(super) fn was_removed(
     Ok(all(files, folder, format)?.iter().all(|(number, _)| *number > removed))
 }
 
-/// Calls `looking`, which lists names and then opens files. Calls it again if a file is gone by then, or
-/// if it returns `None`.
+/// Calls `looking`, which lists names and then opens files. Calls it again if a file is gone by
+/// then, or if it returns `None`.
 pub(super) fn unless_removed<T>(
     mut looking: impl FnMut() -> Result<Option<T>, Error>,
 ) -> Result<T, Error> {

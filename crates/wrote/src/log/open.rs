@@ -23,7 +23,8 @@ use std::path::Path;
 
 /// The least bytes of a buffer.
 const BUFFER_BYTES_MIN: usize = 4096;
-/// The most bytes of a segment: more than any file system has, and a sum with a buffer cannot overflow.
+/// The most bytes of a segment: more than any file system has, and a sum with a buffer cannot
+/// overflow.
 const SEGMENT_BYTES_MAX: u64 = 1 << 62;
 /// Operations besides batches: flushes of segments, and the preparation of the next segment.
 const OTHER_OPERATIONS: u32 = 6;
@@ -31,11 +32,8 @@ const OTHER_OPERATIONS: u32 = 6;
 const CALIBRATION_ROUNDS: u32 = 8;
 
 impl Log {
-    /// Opens the log in `folder` with the defaults of [`Log::options`], or begins one.
-    ///
-    /// # Errors
-    ///
-    /// As [`LogOptions::open`].
+    /// Opens the log in `folder` with the defaults of [`Log::options`], or begins one. Fails as
+    /// [`LogOptions::open`] does.
     pub fn open(folder: impl AsRef<Path>) -> Result<Log, Error> {
         Log::options().open(folder)
     }
@@ -51,8 +49,9 @@ impl LogOptions {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if another process, or this one, has the log open for writing, or if it has the
-    /// other format. [`Error::Damaged`] if durable records cannot be read. Else with the kernel's words.
+    /// [`Error::Refused`] if another process, or this one, has the log open for writing, or if it
+    /// has the other format. [`Error::Damaged`] if durable records cannot be read. Else with the
+    /// kernel's words.
     pub fn open(&self, folder: impl AsRef<Path>) -> Result<Log, Error> {
         let folder = folder.as_ref();
         make_folder(folder)?;
@@ -60,12 +59,9 @@ impl LogOptions {
         Log::with_thread(on_disk(&within_bounds(self), folder)?, self.segment_age, lock)
     }
 
-    /// Opens the log on a simulated disk. It has no thread: waiting callers do that work. So a run with
-    /// the same seed does the same operations in the same order.
-    ///
-    /// # Errors
-    ///
-    /// As [`LogOptions::open`].
+    /// Opens the log on a simulated disk. It has no thread: waiting callers do that work. So a run
+    /// with the same seed does the same operations in the same order. Fails as [`LogOptions::open`]
+    /// does.
     pub fn open_simulated(&self, sim: &Sim, folder: impl AsRef<Path>) -> Result<Log, Error> {
         let options = within_bounds(self);
         let engine = Engine::simulated(sim, &engine_options(&options))?;
@@ -83,8 +79,8 @@ impl LogOptions {
     }
 }
 
-/// Makes the folder, and makes its name durable, unless a log was opened in it before. A folder that exists
-/// may be so new that its name is not durable yet.
+/// Makes the folder, and makes its name durable, unless a log was opened in it before. A folder
+/// that exists may be so new that its name is not durable yet.
 fn make_folder(folder: &Path) -> Result<(), Error> {
     if folder.join(LOCK).exists() {
         return Ok(());
@@ -140,8 +136,8 @@ fn engine_options(options: &LogOptions) -> Options {
     }
 }
 
-/// Recovers the log and puts its parts together. `examine` returns the disk's promise and how records
-/// are made durable, given the preparation and whether writes are direct.
+/// Recovers the log and puts its parts together. `examine` returns the disk's promise and how
+/// records are made durable, given the preparation and whether writes are direct.
 fn assemble(
     engine: Engine,
     options: &LogOptions,
@@ -210,8 +206,8 @@ fn start(found: &Recovery, layout: &Layout) -> Start {
         let segment = if layout.format == Format::Framed { 1 } else { first_sequence };
         return Start { first_sequence, segment, offset: 0 };
     };
-    let end = active.bytes.next_multiple_of(layout.block_bytes);
-    layout.start_at(first_sequence, active.number, end, false)
+    let offset = active.bytes.next_multiple_of(layout.block_bytes);
+    layout.start(Start { first_sequence, segment: active.number, offset }, false)
 }
 
 /// Opens the segment in which a log continues, and prepares the rest of it.

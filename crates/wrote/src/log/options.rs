@@ -10,8 +10,8 @@ pub enum Prepare {
     /// Allocates it (`fallocate(2)`). The first flush after each write must then record in the file
     /// system's journal that the blocks are written.
     Allocate,
-    /// Writes zeros into it. Each byte of the log then costs two on the device. A durable record costs
-    /// one write over existing blocks, which needs no journal.
+    /// Writes zeros into it. Each byte of the log then costs two on the device. A durable record
+    /// costs one write over existing blocks, which needs no journal.
     Write,
 }
 
@@ -72,16 +72,16 @@ impl LogOptions {
         self
     }
 
-    /// Sets the most bytes that the log takes on the disk; beyond them it removes its oldest segments.
-    /// It never removes the segment that is written, so the log can exceed the limit by one segment. By
-    /// default it removes none.
+    /// Sets the most bytes that the log takes on the disk; beyond them it removes its oldest
+    /// segments. It never removes the segment that is written, so the log can exceed the limit by
+    /// one segment. By default it removes none.
     pub fn retain_bytes(mut self, bytes: u64) -> LogOptions {
         self.retain_bytes = Some(bytes);
         self
     }
 
-    /// Sets the least time for which the log keeps records. When it begins a segment, it removes every
-    /// segment whose last record is older. By default it removes none.
+    /// Sets the least time for which the log keeps records. When it begins a segment, it removes
+    /// every segment whose last record is older. By default it removes none.
     pub fn retain_age(mut self, age: Duration) -> LogOptions {
         self.retain_age = Some(age);
         self
@@ -93,8 +93,8 @@ impl LogOptions {
         self
     }
 
-    /// Sets the bytes of each buffer: 1 MiB by default, 4 KiB at least, 64 MiB at most. A record, with
-    /// less than 200 bytes of headers, must fit into one.
+    /// Sets the bytes of each buffer: 1 MiB by default, 4 KiB at least, 64 MiB at most. A record,
+    /// with less than 200 bytes of headers, must fit into one.
     pub fn buffer_bytes(mut self, bytes: usize) -> LogOptions {
         self.buffer_bytes = bytes;
         self
@@ -107,8 +107,8 @@ impl LogOptions {
         self
     }
 
-    /// Sets how writes are made durable. By default, opening a log with [`Sync::Always`] measures for a
-    /// few milliseconds which way is faster here.
+    /// Sets how writes are made durable. By default, opening a log with [`Sync::Always`] measures
+    /// for a few milliseconds which way is faster here.
     pub fn durable(mut self, durable: Durable) -> LogOptions {
         self.durable = Some(durable);
         self

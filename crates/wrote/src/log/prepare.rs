@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 /// The user data of a preparation's operations; one is in flight at a time.
 pub(super) const USER_DATA: u64 = 1 << 63;
 
-/// Batches of framed segments begin at multiples of this. No disk writes a larger unit, so a block that
-/// holds acknowledged records is never written again (W3).
+/// Batches of framed segments begin at multiples of this. No disk writes a larger unit, so a block
+/// that holds acknowledged records is never written again (W3).
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
-/// Opens a segment: through the page cache if direct transfers need a larger alignment than its blocks.
+/// Opens a segment: through the page cache if direct transfers need a larger alignment than its
+/// blocks.
 pub(super) fn open(
     engine: &mut Engine,
     path: &Path,
@@ -30,7 +31,6 @@ pub(super) fn open(
 pub(super) struct Preparation {
     pub file: FileId,
     pub path: PathBuf,
-    /// The number of the segment.
     pub number: u64,
     how: Prepare,
     step: Step,
@@ -49,7 +49,6 @@ enum Step {
 }
 
 impl Preparation {
-    /// Makes the file.
     pub(super) fn new(
         engine: &mut Engine,
         path: &Path,
@@ -103,8 +102,8 @@ impl Preparation {
     /// Takes the completion of the step in flight, and moves to the next step.
     pub(super) fn complete(&mut self, completion: Completion) -> Result<(), Error> {
         self.step = match (self.step, completion.result) {
-            // A full disk is an error now rather than in the middle of the segment. A file system that
-            // cannot allocate (NFS, FUSE) gives space as it is written.
+            // A full disk is an error now rather than in the middle of the segment. A file system
+            // that cannot allocate (NFS, FUSE) gives space as it is written.
             (Step::Allocate, Err(error)) if error.errno() != libc::EOPNOTSUPP => return Err(error),
             (Step::Allocate, _) => match self.how {
                 Prepare::Allocate => Step::Done,
@@ -131,7 +130,6 @@ impl Preparation {
         Ok(())
     }
 
-    /// Closes and removes the file.
     pub(super) fn abandon(self, engine: &mut Engine) {
         // The caller reports the first error. Without one, a file that stays does no harm.
         let _ = engine.close_file(self.file);

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 /// The sleep of a following reader before it looks again. It doubles up to the most.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 const SLEEP_MAX: Duration = Duration::from_millis(20);
-/// The time without a record after which a following reader checks that the disk has not lost the next
-/// one. It doubles each time.
+/// The time without a record after which a following reader checks that the disk has not lost the
+/// next one. It doubles each time.
 const CHECK_AFTER: Duration = Duration::from_millis(200);
 
 /// One record of a log.
@@ -32,36 +32,38 @@ pub struct Record {
 
 /// The records of a log in order.
 ///
-/// A reader sees every record that this or another process has handed to the kernel. Such a record may
-/// not be durable yet, and be lost with the kernel. A reader takes no lock. It reads a framed log past the
-/// page cache where the file system can, with reads in flight ahead; it reads lines through the cache.
+/// A reader sees every record that this or another process has handed to the kernel. Such a record
+/// may not be durable yet, and be lost with the kernel. A reader takes no lock. It reads a framed
+/// log past the page cache where the file system can, with reads in flight ahead; it reads lines
+/// through the cache.
 ///
-/// A following reader looks for more every 1 to 20 ms, less often the longer it waits. Unlike messages
-/// from the writer, that works across processes and file systems.
+/// A following reader looks for more every 1 to 20 ms, less often the longer it waits. Unlike
+/// messages from the writer, that works across processes and file systems.
 ///
-/// If retention removes segments before they are read, the reader continues with the first that is there.
-/// [`Record::sequence`] then shows how many records it passed over.
+/// If retention removes segments before they are read, the reader continues with the first that is
+/// there. [`Record::sequence`] then shows how many records it passed over.
 pub struct LogReader {
     files: Files,
     folder: PathBuf,
     /// The sequence of the next record to read.
     from: u64,
     follows: bool,
-    cursor: Option<Box<dyn Cursor>>,
+    cursor: Option<AnyCursor>,
     failed: Option<Error>,
-    /// Whether the iterator has returned the error.
     is_reported: bool,
 }
 
-// SAFETY: the parts that are not `Send` are the counted references between the engine, its pool and the
-// buffers that the cursor's input has leased. All of them are inside, and none is handed out, so they move
-// together. The engine is opened for callers of any thread.
+// SAFETY: the parts that are not `Send` are the counted references between the engine, its pool and
+// the buffers that the cursor's input has leased. All of them are inside, and none is handed out,
+// so they move together. The engine is opened for callers of any thread.
 unsafe impl Send for LogReader {}
+
+type AnyCursor = Box<dyn Cursor>;
 
 /// A reader's position in a log of one format.
 trait Cursor {
-    /// Appends the next record, `from` or a later one, to `bytes` and returns its sequence; `None` at the
-    /// end of the segment, as far as it was read.
+    /// Appends the next record, `from` or a later one, to `bytes` and returns its sequence; `None`
+    /// at the end of the segment, as far as it was read.
     fn next(&mut self, from: u64, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error>;
 
     /// Moves to the next segment, if the log continues there. Returns whether it does.
@@ -75,9 +77,9 @@ trait Cursor {
 }
 
 impl LogReader {
-    /// Reads the log in `folder` from the record `from` on, up to its present end. It takes no lock: any
-    /// process may have the log open for writing. If retention has removed the record, this begins with the
-    /// first that is there.
+    /// Reads the log in `folder` from the record `from` on, up to its present end. It takes no
+    /// lock: any process may have the log open for writing. If retention has removed the record,
+    /// this begins with the first that is there.
     ///
     /// # Errors
     ///
@@ -86,20 +88,14 @@ impl LogReader {
         LogReader::on_disk(folder.as_ref(), from, false)
     }
 
-    /// Reads as [`LogReader::open`] does, and waits at the end for further records.
-    ///
-    /// # Errors
-    ///
-    /// As [`LogReader::open`].
+    /// Reads as [`LogReader::open`] does, and waits at the end for further records. Fails as
+    /// [`LogReader::open`] does.
     pub fn follow(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
         LogReader::on_disk(folder.as_ref(), from, true)
     }
 
-    /// Reads as [`LogReader::open`] does, from a simulated disk.
-    ///
-    /// # Errors
-    ///
-    /// As [`LogReader::open`]; an empty folder is an empty log.
+    /// Reads as [`LogReader::open`] does, from a simulated disk. Fails as [`LogReader::open`] does,
+    /// except that an empty folder is an empty log.
     pub fn open_simulated(
         sim: &Sim,
         folder: impl AsRef<Path>,
@@ -136,25 +132,22 @@ impl LogReader {
         Ok(reader)
     }
 
-    /// Returns the next record, or `None` if there is none within `timeout`. A reader that does not follow
-    /// does not wait.
+    /// Returns the next record, or `None` if there is none within `timeout`. A reader that does not
+    /// follow does not wait.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] if the log is damaged; else with the kernel's words. Every call after an error
-    /// returns that error.
+    /// [`Error::Damaged`] if the log is damaged; else with the kernel's words. Every call after an
+    /// error returns that error.
     pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, Error> {
         let mut bytes = Vec::new();
         let sequence = self.read_within(&mut bytes, Some(timeout))?;
         Ok(sequence.map(|sequence| Record { sequence, bytes }))
     }
 
-    /// Appends the next record's bytes to `bytes` and returns its sequence, which saves an allocation a
-    /// record. A following reader waits for it; else `None` is the end.
-    ///
-    /// # Errors
-    ///
-    /// As [`LogReader::next_within`].
+    /// Appends the next record's bytes to `bytes` and returns its sequence, which saves an
+    /// allocation a record. A following reader waits for it; else `None` is the end. Fails as
+    /// [`LogReader::next_within`] does.
     pub fn read_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
         self.read_within(bytes, None)
     }
@@ -253,7 +246,6 @@ impl LogReader {
         }
     }
 
-    /// Finds the segment to begin with. Returns whether there is one.
     fn find(&mut self) -> Result<bool, Error> {
         let LogReader { files, folder, from, .. } = self;
         self.cursor = names::unless_removed(|| match names::format(files, folder)? {
@@ -268,7 +260,8 @@ impl LogReader {
 impl Iterator for LogReader {
     type Item = Result<Record, Error>;
 
-    /// Returns the next record. A following reader waits for it without end. After an error there is none.
+    /// Returns the next record. A following reader waits for it without end. After an error there
+    /// is none.
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_reported {
             return None;

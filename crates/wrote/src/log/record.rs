@@ -12,10 +12,8 @@ const KIND_DATA: u32 = 0b01 << 30;
 const KIND_SKIPPED: u32 = 0b10 << 30;
 const KIND_MASK: u32 = 0b11 << 30;
 
-/// A record as it stands in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
-    /// Bytes that a producer appended.
     Data(&'a [u8]),
     /// A claimed place of this many bytes that stayed empty, since its producer panicked. It has a
     /// sequence, and is no record.
@@ -74,7 +72,8 @@ pub(crate) fn parse(bytes: &[u8], seed: u32, sequence: u64) -> Option<Frame<'_>>
     (checksum == u32_at(header, 4)).then_some(frame)
 }
 
-/// Returns the bytes of the frame that `header` begins, whatever its kind; `None` if it is cut short.
+/// Returns the bytes of the frame that `header` begins, whatever its kind; `None` if it is cut
+/// short.
 pub(crate) fn stated_bytes(header: &[u8]) -> Option<usize> {
     let length = u32::from_le_bytes(*header.first_chunk()?);
     Some(frame_bytes((length & !KIND_MASK) as usize))
@@ -85,12 +84,10 @@ pub(crate) fn is_kind(header: &[u8]) -> bool {
     matches!(u32_at(header, 0) & KIND_MASK, KIND_DATA | KIND_SKIPPED)
 }
 
-/// Reads four bytes at `at`.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
 }
 
-/// Reads eight bytes at `at`.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
 }

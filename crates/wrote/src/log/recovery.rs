@@ -43,7 +43,6 @@ pub(super) struct Recovery {
     pub next_sequence: u64,
 }
 
-/// The segment in which a log continues.
 #[derive(Clone, Debug)]
 pub(super) struct ActiveSegment {
     pub path: PathBuf,
@@ -63,8 +62,8 @@ pub(super) struct ActiveSegment {
 /// A file behind the end of the log, and the end of its last byte that counts.
 type LaterFile = (PathBuf, u64);
 
-/// Recovers the log of this format in `folder`. Cuts off a torn end and keeps it aside. Flushes the rest
-/// before it trusts it.
+/// Recovers the log of this format in `folder`. Cuts off a torn end and keeps it aside. Flushes the
+/// rest before it trusts it.
 ///
 /// A power loss at any moment leaves a log in which the next recovery finds the same records.
 ///
@@ -88,8 +87,8 @@ pub(super) fn recover(files: &Files, folder: &Path, format: Format) -> Result<Re
     }
 }
 
-/// Ends the log at byte `end` of a file. Keeps aside the bytes from there to `torn_end`, and the files
-/// behind.
+/// Ends the log at byte `end` of a file. Keeps aside the bytes from there to `torn_end`, and the
+/// files behind.
 fn cut(
     input: &mut Input,
     end: u64,
@@ -112,19 +111,15 @@ fn cut(
     engine.sync_folder(folder_of(&input.path))
 }
 
-/// Takes files out of the log: renames those with bytes, removes the others. Begins with the newest, so
-/// that there is never a gap.
-fn put_aside(
-    engine: &mut Engine,
-    later: &[LaterFile],
-    recovered: &mut Recovered,
-) -> Result<(), Error> {
+/// Takes files out of the log: renames files with bytes, removes empty ones. Begins with the
+/// newest, so that there is never a gap.
+fn put_aside(engine: &mut Engine, later: &[LaterFile], found: &mut Recovered) -> Result<(), Error> {
     for (path, end) in later.iter().rev() {
-        recovered.torn_bytes += end;
+        found.torn_bytes += end;
         if *end == 0 {
             engine.remove(path)?;
         } else {
-            recovered.kept_aside.push(aside::rename(engine, path)?);
+            found.kept_aside.push(aside::rename(engine, path)?);
         }
     }
     Ok(())

@@ -25,13 +25,13 @@ use crate::Error;
 use report::Watch;
 use std::path::Path;
 
-/// Reads every byte of the log in `folder` and reports damage. Calls `watch` with the bytes read and the
-/// bytes of the log; if it returns `false`, the reading ends with [`Error::Interrupted`].
+/// Reads every byte of the log in `folder` and reports damage. Calls `watch` with the bytes read
+/// and the bytes of the log; if it returns `false`, the reading ends with [`Error::Interrupted`].
 ///
-/// A process may write the log meanwhile. Before this reports damage, it reads the place again after the
-/// proof that the record was durable. If the log is open for writing, it then reads everything again, and
-/// reports only damage that it found twice. A write in flight may look like a torn end. Segments that
-/// retention removes before they are read are left out.
+/// A process may write the log meanwhile. Before this reports damage, it reads the place again
+/// after the proof that the record was durable. If the log is open for writing, it then reads
+/// everything again, and reports only damage that it found twice. A write in flight may look like a
+/// torn end. Segments that retention removes before they are read are left out.
 ///
 /// # Errors
 ///
@@ -51,7 +51,6 @@ pub fn verify(
     Ok(second)
 }
 
-/// Reads every byte once.
 fn read_all(folder: &Path, watch: Watch) -> Result<Verified, Error> {
     let files = Files::open()?;
     match names::format_of_log(&files, folder)? {
@@ -62,15 +61,15 @@ fn read_all(folder: &Path, watch: Watch) -> Result<Verified, Error> {
 
 /// Repairs a damaged log, so that it can be read and written again.
 ///
-/// Every whole record that can be found keeps its sequence. Within a batch, the search behind a damaged
-/// length covers 64 KiB. Lost records of a framed log leave a gap. Lost lines become empty lines, since a
-/// line's place is its count. Damaged segments are kept aside in files named `.damaged-N`. A torn end is
-/// left to the next opening.
+/// Every whole record that can be found keeps its sequence. Within a batch, the search behind a
+/// damaged length covers 64 KiB. Lost records of a framed log leave a gap. Lost lines become empty
+/// lines, since a line's place is its count. Damaged segments are kept aside in files named
+/// `.damaged-N`. A torn end is left to the next opening.
 ///
 /// # Errors
 ///
-/// If the folder has no log, or the log is open for writing; else with the kernel's words. A power loss at
-/// any moment leaves a log that can be repaired.
+/// If the folder has no log, or the log is open for writing; else with the kernel's words. A power
+/// loss at any moment leaves a log that can be repaired.
 pub fn repair(folder: impl AsRef<Path>) -> Result<Repaired, Error> {
     let folder = folder.as_ref();
     let files = Files::open()?;

@@ -9,7 +9,6 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(super) struct SealedSegment {
     pub path: PathBuf,
-    /// The file's length.
     pub bytes: u64,
     /// The sequence behind its last record.
     pub end_sequence: u64,
@@ -37,25 +36,20 @@ impl Retention {
         Retention { bytes_max, age_max, segments: segments.into(), bytes }
     }
 
-    /// Adds the newest sealed segment.
     pub(super) fn push(&mut self, segment: SealedSegment) {
         self.bytes += segment.bytes;
         self.segments.push_back(segment);
     }
 
-    /// Returns the oldest segment if it exceeds a limit. `active_bytes` is the length of the segment
-    /// that is written, `durable_sequence` the durable frontier.
-    pub(super) fn excess(
-        &self,
-        active_bytes: u64,
-        durable_sequence: u64,
-    ) -> Option<&SealedSegment> {
+    /// Returns the oldest segment if it exceeds a limit. `active_bytes` is the length of the
+    /// segment that is written, `durable` the durable frontier.
+    pub(super) fn excess(&self, active_bytes: u64, durable: u64) -> Option<&SealedSegment> {
         let oldest = self.segments.front()?;
         let is_over = self.bytes_max.is_some_and(|max| self.bytes + active_bytes > max);
         let is_old = self.age_max.is_some_and(|age| oldest.written_at_ns < unix_ns_ago(age));
         // Recovery must learn from one segment where the log was. The last sealed one can go once a
         // record behind it is durable, since the beginning of the next segment then is durable too.
-        let is_needed = self.segments.len() == 1 && durable_sequence <= oldest.end_sequence;
+        let is_needed = self.segments.len() == 1 && durable <= oldest.end_sequence;
         ((is_over || is_old) && !is_needed).then_some(oldest)
     }
 

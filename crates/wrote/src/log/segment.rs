@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Bytes of a segment header. The first batch begins right behind it.
 pub(crate) const HEADER_BYTES: usize = 64;
 
-/// The bound of segment numbers and sequences. So arithmetic on numbers from a file cannot overflow,
-/// and the flusher has numbers left for its other operations.
+/// The bound of segment numbers and sequences. So arithmetic on numbers from a file cannot
+/// overflow, and the flusher has numbers left for its other operations.
 pub(crate) const NUMBER_END: u64 = 1 << 61;
 
 /// The first bytes of a framed segment.
@@ -20,18 +20,15 @@ const MAGIC: [u8; 8] = *b"wrotelog";
 /// The version of the format that this code writes. It reads no other.
 pub(crate) const VERSION: u32 = 1;
 
-/// The header of a framed segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     /// The log's random number, equal in all of its segments.
     pub log_id: u64,
     /// Its number in the log, which is its name too; the first is 1.
     pub segment_id: u64,
-    /// The sequence of its first record.
     pub first_sequence: u64,
     /// Bytes of the segment before it up to the end of that segment's last batch; 0 in the first.
     pub previous_bytes: u64,
-    /// The checksum in the header of that last batch.
     pub previous_checksum: u32,
     /// Batches begin at multiples of this many bytes.
     pub block_bytes: u32,
@@ -55,7 +52,6 @@ impl SegmentHeader {
         seed(self.log_id, self.segment_id)
     }
 
-    /// Writes the header.
     pub(crate) fn encode(&self, to: &mut [u8]) {
         let header = &mut to[..HEADER_BYTES];
         header[..8].copy_from_slice(&MAGIC);
@@ -100,13 +96,12 @@ fn checksum(header: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&header[..12]), &header[16..HEADER_BYTES])
 }
 
-/// Returns the checksum of a segment's identity.
 pub(crate) fn seed(log_id: u64, segment_id: u64) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&log_id.to_le_bytes()), &segment_id.to_le_bytes())
 }
 
-/// Returns the path of a segment. `number` is a framed segment's number, or the sequence of a file's
-/// first line. It has twenty digits, so that names sort as numbers do.
+/// Returns the path of a segment. `number` is a framed segment's number, or the sequence of a
+/// file's first line. It has twenty digits, so that names sort as numbers do.
 pub(crate) fn path(folder: &Path, format: Format, number: u64) -> PathBuf {
     folder.join(format!("{number:020}.{}", format.extension()))
 }
@@ -124,7 +119,6 @@ pub(super) fn new_log_id() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// Returns the nanoseconds since 1970.
 pub(super) fn unix_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }

@@ -4,14 +4,12 @@ use super::claim::{Claims, Layout, Start};
 use super::format::Format;
 use super::options::Prepare;
 use super::recovery::Recovered;
-use super::stats::{Counters, LogStats};
+use super::stats::LogStats;
 use super::wait::{Frontier, Gate, wake};
 use crate::{Acknowledged, Durable, Error, Survives, Sync};
 use std::path::PathBuf;
-use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The state of an open log.
 pub(super) struct State {
     pub terms: Terms,
     pub claims: Claims,
@@ -21,7 +19,8 @@ pub(super) struct State {
     pub durable: Frontier,
     /// One gate for each slot, and the common gate.
     pub gates: Box<[Gate]>,
-    pub counters: Counters,
+    /// The figures that are counted; [`State::stats`] adds the other figures.
+    counted: Mutex<LogStats>,
     /// The first error; nothing is written after it (W2).
     failed: OnceLock<Error>,
 }
@@ -37,7 +36,7 @@ pub(super) struct Terms {
     pub recovered: Recovered,
 }
 
-/// What a record survives once it is written, and once that write is flushed.
+/// The promises to a record: once it is written, and once its write is flushed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Promise {
     written: Survives,
@@ -54,14 +53,15 @@ impl Promise {
 impl State {
     /// Makes the state of a log with `slots` buffers whose next record goes to `start`.
     pub(super) fn new(terms: Terms, slots: u32, start: Start, first_sequence: u64) -> State {
-        let counters = Counters::default();
-        counters.first_sequence.store(first_sequence, Ordering::Relaxed);
+        let prepare = (terms.layout.format == Format::Framed).then_some(terms.prepare);
+        let durable = terms.durable;
+        let counted = LogStats { first_sequence, durable, prepare, ..LogStats::default() };
         State {
             claims: Claims::new(terms.layout, slots, start),
             written: Frontier::new(start.first_sequence),
             durable: Frontier::new(start.first_sequence),
             gates: (0..=slots).map(|_| Gate::default()).collect(),
-            counters,
+            counted: Mutex::new(counted),
             failed: OnceLock::new(),
             terms,
         }
@@ -96,7 +96,6 @@ impl State {
         if self.terms.sync == Sync::Always { &self.durable } else { &self.written }
     }
 
-    /// Returns what a record survives now.
     pub(super) fn survives(&self, sequence: u64) -> Survives {
         if sequence < self.durable.done() {
             self.terms.promise.durable
@@ -115,7 +114,6 @@ impl State {
         self.failed.get().map(|error| Err(error.clone()))
     }
 
-    /// Returns the sequence that the next record gets.
     pub(super) fn next_sequence(&self) -> u64 {
         self.claims.next_start().first_sequence
     }
@@ -125,14 +123,17 @@ impl State {
         self.gates.len() - 1
     }
 
+    /// Locks the figures that are counted.
+    pub(super) fn counted(&self) -> MutexGuard<'_, LogStats> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn stats(&self) -> LogStats {
         LogStats {
             next_sequence: self.next_sequence(),
             written_sequence: self.written.done(),
             durable_sequence: self.durable.done(),
-            durable: self.terms.durable,
-            prepare: (self.format() == Format::Framed).then_some(self.terms.prepare),
-            ..self.counters.stats()
+            ..self.counted().clone()
         }
     }
 }

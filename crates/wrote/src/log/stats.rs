@@ -1,8 +1,7 @@
-//! Counters of an open log.
+//! Figures of an open log.
 
 use super::options::Prepare;
 use crate::Durable;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Figures of a log since it was opened.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +19,7 @@ pub struct LogStats {
     pub batches: u64,
     /// Flushes, and writes that were durable by themselves.
     pub flushes: u64,
-    /// Bytes written to segments, with the padding of blocks; without those that prepare segments.
+    /// Bytes written to segments, with the padding of blocks, without the preparation of segments.
     pub written_bytes: u64,
     /// Segments begun.
     pub segments: u64,
@@ -30,36 +29,4 @@ pub struct LogStats {
     pub durable: Durable,
     /// How segments are prepared; `None` for lines.
     pub prepare: Option<Prepare>,
-}
-
-/// The counters behind [`LogStats`].
-#[derive(Debug, Default)]
-pub(super) struct Counters {
-    pub first_sequence: AtomicU64,
-    pub batches: AtomicU64,
-    pub flushes: AtomicU64,
-    pub written_bytes: AtomicU64,
-    pub segments: AtomicU64,
-    pub removed: AtomicU64,
-}
-
-impl Counters {
-    /// Returns the figures that are counted; the others keep their defaults.
-    pub(super) fn stats(&self) -> LogStats {
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        LogStats {
-            first_sequence: count(&self.first_sequence),
-            batches: count(&self.batches),
-            flushes: count(&self.flushes),
-            written_bytes: count(&self.written_bytes),
-            segments: count(&self.segments),
-            removed: count(&self.removed),
-            ..LogStats::default()
-        }
-    }
-}
-
-/// Adds to a counter.
-pub(super) fn add(counter: &AtomicU64, by: u64) {
-    counter.fetch_add(by, Ordering::Relaxed);
 }

@@ -8,7 +8,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// The promise for one record: wait for it by blocking ([`Ticket::wait`]), or await it on any runtime.
+/// The promise for one record: wait for it by blocking ([`Ticket::wait`]), or await it on any
+/// runtime.
 ///
 /// Dropping a ticket changes nothing for the record.
 #[must_use = "a record is safe only when its ticket was waited for"]
@@ -30,12 +31,13 @@ impl Ticket<'_> {
         self.sequence
     }
 
-    /// Waits until the record is as safe as the log's [`crate::Sync`] promises. With `Always` it survives
-    /// a power loss, else a crash of the process.
+    /// Waits until the record is as safe as the log's [`crate::Sync`] promises. With `Always` it
+    /// survives a power loss, else a crash of the process.
     ///
     /// # Errors
     ///
-    /// The error of the failed write or flush. The record, and every later one, is not safe then (W2).
+    /// The error of the failed write or flush. The record, and every later one, is not safe then
+    /// (W2).
     pub fn wait(self) -> Result<(), Error> {
         self.check()?;
         let state = &self.driver.state;

@@ -51,8 +51,8 @@ impl Frontier {
         self.wanted.fetch_max(sequence, Ordering::SeqCst);
     }
 
-    /// Registers `waker` to be woken when every record before `sequence` is done. Pass the returned waiter
-    /// to the next call as `known`, or to [`Frontier::forget`].
+    /// Registers `waker` to be woken when every record before `sequence` is done. Pass the returned
+    /// waiter to the next call as `known`, or to [`Frontier::forget`].
     pub(super) fn wake_at(&self, sequence: u64, known: Option<Waiter>, waker: &Waker) -> Waiter {
         let waiting = known.unwrap_or_else(|| Waiter {
             sequence,
@@ -86,8 +86,8 @@ impl Frontier {
     }
 }
 
-/// Wakes futures. A waker is the caller's code: if it panics, the panic hook reports it, and the log and
-/// every other future continue.
+/// Wakes futures. A waker is the caller's code: if it panics, the panic hook reports it, and the
+/// log and every other future continue.
 pub(super) fn wake(waiters: Waiters) {
     for waker in waiters.into_values() {
         let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
@@ -100,7 +100,6 @@ pub(super) fn wake(waiters: Waiters) {
 /// processor from the thread that wakes the others.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
-    /// How many times it was opened.
     opened: AtomicU32,
     sleepers: AtomicU32,
 }
@@ -111,10 +110,12 @@ impl Gate {
         self.opened.load(Ordering::SeqCst)
     }
 
-    /// Sleeps until the gate is opened, unless that happened since `seen`. May wake without a cause.
+    /// Sleeps until the gate is opened, unless that happened since `seen`. May wake without a
+    /// cause.
     pub(super) fn sleep(&self, seen: u32) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
-        // After an error the caller checks again: the gate was opened (EAGAIN), or a signal came (EINTR).
+        // After an error the caller checks again: the gate was opened (EAGAIN), or a signal came
+        // (EINTR).
         let _ = futex::wait(&self.opened, futex::Flags::PRIVATE, seen, None);
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }

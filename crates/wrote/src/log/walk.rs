@@ -9,7 +9,6 @@ use crate::Error;
 /// The most bytes of a believable batch: more than the largest buffer.
 const BATCH_BYTES_MAX: u32 = 128 << 20;
 
-/// A walk through a segment.
 #[derive(Debug)]
 pub(super) struct Walk {
     pub input: Input,
@@ -28,10 +27,8 @@ pub(super) struct Walk {
     pub open: Option<OpenBatch>,
 }
 
-/// A batch that a walk is in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenBatch {
-    /// The offset of its end.
     pub end: u64,
     /// Records still to come.
     pub left: u32,
@@ -42,18 +39,16 @@ pub(super) struct OpenBatch {
 pub(super) enum Identity {
     /// By the checksum of the segment's identity.
     Known {
-        /// That checksum.
         seed: u32,
         /// Batches begin at multiples of this.
         block_bytes: u64,
     },
-    /// No header tells which segment it is. A batch counts if its first record belongs to the same segment
-    /// as its header.
+    /// No header tells which segment it is. A batch counts if its first record belongs to the same
+    /// segment as its header.
     Lost,
 }
 
 impl Identity {
-    /// Returns the identity that a segment header states.
     pub(super) fn of(header: &SegmentHeader) -> Identity {
         Identity::Known { seed: header.seed(), block_bytes: u64::from(header.block_bytes) }
     }
@@ -62,15 +57,12 @@ impl Identity {
 /// The next part of a segment.
 #[derive(Debug)]
 pub(super) enum Step<'a> {
-    /// The header of a batch.
     Batch,
     /// A record, or an empty place.
     Frame {
         /// Its place in the log.
         sequence: u64,
-        /// Its offset in the file.
         offset: u64,
-        /// The record itself.
         frame: Frame<'a>,
     },
     /// No valid batch or record follows.
@@ -97,8 +89,8 @@ impl Walk {
         }
     }
 
-    /// Reads the next batch header or record. At the end the walk stays in place, and can continue once
-    /// more was written.
+    /// Reads the next batch header or record. At the end the walk stays in place, and can continue
+    /// once more was written.
     pub(super) fn next(&mut self) -> Result<Step<'_>, Error> {
         self.leave_finished();
         let frame = match self.open {
@@ -120,7 +112,8 @@ impl Walk {
         Ok(Step::Frame { sequence, offset, frame })
     }
 
-    /// Reads the file again behind the end of the walk. Returns whether a writer has continued there.
+    /// Reads the file again behind the end of the walk. Returns whether a writer has continued
+    /// there.
     pub(super) fn has_come(&mut self) -> Result<bool, Error> {
         self.input.look_again()?;
         let before = (self.place, self.sequence, self.end, self.last, self.open);
@@ -154,8 +147,8 @@ impl Walk {
         self.sequence = sequence;
     }
 
-    /// Continues in the open batch at `place`, if the record `lost` records after the expected one is
-    /// valid there. Returns whether it is.
+    /// Continues in the open batch at `place`, if the record `lost` records after the expected one
+    /// is valid there. Returns whether it is.
     pub(super) fn jump_inside(&mut self, place: u64, lost: u32) -> Result<bool, Error> {
         let Some(open) = self.open.filter(|open| open.left > lost) else { return Ok(false) };
         let sequence = self.sequence + u64::from(lost);
@@ -172,8 +165,8 @@ impl Walk {
         Identity::Known { seed: self.seed, block_bytes: self.block_bytes }
     }
 
-    /// Tells whether a batch may begin right here. Else the end of a batch was cut off or must be: the
-    /// next batch begins at the next block and says so.
+    /// Tells whether a batch may begin right here. Else the end of a batch was cut off or must be:
+    /// the next batch begins at the next block and says so.
     pub(super) fn is_between_batches(&self) -> bool {
         self.open.is_none() && self.place.is_multiple_of(self.block_bytes)
     }
@@ -216,8 +209,8 @@ impl Walk {
         Ok(!was_tried && self.begin(next, true)?)
     }
 
-    /// Returns the bytes of the frame at `place`, and whether it is a record or an empty place; `None` if
-    /// it is not valid.
+    /// Returns the bytes of the frame at `place`, and whether it is a record or an empty place;
+    /// `None` if it is not valid.
     fn valid_frame(
         &mut self,
         open: OpenBatch,

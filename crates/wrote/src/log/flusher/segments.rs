@@ -1,5 +1,5 @@
-//! The segments of a log that is written: begun, prepared ahead, sealed, removed; and the end of the
-//! last.
+//! The segments of a log that is written: begun, prepared ahead, sealed, removed; and the end of
+//! the last.
 
 use super::super::batch::{self, BatchHeader};
 use super::super::claim::Start;
@@ -8,11 +8,9 @@ use super::super::prepare::Preparation;
 use super::super::retention::SealedSegment;
 use super::super::segment::{self, unix_ns};
 use super::super::state::State;
-use super::super::stats::add;
 use super::{Flush, Flusher, NextSegment, Segment};
 use crate::{Completion, Error, FileId, FileOptions, Op};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 impl Flusher {
     /// Begins the segment of a batch that is about to be written.
@@ -39,7 +37,7 @@ impl Flusher {
             Format::Lines => self.make_lines(state, start.segment)?,
         };
         self.segment = Some(Segment::new(file, path, start.segment, unix_ns()));
-        add(&state.counters.segments, 1);
+        state.counted().segments += 1;
         Ok(())
     }
 
@@ -114,7 +112,6 @@ impl Flusher {
         Ok(())
     }
 
-    /// Takes the completion of a step of the preparation.
     pub(super) fn settle_preparation(&mut self, completion: Completion) {
         let NextSegment::InFlight(mut next) = self.next.take() else {
             unreachable!("a preparation is in flight")
@@ -153,7 +150,6 @@ impl Flusher {
         Ok(())
     }
 
-    /// Removes the oldest segments beyond the limits.
     fn retain(&mut self, state: &State) {
         let active_bytes = self.segment.as_ref().map_or(0, |segment| segment.end);
         while let Some(oldest) = self.retention.excess(active_bytes, state.durable.done()) {
@@ -161,14 +157,15 @@ impl Flusher {
                 log::warn!("retention could not remove a segment: {error}");
                 return;
             }
-            state.counters.first_sequence.store(oldest.end_sequence, Ordering::Relaxed);
-            add(&state.counters.removed, 1);
+            let mut counted = state.counted();
+            counted.first_sequence = oldest.end_sequence;
+            counted.removed += 1;
             self.retention.forget_oldest();
         }
     }
 
-    /// Ends a log that takes no more records: makes everything durable, marks the end with a last batch,
-    /// and cuts off the space behind it.
+    /// Ends a log that takes no more records: makes everything durable, marks the end with a last
+    /// batch, and cuts off the space behind it.
     pub(in crate::log) fn close(&mut self, state: &State) -> Result<(), Error> {
         let end = state.next_sequence();
         state.durable.want(end);
@@ -208,7 +205,7 @@ impl Flusher {
         self.engine.drain()?;
         self.engine.truncate(file, offset + batch::HEADER_BYTES as u64)?;
         self.engine.flush(file)?;
-        add(&state.counters.flushes, 1);
+        state.counted().flushes += 1;
         Ok(())
     }
 }

@@ -182,8 +182,8 @@ fn name(format: Format, number: u64) -> String {
     path.into_os_string().into_string().expect("ASCII")
 }
 
-/// Makes three segments and their records: one with empty places, one with a cut, and one that is only
-/// prepared.
+/// Makes three segments and their records: one with empty places, one with a cut, and one that is
+/// only prepared.
 fn folder() -> (Vec<File>, Vec<(u64, Vec<u8>)>) {
     let mut first = EncodedSegment::begin(1, 0, None);
     let mut truth = Vec::new();

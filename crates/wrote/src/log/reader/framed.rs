@@ -9,26 +9,21 @@ use super::super::record::Frame;
 use super::super::rescue::rest;
 use super::super::segment::SegmentHeader;
 use super::super::walk::{Identity, Step, Walk};
-use super::Cursor;
+use super::{AnyCursor, Cursor};
 use crate::Error;
 use std::path::Path;
 
-/// A segment and the position in it.
 struct Framed {
     header: SegmentHeader,
     walk: Walk,
 }
 
-/// Finds the segment with the record `from`, or with the first later one; `None` while no segment has a
-/// record.
-pub(super) fn find(
-    files: &Files,
-    folder: &Path,
-    from: u64,
-) -> Result<Option<Box<dyn Cursor>>, Error> {
+/// Finds the segment with the record `from`, or with the first later one; `None` while no segment
+/// has a record.
+pub(super) fn find(files: &Files, folder: &Path, from: u64) -> Result<Option<AnyCursor>, Error> {
     let names = names::all(files, folder, Format::Framed)?;
-    // The last segment that begins with this record or an earlier one. A segment without a header is only
-    // prepared, or the reader that comes to it finds the damage.
+    // The last segment that begins with this record or an earlier one. A segment without a header
+    // is only prepared, or the reader that comes to it finds the damage.
     let (mut low, mut high) = (0, names.len());
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -43,7 +38,6 @@ pub(super) fn find(
     Ok(Some(Box::new(cursor)))
 }
 
-/// Opens a segment; `None` if the file does not begin as this one.
 fn open(files: &Files, number: u64, path: &Path) -> Result<Option<Framed>, Error> {
     let mut input = Input::open(files, path, true, false)?;
     let Some(header) = read_header(&mut input, number)? else {

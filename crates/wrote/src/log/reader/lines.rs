@@ -4,7 +4,7 @@ use super::super::damage;
 use super::super::format::Format;
 use super::super::input::{Files, Input};
 use super::super::names::{self, Next};
-use super::Cursor;
+use super::{AnyCursor, Cursor};
 use crate::Error;
 use std::io::BufRead;
 use std::path::Path;
@@ -13,22 +13,16 @@ use std::path::Path;
 const LINE_BYTES: usize = 64 << 10;
 const LINE_BYTES_MAX: usize = 128 << 20;
 
-/// A file and the position in it.
 struct Lines {
     number: u64,
     input: Input,
     /// The offset of the next line.
     place: u64,
-    /// Its sequence.
     sequence: u64,
 }
 
 /// Finds the file with the line `from`, or with the first later one.
-pub(super) fn find(
-    files: &Files,
-    folder: &Path,
-    from: u64,
-) -> Result<Option<Box<dyn Cursor>>, Error> {
+pub(super) fn find(files: &Files, folder: &Path, from: u64) -> Result<Option<AnyCursor>, Error> {
     let names = names::all(files, folder, Format::Lines)?;
     let behind = names.partition_point(|(number, _)| *number <= from);
     match names.get(behind.saturating_sub(1)) {
@@ -101,8 +95,8 @@ impl Cursor for Lines {
         self.input.look_again()
     }
 
-    /// The flusher flushes a file before it begins the second one after it. So two later files prove that
-    /// the line was durable.
+    /// The flusher flushes a file before it begins the second one after it. So two later files
+    /// prove that the line was durable.
     fn lost(&mut self, folder: &Path) -> Result<Option<Error>, Error> {
         self.input.pause()?;
         let names = names::all(&self.input.files, folder, Format::Lines)?;

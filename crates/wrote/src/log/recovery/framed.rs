@@ -2,6 +2,7 @@
 
 use super::super::chain::{self, Segment};
 use super::super::input::Files;
+use super::super::names::Names;
 use super::super::rescue::end::{End, end};
 use super::super::rescue::rest::{self, EndScan};
 use super::super::retention::SealedSegment;
@@ -9,13 +10,9 @@ use super::super::segment::new_log_id;
 use super::super::walk::{Identity, Walk};
 use super::{ActiveSegment, Recovered, Recovery, cut, put_aside};
 use crate::Error;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-pub(super) fn recover(
-    files: &Files,
-    folder: &Path,
-    names: &[(u64, PathBuf)],
-) -> Result<Recovery, Error> {
+pub(super) fn recover(files: &Files, folder: &Path, names: &Names) -> Result<Recovery, Error> {
     let segments = chain::read_headers(files, names)?;
     let Some(End { last, mut walk }) = end(files, &segments, true)? else {
         return begin_anew(files, folder, &segments);

@@ -69,7 +69,8 @@ fn recovery(
         number: *number,
         bytes: lines.end,
         block_bytes: 1,
-        // A file does not record its beginning: the last write to the file before is the earliest time.
+        // A file does not record its beginning: the last write to the file before is the earliest
+        // time.
         created_at_ns: sealed.last().map_or(created_at_ns, |before| before.written_at_ns),
         last_checksum: 0,
         after_cut: false,
@@ -84,7 +85,8 @@ fn recovery(
     })
 }
 
-/// Returns the time of the last write, in nanoseconds since 1970; 0 on a simulated disk without a clock.
+/// Returns the time of the last write, in nanoseconds since 1970; 0 on a simulated disk without a
+/// clock.
 fn modified_at_ns(input: &Input) -> u64 {
     let engine = input.files.engine();
     let stat = engine.descriptor(input.file).and_then(|descriptor| fstat(descriptor).ok());

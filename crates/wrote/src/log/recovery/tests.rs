@@ -110,7 +110,8 @@ fn a_durable_segment_that_is_missing_is_an_error() {
         files.remove(missing);
         assert!(matches!(recovered(&disk(1, &files)), Err(Error::Damaged { .. })), "{missing}");
     }
-    // No caller got a promise for a segment that was not durable. The segments behind it are not the log's.
+    // No caller got a promise for a segment that was not durable. The segments behind it are not
+    // the log's.
     let built = two_segments().segment().batch(5, &[b"ten"]);
     let mut files = built.files(folder());
     files.remove(1);
@@ -120,7 +121,8 @@ fn a_durable_segment_that_is_missing_is_an_error() {
 
 #[test]
 fn only_the_segments_that_were_not_durable_are_read() {
-    // Segment 3 says that every record before was durable: only a reader of segment 1 finds the bit.
+    // Segment 3 says that every record before was durable: only a reader of segment 1 finds the
+    // bit.
     let built = two_segments().segment().batch(10, &[b"ten"]);
     let mut files = built.files(folder());
     files[0].1[200] ^= 1;

@@ -17,8 +17,9 @@ pub(in crate::log) struct End {
     pub walk: Walk,
 }
 
-/// Finds the place up to which the log is whole; `None` if no part of it ever was. Of segments that are
-/// known to be durable it reads only the headers. With `flush` it flushes the others before it reads them.
+/// Finds the place up to which the log is whole; `None` if no part of it ever was. Of segments that
+/// are known to be durable it reads only the headers. With `flush` it flushes the other segments
+/// before it reads them.
 pub(in crate::log) fn end(
     files: &Files,
     segments: &[Segment],
@@ -77,7 +78,6 @@ fn follows(next: &Segment, number: u64, walk: &Walk) -> Result<bool, Error> {
     Ok(first == end)
 }
 
-/// Reads a segment as far as its records are whole.
 fn walk_to_end(files: &Files, segment: &Segment, flush: bool) -> Result<Walk, Error> {
     let input = Input::open(files, &segment.path, true, flush)?;
     if flush {
@@ -89,8 +89,8 @@ fn walk_to_end(files: &Files, segment: &Segment, flush: bool) -> Result<Walk, Er
     Ok(walk)
 }
 
-/// Examines a log whose first segment does not begin as one: either it never had a whole record, or its
-/// beginning was lost.
+/// Examines a log whose first segment does not begin as one: either it never had a whole record, or
+/// its beginning was lost.
 fn without_beginning(
     files: &Files,
     segments: &[Segment],

@@ -12,15 +12,15 @@ use crate::staged::Staged;
 use crate::{Engine, Error, FileOptions};
 use std::path::{Path, PathBuf};
 
-/// The lines of a whole file, with those behind a damaged one.
+/// The lines of a whole file, with the lines behind a damaged one.
 #[derive(Default)]
 struct Survey {
     /// Lines without a NUL, and their bytes.
     clean: u64,
     clean_bytes: u64,
-    /// All lines.
     lines: u64,
-    /// The first line with a NUL, or the bytes behind the last line feed: the offset, and the lines before.
+    /// The first line with a NUL, or the bytes behind the last line feed: the offset, and the lines
+    /// before.
     bad: Option<(u64, u64)>,
 }
 
@@ -136,7 +136,7 @@ fn too_many(segment: &SegmentSummary, sequence: u64, next: u64) -> Damage {
 pub(super) fn repair(files: &Files, folder: &Path) -> Result<Repaired, Error> {
     let Verified { damage, summary, records, .. } = verify(files, folder, &mut |_, _| true)?;
     if let Some(damage) = damage.iter().find(|damage| damage.records.is_none()) {
-        let because = format!("{}: which lines are the log's can't be told", damage.because);
+        let because = format!("{}: the log's own lines are unknown", damage.because);
         return Err(Error::Refused { path: damage.path.clone(), because });
     }
     let mut repaired = Repaired { damage, kept_aside: Vec::new(), records };
@@ -150,8 +150,8 @@ pub(super) fn repair(files: &Files, folder: &Path) -> Result<Repaired, Error> {
     Ok(repaired)
 }
 
-/// Rewrites a file with `expected` lines: the whole ones, and empty ones in place of lost ones. Keeps the
-/// old file aside.
+/// Rewrites a file with `expected` lines: the whole ones, and empty ones in place of lost ones.
+/// Keeps the old file aside.
 fn rebuild(files: &Files, path: &Path, expected: u64) -> Result<PathBuf, Error> {
     let mut old = Input::open(files, path, false, false)?;
     let missing = expected - survey(&mut old)?.lines;
@@ -178,7 +178,6 @@ fn rebuild(files: &Files, path: &Path, expected: u64) -> Result<PathBuf, Error> 
     Ok(kept)
 }
 
-/// The writer of a repaired file.
 struct LineWriter {
     staged: Staged,
     /// The offset of `bytes` in the file.
@@ -186,7 +185,6 @@ struct LineWriter {
     bytes: Vec<u8>,
     /// The offset in the file of the line that is read.
     line_start: u64,
-    /// That line has a NUL.
     is_bad: bool,
     /// Lines that are missing: they become empty lines at the first bad one.
     missing: u64,

@@ -11,12 +11,12 @@ const SEARCHED_BYTES: u64 = 64 << 10;
 /// The most bytes tried as records on the way, since damaged bytes may look like any length.
 const TRIED_BYTES_MAX: u64 = 32 << 20;
 
-/// Passes over the invalid records at the place of a walk, up to the next valid one of the same batch.
-/// That is mostly where the first record's length says. If the length is damaged too, this searches the
-/// next 64 KiB.
+/// Passes over the invalid records at the place of a walk, up to the next valid one of the same
+/// batch. Mostly the first record's length leads there. If the length is damaged too, this searches
+/// the next 64 KiB.
 ///
-/// Only the salvage of a damaged log does this. Unless the batch was durable, its write may be torn in the
-/// middle, and no caller got a promise for the records behind.
+/// Only the salvage of a damaged log does this. Unless the batch was durable, its write may be torn
+/// in the middle, and no caller got a promise for the records behind.
 pub(super) fn pass_over(walk: &mut Walk) -> Result<bool, Error> {
     let Some(open) = walk.open.filter(|open| open.left > 1) else { return Ok(false) };
     let header = walk.input.bytes(walk.place, record::HEADER_BYTES)?;
@@ -27,8 +27,8 @@ pub(super) fn pass_over(walk: &mut Walk) -> Result<bool, Error> {
 
 /// Searches for the first of the next records, wherever it begins.
 ///
-/// It runs each candidate's checksum backwards over the candidate's bytes. The result is the checksum of
-/// the record's place, so one lookup tells how many records are lost before it.
+/// It runs each candidate's checksum backwards over the candidate's bytes. The result is the
+/// checksum of the record's place, so one lookup tells how many records are lost before it.
 fn search(walk: &mut Walk, open: OpenBatch) -> Result<bool, Error> {
     let header_bytes = record::HEADER_BYTES as u64;
     let begin = walk.place + header_bytes;
@@ -52,7 +52,7 @@ fn search(walk: &mut Walk, open: OpenBatch) -> Result<bool, Error> {
         }
         let checksum = seed::of_place(walk.input.bytes(place, len)?);
         let Some(&lost) = checksum.and_then(|checksum| places.get(&checksum)) else { continue };
-        // The lost records, and those still to come, have at least their headers.
+        // The lost records, and the records still to come, have at least their headers.
         let has_room = u64::from(lost) * header_bytes <= place - walk.place
             && u64::from(open.left - lost - 1) * header_bytes <= open.end - end;
         if has_room && walk.jump_inside(place, lost)? {

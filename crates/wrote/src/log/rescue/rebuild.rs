@@ -52,7 +52,6 @@ struct Writer {
     kept_aside: Vec<PathBuf>,
 }
 
-/// A segment that is rewritten.
 struct Segment {
     path: PathBuf,
     staged: Staged,
@@ -63,7 +62,6 @@ struct Segment {
     next_sequence: u64,
     /// The next batch: space for its header, then its records.
     batch: Vec<u8>,
-    /// Records in it.
     count: u32,
 }
 

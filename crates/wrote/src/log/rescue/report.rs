@@ -15,8 +15,8 @@ pub struct Verified {
     pub records: u64,
     /// Bytes of these records.
     pub record_bytes: u64,
-    /// Bytes behind the last whole record that are not zero: a write that a crash interrupted. The next
-    /// opening for writing keeps them aside.
+    /// Bytes behind the last whole record that are not zero: a write that a crash interrupted. The
+    /// next opening for writing keeps them aside.
     pub torn_bytes: u64,
     /// The damage; empty if the log is whole.
     pub damage: Vec<Damage>,
@@ -40,7 +40,6 @@ const STEP_BYTES: u64 = 1 << 20;
 /// A function that gets the bytes read and the bytes of the log, and returns whether to continue.
 pub(super) type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
 
-/// The progress of reading a log.
 pub(super) struct Progress<'a> {
     watch: Watch<'a>,
     /// Bytes of the files that are read to their end.

@@ -1,5 +1,5 @@
-//! The bytes behind the last readable record: nothing, a torn write, or proof that the disk has lost
-//! durable records.
+//! The bytes behind the last readable record: nothing, a torn write, or proof that the disk has
+//! lost durable records.
 
 use super::super::batch::{self, BatchHeader};
 use super::super::input::{Files, Input};
@@ -10,7 +10,8 @@ use super::seed;
 use crate::Error;
 use std::path::{Path, PathBuf};
 
-/// The most bytes examined as one piece. Batches begin at multiples of a block, which may be smaller.
+/// The most bytes examined as one piece. Batches begin at multiples of a block, which may be
+/// smaller.
 const STEP_BYTES: u64 = 64 << 10;
 /// The smallest block of a segment.
 const BLOCK_BYTES_MIN: u64 = 512;
@@ -24,7 +25,6 @@ pub(in crate::log) struct Rest {
     pub end: u64,
     /// Every record before this sequence was durable, as the batches there say.
     pub durable_sequence: u64,
-    /// Its first batch.
     pub first: Option<(u64, BatchHeader)>,
     /// The seed with which that batch is valid.
     pub seed: u32,
@@ -63,12 +63,9 @@ pub(super) fn after(walk: &mut Walk) -> Result<Rest, Error> {
     scan(&mut walk.input, walk.end, walk.sequence, identity)
 }
 
-/// Everything behind the end of a walk.
 #[derive(Debug)]
 pub(in crate::log) struct EndScan {
-    /// The rest of the same segment.
     pub rest: Rest,
-    /// The later segments, in order.
     pub later: Vec<Rest>,
     /// The error if the next record was durable and is lost.
     pub lost: Option<Error>,
@@ -76,8 +73,9 @@ pub(in crate::log) struct EndScan {
 
 /// Examines everything behind the end of a walk through a segment of the log `log_id`.
 ///
-/// Batches that were in flight together arrive in any order, so one may be there without the batch before
-/// it. But if a batch says that an unreadable record was durable, the disk lost that record later.
+/// Batches that were in flight together arrive in any order, so one may be there without the batch
+/// before it. But if a batch says that an unreadable record was durable, the disk lost that record
+/// later.
 pub(in crate::log) fn behind(
     walk: &mut Walk,
     log_id: u64,
@@ -108,8 +106,9 @@ pub(in crate::log) fn behind(
 
 /// Examines a whole file.
 ///
-/// The segment header and the first batch lie in one sector, which a device writes as a whole or not at
-/// all. A batch without the header proves that the header was damaged later, and the batch was durable.
+/// The segment header and the first batch lie in one sector, which a device writes as a whole or
+/// not at all. A batch without the header proves that the header was damaged later, and the batch
+/// was durable.
 pub(in crate::log) fn scan_file(
     files: &Files,
     path: &Path,
@@ -163,8 +162,8 @@ impl Rest {
     }
 }
 
-/// Finds the batch at `place` of an unknown segment, and its seed: the seed with which its header is valid
-/// must make its first record valid too.
+/// Finds the batch at `place` of an unknown segment, and its seed: the seed with which its header
+/// is valid must make its first record valid too.
 ///
 /// The batch that closes a log has no record, but its other fields can have one value only.
 fn batch_by_its_record(input: &mut Input, place: u64) -> Result<Option<(BatchHeader, u32)>, Error> {

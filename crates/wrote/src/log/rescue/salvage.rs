@@ -1,8 +1,9 @@
 //! The salvage of a framed log: every whole record in it, and every gap between them.
 //!
-//! A process may write the log meanwhile. The proof that a record was durable may be read after the place
-//! of the record, and both may have come in between. So the salvage reads a place again before it calls
-//! anything lost: a record that was durable before its proof was read is there then, or is lost.
+//! A process may write the log meanwhile. The proof that a record was durable may be read after the
+//! place of the record, and both may have come in between. So the salvage reads a place again
+//! before it calls anything lost: a record that was durable before its proof was read is there
+//! then, or is lost.
 
 use super::super::chain::{self, Segment};
 use super::super::damage::Damage;
@@ -26,24 +27,29 @@ const NOT_AS_WRITTEN: &str = "a record here is not as it was written";
 /// A finding of a salvage, in the order of the log.
 pub(super) enum Event<'a> {
     /// A segment, with the header that it has or should have; its file may be missing.
-    Begin { path: &'a Path, header: &'a SegmentHeader, file_bytes: u64 },
-    /// A record or an empty place.
-    Frame { sequence: u64, offset: u64, frame: Frame<'a> },
-    /// Damage.
+    Begin {
+        path: &'a Path,
+        header: &'a SegmentHeader,
+        file_bytes: u64,
+    },
+    Frame {
+        sequence: u64,
+        offset: u64,
+        frame: Frame<'a>,
+    },
     Lost(&'a Damage),
     /// The end of the segment, at the end of its last valid part.
-    End { used_bytes: u64 },
+    End {
+        used_bytes: u64,
+    },
 }
 
 /// The receiver of a salvage's findings.
 pub(super) type Sink<'a> = &'a mut dyn FnMut(Event) -> Result<(), Error>;
 
-/// The end of the log.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
-    /// The sequence that the next record gets.
     pub next_sequence: u64,
-    /// Whether the log was closed.
     pub closed: bool,
     /// Bytes behind the end that are not zero.
     pub torn_bytes: u64,
@@ -72,9 +78,7 @@ struct Salvage<'a> {
 
 /// The outcome of reading a segment.
 enum SegmentEnd {
-    /// The log continues in the next segment.
     LogContinues,
-    /// The log ends here.
     LogEnds(Tail),
 }
 
@@ -197,8 +201,8 @@ impl Salvage<'_> {
         Ok(None)
     }
 
-    /// Reports the missing segments from `number` up to the one at `index`, if they were durable. Returns
-    /// whether they were.
+    /// Reports the missing segments from `number` up to the one at `index`, if they were durable.
+    /// Returns whether they were.
     fn missing(&mut self, number: u64, index: usize) -> Result<bool, Error> {
         if !self.was_durable(index)? {
             return Ok(false);
@@ -269,7 +273,6 @@ impl Salvage<'_> {
         self.records(index, walk)
     }
 
-    /// Reads a segment from its first batch on.
     fn records(&mut self, index: usize, mut walk: Walk) -> Result<SegmentEnd, Error> {
         let end = loop {
             match walk.next()? {
@@ -289,8 +292,8 @@ impl Salvage<'_> {
         Ok(end)
     }
 
-    /// Handles the end of a walk. Returns `None` if the log continues in the same segment: behind lost
-    /// records, or because the next record has come meanwhile.
+    /// Handles the end of a walk. Returns `None` if the log continues in the same segment: behind
+    /// lost records, or because the next record has come meanwhile.
     fn behind(&mut self, index: usize, walk: &mut Walk) -> Result<Option<SegmentEnd>, Error> {
         let is_whole = self.is_whole_before(index, walk.sequence);
         let is_known = !is_whole && self.durable > walk.sequence;
@@ -353,8 +356,8 @@ impl Salvage<'_> {
         self.segments.get(index + 1).is_some_and(|next| next.number > number + 1)
     }
 
-    /// Continues in the same batch, if the next record, which was durable, has come meanwhile, or if a
-    /// later one is whole. Returns whether it does.
+    /// Continues in the same batch, if the next record, which was durable, has come meanwhile, or
+    /// if a later one is whole. Returns whether it does.
     fn continues_inside(&mut self, index: usize, walk: &mut Walk) -> Result<bool, Error> {
         if self.came_meanwhile(index, walk)? {
             return Ok(true);

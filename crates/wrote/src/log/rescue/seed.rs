@@ -6,22 +6,23 @@ use super::super::record::{self, u32_at};
 /// The polynomial of CRC32C (Castagnoli), reflected: RFC 3720, appendix B.4.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// Returns the seed with which the batch header at the beginning of `bytes` would be valid; `None` if
-/// `bytes` are too short. Any bytes have one: only a second checksum proves that it is right.
+/// Returns the seed with which the batch header at the beginning of `bytes` would be valid; `None`
+/// if `bytes` are too short. Any bytes have one: only a second checksum proves that it is right.
 pub(super) fn of_batch(bytes: &[u8]) -> Option<u32> {
     let header = bytes.get(4..batch::HEADER_BYTES)?;
     Some(before(u32_at(header, 0), &header[4..]))
 }
 
-/// Returns the checksum of the segment's identity and the record's sequence with which `frame` would
-/// be valid.
+/// Returns the checksum of the segment's identity and the record's sequence with which `frame`
+/// would be valid.
 pub(super) fn of_place(frame: &[u8]) -> Option<u32> {
     let (header, own) = frame.split_at_checked(record::HEADER_BYTES)?;
     let covered = record::covered(u32_at(header, 0), own);
     Some(before(before(u32_at(header, 4), covered), &header[..4]))
 }
 
-/// The state of a CRC32C eight bits earlier, by its highest byte, as far as that byte determines it.
+/// The state of a CRC32C eight bits earlier, by its highest byte, as far as that byte determines
+/// it.
 ///
 /// Each bit that a CRC takes in can be taken out again. The polynomial's highest bit is set, so the
 /// highest bit of a state tells whether the polynomial was added.

@@ -41,19 +41,20 @@ pub struct SegmentSummary {
     pub used_bytes: u64,
     /// The sequence of its first record.
     pub first_sequence: u64,
-    /// Its records. [`summary`] counts their places, [`verify`](super::super::verify) the records themselves.
+    /// Its records. [`summary`] counts their places, [`verify`](super::super::verify) the records
+    /// themselves.
     pub records: u64,
 }
 
 /// Summarizes the log in `folder`. Reads only as many of its records as it takes to find its end.
 ///
-/// It counts places in the order. They include the places without a record: the producer panicked, or a
-/// repair replaced a lost record. Only [`verify`](super::super::verify) tells them apart.
+/// It counts places in the order. They include the places without a record: the producer panicked,
+/// or a repair replaced a lost record. Only [`verify`](super::super::verify) tells them apart.
 ///
 /// # Errors
 ///
-/// If the folder has no log, or the log cannot be read. [`Error::Damaged`] if its end is uncertain, since
-/// bytes behind it prove that more records were durable.
+/// If the folder has no log, or the log cannot be read. [`Error::Damaged`] if its end is uncertain,
+/// since bytes behind it prove that more records were durable.
 pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
     let folder = folder.as_ref();
     let files = Files::open()?;
@@ -101,8 +102,8 @@ fn examine_framed(files: &Files, folder: &Path) -> Result<LogSummary, Error> {
     Ok(summary)
 }
 
-/// Refuses an end behind which bytes prove that the next record was durable, unless that record came
-/// meanwhile.
+/// Refuses an end behind which bytes prove that the next record was durable, unless that record
+/// came meanwhile.
 fn check_end(segments: &[Segment], end: &mut End) -> Result<(), Error> {
     let End { last, walk } = end;
     let log_id = segments[*last].header.map_or(0, |header| header.log_id);
@@ -115,7 +116,6 @@ fn check_end(segments: &[Segment], end: &mut End) -> Result<(), Error> {
     }
 }
 
-/// Summarizes a log of lines.
 pub(super) fn of_lines(files: &Files, folder: &Path) -> Result<LogSummary, Error> {
     names::unless_removed(|| examine_lines(files, folder).map(Some))
 }

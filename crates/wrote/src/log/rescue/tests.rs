@@ -93,7 +93,8 @@ fn one_batch(records: usize, len: usize) -> SampleLog {
     SampleLog::default().segment().batch(0, &own).batch(records as u64, &[b"behind"])
 }
 
-/// Damages each record of a log of [`one_batch`] in turn, each time in a new copy, and asserts the loss.
+/// Damages each record of a log of [`one_batch`] in turn, each time in a new copy, and asserts the
+/// loss.
 fn damage_each(built: &SampleLog, len: usize, damage: fn(&mut [u8]), lost: u64) {
     let folder = tempfile::tempdir().unwrap();
     let files = built.files(folder.path());

@@ -1,4 +1,5 @@
-//! A second reader of both formats, made from `docs/log-format.md` alone. It shares no code with the first.
+//! A second reader of both formats, made from `docs/log-format.md` alone. It shares no code with
+//! the first.
 
 /// A file: its name and its bytes.
 pub(super) type File = (String, Vec<u8>);
