@@ -128,10 +128,8 @@ impl Log {
     /// Appends a record: copies its bytes and gives it its place in the order. It is not written
     /// yet. Waits while every buffer is in flight.
     ///
-    /// # Errors
-    ///
-    /// [`Error::Refused`] for a record that does not fit into a buffer or into the format, and
-    /// after [`Log::close`]. After any other error, that error for ever (W2).
+    /// Fails with [`Error::Refused`] for a record that does not fit into a buffer or into the
+    /// format, and after [`Log::close`].
     pub fn append(&self, bytes: &[u8]) -> Result<Ticket<'_>, Error> {
         self.0.driver.append_bytes(bytes, true).map(waited)
     }
@@ -168,10 +166,6 @@ impl Log {
     }
 
     /// Makes every record appended so far survive a power loss, whatever the [`crate::Sync`].
-    ///
-    /// # Errors
-    ///
-    /// With the kernel's words, and for ever after (W2).
     pub fn sync(&self) -> Result<(), Error> {
         let state = &self.0.driver.state;
         state.check()?;
@@ -215,11 +209,8 @@ impl Log {
     }
 
     /// Ends the log: writes every record, makes it durable, and marks the log as closed. Refuses
-    /// later appends by any clone; the log can be opened again.
-    ///
-    /// # Errors
-    ///
-    /// Any since the opening.
+    /// later appends by any clone; the log can be opened again. Returns any error since the
+    /// opening.
     pub fn close(&self) -> Result<(), Error> {
         self.0.close()
     }

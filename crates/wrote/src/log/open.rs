@@ -47,11 +47,8 @@ impl Log {
 impl LogOptions {
     /// Opens the log in `folder`, and makes the folder if it is missing.
     ///
-    /// # Errors
-    ///
-    /// [`Error::Refused`] if another process, or this one, has the log open for writing, or if it
-    /// has the other format. [`Error::Damaged`] if durable records cannot be read. Else with the
-    /// kernel's words.
+    /// Fails with [`Error::Refused`] if another process, or this one, has the log open for writing,
+    /// or if it has the other format; with [`Error::Damaged`] if durable records cannot be read.
     pub fn open(&self, folder: impl AsRef<Path>) -> Result<Log, Error> {
         let folder = folder.as_ref();
         make_folder(folder)?;

@@ -79,11 +79,8 @@ trait Cursor {
 impl LogReader {
     /// Reads the log in `folder` from the record `from` on, up to its present end. It takes no
     /// lock: any process may have the log open for writing. If retention has removed the record,
-    /// this begins with the first that is there.
-    ///
-    /// # Errors
-    ///
-    /// If the folder has no log, or the log cannot be read.
+    /// this begins with the first that is there. Fails with [`Error::Refused`] if the folder has no
+    /// log.
     pub fn open(folder: impl AsRef<Path>, from: u64) -> Result<LogReader, Error> {
         LogReader::on_disk(folder.as_ref(), from, false)
     }
@@ -133,12 +130,8 @@ impl LogReader {
     }
 
     /// Returns the next record, or `None` if there is none within `timeout`. A reader that does not
-    /// follow does not wait.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`] if the log is damaged; else with the kernel's words. Every call after an
-    /// error returns that error.
+    /// follow does not wait. Fails with [`Error::Damaged`] if durable records are lost. Every call
+    /// after an error returns that error.
     pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Record>, Error> {
         let mut bytes = Vec::new();
         let sequence = self.read_within(&mut bytes, Some(timeout))?;

@@ -67,9 +67,7 @@ type LaterFile = (PathBuf, u64);
 ///
 /// A power loss at any moment leaves a log in which the next recovery finds the same records.
 ///
-/// # Errors
-///
-/// [`Error::Damaged`] if durable records cannot be read.
+/// Fails with [`Error::Damaged`] if durable records cannot be read.
 pub(super) fn recover(files: &Files, folder: &Path, format: Format) -> Result<Recovery, Error> {
     let paths = files.engine().list(folder)?;
     let other = match format {

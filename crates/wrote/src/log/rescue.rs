@@ -33,9 +33,7 @@ use std::path::Path;
 /// everything again, and reports only damage that it found twice. A write in flight may look like a
 /// torn end. Segments that retention removes before they are read are left out.
 ///
-/// # Errors
-///
-/// If the folder has no log, or the log cannot be read; damage is no error.
+/// Fails with [`Error::Refused`] if the folder has no log; damage is no error.
 pub fn verify(
     folder: impl AsRef<Path>,
     mut watch: impl FnMut(u64, u64) -> bool,
@@ -66,9 +64,7 @@ fn read_all(folder: &Path, watch: Watch) -> Result<Verified, Error> {
 /// lines, since a line's place is its count. Damaged segments are kept aside in files named
 /// `.damaged-N`. A torn end is left to the next opening.
 ///
-/// # Errors
-///
-/// If the folder has no log, or the log is open for writing; else with the kernel's words. A power
+/// Fails with [`Error::Refused`] if the folder has no log, or the log is open for writing. A power
 /// loss at any moment leaves a log that can be repaired.
 pub fn repair(folder: impl AsRef<Path>) -> Result<Repaired, Error> {
     let folder = folder.as_ref();

@@ -32,12 +32,8 @@ impl Ticket<'_> {
     }
 
     /// Waits until the record is as safe as the log's [`crate::Sync`] promises. With `Always` it
-    /// survives a power loss, else a crash of the process.
-    ///
-    /// # Errors
-    ///
-    /// The error of the failed write or flush. The record, and every later one, is not safe then
-    /// (W2).
+    /// survives a power loss, else a crash of the process. After a failed write or flush, the
+    /// record, and every later one, is not safe (W2).
     pub fn wait(self) -> Result<(), Error> {
         self.check()?;
         let state = &self.driver.state;

@@ -51,10 +51,8 @@ pub struct SegmentSummary {
 /// It counts places in the order. They include the places without a record: the producer panicked,
 /// or a repair replaced a lost record. Only [`verify`](super::super::verify) tells them apart.
 ///
-/// # Errors
-///
-/// If the folder has no log, or the log cannot be read. [`Error::Damaged`] if its end is uncertain,
-/// since bytes behind it prove that more records were durable.
+/// Fails with [`Error::Refused`] if the folder has no log; with [`Error::Damaged`] if bytes behind
+/// its end prove that more records were durable.
 pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
     let folder = folder.as_ref();
     let files = Files::open()?;
