@@ -1,4 +1,4 @@
-//! One thread that gathers what waits and makes it durable together: group commit, for what has none.
+//! Group commit for peers without one: a thread makes all waiting messages durable together.
 
 use flume::{Receiver, Sender, bounded, unbounded};
 use std::thread;
@@ -6,20 +6,20 @@ use trial::Done;
 use trial::append::{Crew, Messages, Timed, Work};
 use trial::outcome::Outcome;
 
-/// Makes messages durable together.
+/// A log that makes several messages durable together.
 pub trait Commit: Send {
-    /// Returns when all of them are.
+    /// Returns once all `messages` are durable.
     fn commit(&mut self, messages: &[Vec<u8>]) -> Done<()>;
 }
 
-/// A message, and where its producer waits for what became of it.
+/// A message, and the channel on which its producer waits for the result.
 struct Waiting {
     message: Vec<u8>,
     answer: Sender<Result<(), String>>,
 }
 
-/// Has the producers hand their messages to a thread that makes all those that wait durable at once.
-/// There are never more of them than producers.
+/// Runs producers that hand their messages to a thread, which commits all waiting messages at once.
+/// At most one message of each producer waits.
 pub fn run(work: &Work, messages: &Messages, sink: impl Commit) -> Done<Outcome> {
     let (to, from) = unbounded();
     thread::scope(|scope| {
@@ -39,7 +39,7 @@ pub fn run(work: &Work, messages: &Messages, sink: impl Commit) -> Done<Outcome>
     })
 }
 
-/// Until all producers are gone.
+/// Commits messages until all producers are gone.
 fn gather(from: &Receiver<Waiting>, mut sink: impl Commit) {
     while let Ok(first) = from.recv() {
         let all = std::iter::once(first).chain(from.try_iter());
@@ -47,7 +47,7 @@ fn gather(from: &Receiver<Waiting>, mut sink: impl Commit) {
             all.map(|waiting| (waiting.message, waiting.answer)).unzip();
         let became = sink.commit(&messages).map_err(|error| error.to_string());
         for answer in answers {
-            // A producer that failed waits no more.
+            // A producer that failed no longer waits.
             let _ = answer.send(became.clone());
         }
     }

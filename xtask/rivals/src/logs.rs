@@ -1,4 +1,4 @@
-//! Logs and databases that people append to: each message durable before its producer goes on.
+//! Logs and databases, with each message durable before its producer continues.
 
 pub mod fjall;
 pub mod okaywal;

@@ -1,5 +1,5 @@
-//! What programs append messages with otherwise: what it came to is one line of JSON, as `trial` says
-//! it of `wrote::Log`.
+//! The program `rivals`: messages appended without wrote. It prints its figures as one line of JSON,
+//! as `trial` does for `wrote::Log`.
 
 mod gather;
 mod logs;
@@ -8,13 +8,13 @@ mod strategies;
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use strategies::Strategy;
+use strategies::Job;
 use trial::Done;
 use trial::append::{Messages, Work};
 use trial::outcome::Outcome;
 
-/// Appends messages from several producers at once one way, says what it came to, and removes what
-/// they were written to.
+/// Appends messages from several producers at once, one way, prints the figures, and removes the
+/// file or folder.
 #[derive(Parser)]
 #[command(name = "rivals")]
 struct Arguments {
@@ -27,11 +27,11 @@ struct Arguments {
     place: PathBuf,
 }
 
-/// The ways. The first six write to a file and sync it once in the end; of the others each producer
-/// waits until its message is durable.
+/// The ways to append. The first six write to a file and sync it once in the end; with the others
+/// each producer waits until its message is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum By {
-    /// One task that writes them all to a tokio `File`.
+    /// One task that writes all messages to a tokio `File`.
     Loop,
     /// A tokio `File` behind a tokio `Mutex`.
     Mutex,
@@ -43,19 +43,19 @@ enum By {
     FlumeTen,
     /// flume's unbounded channel to one thread that answers each message by a rendezvous.
     Rendezvous,
-    /// An entry of okaywal's, committed.
+    /// A committed entry of okaywal.
     Okaywal,
-    /// An insertion into a keyspace of fjall's, and `persist(SyncData)`.
+    /// An insertion into a keyspace of fjall, and `persist(SyncData)`.
     Fjall,
-    /// All messages that wait, as one batch of fjall's.
+    /// All waiting messages as one batch of fjall.
     FjallGathered,
-    /// A transaction of SQLite's each, in WAL mode with `synchronous=FULL`.
+    /// A transaction of SQLite for each message, in WAL mode with `synchronous=FULL`.
     Sqlite,
-    /// All messages that wait, as one transaction.
+    /// All waiting messages as one transaction of SQLite.
     SqliteGathered,
-    /// A connection to `redis-server` each, over a Unix socket, with `appendfsync always`.
+    /// A connection of each producer to `redis-server`, over a Unix socket, with `appendfsync always`.
     Redis,
-    /// All messages that wait, as one pipeline over one connection.
+    /// All waiting messages as one pipeline over one connection to `redis-server`.
     RedisGathered,
 }
 
@@ -75,14 +75,13 @@ fn main() -> ExitCode {
 fn run(arguments: Arguments) -> Done<Outcome> {
     let Arguments { by, work, place } = arguments;
     let messages = Messages::new(&work)?;
-    let strategy = |messages, strategy| strategies::run(strategy, &work, messages, &place);
     match by {
-        By::Loop => strategy(messages, Strategy::Loop),
-        By::Mutex => strategy(messages, Strategy::Mutex),
-        By::Mpsc => strategy(messages, Strategy::Mpsc),
-        By::Flume => strategy(messages, Strategy::Flume),
-        By::FlumeTen => strategy(messages, Strategy::FlumeTen),
-        By::Rendezvous => strategy(messages, Strategy::Rendezvous),
+        By::Loop => strategies::run(Job::one_loop, &work, messages, &place),
+        By::Mutex => strategies::run(Job::mutex, &work, messages, &place),
+        By::Mpsc => strategies::run(Job::mpsc, &work, messages, &place),
+        By::Flume => strategies::run(Job::flume, &work, messages, &place),
+        By::FlumeTen => strategies::run(Job::flume_ten, &work, messages, &place),
+        By::Rendezvous => strategies::run(Job::rendezvous, &work, messages, &place),
         By::Okaywal => logs::okaywal::each(&work, &messages, &place),
         By::Fjall => logs::fjall::each(&work, &messages, &place),
         By::FjallGathered => logs::fjall::gathered(&work, &messages, &place),

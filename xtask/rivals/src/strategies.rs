@@ -1,5 +1,5 @@
-//! The usual strategies of an asynchronous program that appends to one file: a task for each producer,
-//! and a file that is synced once in the end.
+//! The usual strategies of an asynchronous program that appends to one file. Each producer is a
+//! task, and the file is synced once in the end.
 
 use flume::{Receiver, Sender};
 use std::io::{BufWriter, Write};
@@ -17,61 +17,41 @@ use trial::clock::{Clock, Who};
 use trial::outcome::Outcome;
 use trial::place::Place;
 
-/// Threads of [`Strategy::FlumeTen`].
+/// Threads of [`Job::flume_ten`].
 const TEN: usize = 10;
 
-/// The strategies.
-#[derive(Clone, Copy, Debug)]
-pub enum Strategy {
-    /// One task writes them all.
-    Loop,
-    /// Each task takes the lock of the file.
-    Mutex,
-    /// tokio's channel to one task.
-    Mpsc,
-    /// flume's channel to a thread with a `BufWriter`.
-    Flume,
-    /// flume's channel to ten threads.
-    FlumeTen,
-    /// flume's channel to a thread that answers each message.
-    Rendezvous,
-}
-
-/// What every strategy needs.
-struct Job {
+/// The messages, their producers and the path of the file.
+pub struct Job {
     messages: Arc<Messages>,
     producers: u32,
     path: PathBuf,
 }
 
-/// A message, and where its producer waits for the answer.
+/// A message, and the channel on which its producer waits for the answer.
 type Request = (Vec<u8>, Sender<()>);
 
-/// Appends what `work` says to a file at `path`, which is gone afterwards.
-pub fn run(strategy: Strategy, work: &Work, messages: Messages, path: &Path) -> Done<Outcome> {
+/// Appends the messages by `strategy` to a file at `path`, and removes it.
+pub fn run(
+    strategy: impl AsyncFnOnce(&Job) -> Done<()>,
+    work: &Work,
+    messages: Messages,
+    path: &Path,
+) -> Done<Outcome> {
     let bytes = messages.total_bytes();
     let place = Place::take(path)?;
     let runtime = Runtime::new()?;
     let job =
         Job { messages: Arc::new(messages), producers: work.producers, path: path.to_owned() };
     let clock = Clock::start(Who::Us)?;
-    runtime.block_on(async {
-        match strategy {
-            Strategy::Loop => job.one_loop().await,
-            Strategy::Mutex => job.mutex().await,
-            Strategy::Mpsc => job.mpsc().await,
-            Strategy::Flume => job.flume().await,
-            Strategy::FlumeTen => job.flume_ten().await,
-            Strategy::Rendezvous => job.rendezvous().await,
-        }
-    })?;
+    runtime.block_on(strategy(&job))?;
     let outcome = clock.stop(bytes, work.messages)?;
     place.check_length(bytes)?;
     Ok(outcome)
 }
 
 impl Job {
-    async fn one_loop(&self) -> Done<()> {
+    /// One task writes all messages.
+    pub async fn one_loop(&self) -> Done<()> {
         let mut file = File::create_new(&self.path).await?;
         for producer in 0..self.producers {
             for message in self.messages.share(producer) {
@@ -81,7 +61,8 @@ impl Job {
         Ok(file.sync_data().await?)
     }
 
-    async fn mutex(&self) -> Done<()> {
+    /// Each task takes the lock of the file.
+    pub async fn mutex(&self) -> Done<()> {
         let file = Arc::new(Mutex::new(File::create_new(&self.path).await?));
         let append = |messages: Arc<Messages>, producer| {
             let file = Arc::clone(&file);
@@ -96,7 +77,8 @@ impl Job {
         Ok(file.lock().await.sync_data().await?)
     }
 
-    async fn mpsc(&self) -> Done<()> {
+    /// tokio's channel leads to one task.
+    pub async fn mpsc(&self) -> Done<()> {
         let mut file = File::create_new(&self.path).await?;
         let (to, mut from) = mpsc::unbounded_channel::<Vec<u8>>();
         let writer = tokio::spawn(async move {
@@ -118,7 +100,8 @@ impl Job {
         Ok(writer.await??)
     }
 
-    async fn flume(&self) -> Done<()> {
+    /// flume's channel leads to a thread with a `BufWriter`.
+    pub async fn flume(&self) -> Done<()> {
         let mut file = BufWriter::new(std::fs::File::create_new(&self.path)?);
         let (to, from) = flume::unbounded::<Vec<u8>>();
         let writer = thread::spawn(move || -> Done<()> {
@@ -131,7 +114,8 @@ impl Job {
         joined(writer)
     }
 
-    async fn flume_ten(&self) -> Done<()> {
+    /// flume's channel leads to ten threads.
+    pub async fn flume_ten(&self) -> Done<()> {
         let file = std::fs::File::create_new(&self.path)?;
         let (to, from) = flume::unbounded::<Vec<u8>>();
         let writer = || -> Done<JoinHandle<Done<()>>> {
@@ -145,7 +129,8 @@ impl Job {
         Ok(file.sync_data()?)
     }
 
-    async fn rendezvous(&self) -> Done<()> {
+    /// flume's channel leads to a thread that answers each message.
+    pub async fn rendezvous(&self) -> Done<()> {
         let mut file = std::fs::File::create_new(&self.path)?;
         let (to, from) = flume::unbounded::<Request>();
         let writer = thread::spawn(move || -> Done<()> {
@@ -170,7 +155,7 @@ impl Job {
         joined(writer)
     }
 
-    /// A task for each producer that sends its messages to a thread.
+    /// Runs a task for each producer that sends its messages to a thread.
     async fn send(&self, to: Sender<Vec<u8>>) -> Done<()> {
         let send = move |messages: Arc<Messages>, producer| {
             let to = to.clone();
@@ -184,7 +169,7 @@ impl Job {
         self.tasks(send).await
     }
 
-    /// A task for each producer; done when all are, and whatever they share is given up.
+    /// Runs a task for each producer until all are done, and drops the channel that they share.
     async fn tasks<F>(&self, task: impl Fn(Arc<Messages>, u32) -> F) -> Done<()>
     where
         F: Future<Output = Done<()>> + Send + 'static,

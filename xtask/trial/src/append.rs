@@ -12,24 +12,24 @@ use crate::Done;
 use crate::outcome::Outcome;
 use std::path::Path;
 
-/// What is appended, and by how many.
+/// The messages of a piece of work, and their producers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::Args)]
 pub struct Work {
-    /// How many messages, of all producers together.
+    /// Messages of all producers together.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub messages: u64,
-    /// How many producers, each a thread.
+    /// Producers, each a thread.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub producers: u32,
     /// The shortest message, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
     pub shortest: u32,
-    /// The longest: lengths are spread evenly from the one to the other.
+    /// The longest message, in bytes; lengths are spread evenly between the two.
     #[arg(long, value_name = "BYTES", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub longest: u32,
 }
 
-/// The ways.
+/// The ways to append messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum By {
     /// `wrote::Log` with `Sync::No`, and one `sync` in the end.
@@ -38,11 +38,11 @@ pub enum By {
     LogDurable,
     /// A file that grows: each message written and `fdatasync`ed, one after the other.
     File,
-    /// The same over a file that was written with zeros before: no flush has to note new blocks.
+    /// A file that was written with zeros before, so that no flush has to record new blocks.
     FilePrepared,
 }
 
-/// Appends what `work` says to `place`, which is gone afterwards.
+/// Appends the messages of `work` to `place`, and removes it.
 pub fn append(by: By, work: &Work, messages: &Messages, place: &Path) -> Done<Outcome> {
     match by {
         By::Log => log::at_the_end(work, messages, place),

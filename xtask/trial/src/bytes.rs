@@ -8,10 +8,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// What `BufWriter` gathers; more made it no faster.
+/// The buffer of `BufWriter`; a larger one made it no faster.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// The ways.
+/// The ways to write single bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum By {
     /// `wrote::Writer` through the page cache, and `close`.
@@ -20,7 +20,7 @@ pub enum By {
     BufWriter,
 }
 
-/// Writes `bytes` to a file at `path`.
+/// Writes `bytes` bytes to a file at `path`, and removes it.
 pub fn bytes(by: By, bytes: u64, path: &Path) -> Done<Outcome> {
     let place = Place::take(path)?;
     let clock = Clock::start(Who::Us)?;

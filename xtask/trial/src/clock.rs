@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn memory_that_is_taken_while_the_clock_runs_is_told_from_what_was_there() {
         let clock = Clock::start(Who::Us).expect("getrusage");
-        // More than this process ever had: other tests run in it too.
+        // More than this process ever had, with the other tests in it.
         let taken = vec![1_u8; clock.rss_before_bytes as usize + (32 << 20)];
         let outcome = clock.stop(std::hint::black_box(&taken).len() as u64, 0).expect("getrusage");
         assert!(outcome.memory_bytes >= 32 << 20, "{outcome:?}");

@@ -6,7 +6,7 @@ use crate::outcome::Outcome;
 use std::ffi::OsString;
 use std::process::Command;
 
-/// Runs `command`; a failure of its own is ours.
+/// Runs `command`, and fails if it does.
 pub fn run(command: &[OsString]) -> Done<Outcome> {
     let (program, rest) = command.split_first().ok_or("no command")?;
     let name = program.display();

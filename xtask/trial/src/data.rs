@@ -10,25 +10,25 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// Every way writes the same.
+/// One seed, so that every way writes one content.
 const SEED: u64 = 0x77_72_6f_74_65;
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Random bytes that are given in pieces, in turn, from the start again after the last.
+/// Random bytes in memory that are handed out in pieces. The first piece follows the last.
 #[derive(Debug)]
 pub struct Ring {
     bytes: Vec<u8>,
 }
 
 impl Ring {
-    /// `size_bytes` of them.
+    /// Makes `size_bytes` of them.
     pub fn new(size_bytes: usize) -> Ring {
         let mut bytes = vec![0; size_bytes];
         Xoshiro256PlusPlus::seed_from_u64(SEED).fill_bytes(&mut bytes);
         Ring { bytes }
     }
 
-    /// The piece of this number, `piece_bytes` long: no longer than the ring.
+    /// Returns the piece `number` of `piece_bytes` bytes, at most the ring's length.
     pub fn piece(&self, number: u64, piece_bytes: usize) -> &[u8] {
         let pieces = self.bytes.len() / piece_bytes;
         let begin = (number % pieces as u64) as usize * piece_bytes;
@@ -36,13 +36,13 @@ impl Ring {
     }
 }
 
-/// Makes a file of `bytes` that do not repeat, and has it on the device.
+/// Makes a file of `bytes` random bytes that do not repeat, and syncs it.
 pub fn make(bytes: u64, path: &Path) -> Done<Outcome> {
     place::check_free(path)?;
     let clock = Clock::start(Who::Us)?;
     let done = fill(bytes, path);
     if done.is_err() {
-        // What is half there is of no use to anyone.
+        // Half of a file is of no use.
         let _ = std::fs::remove_file(path);
     }
     done.map_err(|error| format!("{}: {error}", path.display()))?;

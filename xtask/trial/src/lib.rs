@@ -1,4 +1,4 @@
-//! Pieces of writing work, each done one way with a clock around it, and what they share.
+//! Pieces of writing work, each done one way with a clock around it.
 
 #![forbid(unsafe_code)]
 
@@ -14,5 +14,5 @@ pub mod stream;
 
 use std::error::Error;
 
-/// What goes wrong is told in one line.
+/// A result whose error is one line.
 pub type Done<T> = Result<T, Box<dyn Error + Send + Sync>>;

@@ -1,5 +1,5 @@
-//! One piece of writing work, done one way, with a clock around it: what it came to is one line of
-//! JSON.
+//! The program `trial`: one piece of writing work, done one way, with a clock around it. It prints
+//! its figures as one line of JSON.
 
 #![forbid(unsafe_code)]
 
@@ -26,7 +26,7 @@ enum Work {
         /// The way.
         #[arg(long)]
         by: stream::By,
-        /// How long the file becomes.
+        /// Bytes of the file.
         #[arg(long, value_name = "N")]
         bytes: u64,
         /// The file, which must not be there.
@@ -37,24 +37,24 @@ enum Work {
         /// The way.
         #[arg(long)]
         by: bytes::By,
-        /// How long the file becomes.
+        /// Bytes of the file.
         #[arg(long, value_name = "N")]
         bytes: u64,
         /// The file, which must not be there.
         file: PathBuf,
     },
-    /// Replace a file of 1000 bytes again and again, whole and durable each time; then remove it.
+    /// Replace a file of 1000 bytes again and again, atomically and durably; then remove it.
     Save {
         /// The way.
         #[arg(long)]
         by: save::By,
-        /// How often.
+        /// The number of saves.
         #[arg(long, value_name = "N")]
         saves: u64,
         /// The file, which must not be there.
         file: PathBuf,
     },
-    /// Append messages from several producers at once; then remove what they were written to.
+    /// Append messages from several producers at once; then remove the file or the log.
     Append {
         /// The way.
         #[arg(long)]
@@ -64,16 +64,16 @@ enum Work {
         /// The file or folder, which must not be there.
         place: PathBuf,
     },
-    /// Make a file of random data that does not repeat, on the device when this is done.
+    /// Make a file of random data that does not repeat, and sync it.
     Make {
-        /// How long the file becomes.
+        /// Bytes of the file.
         #[arg(long, value_name = "N")]
         bytes: u64,
         /// The file, which must not be there.
         file: PathBuf,
     },
-    /// Run a command and say what it took with all its children; what it prints comes first. Of
-    /// several processes the largest one's memory counts.
+    /// Run a command, and print its output and then its figures, those of its children included. The
+    /// memory is that of the largest process.
     Run {
         /// The command and its arguments.
         #[arg(last = true, required = true, num_args = 1.., value_name = "COMMAND")]

@@ -18,7 +18,7 @@ pub struct Outcome {
     /// Resident memory of the largest process at its peak, without the peak before the clock
     /// started: that was the program and the data to write.
     pub memory_bytes: u64,
-    /// From the start of an append until its message was durable, where the producer waited for it.
+    /// From the start of an append until its message was durable, where producers wait for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Percentiles>,
     /// A flush that the program made by itself.
@@ -40,7 +40,7 @@ pub struct Percentiles {
 }
 
 impl Outcome {
-    /// The line.
+    /// Returns the line.
     pub fn json(&self) -> Done<String> {
         Ok(serde_json::to_string(self)?)
     }

@@ -1,11 +1,11 @@
-//! The file or folder of a piece of work: ours alone, and gone afterwards.
+//! The file or folder of a piece of work, which no other program uses, and which is removed.
 
 use crate::Done;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Fails where something is there that we did not make.
+/// Fails if something exists at `path`.
 pub fn check_free(path: &Path) -> Done<()> {
     match path.symlink_metadata() {
         Ok(_) => Err(format!("{}: there is something already", path.display()).into()),
@@ -13,18 +13,18 @@ pub fn check_free(path: &Path) -> Done<()> {
     }
 }
 
-/// The path of a file that is ours from now on; it is removed when dropped.
+/// The path of a file; the file is removed when this is dropped.
 #[derive(Debug)]
 pub struct Place(PathBuf);
 
 impl Place {
-    /// Takes `path`, where nothing may be.
+    /// Takes `path`, where nothing may exist.
     pub fn take(path: &Path) -> Done<Place> {
         check_free(path)?;
         Ok(Place(path.to_owned()))
     }
 
-    /// Fails unless the file is this long: then something else was measured.
+    /// Fails unless the file has `bytes` bytes: other work was measured then.
     pub fn check_length(&self, bytes: u64) -> Done<()> {
         let path = self.0.display();
         let length = self.0.metadata().map_err(|error| format!("{path}: {error}"))?.len();
@@ -37,24 +37,24 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Where the work failed it need not be there.
+        // The file is missing if the work failed early.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// A new folder that is ours; it is removed with all that is in it when dropped.
+/// A new folder, removed with its content when this is dropped.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes `path`, where nothing may be.
+    /// Makes `path`, where nothing may exist.
     pub fn make(path: &Path) -> Done<Folder> {
         check_free(path)?;
         std::fs::create_dir(path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Folder(path.to_owned()))
     }
 
-    /// Where it is.
+    /// The folder's path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -62,13 +62,13 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is seen by whoever made the folder around it.
+        // The caller's folder around it shows what could not be removed.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Has the name of a new file on the device too (`fsync(2)`: "an explicit fsync() on a file
-/// descriptor for the directory is also needed").
+/// Makes the name of a new file durable (`fsync(2)`: "an explicit fsync() on a file descriptor for
+/// the directory is also needed").
 pub fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()

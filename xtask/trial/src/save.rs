@@ -9,11 +9,11 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// What is saved each time.
+/// Bytes of each save.
 const SAVE_BYTES: usize = 1000;
 const RING_BYTES: usize = 1 << 20;
 
-/// The ways.
+/// The ways to save a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum By {
     /// `wrote::write`.
@@ -22,7 +22,7 @@ pub enum By {
     Hand,
 }
 
-/// Replaces the file at `path` so many times; that it is there is made sure before the clock starts.
+/// Replaces the file at `path` `saves` times. The file exists before the clock starts.
 pub fn save(by: By, saves: u64, path: &Path) -> Done<Outcome> {
     let ring = Ring::new(RING_BYTES);
     let place = Place::take(path)?;
@@ -42,7 +42,7 @@ pub fn save(by: By, saves: u64, path: &Path) -> Done<Outcome> {
     Ok(outcome)
 }
 
-/// The steps that a careful program takes by hand.
+/// Replaces a file by the steps that a careful program takes by hand.
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension("temporary");
     let mut file = File::create(&temporary)?;

@@ -14,20 +14,20 @@ const PIECE_BYTES: usize = 64 << 10;
 const RING_BYTES: usize = 64 << 20;
 const MIB: usize = 1 << 20;
 
-/// The ways.
+/// The ways to write a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum By {
     /// `wrote::Writer` as it comes, and `finish`.
     Writer,
     /// `BufWriter<File>` as it comes, `sync_all`, and a sync of the folder.
     BufWriter,
-    /// The same with a buffer of 1 MiB.
+    /// `BufWriter<File>` with a buffer of 1 MiB, `sync_all`, and a sync of the folder.
     BufWriterMib,
     /// `File`, `sync_all`, and a sync of the folder.
     File,
 }
 
-/// Writes `bytes` to a file at `path`.
+/// Writes `bytes` bytes to a file at `path`, and removes it.
 pub fn stream(by: By, bytes: u64, path: &Path) -> Done<Outcome> {
     let ring = Ring::new(RING_BYTES);
     let place = Place::take(path)?;

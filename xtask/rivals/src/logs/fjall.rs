@@ -1,4 +1,4 @@
-//! fjall: a keyspace, whose journal is flushed when that is asked for.
+//! fjall: a keyspace whose journal is flushed on request.
 
 use crate::gather::{self, Commit};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
@@ -18,7 +18,7 @@ struct Store {
 
 impl Store {
     fn open(path: &Path) -> Done<Store> {
-        // Random bytes can't be made shorter.
+        // Random bytes cannot be compressed.
         let builder = Database::builder(path).journal_compression(CompressionType::None);
         let database = builder.open()?;
         let keyspace = database.keyspace("messages", KeyspaceCreateOptions::default)?;
@@ -35,7 +35,7 @@ impl Store {
     }
 }
 
-/// An insertion and a flush for each message.
+/// Inserts and flushes each message.
 pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let store = Store::open(folder.path())?;
@@ -49,7 +49,7 @@ pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     Ok(appended)
 }
 
-/// A batch for all that wait.
+/// Commits a batch of all waiting messages.
 pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let store = Store::open(folder.path())?;

@@ -1,4 +1,4 @@
-//! okaywal: its commit flushes for all that wait by itself.
+//! okaywal: a commit flushes for all waiting producers.
 
 use okaywal::{Configuration, LogVoid};
 use std::path::Path;
@@ -7,11 +7,11 @@ use trial::append::{Crew, Messages, Timed, Work};
 use trial::outcome::Outcome;
 use trial::place::Folder;
 
-/// A segment is as long as one of `wrote::Log`; what has filled it is thrown away, so that it is used
-/// again. With the 1 MiB that it takes by default it spends its time with throwing away.
+/// A segment is as long as one of `wrote::Log`. A full one is discarded and reused; with the default
+/// of 1 MiB okaywal spends its time on that.
 const SEGMENT_BYTES: u32 = 64 << 20;
 
-/// An entry for each message.
+/// Commits an entry for each message.
 pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let log = Configuration::default_for(folder.path())

@@ -1,5 +1,4 @@
-//! `redis-server` with `appendfsync always`, over a Unix socket: a list, which is what it appends to
-//! with the least work.
+//! `redis-server` with `appendfsync always`, over a Unix socket. A list takes it the least work.
 
 use crate::gather::{self, Commit};
 use redis::{Client, Connection, ConnectionAddr, IntoConnectionInfo};
@@ -18,7 +17,8 @@ const SOCKET: &str = "socket";
 const LIST: &str = "messages";
 const START_LIMIT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(10);
-/// On a Unix socket only, all in its folder; it never writes its log anew, which would be more work.
+/// The server listens on a Unix socket only, keeps its files in its folder, and never rewrites its
+/// log, which would be more work.
 const SETTINGS: [[&str; 2]; 7] = [
     ["--port", "0"],
     ["--unixsocket", SOCKET],
@@ -32,7 +32,7 @@ const SETTINGS: [[&str; 2]; 7] = [
 /// A process that ends when dropped.
 struct Process(Child);
 
-/// A server of our own.
+/// A server that this program started.
 struct Server {
     process: Process,
     client: Client,
@@ -72,7 +72,7 @@ impl Server {
         Ok(self.client.get_connection()?)
     }
 
-    /// Ends it, and adds what it took from its start on to what our side took.
+    /// Ends the server, and adds its CPU time and memory from its start on to `appended`.
     fn end(self, mut appended: Outcome) -> Done<Outcome> {
         let stored: u64 = redis::cmd("LLEN").arg(LIST).query(&mut self.connection()?)?;
         if stored != appended.operations {
@@ -89,20 +89,20 @@ impl Server {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // An error means that it has ended by itself.
+        // An error means that the process has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Whether there is a server to start.
+/// Whether the server is installed.
 #[cfg(test)]
 pub fn is_installed() -> bool {
     let mut command = Command::new(PROGRAM);
     command.arg("--version").stdout(Stdio::null()).status().is_ok()
 }
 
-/// A connection for each producer, and a command for each message.
+/// Opens a connection for each producer, and sends a command for each message.
 pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let server = Server::start(&folder)?;
@@ -117,7 +117,7 @@ pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     server.end(crew.run(steps, || Ok(()))?)
 }
 
-/// A pipeline for all that wait.
+/// Sends a pipeline of all waiting messages.
 pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let server = Server::start(&folder)?;

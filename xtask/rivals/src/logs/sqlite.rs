@@ -33,7 +33,7 @@ fn check(connection: &Connection, messages: u64) -> Done<()> {
     }
 }
 
-/// A transaction for each message.
+/// Commits a transaction for each message.
 pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let connection = Mutex::new(open(&folder)?);
@@ -49,7 +49,7 @@ pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     Ok(appended)
 }
 
-/// A transaction for all that wait.
+/// Commits a transaction of all waiting messages.
 pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let mut connection = open(&folder)?;

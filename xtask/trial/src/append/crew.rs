@@ -1,4 +1,4 @@
-//! Producers that begin together: each a thread with its share of the messages.
+//! Producers that start together, each a thread with its share of the messages.
 
 use super::{Messages, Work};
 use crate::Done;
@@ -9,34 +9,33 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-/// What a producer does with each message.
+/// Appends one message of a producer.
 pub trait Step: FnMut(&[u8]) -> Done<()> + Send {}
 
 impl<F: FnMut(&[u8]) -> Done<()> + Send> Step for F {}
 
-/// Whether a clock is read around each message.
+/// Which messages are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timed {
-    /// Each: of those that are waited for.
+    /// Each message, because its producer waits for it.
     Each,
-    /// None: two reads of the clock would be a good part of what is measured.
+    /// No message: two reads of the clock would be a large part of the figure.
     Not,
 }
 
 /// The producers.
 #[derive(Clone, Copy, Debug)]
 pub struct Crew<'a> {
-    /// What is appended.
+    /// The numbers of messages and producers.
     pub work: &'a Work,
     /// The messages.
     pub messages: &'a Messages,
-    /// Whether each is timed.
+    /// Which messages are timed.
     pub timed: Timed,
 }
 
 impl Crew<'_> {
-    /// Has each producer do `steps`' part with each of its messages, and then does `finish`, inside
-    /// the clock.
+    /// Calls a producer's step with each of its messages, and then `finish`, inside the clock.
     pub fn run<S: Step>(&self, steps: Vec<S>, finish: impl FnOnce() -> Done<()>) -> Done<Outcome> {
         let bytes = self.messages.total_bytes();
         let (ready, begin) = (Barrier::new(steps.len() + 1), Barrier::new(steps.len() + 1));

@@ -1,4 +1,4 @@
-//! A file by hand: each message is written and flushed before the next one's turn.
+//! A file by hand: each message is written and flushed before the next one.
 
 use super::{Crew, Messages, Timed, Work};
 use crate::Done;
@@ -14,22 +14,22 @@ use std::time::Instant;
 
 static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
-/// Writes one message, wherever it belongs.
+/// Writes one message of a file, given the offset behind the last one.
 type WriteOne = fn(&mut File, &[u8], u64) -> io::Result<()>;
 
-/// Behind all that is there.
+/// At the end of the file.
 const AT_THE_END: WriteOne = |file, message, _| file.write_all(message);
-/// Over the zeros.
+/// Over the zeros, at the offset.
 const AT_ITS_OFFSET: WriteOne = |file, message, offset| file.write_all_at(message, offset);
 
-/// What the lock guards.
+/// The state behind the lock.
 struct Shared {
     file: File,
     next_offset: u64,
     flushes: Histogram<u64>,
 }
 
-/// A file that grows by each message.
+/// Appends to a file that grows by each message.
 pub fn growing(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let place = Place::take(path)?;
     let file = File::options().append(true).create_new(true).open(path)?;
@@ -37,7 +37,7 @@ pub fn growing(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     one_by_one(work, messages, &place, file, AT_THE_END)
 }
 
-/// A file that was written with zeros before.
+/// Writes over a file of zeros.
 pub fn prepared(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let place = Place::take(path)?;
     let mut file = File::create_new(path)?;
@@ -89,7 +89,7 @@ mod tests {
         let expected: Vec<u8> = messages.share(0).flatten().copied().collect();
         for (name, write) in [("grown", AT_THE_END), ("prepared", AT_ITS_OFFSET)] {
             let path = folder.path().join("file");
-            // A second name keeps what the place removes.
+            // A second name keeps the file that `Place` removes.
             let kept = folder.path().join(name);
             let place = Place::take(&path).expect("nothing there");
             let file = File::create_new(&path).expect("room");

@@ -1,4 +1,4 @@
-//! `wrote::Log`.
+//! Appends to `wrote::Log`.
 
 use super::{Crew, Messages, Timed, Work};
 use crate::Done;
@@ -7,7 +7,7 @@ use crate::place::Folder;
 use std::path::Path;
 use wrote::{Log, LogReader, Sync};
 
-/// Appended without waiting, with one `sync` in the end.
+/// Appends without waiting, with one `sync` in the end.
 pub fn at_the_end(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let log = Log::options().sync(Sync::No).open(path)?;
@@ -21,7 +21,7 @@ pub fn at_the_end(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome
     Ok(appended)
 }
 
-/// Each message waited for until it is durable.
+/// Waits after each append until the message is durable.
 pub fn durable_each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
     let folder = Folder::make(path)?;
     let log = Log::options().sync(Sync::Always).open(path)?;
@@ -32,7 +32,7 @@ pub fn durable_each(work: &Work, messages: &Messages, path: &Path) -> Done<Outco
     Ok(appended)
 }
 
-/// Closes the log and fails unless all messages are in it.
+/// Closes the log, and fails unless all messages are in it.
 fn finish(log: &Log, appended: &Outcome, folder: &Folder) -> Done<()> {
     log.close()?;
     let mut reader = LogReader::open(folder.path(), 0)?;

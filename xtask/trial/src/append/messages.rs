@@ -1,19 +1,19 @@
-//! The messages: random bytes of random lengths, the same in every way, made before the clock starts.
+//! The messages: random bytes of random lengths, made before the clock starts.
 
 use super::Work;
 use crate::Done;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Every way appends the same.
+/// One seed, so that every way appends one sequence of messages.
 const SEED: u64 = 0x0061_7070_656e_6400;
-/// What messages are slices of: short enough to stay in a processor's cache, where a message is that
-/// has just come in, and long enough that no drive finds the bytes twice in what it looks at.
+/// The bytes that messages are slices of. They fit a processor's cache, as a message that has just
+/// arrived does, and they are too long for a drive to find repeated bytes.
 const CONTENT_BYTES: usize = 8 << 20;
-/// Of so many messages the lengths are drawn; then they come again.
+/// The number of lengths that are drawn; then they repeat.
 const LENGTHS: usize = 1 << 16;
 
-/// What is appended.
+/// The messages of all producers.
 #[derive(Debug)]
 pub struct Messages {
     content: Vec<u8>,
@@ -26,12 +26,12 @@ pub struct Messages {
 pub struct Share<'a> {
     messages: &'a Messages,
     offset: usize,
-    /// The number of the next among all messages; it goes on by the number of producers.
+    /// The number of the next message among all; it advances by the number of producers.
     next: u64,
 }
 
 impl Messages {
-    /// Those that `work` asks for.
+    /// Makes the messages of `work`.
     pub fn new(work: &Work) -> Done<Messages> {
         let Work { shortest, longest, .. } = *work;
         let span =
@@ -39,20 +39,20 @@ impl Messages {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
         let mut content = vec![0; CONTENT_BYTES];
         random.fill_bytes(&mut content);
-        // The high half of the product is even in 0..=span.
+        // The high half of the product is uniform in 0..=span.
         let draw =
             || shortest + ((u64::from(random.next_u32()) * (u64::from(span) + 1)) >> 32) as u32;
         let lengths = std::iter::repeat_with(draw).take(LENGTHS).collect();
         Ok(Messages { content, lengths, work: *work })
     }
 
-    /// The messages of the producer of this number.
+    /// Returns the messages of one producer.
     pub fn share(&self, producer: u32) -> Share<'_> {
         let part = self.content.len() / self.work.producers as usize;
         Share { messages: self, offset: producer as usize * part, next: producer.into() }
     }
 
-    /// The length of all of them together.
+    /// Returns the bytes of all messages together.
     pub fn total_bytes(&self) -> u64 {
         (0..self.work.messages).map(|number| self.length(number) as u64).sum()
     }
