@@ -27,7 +27,7 @@ use crate::packages::{self, PEERS};
 use crate::repository::root;
 use crate::zram;
 use clap::ValueEnum;
-use contest::Measured;
+use contest::ContestResult;
 use page::Circumstances;
 use rows::Row;
 use site::Site;
@@ -36,7 +36,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// Measure wrote against what does the same, in turn, on one folder.
+/// Measure wrote against programs that do the same work, in turn, on one folder.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The folder to write in; a folder below it is made and removed.
@@ -45,14 +45,14 @@ pub struct Arguments {
     /// How many rounds each comparison has; in a round every program runs once.
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
-    /// How long the files of the streams are, as fio writes it: 2g of the job files', and 4g of the
-    /// ways to write; of less than a gigabyte the CPU time drowns in that of the programs' start.
+    /// How long the files of the streams are, as fio writes it [default: 2g for job files, 4g for
+    /// the ways to write]. With less than a gigabyte the CPU time drowns in that of the start.
     #[arg(long, value_name = "SIZE")]
     size: Option<Size>,
-    /// Measure only these.
+    /// Measure only these rows.
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     only: Vec<Row>,
-    /// Put the measured rows into docs/performance.md; the others stay as they are there.
+    /// Put the measured rows into docs/performance.md; its other rows stay as they are.
     #[arg(long)]
     write: bool,
 }
@@ -70,7 +70,7 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     let (_folder, site) = folder_and_site(arguments, &path)?;
     let circumstances = Circumstances::new(&site)?;
     for row in rows {
-        // A folder of its own: no row meets the files of another.
+        // Each row has a folder of its own, without the files of another row.
         let (_folder, mut site) = folder_and_site(arguments, &path)?;
         match measure(row, &mut site)? {
             Err(because) => println!("{}\n", page::not_run(row, &because)),
@@ -86,7 +86,7 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A new folder, removed when dropped, and the site in it.
+/// Makes a new folder, removed when dropped, and the site in it.
 fn folder_and_site(arguments: &Arguments, path: &OsStr) -> Result<(TempDir, Site), Failure> {
     let Arguments { path: place, pairs, size, .. } = arguments;
     let folder = tempfile::Builder::new().prefix(".wrote-peers-").tempdir_in(place);
@@ -103,7 +103,7 @@ fn folder_and_site(arguments: &Arguments, path: &OsStr) -> Result<(TempDir, Site
 }
 
 /// Measures a row, or returns the reason why it cannot run here.
-fn measure(row: Row, site: &mut Site) -> Result<Result<Vec<Measured>, String>, Failure> {
+fn measure(row: Row, site: &mut Site) -> Result<Result<Vec<ContestResult>, String>, Failure> {
     match row.reads_zram().then(zram::take).transpose()? {
         // Instructions can be counted on a file too.
         Some(Err(because)) if row != Row::Instructions => return Ok(Err(because)),

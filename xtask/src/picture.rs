@@ -1,4 +1,4 @@
-//! `cargo xtask picture`: the pictures of the documents, drawn from what is measured here and now.
+//! `cargo xtask picture`: measures for the pictures of the documents, and draws them.
 
 use crate::failure::{Failure, Tried};
 use crate::lab::{Mount, build_strange_fs};
@@ -12,12 +12,12 @@ use std::process::Command;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(2 * 60);
-/// Below `docs/`.
+/// The picture, from the repository's root.
 const PICTURE: &str = "docs/pictures/stall.svg";
 const SIZE: (u32, u32) = (760, 420);
-/// Writes a second of the open loop.
+/// Writes per second of the open loop.
 const RATE_IOPS: u32 = 1000;
-/// Both loops write for so long, and the disk stands still for the other within it.
+/// The runtime of both loops; the disk stalls once within it.
 const RUNTIME_S: u32 = 10;
 const STALL: [&str; 5] = ["--forget", "--stall-after", "8000000", "--stall", "1s"];
 /// The points of a curve, in percent.
@@ -29,13 +29,13 @@ const PERCENTILES: [f64; 18] = [
 /// A percentile and the latency there, in milliseconds.
 type Point = (f64, f64);
 
-/// What one loop came to.
+/// The latencies of one loop.
 struct Loop {
     points: Vec<Point>,
     writes: u64,
 }
 
-/// Measures a disk that stands still for a second, by a closed and by an open loop, and draws the
+/// Measures a disk that stalls for a second, by a closed and by an open loop, and draws the
 /// latencies of both.
 pub fn picture() -> Result<(), Failure> {
     let (daemon, wrote) = (build_strange_fs()?, release_wrote()?);
@@ -57,7 +57,7 @@ pub fn picture() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What writes to a disk that stands still once took.
+/// Measures the latencies of writes to a disk that stalls once.
 fn latencies(daemon: &Path, wrote: &Path, rate: Option<u32>) -> Result<Loop, Failure> {
     let point = tempfile::tempdir().tried("a temporary folder")?;
     let jobs = tempfile::tempdir().tried("a temporary folder")?;
@@ -88,8 +88,8 @@ fn job(rate: Option<u32>) -> String {
     )
 }
 
-/// Percentiles are drawn by how many operations are slower: 50 %, 10 %, 1 %, 0.1 %, each as far from
-/// the next.
+/// Returns the place of a percentile on the axis, by the share of slower operations. 10 %, 1 % and
+/// 0.1 % are equally far from each other.
 fn place(percent: f64) -> f64 {
     -((100.0 - percent) / 100.0).log10()
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask steady`: one benchmark several times in a row, and how far its answers are apart.
+//! `cargo xtask steady`: one benchmark several times in a row, and the spread of its results.
 
 use crate::failure::{Failure, Tried};
 use crate::peers::{Figures, result_rows};
@@ -13,22 +13,22 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// What one benchmark may take.
+/// The time limit of one benchmark.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
-/// The device in memory: room for the files of the default benchmark, and for what stays free.
+/// Bytes of the device in memory, for the files of the default benchmark and free space.
 const ZRAM_BYTES: u64 = 6 << 30;
-/// Of each 10 bytes of it so many are written once beforehand.
+/// Tenths of the device that are written once before the first benchmark.
 const FILLED_TENTHS: u64 = 9;
 const PIECE_BYTES: usize = 1 << 20;
-/// What `mount` and its like may take.
+/// The time limit of `mkfs.ext4` and `mount`.
 const MOUNT_LIMIT: Duration = Duration::from_secs(60);
 
-/// Run the same benchmark several times, and see whether it says the same.
+/// Run one benchmark several times, and compare its results.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask steady\n  \
     cargo xtask steady --path /mnt/data --times 20 -- --only small --runs 9")]
 pub struct Arguments {
-    /// How often.
+    /// How many times to run it.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..))]
     times: u32,
     /// The folder to measure; by default an ext4 on /dev/zram0, made for it.
@@ -39,7 +39,7 @@ pub struct Arguments {
     more: Vec<String>,
 }
 
-/// Runs the benchmark again and again, and prints a table.
+/// Runs the benchmark several times, and prints a table.
 pub fn steady(arguments: &Arguments) -> Result<(), Failure> {
     let wrote = release_wrote()?;
     let made = match &arguments.path {
@@ -85,8 +85,8 @@ impl InMemory {
         Ok(made)
     }
 
-    /// Writes random bytes nearly everywhere once, so that the device has its memory: it takes it when
-    /// a block is first written, and where that comes from is no matter of ours.
+    /// Writes random bytes over most of the device once. It allocates memory when a block is first
+    /// written, and the benchmarks are not to measure that.
     fn fill(&self) -> Result<(), Failure> {
         let path = self.point.path().join("filler");
         let mut file = File::create_new(&path).tried(path.display())?;
@@ -109,16 +109,16 @@ impl Drop for InMemory {
     }
 }
 
-/// What the benchmarks said of one row.
+/// The figures of all benchmarks for one row.
 #[derive(Debug, Default)]
 struct Steadiness {
     name: String,
     /// The median and the 95 % interval of each benchmark.
-    said: Vec<Said>,
+    figures: Vec<Interval>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct Interval {
     median: f64,
     low: f64,
     high: f64,
@@ -128,11 +128,14 @@ fn add(rows: &mut Vec<Steadiness>, document: &Value) {
     for row in result_rows(document) {
         let name = row["name"].as_str().unwrap_or_default();
         let figure = |key: &str| row["throughput_bytes_per_s"][key].as_f64().unwrap_or(f64::NAN);
-        let said =
-            Said { median: figure("median"), low: figure("ci95_low"), high: figure("ci95_high") };
+        let interval = Interval {
+            median: figure("median"),
+            low: figure("ci95_low"),
+            high: figure("ci95_high"),
+        };
         match rows.iter_mut().find(|known| known.name == name) {
-            Some(known) => known.said.push(said),
-            None => rows.push(Steadiness { name: name.into(), said: vec![said] }),
+            Some(known) => known.figures.push(interval),
+            None => rows.push(Steadiness { name: name.into(), figures: vec![interval] }),
         }
     }
 }
@@ -141,29 +144,29 @@ const HEAD: &str = "| row | median of the medians, MB/s | largest / smallest med
                     hold it | (interval, median) pairs that hold |\n|---|---:|---:|---:|---:|";
 
 impl Steadiness {
-    /// The median of all benchmarks' medians.
+    /// Returns the median of the benchmarks' medians.
     fn centre(&self) -> f64 {
-        Figures::new(self.said.iter().map(|said| said.median)).median()
+        Figures::new(self.figures.iter().map(|one| one.median)).median()
     }
 
-    /// How many times the smallest median the largest is.
+    /// Divides the largest median by the smallest.
     fn spread(&self) -> f64 {
-        let medians = self.said.iter().map(|said| said.median);
+        let medians = self.figures.iter().map(|one| one.median);
         medians.clone().fold(0.0, f64::max) / medians.fold(f64::INFINITY, f64::min)
     }
 
-    /// How many of the intervals hold the median of the medians.
+    /// Counts the intervals that hold the median of the medians.
     fn holding(&self) -> usize {
         let centre = self.centre();
-        self.said.iter().filter(|said| said.holds(centre)).count()
+        self.figures.iter().filter(|one| one.holds(centre)).count()
     }
 
-    /// Of each interval with each median, another benchmark's or its own, the part that holds it.
+    /// Returns the share of the pairs of an interval and a median in which the one holds the other.
     fn pairs_share(&self) -> f64 {
         let pairs =
-            self.said.iter().flat_map(|one| self.said.iter().map(move |other| (one, other)));
+            self.figures.iter().flat_map(|one| self.figures.iter().map(move |other| (one, other)));
         let held = pairs.filter(|(one, other)| one.holds(other.median)).count();
-        held as f64 / (self.said.len() * self.said.len()) as f64
+        held as f64 / (self.figures.len() * self.figures.len()) as f64
     }
 
     fn line(&self) -> String {
@@ -173,13 +176,13 @@ impl Steadiness {
             self.centre() / 1e6,
             self.spread(),
             self.holding(),
-            self.said.len(),
+            self.figures.len(),
             self.pairs_share() * 100.0,
         )
     }
 }
 
-impl Said {
+impl Interval {
     fn holds(&self, figure: f64) -> bool {
         (self.low..=self.high).contains(&figure)
     }
@@ -206,7 +209,7 @@ mod tests {
         assert_eq!((row.centre(), row.spread()), (101.0, 1.1));
         // 100 ± 2 and 101 ± 2 hold 101; 110 ± 2 does not.
         assert_eq!(row.holding(), 2);
-        // Each its own, and the first two each other's.
+        // Each interval holds its own median, and the first two hold each other's.
         assert!((row.pairs_share() - 5.0 / 9.0).abs() < 1e-9);
         assert_eq!(row.line(), "| a | 0.0 | 1.100 | 2 of 3 | 56 % |");
     }

@@ -1,5 +1,5 @@
-//! `/dev/zram0` as a device of random data in memory, taken only where nobody uses it, and given
-//! back when dropped (`Documentation/admin-guide/blockdev/zram.rst`).
+//! `/dev/zram0` as a device of random data in memory, taken only while it is unused, and reset when
+//! dropped (`Documentation/admin-guide/blockdev/zram.rst`).
 
 use crate::failure::{Failure, Tried};
 use crate::run::check_interrupted;
@@ -12,30 +12,30 @@ use std::time::{Duration, Instant};
 
 /// The device.
 pub const DEVICE: &str = "/dev/zram0";
-/// How long we make it.
+/// The device's length for random reads.
 pub const SIZE_BYTES: u64 = 1 << 30;
-/// Memory that must be to be had beside the device's own: random data does not shrink, and is in the page
-/// cache for a while.
+/// Memory that must be available besides the device's own. Random data does not shrink, and it
+/// stays in the page cache for a while.
 const MEMORY_BYTES: u64 = 3 << 30;
 
 const SYS: &str = "/sys/block/zram0";
 const PIECE_BYTES: usize = 1 << 20;
-/// How long something may look at the device after we are done with it: udev does.
+/// How long another process may still examine the device before its reset, as udev does.
 const RESET_LIMIT: Duration = Duration::from_secs(10);
 
-/// The device, sized and filled by us; reset when dropped.
+/// The device while this process uses it; reset when dropped.
 #[derive(Debug)]
 pub struct Zram(());
 
-/// What is known of the device before it is taken.
+/// The state of the device before it is taken.
 #[derive(Clone, Debug)]
 struct State {
     is_root: bool,
     /// `disksize` in bytes; `None` without such a device.
     size_bytes: Option<u64>,
-    /// Its number, `MAJOR:MINOR`, as `/sys` has it.
+    /// The device's number in `/sys`, `MAJOR:MINOR`.
     number: String,
-    /// The number of what is at [`DEVICE`], where that is a block device.
+    /// The number of the block device at [`DEVICE`].
     node: Option<String>,
     holders: usize,
     /// `/proc/self/mountinfo`.
@@ -46,7 +46,7 @@ struct State {
     memory: String,
 }
 
-/// Takes the device and fills it, or says why it is not to be had.
+/// Takes the device and fills it, or returns the reason why it is not available.
 pub fn take() -> Result<Result<Zram, String>, Failure> {
     match sized(SIZE_BYTES) {
         Ok(zram) => fill().map(|()| Ok(zram)),
@@ -54,20 +54,20 @@ pub fn take() -> Result<Result<Zram, String>, Failure> {
     }
 }
 
-/// Takes the device, makes it `size_bytes` long, and leaves it empty; or says why it is not to be had.
-/// It takes the memory of what is written to it.
+/// Takes the device with `size_bytes` and leaves it empty, or returns the reason why it is not
+/// available. It takes memory for each written block.
 pub fn sized(size_bytes: u64) -> Result<Zram, String> {
     if let Some(because) = unusable(&State::read(), size_bytes) {
         return Err(because);
     }
-    // The kernel takes a size only from the first who gives one.
+    // The kernel accepts only the first size.
     let size = Path::new(SYS).join("disksize");
     std::fs::write(&size, size_bytes.to_string())
         .map_err(|error| format!("{DEVICE} cannot be sized: {error}"))?;
     Ok(Zram(()))
 }
 
-/// Writes random data all over the device, which nobody else may use meanwhile.
+/// Fills the device with random data, under its exclusive use.
 fn fill() -> Result<(), Failure> {
     let exclusive = i32::try_from(rustix::fs::OFlags::EXCL.bits()).tried(DEVICE)?;
     let mut device =
@@ -118,7 +118,7 @@ impl State {
     }
 }
 
-/// Why the device may not be taken and made so long; `None` where it may.
+/// Returns the reason why the device may not be taken with `wanted_bytes`; `None` if it may.
 fn unusable(state: &State, wanted_bytes: u64) -> Option<String> {
     if !state.is_root {
         return Some(format!("sizing {DEVICE} needs root"));
@@ -148,8 +148,8 @@ fn unusable(state: &State, wanted_bytes: u64) -> Option<String> {
     }
 }
 
-/// Whether `/proc/self/mountinfo` has it, by its number or its name (`proc(5)`: the third field,
-/// and the second after the dash).
+/// Whether `/proc/self/mountinfo` lists the device, by its number or its name (`proc(5)`: the third
+/// field, and the second after the dash).
 fn is_mounted(mounts: &str, number: &str) -> bool {
     mounts.lines().any(|line| {
         let source = line.split_once(" - ").and_then(|(_, rest)| rest.split(' ').nth(1));
@@ -157,12 +157,12 @@ fn is_mounted(mounts: &str, number: &str) -> bool {
     })
 }
 
-/// Whether `/proc/swaps` has it: the first field.
+/// Whether `/proc/swaps` lists the device in its first field.
 fn is_swap(swaps: &str) -> bool {
     swaps.lines().any(|line| line.split_whitespace().next() == Some(DEVICE))
 }
 
-/// `MemAvailable` of `/proc/meminfo`, in bytes.
+/// Reads `MemAvailable` of `/proc/meminfo`, in bytes.
 fn available_bytes(memory: &str) -> Option<u64> {
     let line = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib << 10)

@@ -2,14 +2,14 @@
 
 use flume::{Receiver, Sender, bounded, unbounded};
 use std::thread;
-use trial::Done;
-use trial::append::{Crew, Messages, Timed, Work};
+use trial::Result;
+use trial::append::{Crew, Messages, Timing, Work};
 use trial::outcome::Outcome;
 
 /// A log that makes several messages durable together.
 pub trait Commit: Send {
     /// Returns once all `messages` are durable.
-    fn commit(&mut self, messages: &[Vec<u8>]) -> Done<()>;
+    fn commit(&mut self, messages: &[Vec<u8>]) -> Result<()>;
 }
 
 /// A message, and the channel on which its producer waits for the result.
@@ -20,7 +20,7 @@ struct Waiting {
 
 /// Runs producers that hand their messages to a thread, which commits all waiting messages at once.
 /// At most one message of each producer waits.
-pub fn run(work: &Work, messages: &Messages, sink: impl Commit) -> Done<Outcome> {
+pub fn run(work: &Work, messages: &Messages, sink: impl Commit) -> Result<Outcome> {
     let (to, from) = unbounded();
     thread::scope(|scope| {
         let gatherer = scope.spawn(move || gather(&from, sink));
@@ -33,7 +33,7 @@ pub fn run(work: &Work, messages: &Messages, sink: impl Commit) -> Done<Outcome>
         });
         let steps = steps.collect();
         drop(to);
-        let appended = Crew { work, messages, timed: Timed::Each }.run(steps, || Ok(()));
+        let appended = Crew { work, messages, timing: Timing::Each }.run(steps, || Ok(()));
         gatherer.join().map_err(|_| "the thread that gathers panicked")?;
         appended
     })
@@ -62,7 +62,7 @@ mod tests {
     struct Sink<'a>(&'a mut Vec<usize>);
 
     impl Commit for Sink<'_> {
-        fn commit(&mut self, messages: &[Vec<u8>]) -> Done<()> {
+        fn commit(&mut self, messages: &[Vec<u8>]) -> Result<()> {
             self.0.push(messages.len());
             if self.0.len() > 1000 { Err("full".into()) } else { Ok(()) }
         }

@@ -1,5 +1,5 @@
-//! The program `rivals`: messages appended without wrote. It prints its figures as one line of JSON,
-//! as `trial` does for `wrote::Log`.
+//! The program `rivals`: messages appended without wrote. It prints its figures as one line of
+//! JSON, as `trial` does for `wrote::Log`.
 
 mod gather;
 mod logs;
@@ -9,7 +9,7 @@ use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use strategies::Job;
-use trial::Done;
+use trial::Result;
 use trial::append::{Messages, Work};
 use trial::outcome::Outcome;
 
@@ -53,7 +53,7 @@ enum By {
     Sqlite,
     /// All waiting messages as one transaction of SQLite.
     SqliteGathered,
-    /// A connection of each producer to `redis-server`, over a Unix socket, with `appendfsync always`.
+    /// A connection of each producer to `redis-server` with `appendfsync always`.
     Redis,
     /// All waiting messages as one pipeline over one connection to `redis-server`.
     RedisGathered,
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments) -> Done<Outcome> {
+fn run(arguments: Arguments) -> Result<Outcome> {
     let Arguments { by, work, place } = arguments;
     let messages = Messages::new(&work)?;
     match by {

@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
-use trial::Done;
+use trial::Result;
 use trial::append::{Messages, Work};
 use trial::clock::{Clock, Who};
 use trial::outcome::Outcome;
@@ -32,11 +32,11 @@ type Request = (Vec<u8>, Sender<()>);
 
 /// Appends the messages by `strategy` to a file at `path`, and removes it.
 pub fn run(
-    strategy: impl AsyncFnOnce(&Job) -> Done<()>,
+    strategy: impl AsyncFnOnce(&Job) -> Result<()>,
     work: &Work,
     messages: Messages,
     path: &Path,
-) -> Done<Outcome> {
+) -> Result<Outcome> {
     let bytes = messages.total_bytes();
     let place = Place::take(path)?;
     let runtime = Runtime::new()?;
@@ -51,7 +51,7 @@ pub fn run(
 
 impl Job {
     /// One task writes all messages.
-    pub async fn one_loop(&self) -> Done<()> {
+    pub async fn one_loop(&self) -> Result<()> {
         let mut file = File::create_new(&self.path).await?;
         for producer in 0..self.producers {
             for message in self.messages.share(producer) {
@@ -62,7 +62,7 @@ impl Job {
     }
 
     /// Each task takes the lock of the file.
-    pub async fn mutex(&self) -> Done<()> {
+    pub async fn mutex(&self) -> Result<()> {
         let file = Arc::new(Mutex::new(File::create_new(&self.path).await?));
         let append = |messages: Arc<Messages>, producer| {
             let file = Arc::clone(&file);
@@ -78,7 +78,7 @@ impl Job {
     }
 
     /// tokio's channel leads to one task.
-    pub async fn mpsc(&self) -> Done<()> {
+    pub async fn mpsc(&self) -> Result<()> {
         let mut file = File::create_new(&self.path).await?;
         let (to, mut from) = mpsc::unbounded_channel::<Vec<u8>>();
         let writer = tokio::spawn(async move {
@@ -101,10 +101,10 @@ impl Job {
     }
 
     /// flume's channel leads to a thread with a `BufWriter`.
-    pub async fn flume(&self) -> Done<()> {
+    pub async fn flume(&self) -> Result<()> {
         let mut file = BufWriter::new(std::fs::File::create_new(&self.path)?);
         let (to, from) = flume::unbounded::<Vec<u8>>();
-        let writer = thread::spawn(move || -> Done<()> {
+        let writer = thread::spawn(move || -> Result<()> {
             for message in from {
                 file.write_all(&message)?;
             }
@@ -115,25 +115,25 @@ impl Job {
     }
 
     /// flume's channel leads to ten threads.
-    pub async fn flume_ten(&self) -> Done<()> {
+    pub async fn flume_ten(&self) -> Result<()> {
         let file = std::fs::File::create_new(&self.path)?;
         let (to, from) = flume::unbounded::<Vec<u8>>();
-        let writer = || -> Done<JoinHandle<Done<()>>> {
+        let writer = || -> Result<JoinHandle<Result<()>>> {
             let mut file = std::fs::File::options().append(true).open(&self.path)?;
             let from: Receiver<Vec<u8>> = from.clone();
             Ok(thread::spawn(move || Ok(from.iter().try_for_each(|one| file.write_all(&one))?)))
         };
-        let writers: Vec<_> = (0..TEN).map(|_| writer()).collect::<Done<_>>()?;
+        let writers: Vec<_> = (0..TEN).map(|_| writer()).collect::<Result<_>>()?;
         self.send(to).await?;
         writers.into_iter().try_for_each(joined)?;
         Ok(file.sync_data()?)
     }
 
     /// flume's channel leads to a thread that answers each message.
-    pub async fn rendezvous(&self) -> Done<()> {
+    pub async fn rendezvous(&self) -> Result<()> {
         let mut file = std::fs::File::create_new(&self.path)?;
         let (to, from) = flume::unbounded::<Request>();
-        let writer = thread::spawn(move || -> Done<()> {
+        let writer = thread::spawn(move || -> Result<()> {
             for (message, answer) in from {
                 file.write_all(&message)?;
                 answer.send(())?;
@@ -156,7 +156,7 @@ impl Job {
     }
 
     /// Runs a task for each producer that sends its messages to a thread.
-    async fn send(&self, to: Sender<Vec<u8>>) -> Done<()> {
+    async fn send(&self, to: Sender<Vec<u8>>) -> Result<()> {
         let send = move |messages: Arc<Messages>, producer| {
             let to = to.clone();
             async move {
@@ -170,9 +170,9 @@ impl Job {
     }
 
     /// Runs a task for each producer until all are done, and drops the channel that they share.
-    async fn tasks<F>(&self, task: impl Fn(Arc<Messages>, u32) -> F) -> Done<()>
+    async fn tasks<F>(&self, task: impl Fn(Arc<Messages>, u32) -> F) -> Result<()>
     where
-        F: Future<Output = Done<()>> + Send + 'static,
+        F: Future<Output = Result<()>> + Send + 'static,
     {
         let mut tasks = JoinSet::new();
         for producer in 0..self.producers {
@@ -186,6 +186,6 @@ impl Job {
     }
 }
 
-fn joined(writer: JoinHandle<Done<()>>) -> Done<()> {
+fn joined(writer: JoinHandle<Result<()>>) -> Result<()> {
     writer.join().map_err(|_| "a writer panicked")?
 }

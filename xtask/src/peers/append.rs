@@ -1,7 +1,7 @@
-//! Many producers and one log: `wrote::Log` in turn with what a program would append by otherwise.
+//! Many producers and one log: `wrote::Log` in turn with the other ways of a program to append.
 
-use super::contest::{Ask, Comparison, Contender, Contest};
-use super::figures::Asked;
+use super::contest::{Comparison, Contender, Contest, Requirement};
+use super::figures::Condition;
 use super::outcome::Outcome;
 use super::site::Site;
 use super::unit::Unit;
@@ -11,7 +11,7 @@ use crate::failure::{Failure, Tried};
 const MESSAGES: u64 = 1_000_000;
 /// The bytes of [`MESSAGES`] of the mean length, in whole MiB.
 const STREAM: &str = "1096m";
-/// The strategies, with the messages that they take in a second or two: rates are compared.
+/// The strategies, each with the number of messages that it takes in a second or two.
 const STRATEGIES: [(&str, &str, u64); 6] = [
     ("loop", "one task, tokio's `File`", 20_000),
     ("mutex", "`Arc<Mutex<File>>`", 20_000),
@@ -20,13 +20,13 @@ const STRATEGIES: [(&str, &str, u64); 6] = [
     ("flume-ten", "flume, 10 writers", 500_000),
     ("rendezvous", "flume, rendezvous", 50_000),
 ];
-/// wrote's messages of many producers and of one, where each is durable.
+/// wrote's durable messages of many producers, and of one.
 const DURABLE_MESSAGES: u64 = 50_000;
 const DURABLE_MESSAGES_OF_ONE: u64 = 3_000;
 const DURABLE_PRODUCERS: u32 = 64;
-/// Messages by hand, one flush after the other: rates are compared, so fewer suffice.
+/// Messages by hand, one flush after the other. Rates are compared, so fewer messages suffice.
 const BY_HAND: u64 = 2_000;
-/// The logs of others, with the messages that they take in a second or less.
+/// Other logs, each with the number of messages that it takes in a second or less.
 const LOGS: [(&str, &str, u64); 7] = [
     ("okaywal", "okaywal", 20_000),
     ("fjall", "fjall, `persist` each", 500),
@@ -36,23 +36,23 @@ const LOGS: [(&str, &str, u64); 7] = [
     ("redis", "redis-server, 64 connections", 20_000),
     ("redis-gathered", "redis-server, gathered", 5_000),
 ];
-/// wrote's 99th percentile against one flush.
-const P99: Asked = Asked::AtMost(2.5);
+/// The condition on wrote's 99th percentile against one flush.
+const P99: Condition = Condition::AtMost(2.5);
 const CPUINFO: &str = "/proc/cpuinfo";
 
-/// Against the usual strategies, synced once in the end.
+/// Compares `Log` with the usual strategies, synced once in the end.
 pub fn strategies(site: &Site, producers: u32) -> Contest {
     let peers = STRATEGIES.map(|(by, name, messages)| rival(by, name, messages, producers));
     Contest {
         what: end_words(producers),
         unit: Unit::Messages,
         contenders: std::iter::once(synced_at_end(producers)).chain(peers).collect(),
-        asks: Ask::of_best(Asked::AtLeast(15.0)),
+        requirements: Requirement::of_best(Condition::AtLeast(15.0)),
         rounds: site.rounds,
     }
 }
 
-/// Against the device's own stream of the same number of bytes.
+/// Compares `Log` with the device's own stream of an equal number of bytes.
 pub fn device(site: &Site) -> Result<Vec<Contest>, Failure> {
     let contest = |producers| -> Result<Contest, Failure> {
         let mut contenders = vec![synced_at_end(producers)];
@@ -65,14 +65,14 @@ pub fn device(site: &Site) -> Result<Vec<Contest>, Failure> {
             what: end_words(producers),
             unit: Unit::Stream,
             contenders,
-            asks: Ask::of_best(Asked::AtLeast(0.85)),
+            requirements: Requirement::of_best(Condition::AtLeast(0.85)),
             rounds: site.rounds,
         })
     };
     [4, 64].into_iter().map(contest).collect()
 }
 
-/// Short messages of wrote alone.
+/// Measures short messages by `Log` alone.
 pub fn small(site: &Site) -> Result<Contest, Failure> {
     let cpu_hz = cpu_mhz()? * 1e6;
     let work = "--messages 10000000 --producers 4 --shortest 64 --longest 64";
@@ -82,36 +82,41 @@ pub fn small(site: &Site) -> Result<Contest, Failure> {
         let outcome = run(site)?;
         Ok(Outcome { cycles: Some(outcome.cpu_s * cpu_hz), ..outcome })
     });
-    let asked = Asked::AtLeast(5000.0);
+    let asked = Condition::AtLeast(5000.0);
     Ok(Contest {
         what: "10 M of 64 bytes, 4 producers, one sync".to_owned(),
         unit: Unit::Messages,
         contenders: vec![ours],
-        asks: vec![Ask { of: Comparison::Own, asked, contender: Some(0) }],
+        requirements: vec![Requirement { of: Comparison::Own, asked, contender: Some(0) }],
         rounds: site.rounds,
     })
 }
 
-/// Against a file by hand, by the same number of producers, each message durable.
+/// Compares `Log` with a file by hand, by 64 producers, each message durable.
 pub fn one_flush_at_a_time(site: &Site) -> Contest {
-    let mut asks = Ask::of_each(Comparison::Rate, &[Asked::AtLeast(20.0); 2]);
-    asks.extend(Ask::of_each(Comparison::Wait, &[P99; 2]));
-    durable(site, DURABLE_PRODUCERS, by_hand(BY_HAND, DURABLE_PRODUCERS), asks)
+    let mut requirements = Requirement::of_each(Comparison::Rate, &[Condition::AtLeast(20.0); 2]);
+    requirements.extend(Requirement::of_each(Comparison::Wait, &[P99; 2]));
+    durable(site, DURABLE_PRODUCERS, by_hand(BY_HAND, DURABLE_PRODUCERS), requirements)
 }
 
-/// Against the logs of others, each message durable.
+/// Compares `Log` with other logs, each message durable.
 pub fn logs(site: &Site) -> Contest {
     let peers = LOGS.map(|(by, name, messages)| rival(by, name, messages, DURABLE_PRODUCERS));
-    durable(site, DURABLE_PRODUCERS, peers.into(), Ask::of_best(Asked::AtLeast(2.0)))
+    durable(site, DURABLE_PRODUCERS, peers.into(), Requirement::of_best(Condition::AtLeast(2.0)))
 }
 
-/// Against a file by hand, by one producer, each message durable.
+/// Compares `Log` with a file by hand, by one producer, each message durable.
 pub fn one_producer(site: &Site) -> Contest {
-    let asks = Ask::of_each(Comparison::Rate, &[Asked::AtLeast(1.0); 2]);
-    durable(site, 1, by_hand(DURABLE_MESSAGES_OF_ONE, 1), asks)
+    let requirements = Requirement::of_each(Comparison::Rate, &[Condition::AtLeast(1.0); 2]);
+    durable(site, 1, by_hand(DURABLE_MESSAGES_OF_ONE, 1), requirements)
 }
 
-fn durable(site: &Site, producers: u32, peers: Vec<Contender>, asks: Vec<Ask>) -> Contest {
+fn durable(
+    site: &Site,
+    producers: u32,
+    peers: Vec<Contender>,
+    requirements: Vec<Requirement>,
+) -> Contest {
     let messages = if producers == 1 { DURABLE_MESSAGES_OF_ONE } else { DURABLE_MESSAGES };
     let ours = trial("log-durable", "`Log`, `Sync::Always`", &work(messages, producers));
     let s = if producers == 1 { "" } else { "s" };
@@ -119,7 +124,7 @@ fn durable(site: &Site, producers: u32, peers: Vec<Contender>, asks: Vec<Ask>) -
         what: format!("300 to 2000 bytes, {producers} producer{s}, each durable"),
         unit: Unit::Messages,
         contenders: std::iter::once(ours).chain(peers).collect(),
-        asks,
+        requirements,
         rounds: site.rounds,
     }
 }
@@ -140,22 +145,22 @@ fn end_words(producers: u32) -> String {
     format!("1 M of 300 to 2000 bytes, {producers} producers, one sync")
 }
 
-/// Messages of 300 to 2000 bytes.
+/// Returns the options for messages of 300 to 2000 bytes.
 fn work(messages: u64, producers: u32) -> String {
     format!("--messages {messages} --producers {producers}")
 }
 
-/// A way of the program with `wrote::Log` and with files by hand.
+/// Makes a contender of `trial`, which has `wrote::Log` and files by hand.
 fn trial(by: &str, name: &str, work: &str) -> Contender {
     Contender::timed(name, format!("trial append --by {by} {work} appended"))
 }
 
-/// A way of the program with the crates of others.
+/// Makes a contender of `rivals`, which has other crates.
 fn rival(by: &str, name: &str, messages: u64, producers: u32) -> Contender {
     Contender::timed(name, format!("rivals --by {by} {} appended", work(messages, producers)))
 }
 
-/// The first processor's frequency (`proc_cpuinfo(5)`). A guest shows the nominal one of its host.
+/// Reads the first processor's frequency (`proc_cpuinfo(5)`). A guest shows its host's nominal one.
 fn cpu_mhz() -> Result<f64, Failure> {
     let text = std::fs::read_to_string(CPUINFO).tried(CPUINFO)?;
     parse_mhz(&text).ok_or_else(|| Failure::Failed(format!("{CPUINFO} has no cpu MHz")))

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Tried};
 use std::os::unix::fs::symlink;
 use tempfile::NamedTempFile;
 
-/// Options of every job. fio makes no file for itself: the row chooses its state.
+/// fio with the options of every job. It makes no file for itself: the row chooses its state.
 const FIO: &str = "fio --name=peer --rw=write --fallocate=none --eta=never --output-format=json";
 /// Bytes of random data in memory that dd reads. A longer file is written in several pieces.
 const SOURCE_BYTES: u64 = 256 << 20;
@@ -25,8 +25,8 @@ enum Peer {
     Dd(&'static str, bool),
 }
 
-/// The contest of a row. wrote's file is in some state when its clock starts; each peer's file is
-/// brought into the same state before each run.
+/// Makes the contest of a row. Before each run the peer's file is brought into the state of wrote's
+/// own file at the start of its clock.
 pub fn contest(row: Row, site: &Site) -> Result<Contest, Failure> {
     let (what, settings, peers) = match row {
         Row::StreamOne => (
@@ -74,12 +74,12 @@ pub fn contest(row: Row, site: &Site) -> Result<Contest, Failure> {
         what: format!("{what}; blocks {blocks}"),
         unit: Unit::Stream,
         contenders,
-        asks: vec![],
+        requirements: vec![],
         rounds: site.rounds,
     })
 }
 
-/// The command of a row of `wrote bench`, and a run of it.
+/// Returns the command of a row of `wrote bench`, and a run of it.
 fn wrote_bench(
     settings: &'static str,
 ) -> (String, impl Fn(&Site) -> Result<(Outcome, String), Failure>) {
@@ -88,7 +88,7 @@ fn wrote_bench(
     (command, move |site: &Site| wrote::run(&site.run(&line)?.stdout, name))
 }
 
-/// The line that brings the file `peer` into the state that `settings.effective.blocks` names.
+/// Returns the line that brings the file `peer` into the state of `settings.effective.blocks`.
 fn prepare(blocks: &str, bytes: u64) -> Result<String, Failure> {
     match blocks {
         "new" => Ok("rm -f peer".to_owned()),
@@ -98,7 +98,7 @@ fn prepare(blocks: &str, bytes: u64) -> Result<String, Failure> {
     }
 }
 
-/// fio, whose CPU time is that of the job's own thread.
+/// Makes a contender of fio. Its CPU time is that of the job's own thread.
 fn fio(arguments: &str, bytes: u64, prepare: String) -> Contender {
     let command = format!("{FIO} {arguments} --size={bytes} --filename=peer");
     let line = command.clone();
@@ -109,7 +109,7 @@ fn fio(arguments: &str, bytes: u64, prepare: String) -> Contender {
     Contender { name: "fio".to_owned(), command, job: None, run: Box::new(run) }
 }
 
-/// dd, which reads random data in memory: it makes none itself.
+/// Makes a contender of dd, which reads random data in memory, because it makes none itself.
 fn dd(
     operands: &str,
     flushes: bool,
@@ -123,7 +123,7 @@ fn dd(
     let command = dd_command(operands, flushes, bytes, SOURCE_BYTES);
     let (line, prepare) = (command.clone(), prepare.to_owned());
     let run = move |site: &Site| {
-        // The run keeps the data.
+        // The closure keeps the data.
         let _ = &source;
         site.run(&prepare)?;
         dd_outcome(site, &line, bytes)
@@ -131,7 +131,7 @@ fn dd(
     Ok(Contender { name: "dd".to_owned(), command, job: None, run: Box::new(run) })
 }
 
-/// A dd for each piece of `source_bytes`. If it `flushes`, the last one flushes the file.
+/// Joins a dd for each piece of `source_bytes`. If it `flushes`, the last one flushes the file.
 fn dd_command(operands: &str, flushes: bool, bytes: u64, source_bytes: u64) -> String {
     let piece = |number: u64| {
         let seek = number * source_bytes;
@@ -145,7 +145,7 @@ fn dd_command(operands: &str, flushes: bool, bytes: u64, source_bytes: u64) -> S
     (0..bytes.div_ceil(source_bytes)).map(piece).collect::<Vec<_>>().join(" &&\n")
 }
 
-/// Runs the dds, and adds up their own clocks.
+/// Runs the dds, and adds up the times that they report.
 fn dd_outcome(site: &Site, line: &str, bytes: u64) -> Result<Outcome, Failure> {
     let (finished, counted) = site.measure(line)?;
     let pieces = dd_pieces(&finished.stderr)?;
@@ -157,7 +157,7 @@ fn dd_outcome(site: &Site, line: &str, bytes: u64) -> Result<Outcome, Failure> {
     Ok(Outcome { bytes, elapsed_s, memory_bytes: None, ..counted })
 }
 
-/// Bytes and seconds of each "268435456 bytes (268 MB, 256 MiB) copied, 0.123 s, 2.2 GB/s".
+/// Reads bytes and seconds of each "268435456 bytes (268 MB, 256 MiB) copied, 0.123 s, 2.2 GB/s".
 fn dd_pieces(stderr: &str) -> Result<Vec<(u64, f64)>, Failure> {
     let piece = |line: &str| {
         let (begin, rest) = line.split_once(" copied, ")?;

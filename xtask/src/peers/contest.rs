@@ -1,6 +1,6 @@
 //! One piece of work by several contenders in turn, and the table that compares them.
 
-use super::figures::{Asked, Figures};
+use super::figures::{Condition, Figures};
 use super::job::Job;
 use super::outcome::Outcome;
 use super::site::Site;
@@ -43,27 +43,31 @@ pub enum Comparison {
     Own,
 }
 
-/// A condition on a comparison.
+/// A comparison and the condition on it.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask {
+pub struct Requirement {
     /// The compared figure.
     pub of: Comparison,
-    /// The condition on the figures of all rounds.
-    pub asked: Asked,
+    /// The condition.
+    pub asked: Condition,
     /// The number of the contender; without one, the peer with the best median rate.
     pub contender: Option<usize>,
 }
 
-impl Ask {
-    /// Asks it of the rate against the best peer.
-    pub fn of_best(asked: Asked) -> Vec<Ask> {
-        vec![Ask { of: Comparison::Rate, asked, contender: None }]
+impl Requirement {
+    /// Requires it of the rate against the best peer.
+    pub fn of_best(asked: Condition) -> Vec<Requirement> {
+        vec![Requirement { of: Comparison::Rate, asked, contender: None }]
     }
 
-    /// Asks a condition of the comparison with each peer, in their order.
-    pub fn of_each(of: Comparison, asked: &[Asked]) -> Vec<Ask> {
-        let ask = |(index, &asked): (usize, &Asked)| Ask { of, asked, contender: Some(index + 1) };
-        asked.iter().enumerate().map(ask).collect()
+    /// Requires a condition of the comparison with each peer, in their order.
+    pub fn of_each(of: Comparison, asked: &[Condition]) -> Vec<Requirement> {
+        let require = |(index, &asked): (usize, &Condition)| Requirement {
+            of,
+            asked,
+            contender: Some(index + 1),
+        };
+        asked.iter().enumerate().map(require).collect()
     }
 }
 
@@ -75,15 +79,15 @@ pub struct Contest {
     pub unit: Unit,
     /// wrote's contender first, then its peers.
     pub contenders: Vec<Contender>,
-    /// The conditions.
-    pub asks: Vec<Ask>,
+    /// The requirements.
+    pub requirements: Vec<Requirement>,
     /// The number of rounds.
     pub rounds: u32,
 }
 
 /// Results of a contest.
 #[derive(Debug)]
-pub struct Measured {
+pub struct ContestResult {
     /// The table, in Markdown.
     pub table: String,
     /// The contenders' commands.
@@ -93,7 +97,7 @@ pub struct Measured {
 }
 
 impl Contender {
-    /// A program that prints its own outcome: `trial`, `putc` and `rivals` do.
+    /// Makes a contender of a program that prints its own outcome: `trial`, `putc` or `rivals`.
     pub fn timed(name: &str, command: String) -> Contender {
         let line = command.clone();
         let run: Run = Box::new(move |site| Outcome::of_line(&site.run(&line)?.stdout, &line));
@@ -104,7 +108,7 @@ impl Contender {
 impl Contest {
     /// Runs every contender once in each round. Every second round runs backwards, because a later
     /// run finds the device in another state.
-    pub fn measure(&self, site: &Site) -> Result<Measured, Failure> {
+    pub fn measure(&self, site: &Site) -> Result<ContestResult, Failure> {
         let mut runs = vec![Vec::new(); self.contenders.len()];
         for round in 0..self.rounds {
             let mut order: Vec<usize> = (0..runs.len()).collect();
@@ -123,15 +127,15 @@ impl Contest {
             });
             eprintln!("{}: {}", self.what, rates.collect::<Vec<_>>().join(", "));
         }
-        Ok(Measured {
+        Ok(ContestResult {
             table: self.table(&runs),
             commands: self.contenders.iter().map(|one| one.command.clone()).collect(),
             jobs: self.contenders.iter().filter_map(|one| one.job.clone()).collect(),
         })
     }
 
-    /// A line for each contender, of whose `runs` the table has medians and ranges. A column without
-    /// figures is left out.
+    /// Makes a line for each contender, with medians and ranges of its `runs`. Columns without
+    /// figures are left out.
     fn table(&self, runs: &[Vec<Outcome>]) -> String {
         let column = |head: &str, cell: &dyn Fn(usize) -> String| -> Vec<String> {
             std::iter::once(head.to_owned()).chain((0..runs.len()).map(cell)).collect()
@@ -183,7 +187,7 @@ impl Contest {
         [line(0), rule].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
     }
 
-    /// The comparison of a contender with wrote's, in each round in which both have the figures.
+    /// Compares a contender with wrote's in each round in which both have the figures.
     fn compare(&self, of: Comparison, contender: usize, runs: &[Vec<Outcome>]) -> Figures {
         let unit = self.unit;
         let compare = |(ours, peer): (&Outcome, &Outcome)| match (of, unit) {
@@ -200,26 +204,28 @@ impl Contest {
         Figures::new(runs[0].iter().zip(&runs[contender]).filter_map(compare))
     }
 
-    /// "≥ 1.50, met" for each condition on the contender.
+    /// Writes "≥ 1.50, met" for each condition on the contender.
     fn verdict(&self, contender: usize, runs: &[Vec<Outcome>]) -> String {
         let rate = |peer: usize| self.compare(Comparison::Own, peer, runs).median();
         let best = (1..runs.len()).max_by(|&one, &other| rate(one).total_cmp(&rate(other)));
-        let asks = self.asks.iter().filter(|ask| ask.contender.or(best) == Some(contender));
-        let verdicts = asks.map(|Ask { of, asked, .. }| {
-            let figure = match of {
-                Comparison::Rate => "",
-                Comparison::Cpu => "CPU ",
-                Comparison::Wait => "P99 ",
-                Comparison::Difference => "difference ",
-                Comparison::Own => &format!("{} ", self.unit.heads()[0]),
-            };
-            format!("{figure}{}", asked.verdict(&self.compare(*of, contender, runs)))
-        });
+        let of_contender = |one: &&Requirement| one.contender.or(best) == Some(contender);
+        let verdicts = self.requirements.iter().filter(of_contender).map(
+            |Requirement { of, asked, .. }| {
+                let figure = match of {
+                    Comparison::Rate => "",
+                    Comparison::Cpu => "CPU ",
+                    Comparison::Wait => "P99 ",
+                    Comparison::Difference => "difference ",
+                    Comparison::Own => &format!("{} ", self.unit.heads()[0]),
+                };
+                format!("{figure}{}", asked.verdict(&self.compare(*of, contender, runs)))
+            },
+        );
         verdicts.collect::<Vec<_>>().join("; ")
     }
 }
 
-/// Three digits that count.
+/// Writes three significant digits.
 fn three_digits(figure: f64) -> String {
     match figure {
         figure if figure < 10.0 => format!("{figure:.2}"),
@@ -245,37 +251,45 @@ mod tests {
         Contender { name: name.into(), command: format!("do {name}"), job: None, run }
     }
 
-    fn contest(what: &str, names: &[&str], asks: Vec<Ask>) -> Contest {
+    fn contest(what: &str, names: &[&str], requirements: Vec<Requirement>) -> Contest {
         let contenders = names.iter().map(|name| contender(name, Box::new(|_| Ok(run(1.0, 1.0)))));
         Contest {
             what: what.into(),
             unit: Unit::Stream,
             contenders: contenders.collect(),
-            asks,
+            requirements,
             rounds: 1,
         }
     }
 
-    /// The table of two contenders.
-    fn table(unit: Unit, asks: Vec<Ask>, ours: Vec<Outcome>, peer: Vec<Outcome>) -> String {
-        Contest { unit, ..contest("work", &["ours", "peer"], asks) }.table(&[ours, peer])
+    /// Makes the table of two contenders.
+    fn table(
+        unit: Unit,
+        requirements: Vec<Requirement>,
+        ours: Vec<Outcome>,
+        peer: Vec<Outcome>,
+    ) -> String {
+        Contest { unit, ..contest("work", &["ours", "peer"], requirements) }.table(&[ours, peer])
     }
 
     /// Measures contenders that take a number of seconds, in 3 rounds.
-    fn of_four(asks: Vec<Ask>) -> Measured {
+    fn of_four(requirements: Vec<Requirement>) -> ContestResult {
         let elapsed = [("Writer", 0.5), ("slow", 2.0), ("fast", 1.0), ("mid", 1.5)];
         let contenders = elapsed.map(|(name, elapsed_s)| {
             contender(name, Box::new(move |_| Ok(run(1000.0 / elapsed_s, 0.1))))
         });
-        let contest =
-            Contest { contenders: contenders.into(), rounds: 3, ..contest("stream", &[], asks) };
+        let contest = Contest {
+            contenders: contenders.into(),
+            rounds: 3,
+            ..contest("stream", &[], requirements)
+        };
         let folder = tempfile::tempdir().expect("a temporary folder");
         contest.measure(&fake::site(folder.path(), 1, 4096)).expect("no failure")
     }
 
     #[test]
     fn only_against_the_best_peer_something_is_asked() {
-        let measured = of_four(Ask::of_best(Asked::AtLeast(1.5)));
+        let measured = of_four(Requirement::of_best(Condition::AtLeast(1.5)));
         let lines: Vec<&str> = measured.table.lines().collect();
         assert!(lines[3].starts_with("| slow |") && lines[3].contains("**4.00**"), "{lines:?}");
         assert!(lines[4].starts_with("| fast |") && lines[4].contains("**2.00**"), "{lines:?}");
@@ -287,15 +301,15 @@ mod tests {
 
     #[test]
     fn or_against_each_its_own() {
-        let asked = [Asked::AtLeast(5.0), Asked::AtLeast(1.0), Asked::Level];
-        let measured = of_four(Ask::of_each(Comparison::Rate, &asked));
+        let asked = [Condition::AtLeast(5.0), Condition::AtLeast(1.0), Condition::Level];
+        let measured = of_four(Requirement::of_each(Comparison::Rate, &asked));
         let lines: Vec<&str> = measured.table.lines().collect();
         assert!(lines[3].ends_with("| ≥ 5.00, not met |"), "{lines:?}");
         assert!(lines[4].ends_with("| ≥ 1.00, met |"), "{lines:?}");
         assert!(lines[5].ends_with("| ≥ 0.95 and some ≥ 1.00, met |"), "{lines:?}");
     }
 
-    /// The order in which contenders run, and their table.
+    /// Returns the order in which contenders run, and their table.
     fn order(names: &'static [&'static str], rounds: u32) -> (Vec<&'static str>, String) {
         let order = Rc::new(RefCell::new(Vec::new()));
         let contenders = names.iter().zip([1.0, 2.0, 4.0]).map(|(name, elapsed_s)| {
@@ -380,7 +394,7 @@ mod tests {
         };
         let ours = vec![of(0.5, 0.1, 4), of(0.5, 0.1, 6), of(0.5, 0.1, 5)];
         let peer = vec![of(1.0, 0.3, 1), of(0.8, 0.3, 1), of(0.6, 0.3, 1)];
-        let table = table(Unit::Stream, Ask::of_best(Asked::AtLeast(1.5)), ours, peer);
+        let table = table(Unit::Stream, Requirement::of_best(Condition::AtLeast(1.5)), ours, peer);
         assert!(table.starts_with("| work | MB/s | CPU s/GB | memory, MiB | "), "{table}");
         assert!(table.contains("\n| ours | 2000 (2000–2000) | 0.10 | 5.00 | "), "{table}");
         assert!(
@@ -399,9 +413,10 @@ mod tests {
 
     #[test]
     fn what_is_asked_of_both_ratios_is_said_with_whether_it_is_met() {
-        let mut asks = Ask::of_best(Asked::AtLeast(1.0));
-        asks.extend(Ask::of_each(Comparison::Cpu, &[Asked::AtMost(0.7)]));
-        let table = table(Unit::Stream, asks, vec![run(1100.0, 0.3)], vec![run(1000.0, 0.4)]);
+        let mut requirements = Requirement::of_best(Condition::AtLeast(1.0));
+        requirements.extend(Requirement::of_each(Comparison::Cpu, &[Condition::AtMost(0.7)]));
+        let table =
+            table(Unit::Stream, requirements, vec![run(1100.0, 0.3)], vec![run(1000.0, 0.4)]);
         assert!(table.ends_with("| ≥ 1.00, met; CPU ≤ 0.70, not met |"), "{table}");
     }
 
@@ -453,9 +468,13 @@ mod tests {
             cycles: Some(6e9),
             ..Outcome::default()
         };
-        let asks =
-            vec![Ask { of: Comparison::Own, asked: Asked::AtLeast(5000.0), contender: Some(0) }];
-        let contest = Contest { unit: Unit::Messages, ..contest("short", &["`Log`"], asks) };
+        let requirements = vec![Requirement {
+            of: Comparison::Own,
+            asked: Condition::AtLeast(5000.0),
+            contender: Some(0),
+        }];
+        let contest =
+            Contest { unit: Unit::Messages, ..contest("short", &["`Log`"], requirements) };
         assert_eq!(
             contest.table(&[vec![outcome]]),
             "| short | k/s | CPU µs/message | cycles each | asked |\n|---|---:|---:|---:|---:|\n\
@@ -474,8 +493,8 @@ mod tests {
             each.collect()
         };
         let (ours, fio) = (of(&[13_000, 13_100, 12_500]), of(&[26_000, 26_004, 25_000]));
-        let asks = Ask::of_each(Comparison::Rate, &[Asked::AtMost(0.5)]);
-        let table = table(Unit::Instructions, asks, ours, fio);
+        let requirements = Requirement::of_each(Comparison::Rate, &[Condition::AtMost(0.5)]);
+        let table = table(Unit::Instructions, requirements, ours, fio);
         let head = "| work | instructions/read | wrote's / peer (range) | asked |\n";
         assert!(table.starts_with(head), "{table}");
         assert!(table.contains("\n| ours | 1300 (1250–1310) |  |  |\n"), "{table}");
@@ -494,8 +513,8 @@ mod tests {
         };
         let ours = vec![timed([400, 900], None)];
         let peer = vec![timed([9000, 20_000], Some(of([300, 300])))];
-        let asks = Ask::of_each(Comparison::Wait, &[Asked::AtMost(2.5)]);
-        let with = table(Unit::Messages, asks, ours.clone(), peer);
+        let requirements = Requirement::of_each(Comparison::Wait, &[Condition::AtMost(2.5)]);
+        let with = table(Unit::Messages, requirements, ours.clone(), peer);
         assert!(with.contains("| P50, µs | P99, µs | one flush, µs | "), "{with}");
         assert!(with.contains("| 400 | 900 |  | "), "{with}");
         assert!(with.contains("| 9000 | 20000 | 300 | "), "{with}");
@@ -506,9 +525,11 @@ mod tests {
     fn nothing_is_asked_where_no_flush_was_timed_or_the_peer_is_not_the_best() {
         let latency_ns = Some(Percentiles { p50: 1000, p99: 1000 });
         let of = |rate| Outcome { operations: 10, latency_ns, ..run(rate, 1.0) };
-        let asks = Ask::of_best(Asked::AtLeast(2.0));
-        let contest =
-            Contest { unit: Unit::Messages, ..contest("work", &["ours", "slow", "fast"], asks) };
+        let requirements = Requirement::of_best(Condition::AtLeast(2.0));
+        let contest = Contest {
+            unit: Unit::Messages,
+            ..contest("work", &["ours", "slow", "fast"], requirements)
+        };
         let table = contest.table(&[vec![of(8.0)], vec![of(1.0)], vec![of(2.0)]]);
         assert!(!table.contains("one flush"), "{table}");
         let lines: Vec<&str> = table.lines().collect();

@@ -1,7 +1,7 @@
 //! `wrote copy` against cp, dd and rsync, and its peak memory: files of random data, durable.
 
-use super::contest::{Ask, Comparison, Contender, Contest, Run};
-use super::figures::Asked;
+use super::contest::{Comparison, Contender, Contest, Requirement, Run};
+use super::figures::Condition;
 use super::outcome::Outcome;
 use super::rows::Contests;
 use super::site::Site;
@@ -29,7 +29,7 @@ const MEMORY_ROUNDS_MAX: u32 = 3;
 const MEMORY_MIB_MAX: f64 = 64.0;
 const DIFFERENCE_MIB_MAX: f64 = 4.0;
 
-/// Copies with the source in the page cache, and with none of it there.
+/// Compares copies with the source in the page cache, and with none of it there.
 pub fn durable(site: &Site) -> Result<Vec<Contest>, Failure> {
     let size = site.size(WAYS_GIB);
     make(site, SOURCE, size.bytes)?;
@@ -40,7 +40,7 @@ pub fn durable(site: &Site) -> Result<Vec<Contest>, Failure> {
             what: format!("copy of {size}, durable, {words}"),
             unit: Unit::Stream,
             contenders: std::iter::once(ours).chain(PEERS.map(contender)).collect(),
-            asks: Ask::of_best(Asked::AtLeast(1.0)),
+            requirements: Requirement::of_best(Condition::AtLeast(1.0)),
             rounds: site.rounds,
         }
     };
@@ -51,8 +51,8 @@ pub fn durable(site: &Site) -> Result<Vec<Contest>, Failure> {
     Ok(caches.map(contest).into())
 }
 
-/// Peak memory of `wrote copy` of a file, and of one that is many times as long. With little room
-/// the longer file is shorter.
+/// Measures the peak memory of `wrote copy` of two files, of which one is many times as long. With
+/// little room the longer file is shorter.
 pub fn memory(site: &Site) -> Result<Contests, Failure> {
     let statistics = rustix::fs::statvfs(&site.folder).tried(site.folder.display())?;
     match longer_bytes(statistics.f_bavail.saturating_mul(statistics.f_frsize)) {
@@ -61,7 +61,7 @@ pub fn memory(site: &Site) -> Result<Contests, Failure> {
     }
 }
 
-/// The longer file's length with `available_bytes`: the file and its copy are there at once.
+/// The longer file's length with `available_bytes`: the file and its copy exist at once.
 fn longer_bytes(available_bytes: u64) -> Option<u64> {
     let room = available_bytes.saturating_sub(RESERVE_BYTES) / 2 / GIB * GIB;
     (room > SHORTER_BYTES).then(|| room.min(LONGER_BYTES))
@@ -74,16 +74,16 @@ fn memory_of(site: &Site, shorter: u64, longer: u64) -> Result<Contest, Failure>
         let name = format!("`wrote copy` of {} GiB", bytes / GIB);
         contender(&name, &format!("wrote copy {source} {COPY}"), bytes, "true")
     };
-    let ask = |of, contender, most_mib| Ask {
+    let ask = |of, contender, most_mib| Requirement {
         of,
-        asked: Asked::AllBelow(most_mib),
+        asked: Condition::AllBelow(most_mib),
         contender: Some(contender),
     };
     Ok(Contest {
         what: "peak memory, random data, durable".to_owned(),
         unit: Unit::Memory,
         contenders: vec![contender(LONGER, longer), contender(SHORTER, shorter)],
-        asks: vec![
+        requirements: vec![
             ask(Comparison::Own, 0, MEMORY_MIB_MAX),
             ask(Comparison::Own, 1, MEMORY_MIB_MAX),
             ask(Comparison::Difference, 1, DIFFERENCE_MIB_MAX),
@@ -97,17 +97,17 @@ fn make(site: &Site, name: &str, bytes: u64) -> Result<(), Failure> {
     site.run(&format!("trial make --bytes {bytes} {name}")).map(|_| ())
 }
 
-/// The line that reads a file, so that it is in the page cache as far as there is room.
+/// Returns the line that reads a file into the page cache, as far as there is room.
 fn fill_cache(file: &str) -> String {
     format!("cat {file} > /dev/null")
 }
 
-/// The line that flushes a file and drops it from the page cache.
+/// Returns the line that flushes a file and drops it from the page cache.
 pub fn drop_cache(file: &str) -> String {
     format!("sync {file} && dd if={file} iflag=nocache count=0 status=none")
 }
 
-/// A command that copies a file of `bytes`, after the line `prepare`. The copy is removed.
+/// Makes a contender that copies a file of `bytes` by `line`, after the line `prepare`.
 fn contender(name: &str, line: &str, bytes: u64, prepare: &str) -> Contender {
     let (command, prepare) = (line.to_owned(), prepare.to_owned());
     let run: Run = Box::new(move |site| {

@@ -1,8 +1,8 @@
-//! Medians and ranges of the figures of all rounds, and the conditions asked of them.
+//! Medians and ranges of the figures of all rounds, and conditions on them.
 
 use std::fmt::{self, Display};
 
-/// Figures in order. A ratio is taken in each round, so that a disturbance of the round cancels out.
+/// Figures in order. A ratio is that of one round, so that a disturbance of the round cancels out.
 #[derive(Debug)]
 pub struct Figures(Vec<f64>);
 
@@ -14,7 +14,7 @@ impl Figures {
         Figures(figures)
     }
 
-    /// The median; not a number without figures.
+    /// Returns the median; not a number without figures.
     pub fn median(&self) -> f64 {
         match self.0.len() {
             0 => f64::NAN,
@@ -23,7 +23,7 @@ impl Figures {
         }
     }
 
-    /// The smallest and the largest figure.
+    /// Returns the smallest and the largest figure.
     pub fn range(&self) -> [f64; 2] {
         [self.0.first(), self.0.last()].map(|figure| figure.copied().unwrap_or(f64::NAN))
     }
@@ -44,7 +44,7 @@ impl Display for Figures {
 
 /// A condition on the figures of a contest.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Asked {
+pub enum Condition {
     /// The median is at least this.
     AtLeast(f64),
     /// The median is at most this.
@@ -57,28 +57,28 @@ pub enum Asked {
     Level,
 }
 
-impl Asked {
-    /// "≥ 1.00, met" or "≥ 1.00, not met", by the two decimals that the table shows.
+impl Condition {
+    /// Writes "≥ 1.00, met" or "≥ 1.00, not met", by the two decimals that the table shows.
     pub fn verdict(self, figures: &Figures) -> String {
         let shown = |figure: f64| (figure * 100.0).round() / 100.0;
         let (median, [_, high]) = (shown(figures.median()), figures.range());
         let is_met = match self {
-            Asked::AtLeast(least) => median >= least,
-            Asked::AtMost(most) => median <= most,
-            Asked::AllBelow(bound) => high < bound,
-            Asked::Level => median >= 0.95 && shown(high) >= 1.0,
+            Condition::AtLeast(least) => median >= least,
+            Condition::AtMost(most) => median <= most,
+            Condition::AllBelow(bound) => high < bound,
+            Condition::Level => median >= 0.95 && shown(high) >= 1.0,
         };
         format!("{self}, {}", if is_met { "met" } else { "not met" })
     }
 }
 
-impl Display for Asked {
+impl Display for Condition {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Asked::AtLeast(least) => write!(formatter, "≥ {least:.2}"),
-            Asked::AtMost(most) => write!(formatter, "≤ {most:.2}"),
-            Asked::AllBelow(bound) => write!(formatter, "all < {bound:.2}"),
-            Asked::Level => formatter.write_str("≥ 0.95 and some ≥ 1.00"),
+            Condition::AtLeast(least) => write!(formatter, "≥ {least:.2}"),
+            Condition::AtMost(most) => write!(formatter, "≤ {most:.2}"),
+            Condition::AllBelow(bound) => write!(formatter, "all < {bound:.2}"),
+            Condition::Level => formatter.write_str("≥ 0.95 and some ≥ 1.00"),
         }
     }
 }
@@ -101,16 +101,16 @@ mod tests {
 
     #[test]
     fn what_is_asked_is_met_or_not_by_what_is_shown() {
-        let verdict = |asked: Asked, ratio| asked.verdict(&Figures::new([ratio]));
-        assert_eq!(verdict(Asked::AtLeast(1.0), 0.996), "≥ 1.00, met");
-        assert_eq!(verdict(Asked::AtLeast(1.5), 1.49), "≥ 1.50, not met");
-        assert_eq!(verdict(Asked::AtMost(0.7), 0.7), "≤ 0.70, met");
-        assert_eq!(verdict(Asked::AtMost(0.5), 0.51), "≤ 0.50, not met");
+        let verdict = |asked: Condition, ratio| asked.verdict(&Figures::new([ratio]));
+        assert_eq!(verdict(Condition::AtLeast(1.0), 0.996), "≥ 1.00, met");
+        assert_eq!(verdict(Condition::AtLeast(1.5), 1.49), "≥ 1.50, not met");
+        assert_eq!(verdict(Condition::AtMost(0.7), 0.7), "≤ 0.70, met");
+        assert_eq!(verdict(Condition::AtMost(0.5), 0.51), "≤ 0.50, not met");
     }
 
     #[test]
     fn level_is_hardly_less_and_as_much_now_and_then() {
-        let verdict = |ratios: [f64; 3]| Asked::Level.verdict(&Figures::new(ratios));
+        let verdict = |ratios: [f64; 3]| Condition::Level.verdict(&Figures::new(ratios));
         assert_eq!(verdict([0.90, 0.96, 1.01]), "≥ 0.95 and some ≥ 1.00, met");
         assert_eq!(verdict([0.95, 0.96, 0.99]), "≥ 0.95 and some ≥ 1.00, not met");
         assert_eq!(verdict([0.90, 0.94, 1.10]), "≥ 0.95 and some ≥ 1.00, not met");
@@ -119,13 +119,14 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_not_met() {
-        assert_eq!(Asked::AtLeast(1.0).verdict(&Figures::new([])), "≥ 1.00, not met");
-        assert_eq!(Asked::AllBelow(1.0).verdict(&Figures::new([])), "all < 1.00, not met");
+        assert_eq!(Condition::AtLeast(1.0).verdict(&Figures::new([])), "≥ 1.00, not met");
+        assert_eq!(Condition::AllBelow(1.0).verdict(&Figures::new([])), "all < 1.00, not met");
     }
 
     #[test]
     fn the_most_of_all_rounds_counts() {
-        let verdict = |rounds: &[f64]| Asked::AllBelow(4.0).verdict(&Figures::new(rounds.to_vec()));
+        let verdict =
+            |rounds: &[f64]| Condition::AllBelow(4.0).verdict(&Figures::new(rounds.to_vec()));
         assert_eq!(verdict(&[1.0, 2.0, 3.9]), "all < 4.00, met");
         assert_eq!(verdict(&[1.0, 2.0, 4.0]), "all < 4.00, not met");
     }

@@ -1,8 +1,8 @@
 //! Instructions in user space that one small random read takes: the difference between a long and
 //! a short run, divided by the reads between them. The cost of the start cancels out.
 
-use super::contest::{Ask, Comparison, Contender, Contest, Run};
-use super::figures::Asked;
+use super::contest::{Comparison, Contender, Contest, Requirement, Run};
+use super::figures::Condition;
 use super::job::{Job, Runner, check_fallbacks, random_read};
 use super::outcome::Outcome;
 use super::reads::{WORDS, pin};
@@ -31,7 +31,7 @@ enum Counter {
     Callgrind,
 }
 
-/// The contest.
+/// Makes the contest.
 pub fn contest(site: &Site) -> Result<Contest, Failure> {
     let counter = if count_by_perf(site).is_ok() { Counter::Perf } else { Counter::Callgrind };
     let is_zram = site.zram.is_some();
@@ -67,19 +67,19 @@ pub fn contest(site: &Site) -> Result<Contest, Failure> {
         what: format!("job file, {WORDS}, {place}, by {}", counter.name()),
         unit: Unit::Instructions,
         contenders: vec![contender(Runner::Wrote), contender(Runner::Fio)],
-        asks: Ask::of_each(Comparison::Rate, &[Asked::AtMost(0.5)]),
+        requirements: Requirement::of_each(Comparison::Rate, &[Condition::AtMost(0.5)]),
         rounds: site.rounds.min(ROUNDS_MAX),
     })
 }
 
-/// One process, also with fio: valgrind counts each for itself.
+/// Makes the job. It is one process also with fio, because valgrind counts each process.
 fn job(is_zram: bool) -> Job {
     let (filename, size_bytes) =
         if is_zram { (zram::DEVICE, zram::SIZE_BYTES) } else { (FILE, FILE_BYTES) };
     random_read("instructions", filename, size_bytes).with("thread=1")
 }
 
-/// The instructions and operations between two runs; `None` unless the longer run has more of both.
+/// Subtracts the short run from the long one; `None` unless the long run has more of both counts.
 fn difference(short: Outcome, long: Outcome) -> Option<Outcome> {
     let instructions = long.instructions?.checked_sub(short.instructions?).filter(|&n| n > 0)?;
     let operations = long.operations.checked_sub(short.operations).filter(|&n| n > 0)?;
@@ -100,7 +100,7 @@ impl Counter {
         }
     }
 
-    /// The words that have a program run by the counter.
+    /// Returns the words that have the counter run a program.
     fn command(self) -> String {
         match self {
             Counter::Perf => format!("perf stat -x, -e instructions:u -o {PERF_RESULT} -- "),
@@ -110,7 +110,7 @@ impl Counter {
         }
     }
 
-    /// The count of a run.
+    /// Reads the count of a run.
     fn count(self, finished: &Finished, site: &Site) -> Result<u64, Failure> {
         let count = match self {
             Counter::Callgrind => callgrind_instructions(&finished.stderr),
@@ -123,13 +123,13 @@ impl Counter {
     }
 }
 
-/// The count in `perf stat -x,`'s lines "12345,,instructions:u,…"; `None` where it counted nothing.
+/// Reads the count in the line "12345,,instructions:u,…" of `perf stat -x,`; `None` without one.
 fn perf_instructions(text: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.contains(",instructions:u,"))?;
     line.split(',').next()?.parse().ok()
 }
 
-/// The sum of callgrind's lines "==123== Collected : 12345", one for each process.
+/// Adds up callgrind's lines "==123== Collected : 12345", one for each process.
 fn callgrind_instructions(stderr: &str) -> Option<u64> {
     let counts = stderr.lines().filter_map(|line| line.split_once("== Collected : "));
     counts

@@ -7,10 +7,10 @@ use super::site::Site;
 use super::{size, wrote};
 use crate::failure::Failure;
 
-/// How often the CPU time of the start-up is measured.
+/// The number of runs that measure the CPU time of the start-up.
 const START_UPS: usize = 5;
 
-/// A job file with one job: both sides run the same text.
+/// A job file with one job, which both sides run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     /// The file's name without its ending.
@@ -29,9 +29,10 @@ pub enum Runner {
     Fio,
 }
 
-/// Streams of 512 KiB x 64 in fixed buffers, with `rw` and the polling to choose: the job file of
-/// "Hitting Peak File IO Performance with Zig" (Ozgur Akkurt, 2025). `hipri` polls for completions
-/// (IORING_SETUP_IOPOLL), `sqthread_poll` for submissions (IORING_SETUP_SQPOLL).
+/// Makes a job of streams of 512 KiB x 64 in fixed buffers, with `rw` and the polling to choose. It
+/// is that of "Hitting Peak File IO Performance with Zig" (Ozgur Akkurt, 2025). The kernel polls
+/// for completions with `hipri` (IORING_SETUP_IOPOLL), and for submissions with `sqthread_poll`
+/// (IORING_SETUP_SQPOLL).
 pub fn peak(name: &str, rw: &str, hipri: bool, sqthread_poll: bool, size: &str) -> Job {
     let (hipri, sqthread_poll) = (u8::from(hipri), u8::from(sqthread_poll));
     let keys = format!(
@@ -41,8 +42,8 @@ pub fn peak(name: &str, rw: &str, hipri: bool, sqthread_poll: bool, size: &str) 
     Job::new(name, &keys, "testfile")
 }
 
-/// Random reads of 4 KiB x 64 with everything registered that fio can register, in the first
-/// `size_bytes` of `filename`.
+/// Makes a job of random reads of 4 KiB x 64 in the first `size_bytes` of `filename`, with
+/// everything registered that fio can register.
 pub fn random_read(name: &str, filename: &str, size_bytes: u64) -> Job {
     let keys = format!(
         "direct=1 bs=4k rw=randread ioengine=io_uring iodepth=64 fixedbufs=1 registerfiles=1 \
@@ -51,7 +52,8 @@ pub fn random_read(name: &str, filename: &str, size_bytes: u64) -> Job {
     Job::new(name, &keys, filename)
 }
 
-/// A new file of `size`, written by direct transfers as `keys` say, and durable within the clock.
+/// Makes a job that writes a new file of `size` by direct transfers as `keys` say, durable within
+/// the clock.
 pub fn durable_write(name: &str, keys: &str, size: &str) -> Job {
     let common = "direct=1 rw=write ioengine=io_uring fallocate=native end_fsync=1";
     Job::new(name, &format!("{common} size={size} {keys}"), "testfile")
@@ -63,24 +65,24 @@ impl Job {
         Job { name: name.to_owned(), keys, filename: filename.to_owned() }
     }
 
-    /// The same job by another name.
+    /// Returns this job by another name.
     pub fn named(&self, name: &str) -> Job {
         Job { name: name.to_owned(), ..self.clone() }
     }
 
-    /// The same job with one more key.
+    /// Returns this job with one more key.
     pub fn with(&self, key: &str) -> Job {
         let mut job = self.clone();
         job.keys.push(key.to_owned());
         job
     }
 
-    /// The same job for `runtime_s` seconds.
+    /// Returns this job for `runtime_s` seconds.
     pub fn for_seconds(&self, runtime_s: u32) -> Job {
         self.with("time_based=1").with(&format!("runtime={runtime_s}"))
     }
 
-    /// The same job until `size_bytes` are read or written.
+    /// Returns this job until `size_bytes` are read or written.
     pub fn for_bytes(&self, size_bytes: u64) -> Job {
         let mut job = self.with(&format!("io_size={size_bytes}"));
         job.keys.retain(|key| !key.starts_with("time_based=") && !key.starts_with("runtime="));
@@ -113,7 +115,7 @@ impl Job {
         self.keys.iter().find_map(|line| size::bytes(line.strip_prefix(key)?))
     }
 
-    /// Reads what `runner` printed in fio's layout. Fails unless all bytes of the job were
+    /// Reads the output of `runner` in fio's layout. Fails unless all bytes of the job were
     /// transferred, in operations of its size.
     pub fn outcome(&self, runner: Runner, stdout: &str) -> Result<Outcome, Failure> {
         let name = runner.name();
@@ -150,7 +152,7 @@ impl Runner {
         }
     }
 
-    /// The line that runs `job`, after the words `under`. `--overwrite` is for the files of peers.
+    /// Returns the line that runs `job` after the words `under`. A peer's file is overwritten.
     pub fn command(self, under: &str, job: &Job) -> String {
         let file = job.file_name();
         match self {
@@ -159,8 +161,8 @@ impl Runner {
         }
     }
 
-    /// A contender that runs `job` after the words `under`, and before each run the line `prepare`.
-    /// Its CPU time is that of the whole process and of the kernel's threads, without the start-up's:
+    /// Makes a contender that runs `job` after the words `under`, and `prepare` before each run.
+    /// Its CPU time is that of the process and of the kernel's threads, without the start-up's.
     /// fio's own account is of one thread (`RUSAGE_THREAD`).
     pub fn contender(
         self,
@@ -288,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_start_up_does_not_count_as_work() {
-        // The script says half a second of CPU time of the start-up and of the work.
+        // The script reports half a second of CPU time for the start-up and for the work.
         let folder = tempfile::tempdir().expect("a temporary folder");
         let site = fake::site(folder.path(), 8, 512 << 10);
         let job = peak("peak-write", "write", false, false, "4m");

@@ -1,4 +1,4 @@
-//! Figures of one run of one program, and how they are read from its output.
+//! Figures of one run of one program, and the readers of its output.
 
 use crate::failure::{Failure, Tried};
 use serde::Deserialize;
@@ -24,7 +24,7 @@ pub struct Outcome {
     /// Instructions in user space, where they are counted.
     #[serde(skip)]
     pub instructions: Option<u64>,
-    /// Cycles of the processor, where they are of interest.
+    /// Cycles of the processor, where a row reports them.
     #[serde(skip)]
     pub cycles: Option<f64>,
 }
@@ -69,8 +69,8 @@ impl Outcome {
         serde_json::from_str(line).tried(format!("the outcome of {what}"))
     }
 
-    /// Reads the only job of a result that `program` printed in fio's layout. The CPU time is that of
-    /// the job's own thread.
+    /// Reads the only job of a result in fio's layout, printed by `program`. The CPU time is that
+    /// of the job's own thread.
     pub fn of_fio(stdout: &str, program: &str) -> Result<Outcome, Failure> {
         // Notes may come before the document, and the line of `trial` after it.
         let json = stdout.find('{').map_or(stdout, |begin| &stdout[begin..]);

@@ -1,7 +1,6 @@
-//! The rows' sections in `docs/performance.md`: each has its tables, its commands, and the place of
-//! its measurement.
+//! The rows' sections in `docs/performance.md`, each with its tables, commands and circumstances.
 
-use super::contest::Measured;
+use super::contest::ContestResult;
 use super::rows::Row;
 use super::site::Site;
 use super::wrote::{self, Place};
@@ -12,10 +11,10 @@ use std::path::Path;
 
 const BEGIN: &str = "<!-- peers:begin -->";
 const END: &str = "<!-- peers:end -->";
-/// What a section begins with, before the row's name.
+/// The start of a section, before the row's name.
 const HEADING: &str = "### `";
 
-/// The place, the programs and the options of a measurement.
+/// The place and the peer's version of a measurement.
 #[derive(Debug)]
 pub struct Circumstances {
     /// The machine and the file system.
@@ -25,7 +24,7 @@ pub struct Circumstances {
 }
 
 impl Circumstances {
-    /// Asks wrote, by a small run, and fio.
+    /// Reads them from a small run of wrote, and from fio.
     pub fn new(site: &Site) -> Result<Circumstances, Failure> {
         let small = "wrote bench . --only stream/cached --size 16M --runs 1 --format json";
         Ok(Circumstances {
@@ -46,8 +45,13 @@ impl Circumstances {
     }
 }
 
-/// The section of a row, in Markdown.
-pub fn section(row: Row, circumstances: &Circumstances, site: &Site, all: &[Measured]) -> String {
+/// Writes the section of a row in Markdown.
+pub fn section(
+    row: Row,
+    circumstances: &Circumstances,
+    site: &Site,
+    all: &[ContestResult],
+) -> String {
     let [name, words] = row.words();
     let tables: Vec<&str> = all.iter().map(|measured| measured.table.as_str()).collect();
     let commands = each_once(all.iter().flat_map(|measured| measured.commands.clone()));
@@ -64,7 +68,7 @@ pub fn section(row: Row, circumstances: &Circumstances, site: &Site, all: &[Meas
     )
 }
 
-/// The section of a row that cannot be measured here, for the terminal alone.
+/// Writes the section of a row that cannot be measured here, for the terminal alone.
 pub fn not_run(row: Row, because: &str) -> String {
     format!("{HEADING}{}`\n\nnot run: {because}", row.words()[0])
 }
@@ -96,7 +100,7 @@ fn no_place(page: &Path) -> Failure {
     Failure::Failed(format!("{}: no lines {BEGIN} and {END}", page.display()))
 }
 
-/// The text before the sections, the sections, and the text after them.
+/// Splits the text into what is before the sections, the sections, and what is after them.
 fn parts(text: &str) -> Option<[&str; 3]> {
     let (before, rest) = text.split_once(BEGIN)?;
     let (sections, after) = rest.split_once(END)?;
@@ -160,8 +164,8 @@ mod tests {
         Circumstances { place, fio_version: "fio-3.33".into() }
     }
 
-    fn measured() -> Measured {
-        Measured {
+    fn measured() -> ContestResult {
+        ContestResult {
             table: "| work |".into(),
             commands: vec!["wrote bench .".into()],
             jobs: vec![random_read("random-read", "/dev/zram0", 1 << 30)],

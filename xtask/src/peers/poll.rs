@@ -1,9 +1,9 @@
-//! Whether the device under a folder has poll queues.
+//! The check for poll queues of the device under a folder.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Whether reads and writes in `folder` can be polled: its device's `queue/io_poll` is 1
+/// Whether reads and writes in `folder` can be polled: the `queue/io_poll` of its device is 1
 /// (`Documentation/ABI/stable/sysfs-block`). A file system without a device of its own cannot.
 pub fn has_poll_queues(folder: &Path) -> bool {
     let Ok(metadata) = folder.metadata() else { return false };
@@ -12,7 +12,7 @@ pub fn has_poll_queues(folder: &Path) -> bool {
     polls(&Path::new("/sys/dev/block").join(number))
 }
 
-/// Whether this entry of `/sys/dev/block` says so, or that of the whole device if it is a partition.
+/// Reads an entry of `/sys/dev/block`, or for a partition that of the whole device.
 fn polls(device: &Path) -> bool {
     let read = |queue| std::fs::read_to_string(device.join(queue).join("io_poll"));
     read("queue").or_else(|_| read("../queue")).is_ok_and(|text| text.trim() == "1")

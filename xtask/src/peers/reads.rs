@@ -1,8 +1,8 @@
-//! Random reads of 4 KiB x 64 by one core from a device in memory: they measure the program and the
-//! kernel.
+//! Random reads of 4 KiB x 64 by one core from a device in memory, which measure the program and
+//! the kernel.
 
-use super::contest::{Ask, Contest};
-use super::figures::Asked;
+use super::contest::{Contest, Requirement};
+use super::figures::Condition;
 use super::job::{Job, Runner, random_read as random_read_job};
 use super::site::Site;
 use super::unit::Unit;
@@ -14,13 +14,13 @@ const RUNTIME_S: u32 = 3;
 /// The work, in words.
 pub const WORDS: &str = "random read, 4 KiB x 64, one core";
 
-/// The words that pin a program to one processor.
+/// Returns the words that pin a program to one processor.
 pub fn pin() -> Result<String, Failure> {
     let allowed = sched_getaffinity(None).tried("sched_getaffinity")?;
     Ok(format!("taskset -c {} ", choice(&allowed)))
 }
 
-/// The second processor where the process may use it: most interrupts go to the first.
+/// Returns the second processor where the process may use it: most interrupts go to the first.
 fn choice(allowed: &CpuSet) -> usize {
     let all = || (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
     all().find(|&cpu| cpu > 0).or_else(|| all().next()).unwrap_or(0)
@@ -30,32 +30,32 @@ fn job() -> Job {
     random_read_job("random-read", DEVICE, SIZE_BYTES).for_seconds(RUNTIME_S)
 }
 
-/// The job with latencies, and without: fio's `gtod_reduce`.
+/// Makes the job with latencies, and without them by fio's `gtod_reduce`.
 fn timed_and_untimed() -> [Job; 2] {
     [job().named("random-read-timed"), job().named("random-read-untimed").with("gtod_reduce=1")]
 }
 
-/// wrote and fio.
+/// Compares wrote with fio.
 pub fn random_read(site: &Site) -> Result<Contest, Failure> {
     let contenders = [Runner::Wrote, Runner::Fio].map(|runner| (runner, runner.program(), job()));
-    contest("job file", contenders, Asked::AtLeast(1.5), site)
+    contest("job file", contenders, Condition::AtLeast(1.5), site)
 }
 
-/// wrote with latencies and without: the cost of the instrument, where the program has the largest
-/// part in the figures.
+/// Compares wrote with latencies and without: the cost of the instrument, where the program has the
+/// largest part in the figures.
 pub fn instrument(site: &Site) -> Result<Contest, Failure> {
     let [timed, untimed] = timed_and_untimed();
     let contenders = [
         (Runner::Wrote, "`wrote run`", timed),
         (Runner::Wrote, "`wrote run`, gtod_reduce=1", untimed),
     ];
-    contest("with latencies", contenders, Asked::AtLeast(0.95), site)
+    contest("with latencies", contenders, Condition::AtLeast(0.95), site)
 }
 
 fn contest(
     what: &str,
     contenders: [(Runner, &str, Job); 2],
-    asked: Asked,
+    asked: Condition,
     site: &Site,
 ) -> Result<Contest, Failure> {
     let pin = pin()?;
@@ -66,7 +66,7 @@ fn contest(
         what: format!("{what}, {WORDS}, {DEVICE}"),
         unit: Unit::Reads,
         contenders: contenders.collect::<Result<_, Failure>>()?,
-        asks: Ask::of_best(asked),
+        requirements: Requirement::of_best(asked),
         rounds: site.rounds,
     })
 }

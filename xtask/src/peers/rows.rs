@@ -106,7 +106,7 @@ impl Row {
         matches!(self, Row::AppendNo4 | Row::AppendNo64 | Row::AppendDurablePeers)
     }
 
-    /// The name and the description, as `--help` has them.
+    /// Returns the name and the description of `--help`.
     pub fn words(self) -> [String; 2] {
         let value = self.to_possible_value().expect("no row is hidden");
         let help = value.get_help().map(ToString::to_string).unwrap_or_default();

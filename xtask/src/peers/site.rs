@@ -54,7 +54,7 @@ impl Site {
         std::fs::write(&path, job.text()).tried(path.display())
     }
 
-    /// The length of the streams: the chosen one, or `default_gib` GiB.
+    /// Returns the length of the streams: the chosen one, or `default_gib` GiB.
     pub fn size(&self, default_gib: u64) -> Size {
         self.size.clone().unwrap_or_else(|| Size::gib(default_gib))
     }
@@ -62,7 +62,7 @@ impl Site {
     fn command(&self, words: &[&str]) -> Result<Finished, Failure> {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir(&self.folder);
-        // dd's output is read.
+        // The words of dd's output depend on the locale.
         command.env("PATH", &self.path).env("LC_ALL", "C");
         run(&mut command, LIMIT, Show::Quiet)
     }
@@ -76,7 +76,7 @@ pub fn build(rows: &[Row]) -> Result<OsString, Failure> {
     if rows.contains(&Row::WriterBytes) {
         compile(&root().join(PUTC), &release_folder.join("putc"))?;
     }
-    // Its own target folder, also where that of the other programs is elsewhere.
+    // rivals has a target folder of its own, also if the caller chose another one for the rest.
     let rivals_target = root().join("xtask/rivals/target");
     if rows.iter().any(|row| row.needs_rivals()) {
         let mut command = cargo(&["build", "--release", "--locked", "--manifest-path", RIVALS]);
@@ -158,7 +158,7 @@ pub mod fake {
         }
     }
 
-    /// The commands that the scripts were called by.
+    /// Returns the commands that called the scripts.
     pub fn calls(site: &Site) -> Vec<String> {
         let calls = std::fs::read_to_string(site.folder.join("calls")).expect("called");
         calls.lines().map(str::to_owned).collect()

@@ -1,28 +1,28 @@
-//! The size of the streams, as fio's job files write it.
+//! Sizes, as fio's job files write them.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-/// A length is a multiple of this: the streams' operations are whole.
+/// A size is a multiple of this, so that the streams' operations are whole.
 const UNIT_BYTES: u64 = 512 << 10;
 
 /// A size such as `2g`: a number and k, m or g, each 1024 times the one before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// The text that was given.
+    /// The caller's text.
     pub text: String,
     /// The bytes.
     pub bytes: u64,
 }
 
 impl Size {
-    /// A number of GiB: "2g".
+    /// Makes a size of a number of GiB: "2g".
     pub fn gib(number: u64) -> Size {
         Size { text: format!("{number}g"), bytes: number << 30 }
     }
 }
 
-/// The bytes of "4k", "512K", "2g" or "4096".
+/// Reads the bytes of "4k", "512K", "2g" or "4096".
 pub fn bytes(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {

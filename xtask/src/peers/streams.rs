@@ -1,8 +1,8 @@
 //! Streams of 512 KiB x 64 in fixed buffers: one job file by `wrote run` and by fio.
 
-use super::contest::{Ask, Comparison, Contest};
+use super::contest::{Comparison, Contest, Requirement};
 use super::copy::drop_cache;
-use super::figures::Asked;
+use super::figures::Condition;
 use super::job::{Job, Runner, peak};
 use super::rows::Row;
 use super::site::Site;
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// The length of the streams by default.
 const STREAM_GIB: u64 = 2;
 
-/// The contest of a row.
+/// Makes the contest of a row.
 pub fn contest(row: Row, site: &Site) -> Result<Contest, Failure> {
     let size = site.size(STREAM_GIB);
     let (job, words) = job(row, site.has_poll_queues, &size);
@@ -25,9 +25,9 @@ pub fn contest(row: Row, site: &Site) -> Result<Contest, Failure> {
         site.run(&Runner::Fio.command("", &lay))?;
         site.run(&drop_cache("testfile"))?;
     }
-    let mut asks = Ask::of_best(Asked::AtLeast(1.0));
+    let mut requirements = Requirement::of_best(Condition::AtLeast(1.0));
     if row == Row::PeakWrite {
-        asks.extend(Ask::of_each(Comparison::Cpu, &[Asked::AtMost(0.7)]));
+        requirements.extend(Requirement::of_each(Comparison::Cpu, &[Condition::AtMost(0.7)]));
     }
     let contender =
         |runner: Runner| runner.contender(runner.program(), "", job.clone(), prepare, site);
@@ -35,13 +35,13 @@ pub fn contest(row: Row, site: &Site) -> Result<Contest, Failure> {
         what: format!("job file, {words}"),
         unit: Unit::Stream,
         contenders: vec![contender(Runner::Wrote)?, contender(Runner::Fio)?],
-        asks,
+        requirements,
         rounds: site.rounds,
     })
 }
 
-/// The job of a row, and its words. Without poll queues the kernel cannot poll for completions, and
-/// it polls for submissions only in the rows named after that.
+/// Makes the job of a row, and its words. Without poll queues the kernel cannot poll for
+/// completions, and it polls for submissions only in the rows named after that.
 fn job(row: Row, has_poll_queues: bool, size: &Size) -> (Job, String) {
     let (name, rw, is_sqpoll) = match row {
         Row::PeakRead => ("peak-read", "read", false),

@@ -23,7 +23,7 @@ pub enum Unit {
 pub const MIB: f64 = (1 << 20) as f64;
 
 impl Unit {
-    /// The heads of the columns of rates and CPU time.
+    /// Returns the heads of the columns of rates and CPU time.
     pub fn heads(self) -> [&'static str; 2] {
         match self {
             Unit::Stream => ["MB/s", "CPU s/GB"],
@@ -35,7 +35,7 @@ impl Unit {
         }
     }
 
-    /// The rate.
+    /// Returns the rate.
     pub fn rate(self, run: &Outcome) -> f64 {
         match self {
             Unit::Stream => run.bytes as f64 / run.elapsed_s / 1e6,
@@ -46,7 +46,7 @@ impl Unit {
         }
     }
 
-    /// The CPU time; `None` where the unit has none.
+    /// Returns the CPU time; `None` where the unit has none.
     pub fn cpu(self, run: &Outcome) -> Option<f64> {
         match self {
             Unit::Stream => Some(run.cpu_s / (run.bytes as f64 / 1e9)),
@@ -58,7 +58,7 @@ impl Unit {
     }
 }
 
-/// A count as a figure; not a number where the program did not count.
+/// Returns a count as a figure; not a number where the program did not count.
 fn known(count: Option<u64>) -> f64 {
     count.map_or(f64::NAN, |count| count as f64)
 }

@@ -1,7 +1,7 @@
-//! The ways to write a file: those of wrote in turn with those that a program would use otherwise.
+//! The ways to write a file: those of wrote in turn with the other ways of a program.
 
-use super::contest::{Ask, Comparison, Contender, Contest};
-use super::figures::Asked;
+use super::contest::{Comparison, Contender, Contest, Requirement};
+use super::figures::Condition;
 use super::job::{Job, Runner, durable_write};
 use super::site::Site;
 use super::size::Size;
@@ -17,7 +17,7 @@ const SAVES: u64 = 500;
 const USUAL_CELL: &str = "512k-64-registered";
 const CELLS: &str = "peak/write/";
 
-/// `Writer` against `BufWriter` and `File`: a long file in pieces of 64 KiB, durable in the end.
+/// Compares `Writer` with `BufWriter` and `File`: a long file in pieces of 64 KiB, then durable.
 pub fn durable(site: &Site) -> Contest {
     let size = site.size(WAYS_GIB);
     let by = |by, name| stream(by, name, &size);
@@ -30,7 +30,7 @@ pub fn durable(site: &Site) -> Contest {
             by("buf-writer-mib", "`BufWriter`, 1 MiB"),
             by("file", "`File`"),
         ],
-        asks: Ask::of_best(Asked::AtLeast(1.5)),
+        requirements: Requirement::of_best(Condition::AtLeast(1.5)),
         rounds: site.rounds,
     }
 }
@@ -39,7 +39,7 @@ fn stream(by: &str, name: &str, size: &Size) -> Contender {
     Contender::timed(name, format!("trial stream --by {by} --bytes {} file", size.bytes))
 }
 
-/// `Writer` against `BufWriter` and C's `putc_unlocked`: one byte at a time.
+/// Compares `Writer` with `BufWriter` and C's `putc_unlocked`: one byte at a time.
 pub fn bytes(site: &Site) -> Contest {
     let by =
         |by, name| Contender::timed(name, format!("trial bytes --by {by} --bytes {BYTES} file"));
@@ -51,12 +51,15 @@ pub fn bytes(site: &Site) -> Contest {
             by("buf-writer", "`BufWriter`, 64 KiB"),
             Contender::timed("C, `putc_unlocked`", format!("putc file {BYTES}")),
         ],
-        asks: Ask::of_each(Comparison::Rate, &[Asked::AtLeast(1.3), Asked::AtLeast(1.0)]),
+        requirements: Requirement::of_each(
+            Comparison::Rate,
+            &[Condition::AtLeast(1.3), Condition::AtLeast(1.0)],
+        ),
         rounds: site.rounds,
     }
 }
 
-/// `wrote::write` against the same steps by hand: a small file replaced, durable each time.
+/// Compares `wrote::write` with its steps by hand: a small file replaced, durable each time.
 pub fn save(site: &Site) -> Contest {
     let by =
         |by, name| Contender::timed(name, format!("trial save --by {by} --saves {SAVES} file"));
@@ -67,12 +70,12 @@ pub fn save(site: &Site) -> Contest {
             by("wrote", "`wrote::write`"),
             by("hand", "write, `sync_all`, rename, sync of the folder"),
         ],
-        asks: Ask::of_best(Asked::AtLeast(1.0)),
+        requirements: Requirement::of_best(Condition::AtLeast(1.0)),
         rounds: site.rounds,
     }
 }
 
-/// `Writer` against the best that `wrote run` makes of direct writes: the cost of a drop-in.
+/// Compares `Writer` with the best direct writes of `wrote run`: the cost of a drop-in.
 pub fn peak(site: &Site) -> Result<Contest, Failure> {
     let result = site.run("wrote bench . --only peak/write --format json")?.stdout;
     let best = best_cell(&result)?;
@@ -93,13 +96,13 @@ fn peak_against(best: &str, site: &Site) -> Result<Contest, Failure> {
         what: format!("{size} in pieces of 64 KiB, durable"),
         unit: Unit::Stream,
         contenders,
-        asks: Ask::of_best(Asked::Level),
+        requirements: Requirement::of_best(Condition::Level),
         rounds: site.rounds,
     })
 }
 
-/// `wrote run` of a job that writes as a cell of the grid `peak` says: "512k-64-registered" is the
-/// block size, the depth, and the way of io_uring.
+/// Makes a contender of `wrote run` that writes as a cell of the grid `peak` does. The cell
+/// "512k-64-registered" has the block size, the depth, and the way of io_uring.
 pub fn cell_contender(
     name: &str,
     cell: &str,
@@ -122,7 +125,7 @@ fn cell_job(name: &str, cell: &str, size: &str) -> Job {
     durable_write(name, &keys, size)
 }
 
-/// "512k x 64, registered".
+/// Writes "512k x 64, registered".
 fn cell_words(cell: &str) -> String {
     let [bs, iodepth, way] = parts(cell);
     format!("{bs} x {iodepth}, {way}")
@@ -133,7 +136,7 @@ fn parts(cell: &str) -> [&str; 3] {
     [(); 3].map(|()| parts.next().unwrap_or_default())
 }
 
-/// The cell with the best median of a result of `wrote bench`.
+/// Finds the cell with the best median in a result of `wrote bench`.
 fn best_cell(stdout: &str) -> Result<String, Failure> {
     let document = wrote::parse(stdout)?;
     let cells = wrote::rows(&document).filter_map(|row| {

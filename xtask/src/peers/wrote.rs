@@ -1,4 +1,4 @@
-//! Reads results of `wrote bench` and `wrote run`, `wrote.result/1`.
+//! Readers of the results of `wrote bench` and `wrote run`, `wrote.result/1`.
 
 use super::outcome::Outcome;
 use crate::failure::{Failure, Tried};
@@ -17,8 +17,8 @@ pub struct Place {
     pub device: String,
 }
 
-/// Reads the first run of the row `name`, and the state of the file's blocks when the clock started.
-/// Fails where the row fell back: then it did other work than its peer.
+/// Reads the first run of the row `name`, and the state of its blocks when the clock started. Fails
+/// if the row fell back: then it did other work than its peer.
 pub fn run(stdout: &str, name: &str) -> Result<(Outcome, String), Failure> {
     let document = parse(stdout)?;
     let lacks = |what: &str| Failure::Failed(format!("{name}: the result has no {what}"));
@@ -36,7 +36,7 @@ pub fn run(stdout: &str, name: &str) -> Result<(Outcome, String), Failure> {
     Ok((outcome, blocks.ok_or_else(|| lacks("settings.effective.blocks"))?.to_owned()))
 }
 
-/// Fails where any row of a result fell back from its settings.
+/// Fails if any row of a result fell back from its settings.
 pub fn check_fallbacks(stdout: &str, name: &str) -> Result<(), Failure> {
     let document = parse(stdout)?;
     let mut rows = rows(&document).peekable();
@@ -60,7 +60,7 @@ pub fn parse(stdout: &str) -> Result<Value, Failure> {
     serde_json::from_str(stdout).tried("the result of wrote")
 }
 
-/// The rows of all scenarios of a result.
+/// Returns the rows of all scenarios of a result.
 pub fn rows(document: &Value) -> impl Iterator<Item = &Value> {
     let scenarios = document["scenarios"].as_array().into_iter().flatten();
     scenarios.filter_map(|scenario| scenario["rows"].as_array()).flatten()

@@ -5,10 +5,10 @@ mod file;
 mod log;
 mod messages;
 
-pub use crew::{Crew, Step, Timed};
+pub use crew::{Crew, Step, Timing};
 pub use messages::{Messages, Share};
 
-use crate::Done;
+use crate::Result;
 use crate::outcome::Outcome;
 use std::path::Path;
 
@@ -43,7 +43,7 @@ pub enum By {
 }
 
 /// Appends the messages of `work` to `place`, and removes it.
-pub fn append(by: By, work: &Work, messages: &Messages, place: &Path) -> Done<Outcome> {
+pub fn append(by: By, work: &Work, messages: &Messages, place: &Path) -> Result<Outcome> {
     match by {
         By::Log => log::at_the_end(work, messages, place),
         By::LogDurable => log::durable_each(work, messages, place),

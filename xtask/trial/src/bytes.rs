@@ -1,6 +1,6 @@
 //! A file written one byte at a time, cached and without a sync.
 
-use crate::Done;
+use crate::Result;
 use crate::clock::{Clock, Who};
 use crate::outcome::Outcome;
 use crate::place::Place;
@@ -21,7 +21,7 @@ pub enum By {
 }
 
 /// Writes `bytes` bytes to a file at `path`, and removes it.
-pub fn bytes(by: By, bytes: u64, path: &Path) -> Done<Outcome> {
+pub fn bytes(by: By, bytes: u64, path: &Path) -> Result<Outcome> {
     let place = Place::take(path)?;
     let clock = Clock::start(Who::Us)?;
     write(by, bytes, path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -30,7 +30,7 @@ pub fn bytes(by: By, bytes: u64, path: &Path) -> Done<Outcome> {
     Ok(outcome)
 }
 
-fn write(by: By, bytes: u64, path: &Path) -> Done<()> {
+fn write(by: By, bytes: u64, path: &Path) -> Result<()> {
     match by {
         By::Writer => {
             let mut writer = wrote::Writer::options().direct(false).open(path)?;

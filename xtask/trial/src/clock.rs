@@ -1,6 +1,6 @@
 //! A clock around a piece of work: time, CPU time, memory.
 
-use crate::Done;
+use crate::Result;
 use crate::outcome::Outcome;
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -26,7 +26,7 @@ pub struct Clock {
 
 impl Clock {
     /// Starts it.
-    pub fn start(who: Who) -> Done<Clock> {
+    pub fn start(who: Who) -> Result<Clock> {
         let whose = match who {
             Who::Us => UsageWho::RUSAGE_SELF,
             Who::Children => UsageWho::RUSAGE_CHILDREN,
@@ -42,7 +42,7 @@ impl Clock {
     }
 
     /// Stops it after `bytes` were written in `operations`.
-    pub fn stop(self, bytes: u64, operations: u64) -> Done<Outcome> {
+    pub fn stop(self, bytes: u64, operations: u64) -> Result<Outcome> {
         let elapsed_s = self.begin.elapsed().as_secs_f64();
         let after = getrusage(self.whose)?;
         Ok(Outcome {

@@ -1,13 +1,13 @@
 //! A command with all its children, from its start to its end.
 
-use crate::Done;
+use crate::Result;
 use crate::clock::{Clock, Who};
 use crate::outcome::Outcome;
 use std::ffi::OsString;
 use std::process::Command;
 
 /// Runs `command`, and fails if it does.
-pub fn run(command: &[OsString]) -> Done<Outcome> {
+pub fn run(command: &[OsString]) -> Result<Outcome> {
     let (program, rest) = command.split_first().ok_or("no command")?;
     let name = program.display();
     let clock = Clock::start(Who::Children)?;

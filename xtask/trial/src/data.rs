@@ -1,6 +1,6 @@
 //! Random data: in memory before a clock starts, or as a file to copy.
 
-use crate::Done;
+use crate::Result;
 use crate::clock::{Clock, Who};
 use crate::outcome::Outcome;
 use crate::place;
@@ -37,7 +37,7 @@ impl Ring {
 }
 
 /// Makes a file of `bytes` random bytes that do not repeat, and syncs it.
-pub fn make(bytes: u64, path: &Path) -> Done<Outcome> {
+pub fn make(bytes: u64, path: &Path) -> Result<Outcome> {
     place::check_free(path)?;
     let clock = Clock::start(Who::Us)?;
     let done = fill(bytes, path);

@@ -15,4 +15,4 @@ pub mod stream;
 use std::error::Error;
 
 /// A result whose error is one line.
-pub type Done<T> = Result<T, Box<dyn Error + Send + Sync>>;
+pub type Result<T, E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;

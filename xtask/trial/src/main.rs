@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use trial::append::{self, Messages, Work as Append};
 use trial::outcome::Outcome;
-use trial::{Done, bytes, command, data, save, stream};
+use trial::{Result, bytes, command, data, save, stream};
 
 /// Does one piece of writing work one way, and prints its figures as a line of JSON.
 #[derive(Parser)]
@@ -72,7 +72,7 @@ enum Work {
         /// The file, which must not be there.
         file: PathBuf,
     },
-    /// Run a command, and print its output and then its figures, those of its children included. The
+    /// Run a command, and print its output and then its figures with those of its children. The
     /// memory is that of the largest process.
     Run {
         /// The command and its arguments.
@@ -94,7 +94,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn work(work: Work) -> Done<Outcome> {
+fn work(work: Work) -> Result<Outcome> {
     match work {
         Work::Stream { by, bytes, file } => stream::stream(by, bytes, &file),
         Work::Bytes { by, bytes, file } => bytes::bytes(by, bytes, &file),

@@ -1,6 +1,6 @@
 //! Figures of a piece of work, and the line of JSON that holds them.
 
-use crate::Done;
+use crate::Result;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -41,7 +41,7 @@ pub struct Percentiles {
 
 impl Outcome {
     /// Returns the line.
-    pub fn json(&self) -> Done<String> {
+    pub fn json(&self) -> Result<String> {
         Ok(serde_json::to_string(self)?)
     }
 }

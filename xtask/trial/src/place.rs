@@ -1,12 +1,12 @@
 //! The file or folder of a piece of work, which no other program uses, and which is removed.
 
-use crate::Done;
+use crate::Result;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Fails if something exists at `path`.
-pub fn check_free(path: &Path) -> Done<()> {
+pub fn check_free(path: &Path) -> Result<()> {
     match path.symlink_metadata() {
         Ok(_) => Err(format!("{}: there is something already", path.display()).into()),
         Err(_) => Ok(()),
@@ -19,13 +19,13 @@ pub struct Place(PathBuf);
 
 impl Place {
     /// Takes `path`, where nothing may exist.
-    pub fn take(path: &Path) -> Done<Place> {
+    pub fn take(path: &Path) -> Result<Place> {
         check_free(path)?;
         Ok(Place(path.to_owned()))
     }
 
     /// Fails unless the file has `bytes` bytes: other work was measured then.
-    pub fn check_length(&self, bytes: u64) -> Done<()> {
+    pub fn check_length(&self, bytes: u64) -> Result<()> {
         let path = self.0.display();
         let length = self.0.metadata().map_err(|error| format!("{path}: {error}"))?.len();
         if length == bytes {
@@ -48,7 +48,7 @@ pub struct Folder(PathBuf);
 
 impl Folder {
     /// Makes `path`, where nothing may exist.
-    pub fn make(path: &Path) -> Done<Folder> {
+    pub fn make(path: &Path) -> Result<Folder> {
         check_free(path)?;
         std::fs::create_dir(path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Folder(path.to_owned()))

@@ -1,6 +1,6 @@
 //! A small file replaced again and again, whole and durable each time.
 
-use crate::Done;
+use crate::Result;
 use crate::clock::{Clock, Who};
 use crate::data::Ring;
 use crate::outcome::Outcome;
@@ -23,7 +23,7 @@ pub enum By {
 }
 
 /// Replaces the file at `path` `saves` times. The file exists before the clock starts.
-pub fn save(by: By, saves: u64, path: &Path) -> Done<Outcome> {
+pub fn save(by: By, saves: u64, path: &Path) -> Result<Outcome> {
     let ring = Ring::new(RING_BYTES);
     let place = Place::take(path)?;
     let tried = |error| format!("{}: {error}", path.display());
@@ -53,7 +53,7 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     sync_folder(path)
 }
 
-fn check_last(path: &Path, ring: &Ring, saves: u64) -> Done<()> {
+fn check_last(path: &Path, ring: &Ring, saves: u64) -> Result<()> {
     let Some(last) = saves.checked_sub(1) else { return Ok(()) };
     if std::fs::read(path)? == ring.piece(last, SAVE_BYTES) {
         return Ok(());

@@ -1,6 +1,6 @@
 //! A long file in pieces of 64 KiB, durable when the clock stops.
 
-use crate::Done;
+use crate::Result;
 use crate::clock::{Clock, Who};
 use crate::data::Ring;
 use crate::outcome::Outcome;
@@ -28,7 +28,7 @@ pub enum By {
 }
 
 /// Writes `bytes` bytes to a file at `path`, and removes it.
-pub fn stream(by: By, bytes: u64, path: &Path) -> Done<Outcome> {
+pub fn stream(by: By, bytes: u64, path: &Path) -> Result<Outcome> {
     let ring = Ring::new(RING_BYTES);
     let place = Place::take(path)?;
     let clock = Clock::start(Who::Us)?;
@@ -38,7 +38,7 @@ pub fn stream(by: By, bytes: u64, path: &Path) -> Done<Outcome> {
     Ok(outcome)
 }
 
-fn write(by: By, ring: &Ring, bytes: u64, path: &Path) -> Done<()> {
+fn write(by: By, ring: &Ring, bytes: u64, path: &Path) -> Result<()> {
     match by {
         By::Writer => {
             let mut writer = wrote::Writer::create(path)?;
@@ -60,7 +60,7 @@ fn write(by: By, ring: &Ring, bytes: u64, path: &Path) -> Done<()> {
     }
 }
 
-fn buffered(mut writer: BufWriter<File>, ring: &Ring, bytes: u64, path: &Path) -> Done<()> {
+fn buffered(mut writer: BufWriter<File>, ring: &Ring, bytes: u64, path: &Path) -> Result<()> {
     pieces(&mut writer, ring, bytes)?;
     Ok(durable(writer.into_inner()?, path)?)
 }

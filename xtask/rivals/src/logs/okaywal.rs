@@ -2,17 +2,17 @@
 
 use okaywal::{Configuration, LogVoid};
 use std::path::Path;
-use trial::Done;
-use trial::append::{Crew, Messages, Timed, Work};
+use trial::Result;
+use trial::append::{Crew, Messages, Timing, Work};
 use trial::outcome::Outcome;
 use trial::place::Folder;
 
-/// A segment is as long as one of `wrote::Log`. A full one is discarded and reused; with the default
+/// Bytes of a segment, as of `wrote::Log`. A full segment is discarded and reused. With the default
 /// of 1 MiB okaywal spends its time on that.
 const SEGMENT_BYTES: u32 = 64 << 20;
 
 /// Commits an entry for each message.
-pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
+pub fn each(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Folder::make(path)?;
     let log = Configuration::default_for(folder.path())
         .preallocate_bytes(SEGMENT_BYTES)
@@ -24,7 +24,7 @@ pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
         entry.commit()?;
         Ok(())
     };
-    let crew = Crew { work, messages, timed: Timed::Each };
+    let crew = Crew { work, messages, timing: Timing::Each };
     let appended = crew.run(vec![step; work.producers as usize], || Ok(()))?;
     log.shutdown()?;
     Ok(appended)

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use trial::Done;
-use trial::append::{Crew, Messages, Timed, Work};
+use trial::Result;
+use trial::append::{Crew, Messages, Timing, Work};
 use trial::clock::{Clock, Who};
 use trial::outcome::Outcome;
 use trial::place::Folder;
@@ -40,7 +40,7 @@ struct Server {
 }
 
 impl Server {
-    fn start(folder: &Folder) -> Done<Server> {
+    fn start(folder: &Folder) -> Result<Server> {
         let clock = Clock::start(Who::Children)?;
         let socket = std::path::absolute(folder.path().join(SOCKET))?;
         let info = ConnectionAddr::Unix(socket).into_connection_info()?;
@@ -54,7 +54,7 @@ impl Server {
         Ok(server)
     }
 
-    fn wait_until_ready(&mut self) -> Done<()> {
+    fn wait_until_ready(&mut self) -> Result<()> {
         let end = Instant::now() + START_LIMIT;
         loop {
             let Err(error) = self.client.get_connection() else { return Ok(()) };
@@ -68,12 +68,12 @@ impl Server {
         }
     }
 
-    fn connection(&self) -> Done<Connection> {
+    fn connection(&self) -> Result<Connection> {
         Ok(self.client.get_connection()?)
     }
 
     /// Ends the server, and adds its CPU time and memory from its start on to `appended`.
-    fn end(self, mut appended: Outcome) -> Done<Outcome> {
+    fn end(self, mut appended: Outcome) -> Result<Outcome> {
         let stored: u64 = redis::cmd("LLEN").arg(LIST).query(&mut self.connection()?)?;
         if stored != appended.operations {
             return Err(format!("{PROGRAM} has {stored} messages").into());
@@ -103,7 +103,7 @@ pub fn is_installed() -> bool {
 }
 
 /// Opens a connection for each producer, and sends a command for each message.
-pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
+pub fn each(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Folder::make(path)?;
     let server = Server::start(&folder)?;
     let step = |mut connection: Connection| {
@@ -112,13 +112,13 @@ pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
         }
     };
     let steps = (0..work.producers).map(|_| server.connection().map(step));
-    let steps = steps.collect::<Done<Vec<_>>>()?;
-    let crew = Crew { work, messages, timed: Timed::Each };
+    let steps = steps.collect::<Result<Vec<_>>>()?;
+    let crew = Crew { work, messages, timing: Timing::Each };
     server.end(crew.run(steps, || Ok(()))?)
 }
 
 /// Sends a pipeline of all waiting messages.
-pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
+pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Folder::make(path)?;
     let server = Server::start(&folder)?;
     let connection = server.connection()?;
@@ -126,7 +126,7 @@ pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> 
 }
 
 impl Commit for Connection {
-    fn commit(&mut self, messages: &[Vec<u8>]) -> Done<()> {
+    fn commit(&mut self, messages: &[Vec<u8>]) -> Result<()> {
         let mut pipeline = redis::pipe();
         for message in messages {
             pipeline.cmd("RPUSH").arg(LIST).arg(message.as_slice()).ignore();

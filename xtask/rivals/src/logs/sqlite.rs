@@ -4,8 +4,8 @@ use crate::gather::{self, Commit};
 use rusqlite::{Connection, params};
 use std::path::Path;
 use std::sync::Mutex;
-use trial::Done;
-use trial::append::{Crew, Messages, Timed, Work};
+use trial::Result;
+use trial::append::{Crew, Messages, Timing, Work};
 use trial::outcome::Outcome;
 use trial::place::Folder;
 
@@ -13,7 +13,7 @@ const CREATE: &str = "CREATE TABLE messages (sequence INTEGER PRIMARY KEY, messa
 const INSERT: &str = "INSERT INTO messages (message) VALUES (?1)";
 const COUNT: &str = "SELECT count(*) FROM messages";
 
-fn open(folder: &Folder) -> Done<Connection> {
+fn open(folder: &Folder) -> Result<Connection> {
     let connection = Connection::open(folder.path().join("messages.sqlite"))?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
@@ -24,7 +24,7 @@ fn open(folder: &Folder) -> Done<Connection> {
     Ok(connection)
 }
 
-fn check(connection: &Connection, messages: u64) -> Done<()> {
+fn check(connection: &Connection, messages: u64) -> Result<()> {
     let stored: i64 = connection.query_row(COUNT, [], |row| row.get(0))?;
     if stored as u64 == messages {
         Ok(())
@@ -34,7 +34,7 @@ fn check(connection: &Connection, messages: u64) -> Done<()> {
 }
 
 /// Commits a transaction for each message.
-pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
+pub fn each(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Folder::make(path)?;
     let connection = Mutex::new(open(&folder)?);
     let step = |message: &[u8]| {
@@ -42,7 +42,7 @@ pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
         connection.prepare_cached(INSERT)?.execute(params![message])?;
         Ok(())
     };
-    let crew = Crew { work, messages, timed: Timed::Each };
+    let crew = Crew { work, messages, timing: Timing::Each };
     let appended = crew.run(vec![step; work.producers as usize], || Ok(()))?;
     let connection = connection.into_inner().map_err(|_| "a producer panicked")?;
     check(&connection, work.messages)?;
@@ -50,7 +50,7 @@ pub fn each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
 }
 
 /// Commits a transaction of all waiting messages.
-pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
+pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Folder::make(path)?;
     let mut connection = open(&folder)?;
     let appended = gather::run(work, messages, &mut connection)?;
@@ -59,7 +59,7 @@ pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> 
 }
 
 impl Commit for &mut Connection {
-    fn commit(&mut self, messages: &[Vec<u8>]) -> Done<()> {
+    fn commit(&mut self, messages: &[Vec<u8>]) -> Result<()> {
         let transaction = self.transaction()?;
         {
             let mut insert = transaction.prepare_cached(INSERT)?;

@@ -1,7 +1,7 @@
 //! Producers that start together, each a thread with its share of the messages.
 
 use super::{Messages, Work};
-use crate::Done;
+use crate::Result;
 use crate::clock::{Clock, Who};
 use crate::outcome::{Outcome, Percentiles};
 use hdrhistogram::Histogram;
@@ -10,17 +10,17 @@ use std::thread;
 use std::time::Instant;
 
 /// Appends one message of a producer.
-pub trait Step: FnMut(&[u8]) -> Done<()> + Send {}
+pub trait Step: FnMut(&[u8]) -> Result<()> + Send {}
 
-impl<F: FnMut(&[u8]) -> Done<()> + Send> Step for F {}
+impl<F: FnMut(&[u8]) -> Result<()> + Send> Step for F {}
 
-/// Which messages are timed.
+/// The messages that are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timed {
+pub enum Timing {
     /// Each message, because its producer waits for it.
     Each,
     /// No message: two reads of the clock would be a large part of the figure.
-    Not,
+    None,
 }
 
 /// The producers.
@@ -30,13 +30,17 @@ pub struct Crew<'a> {
     pub work: &'a Work,
     /// The messages.
     pub messages: &'a Messages,
-    /// Which messages are timed.
-    pub timed: Timed,
+    /// The messages that are timed.
+    pub timing: Timing,
 }
 
 impl Crew<'_> {
     /// Calls a producer's step with each of its messages, and then `finish`, inside the clock.
-    pub fn run<S: Step>(&self, steps: Vec<S>, finish: impl FnOnce() -> Done<()>) -> Done<Outcome> {
+    pub fn run<S: Step>(
+        &self,
+        steps: Vec<S>,
+        finish: impl FnOnce() -> Result<()>,
+    ) -> Result<Outcome> {
         let bytes = self.messages.total_bytes();
         let (ready, begin) = (Barrier::new(steps.len() + 1), Barrier::new(steps.len() + 1));
         let (clock, histograms) = thread::scope(|scope| {
@@ -56,7 +60,7 @@ impl Crew<'_> {
                 Ok(done) => done,
                 Err(_) => Err("a producer panicked".into()),
             });
-            (clock, each.collect::<Done<Vec<Histogram<u64>>>>())
+            (clock, each.collect::<Result<Vec<Histogram<u64>>>>())
         });
         let (clock, histograms) = (clock?, histograms?);
         finish()?;
@@ -64,12 +68,12 @@ impl Crew<'_> {
         Ok(Outcome { latency_ns: Percentiles::of(&all(&histograms)?), ..outcome })
     }
 
-    fn produce(&self, producer: u32, mut step: impl Step) -> Done<Histogram<u64>> {
+    fn produce(&self, producer: u32, mut step: impl Step) -> Result<Histogram<u64>> {
         let mut histogram = Histogram::new(3)?;
         let share = self.messages.share(producer);
-        match self.timed {
-            Timed::Not => share.into_iter().try_for_each(step)?,
-            Timed::Each => {
+        match self.timing {
+            Timing::None => share.into_iter().try_for_each(step)?,
+            Timing::Each => {
                 for message in share {
                     let begin = Instant::now();
                     step(message)?;
@@ -81,7 +85,7 @@ impl Crew<'_> {
     }
 }
 
-fn all(histograms: &[Histogram<u64>]) -> Done<Histogram<u64>> {
+fn all(histograms: &[Histogram<u64>]) -> Result<Histogram<u64>> {
     let mut sum = Histogram::new(3)?;
     for histogram in histograms {
         sum.add(histogram)?;
@@ -104,7 +108,7 @@ mod tests {
             seen.lock().expect("nobody panics").push(message.len());
             Ok(())
         };
-        let crew = Crew { work: &WORK, messages: &messages, timed: Timed::Each };
+        let crew = Crew { work: &WORK, messages: &messages, timing: Timing::Each };
         let mut seen_at_the_end = 0;
         let appended = crew.run(vec![step; 3], || {
             seen_at_the_end = seen.lock().expect("nobody panics").len();
@@ -120,7 +124,7 @@ mod tests {
     #[test]
     fn a_producer_that_fails_fails_the_work() {
         let messages = Messages::new(&WORK).expect("a range");
-        let crew = Crew { work: &WORK, messages: &messages, timed: Timed::Not };
+        let crew = Crew { work: &WORK, messages: &messages, timing: Timing::None };
         let steps = vec![|_: &[u8]| Err("no room".into()); 3];
         let message = crew.run(steps, || Ok(())).expect_err("failed").to_string();
         assert_eq!(message, "no room");

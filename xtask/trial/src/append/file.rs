@@ -1,7 +1,7 @@
 //! A file by hand: each message is written and flushed before the next one.
 
-use super::{Crew, Messages, Timed, Work};
-use crate::Done;
+use super::{Crew, Messages, Timing, Work};
+use crate::Result;
 use crate::outcome::{Outcome, Percentiles};
 use crate::place::{Place, sync_folder};
 use hdrhistogram::Histogram;
@@ -30,7 +30,7 @@ struct Shared {
 }
 
 /// Appends to a file that grows by each message.
-pub fn growing(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
+pub fn growing(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
     let place = Place::take(path)?;
     let file = File::options().append(true).create_new(true).open(path)?;
     sync_folder(path)?;
@@ -38,7 +38,7 @@ pub fn growing(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
 }
 
 /// Writes over a file of zeros.
-pub fn prepared(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
+pub fn prepared(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
     let place = Place::take(path)?;
     let mut file = File::create_new(path)?;
     let mut left_bytes = messages.total_bytes();
@@ -58,7 +58,7 @@ fn one_by_one(
     place: &Place,
     file: File,
     write: WriteOne,
-) -> Done<Outcome> {
+) -> Result<Outcome> {
     let shared = Mutex::new(Shared { file, next_offset: 0, flushes: Histogram::new(3)? });
     let step = |message: &[u8]| {
         let mut shared = shared.lock().map_err(|_| "a producer panicked")?;
@@ -69,7 +69,7 @@ fn one_by_one(
         shared.file.sync_data()?;
         Ok(shared.flushes.record(begin.elapsed().as_nanos() as u64)?)
     };
-    let crew = Crew { work, messages, timed: Timed::Each };
+    let crew = Crew { work, messages, timing: Timing::Each };
     let appended = crew.run(vec![step; work.producers as usize], || Ok(()))?;
     place.check_length(appended.bytes)?;
     let shared = shared.into_inner().map_err(|_| "a producer panicked")?;

@@ -1,39 +1,39 @@
 //! Appends to `wrote::Log`.
 
-use super::{Crew, Messages, Timed, Work};
-use crate::Done;
+use super::{Crew, Messages, Timing, Work};
+use crate::Result;
 use crate::outcome::Outcome;
 use crate::place::Folder;
 use std::path::Path;
 use wrote::{Log, LogReader, Sync};
 
 /// Appends without waiting, with one `sync` in the end.
-pub fn at_the_end(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
+pub fn at_the_end(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Folder::make(path)?;
     let log = Log::options().sync(Sync::No).open(path)?;
     let step = |message: &[u8]| {
         drop(log.append(message)?);
         Ok(())
     };
-    let crew = Crew { work, messages, timed: Timed::Not };
+    let crew = Crew { work, messages, timing: Timing::None };
     let appended = crew.run(vec![step; work.producers as usize], || Ok(log.sync()?))?;
     finish(&log, &appended, &folder)?;
     Ok(appended)
 }
 
 /// Waits after each append until the message is durable.
-pub fn durable_each(work: &Work, messages: &Messages, path: &Path) -> Done<Outcome> {
+pub fn durable_each(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Folder::make(path)?;
     let log = Log::options().sync(Sync::Always).open(path)?;
     let step = |message: &[u8]| Ok(log.append(message)?.wait()?);
-    let crew = Crew { work, messages, timed: Timed::Each };
+    let crew = Crew { work, messages, timing: Timing::Each };
     let appended = crew.run(vec![step; work.producers as usize], || Ok(()))?;
     finish(&log, &appended, &folder)?;
     Ok(appended)
 }
 
 /// Closes the log, and fails unless all messages are in it.
-fn finish(log: &Log, appended: &Outcome, folder: &Folder) -> Done<()> {
+fn finish(log: &Log, appended: &Outcome, folder: &Folder) -> Result<()> {
     log.close()?;
     let mut reader = LogReader::open(folder.path(), 0)?;
     let (mut messages, mut bytes, mut record) = (0_u64, 0_u64, Vec::new());

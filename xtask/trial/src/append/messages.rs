@@ -1,7 +1,7 @@
 //! The messages: random bytes of random lengths, made before the clock starts.
 
 use super::Work;
-use crate::Done;
+use crate::Result;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -32,7 +32,7 @@ pub struct Share<'a> {
 
 impl Messages {
     /// Makes the messages of `work`.
-    pub fn new(work: &Work) -> Done<Messages> {
+    pub fn new(work: &Work) -> Result<Messages> {
         let Work { shortest, longest, .. } = *work;
         let span =
             longest.checked_sub(shortest).ok_or("the longest is shorter than the shortest")?;
