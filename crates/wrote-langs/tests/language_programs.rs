@@ -1,13 +1,12 @@
 //! The programs of `langs/`, each built by its manifest and run by hand: what `wrote langs` relies on when
 //! something goes wrong, and never sees when all is well.
 
-use fixtures::skip;
+use fixtures::{folder, skip};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
-use tempfile::TempDir;
 
 /// Every language whose toolchain is there: its program, or what its compiler says. `wrote` is tried where it
 /// is built.
@@ -105,10 +104,6 @@ fn command(words: &[String]) -> Command {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).env("PATH", path).current_dir("/").stdin(Stdio::null());
     command
-}
-
-fn folder() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
 #[test]

@@ -2,15 +2,13 @@
 //! of their own, and what came of it.
 
 use crate::support::{printed, wrote};
-use fixtures::{Finished, finish, folder};
+use fixtures::{Finished, HONEST_LANGUAGE, finish, folder};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 use wrote_result::langs::{Document, Failure, Language, Row, Workload};
 
-/// The honest language, which every rogue is made from.
-const HONEST: &str = include_str!("honest.sh");
 /// A file system in memory, of every Linux (shm_overview(7)).
 pub const MEMORY: &str = "/dev/shm";
 /// What marks every process of a test: children inherit it, whatever they do with their parents.
@@ -73,7 +71,7 @@ impl Scene {
         // Also written anew, by a test that changes a language.
         fs::create_dir_all(&language).expect("a folder");
         fs::write(language.join("manifest.toml"), manifest).expect("a manifest");
-        fs::write(language.join("honest.sh"), HONEST).expect("a program");
+        fs::write(language.join("honest.sh"), HONEST_LANGUAGE).expect("a program");
         for (name, text) in files {
             fs::write(language.join(name), text).expect("a file of the program");
         }

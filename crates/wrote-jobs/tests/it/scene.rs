@@ -1,6 +1,4 @@
-//! A plain job in a folder of its own, and ways to run jobs.
-
-#![allow(dead_code, reason = "each file of tests uses a part of this")]
+//! A plain job in a folder, and ways to run jobs.
 
 use std::path::Path;
 use wrote_jobs::jobs::{GroupReport, JobReport, Permissions, Watcher, run};
@@ -18,11 +16,7 @@ pub fn random(rw: Rw) -> Rw {
     Rw { random: true, ..rw }
 }
 
-pub fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
-}
-
-/// A job of 64 blocks of 4 KiB in one file of its name.
+/// Describes a job over 64 blocks of 4 KiB, in one file that bears the name of the job.
 pub fn job(folder: &Path, name: &str, rw: Rw) -> JobSpec {
     JobSpec {
         iodepth: 8,
@@ -32,7 +26,7 @@ pub fn job(folder: &Path, name: &str, rw: Rw) -> JobSpec {
     }
 }
 
-/// What a watcher is told of each group: its number, its jobs, and the bytes that are laid out.
+/// A watcher that keeps the number, the count of jobs, and the laid-out bytes of each group.
 #[derive(Default)]
 pub struct Told(pub Vec<(u32, usize, u64)>);
 impl Watcher for Told {
@@ -63,15 +57,7 @@ pub fn refusal(jobs: &[JobSpec]) -> String {
     refusal_with(jobs, Permissions::default())
 }
 
-pub fn names(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
-
-/// No block of the file is empty, and no two are equal.
+/// Returns whether every block of the file has data, and no two blocks are equal.
 pub fn all_blocks_differ(path: &Path) -> bool {
     let bytes = std::fs::read(path).unwrap();
     let blocks: std::collections::HashSet<&[u8]> = bytes.chunks(BLOCK as usize).collect();

@@ -214,7 +214,7 @@ fn fio_takes_the_example_of_every_key_that_is_taken() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let mut text = String::new();
-    for (number, example) in include_str!("../src/fio/tests/examples.txt").lines().enumerate() {
+    for (number, example) in include_str!("../../src/fio/tests/examples.txt").lines().enumerate() {
         let libaio = example.starts_with("userspace_reap");
         let engine = if libaio { "libaio" } else { "io_uring" };
         text += &format!("[job{number}]\nioengine={engine}\nsize=1m\n{example}\n");

@@ -1,11 +1,10 @@
 //! Jobs that are refused, interrupted or fail: what they say, and that they leave nothing behind.
 
-mod support;
-
+use crate::scene::*;
+use fixtures::{folder, names};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use support::*;
 use wrote_jobs::jobs::{Permissions, Watcher, run};
 use wrote_jobs::spec::{BlockSizes, JobSpec, Rw};
 use wrote_result::{Error, Stop};

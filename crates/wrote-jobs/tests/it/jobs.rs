@@ -1,11 +1,10 @@
 //! Jobs on real files: what they leave behind and what they count.
 
-mod support;
-
+use crate::scene::*;
+use fixtures::{folder, names};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Duration;
-use support::*;
 use wrote::Ioengine;
 use wrote_jobs::jobs::{Permissions, run};
 use wrote_jobs::spec::{BlockShare, BlockSizes, Data, Fallocate, JobSpec};

@@ -1,11 +1,10 @@
 //! What a run of jobs tells of its files beside its figures: what was never written, what two jobs used
 //! at once, what the page cache holds of those that were to go past it.
 
-mod support;
-
+use crate::scene::{BLOCK, FILE, READ, WRITE, go, go_with, job, one};
+use fixtures::folder;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use support::{BLOCK, FILE, READ, WRITE, folder, go, go_with, job, one};
 use wrote_jobs::jobs::{Overlap, Permissions};
 use wrote_jobs::spec::JobSpec;
 

@@ -1,0 +1,4 @@
+//! Comparisons of languages, and the languages that are embedded.
+
+mod comparison;
+mod languages;
