@@ -38,6 +38,7 @@ pub(super) struct Reply {
 
 impl Reply {
     /// Returns the reply to a request that moved bytes, or failed.
+    #[inline]
     pub(super) fn new(token: u32, moved: Result<usize, Errno>) -> Reply {
         let result = match moved {
             Ok(bytes) => bytes as i64,

@@ -50,6 +50,7 @@ impl OpenFile {
     }
 
     /// Returns the `RWF_` flags of an operation.
+    #[inline]
     pub(super) fn rw_flags(&self, kind: OpKind) -> i32 {
         match kind {
             OpKind::Read => self.read_flags,
@@ -163,16 +164,19 @@ impl Engine {
 
     /// Returns the file that `id` names. A closed file is a mistake of the caller's, and must not
     /// mean its successor in the slot.
+    #[inline]
     pub(super) fn known(&self, id: FileId) -> &OpenFile {
         let file = self.files.get(id.slot as usize).and_then(Option::as_ref);
         let same = file.filter(|file| file.generation == id.generation);
         same.expect("the file was not closed, and is this engine's")
     }
 
+    #[inline]
     pub(super) fn file(&self, slot: u32) -> &OpenFile {
         self.files[slot as usize].as_ref().expect("the file is open")
     }
 
+    #[inline]
     pub(super) fn file_mut(&mut self, slot: u32) -> &mut OpenFile {
         self.files[slot as usize].as_mut().expect("the file is open")
     }

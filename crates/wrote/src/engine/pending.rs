@@ -27,6 +27,7 @@ pub(super) struct PendingOp {
 }
 
 impl PendingOp {
+    #[inline]
     pub(super) fn new(user_data: u64, op: Op) -> PendingOp {
         let file = op.file().slot;
         let (kind, offset, len, buffer) = match op {
@@ -46,6 +47,7 @@ impl PendingOp {
     }
 
     /// Returns the error of an operation that must not be tried.
+    #[inline]
     pub(super) fn refusal(&self, file: &OpenFile) -> Option<Error> {
         let path = || file.path.clone();
         if let Some(errno) = file.poison.filter(|_| self.kind != OpKind::Read) {

@@ -259,6 +259,7 @@ impl Ring {
     }
 
     /// Collects what is done, without a call.
+    #[inline]
     pub(super) fn collect(&mut self, done: &mut Vec<Reply>) {
         let before = done.len();
         done.extend(

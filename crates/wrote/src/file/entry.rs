@@ -102,6 +102,7 @@ impl Entry {
         }
     }
 
+    #[inline]
     pub fn into_result(self) -> Result<Outcome, Error> {
         if let Some(error) = self.error {
             return Err(error);
