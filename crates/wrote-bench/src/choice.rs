@@ -1,6 +1,6 @@
 //! The best of rows, and why it is the best.
 
-use wrote_result::document::{Row, Settings};
+use wrote_result::document::{Blocks, Ioengine, Row, Settings, Survives};
 use wrote_result::stats::{distinguishable, median};
 use wrote_result::units::{block_size, rate, seconds};
 
@@ -90,10 +90,10 @@ pub(crate) fn complexity(row: &Row) -> u32 {
     if row.is_of_whole_files() {
         return 0;
     }
-    let queue = if settings.ioengine == "psync" { 0 } else { 2 };
+    let queue = if settings.ioengine == Ioengine::Psync { 0 } else { 2 };
     queue
         + u32::from(settings.direct)
-        + u32::from(settings.blocks == "written")
+        + u32::from(settings.blocks == Blocks::Written)
         + u32::from(settings.numjobs > 1)
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn settings(row: &Row) -> &Settings {
 }
 
 pub(crate) fn is_durable(row: &Row) -> bool {
-    row.survives.as_deref() == Some(wrote::Survives::PowerLoss.as_str())
+    row.survives == Some(Survives::PowerLoss)
 }
 
 pub(crate) fn throughput(row: &Row) -> f64 {

@@ -64,7 +64,7 @@ pub fn row(label: RowLabel<'_>, runs: Vec<OneRun>) -> Row {
         workload: label.workload.into(),
         way: label.words.into(),
         direction: Direction::Write,
-        survives: Some(label.survives.as_str().into()),
+        survives: Some(label.survives.into()),
         crash_leaves: None,
         bytes_per_run: stats::median(&values(|run| run.bytes as f64)) as u64,
         settings: SettingsPair { asked: label.asked, effective, fallbacks },

@@ -141,7 +141,7 @@ pub(crate) fn saved(name: &str, p50_ns: u64) -> Row {
         ..document::Latency::default()
     });
     if let Some((state, way)) = crate::scenarios::latency::way_of(&row) {
-        row.crash_leaves = Some(way.kind.leaves(state).as_str().into());
+        row.crash_leaves = Some(way.kind.leaves(state));
     }
     row
 }

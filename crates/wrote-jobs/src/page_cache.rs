@@ -5,27 +5,8 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use std::fs::File;
 use std::io::{IoSliceMut, Read};
 use std::path::Path;
-use wrote_result::document::Fallback;
+use wrote_result::document::{Fallback, SourceCache};
 use wrote_result::{Error, Stop};
-
-/// Whether the page cache holds the source of a copy when its clock starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cache {
-    /// All of it.
-    Warm,
-    /// Nothing of it.
-    Dropped,
-}
-
-impl Cache {
-    /// The word in the result.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Cache::Warm => "warm",
-            Cache::Dropped => "dropped",
-        }
-    }
-}
 
 /// Places of a file that are looked at.
 const PROBES: u64 = 64;
@@ -40,22 +21,22 @@ const STRAY_SHARE_MAX: f64 = 0.1;
 /// device; it needs no privilege and is nobody else's loss.
 pub fn prepare(
     path: &Path,
-    wanted: Cache,
+    wanted: SourceCache,
     stop: &Stop,
-) -> Result<(Cache, Option<Fallback>), Error> {
+) -> Result<(SourceCache, Option<Fallback>), Error> {
     let failed = |what: &str, error: std::io::Error| {
         Error::Failed(format!("{}: {what}: {error}", path.display()))
     };
     let mut file = File::open(path).map_err(|error| failed("open", error))?;
     let mut refused = None;
     match wanted {
-        Cache::Warm => {
+        SourceCache::Warm => {
             let mut buffer = vec![0; 1 << 20];
             while file.read(&mut buffer).map_err(|error| failed("read", error))? > 0 {
                 stop.check()?;
             }
         }
-        Cache::Dropped => {
+        SourceCache::Dropped => {
             refused = fadvise(&file, 0, None, Advice::DontNeed)
                 .err()
                 .map(|errno| format!("posix_fadvise: {}", std::io::Error::from(errno)));
@@ -71,22 +52,24 @@ pub fn prepare(
 }
 
 /// What the cache holds, by the part of the file that was found in it.
-fn judged(wanted: Cache, share: Result<f64, String>) -> (Cache, Option<Fallback>) {
+fn judged(wanted: SourceCache, share: Result<f64, String>) -> (SourceCache, Option<Fallback>) {
     let told = |got: &str, because| {
-        Some(Fallback { wanted: format!("{} source", wanted.as_str()), got: got.into(), because })
+        Some(Fallback { wanted: format!("{wanted} source"), got: got.into(), because })
     };
     match (wanted, share) {
         // It was read just now.
-        (Cache::Warm, Err(_)) => (Cache::Warm, None),
+        (SourceCache::Warm, Err(_)) => (SourceCache::Warm, None),
         // What can't be told is not claimed to be cold.
-        (Cache::Dropped, Err(because)) => (Cache::Warm, told("what the page cache held", because)),
-        (Cache::Dropped, Ok(share)) if share > STRAY_SHARE_MAX => {
-            let because = format!("{:.0} % of it stayed in the page cache", share * 100.0);
-            (Cache::Warm, told("what the page cache held", because))
+        (SourceCache::Dropped, Err(because)) => {
+            (SourceCache::Warm, told("what the page cache held", because))
         }
-        (Cache::Warm, Ok(share)) if share < 1.0 - STRAY_SHARE_MAX => {
+        (SourceCache::Dropped, Ok(share)) if share > STRAY_SHARE_MAX => {
+            let because = format!("{:.0} % of it stayed in the page cache", share * 100.0);
+            (SourceCache::Warm, told("what the page cache held", because))
+        }
+        (SourceCache::Warm, Ok(share)) if share < 1.0 - STRAY_SHARE_MAX => {
             let because = format!("only {:.0} % of it stayed in the page cache", share * 100.0);
-            (Cache::Warm, told("a part of it", because))
+            (SourceCache::Warm, told("a part of it", because))
         }
         (_, Ok(_)) => (wanted, None),
     }
@@ -119,26 +102,26 @@ mod tests {
 
     #[test]
     fn what_is_found_in_the_cache_is_called_warm_whatever_was_wanted() {
-        let (cache, fallback) = judged(Cache::Dropped, Ok(0.5));
-        assert_eq!(cache, Cache::Warm);
+        let (cache, fallback) = judged(SourceCache::Dropped, Ok(0.5));
+        assert_eq!(cache, SourceCache::Warm);
         assert_eq!(fallback.unwrap().because, "50 % of it stayed in the page cache");
-        assert_eq!(judged(Cache::Dropped, Ok(0.0)), (Cache::Dropped, None));
-        assert_eq!(judged(Cache::Warm, Ok(1.0)), (Cache::Warm, None));
-        assert!(judged(Cache::Warm, Ok(0.3)).1.is_some());
+        assert_eq!(judged(SourceCache::Dropped, Ok(0.0)), (SourceCache::Dropped, None));
+        assert_eq!(judged(SourceCache::Warm, Ok(1.0)), (SourceCache::Warm, None));
+        assert!(judged(SourceCache::Warm, Ok(0.3)).1.is_some());
     }
 
     #[test]
     fn what_cannot_be_told_is_not_called_dropped() {
-        let (cache, fallback) = judged(Cache::Dropped, Err("preadv2: no".into()));
-        assert_eq!((cache, fallback.unwrap().because.as_str()), (Cache::Warm, "preadv2: no"));
-        assert_eq!(judged(Cache::Warm, Err("preadv2: no".into())), (Cache::Warm, None));
+        let (cache, fallback) = judged(SourceCache::Dropped, Err("preadv2: no".into()));
+        assert_eq!((cache, fallback.unwrap().because.as_str()), (SourceCache::Warm, "preadv2: no"));
+        assert_eq!(judged(SourceCache::Warm, Err("preadv2: no".into())), (SourceCache::Warm, None));
     }
 
     #[test]
     fn a_file_that_was_read_is_in_the_cache() {
         let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         std::fs::write(file.path(), vec![1; 300_000]).unwrap();
-        let prepared = prepare(file.path(), Cache::Warm, &Stop::new()).unwrap();
-        assert_eq!(prepared, (Cache::Warm, None));
+        let prepared = prepare(file.path(), SourceCache::Warm, &Stop::new()).unwrap();
+        assert_eq!(prepared, (SourceCache::Warm, None));
     }
 }

@@ -3,6 +3,7 @@
 use super::Request;
 use wrote::device::Target;
 use wrote::{Acknowledged, Survives};
+use wrote_result::langs::Cache;
 use wrote_result::units;
 
 /// What a user may ask for.
@@ -211,12 +212,12 @@ impl Table {
         matches!(self.task, Task::BytesWrite | Task::Lines)
     }
 
-    /// Where the bytes are when the clock stops, in the words of the result.
-    pub(super) fn cache(&self) -> &'static str {
+    /// Where the bytes are when the clock stops, for the result.
+    pub(super) fn cache(&self) -> Cache {
         match self.task {
-            Task::SaveSync => "synced",
-            _ if self.cold => "dropped",
-            _ => "page cache",
+            Task::SaveSync => Cache::Synced,
+            _ if self.cold => Cache::Dropped,
+            _ => Cache::PageCache,
         }
     }
 

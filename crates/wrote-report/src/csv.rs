@@ -1,5 +1,6 @@
 //! One line for each run, for a spreadsheet or a data frame.
 
+use crate::figures::text;
 use std::io::{self, Write};
 use wrote_result::document::{Direction, Document, Latency, Row, Run, Scenario};
 
@@ -36,7 +37,7 @@ fn fields(scenario: &Scenario, row: &Row, number: usize, run: &Run) -> Vec<Field
         ("row", row.name.clone()),
         ("workload", row.workload.clone()),
         ("way", row.way.clone()),
-        ("survives", row.survives.clone().unwrap_or_default()),
+        ("survives", text(row.survives)),
         ("run", number.to_string()),
     ];
     head.into_iter()
@@ -72,12 +73,12 @@ fn settings_fields(row: &Row) -> [Field; 8] {
     [
         ("row_direction", direction.into()),
         ("row_rw", settings.rw.clone()),
-        ("row_ioengine", settings.ioengine.clone()),
+        ("row_ioengine", settings.ioengine.to_string()),
         ("row_bs_bytes", settings.bs_bytes.to_string()),
         ("row_numjobs", settings.numjobs.to_string()),
         ("row_direct", settings.direct.to_string()),
-        ("row_sync", settings.sync.clone()),
-        ("row_blocks", settings.blocks.clone()),
+        ("row_sync", settings.sync.to_string()),
+        ("row_blocks", settings.blocks.to_string()),
     ]
 }
 

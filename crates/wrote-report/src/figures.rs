@@ -1,7 +1,7 @@
 //! The figures of a row as text.
 
 use crate::group::Group;
-use wrote_result::document::{Interval, Knee, Latency, Reached, Row};
+use wrote_result::document::{Interval, Knee, Latency, Reached, Row, Survives};
 use wrote_result::{saves, stats, units};
 
 /// Stands at rows at a rate among others that are not.
@@ -103,8 +103,8 @@ pub fn iterations(row: &Row) -> String {
 }
 
 /// What a crash may leave of the file; empty where no file was saved whole.
-pub fn crash_leaves(row: &Row) -> &str {
-    row.crash_leaves.as_deref().unwrap_or_default()
+pub fn crash_leaves(row: &Row) -> String {
+    text(row.crash_leaves)
 }
 
 /// What sync costs in a workload of saves: `52.1 times as long by P50: fs::write, fsync (1.20 ms)
@@ -149,7 +149,7 @@ pub fn peak_memory(row: &Row) -> String {
 
 /// Whether random bytes survive a power loss: what a drive can compress says little of others.
 pub fn is_durable(row: &Row) -> bool {
-    survives(row) == "power-loss" && row.settings.effective.data.is_none()
+    row.survives == Some(Survives::PowerLoss) && row.settings.effective.data.is_none()
 }
 
 /// Whether two rows can't be told apart.
@@ -158,8 +158,13 @@ pub fn are_level(row: &Row, other: &Row) -> bool {
 }
 
 /// What a write survives; empty of reads.
-pub fn survives(row: &Row) -> &str {
-    row.survives.as_deref().unwrap_or_default()
+pub fn survives(row: &Row) -> String {
+    text(row.survives)
+}
+
+/// Returns the text of a value; empty where there is none.
+pub fn text(value: Option<impl ToString>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
 }
 
 /// CPU time of one operation: `1.85 us`.

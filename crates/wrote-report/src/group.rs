@@ -140,9 +140,10 @@ impl<'a> Group<'a> {
         if !self.rows.iter().all(|row| row.is_open_loop()) {
             return None;
         }
-        let process = self.common(|row| row.settings.asked.rate_process.clone()).flatten();
+        let process = self.common(|row| row.settings.asked.rate_process).flatten();
         let rate = self.common(held_to).filter(|_| !self.is_of_load());
-        let facts: Vec<String> = rate.into_iter().chain(process).collect();
+        let facts: Vec<String> =
+            rate.into_iter().chain(process.map(|process| process.to_string())).collect();
         let facts =
             if facts.is_empty() { String::new() } else { format!(": {}", facts.join(", ")) };
         Some(format!("open loop{facts}; latency from when each was due"))

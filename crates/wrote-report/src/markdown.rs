@@ -116,8 +116,8 @@ fn columns(group: &Group) -> Vec<Column> {
         add("max", |row| latency(row, |of| of.max));
         add("total", |row| latency(row, |of| of.total));
         add("iterations", iterations);
-        add("survives", |row| inline(survives(row)));
-        add("a crash leaves", |row| inline(crash_leaves(row)));
+        add("survives", |row| inline(&survives(row)));
+        add("a crash leaves", |row| inline(&crash_leaves(row)));
         return columns;
     }
     if group.is_of_messages() {
@@ -131,7 +131,7 @@ fn columns(group: &Group) -> Vec<Column> {
         add("CPU/op", cpu_per_operation);
         add("bytes", |row| units::bytes(row.bytes_per_run));
         add("time", run_time);
-        add("survives", |row| inline(survives(row)));
+        add("survives", |row| inline(&survives(row)));
         return columns;
     }
     if group.common(|row| row.settings.effective.rw.clone()).is_none() {
@@ -159,7 +159,7 @@ fn columns(group: &Group) -> Vec<Column> {
     if group.is_of_whole_files() {
         add("peak memory", peak_memory);
     }
-    add("survives", |row| inline(survives(row)));
+    add("survives", |row| inline(&survives(row)));
     columns
 }
 

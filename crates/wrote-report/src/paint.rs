@@ -1,6 +1,7 @@
 //! Colour, where the screen has it.
 
 use anstyle::{AnsiColor, Style};
+use wrote_result::document::Survives;
 
 /// What a colour is to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,13 +24,13 @@ pub enum Tone {
 
 impl Tone {
     /// The tone of what a write survives.
-    pub fn of_survives(survives: &str) -> Tone {
+    pub fn of_survives(survives: Option<Survives>) -> Tone {
         match survives {
-            "nothing" => Tone::Red,
-            "process-crash" => Tone::Yellow,
-            "os-crash" => Tone::Cyan,
-            "power-loss" => Tone::Green,
-            _ => Tone::Plain,
+            Some(Survives::Nothing) => Tone::Red,
+            Some(Survives::ProcessCrash) => Tone::Yellow,
+            Some(Survives::OsCrash) => Tone::Cyan,
+            Some(Survives::PowerLoss) => Tone::Green,
+            None => Tone::Plain,
         }
     }
 

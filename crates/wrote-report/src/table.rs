@@ -16,7 +16,7 @@ use grid::Grid;
 use load::Load;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
-use wrote_result::document::{Advice, Document, Finding, Knee, Program, Row, Severity};
+use wrote_result::document::{Advice, Document, Finding, Knee, Program, Row, Severity, Survives};
 use wrote_result::units;
 
 /// Wider than this a line of prose is hard to read.
@@ -120,7 +120,7 @@ impl Table {
     /// What the words under SURVIVES mean, and how long it took.
     fn foot(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
         let rows = || document.scenarios.iter().flat_map(|scenario| &scenario.rows);
-        let in_process = rows().any(|row| row.survives.as_deref() == Some("nothing"));
+        let in_process = rows().any(|row| row.survives == Some(Survives::Nothing));
         let nothing = if in_process { "nothing: it is in the program's memory. " } else { "" };
         let legend = format!(
             "SURVIVES is the worst event after which an acknowledged write is still there. {nothing}\

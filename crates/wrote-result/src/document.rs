@@ -5,10 +5,12 @@
 mod reached;
 mod settings;
 mod sustained;
+mod words;
 
 pub use reached::{Process, Reached};
 pub use settings::{BlockShare, Fallback, Settings, SettingsPair};
 pub use sustained::{CHANGED_SHARE_MAX, Change, SAMPLES_MIN, Sample, SteadyState, Sustained};
+pub use words::{Blocks, CrashLeaves, Flush, Ioengine, SourceCache, Survives};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -203,14 +205,14 @@ pub struct Row {
     /// What a write survives once it is acknowledged: `nothing`, `process-crash`, `os-crash`,
     /// `power-loss`. Reads have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub survives: Option<String>,
+    pub survives: Option<Survives>,
     /// File bytes transferred by each run (the median, where runs are bounded by time).
     pub bytes_per_run: u64,
     /// What of the file may be there after a crash in the middle of the write, where whole files are
     /// saved: `old-or-new`, `torn` (some of both), `empty` (or a part of the new), `old-and-part`
     /// (all of the old, and a part of what was appended).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub crash_leaves: Option<String>,
+    pub crash_leaves: Option<CrashLeaves>,
     /// What was asked, what was in effect, and why they differ.
     pub settings: SettingsPair,
     /// Each run, in the order in which they were made.

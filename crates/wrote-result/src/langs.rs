@@ -2,9 +2,10 @@
 //!
 //! Keys carry their units, and a key that does not apply is left out, never null.
 
-use crate::document::{Host, Interval, Latency, Program, Target};
+use crate::document::{Host, Interval, Latency, Program, Survives, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The name and version of this format.
 pub const SCHEMA: &str = "wrote.langs/1";
@@ -112,17 +113,38 @@ pub struct Workload {
     pub words: String,
     /// Bytes of one timing: the file of `bytes` and `lines`, the text of a save.
     pub bytes: u64,
-    /// Where the bytes were: `page cache` (written or read through it, nothing waited for the drive), `partly
-    /// page cache` (too long a file to be read from there: the rest came from the drive),
-    /// `dropped` (read from the drive), `synced` (flushed to the drive inside the clock).
-    pub cache: String,
+    /// The place of the bytes while the clock ran.
+    pub cache: Cache,
     /// What the bytes survive when the clock stops (M3); reads have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub survives: Option<String>,
+    pub survives: Option<Survives>,
     /// One for each language that did it, the fastest first.
     pub rows: Vec<Row>,
     /// The languages that were to do it and failed, with the reason. Nothing of them is in `rows`.
     pub failures: Vec<Failure>,
+}
+
+/// The place of a workload's bytes while its clock runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Cache {
+    /// Written or read through the page cache: nothing waited for the drive.
+    #[serde(rename = "page cache")]
+    PageCache,
+    /// Read from the page cache as far as it reached, and the rest from the drive.
+    #[serde(rename = "partly page cache")]
+    PartlyPageCache,
+    /// Read from the drive.
+    #[serde(rename = "dropped")]
+    Dropped,
+    /// Flushed to the drive inside the clock.
+    #[serde(rename = "synced")]
+    Synced,
+}
+
+impl fmt::Display for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// What one language gave.

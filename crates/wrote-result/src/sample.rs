@@ -1,8 +1,8 @@
 //! Rows and documents for tests: a plain run on a plain disk, about which there is nothing to say.
 
 use crate::document::{
-    Device, Direction, Document, Host, Latency, Program, Records, Row, Run, SCHEMA, Scenario,
-    Settings, SettingsPair, Target,
+    Blocks, Device, Direction, Document, Host, Ioengine, Latency, Program, Records, Row, Run,
+    SCHEMA, Scenario, Settings, SettingsPair, Target,
 };
 
 /// A disk of 1 TB that is half full.
@@ -39,14 +39,14 @@ pub fn row(name: &str, survives: &str, throughputs_bytes_per_s: &[f64]) -> Row {
     let io_uring = way.contains("io_uring");
     let settings = Settings {
         rw: "write".into(),
-        ioengine: if io_uring { "io_uring" } else { "psync" }.into(),
+        ioengine: if io_uring { Ioengine::IoUring } else { Ioengine::Psync },
         bs_bytes: if workload == "small" { 4096 } else { 512 << 10 },
         size_bytes: 1_000_000_000,
         iodepth: if io_uring { 64 } else { 1 },
         numjobs: 1,
         direct: way.contains("direct"),
-        sync: sync.into(),
-        blocks: if way.contains("overwrite") { "written" } else { "new" }.into(),
+        sync: sync.parse().unwrap(),
+        blocks: if way.contains("overwrite") { Blocks::Written } else { Blocks::New },
         ..Settings::default()
     };
     let runs = throughputs_bytes_per_s.iter().map(|rate| run(&settings, *rate)).collect();
@@ -55,7 +55,7 @@ pub fn row(name: &str, survives: &str, throughputs_bytes_per_s: &[f64]) -> Row {
         workload: workload.into(),
         way: way.into(),
         direction: Direction::Write,
-        survives: Some(survives.into()),
+        survives: Some(survives.parse().unwrap()),
         bytes_per_run: settings.size_bytes,
         settings: SettingsPair {
             asked: settings.clone(),

@@ -21,7 +21,7 @@ use wrote::device::Target;
 use wrote::{Acknowledged, Format, Survives, Sync};
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
-use wrote_result::document::{Advice, Finding, Settings};
+use wrote_result::document::{Advice, Blocks, Finding, Flush, Ioengine, Settings};
 
 /// The scenario's name.
 pub(crate) const NAME: &str = "append";
@@ -163,12 +163,12 @@ impl Kind {
     }
 
     /// When the way flushes, in the words of the result.
-    fn sync(self) -> &'static str {
+    fn sync(self) -> Flush {
         match self {
-            Log(Promise { sync: Sync::Always, .. }) => "always",
-            Log(Promise { sync: Sync::EverySec, .. }) => "everysec",
-            Log(_) => "fdatasync-at-end",
-            _ => "none",
+            Log(Promise { sync: Sync::Always, .. }) => Flush::Always,
+            Log(Promise { sync: Sync::EverySec, .. }) => Flush::Everysec,
+            Log(_) => Flush::FdatasyncAtEnd,
+            _ => Flush::None,
         }
     }
 }
@@ -213,21 +213,21 @@ impl Way {
         };
         Settings {
             rw: "write".into(),
-            ioengine: if framed { "io_uring" } else { "psync" }.into(),
+            ioengine: if framed { Ioengine::IoUring } else { Ioengine::Psync },
             bs_bytes: sizes.max_bytes.into(),
             size_bytes,
             iodepth: 1,
             numjobs: 1,
             direct: framed,
-            sync: kind.sync().into(),
-            blocks: if framed { "allocated" } else { "new" }.into(),
+            sync: kind.sync(),
+            blocks: if framed { Blocks::Allocated } else { Blocks::New },
             message_bytes_min: Some(sizes.min_bytes.into()),
             messages: Some(messages),
             producers,
             producers_are: Some(producers_are.into()),
             rate_bytes_per_s: rate.and_then(|rate| rate.bytes_per_s_of(1)),
             rate_iops: rate.and_then(|rate| rate.iops_of(1)),
-            rate_process: rate.map(|rate| rate.process.as_str().into()),
+            rate_process: rate.map(|rate| rate.process),
             ..Settings::default()
         }
     }

@@ -10,14 +10,14 @@ pub(crate) mod run;
 pub(crate) use rounds::measure;
 
 use crate::scenario::{Call, Listed, Measurement, Scenario};
-use job::{Blocks, Flush, Job};
+use job::Job;
 use plan::Plan;
 use wrote::device::Target;
 use wrote::{Acknowledged, Ioengine, Survives};
 use wrote_jobs::rate::Rate;
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
-use wrote_result::document::{Advice, Settings};
+use wrote_result::document::{Advice, Blocks, Flush, Settings};
 
 /// The scenario's name.
 pub(crate) const NAME: &str = "ladder";
@@ -88,7 +88,7 @@ pub(crate) struct Way {
 }
 
 use Blocks::{Allocated, New, Written};
-use Flush::{DsyncEach, FdatasyncAtEnd, FdatasyncEach};
+use Flush::{ODsyncEach, FdatasyncAtEnd, FdatasyncEach};
 use Ioengine::{IoUring, Psync};
 use Workload::{Small, Stream};
 
@@ -118,7 +118,7 @@ pub(crate) const WAYS: &[Way] = &[
     way!("stream/direct-io_uring-overwrite",          Stream, "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
     way!("stream/cached-fdatasync-at-end",            Stream, "write, fdatasync at end",      Psync,   false, FdatasyncAtEnd, New),
     way!("stream/direct-io_uring-fdatasync-at-end",   Stream, "direct io_uring+fdatasync", IoUring, true, FdatasyncAtEnd, Allocated),
-    way!("stream/o_dsync-each",                       Stream, "O_DSYNC each write",           Psync,   false, DsyncEach,      New),
+    way!("stream/o_dsync-each",                       Stream, "O_DSYNC each write",           Psync,   false, ODsyncEach,      New),
     way!("stream/fdatasync-each",                     Stream, "fdatasync each write",         Psync,   false, FdatasyncEach,  New),
     way!("small/cached",                              Small,  "write",                        Psync,   false, Flush::None,    New),
     way!("small/direct-psync",                        Small,  "direct",                       Psync,   true,  Flush::None,    Allocated),
@@ -126,9 +126,9 @@ pub(crate) const WAYS: &[Way] = &[
     way!("small/direct-io_uring-overwrite",           Small,  "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
     way!("small/cached-fdatasync-at-end",             Small,  "write, fdatasync at end",      Psync,   false, FdatasyncAtEnd, New),
     way!("small/direct-io_uring-fdatasync-at-end",    Small,  "direct io_uring+fdatasync", IoUring, true, FdatasyncAtEnd, Allocated),
-    way!("small/o_dsync-each",                        Small,  "O_DSYNC each write",           Psync,   false, DsyncEach,      New),
+    way!("small/o_dsync-each",                        Small,  "O_DSYNC each write",           Psync,   false, ODsyncEach,      New),
     way!("small/fdatasync-each",                      Small,  "fdatasync each write",         Psync,   false, FdatasyncEach,  New),
-    way!("small/direct-o_dsync-each-overwrite",       Small,  "direct O_DSYNC, in place",  Psync,   true,  DsyncEach,      Written),
+    way!("small/direct-o_dsync-each-overwrite",       Small,  "direct O_DSYNC, in place",  Psync,   true,  ODsyncEach,      Written),
 ];
 
 /// Sizes that a row needs to become a job.

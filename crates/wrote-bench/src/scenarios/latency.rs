@@ -20,7 +20,7 @@ use wrote::{Acknowledged, Survives};
 use wrote_jobs::rate::Rate;
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
-use wrote_result::document::{Advice, Settings};
+use wrote_result::document::{Advice, Blocks, CrashLeaves, Flush, Ioengine, Settings};
 
 /// The scenario's name.
 pub(crate) const NAME: &str = "latency";
@@ -57,19 +57,6 @@ pub(crate) enum State {
     New,
     /// A text as long as the new one; each save is of the same file.
     Existing,
-}
-
-/// What a crash in the middle of a save, or before what it wrote is flushed, may leave of the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Leaves {
-    /// All of the old text (or no file), or all of the new one.
-    OldOrNew,
-    /// Some of both.
-    Torn,
-    /// Nothing of either, or a part of the new one.
-    Empty,
-    /// All of the old text, and a part of the new one behind it.
-    OldAndPart,
 }
 
 /// A way of saving that can be asked for by name.
@@ -208,26 +195,14 @@ impl State {
     }
 }
 
-impl Leaves {
-    /// The word in the result.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Leaves::OldOrNew => "old-or-new",
-            Leaves::Torn => "torn",
-            Leaves::Empty => "empty",
-            Leaves::OldAndPart => "old-and-part",
-        }
-    }
-}
-
 impl Kind {
     /// When the way flushes, in the words of the result.
-    fn sync(self) -> &'static str {
+    fn sync(self) -> Flush {
         match self {
-            FsWrite | Rename | Append => "none",
-            FsWriteFsync | RenameFsync | WroteWrite => "fsync-each",
-            WriteFdatasync | AppendFdatasync => "fdatasync-each",
-            ODsync => "o_dsync-each",
+            FsWrite | Rename | Append => Flush::None,
+            FsWriteFsync | RenameFsync | WroteWrite => Flush::FsyncEach,
+            WriteFdatasync | AppendFdatasync => Flush::FdatasyncEach,
+            ODsync => Flush::ODsyncEach,
         }
     }
 
@@ -243,7 +218,7 @@ impl Kind {
 
     /// How often the way waits for a flush.
     fn flushes(self, state: State) -> u32 {
-        u32::from(self.sync() != "none") + u32::from(self.syncs_folder(state))
+        u32::from(self.sync() != Flush::None) + u32::from(self.syncs_folder(state))
     }
 
     /// What is promised of a text whose way said that it is saved. Where the folder of a new file is
@@ -251,7 +226,7 @@ impl Kind {
     fn acknowledged(self, state: State, flush_reaches_device: bool, in_memory: bool) -> Survives {
         let name_is_there = state == State::Existing || self.syncs_folder(state);
         Acknowledged {
-            flushed: self.sync() != "none" && name_is_there,
+            flushed: self.sync() != Flush::None && name_is_there,
             flush_reaches_device,
             direct: false,
             settled_blocks: false,
@@ -262,14 +237,14 @@ impl Kind {
 
     /// What a crash in the middle may leave: what no manual page or standard rules out. Some file
     /// systems are kinder (`docs/methodology.md`).
-    pub(crate) fn leaves(self, state: State) -> Leaves {
+    pub(crate) fn leaves(self, state: State) -> CrashLeaves {
         match (self, state) {
             // The content is flushed before it gets the name.
-            (RenameFsync | WroteWrite, _) => Leaves::OldOrNew,
+            (RenameFsync | WroteWrite, _) => CrashLeaves::OldOrNew,
             // The name may be there before the content.
-            (_, State::New) | (FsWrite | FsWriteFsync | Rename, _) => Leaves::Empty,
-            (WriteFdatasync | ODsync, State::Existing) => Leaves::Torn,
-            (Append | AppendFdatasync, State::Existing) => Leaves::OldAndPart,
+            (_, State::New) | (FsWrite | FsWriteFsync | Rename, _) => CrashLeaves::Empty,
+            (WriteFdatasync | ODsync, State::Existing) => CrashLeaves::Torn,
+            (Append | AppendFdatasync, State::Existing) => CrashLeaves::OldAndPart,
         }
     }
 
@@ -279,10 +254,10 @@ impl Kind {
     }
 
     /// What the blocks are that are written to.
-    fn blocks(self, state: State) -> &'static str {
+    fn blocks(self, state: State) -> Blocks {
         match (self, state) {
-            (WriteFdatasync | ODsync, State::Existing) => "written",
-            _ => "new",
+            (WriteFdatasync | ODsync, State::Existing) => Blocks::Written,
+            _ => Blocks::New,
         }
     }
 }
@@ -313,17 +288,17 @@ impl SaveRow {
         let (kind, state) = (self.way.kind, self.state);
         Settings {
             rw: "write".into(),
-            ioengine: "psync".into(),
+            ioengine: Ioengine::Psync,
             bs_bytes: self.size_bytes,
             size_bytes: self.size_bytes * saves,
             iodepth: 1,
             numjobs: 1,
             direct: false,
-            sync: kind.sync().into(),
-            blocks: kind.blocks(state).into(),
+            sync: kind.sync(),
+            blocks: kind.blocks(state),
             rate_bytes_per_s: rate.and_then(|rate| rate.bytes_per_s_of(1)),
             rate_iops: rate.and_then(|rate| rate.iops_of(1)),
-            rate_process: rate.map(|rate| rate.process.as_str().into()),
+            rate_process: rate.map(|rate| rate.process),
             ..Settings::default()
         }
     }

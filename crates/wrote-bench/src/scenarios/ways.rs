@@ -15,10 +15,9 @@ pub(crate) use ours::Done;
 use crate::scenario::{self, Call, Listed, Measurement, Scenario};
 use wrote::device::Target;
 use wrote::{Acknowledged, CopyOptions, Survives};
-use wrote_jobs::page_cache::Cache;
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
-use wrote_result::document::{Advice, Finding, Settings};
+use wrote_result::document::{Advice, Blocks, Finding, Flush, Ioengine, Settings, SourceCache};
 
 /// The scenario's name.
 pub(crate) const NAME: &str = "ways";
@@ -47,7 +46,7 @@ pub(crate) enum Kind {
     /// Pieces of so many bytes straight to the file, then `sync_all`.
     Chunks(u64),
     /// A loop of `read` and `write_all` through one buffer of so many bytes, then `sync_all`.
-    Stream(u64, Cache),
+    Stream(u64, SourceCache),
     /// The same block of so many bytes again and again, then `sync_all`.
     Constant(u64),
     /// `dd` of zeros with `conv=fdatasync`, or with `oflag=direct` and no flush.
@@ -55,7 +54,7 @@ pub(crate) enum Kind {
     /// `wrote::Writer`, given pieces of so many bytes.
     Writer(u64),
     /// `wrote::copy`, durable, without sharing blocks.
-    CopyFile(Cache),
+    CopyFile(SourceCache),
 }
 
 /// One row.
@@ -81,14 +80,14 @@ pub(crate) const WAYS: &[Way] = &[
     way(FILE,  "ways/file/write_all",           "write_all, sync_all",        WriteAll),
     way(FILE,  "ways/file/bufwriter-4k",        "BufWriter, 4 KiB pieces",    BufWriter(4 * KIB)),
     way(FILE,  "ways/file/chunks-8m",           "8 MiB chunks",               Chunks(8 * MIB)),
-    way(FILE,  "ways/file/stream-8m",           "8 MiB copy loop",            Stream(8 * MIB, Cache::Warm)),
-    way(FILE,  "ways/file/stream-8m-dropped",   "8 MiB copy loop, dropped",   Stream(8 * MIB, Cache::Dropped)),
+    way(FILE,  "ways/file/stream-8m",           "8 MiB copy loop",            Stream(8 * MIB, SourceCache::Warm)),
+    way(FILE,  "ways/file/stream-8m-dropped",   "8 MiB copy loop, dropped",   Stream(8 * MIB, SourceCache::Dropped)),
     way(FILE,  "ways/file/constant-8m",         "constant 8 MiB block",       Constant(8 * MIB)),
     way(FILE,  "ways/file/dd-fdatasync",        "dd conv=fdatasync, zeros",   Dd { direct: false }),
     way(FILE,  "ways/file/dd-direct",           "dd oflag=direct, zeros",     Dd { direct: true }),
     way(FILE,  "ways/file/writer",              "wrote::Writer",              Writer(64 * KIB)),
-    way(FILE,  "ways/file/copy",                "wrote::copy",                CopyFile(Cache::Warm)),
-    way(FILE,  "ways/file/copy-dropped",        "wrote::copy, dropped",       CopyFile(Cache::Dropped)),
+    way(FILE,  "ways/file/copy",                "wrote::copy",                CopyFile(SourceCache::Warm)),
+    way(FILE,  "ways/file/copy-dropped",        "wrote::copy, dropped",       CopyFile(SourceCache::Dropped)),
     way(CHUNK, "ways/chunk/write_all-4k",       "4 KiB, write_all",           Chunks(4 * KIB)),
     way(CHUNK, "ways/chunk/write_all-16k",      "16 KiB, write_all",          Chunks(16 * KIB)),
     way(CHUNK, "ways/chunk/write_all-64k",      "64 KiB, write_all",          Chunks(64 * KIB)),
@@ -147,7 +146,7 @@ impl Kind {
     }
 
     /// What the source's cache is to be, of a way that reads it while the clock runs.
-    fn cache(self) -> Option<Cache> {
+    fn cache(self) -> Option<SourceCache> {
         match self {
             Stream(_, cache) | CopyFile(cache) => Some(cache),
             _ => None,
@@ -173,13 +172,13 @@ impl Kind {
     }
 
     /// When the way flushes, in the words of the result.
-    fn sync(self) -> &'static str {
+    fn sync(self) -> Flush {
         match self {
-            FsWrite | Dd { direct: true } => "none",
+            FsWrite | Dd { direct: true } => Flush::None,
             WriteAll | BufWriter(_) | Chunks(_) | Stream(..) | Constant(_) | CopyFile(_) => {
-                "fsync-at-end"
+                Flush::FsyncAtEnd
             }
-            Dd { direct: false } | Writer(_) => "fdatasync-at-end",
+            Dd { direct: false } | Writer(_) => Flush::FdatasyncAtEnd,
         }
     }
 }
@@ -195,18 +194,18 @@ impl Way {
         };
         Settings {
             rw: "write".into(),
-            ioengine: if ours { "io_uring" } else { "psync" }.into(),
+            ioengine: if ours { Ioengine::IoUring } else { Ioengine::Psync },
             bs_bytes: self.kind.bs_bytes(size_bytes),
             size_bytes,
             iodepth: 1,
             numjobs: 1,
             direct: ours || self.kind == Dd { direct: true },
-            sync: self.kind.sync().into(),
-            blocks: "new".into(),
+            sync: self.kind.sync(),
+            blocks: Blocks::New,
             registered_buffers: ours.then_some(true),
             registered_files: ours.then_some(true),
             data: data.map(str::to_owned),
-            source_cache: self.kind.cache().map(|cache| cache.as_str().into()),
+            source_cache: self.kind.cache(),
             ..Settings::default()
         }
     }
@@ -223,7 +222,7 @@ impl Way {
 
     fn acknowledged(&self, flush_reaches_device: bool, in_memory: bool) -> Survives {
         Acknowledged {
-            flushed: self.kind.sync() != "none",
+            flushed: self.kind.sync() != Flush::None,
             flush_reaches_device,
             direct: self.kind == Dd { direct: true },
             // Every way makes a new file.

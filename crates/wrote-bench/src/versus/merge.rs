@@ -36,16 +36,7 @@ fn add(row: &mut Row, later: Row) {
     row.settings.fallbacks.extend(later.settings.fallbacks);
     row.settings.fallbacks.sort();
     row.settings.fallbacks.dedup();
-    if later.survives.is_some() && strength(&later.survives) < strength(&row.survives) {
-        row.survives = later.survives;
-    }
-}
-
-/// How much a word of `survives` promises.
-fn strength(survives: &Option<String>) -> usize {
-    let words = ["nothing", "process-crash", "os-crash", "power-loss"];
-    let word = survives.as_deref().unwrap_or_default();
-    words.iter().position(|known| *known == word).unwrap_or(words.len())
+    row.survives = [row.survives, later.survives].into_iter().flatten().min();
 }
 
 fn sum_up(row: &mut Row) {
@@ -85,7 +76,7 @@ fn together(runs: &[Latency]) -> Latency {
 mod tests {
     use super::*;
     use crate::sample;
-    use wrote_result::document::Fallback;
+    use wrote_result::document::{Fallback, Survives};
 
     fn document(rows: Vec<Row>) -> Document {
         sample::document(rows)
@@ -116,7 +107,7 @@ mod tests {
     fn what_a_later_round_had_less_of_the_whole_has_less_of() {
         let mut later = round(1e9, 100);
         let row = &mut later.scenarios[0].rows[0];
-        row.survives = Some("process-crash".into());
+        row.survives = Some(Survives::ProcessCrash);
         row.settings.fallbacks.push(Fallback {
             wanted: "O_DIRECT".into(),
             got: "cached".into(),
@@ -124,7 +115,7 @@ mod tests {
         });
         let all = merged(vec![round(1e9, 100), later]);
         let row = &all.scenarios[0].rows[0];
-        assert_eq!(row.survives.as_deref(), Some("process-crash"));
+        assert_eq!(row.survives, Some(Survives::ProcessCrash));
         assert_eq!(row.settings.fallbacks.len(), 1);
     }
 }

@@ -2,8 +2,7 @@
 //! else on standard error, and nothing left behind.
 
 use crate::support::{
-    bench, document, findings, job_files, row, run_folders, strength, survived, until_it_writes,
-    wrote,
+    bench, document, findings, job_files, row, run_folders, survived, until_it_writes, wrote,
 };
 use fixtures::{Finished, Running, finish, folder, names, skip, skip_here};
 use rustix::process::Signal;
@@ -17,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use wrote_bench::{Listed, catalogue};
-use wrote_result::document::{Direction, Document, Row, Settings};
+use wrote_result::document::{Blocks, Direction, Document, Row, Settings};
 
 const MIB: u64 = 1 << 20;
 
@@ -49,7 +48,7 @@ fn the_ladder_is_a_document_on_stdout_alone_and_leaves_nothing() {
     }
     for workload in ["stream", "small"] {
         let of_workload = rows.iter().filter(|row| row.workload == workload);
-        assert!(of_workload.map(|row| strength(survived(row))).is_sorted(), "{workload}");
+        assert!(of_workload.map(|row| survived(row)).is_sorted(), "{workload}");
     }
     device_saw_what_was_written_directly(&document);
 }
@@ -71,8 +70,8 @@ fn grids_are_measured_when_they_are_asked_for_and_leave_nothing() {
         // M9, M3: what is read was written; only writes survive something.
         let is_read = row.direction == Direction::Read;
         assert_eq!(
-            (row.settings.effective.blocks.as_str(), row.survives.is_none()),
-            ("written", is_read)
+            (row.settings.effective.blocks, row.survives.is_none()),
+            (Blocks::Written, is_read)
         );
         assert_eq!(row.runs.len(), 2, "{}", row.name);
         assert!(row.runs.iter().all(|run| run.bytes > 0 && run.bytes <= 4 << 20), "{}", row.name);
@@ -97,8 +96,8 @@ fn whole_files_are_measured_when_they_are_asked_for_and_leave_nothing() {
             continue;
         }
         let row = row(&document, listed.row);
-        let best = listed.survives.expect("a write").as_str();
-        assert!(strength(survived(row)) <= strength(best), "{row:?}");
+        let best = listed.survives.expect("a write").into();
+        assert!(survived(row) <= best, "{row:?}");
         assert_eq!((row.runs.len(), row.bytes_per_run), (2, 2 * MIB), "{row:?}");
         assert!(row.latency_ns.is_none(), "{row:?}");
     }
@@ -189,10 +188,7 @@ fn operations(row: &Row) -> u64 {
 /// 2 runs of 2 MiB each, whole, and with the settings in effect (M6).
 fn assert_measured_as_asked(row: &Row) {
     let listed = catalogue().into_iter().find(|listed| listed.row == row.name).expect("listed");
-    assert!(
-        strength(survived(row)) <= strength(listed.survives.expect("a write").as_str()),
-        "{row:?}"
-    );
+    assert!(survived(row) <= listed.survives.expect("a write").into(), "{row:?}");
     assert_eq!((row.runs.len(), row.bytes_per_run), (2, 2 * MIB), "{row:?}");
     let (asked, effective) = (&row.settings.asked, &row.settings.effective);
     assert_eq!(row.latency_ns.unwrap().count, 2 * 2 * MIB / effective.bs_bytes, "{row:?}");

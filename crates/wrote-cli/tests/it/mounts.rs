@@ -1,13 +1,13 @@
 //! `wrote bench` on file systems that are full, read-only, in memory, stacked, or not ext4. All need
 //! root.
 
-use crate::support::{bench, document, findings, row, strength, survived, until_it_writes};
+use crate::support::{bench, document, findings, row, survived, until_it_writes};
 use fixtures::{Mounted, Running, finish, names, or_skip};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
 use std::fs::File;
 use std::path::Path;
-use wrote_result::document::Document;
+use wrote_result::document::{Document, Survives};
 use wrote_result::units::parse_size;
 
 const MIB: u64 = 1 << 20;
@@ -28,7 +28,7 @@ fn measured(mounted: &Mounted) -> Document {
     document
 }
 
-fn survives<'a>(document: &'a Document, name: &str) -> &'a str {
+fn survives(document: &Document, name: &str) -> Survives {
     survived(row(document, name))
 }
 
@@ -99,7 +99,7 @@ fn a_file_system_in_memory_works_and_survives_no_more_than_the_process() {
     assert!(found.contains(&"no-block-device"), "{found:?}");
     assert!(document.target.device.is_none() && document.target.no_device_because.is_some());
     for row in &document.scenarios[0].rows {
-        assert_eq!(survived(row), "process-crash", "{row:?}");
+        assert_eq!(survived(row), Survives::ProcessCrash, "{row:?}");
         assert!(row.runs.iter().all(|run| run.device_written_bytes.is_none()), "{row:?}");
     }
 }
@@ -113,7 +113,7 @@ fn an_overlay_is_measured_on_the_device_below() {
     let device = document.target.device.as_ref().expect("a device");
     assert!(device.name.starts_with("loop"), "{device:?}");
     assert!(!findings(&document).contains(&"no-block-device"));
-    assert_eq!(survives(&document, "small/o_dsync-each"), "power-loss");
+    assert_eq!(survives(&document, "small/o_dsync-each"), Survives::PowerLoss);
 }
 
 #[test]
@@ -121,9 +121,9 @@ fn xfs_writes_in_place() {
     let mounted = or_skip!(Mounted::image("xfs", 320 * MIB));
     let document = measured(&mounted);
     assert_eq!(document.target.filesystem, "xfs");
-    assert_eq!(survives(&document, "stream/cached"), "process-crash");
-    assert_eq!(survives(&document, "stream/direct-io_uring-overwrite"), "os-crash");
-    assert_eq!(survives(&document, "small/o_dsync-each"), "power-loss");
+    assert_eq!(survives(&document, "stream/cached"), Survives::ProcessCrash);
+    assert_eq!(survives(&document, "stream/direct-io_uring-overwrite"), Survives::OsCrash);
+    assert_eq!(survives(&document, "small/o_dsync-each"), Survives::PowerLoss);
 }
 
 #[test]
@@ -131,8 +131,8 @@ fn btrfs_writes_elsewhere_so_that_only_a_flush_survives_the_kernel() {
     let mounted = or_skip!(Mounted::image("btrfs", 256 * MIB));
     let document = measured(&mounted);
     assert_eq!(document.target.filesystem, "btrfs");
-    assert_eq!(survives(&document, "stream/direct-io_uring-overwrite"), "process-crash");
-    assert_eq!(survives(&document, "small/o_dsync-each"), "power-loss");
+    assert_eq!(survives(&document, "stream/direct-io_uring-overwrite"), Survives::ProcessCrash);
+    assert_eq!(survives(&document, "small/o_dsync-each"), Survives::PowerLoss);
 }
 
 #[test]
@@ -141,10 +141,10 @@ fn no_flush_survives_a_power_loss_where_barriers_are_off() {
     let mounted = or_skip!(mounted);
     let document = measured(&mounted);
     for row in &document.scenarios[0].rows {
-        assert!(strength(survived(row)) <= strength("os-crash"), "{row:?}");
+        assert!(survived(row) <= Survives::OsCrash, "{row:?}");
     }
-    assert_eq!(survives(&document, "small/o_dsync-each"), "os-crash");
-    assert_eq!(survives(&document, "small/direct-o_dsync-each-overwrite"), "os-crash");
+    assert_eq!(survives(&document, "small/o_dsync-each"), Survives::OsCrash);
+    assert_eq!(survives(&document, "small/direct-o_dsync-each-overwrite"), Survives::OsCrash);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use wrote_result::document::Direction;
+use wrote_result::document::{Direction, Survives};
 
 const MIB: u64 = 1 << 20;
 
@@ -43,7 +43,7 @@ fn jobs_are_rows_of_a_document_and_their_files_stay() {
     assert_eq!(document.scenarios[0].name, "jobs.fio");
     let seq = row(&document, "seq");
     assert_eq!((seq.runs[0].bytes, seq.latency_ns.unwrap().count), (MIB, 8));
-    assert!(["power-loss", "process-crash"].contains(&survived(seq)), "{seq:?}");
+    assert!([Survives::PowerLoss, Survives::ProcessCrash].contains(&survived(seq)), "{seq:?}");
     let (read, write) = (row(&document, "mix/read"), row(&document, "mix/write"));
     assert_eq!((read.direction, write.direction), (Direction::Read, Direction::Write));
     assert_eq!(read.runs[0].bytes + write.runs[0].bytes, 2 * MIB);

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
+use wrote_result::document::Survives;
 use wrote_result::langs::{Document, Place};
 
 const LITTLE: &str = "--size 5000 --runs 1 --saves 3 --lines 20";
@@ -156,7 +157,7 @@ fn every_save_is_in_the_latency_of_its_row() {
         assert_eq!(row.latency_ns.map(|latency| latency.count), Some(7), "{row:?}");
         if workload.name.starts_with("save/") {
             // M3: what was not synced is in the page cache.
-            assert_eq!(workload.survives.as_deref(), Some("process-crash"), "{workload:?}");
+            assert_eq!(workload.survives, Some(Survives::ProcessCrash), "{workload:?}");
         }
     }
     assert_eq!(document.places[0].workloads.len(), 8);

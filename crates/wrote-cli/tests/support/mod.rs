@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use wrote_result::document::{Document, Row};
+use wrote_result::document::{Document, Row, Survives};
 
 /// Returns the command `wrote` with these arguments, in the environment of a script.
 pub fn wrote<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
@@ -69,15 +69,9 @@ pub fn findings(document: &Document) -> Vec<&str> {
     document.findings.iter().map(|finding| finding.id.as_str()).collect()
 }
 
-/// Returns the word of a row of writes for what they survive.
-pub fn survived(row: &Row) -> &str {
-    row.survives.as_deref().unwrap_or_else(|| panic!("{row:?}"))
-}
-
-/// Returns the strength of a word of `survives`: 0 for `nothing`, 3 for `power-loss`.
-pub fn strength(survives: &str) -> usize {
-    let words = ["nothing", "process-crash", "os-crash", "power-loss"];
-    words.iter().position(|word| *word == survives).unwrap_or_else(|| panic!("{survives:?}"))
+/// Returns the worst event that the writes of a row survive.
+pub fn survived(row: &Row) -> Survives {
+    row.survives.unwrap_or_else(|| panic!("{row:?}"))
 }
 
 /// Compares a text with the file `tests/golden/NAME`. `WROTE_UPDATE_GOLDEN=1` writes the file anew: read

@@ -65,7 +65,7 @@ fn ways() -> Document {
         let mut row = template.clone();
         row.name = format!("{workload}/{}", way.replace(' ', "-"));
         (row.workload, row.way) = (workload.into(), way.into());
-        (row.survives, row.latency_ns) = (Some(survives.into()), None);
+        (row.survives, row.latency_ns) = (Some(survives.parse().unwrap()), None);
         let median = gigabytes_per_s * 1e9;
         row.throughput_bytes_per_s =
             Interval { median, ci95_low: median * 0.97, ci95_high: median * 1.03 };
@@ -125,7 +125,7 @@ fn appended() -> Document {
     let way = |name: &str, way: &str, survives: &str, messages_per_s: f64, lost: u64| {
         let mut row = template.clone();
         (row.name, row.workload) = (format!("append/{name}"), "append".into());
-        (row.way, row.survives) = (way.into(), Some(survives.into()));
+        (row.way, row.survives) = (way.into(), Some(survives.parse().unwrap()));
         for settings in [&mut row.settings.asked, &mut row.settings.effective] {
             (settings.bs_bytes, settings.message_bytes_min) = (2000, Some(300));
             settings.messages = Some(100_000);
@@ -177,8 +177,8 @@ fn saves() -> Document {
         let mut row = template.clone();
         row.name = format!("latency/{name}");
         row.workload = row.name.rsplit_once('/').expect("a workload and a way").0.into();
-        (row.way, row.survives) = (way.into(), Some(survives.into()));
-        row.crash_leaves = Some(leaves.into());
+        (row.way, row.survives) = (way.into(), Some(survives.parse().unwrap()));
+        row.crash_leaves = Some(leaves.parse().unwrap());
         for settings in [&mut row.settings.asked, &mut row.settings.effective] {
             settings.bs_bytes = 500;
         }

@@ -7,9 +7,9 @@ use fixtures::{finish, samples};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use wrote_report::{Format, Screen, write_langs, write_languages};
-use wrote_result::document::{Interval, Latency};
+use wrote_result::document::{Interval, Latency, Survives};
 use wrote_result::langs::{
-    Document, Drive, Failure, Language, Place, Row, Run, SCHEMA, State, Workload, schema,
+    Cache, Document, Drive, Failure, Language, Place, Row, Run, SCHEMA, State, Workload, schema,
 };
 use wrote_result::stats;
 
@@ -126,16 +126,16 @@ fn workload(name: &str, words: &str, bytes: u64, mut rows: Vec<Row>) -> Workload
     rows.sort_by(|one, other| speed(other).total_cmp(&speed(one)));
     let is_read = name.starts_with("bytes/read");
     let (cache, survives) = match name {
-        _ if name.starts_with("save-sync/") => ("synced", "power-loss"),
-        "bytes/read-cold" => ("dropped", ""),
-        _ => ("page cache", "process-crash"),
+        _ if name.starts_with("save-sync/") => (Cache::Synced, Survives::PowerLoss),
+        "bytes/read-cold" => (Cache::Dropped, Survives::Nothing),
+        _ => (Cache::PageCache, Survives::ProcessCrash),
     };
     Workload {
         name: name.into(),
         words: words.into(),
         bytes,
-        cache: cache.into(),
-        survives: (!is_read).then(|| survives.into()),
+        cache,
+        survives: (!is_read).then_some(survives),
         rows,
         failures: Vec::new(),
     }
@@ -228,8 +228,8 @@ fn several() -> Document {
     memory.target.no_device_because = Some("tmpfs lies in memory".into());
     memory.workloads.retain(|workload| workload.name != "bytes/read-cold");
     for workload in &mut memory.workloads {
-        if workload.cache == "synced" {
-            workload.survives = Some("process-crash".into());
+        if workload.cache == Cache::Synced {
+            workload.survives = Some(Survives::ProcessCrash);
         }
     }
     memory.workloads[0].failures.clear();
@@ -452,8 +452,8 @@ fn what_the_page_cache_did_not_hold_is_not_said_to_come_from_it() {
     let reads = "no byte of it had to come from the drive";
     assert!(exported(&document, Format::Markdown, PLAIN).contains(reads));
     for workload in &mut document.places[0].workloads {
-        if workload.survives.is_none() && workload.cache == "page cache" {
-            workload.cache = "partly page cache".into();
+        if workload.survives.is_none() && workload.cache == Cache::PageCache {
+            workload.cache = Cache::PartlyPageCache;
         }
     }
     let text = exported(&document, Format::Markdown, PLAIN);

@@ -20,7 +20,7 @@ fn small() -> Document {
 fn hold(row: &mut Row, iops: u32, process: &str) {
     for settings in [&mut row.settings.asked, &mut row.settings.effective] {
         settings.rate_iops = Some(iops.into());
-        settings.rate_process = Some(process.into());
+        settings.rate_process = Some(process.parse().unwrap());
     }
 }
 

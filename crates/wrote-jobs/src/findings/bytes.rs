@@ -4,7 +4,7 @@ use super::Evidence;
 use super::moved::{Moved, counts, stayed_in_memory};
 use serde_json::{Value, json};
 use wrote_machine::watch::CachedLoop;
-use wrote_result::document::{Direction, Finding, Row, Run, Severity};
+use wrote_result::document::{Direction, Finding, Flush, Row, Run, Severity};
 use wrote_result::finding::{finding, listed, names};
 use wrote_result::units::{bytes, part, rate};
 
@@ -129,7 +129,7 @@ fn cached_loop<'a>(evidence: &'a Evidence) -> Option<&'a CachedLoop> {
 }
 
 fn is_unflushed_write(row: &Row) -> bool {
-    row.direction == Direction::Write && row.settings.effective.sync == "none"
+    row.direction == Direction::Write && row.settings.effective.sync == Flush::None
 }
 
 /// Returns whether the page cache holds much of a row's bytes afterwards. A run that repeats its
@@ -181,9 +181,8 @@ fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
 /// it: a direct row, few of whose writes are flushed. Each flush may commit a journal.
 fn moves_its_own_bytes_alone(row: &Row) -> bool {
     let settings = &row.settings.effective;
-    let seldom = ["none", "fdatasync-at-end", "fsync-at-end"];
     // A log adds a frame to each message, and messages may be short.
-    !row.is_of_messages() && settings.direct && seldom.contains(&settings.sync.as_str())
+    !row.is_of_messages() && settings.direct && settings.sync.is_seldom()
 }
 
 fn is_shared(moved: &Moved) -> bool {
@@ -199,8 +198,8 @@ fn write_amplification(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let flushes = |row: &&Row| {
-        let sync = row.settings.effective.sync.as_str();
-        let often = sync == "always" || sync.ends_with("-each") || sync.contains("-every-");
+        let sync = row.settings.effective.sync;
+        let often = !sync.is_seldom() && sync != Flush::Everysec;
         row.direction == Direction::Write && often
     };
     let (rows, amplified): (Vec<&Row>, Vec<Moved>) = evidence

@@ -4,7 +4,7 @@ use super::moved::compresses;
 use super::{Evidence, rates};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use wrote_result::document::{Direction, Finding, Row, Severity};
+use wrote_result::document::{Blocks, Direction, Finding, Row, Severity};
 use wrote_result::finding::{finding, listed, names};
 use wrote_result::units::bytes;
 
@@ -48,8 +48,9 @@ fn compressible_data<'a>(evidence: &Evidence<'a>) -> Option<Finding> {
 /// Returns the read rows of unknown blocks: with `known`, those that read bytes known never to have
 /// been written.
 fn unknown_reads<'a>(evidence: &'a Evidence, known: bool) -> Vec<&'a Row> {
-    let is_read =
-        |row: &&Row| row.direction == Direction::Read && row.settings.effective.blocks == "unknown";
+    let is_read = |row: &&Row| {
+        row.direction == Direction::Read && row.settings.effective.blocks == Blocks::Unknown
+    };
     let unwritten = |row: &&Row| unwritten_bytes(row).is_some_and(|bytes| bytes > 0) == known;
     evidence.rows.iter().filter(is_read).filter(unwritten).collect()
 }
@@ -143,23 +144,26 @@ mod tests {
     #[test]
     fn reads_of_what_was_never_written_are_told_with_how_much_that_is() {
         let target = target();
-        let read = |blocks: &str, unwritten_bytes| {
+        let read = |blocks, unwritten_bytes| {
             let mut row = with_device_bytes(cached(), 0, 1_000_000_000);
             row.direction = Direction::Read;
-            row.settings.effective.blocks = blocks.into();
+            row.settings.effective.blocks = blocks;
             each_run(row, |run| run.unwritten_bytes = unwritten_bytes)
         };
-        let rows = [read("unknown", Some(250_000_000))];
+        let rows = [read(Blocks::Unknown, Some(250_000_000))];
         let finding = found(&evidence(&target, &rows), "unwritten-read").unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(finding.evidence["unwritten_bytes"], json!(250_000_000));
         // A device does not report which of its blocks were written.
         let finding =
-            found(&evidence(&target, &[read("unknown", None)]), "unwritten-read").unwrap();
+            found(&evidence(&target, &[read(Blocks::Unknown, None)]), "unwritten-read").unwrap();
         assert_eq!(finding.severity, Severity::Info);
-        assert!(found(&evidence(&target, &[read("written", Some(0))]), "unwritten-read").is_none());
+        assert!(
+            found(&evidence(&target, &[read(Blocks::Written, Some(0))]), "unwritten-read")
+                .is_none()
+        );
         let mut written = cached();
-        written.settings.effective.blocks = "unknown".into();
+        written.settings.effective.blocks = Blocks::Unknown;
         assert!(
             found(&evidence(&target, &[written]), "unwritten-read").is_none(),
             "a row of writes"

@@ -2,10 +2,11 @@
 
 use super::{Evidence, stayed_in_memory};
 use serde_json::{Value, json};
-use wrote::Ioengine;
 use wrote_machine::host::SLOW_CLOCKS;
 use wrote_machine::watch::{Heat, Link};
-use wrote_result::document::{CpuBusy, Direction, Finding, Limit, Row, Run, Severity};
+use wrote_result::document::{
+    CpuBusy, Direction, Finding, Flush, Ioengine, Limit, Row, Run, Severity,
+};
 use wrote_result::finding::{finding, listed, names};
 use wrote_result::stats::median;
 use wrote_result::units::rate;
@@ -185,7 +186,7 @@ fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<CpuUse> {
     // A write to memory waits for nothing but a CPU. No row reports how many threads of producers
     // ran at once. A poller uses a CPU to wait.
     let to_memory =
-        row.direction == Direction::Write && !settings.direct && settings.sync == "none";
+        row.direction == Direction::Write && !settings.direct && settings.sync == Flush::None;
     // At a rate, the thread spins for the last moment before an operation is due.
     let polls =
         settings.iopoll == Some(true) || settings.sqpoll == Some(true) || row.is_open_loop();
@@ -193,7 +194,7 @@ fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<CpuUse> {
         return None;
     }
     // The engine of threads has a thread for each operation in flight.
-    let of_job = if settings.ioengine == Ioengine::Threads.as_str() { settings.iodepth } else { 1 };
+    let of_job = if settings.ioengine == Ioengine::Threads { settings.iodepth } else { 1 };
     let threads = f64::from(settings.numjobs.max(1)) * f64::from(of_job.max(1));
     let busy = |run: &Run| {
         let could_s = (run.elapsed_s * threads).max(f64::MIN_POSITIVE);
@@ -384,7 +385,7 @@ mod tests {
         let mut polled = fast();
         polled.settings.effective.iopoll = Some(true);
         let mut pool = busy("small/direct-io_uring", 0.7, 3.0);
-        pool.settings.effective.ioengine = "threads".into();
+        pool.settings.effective.ioengine = Ioengine::Threads;
         pool.settings.effective.iodepth = 32;
         let mut at_a_rate = fast();
         at_a_rate.settings.asked.rate_iops = Some(30_000.0);

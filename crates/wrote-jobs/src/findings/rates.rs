@@ -92,7 +92,7 @@ mod tests {
         // Of 100 arrivals of a Poisson process 90 are no surprise, of 10 000 they are.
         let mut random = at_a_rate(0.9, 50.0);
         random.settings.asked.rate_iops = Some(1.0);
-        random.settings.asked.rate_process = Some("poisson".into());
+        random.settings.asked.rate_process = Some(wrote_result::document::Process::Poisson);
         assert!(found(random).is_none());
     }
 }

@@ -4,7 +4,9 @@ use super::*;
 use crate::sample::{evidence, row, target};
 use serde_json::json;
 use wrote_machine::watch::{CachedLoop, Drives, Watched};
-use wrote_result::document::{Device, Direction, Fallback, Row, Run, Severity, Target};
+use wrote_result::document::{
+    Blocks, Device, Direction, Fallback, Row, Run, Severity, SourceCache, Target,
+};
 use wrote_result::finding::IDS;
 
 pub(super) const PLAIN: [f64; 3] = [1.0e9, 1.01e9, 1.02e9];
@@ -112,7 +114,7 @@ fn what_a_copy_reads_of_its_own_source_is_no_neighbours() {
     let target = target();
     let mut copy = with_device_bytes(direct(), 1_000_000_000, 1_000_000_000);
     assert!(found(&evidence(&target, &[copy.clone()]), "busy-neighbour").is_some());
-    copy.settings.effective.source_cache = Some("dropped".into());
+    copy.settings.effective.source_cache = Some(SourceCache::Dropped);
     assert!(found(&evidence(&target, &[copy]), "busy-neighbour").is_none());
 }
 
@@ -196,7 +198,7 @@ fn a_direct_read_of_what_was_never_written_was_direct() {
     let target = target();
     let mut read = with_device_bytes(direct(), 0, 0);
     read.direction = Direction::Read;
-    read.settings.effective.blocks = "unknown".into();
+    read.settings.effective.blocks = Blocks::Unknown;
     let unwritten = each_run(read, |run| run.unwritten_bytes = Some(run.bytes));
     assert_eq!(ids(&evidence(&target, &[unwritten])), ["unwritten-read"]);
 }

@@ -1,7 +1,7 @@
 //! Findings on results of other tools: costs that their numbers leave out.
 
 use serde_json::{Value, json};
-use wrote_result::document::{Direction, Finding, Row, Severity};
+use wrote_result::document::{Direction, Finding, Flush, Row, Severity};
 use wrote_result::finding::{finding, left_out};
 
 /// Engines whose writes go to the page cache unless they are direct. Other engines write to the
@@ -23,8 +23,8 @@ impl Unflushed {
     /// Returns the row if its writes were unflushed; `on_close`: its job has `fsync_on_close`.
     pub fn of(row: &Row, on_close: bool) -> Option<Unflushed> {
         let asked = &row.settings.asked;
-        let is_cached = !asked.direct && CACHED_ENGINES.contains(&asked.ioengine.as_str());
-        let unflushed = row.direction == Direction::Write && is_cached && asked.sync == "none";
+        let is_cached = !asked.direct && CACHED_ENGINES.contains(&&*asked.ioengine.to_string());
+        let unflushed = row.direction == Direction::Write && is_cached && asked.sync == Flush::None;
         unflushed.then(|| Unflushed { name: row.name.clone(), on_close })
     }
 }

@@ -3,7 +3,7 @@
 use crate::fio;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use wrote_result::document::{BlockShare, Direction};
+use wrote_result::document::{BlockShare, Direction, Flush};
 
 /// Other names of the same option. fio's JSON has the name that was written.
 const ALIASES: [(&str, &str); 9] = [
@@ -87,27 +87,23 @@ impl<'a> Options<'a> {
     /// When writes are flushed within the job's clock, as `wrote.result/1` calls it. The clock of a job
     /// with `end_fsync` runs until that flush has returned; of one with `fsync_on_close` it has stopped
     /// before (fio 3.33; axboe/fio#831).
-    pub(super) fn sync(&self) -> String {
-        let every = |key: &str| match self.number(key) {
-            None | Some(0) => None,
-            Some(1) => Some(format!("{key}-each")),
-            Some(writes) => Some(format!("{key}-every-{writes}")),
+    pub(super) fn sync(&self) -> Flush {
+        let every = |key, flush: fn(u32) -> Flush| {
+            let writes = self.number(key).filter(|writes| *writes > 0)?;
+            Some(flush(u32::try_from(writes).unwrap_or(u32::MAX)))
         };
         let opened = match self.text("sync") {
             None | Some("0" | "none") => None,
-            Some("dsync") => Some("o_dsync-each".to_owned()),
-            Some(_) => Some("o_sync-each".to_owned()),
+            Some("dsync") => Some(Flush::ODsyncEach),
+            Some(_) => Some(Flush::OSyncEach),
         };
-        let at_end = self.flag("end_fsync").then(|| "fsync-at-end".to_owned());
-        let always = opened.or_else(|| {
-            [every("fsync"), every("fdatasync")]
-                .into_iter()
-                .flatten()
-                .find(|sync| sync.ends_with("-each"))
-        });
+        let at_end = self.flag("end_fsync").then_some(Flush::FsyncAtEnd);
+        let fsync = every("fsync", Flush::fsync_after);
+        let fdatasync = every("fdatasync", Flush::fdatasync_after);
+        let each = |flush: &Flush| flush.is_each();
         // What is flushed every so many writes leaves the last ones out; the end does not.
-        let seldom = at_end.or_else(|| every("fsync")).or_else(|| every("fdatasync"));
-        always.or(seldom).unwrap_or_else(|| "none".into())
+        let all = [opened, fsync.filter(each), fdatasync.filter(each), at_end, fsync, fdatasync];
+        all.into_iter().flatten().next().unwrap_or_default()
     }
 
     /// What is written, where that is not random.

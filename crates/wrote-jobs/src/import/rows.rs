@@ -2,7 +2,9 @@
 
 use super::fio::{Direction as Part, Job, Latency as FiosLatency};
 use super::options::Options;
-use wrote_result::document::{Direction, Latency, Row, Run, Settings, SettingsPair};
+use wrote_result::document::{
+    Blocks, Direction, Flush, Latency, Process, Row, Run, Settings, SettingsPair,
+};
 use wrote_result::stats;
 
 /// A job with its clones: `numjobs` of them, each an entry of its own without `group_reporting`.
@@ -101,8 +103,8 @@ fn settings(batch: &Batch<'_>, options: &Options<'_>, direction: Direction) -> S
         iodepth: options.number("iodepth").unwrap_or(1) as u32,
         numjobs: numjobs as u32,
         direct: options.is_direct(),
-        sync: if is_write { options.sync() } else { "none".into() },
-        blocks: "unknown".into(),
+        sync: if is_write { options.sync() } else { Flush::None },
+        blocks: Blocks::Unknown,
         bssplit,
         rwmixread_percent: mixes.then(|| options.number("rwmixread").unwrap_or(50) as u32),
         runtime_s: options.seconds("runtime"),
@@ -110,8 +112,12 @@ fn settings(batch: &Batch<'_>, options: &Options<'_>, direction: Direction) -> S
         ramp_time_s: options.seconds("ramp_time"),
         rate_bytes_per_s: rate_bytes_per_s.map(|bytes| bytes as f64),
         rate_iops: rate_iops.map(|iops| iops as f64),
-        rate_process: (rate_bytes_per_s.is_some() || rate_iops.is_some())
-            .then(|| options.text("rate_process").unwrap_or("linear").into()),
+        rate_process: (rate_bytes_per_s.is_some() || rate_iops.is_some()).then(|| {
+            match options.text("rate_process") {
+                Some("poisson") => Process::Poisson,
+                _ => Process::Linear,
+            }
+        }),
         nrfiles: more_than_one("nrfiles"),
         loops: more_than_one("loops"),
         data: options.data().filter(|_| is_write),

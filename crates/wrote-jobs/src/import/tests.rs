@@ -1,7 +1,8 @@
 use super::*;
 use crate::sample;
-use wrote_result::document::is_imported;
-use wrote_result::document::{Direction, Row};
+use wrote_result::document::{
+    Blocks, Direction, Flush, Ioengine, Process, Row, Survives, is_imported,
+};
 
 /// What fio 3.33 wrote of jobs of a few MB.
 const DIRECTIONS: &str = include_str!("samples/directions.json");
@@ -89,13 +90,13 @@ fn each_job_and_direction_of_fio_is_a_row_with_its_settings() {
     assert_eq!(names, ["cached", "flushed", "direct", "both/read", "both/write"]);
     let cached = row(&document, "cached");
     let asked = &cached.settings.asked;
-    assert_eq!((asked.rw.as_str(), asked.ioengine.as_str()), ("write", "psync"));
+    assert_eq!((asked.rw.as_str(), &asked.ioengine), ("write", &Ioengine::Psync));
     assert_eq!((asked.bs_bytes, asked.size_bytes, asked.direct), (4096, 2 << 20, false));
     assert_eq!(cached.runs[0].bytes, 2 << 20);
     let read = row(&document, "both/read");
-    assert_eq!((read.direction, read.settings.asked.sync.as_str()), (Direction::Read, "none"));
+    assert_eq!((read.direction, read.settings.asked.sync), (Direction::Read, Flush::None));
     assert_eq!(read.settings.asked.rwmixread_percent, Some(70));
-    assert_eq!(row(&document, "both/write").settings.asked.sync, "fdatasync-every-8");
+    assert_eq!(row(&document, "both/write").settings.asked.sync, Flush::FdatasyncEvery(8));
     assert!(read.latency_ns.is_some_and(|latency| latency.p99 > latency.p50 && latency.count > 0));
 }
 
@@ -130,12 +131,12 @@ fn a_flush_on_close_is_outside_of_the_clock_and_one_of_every_write_is_not() {
     assert_eq!(finding.evidence["rows"], serde_json::json!(["closed", "paced"]));
     assert_eq!(finding.evidence["fsync_on_close"], serde_json::json!(["closed"]));
     assert!(finding.text.contains("after the clock"), "{}", finding.text);
-    assert_eq!(row(&document, "log").settings.asked.sync, "o_dsync-each");
+    assert_eq!(row(&document, "log").settings.asked.sync, Flush::ODsyncEach);
     let tail = &row(&document, "tail").settings.asked;
-    assert_eq!((tail.sync.as_str(), tail.bs_bytes), ("fsync-every-32", 64 << 10));
+    assert_eq!((tail.sync, tail.bs_bytes), (Flush::FsyncEvery(32), 64 << 10));
     assert_eq!(tail.bssplit.as_ref().map(Vec::len), Some(2));
     let paced = &row(&document, "paced").settings.asked;
-    assert_eq!((paced.rate_iops, paced.rate_process.as_deref()), (Some(2000.0), Some("poisson")));
+    assert_eq!((paced.rate_iops, paced.rate_process), (Some(2000.0), Some(Process::Poisson)));
 }
 
 #[test]
@@ -164,9 +165,9 @@ fn fios_result_is_held_against_ours_where_both_know() {
     ours.wrote.version = "0.1.0".into();
     ours.host.kernel = "6.18".into();
     for row in &mut ours.scenarios[0].rows {
-        row.settings.asked.blocks = "new".into();
+        row.settings.asked.blocks = Blocks::New;
         row.settings.asked.registered_buffers = Some(true);
-        row.survives = Some("power-loss".into());
+        row.survives = Some(Survives::PowerLoss);
     }
     let comparison = compare::compare(&fios, &ours).unwrap();
     assert_eq!(comparison.rows.len(), 5);

@@ -90,10 +90,9 @@ fn together(group: &GroupReport, rows: &[Row], direction: Direction) -> Option<R
     row.name = own.iter().map(|row| row.name.as_str()).collect::<Vec<_>>().join(", ");
     row.settings.effective.direct = rows.iter().all(|row| row.settings.effective.direct);
     // One that flushes often makes the whole one that moves more than its own bytes.
-    let seldom = |sync: &str| sync == "none" || sync.ends_with("-at-end");
-    let mut flushes = own.iter().map(|row| &row.settings.effective.sync);
-    if let Some(often) = flushes.find(|sync| !seldom(sync)) {
-        row.settings.effective.sync.clone_from(often);
+    let mut flushes = own.iter().map(|row| row.settings.effective.sync);
+    if let Some(often) = flushes.find(|sync| !sync.is_seldom()) {
+        row.settings.effective.sync = often;
     }
     row.bytes_per_run = bytes(&own);
     let mut run = row.runs.first()?.clone();

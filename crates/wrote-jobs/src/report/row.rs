@@ -5,7 +5,7 @@ use super::settings;
 use crate::fio_json::{merged, span};
 use crate::jobs::{GroupReport, Held, JobReport};
 use crate::spec::SyncEach;
-use wrote_result::document::{Direction, Latency, Row, Run, Settings};
+use wrote_result::document::{Direction, Flush, Latency, Row, Run, Settings};
 use wrote_result::stats;
 
 /// The group's rows, in the order of its jobs. Groups are told in the order in which they ran.
@@ -53,8 +53,7 @@ fn row(
     let run = run(group, jobs, direction);
     let latencies = merged(jobs.iter().map(|job| &job.direction(direction).latency_ns));
     let latency_ns = jobs[0].spec.latencies.then(|| stats::latency(&latencies));
-    let survives = (direction == Direction::Write)
-        .then(|| settings::survives(jobs, known).as_str().to_owned());
+    let survives = (direction == Direction::Write).then(|| settings::survives(jobs, known).into());
     Row {
         name,
         workload: format!("group {}", jobs[0].spec.group),
@@ -145,16 +144,16 @@ fn way(jobs: &[&JobReport], direction: Direction, effective: &Settings) -> Strin
         Direction::Write => "write",
     };
     words += if effective.direct { ", direct " } else { ", " };
-    words += &effective.ioengine;
+    words += &effective.ioengine.to_string();
     if spec.iodepth > 1 {
         words += &format!(" x {}", spec.iodepth);
     }
-    let sync = match effective.sync.as_str() {
-        "none" => None,
-        "o_sync-each" | "o_dsync-each" => {
+    let sync = match effective.sync {
+        Flush::None => None,
+        Flush::OSyncEach | Flush::ODsyncEach => {
             Some(if spec.sync == SyncEach::Sync { "O_SYNC each" } else { "O_DSYNC each" }.into())
         }
-        other => Some(other.replace('-', " ")),
+        other => Some(other.to_string().replace('-', " ")),
     };
     sync.into_iter().fold(words, |words, sync| format!("{words}, {sync}"))
 }

@@ -5,7 +5,9 @@ use crate::jobs::JobReport;
 use crate::spec::{BlockSizes, Data, Fallocate, JobSpec, SyncEach};
 use std::time::Duration;
 use wrote::{Acknowledged, Ioengine, Survives};
-use wrote_result::document::{BlockShare, Direction, Fallback, Settings, SettingsPair};
+use wrote_result::document::{
+    BlockShare, Blocks, Direction, Fallback, Flush, Settings, SettingsPair,
+};
 
 /// The settings of the jobs of one row, which differ in nothing but their files.
 pub(super) fn pair(jobs: &[&JobReport], direction: Direction, known: &Known) -> SettingsPair {
@@ -43,19 +45,19 @@ fn asked(jobs: &[&JobReport], direction: Direction, known: &Known) -> Settings {
     let (rate, rate_iops) = (mean(jobs, bytes_of), mean(jobs, iops_of));
     Settings {
         rw: spec.rw.as_str().into(),
-        ioengine: spec.ioengine.as_str().into(),
+        ioengine: spec.ioengine.into(),
         bs_bytes: sizes.most_bytes(),
         size_bytes: jobs.iter().map(|job| size_bytes(&job.spec)).sum(),
         iodepth: spec.iodepth,
         numjobs: jobs.len() as u32,
         direct: spec.direct,
-        sync: if is_write { sync(spec) } else { "none".into() },
+        sync: if is_write { flush(spec) } else { Flush::None },
         blocks: match direction {
-            Direction::Write => blocks(jobs, known).into(),
+            Direction::Write => blocks(jobs, known),
             Direction::Read if jobs.iter().all(|job| job.unwritten_bytes == Some(0)) => {
-                "written".into()
+                Blocks::Written
             }
-            Direction::Read => "unknown".into(),
+            Direction::Read => Blocks::Unknown,
         },
         registered_buffers: ring(spec.fixedbufs),
         huge_pages: None,
@@ -72,8 +74,7 @@ fn asked(jobs: &[&JobReport], direction: Direction, known: &Known) -> Settings {
             .map(|ramp| ramp.as_secs_f64()),
         rate_bytes_per_s: rate,
         rate_iops,
-        rate_process: (rate.is_some() || rate_iops.is_some())
-            .then(|| spec.rate_process.as_str().into()),
+        rate_process: (rate.is_some() || rate_iops.is_some()).then_some(spec.rate_process),
         nrfiles: more_than_one(spec.files.len() as u32),
         loops: more_than_one(spec.loops),
         data: match spec.data {
@@ -101,7 +102,7 @@ fn effective(jobs: &[&JobReport], asked: &Settings) -> Settings {
     let ring = |is: bool| (first.ioengine == Ioengine::IoUring).then_some(is);
     let flags = first.ring_flags.iter().map(|flag| (*flag).to_owned()).collect();
     Settings {
-        ioengine: first.ioengine.as_str().into(),
+        ioengine: first.ioengine.into(),
         iodepth: iodepth_reached(jobs),
         direct: all(|job| job.direct),
         registered_buffers: ring(all(|job| job.effective.registered_buffers)),
@@ -160,35 +161,31 @@ fn size_bytes(spec: &JobSpec) -> u64 {
 }
 
 /// When the job flushes. Where it does so in several ways, that which does most.
-fn sync(spec: &JobSpec) -> String {
-    let every = |name: &str, writes: u32| match writes {
-        1 => format!("{name}-each"),
-        n => format!("{name}-every-{n}"),
-    };
+fn flush(spec: &JobSpec) -> Flush {
     match (spec.sync, spec.fsync, spec.fdatasync) {
-        (SyncEach::Sync, _, _) => "o_sync-each".into(),
-        (SyncEach::Dsync, _, _) => "o_dsync-each".into(),
-        (SyncEach::No, Some(1), _) => every("fsync", 1),
-        (SyncEach::No, _, Some(1)) => every("fdatasync", 1),
-        _ if spec.end_fsync => "fsync-at-end".into(),
-        (SyncEach::No, Some(writes), _) => every("fsync", writes),
-        (SyncEach::No, None, Some(writes)) => every("fdatasync", writes),
-        (SyncEach::No, None, None) => "none".into(),
+        (SyncEach::Sync, _, _) => Flush::OSyncEach,
+        (SyncEach::Dsync, _, _) => Flush::ODsyncEach,
+        (SyncEach::No, Some(1), _) => Flush::FsyncEach,
+        (SyncEach::No, _, Some(1)) => Flush::FdatasyncEach,
+        _ if spec.end_fsync => Flush::FsyncAtEnd,
+        (SyncEach::No, Some(writes), _) => Flush::FsyncEvery(writes),
+        (SyncEach::No, None, Some(writes)) => Flush::FdatasyncEvery(writes),
+        (SyncEach::No, None, None) => Flush::None,
     }
 }
 
 /// What the blocks were when the clock started.
-fn blocks(jobs: &[&JobReport], known: &Known) -> &'static str {
+fn blocks(jobs: &[&JobReport], known: &Known) -> Blocks {
     let files = || jobs.iter().flat_map(|job| &job.spec.files);
     let gave_way = |job: &&JobReport| job.fallbacks.iter().any(|step| step.wanted == "fallocate");
     if files().all(|file| known.is_settled(file, &jobs[0].spec)) {
-        "written"
+        Blocks::Written
     } else if files().any(|file| known.is_changed(file)) {
-        "unknown"
+        Blocks::Unknown
     } else {
         match jobs[0].spec.fallocate {
-            Fallocate::Native | Fallocate::Keep if !jobs.iter().any(gave_way) => "allocated",
-            _ => "new",
+            Fallocate::Native | Fallocate::Keep if !jobs.iter().any(gave_way) => Blocks::Allocated,
+            _ => Blocks::New,
         }
     }
 }

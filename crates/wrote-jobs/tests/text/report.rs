@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use wrote_jobs::jobs::{GroupReport, Held, Permissions};
 use wrote_jobs::report::{Before, JobFile, document};
 use wrote_jobs::spec::{BlockShare, BlockSizes, SyncEach};
-use wrote_result::document::{Direction, Document, Fallback, Row};
+use wrote_result::document::{Blocks, Direction, Document, Fallback, Flush, Row, Survives};
 
 fn documented(groups: &[GroupReport], before: &Before) -> Document {
     let file = JobFile { name: "demo.fio", groups };
@@ -25,8 +25,8 @@ fn write_with(change: impl FnOnce(&mut wrote_jobs::jobs::JobReport)) -> Document
     documented(&groups, &sample::before())
 }
 
-fn survives(document: &Document) -> &str {
-    row(document, "seq-write").survives.as_deref().expect("a write survives something")
+fn survives(document: &Document) -> Survives {
+    row(document, "seq-write").survives.expect("a write survives something")
 }
 
 #[test]
@@ -76,13 +76,13 @@ fn what_a_mix_costs_is_divided_between_its_rows() {
 #[test]
 fn only_a_flush_that_covers_every_write_survives_a_power_loss() {
     // W1
-    assert_eq!(survives(&write_with(|_| ())), "process-crash");
-    assert_eq!(survives(&write_with(|job| job.spec.end_fsync = true)), "power-loss");
-    assert_eq!(survives(&write_with(|job| job.spec.fsync = Some(1))), "power-loss");
-    assert_eq!(survives(&write_with(|job| job.spec.fdatasync = Some(1))), "power-loss");
-    assert_eq!(survives(&write_with(|job| job.spec.sync = SyncEach::Dsync)), "power-loss");
+    assert_eq!(survives(&write_with(|_| ())), Survives::ProcessCrash);
+    assert_eq!(survives(&write_with(|job| job.spec.end_fsync = true)), Survives::PowerLoss);
+    assert_eq!(survives(&write_with(|job| job.spec.fsync = Some(1))), Survives::PowerLoss);
+    assert_eq!(survives(&write_with(|job| job.spec.fdatasync = Some(1))), Survives::PowerLoss);
+    assert_eq!(survives(&write_with(|job| job.spec.sync = SyncEach::Dsync)), Survives::PowerLoss);
     // The last writes are not flushed.
-    assert_eq!(survives(&write_with(|job| job.spec.fsync = Some(32))), "process-crash");
+    assert_eq!(survives(&write_with(|job| job.spec.fsync = Some(32))), Survives::ProcessCrash);
 }
 
 #[test]
@@ -91,18 +91,18 @@ fn a_direct_write_is_in_the_device_only_over_blocks_that_were_written_before() {
     let file = PathBuf::from("/mnt/data/seq-write.0");
     let settled = Before::new(file.clone(), sample::target(), HashSet::from([file.clone()]), true);
     let told = documented(&sample::groups(), &settled);
-    assert_eq!(survives(&told), "os-crash");
-    assert_eq!(row(&told, "seq-write").settings.asked.blocks, "written");
+    assert_eq!(survives(&told), Survives::OsCrash);
+    assert_eq!(row(&told, "seq-write").settings.asked.blocks, Blocks::Written);
     // What is read is written and flushed before.
-    assert_eq!(row(&told, "mix/write").survives.as_deref(), Some("os-crash"));
-    assert_eq!(row(&told, "mix/write").settings.asked.blocks, "written");
+    assert_eq!(row(&told, "mix/write").survives, Some(Survives::OsCrash));
+    assert_eq!(row(&told, "mix/write").settings.asked.blocks, Blocks::Written);
     let mut groups = sample::groups();
     groups[0].jobs[0].direct = false;
-    assert_eq!(survives(&documented(&groups, &settled)), "process-crash");
+    assert_eq!(survives(&documented(&groups, &settled)), Survives::ProcessCrash);
     let mut target = sample::target();
     target.filesystem = "btrfs".into();
     let copies = Before::new(file.clone(), target, HashSet::from([file]), true);
-    assert_eq!(survives(&documented(&sample::groups(), &copies)), "process-crash");
+    assert_eq!(survives(&documented(&sample::groups(), &copies)), Survives::ProcessCrash);
 }
 
 #[test]
@@ -134,12 +134,12 @@ fn reads_of_what_may_never_have_been_written_are_of_unknown_blocks() {
         groups[1].jobs[0].unwritten_bytes = unwritten_bytes;
         let told = documented(&groups, &sample::before());
         let reader = row(&told, "reader");
-        (reader.settings.asked.blocks.clone(), reader.runs[0].unwritten_bytes)
+        (reader.settings.asked.blocks, reader.runs[0].unwritten_bytes)
     };
     // Of two clones.
-    assert_eq!(told(Some(0)), ("written".into(), Some(0)));
-    assert_eq!(told(Some(4096)), ("unknown".into(), Some(4096)));
-    assert_eq!(told(None), ("unknown".into(), None));
+    assert_eq!(told(Some(0)), (Blocks::Written, Some(0)));
+    assert_eq!(told(Some(4096)), (Blocks::Unknown, Some(4096)));
+    assert_eq!(told(None), (Blocks::Unknown, None));
 }
 
 #[test]
@@ -153,18 +153,18 @@ fn blocks_are_settled_where_the_file_was_written_to_its_end_and_has_no_hole() {
         let permissions = Permissions { overwrite, ..Permissions::default() };
         let specs = [groups[0].jobs[0].spec.clone()];
         let before = Before::examine(&specs, permissions).expect("a folder is there");
-        row(&documented(&groups, &before), "seq-write").settings.asked.blocks.clone()
+        row(&documented(&groups, &before), "seq-write").settings.asked.blocks
     };
     let blocks = || blocks_with(true);
-    assert_eq!(blocks(), "allocated", "no file");
+    assert_eq!(blocks(), Blocks::Allocated, "no file");
     std::fs::write(&path, vec![7; 1 << 20]).expect("a file");
-    assert_eq!(blocks(), "written");
-    assert_eq!(blocks_with(false), "allocated", "it will not be written over");
+    assert_eq!(blocks(), Blocks::Written);
+    assert_eq!(blocks_with(false), Blocks::Allocated, "it will not be written over");
     std::fs::write(&path, vec![7; 1 << 19]).expect("a file");
-    assert_eq!(blocks(), "allocated", "too short");
+    assert_eq!(blocks(), Blocks::Allocated, "too short");
     let file = std::fs::OpenOptions::new().write(true).open(&path).expect("a file");
     file.set_len(1 << 20).expect("a hole");
-    assert_eq!(blocks(), "allocated", "a hole");
+    assert_eq!(blocks(), Blocks::Allocated, "a hole");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn each_fallback_and_the_settings_of_jobs_are_told() {
     assert_eq!(settings.fallbacks, [step]);
     assert_eq!((settings.asked.iodepth, settings.effective.iodepth), (64, 3));
     assert!(settings.asked.direct && !settings.effective.direct);
-    assert_eq!(settings.asked.sync, "fdatasync-every-8");
+    assert_eq!(settings.asked.sync, Flush::FdatasyncEvery(8));
     assert_eq!(settings.asked.bs_bytes, 65536);
     assert_eq!(settings.asked.bssplit.as_ref().map(Vec::len), Some(2));
     let ids: Vec<_> = document.findings.iter().map(|finding| finding.id.as_str()).collect();
@@ -231,6 +231,6 @@ fn the_blocks_of_a_file_that_an_earlier_group_used_are_not_known() {
     again.jobs[0].spec.group = 2;
     groups.push(again);
     let document = documented(&groups, &sample::before());
-    let blocks = |name| &row(&document, name).settings.asked.blocks;
-    assert_eq!((&**blocks("seq-write"), &**blocks("seq-write#2")), ("allocated", "unknown"));
+    let blocks = |name| row(&document, name).settings.asked.blocks;
+    assert_eq!((blocks("seq-write"), blocks("seq-write#2")), (Blocks::Allocated, Blocks::Unknown));
 }

@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use wrote_bench::Site;
-use wrote_jobs::page_cache::{self, Cache};
+use wrote_jobs::page_cache;
+use wrote_result::document::SourceCache;
 use wrote_result::{Error, Stop};
 
 /// Bytes of one write of ours.
@@ -47,7 +48,7 @@ impl<'a> Subject<'a> {
         if self.table.task != Task::BytesRead {
             return Ok(Ok(()));
         }
-        let wanted = if self.table.cold { Cache::Dropped } else { Cache::Warm };
+        let wanted = if self.table.cold { SourceCache::Dropped } else { SourceCache::Warm };
         let (found, fallback) = page_cache::prepare(&self.path(), wanted, self.stop)?;
         Ok(match fallback {
             Some(fallback) if found != wanted => Err(fallback.because),

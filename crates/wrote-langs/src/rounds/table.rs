@@ -13,10 +13,7 @@ use wrote_bench::Site;
 use wrote_jobs::clock::counters;
 use wrote_machine::held_memory::HeldMemory;
 use wrote_result::Error;
-use wrote_result::langs::{Failure, Run, Workload};
-
-/// Where the bytes were of a file that is too long for the page cache, in the words of the result.
-const PARTLY: &str = "partly page cache";
+use wrote_result::langs::{Cache, Failure, Run, Workload};
 
 /// What a run gave; `Err` is how its program failed, one line.
 type Ran = Result<(Run, Answer), String>;
@@ -120,7 +117,7 @@ impl<'a> Turns<'a> {
         if let Some(because) = spilled {
             told.note(&format!("{} in {}: {because}", table.name(), planned.path.display()));
         }
-        let cache = if spilled.is_some() { PARTLY } else { table.cache() };
+        let cache = if spilled.is_some() { Cache::PartlyPageCache } else { table.cache() };
         Ok((!doing.is_empty()).then(|| workload(table, self.site, cache, doing)))
     }
 
@@ -182,7 +179,7 @@ impl<'a> Turns<'a> {
     }
 }
 
-fn workload(table: &Table, site: &Site, cache: &str, doing: Vec<Doing>) -> Workload {
+fn workload(table: &Table, site: &Site, cache: Cache, doing: Vec<Doing>) -> Workload {
     let (mut rows, mut failures) = (Vec::new(), Vec::new());
     for Doing { ready, so_far, failed } in doing {
         match failed {
@@ -195,8 +192,8 @@ fn workload(table: &Table, site: &Site, cache: &str, doing: Vec<Doing>) -> Workl
         name: table.name(),
         words: table.words(),
         bytes: table.timing_bytes(),
-        cache: cache.into(),
-        survives: table.survives(site.target).map(|survives| survives.as_str().into()),
+        cache,
+        survives: table.survives(site.target).map(Into::into),
         rows,
         failures,
     }

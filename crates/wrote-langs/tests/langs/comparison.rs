@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 use wrote_bench::{Announcement, Observer, Progress};
 use wrote_langs::{Kind, Request, langs};
+use wrote_result::document::Survives;
 use wrote_result::langs::{Document, SCHEMA, State, schema};
 use wrote_result::{Error, Stop};
 
@@ -93,7 +94,7 @@ fn several_places_are_measured_and_what_is_missing_or_cannot_be_built_is_told() 
         assert_eq!(place.workloads.len(), 1);
         let workload = &place.workloads[0];
         assert_eq!((workload.name.as_str(), workload.bytes), ("lines", 64_000));
-        assert_eq!(workload.survives.as_deref(), Some("process-crash"));
+        assert_eq!(workload.survives, Some(Survives::ProcessCrash));
         assert!(workload.failures.is_empty(), "{workload:?}");
         assert_eq!(workload.rows[0].language, "shell");
         assert_eq!(workload.rows[0].runs.len(), 3);

@@ -2,8 +2,8 @@
 
 use super::figures::are_level;
 use super::{is_of_several, place_titles};
-use wrote_result::document::Interval;
-use wrote_result::langs::{Document, Language, Place, Row, Workload};
+use wrote_result::document::{Interval, Survives};
+use wrote_result::langs::{Cache, Document, Language, Place, Row, Workload};
 
 /// A table.
 #[derive(Debug)]
@@ -222,11 +222,11 @@ fn notes(document: &Document, done: &[(&Place, Option<&Workload>)]) -> Vec<Strin
 const BUT_WROTE: &str = " (by wrote past it, unless it says cached)";
 
 fn note(workload: &Workload, place: &Place) -> String {
-    let survives = workload.survives.as_deref().map(survives);
+    let survives = workload.survives.map(survives);
     let survives = survives.map(|what| format!("; what is written survives {what}"));
     let survives = survives.unwrap_or_default();
-    match (workload.cache.as_str(), workload.survives.is_some()) {
-        ("page cache", true) => {
+    match (workload.cache, workload.survives.is_some()) {
+        (Cache::PageCache, true) => {
             let is_stream = !workload.name.starts_with("save");
             let has_wrote = is_stream && workload.rows.iter().any(|row| row.language == "wrote");
             // In memory there is nothing past the page cache, and without direct I/O no way (W6).
@@ -235,28 +235,27 @@ fn note(workload: &Workload, place: &Place) -> String {
             let but = if has_wrote && has_past { BUT_WROTE } else { "" };
             format!("through the page cache{but}: no byte of it had to reach the drive{survives}")
         }
-        ("page cache", false) => {
+        (Cache::PageCache, false) => {
             "from the page cache: no byte of it had to come from the drive".into()
         }
-        ("partly page cache", _) => {
+        (Cache::PartlyPageCache, _) => {
             "from the page cache, which was too small for the file, and the rest from the drive"
                 .into()
         }
-        ("dropped", _) => "from the drive: the page cache held nothing of the file".into(),
-        ("synced", _) => {
+        (Cache::Dropped, _) => "from the drive: the page cache held nothing of the file".into(),
+        (Cache::Synced, _) => {
             format!("flushed by the language's own sync call, inside the clock{survives}")
         }
-        (other, _) => format!("{other}{survives}"),
     }
 }
 
 /// The word of the result, and what it means.
-fn survives(word: &str) -> String {
+fn survives(word: Survives) -> String {
     let meaning = match word {
-        "process-crash" => "a crash of the process, and none of the system",
-        "os-crash" => "a crash of the system, and no power loss",
-        "power-loss" => "a power loss",
-        _ => return word.to_owned(),
+        Survives::ProcessCrash => "a crash of the process, and none of the system",
+        Survives::OsCrash => "a crash of the system, and no power loss",
+        Survives::PowerLoss => "a power loss",
+        Survives::Nothing => return word.to_string(),
     };
     format!("{meaning} ({word})")
 }

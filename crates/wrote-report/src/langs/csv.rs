@@ -1,6 +1,7 @@
 //! A comparison of languages for a spreadsheet or a data frame: one line for each language in each workload
 //! and path.
 
+use crate::figures::text;
 use std::io::{self, Write};
 use wrote_result::document::{Interval, Latency};
 use wrote_result::langs::{Document, Failure, Language, Place, Row, Workload};
@@ -49,8 +50,8 @@ fn head(place: &Place, workload: &Workload, id: &str, language: Option<&Language
         ("device", device.unwrap_or_default()),
         ("workload", workload.name.clone()),
         ("bytes", workload.bytes.to_string()),
-        ("cache", workload.cache.clone()),
-        ("survives", workload.survives.clone().unwrap_or_default()),
+        ("cache", workload.cache.to_string()),
+        ("survives", text(workload.survives)),
         ("language", id.to_owned()),
         ("name", of(|language| &language.name)),
         ("way", language.map(|of| of.way_of(&workload.name)).unwrap_or_default().to_owned()),

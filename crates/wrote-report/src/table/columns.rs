@@ -4,9 +4,9 @@ use super::grid::Marks;
 use super::saves;
 use crate::Screen;
 use crate::figures::{
-    OPEN_LOOP_LEGEND, are_level, block_sizes, cpu_per_operation, cpu_s_per_gb, crash_leaves,
-    fell_back, is_durable, latency, mean_latency, operations_per_s, peak_memory, plus_minus,
-    run_time, survives,
+    OPEN_LOOP_LEGEND, are_level, block_sizes, cpu_per_operation, cpu_s_per_gb, fell_back,
+    is_durable, latency, mean_latency, operations_per_s, peak_memory, plus_minus, run_time,
+    survives,
 };
 use crate::group::Group;
 use crate::paint::{Paint, Tone};
@@ -154,8 +154,8 @@ impl<'a> Columns<'a> {
         for column in &self.columns {
             let cell = column.cell(&column.cells[index], column.width());
             let tone = match column.title.as_ref() {
-                "SURVIVES" => Tone::of_survives(survives(row)),
-                saves::CRASH_LEAVES => saves::tone(crash_leaves(row)),
+                "SURVIVES" => Tone::of_survives(row.survives),
+                saves::CRASH_LEAVES => saves::tone(row.crash_leaves),
                 _ => Tone::Plain,
             };
             line = line + GAP + &paint.paint(tone, &cell);
@@ -192,7 +192,7 @@ fn columns(group: &Group, marks: Marks) -> Vec<Column> {
             figures("CPU/op", Keep::If(1), &cpu_per_operation),
             figures("BYTES", Keep::If(8), &|row| units::bytes(row.bytes_per_run)),
             figures("TIME", Keep::If(7), &run_time),
-            words("SURVIVES", Keep::Always, &|row| plain(survives(row))),
+            words("SURVIVES", Keep::Always, &|row| survives(row)),
         ];
     }
     let mut columns = Vec::new();
@@ -223,7 +223,7 @@ fn columns(group: &Group, marks: Marks) -> Vec<Column> {
     if group.is_of_whole_files() {
         columns.push(figures("MEMORY", Keep::Always, &peak_memory));
     }
-    columns.push(words("SURVIVES", Keep::Always, &|row| plain(survives(row))));
+    columns.push(words("SURVIVES", Keep::Always, &|row| survives(row)));
     // The interval of single runs, and what reads survive.
     columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
     columns

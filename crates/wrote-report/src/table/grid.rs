@@ -122,7 +122,7 @@ impl<'a> Grid<'a> {
             plus_minus(self.best).replace('±', sign),
             labelled("P99 ", latency(self.best, |of| of.p99)),
             format!("{} CPU s/GB", cpu_s_per_gb(self.best)),
-            plain(survives(self.best)),
+            survives(self.best),
         ];
         if self.group.is_of_whole_files() {
             facts.push(labelled("memory ", peak_memory(self.best)));

@@ -5,9 +5,9 @@ use super::columns::{Align, Column, Keep};
 use crate::figures::{crash_leaves, iterations, latency, survives, sync_cost_lines};
 use crate::group::Group;
 use crate::paint::Tone;
-use crate::text::{Text, plain};
+use crate::text::Text;
 use std::io::{self, Write};
-use wrote_result::document::Row;
+use wrote_result::document::{CrashLeaves, Row};
 
 /// Over what a crash may leave.
 pub const CRASH_LEAVES: &str = "CRASH LEAVES";
@@ -40,18 +40,18 @@ pub fn columns(group: &Group) -> Vec<Column> {
         figures("MAX", Keep::If(1), &|row| latency(row, |of| of.max)),
         figures("TOTAL", Keep::If(5), &|row| latency(row, |of| of.total)),
         figures("ITERATIONS", Keep::If(7), &iterations),
-        words("SURVIVES", &|row| plain(survives(row))),
-        words(CRASH_LEAVES, &|row| plain(crash_leaves(row))),
+        words("SURVIVES", &|row| survives(row)),
+        words(CRASH_LEAVES, &|row| crash_leaves(row)),
     ]
 }
 
 /// The tone of what a crash may leave.
-pub fn tone(leaves: &str) -> Tone {
+pub fn tone(leaves: Option<CrashLeaves>) -> Tone {
     match leaves {
-        "old-or-new" => Tone::Green,
-        "torn" | "old-and-part" => Tone::Yellow,
-        "empty" => Tone::Red,
-        _ => Tone::Plain,
+        Some(CrashLeaves::OldOrNew) => Tone::Green,
+        Some(CrashLeaves::Torn | CrashLeaves::OldAndPart) => Tone::Yellow,
+        Some(CrashLeaves::Empty) => Tone::Red,
+        None => Tone::Plain,
     }
 }
 

@@ -4,7 +4,7 @@ use super::differ::{flat, maps};
 use super::{Allowed, Because, Difference, NotCompared};
 use crate::document::is_imported;
 use crate::document::{Document, Row, schema};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Settings that say how long a run is. They are chosen by a calibration, and a throughput is one
@@ -162,12 +162,16 @@ fn random_span_differs(old: &Row, new: &Row) -> bool {
 }
 
 fn of_row(row: &Row) -> BTreeMap<String, Value> {
-    let direction = serde_json::to_value(row.direction).expect("a direction is JSON");
-    let texts = [("survives", &row.survives), ("crash_leaves", &row.crash_leaves)];
-    let texts = texts
+    let words = [
+        ("survives", json!(row.survives)),
+        ("crash_leaves", json!(row.crash_leaves)),
+        ("direction", json!(row.direction)),
+    ];
+    words
         .into_iter()
-        .filter_map(|(key, text)| Some((key.to_owned(), Value::from(text.clone()?))));
-    texts.chain([("direction".to_owned(), direction)]).collect()
+        .filter(|(_, word)| !word.is_null())
+        .map(|(key, word)| (key.into(), word))
+        .collect()
 }
 
 /// Of an imported result not all is known: what is said on one side alone is no difference then.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::document::{Latency, Row};
+use crate::document::{Blocks, Flush, Latency, Row, Survives};
 use crate::sample;
 
 fn rows(names: &[&str], mb_per_s: &[f64]) -> Vec<Row> {
@@ -63,13 +63,17 @@ fn other_work_is_refused_with_both_values_unless_it_is_allowed() {
         (|row| row.settings.asked.numjobs = 2, "numjobs", "1 in OLD and 2 in NEW"),
         (|row| row.settings.asked.direct ^= true, "direct", "false in OLD and true in NEW"),
         (|row| row.settings.asked.rw = "rw".into(), "rw", "write in OLD and rw in NEW"),
-        (|row| row.settings.asked.sync = "?".into(), "sync", "and ? in NEW"),
-        (|row| row.settings.asked.blocks = "?".into(), "blocks", "new in OLD and ? in NEW"),
+        (|row| row.settings.asked.sync = Flush::Always, "sync", "and always in NEW"),
+        (
+            |row| row.settings.asked.blocks = Blocks::Unknown,
+            "blocks",
+            "new in OLD and unknown in NEW",
+        ),
         (|row| row.settings.asked.data = Some("zeros".into()), "data", "none in OLD and zeros"),
         (|row| row.settings.asked.rate_iops = Some(9.0), "rate_iops", "none in OLD and 9 in NEW"),
         (|row| row.settings.asked.message_bytes_min = Some(3), "message_bytes_min", "and 3 in NEW"),
         (
-            |row| row.survives = Some("os-crash".into()),
+            |row| row.survives = Some(Survives::OsCrash),
             "survives",
             "power-loss in OLD and os-crash",
         ),

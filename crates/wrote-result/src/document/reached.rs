@@ -1,10 +1,13 @@
 //! The rate that a row was held to, and whether it was reached.
 
 use super::Row;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// When operations that come at a rate are due (fio's `rate_process`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Process {
     /// At even distances.
     #[default]
@@ -67,7 +70,7 @@ impl Reached {
         }
         let achieved_per_s = if is_of_operations { operations } else { bytes } / elapsed_s;
         // Three standard deviations of the number of a Poisson process's arrivals.
-        let is_random = asked.rate_process.as_deref() == Some(Process::Poisson.as_str());
+        let is_random = asked.rate_process == Some(Process::Poisson);
         let chance = if is_random { 3.0 / operations.max(1.0).sqrt() } else { 0.0 };
         let share = achieved_per_s / asked_per_s;
         let is_reached = share >= REACHED_SHARE_MIN.min(1.0 - chance);

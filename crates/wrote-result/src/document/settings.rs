@@ -1,5 +1,6 @@
 //! The settings of a row: what was asked, what was in effect, and each step between the two.
 
+use super::{Blocks, Flush, Ioengine, Process, SourceCache};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,7 @@ pub struct Settings {
     /// in none.
     pub rw: String,
     /// `psync`, `io_uring`, `mmap`, or `threads` (a pool, where io_uring may not be used).
-    pub ioengine: String,
+    pub ioengine: Ioengine,
     /// Bytes of one operation; the largest where there are several sizes.
     pub bs_bytes: u64,
     /// File bytes of one run, over all jobs.
@@ -37,10 +38,11 @@ pub struct Settings {
     /// When a flush happens: `none`, `fdatasync-at-end`, `fsync-at-end`, `fdatasync-each`,
     /// `fsync-each`, `o_dsync-each`, `o_sync-each`, or `fdatasync-every-N`, `fsync-every-N` of N
     /// writes. Reads have `none`.
-    pub sync: String,
+    #[schemars(with = "String")]
+    pub sync: Flush,
     /// What the file's blocks are when the clock starts: `new`, `allocated`, `written` (the same
     /// file overwritten, or read), or `unknown` (reads that may be of blocks never written).
-    pub blocks: String,
+    pub blocks: Blocks,
     /// Whether the buffers are registered with the ring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registered_buffers: Option<bool>,
@@ -84,7 +86,7 @@ pub struct Settings {
     /// `poisson`. Where there is none, the next operation begins when one is acknowledged (a closed
     /// loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_process: Option<String>,
+    pub rate_process: Option<Process>,
     /// Of rows of one workload at rising rates: the rate as a part of what a closed loop reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_share: Option<f64>,
@@ -104,7 +106,7 @@ pub struct Settings {
     /// Of a way that reads its source while the clock runs, whether the page cache held it at the
     /// start: `warm` or `dropped`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source_cache: Option<String>,
+    pub source_cache: Option<SourceCache>,
     /// The checksum that blocks carry: `crc32c`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,
@@ -151,8 +153,7 @@ impl Settings {
     pub fn weaken(&mut self, later: &Settings) {
         self.iodepth = self.iodepth.max(later.iodepth);
         self.direct &= later.direct;
-        // In the order of the alphabet `warm`, which reads from memory, is the greater.
-        self.source_cache = self.source_cache.take().max(later.source_cache.clone());
+        self.source_cache = self.source_cache.max(later.source_cache);
         for (ours, theirs) in [
             (&mut self.registered_buffers, later.registered_buffers),
             (&mut self.registered_files, later.registered_files),

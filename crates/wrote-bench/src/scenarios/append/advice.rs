@@ -103,6 +103,7 @@ mod tests {
     use crate::sample::{appended, evidence, target};
     use std::fs;
     use wrote_result::document::Records;
+    use wrote_result::document::Survives;
 
     const WHOLE: Records =
         Records { sent: 1000, whole: 1000, lost: 0, torn: 0, doubled: 0, out_of_order: 0 };
@@ -118,7 +119,7 @@ mod tests {
     #[test]
     fn the_fastest_is_advised_with_its_lead_and_what_durable_costs() {
         let always =
-            Row { survives: Some("power-loss".into()), ..way("append/log-always/64", 2e5) };
+            Row { survives: Some(Survives::PowerLoss), ..way("append/log-always/64", 2e5) };
         let rows = [
             way("append/mutex", 1e5),
             way("append/flume-bufwriter", 4e5),

@@ -67,7 +67,7 @@ fn at_a_rate_every_way_writes_what_was_sent_and_says_what_it_was_held_to() {
             assert_has_all(&row);
             assert!(row.is_open_loop(), "{}", row.name);
             assert_eq!(row.settings.asked.rate_iops, Some(50_000.0));
-            assert_eq!(row.settings.effective.rate_process.as_deref(), Some("poisson"));
+            assert_eq!(row.settings.effective.rate_process, Some(Process::Poisson));
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::code;
 use crate::choice::{Choice, fastest, is_durable, ratio, records, settings, significant, speed};
 use wrote_jobs::findings::{Evidence, stayed_in_memory};
-use wrote_result::document::{Advice, Row};
+use wrote_result::document::{Advice, Blocks, Flush, Ioengine, Row};
 use wrote_result::units::block_size;
 
 /// Durable together is worth a word from this many times the records of durable each by itself on.
@@ -25,7 +25,7 @@ fn streaming(evidence: &Evidence) -> Option<Advice> {
 /// The best of the ways by which each record is on stable storage before the next is written.
 fn small_records(evidence: &Evidence) -> Option<Advice> {
     let durable = |row: &&Row| row.workload == "small" && is_durable(row);
-    let each = |row: &&Row| durable(row) && settings(row).sync.ends_with("-each");
+    let each = |row: &&Row| durable(row) && settings(row).sync.is_each();
     let choice = Choice::of(evidence.rows.iter().filter(each))?;
     let mut because = format!("{}: {}", choice.row.name, choice.reason(records));
     let together = fastest(evidence.rows.iter().filter(|row| durable(row) && !each(row)));
@@ -70,25 +70,25 @@ fn advice(evidence: &Evidence, purpose: &str, row: &Row, because: String) -> Adv
 /// What to do, in words, from the settings that were in effect.
 fn action(row: &Row) -> String {
     let settings = settings(row);
-    let place = match (settings.direct, settings.blocks.as_str()) {
-        (_, "written") => "Write the file's blocks once beforehand, then overwrite them",
-        (_, "allocated") => "Allocate the file beforehand (fallocate), then write",
+    let place = match settings.blocks {
+        Blocks::Written => "Write the file's blocks once beforehand, then overwrite them",
+        Blocks::Allocated => "Allocate the file beforehand (fallocate), then write",
         _ => "Write",
     };
     let cache = if settings.direct { "directly (O_DIRECT)" } else { "through the page cache" };
-    let queue = match settings.ioengine.as_str() {
-        "io_uring" => format!(", {} in flight through io_uring", settings.iodepth),
-        "threads" => format!(", {} in flight on a pool of threads", settings.iodepth),
+    let queue = match settings.ioengine {
+        Ioengine::IoUring => format!(", {} in flight through io_uring", settings.iodepth),
+        Ioengine::Threads => format!(", {} in flight on a pool of threads", settings.iodepth),
         _ => String::new(),
     };
     let jobs = match settings.numjobs {
         0 | 1 => String::new(),
         jobs => format!(", by {jobs} threads with a file each"),
     };
-    let flush = match settings.sync.as_str() {
-        "fdatasync-at-end" => "; fdatasync once at the end",
-        "fdatasync-each" => "; fdatasync after each",
-        "o_dsync-each" => "; the file opened with O_DSYNC, so that each write is flushed",
+    let flush = match settings.sync {
+        Flush::FdatasyncAtEnd => "; fdatasync once at the end",
+        Flush::FdatasyncEach => "; fdatasync after each",
+        Flush::ODsyncEach => "; the file opened with O_DSYNC, so that each write is flushed",
         _ => "; no flush",
     };
     let size = block_size(settings.bs_bytes);

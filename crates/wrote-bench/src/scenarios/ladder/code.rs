@@ -1,6 +1,6 @@
 //! The lines of Rust that write as a row did.
 
-use wrote_result::document::{Settings, Target};
+use wrote_result::document::{Blocks, Flush, Ioengine, Settings, Target};
 use wrote_result::units::block_size;
 
 /// The lines that write as `settings` say, with `path`, `folder` and `chunk` (the bytes of one write)
@@ -8,7 +8,7 @@ use wrote_result::units::block_size;
 /// flags; where many writes are in flight, a comment stands for the queue.
 pub(super) fn of(settings: &Settings, durable: bool, target: &Target) -> String {
     let mut lines = vec![open(settings)];
-    if settings.blocks == "allocated" {
+    if settings.blocks == Blocks::Allocated {
         lines.push("// first allocate the whole file: fallocate(2), in the crate rustix".into());
     }
     if settings.direct {
@@ -18,26 +18,28 @@ pub(super) fn of(settings: &Settings, durable: bool, target: &Target) -> String 
         ));
     }
     let size = block_size(settings.bs_bytes);
-    match settings.ioengine.as_str() {
-        "io_uring" => lines.push(format!(
+    match settings.ioengine {
+        Ioengine::IoUring => lines.push(format!(
             "// keep {} writes of {size} in flight with the crate io-uring, from registered buffers",
             settings.iodepth
         )),
-        "threads" => lines.push(format!(
+        Ioengine::Threads => lines.push(format!(
             "// keep {} writes of {size} in flight: write_all_at on a pool of threads",
             settings.iodepth
         )),
         _ => lines.push(format!("std::io::Write::write_all(&mut file, chunk)?; // each {size}")),
     }
-    match settings.sync.as_str() {
-        "fdatasync-at-end" => {
+    match settings.sync {
+        Flush::FdatasyncAtEnd => {
             lines.push("file.sync_data()?; // fdatasync, once, at the end".into())
         }
-        "fdatasync-each" => lines.push("file.sync_data()?; // fdatasync, after each write".into()),
+        Flush::FdatasyncEach => {
+            lines.push("file.sync_data()?; // fdatasync, after each write".into())
+        }
         _ => {}
     }
     // A new file survives only if its folder's entry does (fsync(2)).
-    if durable && settings.blocks != "written" {
+    if durable && settings.blocks != Blocks::Written {
         lines.push("std::fs::File::open(folder)?.sync_all()?; // once: the new file's name".into());
     }
     lines.join("\n")
@@ -48,10 +50,10 @@ fn open(settings: &Settings) -> String {
     if settings.direct {
         flags.push("libc::O_DIRECT");
     }
-    if settings.sync == "o_dsync-each" {
+    if settings.sync == Flush::ODsyncEach {
         flags.push("libc::O_DSYNC");
     }
-    let overwritten = settings.blocks == "written";
+    let overwritten = settings.blocks == Blocks::Written;
     if flags.is_empty() && !overwritten {
         return "let mut file = std::fs::File::create(path)?;".into();
     }

@@ -8,52 +8,7 @@ use wrote_jobs::worker::Task;
 use wrote_jobs::worker::pace::Pace;
 use wrote_jobs::worker::sequence::{Outline, Sequence};
 use wrote_result::Error;
-use wrote_result::document::Settings;
-
-/// When a run flushes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Flush {
-    /// Never.
-    None,
-    /// Once, by `fdatasync(2)`, after the last write and inside the clock (M1).
-    FdatasyncAtEnd,
-    /// By `fdatasync(2)` after each write.
-    FdatasyncEach,
-    /// With each write, which is `RWF_DSYNC` (`pwritev2(2)`): what `O_DSYNC` does for a whole file.
-    DsyncEach,
-}
-
-impl Flush {
-    fn as_str(self) -> &'static str {
-        match self {
-            Flush::None => "none",
-            Flush::FdatasyncAtEnd => "fdatasync-at-end",
-            Flush::FdatasyncEach => "fdatasync-each",
-            Flush::DsyncEach => "o_dsync-each",
-        }
-    }
-}
-
-/// What the file's blocks are when the clock starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Blocks {
-    /// There are none: the file is new and grows.
-    New,
-    /// Allocated by `fallocate(2)`, and not written.
-    Allocated,
-    /// Written and flushed before.
-    Written,
-}
-
-impl Blocks {
-    fn as_str(self) -> &'static str {
-        match self {
-            Blocks::New => "new",
-            Blocks::Allocated => "allocated",
-            Blocks::Written => "written",
-        }
-    }
-}
+use wrote_result::document::{Blocks, Flush, Settings};
 
 /// What is asked of a run. Each of its `numjobs` threads writes a file of its own, from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,19 +45,19 @@ impl Job {
         let ring = |wanted: bool| (self.ioengine == Ioengine::IoUring).then_some(wanted);
         Settings {
             rw: "write".into(),
-            ioengine: self.ioengine.as_str().into(),
+            ioengine: self.ioengine.into(),
             bs_bytes: self.bs_bytes,
             size_bytes: self.size_bytes,
             iodepth: self.iodepth,
             numjobs: self.numjobs,
             direct: self.direct,
-            sync: self.flush.as_str().into(),
-            blocks: self.blocks.as_str().into(),
+            sync: self.flush,
+            blocks: self.blocks,
             registered_buffers: ring(true),
             registered_files: ring(true),
             rate_bytes_per_s: self.rate.and_then(|rate| rate.bytes_per_s_of(self.numjobs)),
             rate_iops: self.rate.and_then(|rate| rate.iops_of(self.numjobs)),
-            rate_process: self.rate.map(|rate| rate.process.as_str().into()),
+            rate_process: self.rate.map(|rate| rate.process),
             ..Settings::default()
         }
     }
@@ -130,7 +85,7 @@ impl Job {
             data_seed,
             verify: false,
             check_reads: false,
-            durable: self.flush == Flush::DsyncEach,
+            durable: self.flush == Flush::ODsyncEach,
             fsync_after: None,
             fdatasync_after: each.then_some(1),
             latency_with_flush: each,

@@ -131,7 +131,7 @@ impl Plan {
     }
 
     fn overwrites(&self, workload: Workload) -> bool {
-        let written = |way: &&Way| way.blocks == crate::scenarios::ladder::job::Blocks::Written;
+        let written = |way: &&Way| way.blocks == wrote_result::document::Blocks::Written;
         self.ways.iter().any(|way| way.workload == workload && written(way))
     }
 

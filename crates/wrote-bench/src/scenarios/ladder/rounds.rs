@@ -5,7 +5,7 @@ use crate::progress::Ticker;
 use crate::measured;
 use crate::measured::{OneRun, RowLabel};
 use crate::scenario::{Measured, Site};
-use crate::scenarios::ladder::job::{Blocks, Flush, Job};
+use crate::scenarios::ladder::job::Job;
 use crate::scenarios::ladder::plan::{CALIBRATION_TIME, Plan, WHOLE};
 use crate::scenarios::ladder::run;
 use crate::scenarios::ladder::run::Place;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use wrote::Ioengine;
 use wrote_machine::held_memory::HeldMemory;
 use wrote_result::Error;
-use wrote_result::document::{Row, Scenario};
+use wrote_result::document::{Blocks, Flush, Row, Scenario};
 
 /// Looks first at how fast the disk is, and runs every row in turn, every second round backwards (M8).
 pub(crate) fn measure(plan: &Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {

@@ -1,7 +1,7 @@
 //! One run of one way: files are made ready, the clock runs, what it cost is counted, all is cleared.
 
 use crate::measured::{OneRun, fallback};
-use crate::scenarios::ladder::job::{Blocks, Job};
+use crate::scenarios::ladder::job::Job;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -16,7 +16,7 @@ use wrote_jobs::jobs::cached_bytes;
 use wrote_jobs::worker::{Done, Progress, Shared, Worker, histogram};
 use wrote_machine::usage::Usage;
 use wrote_machine::watch::cpu::CpuWatch;
-use wrote_result::document::{Fallback, Run, Settings};
+use wrote_result::document::{Blocks, Fallback, Run, Settings};
 use wrote_result::stats;
 use wrote_result::{Error, Stop};
 
@@ -188,7 +188,7 @@ fn measured(job: &Job, parts: Vec<Part>, usage: Usage, counters: Option<Counters
     let ring = |is: bool| (first.effective.ioengine == wrote::Ioengine::IoUring).then_some(is);
     let flags = first.effective.ring_flags.iter().map(|flag| (*flag).to_owned()).collect();
     let effective = Settings {
-        ioengine: first.effective.ioengine.as_str().into(),
+        ioengine: first.effective.ioengine.into(),
         iodepth: iodepth_reached,
         direct: parts.iter().all(|part| part.direct),
         blocks: Job { blocks: first.blocks, ..*job }.asked().blocks,
@@ -219,7 +219,7 @@ fn measured(job: &Job, parts: Vec<Part>, usage: Usage, counters: Option<Counters
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenarios::ladder::job::Flush;
+    use wrote_result::document::Flush;
     use std::path::Path;
     use wrote::Ioengine;
 

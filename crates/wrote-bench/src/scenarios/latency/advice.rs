@@ -4,9 +4,9 @@
 mod examples;
 
 use crate::choice::{are_tied, body_of, fastest, is_durable, significant};
-use crate::scenarios::latency::{Kind, Leaves, State, way_of};
+use crate::scenarios::latency::{Kind, State, way_of};
 use wrote_jobs::findings::Evidence;
-use wrote_result::document::{Advice, Row};
+use wrote_result::document::{Advice, CrashLeaves, Row};
 use wrote_result::units::nanoseconds;
 
 /// Where the lines are that are shown.
@@ -99,7 +99,7 @@ fn is_of(row: &Row, kind: Kind) -> bool {
 
 /// Whether the row survives a power loss, and a crash in the middle costs nothing of the old text.
 fn is_safe(row: &Row) -> bool {
-    let whole = row.crash_leaves.as_deref() == Some(Leaves::OldOrNew.as_str());
+    let whole = row.crash_leaves == Some(CrashLeaves::OldOrNew);
     whole && is_durable(row) && advised(row).is_some()
 }
 
@@ -109,8 +109,8 @@ fn advised(row: &Row) -> Option<(&'static str, &'static str)> {
 }
 
 fn may_leave(row: &Row) -> &'static str {
-    match row.crash_leaves.as_deref() {
-        Some("torn") => "leave some of both texts",
+    match row.crash_leaves {
+        Some(CrashLeaves::Torn) => "leave some of both texts",
         _ => "leave an empty file",
     }
 }
@@ -140,13 +140,14 @@ mod tests {
     use super::*;
     use crate::sample::{evidence, saved, target};
     use std::fs;
+    use wrote_result::document::Survives;
 
     fn advice(rows: &[Row]) -> Option<Advice> {
         advise(&evidence(&target(), rows))
     }
 
     fn unsynced(name: &str, p50_ns: u64) -> Row {
-        Row { survives: Some("process-crash".into()), ..saved(name, p50_ns) }
+        Row { survives: Some(Survives::ProcessCrash), ..saved(name, p50_ns) }
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl scenario::Plan for Plan {
             asked: row.asked(self.saves_max().into(), self.rate),
         };
         let leaves = row.way.kind.leaves(row.state);
-        vec![Row { crash_leaves: Some(leaves.as_str().into()), ..measured::row(label, runs) }]
+        vec![Row { crash_leaves: Some(leaves), ..measured::row(label, runs) }]
     }
 }
 

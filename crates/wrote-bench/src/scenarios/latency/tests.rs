@@ -119,9 +119,9 @@ fn all_ways_in_turn_leave_no_file_and_time_every_save() {
         // One after the other: together they take no longer than the runs.
         let elapsed_s: f64 = row.runs.iter().map(|run| run.elapsed_s).sum();
         assert!(all.mean * 7.0 <= elapsed_s * 1e9 * 1.001, "{}: {all:?}", row.name);
-        assert_eq!(row.survives.as_deref(), Some(saved.survives(&target).as_str()));
-        let leaves = saved.way.kind.leaves(saved.state).as_str();
-        assert_eq!(row.crash_leaves.as_deref(), Some(leaves));
+        assert_eq!(row.survives, Some(saved.survives(&target).into()));
+        let leaves = saved.way.kind.leaves(saved.state);
+        assert_eq!(row.crash_leaves, Some(leaves));
         assert_eq!(row.settings.asked.sync, row.settings.effective.sync);
     }
     let looks = u64::from(plan::LOOK_SAVES);
@@ -203,8 +203,8 @@ fn every_row_has_a_name_of_its_own_that_can_be_asked_for() {
 
 /// What is promised of each way on a disk where flushes reach the device, and what it leaves: of a new
 /// file, of an existing one.
-const PROMISES: [(Kind, [(Survives, Leaves); 2]); 9] = {
-    use Leaves::{Empty, OldAndPart, OldOrNew, Torn};
+const PROMISES: [(Kind, [(Survives, CrashLeaves); 2]); 9] = {
+    use CrashLeaves::{Empty, OldAndPart, OldOrNew, Torn};
     const CACHED: Survives = Survives::ProcessCrash;
     const DURABLE: Survives = Survives::PowerLoss;
     [

@@ -209,7 +209,7 @@ mod tests {
             assert_eq!(names[6], format!("load/{name}/0.70"));
             for row in &measured.scenario.rows {
                 assert!(row.is_open_loop() && row.settings.asked.load_share.is_some());
-                assert_eq!(row.settings.asked.rate_process.as_deref(), Some("poisson"));
+                assert_eq!(row.settings.asked.rate_process, Some(Process::Poisson));
                 assert!(row.runs[0].issue_delay_ns.is_some());
             }
             assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1, "the lock");

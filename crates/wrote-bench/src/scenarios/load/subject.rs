@@ -6,7 +6,7 @@ use crate::request::Common;
 use crate::scenario::{Call, Site};
 use crate::scenarios::grid;
 use crate::scenarios::grid::{Cell, Grid};
-use crate::scenarios::ladder::job::{Blocks, Flush, Job};
+use crate::scenarios::ladder::job::Job;
 use crate::scenarios::ladder::plan::{Plan, WHOLE};
 use crate::scenarios::ladder::run;
 use crate::scenarios::ladder::run::Place;
@@ -19,7 +19,7 @@ use wrote_jobs::jobs::{GroupReport, Permissions};
 use wrote_jobs::rate::Rate;
 use wrote_jobs::report;
 use wrote_result::Error;
-use wrote_result::document::Row;
+use wrote_result::document::{Blocks, Flush, Row};
 
 /// As many in flight as a device may want: else the queue would be the limit, not the device.
 const IODEPTH: u32 = 64;

@@ -5,7 +5,7 @@ mod examples;
 
 use crate::choice::{Choice, body_of, is_durable, speed};
 use wrote_jobs::findings::Evidence;
-use wrote_result::document::{Advice, Row};
+use wrote_result::document::{Advice, Row, SourceCache};
 
 /// Where the lines are that are shown.
 const EXAMPLES: &str = include_str!("advice/examples.rs");
@@ -36,18 +36,18 @@ const COPY: &str = "Copy by wrote::copy";
 /// How to write, and how to copy, of the ways that survive a power loss. A purpose for which fewer
 /// than two ways were measured has none: there is nothing to choose.
 pub(crate) fn advise(evidence: &Evidence) -> [Option<Advice>; 2] {
-    let of = |cache: Option<&str>| -> Vec<&Row> {
+    let of = |cache| -> Vec<&Row> {
         let is_of = |row: &&Row| {
-            row.settings.asked.source_cache.as_deref() == cache
+            row.settings.asked.source_cache == cache
                 && is_durable(row)
                 && advised(row).is_some()
         };
         evidence.rows.iter().filter(is_of).collect()
     };
     // A file that is not in memory is what one copies; the other kind is over at once.
-    let copies = match of(Some("dropped")) {
+    let copies = match of(Some(SourceCache::Dropped)) {
         dropped if dropped.len() >= 2 => dropped,
-        _ => of(Some("warm")),
+        _ => of(Some(SourceCache::Warm)),
     };
     [("writing a file", of(None)), ("copying a file", copies)]
         .map(|(purpose, rows)| if rows.len() < 2 { None } else { choose(purpose, &rows) })
@@ -75,11 +75,11 @@ mod tests {
     use crate::sample::{evidence, row, target};
     use std::fs;
 
-    fn way(name: &str, source_cache: Option<&str>, rate: f64) -> Row {
+    fn way(name: &str, source_cache: Option<SourceCache>, rate: f64) -> Row {
         let mut row = row(name, "power-loss", &[rate * 0.99, rate, rate * 1.01]);
         row.latency_ns = None;
         for settings in [&mut row.settings.asked, &mut row.settings.effective] {
-            settings.source_cache = source_cache.map(str::to_owned);
+            settings.source_cache = source_cache;
         }
         row
     }
@@ -96,7 +96,7 @@ mod tests {
             way("ways/file/constant-8m", None, 5e9),
         ];
         rows.push(Row {
-            survives: Some("process-crash".into()),
+            survives: Some(wrote_result::document::Survives::ProcessCrash),
             ..way("ways/file/chunks-8m", None, 9e9)
         });
         let advice = advice(&rows);
@@ -117,10 +117,10 @@ mod tests {
     #[test]
     fn copies_are_judged_by_a_source_that_is_not_in_memory() {
         let rows = [
-            way("ways/file/stream-8m", Some("warm"), 3e9),
-            way("ways/file/copy", Some("warm"), 2e9),
-            way("ways/file/stream-8m-dropped", Some("dropped"), 1e9),
-            way("ways/file/copy-dropped", Some("dropped"), 2e9),
+            way("ways/file/stream-8m", Some(SourceCache::Warm), 3e9),
+            way("ways/file/copy", Some(SourceCache::Warm), 2e9),
+            way("ways/file/stream-8m-dropped", Some(SourceCache::Dropped), 1e9),
+            way("ways/file/copy-dropped", Some(SourceCache::Dropped), 2e9),
         ];
         let dropped = advice(&rows);
         assert_eq!(

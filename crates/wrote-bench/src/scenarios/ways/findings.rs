@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use wrote_jobs::findings::{Evidence, counts, source_bytes};
-use wrote_result::document::{Finding, Row, Run, Severity};
+use wrote_result::document::{Finding, Row, Run, Severity, SourceCache};
 use wrote_result::finding::{finding, listed, names};
 use wrote_result::stats::median;
 use wrote_result::units::{bytes, part};
@@ -77,7 +77,7 @@ fn read_from_memory(evidence: &Evidence) -> Option<Finding> {
         ("memory_bytes", json!(evidence.memory_bytes)),
     ];
     // A warm source is meant to come from memory.
-    let wanted = |row: &&Row| row.settings.asked.source_cache.as_deref() == Some("warm");
+    let wanted = |row: &&Row| row.settings.asked.source_cache == Some(SourceCache::Warm);
     let severity = if rows.iter().all(wanted) { Severity::Info } else { Severity::Warning };
     Some(finding("read-from-memory", severity, text, figures))
 }
@@ -152,7 +152,7 @@ mod tests {
     /// A copy in constant memory; the device read `device_read_bytes` of its source in each run.
     fn copy(name: &str, device_read_bytes: u64) -> Row {
         let mut row = way(name, 20_000_000);
-        row.settings.effective.source_cache = Some("warm".into());
+        row.settings.effective.source_cache = Some(SourceCache::Warm);
         for run in &mut row.runs {
             run.device_read_bytes = Some(device_read_bytes);
         }
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(finding.severity, Severity::Warning);
         assert!(found(&evidence(&target, &rows[1..]), "read-from-memory").is_none());
         let mut warm = rows;
-        warm[0].settings.asked.source_cache = Some("warm".into());
+        warm[0].settings.asked.source_cache = Some(SourceCache::Warm);
         let finding = found(&evidence(&target, &warm), "read-from-memory").unwrap();
         assert_eq!(finding.severity, Severity::Info, "as it was asked for");
     }

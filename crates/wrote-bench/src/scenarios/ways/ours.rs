@@ -19,7 +19,7 @@ impl Done {
     pub(crate) fn tell(&self, effective: &mut Settings) {
         let done = &self.effective;
         let ring = |is: bool| (done.ioengine == Ioengine::IoUring).then_some(is);
-        effective.ioengine = done.ioengine.as_str().into();
+        effective.ioengine = done.ioengine.into();
         effective.iodepth = done.iodepth_reached.max(1);
         effective.direct = self.direct;
         effective.registered_buffers = ring(done.registered_buffers);

@@ -154,7 +154,7 @@ impl Files<'_> {
         let mut fallbacks = Vec::new();
         if let Some(wanted) = way.kind.cache() {
             let (found, fallback) = page_cache::prepare(&self.source, wanted, self.site.stop)?;
-            effective.source_cache = Some(found.as_str().into());
+            effective.source_cache = Some(found);
             fallbacks.extend(fallback);
         }
         let mut run = match way.kind {

@@ -27,7 +27,7 @@ fn job(iodepth: u32, direct: bool, flush: Flush) -> Job {
 }
 
 fn jobs() -> Vec<Job> {
-    let flushes = [Flush::None, Flush::FdatasyncAtEnd, Flush::FdatasyncEach, Flush::DsyncEach];
+    let flushes = [Flush::None, Flush::FdatasyncAtEnd, Flush::FdatasyncEach, Flush::ODsyncEach];
     let depths = [1, 4];
     let ways = depths.iter().flat_map(|&depth| [(depth, false), (depth, true)]);
     ways.flat_map(|(depth, direct)| flushes.map(|flush| job(depth, direct, flush))).collect()

@@ -1,0 +1,265 @@
+//! The words of a document that have a fixed set.
+
+use super::Process;
+use schemars::JsonSchema;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// The worst event after which an acknowledged write is still there; the later, the safer.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Survives {
+    /// The write is in the program's memory.
+    Nothing,
+    /// The write is in the kernel's memory.
+    ProcessCrash,
+    /// The write is in the device.
+    OsCrash,
+    /// The write is on stable storage.
+    PowerLoss,
+}
+
+/// The state of a file after a crash in the middle of a save, or before the save is flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CrashLeaves {
+    /// All of the old text (or no file), or all of the new one.
+    OldOrNew,
+    /// Some of both.
+    Torn,
+    /// Nothing of either, or a part of the new one.
+    Empty,
+    /// All of the old text, and a part of the new one behind it.
+    OldAndPart,
+}
+
+/// The state of a file's blocks when the clock starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Blocks {
+    /// The file is new and grows.
+    New,
+    /// Allocated by `fallocate(2)`, and not written.
+    Allocated,
+    /// Written and flushed before.
+    Written,
+    /// Of reads: some blocks may never have been written.
+    #[default]
+    Unknown,
+}
+
+/// The cache state of a source that is read while the clock runs; the later, the faster to read.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceCache {
+    /// The page cache holds none of it.
+    Dropped,
+    /// The page cache holds it.
+    Warm,
+}
+
+/// The interface by which operations reach the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ioengine {
+    /// `pwrite(2)` and `pread(2)`, one at a time.
+    #[default]
+    Psync,
+    /// A ring of `io_uring(7)`.
+    IoUring,
+    /// Memory that is mapped.
+    Mmap,
+    /// A pool of threads, for want of io_uring.
+    Threads,
+    /// An engine of fio's.
+    #[serde(untagged)]
+    Other(String),
+}
+
+/// The moments at which a job flushes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Flush {
+    /// Never.
+    #[default]
+    None,
+    /// By `fdatasync(2)` when all is written.
+    FdatasyncAtEnd,
+    /// By `fsync(2)` when all is written.
+    FsyncAtEnd,
+    /// By `fdatasync(2)` after each write.
+    FdatasyncEach,
+    /// By `fsync(2)` after each write.
+    FsyncEach,
+    /// With each write: `O_DSYNC`, or `RWF_DSYNC` (`pwritev2(2)`).
+    ODsyncEach,
+    /// With each write, and with all metadata: `O_SYNC`.
+    OSyncEach,
+    /// By `fdatasync(2)` after each group of this many writes.
+    FdatasyncEvery(u32),
+    /// By `fsync(2)` after each group of this many writes.
+    FsyncEvery(u32),
+    /// Before a log acknowledges a message.
+    Always,
+    /// Once a second, by a log.
+    Everysec,
+}
+
+impl Flush {
+    /// The flush by `fsync(2)` after each group of `writes` writes.
+    pub fn fsync_after(writes: u32) -> Flush {
+        if writes == 1 { Flush::FsyncEach } else { Flush::FsyncEvery(writes) }
+    }
+
+    /// The flush by `fdatasync(2)` after each group of `writes` writes.
+    pub fn fdatasync_after(writes: u32) -> Flush {
+        if writes == 1 { Flush::FdatasyncEach } else { Flush::FdatasyncEvery(writes) }
+    }
+
+    /// Returns whether each write is flushed before the next begins.
+    pub fn is_each(self) -> bool {
+        use Flush::{FdatasyncEach, FsyncEach, ODsyncEach, OSyncEach};
+        matches!(self, FdatasyncEach | FsyncEach | ODsyncEach | OSyncEach)
+    }
+
+    /// Returns whether a run flushes at most once.
+    pub fn is_seldom(self) -> bool {
+        matches!(self, Flush::None | Flush::FdatasyncAtEnd | Flush::FsyncAtEnd)
+    }
+}
+
+impl fmt::Display for Flush {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Flush::None => "none",
+            Flush::FdatasyncAtEnd => "fdatasync-at-end",
+            Flush::FsyncAtEnd => "fsync-at-end",
+            Flush::FdatasyncEach => "fdatasync-each",
+            Flush::FsyncEach => "fsync-each",
+            Flush::ODsyncEach => "o_dsync-each",
+            Flush::OSyncEach => "o_sync-each",
+            Flush::FdatasyncEvery(writes) => return write!(f, "fdatasync-every-{writes}"),
+            Flush::FsyncEvery(writes) => return write!(f, "fsync-every-{writes}"),
+            Flush::Always => "always",
+            Flush::Everysec => "everysec",
+        })
+    }
+}
+
+impl FromStr for Flush {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Flush, String> {
+        use Flush::*;
+        let known = [
+            None,
+            FdatasyncAtEnd,
+            FsyncAtEnd,
+            FdatasyncEach,
+            FsyncEach,
+            ODsyncEach,
+            OSyncEach,
+            Always,
+            Everysec,
+        ];
+        let every = |prefix| word.strip_prefix(prefix)?.parse().ok();
+        known
+            .into_iter()
+            .find(|flush| flush.to_string() == word)
+            .or_else(|| every("fdatasync-every-").map(FdatasyncEvery))
+            .or_else(|| every("fsync-every-").map(FsyncEvery))
+            .ok_or_else(|| format!("unknown flush {word:?}"))
+    }
+}
+
+impl TryFrom<String> for Flush {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Flush, String> {
+        word.parse()
+    }
+}
+
+impl From<Flush> for String {
+    fn from(flush: Flush) -> String {
+        flush.to_string()
+    }
+}
+
+impl From<wrote::Survives> for Survives {
+    fn from(survives: wrote::Survives) -> Survives {
+        match survives {
+            wrote::Survives::Nothing => Survives::Nothing,
+            wrote::Survives::ProcessCrash => Survives::ProcessCrash,
+            wrote::Survives::OsCrash => Survives::OsCrash,
+            wrote::Survives::PowerLoss => Survives::PowerLoss,
+        }
+    }
+}
+
+impl From<wrote::Ioengine> for Ioengine {
+    fn from(ioengine: wrote::Ioengine) -> Ioengine {
+        ioengine.as_str().into()
+    }
+}
+
+impl From<&str> for Ioengine {
+    fn from(word: &str) -> Ioengine {
+        word.parse().unwrap_or_else(|_| Ioengine::Other(word.into()))
+    }
+}
+
+/// Prints and parses a word as JSON has it.
+macro_rules! word {
+    ($($name:ident),*) => {$(
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.serialize(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = Error;
+
+            fn from_str(word: &str) -> Result<$name, Error> {
+                let word: StrDeserializer<'_, Error> = word.into_deserializer();
+                $name::deserialize(word)
+            }
+        }
+    )*};
+}
+
+word!(Survives, CrashLeaves, Blocks, SourceCache, Ioengine, Process);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_printed_as_it_is_parsed() {
+        for word in ["nothing", "process-crash", "os-crash", "power-loss"] {
+            assert_eq!(word.parse::<Survives>().unwrap().to_string(), word);
+        }
+        for word in ["psync", "io_uring", "mmap", "threads", "libaio"] {
+            assert_eq!(Ioengine::from(word).to_string(), word);
+        }
+        assert_eq!(Ioengine::from("libaio"), Ioengine::Other("libaio".into()));
+        for word in ["none", "fsync-at-end", "o_dsync-each", "fdatasync-every-8", "always"] {
+            assert_eq!(word.parse::<Flush>().unwrap().to_string(), word);
+        }
+        assert!("sometimes".parse::<Flush>().is_err());
+    }
+
+    #[test]
+    fn an_engine_of_fios_stays_as_it_is_called() {
+        let engine: Ioengine = serde_json::from_str("\"libaio\"").unwrap();
+        assert_eq!(serde_json::to_string(&engine).unwrap(), "\"libaio\"");
+    }
+}
