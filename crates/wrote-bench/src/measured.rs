@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use wrote::Survives;
-use wrote_jobs::worker::histogram;
+use wrote_jobs::histogram;
 use wrote_result::Error;
 use wrote_result::document::{Direction, Fallback, Row, Run, Settings, SettingsPair};
 use wrote_result::stats;

@@ -1,29 +1,30 @@
-//! The buffers of a run: how many, how large, and whether the machine has room for them.
+//! Numbers and sizes of the buffers of a run, and the check of their memory.
 
 use rand::TryRng;
 use wrote_result::{Error, units};
 
-/// The buffers are at least this much together: a large buffer keeps most of its bytes from one
-/// write to the next, and a single one would repeat itself within what a file system compresses.
+/// The fewest bytes of all buffers of a thread. A large buffer keeps most of its bytes from one
+/// write to the next, and a single one would repeat itself within a unit that a file system
+/// compresses.
 const POOL_BYTES_MIN: u64 = 1 << 20;
 
-/// Memory that a buffer takes: it begins at a page.
+/// Returns the memory of a buffer, which begins at a page.
 fn in_pages_bytes(bs_bytes: u64) -> u64 {
     bs_bytes.next_multiple_of(rustix::param::page_size() as u64).max(1)
 }
 
-/// How many buffers a thread has.
+/// Returns the buffers of a thread.
 pub fn buffers(bs_bytes: u64, iodepth: u32) -> u32 {
     iodepth.max((POOL_BYTES_MIN / in_pages_bytes(bs_bytes)) as u32)
 }
 
-/// Memory that the buffers of a thread take.
+/// Returns the memory of the buffers of a thread.
 pub fn buffers_bytes(bs_bytes: u64, iodepth: u32) -> u64 {
     in_pages_bytes(bs_bytes).saturating_mul(buffers(bs_bytes, iodepth).into())
 }
 
-/// Refuses buffers of more than half of the machine's memory; `what` names the settings that they
-/// follow from.
+/// Refuses buffers of more than half of the machine's memory; `what` names the settings that decide
+/// their size.
 pub fn check_buffers(what: &str, buffers: u64, memory_bytes: u64) -> Result<(), Error> {
     if buffers <= memory_bytes / 2 {
         return Ok(());
@@ -35,13 +36,7 @@ pub fn check_buffers(what: &str, buffers: u64, memory_bytes: u64) -> Result<(), 
     )))
 }
 
-/// The file system has no `fallocate(2)`.
-pub fn cannot_allocate(errno: i32) -> bool {
-    use rustix::io::Errno;
-    [Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|known| known.raw_os_error() == errno)
-}
-
-/// Another run's data is never the same (M2).
+/// Returns a random seed, so that each run writes other data (M2).
 pub fn seed() -> u64 {
     rand::rngs::SysRng.try_next_u64().unwrap_or_else(|_| {
         // No getrandom(2): the clock tells two runs apart too.

@@ -1,4 +1,4 @@
-//! One run's clock, with what the run cost of CPU and what the device moved meanwhile.
+//! The clock of one run, with the CPU time and the device's counters meanwhile.
 
 use std::time::Instant;
 use wrote::device::{BlockDevice, Counters};
@@ -7,8 +7,8 @@ use wrote_machine::watch::cpu::CpuWatch;
 use wrote_result::Error;
 use wrote_result::document::Run;
 
-/// Does the work, and tells what it gave and what it cost. `usage` says whose CPU time counts. The
-/// counters are read around it (M7); bytes, operations and memory are the caller's to fill in.
+/// Does the work between two reads of the counters (M7), and returns its outcome and its run.
+/// `usage` reads the CPU time. The caller fills in bytes, operations and memory.
 pub fn clocked<T>(
     device: Option<&BlockDevice>,
     usage: fn() -> Usage,
@@ -38,7 +38,7 @@ pub fn clocked<T>(
     Ok((done, run))
 }
 
-/// What the block layer counted for the device until now, where it counts.
+/// Returns the block layer's counters of the device, where it has any.
 pub fn counters(device: Option<&BlockDevice>) -> Option<Counters> {
     device.filter(|device| device.counts())?.counters().ok()
 }

@@ -7,9 +7,7 @@ mod direction;
 mod job;
 mod shares;
 
-pub use direction::merged;
-
-use crate::jobs::{DirectionReport, GroupReport, JobReport};
+use crate::jobs::{GroupReport, JobReport, span};
 use job::{Job, Numbers};
 use serde::{Serialize, Serializer};
 use std::time::Duration;
@@ -18,7 +16,7 @@ use wrote_result::document::Direction;
 /// The unit in which the kernel counts what a disk moved, whatever the disk's own blocks are.
 const SECTOR_BYTES: u64 = 512;
 
-/// What the document says beside the jobs.
+/// Parts of the document beside the jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct About<'a> {
     /// When all was over.
@@ -43,7 +41,7 @@ pub struct Document {
     disk_util: Vec<DiskUtil>,
 }
 
-/// What the block layer counted for the device below, by anyone. fio's other figures of a disk
+/// The block layer's counts of the device below, for all programs. fio's other figures of a disk
 /// (requests, merges, ticks, utilisation) are left out: they are not counted here.
 #[derive(Clone, Debug, Serialize)]
 struct DiskUtil {
@@ -95,7 +93,7 @@ fn unchanged(groups: &[GroupReport], global: &[(String, String)]) -> Vec<(String
 
 fn entries_of(group: &GroupReport, elapsed_s: u64) -> Vec<Job> {
     let entries = entries(group);
-    // What all entries together moved: each tells its part of it.
+    // Each entry reports its part of the sum of all entries.
     let rate = |direction| entries.iter().map(|entry| bytes_per_s(entry, direction)).sum::<f64>();
     let numbers = |entry: &[&JobReport]| Numbers {
         elapsed_s,
@@ -106,7 +104,7 @@ fn entries_of(group: &GroupReport, elapsed_s: u64) -> Vec<Job> {
     entries.iter().map(|entry| Job::of(entry, &numbers(entry))).collect()
 }
 
-/// The jobs of a group as they are reported: alone, or with those before them. Never an empty entry.
+/// Returns the entries of a group: each a job, or several that are reported as one.
 fn entries(group: &GroupReport) -> Vec<Vec<&JobReport>> {
     let mut entries: Vec<Vec<&JobReport>> = Vec::new();
     for job in &group.jobs {
@@ -124,27 +122,6 @@ fn bytes_per_s(entry: &[&JobReport], direction: Direction) -> f64 {
     let bytes: u64 = entry.iter().map(|job| job.direction(direction).bytes).sum();
     let elapsed_s = span(entry.iter().copied()).as_secs_f64();
     if elapsed_s > 0.0 { bytes as f64 / elapsed_s } else { 0.0 }
-}
-
-impl JobReport {
-    /// What it did in this direction.
-    pub fn direction(&self, direction: Direction) -> &DirectionReport {
-        match direction {
-            Direction::Read => &self.read,
-            Direction::Write => &self.write,
-        }
-    }
-}
-
-/// From the first start of these jobs to the last end. Zero of none.
-pub fn span<'a>(jobs: impl Iterator<Item = &'a JobReport>) -> Duration {
-    let (mut began, mut ended) = (i128::MAX, i128::MIN);
-    for job in jobs {
-        let start = job.started_at.as_nanosecond();
-        began = began.min(start);
-        ended = ended.max(start + job.elapsed.as_nanos() as i128);
-    }
-    Duration::from_nanos(u64::try_from(ended.saturating_sub(began)).unwrap_or(0))
 }
 
 fn whole_seconds(elapsed: Duration) -> u64 {

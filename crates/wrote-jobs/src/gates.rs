@@ -1,41 +1,40 @@
-//! Threads that begin together: all are ready before the clock of the first starts, and nobody clears
-//! up before all is counted.
+//! Threads that begin together. The clock starts when every thread is ready, and no thread cleans
+//! up before the results are collected.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use wrote_result::Error;
 
-/// How often those who wait for the threads look around.
+/// The time between two calls of `watch`.
 const WATCH_EVERY: Duration = Duration::from_millis(250);
 
-/// What each thread of a run does. What it has ready stays in its thread.
+/// The work of each thread of a run. Its [`Crew::Ready`] stays in the thread.
 pub trait Crew: Sync {
-    /// What a thread has ready when the clock starts.
+    /// The state that a thread has ready when the clock starts.
     type Ready;
-    /// What its work gave.
+    /// The outcome of its work.
     type Done;
-    /// What is left of it all.
+    /// The result of the thread.
     type Part: Send;
 
     /// Makes everything ready for the thread of this number.
     fn make_ready(&self, number: usize) -> Result<Self::Ready, Error>;
-    /// The part that is timed.
+    /// Does the timed part.
     fn work(&self, ready: &mut Self::Ready) -> Result<Self::Done, Error>;
-    /// Clears up, after all others are done too.
+    /// Cleans up after every thread has ended its work.
     fn clear_up(&self, ready: Self::Ready, done: Self::Done) -> Result<Self::Part, Error>;
-    /// Is raised when a thread's work failed, so that the others can end early.
+    /// Returns the flag that a failed thread raises, so that other threads can end early.
     fn failed(&self) -> &AtomicBool;
 }
 
-/// Runs `count` threads of a crew. When all are ready, `clocked` is called: what it does before and
-/// after it calls what it is given, happens just before and after the timed part. `watch` is called
-/// now and then in between.
+/// Runs `count` threads of a crew. Calls `clocked(go)` once all threads are ready: `go()` runs the
+/// timed part, and counters are read before and after it. Calls `watch` now and then meanwhile.
 ///
 /// # Errors
 ///
-/// The first thread's that failed, after all of them have ended. The clock does not start unless all
-/// are ready.
+/// The error of the first thread that failed, after all threads have ended. The clock starts only
+/// if all threads are ready.
 pub fn together<C: Crew, T>(
     crew: &C,
     count: usize,
@@ -65,7 +64,7 @@ pub fn together<C: Crew, T>(
                 all(&news, threads.len(), watch);
             })
         });
-        // All are waited for before the first error is told. Without an order nobody begins.
+        // All threads end before the first error is returned. Without an order no thread begins.
         let (orders, threads): (Vec<_>, Vec<_>) = threads.into_iter().unzip();
         drop(orders);
         let parts = threads
@@ -75,17 +74,17 @@ pub fn together<C: Crew, T>(
         parts.splice(..0, not_started.map(Err));
         (parts, counted)
     });
-    // Who was not let begin is interrupted; the reason is with another one.
+    // A thread that did not begin reports an interruption; the reason is that of another thread.
     let reason =
         |part: &Result<C::Part, Error>| matches!(part, Err(e) if !matches!(e, Error::Interrupted));
     if let Some(first) = parts.iter().position(reason) {
         return Err(parts.into_iter().nth(first).and_then(Result::err).expect("it is an error"));
     }
     let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Ok((parts, counted.expect("nobody failed, so the clock ran")))
+    Ok((parts, counted.expect("no thread failed, so the clock ran")))
 }
 
-/// Waits for news of so many threads; whether they are all good.
+/// Waits for news of `count` threads; returns whether all are good.
 fn all(news: &Receiver<bool>, count: usize, watch: &mut dyn FnMut()) -> bool {
     let (mut left, mut good) = (count, true);
     while left > 0 {
@@ -101,15 +100,15 @@ fn all(news: &Receiver<bool>, count: usize, watch: &mut dyn FnMut()) -> bool {
     good
 }
 
-/// Where a thread tells how far it is, and waits for what comes next.
+/// The point where a thread reports its state and waits for the next order.
 struct Gate {
     told: Sender<bool>,
     ordered: Receiver<()>,
 }
 
 impl Gate {
-    /// Tells that this far all is done, and how; waits for the next order. `false` where none will
-    /// come.
+    /// Reports whether all went well so far, and waits for the next order. Returns `false` where no
+    /// order will come.
     fn pass(&self, good: bool) -> bool {
         self.told.send(good).is_ok() && self.ordered.recv().is_ok()
     }
@@ -132,7 +131,7 @@ fn member<C: Crew>(crew: &C, number: usize, gate: &Gate) -> Result<C::Part, Erro
     or_panicked(|| crew.clear_up(ready, done))
 }
 
-/// A thread that panicked would leave the others waiting for its news.
+/// Turns a panic into an error: other threads wait for news of this one.
 fn or_panicked<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(Error::Failed("a thread of the run panicked: see above".into())))
@@ -143,7 +142,7 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    /// Writes down what happens; goes wrong at one step of one thread.
+    /// A crew that records its steps and fails at one step of one thread.
     struct Diary {
         lines: Mutex<Vec<String>>,
         wrong: Option<(&'static str, usize)>,

@@ -1,4 +1,4 @@
-//! I/O jobs: described as fio describes them, run, and reported.
+//! I/O jobs: their specifications in fio's words, their runs, and their reports.
 
 pub mod buffers;
 pub mod clock;
@@ -6,7 +6,7 @@ pub mod data;
 pub mod findings;
 pub mod fio;
 pub mod fio_json;
-pub mod gates;
+mod gates;
 pub mod import;
 pub mod jobs;
 pub mod page_cache;
@@ -15,5 +15,6 @@ pub mod report;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 pub mod spec;
-#[allow(missing_docs)]
-pub mod worker;
+mod worker;
+
+pub use worker::{histogram, pace};

@@ -1,4 +1,4 @@
-//! The result document of jobs: from what each did to rows, findings and the machine.
+//! The result document of jobs: rows, findings and the machine, from the jobs' reports.
 
 mod before;
 mod evidence;
@@ -8,7 +8,7 @@ mod row;
 mod settings;
 
 pub use before::Before;
-pub use repeated::repeated;
+pub use repeated::{Repeated, repeated};
 
 use crate::jobs::GroupReport;
 use std::time::Duration;
@@ -16,22 +16,22 @@ use wrote::Engine;
 use wrote_machine::host;
 use wrote_result::document::{Document, Program, SCHEMA, Scenario};
 
-/// What the document says beside the jobs.
+/// Parts of the document beside the jobs.
 #[derive(Clone, Debug)]
 pub struct About {
     /// The command line.
     pub command: Vec<String>,
     /// The commit that the program was built from.
     pub commit: Option<String>,
-    /// When the run began.
+    /// The start of the run.
     pub started_at: jiff::Timestamp,
-    /// How long it took, files made ready included.
+    /// The time of the run, with that of making files ready.
     pub elapsed: Duration,
-    /// Whether blocks that were never written could be read.
+    /// Jobs may read blocks that were never written.
     pub read_unwritten: bool,
 }
 
-/// What the groups of one job file did.
+/// The reports of one job file.
 #[derive(Clone, Copy, Debug)]
 pub struct JobFile<'a> {
     /// The file's name: the scenario's.
@@ -40,11 +40,11 @@ pub struct JobFile<'a> {
     pub groups: &'a [GroupReport],
 }
 
-/// The document `wrote.result/1` of jobs: a scenario for each file, a row for each job and
+/// Returns the document `wrote.result/1` of jobs: a scenario for each file, a row for each job and
 /// direction.
 ///
-/// The `numjobs` of a job are one row; what reads and writes has two, `NAME/read` and `NAME/write`.
-/// There is no advice: jobs are what somebody chose, not ways that are compared.
+/// The `numjobs` of a job are one row; a job that reads and writes has two, `NAME/read` and
+/// `NAME/write`. The document has no advice, since it compares no ways.
 pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
     let mut known = known::Known::new(before, about.read_unwritten);
     let mut evidence = evidence::Rows::default();

@@ -1,116 +1,120 @@
-//! What one job of `wrote run` does, in fio's words, with every value decided.
+//! Specifications of jobs, in fio's words, with every value decided.
 //!
-//! The parser of job files makes these, the scenarios `peak` and `rand` make them too, and
+//! The parser of job files and the scenarios `ladder`, `peak`, `rand` and `sustained` make them.
 //! [`crate::jobs`] runs them.
 
-use crate::rate::Process;
+use crate::rate::{Process, Rate};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Ioengine;
+pub use wrote_result::document::BlockShare;
 
-/// What a job does to its files. A job that appears `numjobs` times is that many [`JobSpec`]s.
+/// One job on its files. A section with `numjobs` is that many [`JobSpec`]s.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobSpec {
     /// The section's name.
     pub name: String,
-    /// Which of the section's `numjobs` this is, from 0.
+    /// The job's number among the section's `numjobs`, from 0.
     pub clone: u32,
     /// Jobs of one group run at once; groups run one after the other (`stonewall`, `new_group`).
     pub group: u32,
-    /// The jobs of the group are reported as one.
+    /// Reports the jobs of the group as one.
     pub group_reporting: bool,
     /// Reads, writes or both, in order or not.
     pub rw: Rw,
-    /// Of 100 operations of a mix, how many are reads.
+    /// Reads of 100 operations of a mix.
     pub rwmixread_percent: u32,
-    /// How operations reach the kernel.
+    /// The way in which operations reach the kernel.
     pub ioengine: Ioengine,
     /// Operations in flight at once.
     pub iodepth: u32,
-    /// How many operations are handed on together; 0 is as many as there are.
+    /// Operations handed to the kernel together; with 0 and 1 the job decides.
     pub iodepth_batch: u32,
-    /// How many are waited for before those that came are looked at; 0 and 1 leave it to the job: as
-    /// many as come in a moment, so that each costs no call of its own.
+    /// Completions that one call waits for. With 0 the job waits for as many as come in 0.1 ms, so
+    /// that it needs fewer calls.
     pub iodepth_batch_complete_min: u32,
     /// Bytes of reads.
     pub read_bs: BlockSizes,
     /// Bytes of writes.
     pub write_bs: BlockSizes,
-    /// The files; the operations go to them in turn.
+    /// The files, which the operations use in turn.
     pub files: Vec<PathBuf>,
-    /// First byte of each file that is used.
+    /// First byte of each file that the job uses.
     pub offset_bytes: u64,
-    /// Bytes of each file that are used, from `offset_bytes` on; `None` is all that there are of a
-    /// file that exists.
+    /// Bytes of each file that the job uses, from `offset_bytes` on; `None` is all bytes of a file
+    /// that exists.
     pub file_bytes: Option<u64>,
-    /// Bytes that are transferred in all, over all files; `None` is each file's `file_bytes` once.
+    /// Bytes to transfer over all files; `None` is each file's `file_bytes` once.
     pub io_bytes: Option<u64>,
-    /// How often the whole is done.
+    /// Times that the job repeats its transfers.
     pub loops: u32,
-    /// Bypass the page cache.
+    /// Bypasses the page cache.
     pub direct: bool,
-    /// Whether each write is flushed (`sync`).
+    /// The flush of each write (`sync`).
     pub sync: SyncEach,
-    /// `fsync(2)` after so many writes.
+    /// Writes between two calls of `fsync(2)`.
     pub fsync: Option<u32>,
-    /// `fdatasync(2)` after so many writes.
+    /// Writes between two calls of `fdatasync(2)`.
     pub fdatasync: Option<u32>,
-    /// `fsync(2)` after the last write; inside the clock (M1).
+    /// The latency of a write ends with the `fsync` or `fdatasync` that follows it.
+    pub latency_with_flush: bool,
+    /// `fsync(2)` after the last write, inside the clock (M1).
     pub end_fsync: bool,
-    /// The job ends after this time, if it did not before.
+    /// `fdatasync(2)` after the last write, inside the clock (M1).
+    pub end_fdatasync: bool,
+    /// The latest end of the job, counted from the end of its ramp; a last flush is not counted.
     pub runtime: Option<Duration>,
-    /// The job begins again until `runtime` is over.
+    /// The job repeats until `runtime` is over.
     pub time_based: bool,
-    /// What is done in the first so much time is not counted.
+    /// Time at the start that the report leaves out.
     pub ramp_time: Duration,
-    /// The job begins so much later than its group.
+    /// Delay of the job's start after the group's.
     pub startdelay: Duration,
-    /// Bytes per second that reads are held to.
+    /// Limit of reads, in bytes per second.
     pub read_rate_bytes_per_s: Option<u64>,
-    /// Bytes per second that writes are held to.
+    /// Limit of writes, in bytes per second.
     pub write_rate_bytes_per_s: Option<u64>,
-    /// Reads per second that the job is held to.
+    /// Limit of reads per second.
     pub read_rate_iops: Option<u32>,
-    /// Writes per second that the job is held to.
+    /// Limit of writes per second.
     pub write_rate_iops: Option<u32>,
-    /// When the operations of a job that is held to a rate are due.
+    /// The times at which the operations of a job with a rate are due.
     pub rate_process: Process,
-    /// Whether the latency of each operation is taken (not with `gtod_reduce`, `disable_lat` and
-    /// `disable_clat`).
+    /// Times each operation (not with `gtod_reduce`, `disable_lat` and `disable_clat`).
     pub latencies: bool,
-    /// Whether the rates are sampled (not with `gtod_reduce`, `disable_bw_measurement`).
+    /// Samples the rates (not with `gtod_reduce`, `disable_bw_measurement`).
     pub samples: bool,
-    /// Random offsets may come again before all were used once.
+    /// Random offsets may repeat before each was used once.
     pub norandommap: bool,
-    /// Seed of offsets, sizes and mix; the same seed gives the same order (`randrepeat`).
+    /// Seed of offsets, sizes, mix and Poisson arrivals; one seed gives one order (`randrepeat`).
     pub seed: u64,
-    /// Blocks carry a checksum, and reads and `do_verify` hold them against it.
+    /// Blocks carry a checksum, which reads and `do_verify` check.
     pub verify: Option<Verify>,
-    /// What is written.
+    /// The bytes that the job writes.
     pub data: Data,
-    /// How blocks are made before the clock starts.
+    /// The state of a new file's blocks when the clock starts.
     pub fallocate: Fallocate,
-    /// Drop what the page cache holds of the files first.
+    /// Drops the files' pages from the page cache first.
     pub invalidate: bool,
-    /// Poll the device for completions.
+    /// Polls the device for completions.
     pub hipri: bool,
-    /// Register the buffers with the ring.
+    /// Registers the buffers with the ring.
     pub fixedbufs: bool,
-    /// Register the files with the ring.
+    /// Registers the files with the ring.
     pub registerfiles: bool,
-    /// Have a thread of the kernel's take operations from the ring.
+    /// Lets a kernel thread take operations from the ring.
     pub sqthread_poll: bool,
-    /// The CPU that that thread is bound to.
+    /// The CPU of that kernel thread.
     pub sqthread_poll_cpu: Option<u32>,
     /// Percentiles of the report.
     pub percentiles: Vec<f64>,
-    /// The keys of the section and of `[global]` as they were written, in their order, for reports.
+    /// The keys of the section and of `[global]` as written, in their order, for reports.
     pub options: Vec<(String, String)>,
 }
 
 impl JobSpec {
-    /// A job that moves each block of its files once, one at a time, directly through io_uring with
-    /// buffers and files registered. It has no files yet.
+    /// Returns a job without files that transfers each block once, one at a time, directly through
+    /// io_uring with buffers and files registered.
     pub fn new(name: &str, rw: Rw, bs_bytes: u64) -> JobSpec {
         JobSpec {
             name: name.into(),
@@ -134,7 +138,9 @@ impl JobSpec {
             sync: SyncEach::No,
             fsync: None,
             fdatasync: None,
+            latency_with_flush: false,
             end_fsync: false,
+            end_fdatasync: false,
             runtime: None,
             time_based: false,
             ramp_time: Duration::ZERO,
@@ -161,9 +167,50 @@ impl JobSpec {
             options: Vec::new(),
         }
     }
+
+    /// Returns a clone of the job for each file. With a rate they share it, and each repeats until
+    /// its `runtime` is over.
+    pub fn on_each(&self, files: &[PathBuf], rate: Option<Rate>) -> Vec<JobSpec> {
+        let count = files.len() as u32;
+        let clone = |(number, file): (u32, &PathBuf)| {
+            let mut job = JobSpec {
+                clone: number,
+                files: vec![file.clone()],
+                seed: self.seed.wrapping_add(number.into()),
+                ..self.clone()
+            };
+            if let Some(rate) = rate {
+                job.hold(rate.share(number, count));
+                // At even distances the jobs take turns instead of all writing at once.
+                if rate.process == Process::Linear {
+                    let bs_bytes = self.read_bs.most_bytes().max(self.write_bs.most_bytes());
+                    job.startdelay = rate.mean_distance(bs_bytes) * number;
+                }
+            }
+            job
+        };
+        (0..).zip(files).map(clone).collect()
+    }
+
+    /// Limits the job to a rate, divided between its reads and writes, until its time is over.
+    fn hold(&mut self, rate: Rate) {
+        let [reads, writes] = match (self.rw.read, self.rw.write) {
+            (true, true) => {
+                let reads = rate.percent(self.rwmixread_percent);
+                [Some(reads), Some(rate.percent(100 - self.rwmixread_percent))]
+            }
+            (read, write) => [read.then_some(rate), write.then_some(rate)],
+        };
+        self.read_rate_bytes_per_s = reads.and_then(|rate| rate.bytes_per_s());
+        self.write_rate_bytes_per_s = writes.and_then(|rate| rate.bytes_per_s());
+        self.read_rate_iops = reads.and_then(|rate| rate.iops());
+        self.write_rate_iops = writes.and_then(|rate| rate.iops());
+        self.rate_process = rate.process;
+        (self.time_based, self.io_bytes) = (true, None);
+    }
 }
 
-/// Which operations, and in which order.
+/// The operations and their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rw {
     /// There are reads.
@@ -175,7 +222,7 @@ pub struct Rw {
 }
 
 impl Rw {
-    /// fio's name: `read`, `write`, `rw`, `randread`, `randwrite`, `randrw`.
+    /// Returns fio's name: `read`, `write`, `rw`, `randread`, `randwrite`, `randrw`.
     pub fn as_str(self) -> &'static str {
         match (self.random, self.read, self.write) {
             (false, true, false) => "read",
@@ -188,78 +235,69 @@ impl Rw {
     }
 }
 
-/// Block sizes and how many percent of the operations have each; the percents add up to 100.
+/// Block sizes, each with its percentage of the operations; the percentages add up to 100.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockSizes(pub Vec<BlockShare>);
 
-/// One size of a split.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockShare {
-    /// Bytes of one operation.
-    pub bytes: u64,
-    /// Of 100 operations, how many have this size.
-    pub percent: u32,
-}
-
 impl BlockSizes {
-    /// One size for all.
+    /// Returns one size for all operations.
     pub fn one(bytes: u64) -> BlockSizes {
         BlockSizes(vec![BlockShare { bytes, percent: 100 }])
     }
 
-    /// The smallest: offsets are multiples of it.
+    /// Returns the smallest size: offsets are multiples of it.
     pub fn least_bytes(&self) -> u64 {
         self.0.iter().map(|share| share.bytes).min().unwrap_or(0)
     }
 
-    /// The largest: what a buffer has room for.
+    /// Returns the largest size, which is that of a buffer.
     pub fn most_bytes(&self) -> u64 {
         self.0.iter().map(|share| share.bytes).max().unwrap_or(0)
     }
 }
 
-/// Whether each write is flushed before it is complete.
+/// The flush of each write, before the write is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SyncEach {
-    /// No.
+    /// None.
     #[default]
     No,
-    /// As a file opened with `O_DSYNC` does.
+    /// That of a file opened with `O_DSYNC`.
     Dsync,
-    /// As a file opened with `O_SYNC` does.
+    /// That of a file opened with `O_SYNC`.
     Sync,
 }
 
 /// The checksum of `verify=crc32c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verify {
-    /// After the writes, everything that was written is read and checked (`do_verify`).
+    /// Reads and checks all written blocks after the writes (`do_verify`).
     pub after_writes: bool,
 }
 
-/// What is written.
+/// The bytes that a job writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Data {
-    /// Random, and no two sectors the same (M2).
+    /// Random bytes; no two sectors are equal (M2).
     #[default]
     Random,
     /// Zeros (`zero_buffers`): named in the result.
     Zeros,
-    /// Random with so many percent of each block zeros, so that it compresses by about as much
-    /// (`buffer_compress_percentage`): named in the result.
+    /// Random bytes with this percentage of each block zeros, so that the block compresses by about
+    /// that percentage (`buffer_compress_percentage`): named in the result.
     Compressible(u32),
 }
 
-/// How a file's blocks are made before the clock starts.
+/// The allocation of a new file's blocks before the clock starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Fallocate {
-    /// Not at all: the file grows.
+    /// No blocks: the file grows.
     None,
     /// `fallocate(2)` with mode 0 (`native`), as fio does by default.
     #[default]
     Native,
-    /// `fallocate(2)` that keeps the file's size (`keep`).
+    /// `fallocate(2)` that leaves the file's size (`keep`).
     Keep,
-    /// The size is set, without blocks (`truncate`).
+    /// The size without blocks (`truncate`).
     Truncate,
 }

@@ -1,4 +1,4 @@
-//! One thread's part of a run: its operations one after another as fast as they may come, timed.
+//! The loop of one thread of a run: issues the task's operations, times them and counts them.
 
 mod flush;
 pub mod header;
@@ -8,6 +8,8 @@ mod permutation;
 pub mod sequence;
 mod tally;
 mod task;
+#[cfg(test)]
+mod tests;
 mod trail;
 
 pub use tally::{Direction, Tally, histogram};
@@ -15,6 +17,7 @@ pub use task::{Progress, Shared, Task};
 pub use trail::Mark;
 
 use crate::data::Data;
+use crate::worker::flush::Flushes;
 use crate::worker::header::{HEADER_BYTES, Header};
 use crate::worker::sequence::{Next, Sequence};
 use std::path::PathBuf;
@@ -24,109 +27,97 @@ use wrote::{Completion, Engine, FileId, Op};
 use wrote_machine::usage::Usage;
 use wrote_result::Error;
 
-/// The most operations that are handed on, or waited for, together where nobody asked for a number:
-/// more saves no calls and no switches worth mentioning. Never more than half of what may be in
-/// flight is waited for, so that the device has work meanwhile.
+/// The most operations that a worker hands on or waits for together, where the task gives no
+/// number: more operations save few calls and switches. A worker waits for at most half of its
+/// depth, so that the device has work meanwhile.
 const TOGETHER_MAX: usize = 32;
-/// Where nobody asked for a number, as many completions are waited for as come in this time: it is
-/// the most by which one is seen late so that the others cost no call of their own.
+/// Where the task gives no number, a worker waits for as many completions as come in this time. It
+/// is the most by which the worker sees a completion late.
 const PATIENCE_NS: u64 = 100_000;
-/// Since when an operation's time counts that no rate holds: from when it is handed on.
+/// The due time of an operation without a rate: its time counts from when it is handed on.
 const NOT_DUE: u64 = u64::MAX;
 
-/// What one thread did.
+/// The outcome of one thread.
 #[derive(Debug)]
 pub struct Done {
-    /// What was counted since the clock began.
+    /// The counts since the clock began.
     pub tally: Tally,
-    /// When the clock began: just before the first operation, or when the ramp was over.
+    /// The begin of the clock: just before the first operation, or at the end of the ramp.
     pub began: Instant,
-    /// Just after the last acknowledgement, that of a flush included (M1).
+    /// Just after the last acknowledgement, with that of a last flush (M1).
     pub ended: Instant,
-    /// What the thread used in between.
+    /// The thread's use in between.
     pub thread: Usage,
-    /// What the process used in between, with every thread of the kernel's that works for it.
+    /// The process's use in between, with the kernel's threads that work for it.
     pub process: Usage,
-    /// How many operations were begun, those of the ramp included.
+    /// Operations begun, with those of the ramp.
     pub issued: u64,
-    /// The job was over before its ramp was.
+    /// The job ended before its ramp did.
     pub all_ramp: bool,
 }
 
-impl Done {
-    /// What was written.
-    pub fn writes(&self) -> &Direction {
-        &self.tally.directions[1]
-    }
-}
-
-/// An operation in flight, by its place.
+/// An operation in flight.
 #[derive(Clone, Copy)]
 struct InFlight {
     next: Next,
-    /// From when its time counts, in nanoseconds from the start.
+    /// The begin of its latency, in nanoseconds from the start.
     since_ns: u64,
     writing: bool,
 }
 
-/// Why no more operations are made ready at once.
+/// The reason to make no more operations ready now.
 enum Pause {
-    /// So many are handed on together; there is room for more.
+    /// The batch is full; the queue has room for more.
     Batch,
-    /// Something must complete first.
+    /// An operation must complete first.
     Wait,
-    /// The next one is due at this time, in nanoseconds from the start.
+    /// The next operation is due at this time, in nanoseconds from the start.
     Due(u64),
     /// A flush is due.
     Flush,
-    /// There are no more.
+    /// The task has no more operations.
     End,
 }
 
-/// The files of a job, and everything that is ready before the clock starts (M2, M10).
+/// A thread's engine, files, data and counts, all made before the clock starts (M2, M10).
 pub struct Worker<'a> {
     pub engine: Engine,
     pub files: Vec<(PathBuf, FileId)>,
     task: Task,
     sequence: Sequence,
     shared: Shared<'a>,
-    /// Makes what is written; `None` where nothing is.
+    /// The source of written bytes; `None` for a task without writes.
     data: Option<Data>,
     tally: Tally,
     in_flight: Vec<InFlight>,
-    /// Places in `in_flight` that no operation uses.
+    /// Places of `in_flight` without an operation.
     free: Vec<usize>,
-    /// Made ready and not yet queued.
+    /// Operations made ready and not yet queued.
     ready: Vec<(usize, Op)>,
     completions: Vec<Completion>,
-    /// Drawn from the sequence, and in the way of one in flight.
+    /// The next operation, which must wait for a write in flight to its bytes.
     held: Option<Next>,
     issued: u64,
-    /// Files that were written since their last flush, and at all.
-    dirty: Vec<bool>,
-    written: Vec<bool>,
-    since_fsync: u32,
-    since_fdatasync: u32,
+    flushes: Flushes,
     paced: bool,
     submit_together: Option<usize>,
     wait_for: usize,
     wait_for_max: usize,
-    /// There was no room for another operation before this time: what was due earlier could not be
-    /// handed on earlier.
+    /// The queue was full until this time, so the worker could hand on no operation before.
     room_since_ns: u64,
-    /// All times are counted from here.
+    /// The origin of all times.
     start: Instant,
     now_ns: u64,
     counts_from_ns: u64,
     counting: bool,
     deadline_ns: u64,
     usage: (Usage, Usage),
-    /// The time is over, or someone asked to stop.
+    /// The time is over, or the caller asked to stop.
     over: bool,
 }
 
 impl<'a> Worker<'a> {
-    /// Fills every buffer of the engine's pool.
+    /// Returns a worker, with every buffer of the engine's pool filled.
     pub fn new(
         mut engine: Engine,
         files: Vec<(PathBuf, FileId)>,
@@ -140,7 +131,7 @@ impl<'a> Worker<'a> {
             let mut buffer = engine.lease()?;
             match &mut data {
                 Some(data) => data.fill(&mut buffer),
-                // Its pages are there before the clock starts.
+                // Writing a buffer makes its pages before the clock starts.
                 None => buffer.fill(0),
             }
             buffers.push(buffer);
@@ -163,10 +154,7 @@ impl<'a> Worker<'a> {
             completions: Vec::with_capacity(depth),
             held: None,
             issued: 0,
-            dirty: vec![false; files.len()],
-            written: vec![false; files.len()],
-            since_fsync: 0,
-            since_fdatasync: 0,
+            flushes: Flushes::new(files.len()),
             paced,
             submit_together: task.submit_together.map(|together| together.clamp(1, depth)),
             wait_for: task.wait_for.map_or(1, |min| min.clamp(1, depth)),
@@ -186,7 +174,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Does the task until it is done, its time is over, or someone asks to stop.
+    /// Does the task until it is done, its time is over, or the caller asks to stop.
     pub fn run(&mut self) -> Result<Done, Error> {
         self.prepare_to_pace();
         self.delay();
@@ -204,13 +192,7 @@ impl<'a> Worker<'a> {
             }
         }
         self.reap(usize::MAX)?;
-        if self.task.end_fsync {
-            self.dirty.clone_from(&self.written);
-            self.flush_dirty(true)?;
-        } else if self.task.end_fdatasync {
-            self.dirty.clone_from(&self.written);
-            self.flush_dirty(false)?;
-        }
+        self.flush_at_end()?;
         Ok(self.done())
     }
 
@@ -227,7 +209,7 @@ impl<'a> Worker<'a> {
         self.now_ns = 0;
     }
 
-    /// The job is cut off when its time is over, counted from when its ramp was.
+    /// Sets the deadline: the task's time after the end of its ramp.
     fn count_time(&mut self) {
         self.deadline_ns = self
             .task
@@ -235,7 +217,7 @@ impl<'a> Worker<'a> {
             .map_or(u64::MAX, |time| self.counts_from_ns.saturating_add(nanoseconds(time)));
     }
 
-    /// Makes as many operations ready as may be handed on together, and tells why no more.
+    /// Makes a batch of operations ready, and returns the reason to make no more.
     fn make_ready(&mut self) -> Result<Pause, Error> {
         if self.paced {
             self.read_clock();
@@ -248,7 +230,7 @@ impl<'a> Worker<'a> {
             None => free,
         };
         for _ in 0..room {
-            if self.flush_is_due() {
+            if self.flushes.is_due(&self.task) {
                 return Ok(Pause::Flush);
             }
             let (write, due_ns) = self.due();
@@ -270,13 +252,13 @@ impl<'a> Worker<'a> {
             let pace = &self.task.pace[usize::from(next.write)];
             self.add(next, if pace.holds() { pace.due_ns() } else { NOT_DUE })?;
         }
-        if self.flush_is_due() {
+        if self.flushes.is_due(&self.task) {
             return Ok(Pause::Flush);
         }
         Ok(if self.free.is_empty() { Pause::Wait } else { Pause::Batch })
     }
 
-    /// W3: whether a write in flight is of some of the same bytes.
+    /// Tells whether a write in flight is to some of the same bytes (W3).
     fn is_in_the_way(&self, next: &Next) -> bool {
         let end = next.offset + next.len as u64;
         self.in_flight.iter().any(|other| {
@@ -294,10 +276,7 @@ impl<'a> Worker<'a> {
         let (file, offset) = (self.files[next.file].1, next.offset);
         let op = if next.write {
             self.make_data(&next, &mut buffer);
-            self.dirty[next.file] = true;
-            self.written[next.file] = true;
-            self.since_fsync += 1;
-            self.since_fdatasync += 1;
+            self.flushes.count(next.file);
             Op::Write { file, offset, buffer, durable: self.task.durable }
         } else {
             Op::Read { file, offset, buffer }
@@ -322,7 +301,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Queues what was made ready, with one look at the clock.
+    /// Queues the operations that are ready, with one read of the clock.
     fn queue(&mut self) {
         if self.ready.is_empty() {
             return;
@@ -347,7 +326,7 @@ impl<'a> Worker<'a> {
         self.acknowledge()
     }
 
-    /// Counts what was reaped, with one look at the clock, and makes its places free again.
+    /// Counts the reaped completions, with one read of the clock, and frees their places.
     fn acknowledge(&mut self) -> Result<(), Error> {
         let before_ns = self.now_ns;
         self.read_clock();
@@ -393,7 +372,7 @@ impl<'a> Worker<'a> {
         Error::Failed(format!("{path}: {action} at byte {}: {what}", next.offset))
     }
 
-    /// What is to be done now and then: tell how far it is, take a sample, end the ramp, stop.
+    /// Publishes progress, takes a sample, ends the ramp, and notices the end of the task.
     fn look_around(&mut self) {
         self.shared.progress.publish(&self.tally);
         if self.counting {
@@ -402,7 +381,7 @@ impl<'a> Worker<'a> {
             }
         } else if self.now_ns >= self.counts_from_ns {
             self.counting = true;
-            // Later than planned by what the last batch took.
+            // The last batch may have ended after the ramp.
             self.counts_from_ns = self.now_ns;
             self.count_time();
             self.tally.begin_again(self.now_ns);

@@ -1,4 +1,4 @@
-//! Scenarios that are a grid of jobs: what their cells are, and how large.
+//! Scenarios that are a grid of jobs: their cells and sizes.
 
 mod rounds;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 use wrote::Survives;
 use wrote::device::{Backing, Target};
 use wrote_jobs::rate;
-use wrote_jobs::rate::{Process, Rate};
+use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{JobSpec, Rw};
 use wrote_machine::space;
 use wrote_machine::target::shown_target;
@@ -18,7 +18,7 @@ use wrote_result::{Error, units};
 const FILE_BYTES_MAX: u64 = 1 << 30;
 /// Runs of each cell.
 const RUNS: u32 = 5;
-/// What a run takes beside its clock: making ready, and clearing up.
+/// The time of a run outside its clock.
 pub(super) const BESIDE: Duration = Duration::from_millis(60);
 
 /// A scenario whose rows are cells of a grid.
@@ -26,7 +26,7 @@ pub(super) const BESIDE: Duration = Duration::from_millis(60);
 pub(crate) struct Grid {
     /// `peak`, `rand`.
     pub name: &'static str,
-    /// What it answers.
+    /// Its question.
     pub question: &'static str,
     pub cells: Vec<Cell>,
     /// How often each cell is run.
@@ -37,7 +37,7 @@ pub(crate) struct Grid {
     pub file_bytes: u64,
     /// Threads, each with a file of its own.
     pub numjobs: u32,
-    /// What the jobs of a run together are held to.
+    /// The rate of all jobs of a run together.
     pub rate: Option<Rate>,
 }
 
@@ -163,7 +163,12 @@ impl Grid {
 
     /// Jobs that have the files written before anything is measured: each reads one block.
     pub(crate) fn layout(&self, files: &[PathBuf]) -> Vec<JobSpec> {
-        one_for_each(files, &JobSpec { io_bytes: Some(4096), ..self.spec(READ, 4096, 1) })
+        self.layout_job().on_each(files, None)
+    }
+
+    /// Returns the job that has one file written before the first run: it reads one block.
+    pub(crate) fn layout_job(&self) -> JobSpec {
+        JobSpec { io_bytes: Some(4096), ..self.spec(READ, 4096, 1) }
     }
 
     /// A job on blocks that were written before, directly, through io_uring with all registered.
@@ -179,22 +184,9 @@ impl Grid {
 }
 
 impl Cell {
-    /// The jobs of a run, one for each file. What all of them together are held to they share; each
-    /// then goes on until its time is over.
+    /// Returns the jobs of a run, one for each file.
     pub(crate) fn jobs(&self, files: &[PathBuf], rate: Option<Rate>) -> Vec<JobSpec> {
-        let spec = JobSpec { name: self.name.clone(), ..self.spec.clone() };
-        let mut jobs = one_for_each(files, &spec);
-        let count = jobs.len() as u32;
-        for (number, job) in (0..).zip(&mut jobs) {
-            if let Some(rate) = rate {
-                hold(job, rate.share(number, count));
-                // At even distances jobs come in turn, and not all at once.
-                if rate.process == Process::Linear {
-                    job.startdelay = rate.mean_distance(self.bs_bytes()) * number;
-                }
-            }
-        }
-        jobs
+        JobSpec { name: self.name.clone(), ..self.spec.clone() }.on_each(files, rate)
     }
 
     /// Bytes of one operation.
@@ -206,34 +198,6 @@ impl Cell {
     pub(crate) fn due_bytes_max(&self, rate: Rate, time: Duration) -> u64 {
         rate.operations_max(self.bs_bytes(), time).saturating_mul(self.bs_bytes())
     }
-}
-
-/// Holds a job to a rate, of which reads and writes have their parts, until its time is over.
-fn hold(job: &mut JobSpec, rate: Rate) {
-    let parts = match (job.rw.read, job.rw.write) {
-        (true, true) => {
-            let reads = rate.percent(job.rwmixread_percent);
-            [Some(reads), Some(rate.percent(100 - job.rwmixread_percent))]
-        }
-        (read, write) => [read.then_some(rate), write.then_some(rate)],
-    };
-    let [reads, writes] = parts;
-    job.read_rate_bytes_per_s = reads.and_then(|rate| rate.bytes_per_s());
-    job.write_rate_bytes_per_s = writes.and_then(|rate| rate.bytes_per_s());
-    job.read_rate_iops = reads.and_then(|rate| rate.iops());
-    job.write_rate_iops = writes.and_then(|rate| rate.iops());
-    job.rate_process = rate.process;
-    (job.time_based, job.io_bytes) = (true, None);
-}
-
-fn one_for_each(files: &[PathBuf], spec: &JobSpec) -> Vec<JobSpec> {
-    let job = |(clone, file): (usize, &PathBuf)| JobSpec {
-        clone: clone as u32,
-        files: vec![file.clone()],
-        seed: spec.seed + clone as u64,
-        ..spec.clone()
-    };
-    files.iter().enumerate().map(job).collect()
 }
 
 pub(super) const READ: Rw = Rw { read: true, write: false, random: false };
@@ -260,7 +224,7 @@ mod tests {
     use crate::scenarios::{Peak, Rand};
     use std::collections::HashSet;
     use wrote::device::BlockDevice;
-    use wrote_jobs::rate::Amount;
+    use wrote_jobs::rate::{Amount, Process};
 
     fn target(io_poll: bool) -> Target {
         let device = BlockDevice {

@@ -1,28 +1,33 @@
-//! The scenario `ladder`: one sequential write, at every level of safety, in every usual way.
+//! The scenario `ladder`: sequential writes at every level of safety, in every usual way.
 
 mod advice;
 mod code;
-pub(crate) mod job;
 pub(crate) mod plan;
 mod rounds;
-pub(crate) mod run;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use rounds::measure;
 
-use crate::scenario::{Call, Listed, Measurement, Scenario};
-use job::Job;
+use crate::measured;
+use crate::scenario::{Call, Listed, Measurement, Scenario, Site};
 use plan::Plan;
-use wrote::device::Target;
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::Duration;
 use wrote::{Acknowledged, Ioengine, Survives};
-use wrote_jobs::rate::Rate;
+use wrote_jobs::buffers::seed;
 use wrote_jobs::findings::Evidence;
+use wrote_jobs::rate::Rate;
+use wrote_jobs::report::Repeated;
+use wrote_jobs::spec::{Fallocate, JobSpec, Rw, SyncEach};
 use wrote_result::Error;
-use wrote_result::document::{Advice, Blocks, Flush, Settings};
+use wrote_result::document::{Advice, Blocks, Flush, Row, Settings};
 
 /// The scenario's name.
 pub(crate) const NAME: &str = "ladder";
 
-/// What the scenario answers.
+/// The scenario's question.
 pub(crate) const QUESTION: &str =
     "How fast does this disk take sequential writes, and what does each way survive?";
 
@@ -56,7 +61,7 @@ impl Scenario for Ladder {
     }
 }
 
-/// The two groups in which ways are compared.
+/// A group of ways that are compared with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Workload {
     /// Large writes, as fast as possible.
@@ -74,12 +79,12 @@ impl Workload {
     }
 }
 
-/// One way of writing, before sizes are known.
+/// One way of writing, without its sizes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Way {
     pub name: &'static str,
     pub workload: Workload,
-    /// In words, at most 25 columns: the table shows it on one line.
+    /// The way in words, at most 25 columns: the table shows it on one line.
     pub words: &'static str,
     ioengine: Ioengine,
     pub direct: bool,
@@ -88,11 +93,11 @@ pub(crate) struct Way {
 }
 
 use Blocks::{Allocated, New, Written};
-use Flush::{ODsyncEach, FdatasyncAtEnd, FdatasyncEach};
+use Flush::{FdatasyncAtEnd, FdatasyncEach, ODsyncEach};
 use Ioengine::{IoUring, Psync};
 use Workload::{Small, Stream};
 
-/// Builds a row of the table below.
+/// Makes a row of the table below.
 macro_rules! way {
     ($name:literal, $workload:ident, $words:literal, $ioengine:ident, $direct:literal, $flush:expr, $blocks:ident) => {
         Way {
@@ -107,8 +112,8 @@ macro_rules! way {
     };
 }
 
-/// Every row, from the least safe to the safest. Direct rows write into allocated blocks, as fio's
-/// do by default; the others into a new file that grows, as programs do. "In place" writes over
+/// Every row, from the least safe to the safest. Direct rows write into allocated blocks, as fio
+/// does by default; cached rows into a new file that grows, as programs do. "In place" writes over
 /// blocks that were written and flushed before.
 #[rustfmt::skip]
 pub(crate) const WAYS: &[Way] = &[
@@ -131,33 +136,93 @@ pub(crate) const WAYS: &[Way] = &[
     way!("small/direct-o_dsync-each-overwrite",       Small,  "direct O_DSYNC, in place",  Psync,   true,  ODsyncEach,      Written),
 ];
 
-/// Sizes that a row needs to become a job.
+/// The sizes of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Sizes {
+pub(crate) struct Sizes {
     pub bs_bytes: u64,
+    /// Bytes of the files of all threads: a multiple of `bs_bytes * numjobs`.
     pub size_bytes: u64,
+    /// Writes in flight at once, of one thread.
     pub iodepth: u32,
+    /// Threads, each with a file of its own.
     pub numjobs: u32,
-    /// What all threads of a run together are held to.
+    /// The rate of all threads together. Each then repeats its file until its time is over.
     pub rate: Option<Rate>,
 }
 
+impl Sizes {
+    /// Bytes of the file of one thread.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.size_bytes / u64::from(self.numjobs)
+    }
+
+    /// Returns the job that writes each file once, directly, into allocated blocks, and flushes it
+    /// at its end. It writes blocks of `bs_bytes` where the file is a multiple of them.
+    pub(crate) fn fill(&self, bs_bytes: u64, iodepth: u32) -> JobSpec {
+        let is_whole = self.file_bytes().is_multiple_of(bs_bytes);
+        let bs_bytes = if is_whole { bs_bytes.max(self.bs_bytes) } else { self.bs_bytes };
+        let sizes = Sizes { bs_bytes, iodepth, ..*self };
+        JobSpec { end_fdatasync: true, ..sizes.job("fill") }
+    }
+
+    /// Returns the job that writes each file once, without a flush.
+    fn job(&self, name: &str) -> JobSpec {
+        JobSpec {
+            iodepth: self.iodepth,
+            // Latencies would include the wait for the completions of other writes.
+            iodepth_batch_complete_min: 1,
+            file_bytes: Some(self.file_bytes()),
+            // The cache holds no page of a new file, and none of one written directly.
+            invalidate: false,
+            // Another run has other arrivals.
+            seed: seed(),
+            ..JobSpec::new(name, WRITE, self.bs_bytes)
+        }
+    }
+}
+
+const WRITE: Rw = Rw { read: false, write: true, random: false };
+
 impl Way {
-    pub(crate) fn job(&self, sizes: &Sizes) -> Job {
-        Job {
+    /// Returns the job of each thread of a run, which ends after `time`.
+    pub(crate) fn job(&self, sizes: &Sizes, time: Duration) -> JobSpec {
+        let each = self.flush == FdatasyncEach;
+        JobSpec {
             ioengine: self.ioengine,
             direct: self.direct,
-            bs_bytes: sizes.bs_bytes,
-            size_bytes: sizes.size_bytes,
             iodepth: if self.ioengine == Psync { 1 } else { sizes.iodepth },
-            numjobs: sizes.numjobs,
-            flush: self.flush,
-            blocks: self.blocks,
-            rate: sizes.rate,
+            fallocate: match self.blocks {
+                Allocated => Fallocate::Native,
+                _ => Fallocate::None,
+            },
+            sync: if self.flush == ODsyncEach { SyncEach::Dsync } else { SyncEach::No },
+            fdatasync: each.then_some(1),
+            latency_with_flush: each,
+            end_fdatasync: self.flush == FdatasyncAtEnd,
+            runtime: Some(time),
+            ..sizes.job(self.name)
         }
     }
 
-    /// What a write survives on a disk where nothing falls back.
+    /// Returns the row of the runs.
+    pub(crate) fn row(&self, runs: Repeated) -> Row {
+        let mut row = runs.rows().remove(0);
+        row.workload = self.workload.as_str().into();
+        row.way = self.words.into();
+        for settings in [&mut row.settings.asked, &mut row.settings.effective] {
+            // The time only bounds a run, and no row asks for a way of polling.
+            *settings = Settings {
+                runtime_s: None,
+                time_based: None,
+                sqpoll: None,
+                iopoll: None,
+                ..std::mem::take(settings)
+            };
+        }
+        row
+    }
+
+    /// Returns what a write survives on a disk without a fallback.
     pub(crate) fn survives_at_best(&self) -> Survives {
         Acknowledged {
             flushed: self.flush != Flush::None,
@@ -168,67 +233,16 @@ impl Way {
         }
         .survives()
     }
-
-    /// What a write survives with what was really in effect (M3).
-    pub(crate) fn survives(&self, effective: &Settings, target: &Target) -> Survives {
-        Acknowledged {
-            flushed: self.flush != Flush::None,
-            flush_reaches_device: target.flushes_reach_device(),
-            direct: effective.direct,
-            settled_blocks: self.blocks == Written && target.writes_in_place(),
-            in_memory: target.in_memory,
-        }
-        .survives()
-    }
-
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::HashSet;
-
-    #[test]
-    fn every_row_has_a_name_of_its_own_in_its_workload() {
-        let names: HashSet<_> = WAYS.iter().map(|way| way.name).collect();
-        assert_eq!(names.len(), WAYS.len());
-        for way in WAYS {
-            assert!(way.name.starts_with(&format!("{}/", way.workload.as_str())), "{}", way.name);
-        }
+/// Removes the files of a run, or flushes them where they stay: pages that the kernel still has to
+/// write would slow later runs.
+pub(crate) fn clear(files: &[PathBuf], stay: bool, site: &Site) -> Result<(), Error> {
+    if !stay {
+        return measured::clear(files, site.scratch.path());
     }
-
-    #[test]
-    fn the_rows_climb_from_the_least_safe_to_the_safest() {
-        // M3
-        for workload in [Stream, Small] {
-            let levels: Vec<_> = WAYS
-                .iter()
-                .filter(|way| way.workload == workload)
-                .map(Way::survives_at_best)
-                .collect();
-            assert!(levels.is_sorted(), "{levels:?}");
-            assert!(levels.contains(&Survives::OsCrash) && levels.contains(&Survives::PowerLoss));
-        }
-    }
-
-    #[test]
-    fn a_row_survives_less_where_direct_io_fell_back_or_blocks_are_copied() {
-        let way = WAYS.iter().find(|way| way.name == "stream/direct-io_uring-overwrite").unwrap();
-        let target = |filesystem: &str| Target {
-            path: "/m".into(),
-            mount_point: "/m".into(),
-            filesystem: filesystem.into(),
-            mount_options: Vec::new(),
-            capacity_bytes: 1,
-            free_bytes: 1,
-            read_only: false,
-            in_memory: false,
-            backing: wrote::device::Backing::None { because: String::new() },
-        };
-        let direct = Settings { direct: true, ..Settings::default() };
-        let cached = Settings { direct: false, ..direct.clone() };
-        assert_eq!(way.survives(&direct, &target("ext4")), Survives::OsCrash);
-        assert_eq!(way.survives(&cached, &target("ext4")), Survives::ProcessCrash);
-        assert_eq!(way.survives(&direct, &target("btrfs")), Survives::ProcessCrash);
-    }
+    files.iter().try_for_each(|file| {
+        let flushed = File::open(file).and_then(|file| file.sync_data());
+        flushed.map_err(|error| Error::Failed(format!("{}: fdatasync: {error}", file.display())))
+    })
 }

@@ -14,18 +14,18 @@ use wrote_result::Error;
 
 /// The scenario's name.
 pub(crate) const NAME: &str = "load";
-/// What is measured where nothing is named.
+/// The usual workloads.
 const USUAL: [&str; 2] = ["rand/read", "rand/write"];
-/// The rates, in percent of what a closed loop reaches: closer where latency bends, and one beyond.
+/// The rates, in percent of the speed of a closed loop: closer where latency bends, and one beyond.
 const PERCENTS: [u32; 13] = [10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 100, 110];
 /// Runs at each rate.
 const RUNS: u32 = 3;
-/// How long a run is, where nothing is said.
+/// The usual time of a run.
 const TIME: Duration = Duration::from_secs(1);
-/// What a run takes beside its clock: making ready, clearing up, and a rest for the device.
+/// The time of a run outside its clock, with a rest for the device.
 const BESIDE: Duration = Duration::from_millis(150);
-/// The most that is written by a run at the rate that a closed loop reaches: on a device that takes
-/// more in the time of a run, runs are shorter.
+/// The most bytes that a run writes at the speed of a closed loop: on a device that takes more in
+/// the time of a run, runs are shorter.
 const WRITTEN_BYTES_MAX: u64 = 512 << 20;
 
 /// One curve.
@@ -72,14 +72,14 @@ impl Scenario for Load {
 }
 
 impl Load {
-    /// The curves of what the call names, one each.
+    /// Returns a curve for each workload that the call names.
     fn curves(&self, call: &Call) -> Result<Vec<Plan>, Error> {
         let usual = USUAL.map(str::to_owned);
         let names = if call.only.is_empty() { &usual[..] } else { call.only };
         let mut plans: Vec<Plan> = Vec::new();
         for name in names {
             for subject in subjects(name, call)? {
-                if plans.iter().any(|plan| plan.subject.name() == subject.name()) {
+                if plans.iter().any(|plan| plan.subject.name == subject.name) {
                     continue;
                 }
                 plans.push(Plan {
@@ -94,7 +94,7 @@ impl Load {
     }
 }
 
-/// What a name means: a workload of a grid, or rows of the ladder.
+/// Returns the workloads of a name: those of a grid, or rows of the ladder.
 fn subjects(name: &str, call: &Call) -> Result<Vec<Subject>, Error> {
     let of_grids = grid::workloads().filter(|named| {
         // A mix has two rates and two latencies; its scenario's name means those that have one.
@@ -129,9 +129,9 @@ fn subjects(name: &str, call: &Call) -> Result<Vec<Subject>, Error> {
 const MIX: &str = "rand/mix";
 
 impl Plan {
-    /// What the curve answers.
+    /// Returns the curve's question.
     fn question(&self) -> String {
-        let name = self.subject.name();
+        let name = self.subject.name;
         format!("What does the latency of {name} do as the load rises, and where does it bend?")
     }
 }
@@ -142,7 +142,7 @@ impl Measurement for Plan {
     }
 
     fn runs_total(&self) -> u32 {
-        // The closed loop's first.
+        // The closed loop runs first.
         self.runs * (1 + PERCENTS.len() as u32)
     }
 
@@ -151,13 +151,13 @@ impl Measurement for Plan {
     }
 
     fn written_bytes_max(&self) -> u64 {
-        // The files, and what a closed loop writes: each at most once.
+        // The files, and the writes of the closed loop: each at most once.
         let files = self.subject.file_bytes() * (1 + u64::from(self.runs));
         if !self.subject.writes() {
             return files;
         }
         let percents: u64 = PERCENTS.iter().copied().map(u64::from).sum();
-        // More than a Poisson process strays in so many operations.
+        // Arrivals of a Poisson process vary by less than this tenth.
         let at_rates = WRITTEN_BYTES_MAX / 100 * percents / 10 * 11;
         files + at_rates * u64::from(self.runs)
     }
@@ -187,7 +187,7 @@ mod tests {
 
     fn names(request: &Asked) -> Result<Vec<String>, Error> {
         let plans = plans(request)?;
-        Ok(plans.iter().map(|plan| plan.subject.name().to_owned()).collect())
+        Ok(plans.iter().map(|plan| plan.subject.name.to_owned()).collect())
     }
 
     #[test]

@@ -50,7 +50,7 @@ struct Blocks {
     most_bytes: u64,
 }
 
-/// What of each file is used, and how many bytes of all of them.
+/// The used bytes of each file, and the transferred bytes of all files.
 struct Region {
     offset_bytes: u64,
     file_bytes: Option<u64>,
@@ -187,8 +187,8 @@ fn region(
     Ok(Region { offset_bytes, file_bytes, io_bytes })
 }
 
-/// How much of each file is used: `size` is shared between the files, `filesize` is of each and ends
-/// where the file does. Only whole blocks count.
+/// Returns the used bytes of each file: `size` is shared between the files, `filesize` is of each
+/// and ends where the file does. Only whole blocks count.
 fn file_bytes(
     draft: &Draft,
     blocks: &Blocks,
@@ -221,8 +221,8 @@ fn file_bytes(
     Ok(Some(whole))
 }
 
-/// How much is transferred: whole blocks, at least as much as was asked. `size` beside `filesize` is
-/// never more than the files, as in fio; `io_size` is.
+/// Returns the bytes to transfer: whole blocks, at least the bytes that were asked. `size` beside
+/// `filesize` is never more than the files, as in fio; `io_size` is.
 fn io_bytes(
     draft: &Draft,
     blocks: &Blocks,
@@ -276,7 +276,11 @@ fn spec(
         ioengine: draft.engine.ioengine,
         iodepth: draft.iodepth,
         iodepth_batch: draft.iodepth_batch.min(draft.iodepth),
-        iodepth_batch_complete_min: draft.iodepth_batch_complete_min.clamp(1, draft.iodepth),
+        // 1 is fio's default, and leaves it to the job too.
+        iodepth_batch_complete_min: match draft.iodepth_batch_complete_min {
+            0 | 1 => 0,
+            min => min.min(draft.iodepth),
+        },
         read_bs: blocks.read.clone(),
         write_bs: blocks.write.clone(),
         files,
@@ -288,7 +292,9 @@ fn spec(
         sync: draft.sync,
         fsync: draft.fsync,
         fdatasync: draft.fdatasync,
+        latency_with_flush: false,
         end_fsync: draft.end_fsync,
+        end_fdatasync: false,
         runtime: draft.runtime,
         time_based: draft.time_based,
         ramp_time: draft.ramp_time,
@@ -316,7 +322,8 @@ fn spec(
     }
 }
 
-/// What the file says, with what tools that read results want to see in each (fio-plot: `rw`, `bs`,
+/// Returns the options of the file, and those that tools which read results need (fio-plot: `rw`,
+/// `bs`,
 /// `iodepth` and `numjobs`).
 fn options(draft: &Draft) -> Vec<(String, String)> {
     let mut pairs = draft.pairs();

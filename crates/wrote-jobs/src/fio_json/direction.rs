@@ -1,7 +1,7 @@
-//! What an entry did in one direction, in fio's units: KiB/s, milliseconds, nanoseconds.
+//! The figures of an entry in one direction, in fio's units: KiB/s, milliseconds, nanoseconds.
 
 use super::Pairs;
-use crate::jobs::JobReport;
+use crate::jobs::{JobReport, merged};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::time::Duration;
@@ -124,13 +124,6 @@ impl Direction {
 
 fn percent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { (part * 100.0 / whole).min(100.0) } else { 0.0 }
-}
-
-/// All that the histograms hold, together.
-pub fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram<u64>>) -> Histogram<u64> {
-    let mut all = Histogram::new(3).expect("3 digits are possible");
-    histograms.for_each(|one| all.add(one).expect("it grows as it must"));
-    all
 }
 
 /// Rates that were sampled while an entry's jobs ran, those of the same half second added up.

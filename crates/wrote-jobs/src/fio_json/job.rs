@@ -1,15 +1,15 @@
 //! One entry of fio's `jobs`: a job, or several that are reported as one.
 
-use super::direction::{Direction, Latency, merged};
+use super::Pairs;
+use super::direction::{Direction, Latency};
 use super::shares::{self, BATCHES, DEPTHS};
-use super::{Pairs, span};
-use crate::jobs::JobReport;
+use crate::jobs::{JobReport, merged, span};
 use crate::spec::{BlockSizes, JobSpec};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use wrote_result::document::Direction as Way;
 
-/// What an entry must know of the others.
+/// Figures of other entries that an entry reports.
 pub(super) struct Numbers {
     /// Whole seconds of all jobs together.
     pub elapsed_s: u64,

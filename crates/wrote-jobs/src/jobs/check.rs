@@ -1,27 +1,22 @@
-//! Whether jobs make sense, alone and together, before anything is made or run.
+//! Checks of jobs, alone and together, before the run makes a file.
 
-use super::place::{Identity, Kind, file_key, kind};
-use super::{Overlap, Permissions};
+use super::overlap::{check_overlap, label, region};
+use super::place::{Kind, file_key, kind};
+use super::reports::Permissions;
 use crate::buffers;
 use crate::spec::{BlockSizes, JobSpec};
 use crate::worker::header::HEADER_BYTES;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use wrote::{Ioengine, Options};
 use wrote_machine::{host, space};
 use wrote_result::{Error, units};
 
-/// The most that one operation moves.
+/// The most bytes of one operation.
 const BS_BYTES_MAX: u64 = 1 << 30;
 
-/// What a job is called where several are spoken of.
-pub fn label(spec: &JobSpec) -> String {
-    if spec.clone == 0 { spec.name.clone() } else { format!("{} ({})", spec.name, spec.clone) }
-}
-
-/// Refuses what makes no sense and what is not permitted; what is permitted and may surprise is
-/// given to `note`.
+/// Refuses jobs that make no sense or are not permitted. `note` receives what is permitted and may
+/// surprise.
 pub fn check(
     specs: &[JobSpec],
     permissions: Permissions,
@@ -33,7 +28,7 @@ pub fn check(
     for spec in specs {
         check_job(spec).map_err(|what| Error::Usage(format!("{}: {what}", label(spec))))?;
     }
-    // Files that an earlier job of the run makes are the run's own for the later ones.
+    // A file that an earlier job makes belongs to the run, so later jobs may write to it.
     let mut coming: BTreeMap<PathBuf, u64> = BTreeMap::new();
     for group in groups(specs) {
         let buffers =
@@ -48,14 +43,14 @@ pub fn check(
     check_space(&coming)
 }
 
-/// The jobs of each group, in the order of the groups.
+/// Returns the jobs of each group, in the order of the groups.
 pub fn groups(specs: &[JobSpec]) -> Vec<Vec<&JobSpec>> {
     let mut groups: BTreeMap<u32, Vec<&JobSpec>> = BTreeMap::new();
     specs.iter().for_each(|spec| groups.entry(spec.group).or_default().push(spec));
     groups.into_values().collect()
 }
 
-/// The largest block of the directions that a job has.
+/// Returns the largest block of the job's directions.
 pub fn most_bytes(spec: &JobSpec) -> u64 {
     used_sizes(spec).map(BlockSizes::most_bytes).max().unwrap_or(0)
 }
@@ -121,73 +116,6 @@ fn is_paced(spec: &JobSpec) -> bool {
     bytes.iter().any(Option::is_some) || operations.iter().any(Option::is_some)
 }
 
-/// The bytes of each file that a job uses, as far as that is known before it is opened.
-fn region(spec: &JobSpec) -> Range<u64> {
-    let end = spec.file_bytes.map_or(u64::MAX, |bytes| spec.offset_bytes.saturating_add(bytes));
-    spec.offset_bytes..end
-}
-
-/// Jobs that write to bytes that others use at the same time measure each other.
-fn check_overlap(
-    group: &[&JobSpec],
-    permissions: Permissions,
-    note: &mut dyn FnMut(&str),
-) -> Result<(), Error> {
-    for (path, other, spec) in shared(group) {
-        if std::ptr::eq(other, spec) {
-            let (label, path) = (label(spec), path.display());
-            return Err(Error::Usage(format!("{label}: names {path} twice")));
-        }
-        if !clash(other, spec) {
-            continue;
-        }
-        let text = format!(
-            "{}: {} and {} use the same bytes of it at once, and not only to read them",
-            path.display(),
-            label(other),
-            label(spec)
-        );
-        if !permissions.overlap {
-            let way_out = "give each its own file or offset; --allow-overlap allows it";
-            return Err(Error::Usage(format!("{text}; {way_out}")));
-        }
-        if other.verify.is_some() || spec.verify.is_some() {
-            return Err(Error::Usage(format!("{text}; verify can't be held against that")));
-        }
-        note(&text);
-    }
-    Ok(())
-}
-
-/// The jobs of a group that use the same bytes at once, and not only to read them.
-pub fn overlaps(group: &[&JobSpec]) -> Vec<Overlap> {
-    let clashes = shared(group).into_iter().filter(|(_, other, spec)| clash(other, spec));
-    let overlap = |(path, other, spec): (&Path, &JobSpec, &JobSpec)| Overlap {
-        file: path.to_owned(),
-        jobs: [label(other), label(spec)],
-    };
-    clashes.map(overlap).collect()
-}
-
-/// Each file that two jobs of the group use, or one job twice, in the order of the jobs.
-fn shared<'a>(group: &[&'a JobSpec]) -> Vec<(&'a Path, &'a JobSpec, &'a JobSpec)> {
-    let mut users: BTreeMap<Identity, Vec<&JobSpec>> = BTreeMap::new();
-    let mut shared = Vec::new();
-    for spec in group {
-        for path in &spec.files {
-            let others = users.entry(Identity::of(path)).or_default();
-            shared.extend(others.iter().map(|other| (path.as_path(), *other, *spec)));
-            others.push(spec);
-        }
-    }
-    shared
-}
-
-fn clash(a: &JobSpec, b: &JobSpec) -> bool {
-    let (first, second) = (region(a), region(b));
-    (a.rw.write || b.rw.write) && first.start < second.end && second.start < first.end
-}
-
 fn check_files(
     spec: &JobSpec,
     permissions: Permissions,
@@ -227,7 +155,7 @@ fn check_files(
     Ok(())
 }
 
-/// The files must leave enough of each file system free, as those of a benchmark must.
+/// Refuses files that would leave too little of a file system free.
 fn check_space(coming: &BTreeMap<PathBuf, u64>) -> Result<(), Error> {
     let mut wanted: BTreeMap<PathBuf, (u64, wrote::device::Target)> = BTreeMap::new();
     for (path, end) in coming {
@@ -251,7 +179,7 @@ fn check_space(coming: &BTreeMap<PathBuf, u64>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the engine carries out one operation at a time, whatever depth is asked.
+/// Tells whether the engine carries out one operation at a time at any depth.
 pub fn is_synchronous(ioengine: Ioengine) -> bool {
     matches!(ioengine, Ioengine::Psync | Ioengine::Mmap)
 }

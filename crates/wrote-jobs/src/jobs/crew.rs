@@ -1,7 +1,8 @@
-//! One thread for each job of a group: its engine, its task, and what is left of it as a report.
+//! The threads of a group, one for each job: its engine, its task and its report.
 
-use super::check::{is_synchronous, label, most_bytes};
+use super::check::{is_synchronous, most_bytes};
 use super::files::Ready;
+use super::overlap::label;
 use super::verify::read_back;
 use super::{DirectionReport, JobReport};
 use crate::buffers::{buffers, seed};
@@ -19,7 +20,7 @@ use wrote_result::{Error, Stop};
 /// The time after which fio's SQPOLL thread goes to sleep: the kernel's own default.
 const SQPOLL_IDLE_MS: u32 = 1000;
 
-/// The jobs of a group, with what is ready for each.
+/// The jobs of a group, with the files of each.
 pub struct Jobs<'a> {
     pub specs: &'a [&'a JobSpec],
     pub ready: Vec<Ready>,
@@ -29,7 +30,7 @@ pub struct Jobs<'a> {
     pub failed: &'a AtomicBool,
 }
 
-/// A job that is done, with when its clock began and ended.
+/// The report of a job, with the begin and the end of its clock.
 pub struct Part {
     pub report: JobReport,
     pub began: Instant,
@@ -52,7 +53,7 @@ impl<'a> Jobs<'a> {
     }
 }
 
-/// A kernel thread for all jobs that want one on the same CPU.
+/// Returns the kernel thread of each job that wants one. Jobs on the same CPU share it.
 fn sqpolls(specs: &[&JobSpec]) -> Vec<Option<Sqpoll>> {
     let mut shared: Vec<Sqpoll> = Vec::new();
     let mut of = |spec: &&JobSpec| {
@@ -68,7 +69,7 @@ fn sqpolls(specs: &[&JobSpec]) -> Vec<Option<Sqpoll>> {
     specs.iter().map(&mut of).collect()
 }
 
-/// A job's operations; an error where its files have no room for any.
+/// Returns a job's operations, or an error where its files have no room for one.
 pub fn sequence(spec: &JobSpec, ready: &Ready) -> Result<Sequence, Error> {
     let outline = Outline {
         rw: spec.rw,
@@ -88,8 +89,6 @@ pub fn sequence(spec: &JobSpec, ready: &Ready) -> Result<Sequence, Error> {
 }
 
 pub fn task(spec: &JobSpec, sequence: Sequence) -> Task {
-    // 0 and 1 are fio's defaults, with which nothing was asked for.
-    let asked = |together: u32| (together > 1).then_some(together as usize);
     let outline = sequence.outline();
     Task {
         comes_again: outline.rw.write && outline.comes_again(),
@@ -100,11 +99,12 @@ pub fn task(spec: &JobSpec, sequence: Sequence) -> Task {
         durable: spec.sync != SyncEach::No,
         fsync_after: spec.fsync.filter(|writes| *writes > 0),
         fdatasync_after: spec.fdatasync.filter(|writes| *writes > 0),
-        latency_with_flush: false,
+        latency_with_flush: spec.latency_with_flush,
         end_fsync: spec.end_fsync,
-        end_fdatasync: false,
-        submit_together: asked(spec.iodepth_batch),
-        wait_for: asked(spec.iodepth_batch_complete_min),
+        end_fdatasync: spec.end_fdatasync,
+        // 1 is fio's default, and leaves it to the job.
+        submit_together: (spec.iodepth_batch > 1).then_some(spec.iodepth_batch as usize),
+        wait_for: Some(spec.iodepth_batch_complete_min as usize).filter(|min| *min > 0),
         latencies: spec.latencies,
         samples: spec.samples,
         pace: paces(spec),
@@ -115,7 +115,7 @@ pub fn task(spec: &JobSpec, sequence: Sequence) -> Task {
     }
 }
 
-/// When reads and writes are due: apart, as arrivals of two kinds are.
+/// Returns the paces of reads and writes, which are independent arrivals.
 fn paces(spec: &JobSpec) -> [Pace; 2] {
     let read = Pace::new(spec.read_rate_bytes_per_s, spec.read_rate_iops);
     let write = Pace::new(spec.write_rate_bytes_per_s, spec.write_rate_iops);
@@ -123,7 +123,7 @@ fn paces(spec: &JobSpec) -> [Pace; 2] {
     [read.process(spec.rate_process, seed(1)), write.process(spec.rate_process, seed(2))]
 }
 
-/// What of a job is not done as it was asked, before the engine says what it did.
+/// Returns the fallbacks of a job beside those of its engine.
 fn fallbacks(spec: &JobSpec, outline: &Outline, iodepth: u32) -> Vec<Fallback> {
     let mut all = Vec::new();
     let mut note = |wanted: String, got: String, because: &str| {

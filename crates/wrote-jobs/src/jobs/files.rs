@@ -1,12 +1,11 @@
-//! Making the files of a group ready before its clock starts: made, laid out, allocated, flushed, and
-//! dropped from the page cache.
+//! Files of a group, which the run makes, lays out, allocates, flushes and drops from the page
+//! cache before the clock starts.
 
 use super::Permissions;
 use super::layout::lay_out;
 use super::made::Made;
 use super::place::{Kind, file_key, kind};
 use super::unwritten::{first_unwritten, unwritten_bytes};
-use crate::buffers::cannot_allocate;
 use crate::spec::{Fallocate, JobSpec};
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use std::fs::File;
@@ -16,34 +15,43 @@ use wrote::Ioengine;
 use wrote_result::document::Fallback;
 use wrote_result::{Error, Stop};
 
+/// The fallback of a new file where the file system has no `fallocate(2)`: the file grows.
+pub const NEW_BLOCKS: &str = "new blocks";
+
+/// Tells whether the error is that of a file system without `fallocate(2)`.
+fn cannot_allocate(errno: i32) -> bool {
+    use rustix::io::Errno;
+    [Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|known| known.raw_os_error() == errno)
+}
+
 /// One use of one file by one job of the group.
 struct Use<'a> {
     spec: &'a JobSpec,
     path: &'a Path,
     kind: Kind,
-    /// Made by this run, now or by an earlier group.
+    /// This run makes the file, or an earlier group of it did.
     ours: bool,
     region: Range<u64>,
 }
 
-/// What a job's files came to.
+/// The files of a job when the clock starts.
 #[derive(Clone, Debug, Default)]
 pub struct Ready {
-    /// The bytes of each file that are used.
+    /// The bytes of each file that the job uses.
     pub regions: Vec<Range<u64>>,
-    /// Each step down.
+    /// The fallbacks.
     pub fallbacks: Vec<Fallback>,
-    /// Bytes that are to be read and were never written; `None` where that can't be told.
+    /// Bytes for the job to read that were never written; `None` where the kernel does not tell.
     pub unwritten_bytes: Option<u64>,
 }
 
-/// What is known of the files of a group, before anything is made.
+/// The files of a group, examined before the run makes any.
 pub struct Files<'a> {
     uses: Vec<Vec<Use<'a>>>,
 }
 
 impl<'a> Files<'a> {
-    /// Looks at all files of the group's jobs, and refuses what must not be done to them.
+    /// Examines all files of the group's jobs, and refuses jobs that must not use them.
     pub fn examine(
         jobs: &[&'a JobSpec],
         made: &Made,
@@ -62,7 +70,7 @@ impl<'a> Files<'a> {
         self.uses.iter().flatten()
     }
 
-    /// How many bytes will be written before the clock starts.
+    /// Returns the bytes that the run writes before the clock starts.
     pub fn laid_out_bytes(&self) -> Result<u64, Error> {
         let missing = self.all().filter(|using| using.is_laid_out()).map(|using| {
             let bytes = using.region.end - using.region.start;
@@ -78,7 +86,7 @@ impl<'a> Files<'a> {
         missing.sum()
     }
 
-    /// Makes everything ready; gives what each job has.
+    /// Makes all files ready, and returns those of each job.
     pub fn make_ready(&self, made: &mut Made, stop: &Stop) -> Result<Vec<Ready>, Error> {
         let mut ready = Vec::new();
         for uses in &self.uses {
@@ -90,7 +98,7 @@ impl<'a> Files<'a> {
             job.unwritten_bytes = uses.iter().map(|using| using.never_written_bytes()).sum();
             ready.push(job);
         }
-        // What is read is written first: what is left to allocate is what is only written.
+        // Files to read are written first: the rest to allocate is only written.
         for using in self.all().filter(|using| using.is_laid_out()) {
             lay_out(using.path, &open(using.path)?, using.region.clone(), stop)?;
         }
@@ -131,7 +139,7 @@ impl Use<'_> {
         Error::Failed(format!("{}: {what}: {error}", self.path.display()))
     }
 
-    /// Whether what the job uses is written first: the run made the file, and the job reads it.
+    /// Tells whether the run writes the file first: it made the file, and the job reads it.
     fn is_laid_out(&self) -> bool {
         self.ours && self.spec.rw.read
     }
@@ -166,7 +174,7 @@ impl Use<'_> {
         )))
     }
 
-    /// M9: a device need not be asked for what was never written.
+    /// Refuses blocks that were never written: the kernel reads them without the device (M9).
     fn check_written(&self) -> Result<(), Error> {
         let file = open(self.path)?;
         file.sync_all().map_err(|error| self.failed("fsync", &error))?;
@@ -183,11 +191,11 @@ impl Use<'_> {
         }
     }
 
-    /// Bytes that the job is to read and that nobody wrote; `None` where that can't be told.
+    /// Returns the bytes for the job to read that were never written; `None` where the kernel does
+    /// not tell.
     fn never_written_bytes(&self) -> Option<u64> {
         match self.kind {
             _ if !self.spec.rw.read || self.is_laid_out() => Some(0),
-            // It knows what was written, and tells nobody.
             Kind::Device { .. } => None,
             Kind::Missing => Some(0),
             Kind::File { .. } => {
@@ -205,18 +213,16 @@ impl Use<'_> {
         {
             return Ok(());
         }
-        // What has come there meanwhile is somebody else's, and stays (W7).
+        // A file that another program made meanwhile stays (W7).
         made.make(self.path)?;
-        // The new name is on the disk before the clock starts. A folder that cannot be flushed (some
-        // FUSE) has nothing to wait for.
+        // The new name is on the disk before the clock starts. Some FUSE cannot flush a folder.
         if let Some(folder) = file_key(self.path).parent() {
             let _ = File::open(folder).and_then(|folder| folder.sync_all());
         }
         Ok(())
     }
 
-    /// Makes blocks for what will be written of a new file, as the job asks for; for a mapping, of
-    /// any file.
+    /// Allocates the blocks of a new file as the job asks for; for a mapping, those of any file.
     fn allocate(&self, fallbacks: &mut Vec<Fallback>, stop: &Stop) -> Result<(), Error> {
         let mapped = self.spec.ioengine == Ioengine::Mmap;
         if !self.spec.rw.write || !mapped && (self.kind != Kind::Missing || self.spec.rw.read) {
@@ -243,18 +249,14 @@ impl Use<'_> {
         match done {
             Ok(()) => {}
             Err(error) if error.raw_os_error().is_some_and(cannot_allocate) => {
-                let got = if mapped && self.ours {
-                    "blocks that were written"
-                } else {
-                    "a file that grows"
-                };
+                let got = if mapped { "blocks that were written" } else { NEW_BLOCKS };
                 if mapped && self.ours {
                     lay_out(self.path, &file, self.region.clone(), stop)?;
                 } else if mapped {
                     return Err(self.failed("fallocate", &error));
                 }
                 fallbacks.push(Fallback {
-                    wanted: "fallocate".into(),
+                    wanted: "allocated blocks".into(),
                     got: got.into(),
                     because: format!("fallocate: {error}"),
                 });
@@ -264,7 +266,7 @@ impl Use<'_> {
         file.sync_all().map_err(|error| self.failed("fsync", &error))
     }
 
-    /// Drops what the page cache holds of the file, where the job goes through it (M9).
+    /// Drops the file's pages from the page cache, where the job writes or reads through it (M9).
     fn drop_cache(&self, fallbacks: &mut Vec<Fallback>) -> Result<(), Error> {
         if self.spec.direct || !self.spec.invalidate {
             return Ok(());

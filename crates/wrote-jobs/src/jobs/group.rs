@@ -1,9 +1,9 @@
-//! One group: its files are made ready, its jobs run at once, and what they did is added up.
+//! The run of one group: makes its files ready, runs its jobs at once, and adds up their reports.
 
-use super::check::overlaps;
 use super::crew::{Jobs, Part, sequence};
 use super::files::Files;
 use super::made::Made;
+use super::overlap::overlaps;
 use super::{GroupReport, Permissions, Watcher, held};
 use crate::clock;
 use crate::gates;
@@ -33,7 +33,7 @@ pub fn run_group(
     let regions: Vec<Vec<Range<u64>>> = ready.iter().map(|ready| ready.regions.clone()).collect();
     let mut held = held::before(specs, &regions);
     let device = specs[0].files.first().and_then(|path| wrote::device::device_at(path));
-    // What each is to move: how far it is follows from that.
+    // The bytes that each job transfers, for its progress.
     let totals = specs
         .iter()
         .zip(&ready)
@@ -50,14 +50,16 @@ pub fn run_group(
         let sum = |direction: usize| moved.iter().map(|moved| moved[direction]).sum();
         watcher.progress(sum(0), sum(1), far.fold(1.0, f64::min));
     };
-    let (parts, (counted, cpu)) = gates::together(&crew, specs.len(), &mut watch, |go| {
+    let (parts, (process, counted, cpu)) = gates::together(&crew, specs.len(), &mut watch, |go| {
         let cpu = CpuWatch::begin();
         let before = clock::counters(device.as_ref());
+        let usage_before = Usage::now();
         go();
+        let process = Usage::now().since(&usage_before);
         let counted = clock::counters(device.as_ref()).zip(before);
         let cpu = cpu.end();
         held::after(&mut held);
-        (counted.map(|(after, before)| after.since(&before)), cpu)
+        (process, counted.map(|(after, before)| after.since(&before)), cpu)
     })?;
     stop.check()?;
     let elapsed = elapsed(&parts);
@@ -66,7 +68,8 @@ pub fn run_group(
         elapsed,
         device_written_bytes: counted.map(|counted| counted.written_bytes),
         device_read_bytes: counted.map(|counted| counted.read_bytes),
-        max_rss_bytes: Usage::now().max_rss_bytes,
+        process: specs.iter().all(|spec| spec.ramp_time.is_zero()).then_some(process),
+        max_rss_bytes: process.max_rss_bytes,
         cpu_busiest: cpu.busiest,
         cpu_waited_s: cpu.waited_s,
         held: held.into_iter().map(|(held, _)| held).collect(),
@@ -80,7 +83,7 @@ fn elapsed(parts: &[Part]) -> Duration {
     ended.zip(began).map_or(Duration::ZERO, |(ended, began)| ended - began)
 }
 
-/// How far a job is, from 0 to 1: by its time or by its bytes, whichever is farther.
+/// Returns the part of a job that is done, from 0 to 1, the larger one of its time and its bytes.
 fn fraction(spec: &JobSpec, total: Option<u64>, moved: [u64; 2], elapsed: Duration) -> f64 {
     let by_time = spec.runtime.map_or(0.0, |runtime| {
         let whole = spec.startdelay + spec.ramp_time + runtime;

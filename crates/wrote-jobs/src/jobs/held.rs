@@ -1,4 +1,4 @@
-//! What the page cache holds of the files that are to be used past it: before a group runs, and after.
+//! The page cache's bytes of the files of direct jobs, before a group runs and after.
 
 use super::Held;
 use crate::spec::JobSpec;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// What is held before, of each file that a job uses directly, with the bytes that are used.
+/// Returns each file of a direct job with its cached bytes now and the job's region.
 pub(super) fn before(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Vec<(Held, Range<u64>)> {
     let mut all: Vec<(Held, Range<u64>)> = Vec::new();
     for (spec, regions) in specs.iter().zip(regions).filter(|(spec, _)| spec.direct) {
@@ -27,17 +27,17 @@ pub(super) fn before(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Vec<(He
     all
 }
 
-/// Looks again at the same files.
+/// Examines the files again after the group ran.
 pub(super) fn after(all: &mut [(Held, Range<u64>)]) {
     for (held, region) in all {
         held.after_bytes = cached_bytes(&held.file, region).unwrap_or(held.before_bytes);
     }
 }
 
-/// Of these bytes of a file those in the page cache; `None` where the kernel does not say, and of what is
-/// no file.
-pub fn cached_bytes(path: &Path, region: &Range<u64>) -> Option<u64> {
-    // A pipe's other end would be waited for.
+/// Returns the bytes of a region that are in the page cache; `None` where the kernel does not tell,
+/// and where the path leads to no file.
+fn cached_bytes(path: &Path, region: &Range<u64>) -> Option<u64> {
+    // The open of a pipe would wait for its other end.
     if !path.metadata().ok()?.is_file() {
         return None;
     }

@@ -5,14 +5,14 @@ mod stall;
 use super::crew::{sequence, task};
 use super::files::Ready;
 use crate::spec::{JobSpec, Rw, SyncEach};
-use crate::worker::{Done, Progress, Shared, Worker};
+use crate::worker::{Direction, Done, Progress, Shared, Worker};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use wrote::{Engine, Fault, FileOptions, Ioengine, Op, Options, Sim};
 use wrote_result::{Error, Stop};
 
-const BS_BYTES: u64 = 4096;
-const BLOCKS: u64 = 10;
+pub const BS_BYTES: u64 = 4096;
+pub const BLOCKS: u64 = 10;
 
 /// A job of ten blocks that asks for nothing else.
 pub fn spec(name: &str, rw: Rw) -> JobSpec {
@@ -24,7 +24,7 @@ pub fn spec(name: &str, rw: Rw) -> JobSpec {
     }
 }
 
-fn path() -> &'static Path {
+pub fn path() -> &'static Path {
     Path::new("/sim/job")
 }
 
@@ -49,7 +49,7 @@ fn jobs() -> Vec<JobSpec> {
 }
 
 /// The job's loop on a simulated disk; what it reads was written before.
-fn run(sim: &Sim, spec: &JobSpec, stop: &Stop) -> Result<Done, Error> {
+pub fn run(sim: &Sim, spec: &JobSpec, stop: &Stop) -> Result<Done, Error> {
     let options = Options::new(spec.ioengine, spec.iodepth, BS_BYTES as usize);
     let mut engine = Engine::simulated(sim, &options)?;
     let options = FileOptions {
@@ -81,6 +81,11 @@ fn filled(seed: u64) -> Sim {
     engine.queue(0, Op::Write { file, offset: 0, buffer, durable: true });
     engine.drain().unwrap();
     sim
+}
+
+/// Returns the counts of the writes.
+pub fn writes(done: &Done) -> &Direction {
+    &done.tally.directions[1]
 }
 
 fn bytes(done: &Done) -> u64 {

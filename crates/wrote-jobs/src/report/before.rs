@@ -137,8 +137,8 @@ fn is_block_device(file: &Path) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
-/// Whether all bytes of the file that the job uses were written and flushed. The flush is made here:
-/// it changes nothing but where the bytes are safe.
+/// Whether all bytes of the file that the job uses were written and flushed. The flush is made
+/// here: it changes nothing but where the bytes are safe.
 fn is_settled(file: &Path, job: &JobSpec) -> bool {
     if is_block_device(file) {
         return true;

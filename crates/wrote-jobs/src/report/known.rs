@@ -1,4 +1,5 @@
-//! What is known when the rows of a group are made: the world before the run, and the groups before.
+//! What is known when the rows of a group are made: the world before the run, and the groups
+//! before.
 
 use super::before::Before;
 use crate::jobs::GroupReport;
@@ -31,8 +32,8 @@ impl<'a> Known<'a> {
         names.find(|name| self.names.insert(name.clone())).expect("there is no end of numbers")
     }
 
-    /// Whether all that a job uses of the file was written and flushed when the clock started: before
-    /// the run, or because the job reads too and what is read is made ready so (M9).
+    /// Whether all that a job uses of the file was written and flushed when the clock started:
+    /// before the run, or because the job reads too and what is read is made ready so (M9).
     pub(super) fn is_settled(&self, file: &Path, spec: &JobSpec) -> bool {
         let made_ready = spec.rw.read && !self.read_unwritten && !self.is_changed(file);
         self.before.is_settled(file) || made_ready

@@ -2,13 +2,14 @@
 
 use super::known::Known;
 use super::settings;
-use crate::fio_json::{merged, span};
-use crate::jobs::{GroupReport, Held, JobReport};
+use crate::jobs::{GroupReport, Held, JobReport, merged, span};
 use crate::spec::SyncEach;
+use wrote_machine::usage::Usage;
 use wrote_result::document::{Direction, Flush, Latency, Row, Run, Settings};
 use wrote_result::stats;
 
-/// The group's rows, in the order of its jobs. Groups are told in the order in which they ran.
+/// Returns the group's rows, in the order of its jobs. Callers pass groups in the order of their
+/// runs.
 pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {
     let mut rows = Vec::new();
     for jobs in batches(group) {
@@ -26,7 +27,7 @@ pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {
     rows
 }
 
-/// The jobs that are clones of one. None is empty.
+/// Returns the jobs of each section; no batch is empty.
 fn batches(group: &GroupReport) -> Vec<Vec<&JobReport>> {
     let mut batches: Vec<Vec<&JobReport>> = Vec::new();
     for job in &group.jobs {
@@ -75,25 +76,33 @@ fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
     let bytes = sum(&|job| job.direction(direction).bytes);
     let operations = sum(&|job| job.direction(direction).operations);
     let operations_both = sum(&|job| job.read.operations + job.write.operations);
-    // What a job that reads and writes has used belongs to both.
+    // The cost of a job that reads and writes is divided between its rows.
     let part = if operations_both == 0 { 1.0 } else { operations as f64 / operations_both as f64 };
-    let used =
-        |figure: fn(&JobReport) -> f64| part * jobs.iter().map(|job| figure(job)).sum::<f64>();
+    // The process's use includes the engines' own threads, which no job's does.
+    let process = group.process.filter(|_| jobs.len() == group.jobs.len());
+    let used = |of_job: fn(&JobReport) -> f64, of_process: fn(&Usage) -> f64| {
+        let of_jobs = || jobs.iter().map(|job| of_job(job)).sum::<f64>();
+        part * process.as_ref().map_or_else(of_jobs, of_process)
+    };
     let elapsed_s = span(jobs.iter().copied()).as_secs_f64().max(1e-9);
     Run {
         bytes,
         elapsed_s,
         throughput_bytes_per_s: bytes as f64 / elapsed_s,
         iops: operations as f64 / elapsed_s,
-        cpu_user_s: used(|job| job.cpu_user_s),
-        cpu_system_s: used(|job| job.cpu_system_s),
-        context_switches: used(|job| job.context_switches as f64).round() as u64,
+        cpu_user_s: used(|job| job.cpu_user_s, |process| process.cpu_user_s),
+        cpu_system_s: used(|job| job.cpu_system_s, |process| process.cpu_system_s),
+        context_switches: used(
+            |job| job.context_switches as f64,
+            |process| process.context_switches as f64,
+        )
+        .round() as u64,
         device_written_bytes: group.device_written_bytes,
         device_read_bytes: group.device_read_bytes,
         max_rss_bytes: Some(group.max_rss_bytes),
         iodepth_reached: settings::iodepth_reached(jobs),
         cpu_busiest: group.cpu_busiest,
-        // Whose threads they were is not known: all waited alike.
+        // The kernel does not tell the threads apart: each job gets an equal part.
         cpu_waited_s: group
             .cpu_waited_s
             .map(|s| part * s * jobs.len() as f64 / group.jobs.len() as f64),
@@ -107,8 +116,8 @@ fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
     }
 }
 
-/// What the page cache holds of the jobs' files and need not have held from before. What was written
-/// past it was dropped from it; what was read past it may have stayed.
+/// Returns the cached bytes of the jobs' files that the cache did not hold before. A direct write
+/// drops its bytes from the cache; a direct read may leave them there.
 fn page_cache_bytes(group: &GroupReport, jobs: &[&JobReport]) -> Option<u64> {
     let uses = |job: &JobReport, held: &Held| {
         job.spec.offset_bytes == held.offset_bytes && job.spec.files.contains(&held.file)
@@ -118,7 +127,7 @@ fn page_cache_bytes(group: &GroupReport, jobs: &[&JobReport]) -> Option<u64> {
     }
     let of_row = group.held.iter().filter(|held| jobs.iter().any(|job| uses(job, held)));
     let each = of_row.map(|held| {
-        // What others put there is not these jobs'.
+        // Another job filled the cache with this file.
         let others =
             group.jobs.iter().any(|job| !job.direct && job.spec.files.contains(&held.file));
         let users = group.jobs.iter().filter(|job| uses(job, held));
@@ -129,13 +138,13 @@ fn page_cache_bytes(group: &GroupReport, jobs: &[&JobReport]) -> Option<u64> {
     each.reduce(|sum, next| Some(sum? + next?)).flatten()
 }
 
-/// How late the jobs' own threads were; of jobs that are held to no rate nothing.
+/// Returns the issue delay of the jobs' threads; `None` for jobs without a rate.
 fn issue_delay(jobs: &[&JobReport]) -> Option<Latency> {
     let delays = merged(jobs.iter().map(|job| &job.issue_delay_ns));
     (!delays.is_empty()).then(|| stats::latency(&delays))
 }
 
-/// In words: `random read, direct io_uring x 64`, `write, mmap, fsync each`.
+/// Returns the way in words: `random read, direct io_uring x 64`, `write, mmap, fsync each`.
 fn way(jobs: &[&JobReport], direction: Direction, effective: &Settings) -> String {
     let spec = &jobs[0].spec;
     let mut words = if spec.rw.random { "random ".to_owned() } else { String::new() };

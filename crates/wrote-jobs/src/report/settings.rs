@@ -1,15 +1,14 @@
-//! What was asked of a job and what was in effect, in the words of the result.
+//! Settings of a row, as asked and in effect, in the words of the result.
 
 use super::known::Known;
-use crate::jobs::JobReport;
-use crate::spec::{BlockSizes, Data, Fallocate, JobSpec, SyncEach};
+use crate::jobs::{JobReport, NEW_BLOCKS};
+use crate::spec::{BlockShare, BlockSizes, Data, Fallocate, JobSpec, SyncEach};
 use std::time::Duration;
 use wrote::{Acknowledged, Ioengine, Survives};
-use wrote_result::document::{
-    BlockShare, Blocks, Direction, Fallback, Flush, Settings, SettingsPair,
-};
+use wrote_result::document::{Blocks, Direction, Fallback, Flush, Settings, SettingsPair};
 
-/// The settings of the jobs of one row, which differ in nothing but their files.
+/// Returns the settings of the jobs of one row, which differ only in their files and shares of a
+/// rate.
 pub(super) fn pair(jobs: &[&JobReport], direction: Direction, known: &Known) -> SettingsPair {
     let asked = asked(jobs, direction, known);
     let mut fallbacks: Vec<Fallback> = jobs.iter().flat_map(|job| steps(job)).collect();
@@ -89,22 +88,28 @@ fn asked(jobs: &[&JobReport], direction: Direction, known: &Known) -> Settings {
     }
 }
 
-/// The mean of what each job is held to: a rate that the jobs share need not be a multiple of them.
+/// Returns the mean of the jobs' rates, which may differ by one operation or byte.
 fn mean(jobs: &[&JobReport], rate: impl Fn(&JobSpec) -> Option<u64>) -> Option<f64> {
     let rates = jobs.iter().map(|job| rate(&job.spec)).collect::<Option<Vec<u64>>>()?;
     Some(rates.iter().map(|rate| *rate as f64).sum::<f64>() / rates.len() as f64)
 }
 
-/// The weakest of what the jobs had, and the deepest.
+/// Returns the weakest settings among the jobs, and the deepest queue.
 fn effective(jobs: &[&JobReport], asked: &Settings) -> Settings {
     let first = &jobs[0].effective;
     let all = |is: fn(&JobReport) -> bool| jobs.iter().all(|job| is(job));
     let ring = |is: bool| (first.ioengine == Ioengine::IoUring).then_some(is);
+    let not_allocated =
+        jobs.iter().flat_map(|job| &job.fallbacks).any(|step| step.got == NEW_BLOCKS);
     let flags = first.ring_flags.iter().map(|flag| (*flag).to_owned()).collect();
     Settings {
         ioengine: first.ioengine.into(),
         iodepth: iodepth_reached(jobs),
         direct: all(|job| job.direct),
+        blocks: match asked.blocks {
+            Blocks::Allocated if not_allocated => Blocks::New,
+            blocks => blocks,
+        },
         registered_buffers: ring(all(|job| job.effective.registered_buffers)),
         registered_files: ring(all(|job| job.effective.registered_files)),
         huge_pages: Some(all(|job| job.effective.huge_pages)),
@@ -115,21 +120,23 @@ fn effective(jobs: &[&JobReport], asked: &Settings) -> Settings {
     }
 }
 
-/// The most operations of one job that were in flight at once.
+/// Returns the most operations of one job that were in flight at once.
 pub(super) fn iodepth_reached(jobs: &[&JobReport]) -> u32 {
     jobs.iter().map(|job| job.effective.iodepth_reached).max().unwrap_or_default()
 }
 
-/// What an acknowledged write of these jobs survives, with what was really in effect (M3).
+/// Returns what an acknowledged write of these jobs survives with the settings in effect (M3).
 ///
-/// A flush after every so many writes leaves the last ones without: only one that covers all of
-/// them counts.
+/// A flush after every few writes does not cover the last ones, so it does not count.
 pub(super) fn survives(jobs: &[&JobReport], known: &Known) -> Survives {
     let of_job = |job: &&JobReport| {
         let spec = &job.spec;
         let each = |after: Option<u32>| after == Some(1);
-        let flushed =
-            spec.sync != SyncEach::No || spec.end_fsync || each(spec.fsync) || each(spec.fdatasync);
+        let flushed = spec.sync != SyncEach::No
+            || spec.end_fsync
+            || spec.end_fdatasync
+            || each(spec.fsync)
+            || each(spec.fdatasync);
         let of_file = |file: &std::path::PathBuf| {
             let target = known.before.target(file);
             // A block device has no file system that could put a block elsewhere.
@@ -148,7 +155,7 @@ pub(super) fn survives(jobs: &[&JobReport], known: &Known) -> Survives {
     jobs.iter().map(of_job).min().unwrap_or(Survives::Nothing)
 }
 
-/// File bytes that one job moves, as asked; of files used whole, as long as they are.
+/// Returns the file bytes that one job transfers as asked; of whole files their lengths.
 fn size_bytes(spec: &JobSpec) -> u64 {
     if let Some(bytes) = spec.io_bytes {
         return bytes;
@@ -160,7 +167,7 @@ fn size_bytes(spec: &JobSpec) -> u64 {
     spec.files.iter().map(|file| spec.file_bytes.unwrap_or_else(|| whole(file))).sum()
 }
 
-/// When the job flushes. Where it does so in several ways, that which does most.
+/// Returns the job's flush; of several kinds the strongest.
 fn flush(spec: &JobSpec) -> Flush {
     match (spec.sync, spec.fsync, spec.fdatasync) {
         (SyncEach::Sync, _, _) => Flush::OSyncEach,
@@ -168,30 +175,28 @@ fn flush(spec: &JobSpec) -> Flush {
         (SyncEach::No, Some(1), _) => Flush::FsyncEach,
         (SyncEach::No, _, Some(1)) => Flush::FdatasyncEach,
         _ if spec.end_fsync => Flush::FsyncAtEnd,
+        _ if spec.end_fdatasync => Flush::FdatasyncAtEnd,
         (SyncEach::No, Some(writes), _) => Flush::FsyncEvery(writes),
         (SyncEach::No, None, Some(writes)) => Flush::FdatasyncEvery(writes),
         (SyncEach::No, None, None) => Flush::None,
     }
 }
 
-/// What the blocks were when the clock started.
+/// Returns the state of the blocks that was asked for.
 fn blocks(jobs: &[&JobReport], known: &Known) -> Blocks {
     let files = || jobs.iter().flat_map(|job| &job.spec.files);
-    let gave_way = |job: &&JobReport| job.fallbacks.iter().any(|step| step.wanted == "fallocate");
     if files().all(|file| known.is_settled(file, &jobs[0].spec)) {
         Blocks::Written
     } else if files().any(|file| known.is_changed(file)) {
         Blocks::Unknown
     } else {
         match jobs[0].spec.fallocate {
-            Fallocate::Native | Fallocate::Keep if !jobs.iter().any(gave_way) => Blocks::Allocated,
-            _ => Blocks::New,
+            Fallocate::Native | Fallocate::Keep => Blocks::Allocated,
+            Fallocate::None | Fallocate::Truncate => Blocks::New,
         }
     }
 }
 
 fn split(sizes: &BlockSizes) -> Option<Vec<BlockShare>> {
-    let share =
-        |share: &crate::spec::BlockShare| BlockShare { bytes: share.bytes, percent: share.percent };
-    (sizes.0.len() > 1).then(|| sizes.0.iter().map(share).collect())
+    (sizes.0.len() > 1).then(|| sizes.0.clone())
 }

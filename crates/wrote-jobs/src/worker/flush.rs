@@ -1,6 +1,6 @@
-//! Flushes between the operations of a task, and after the last.
+//! Flushes between the operations of a task, and after the last one.
 
-use super::Worker;
+use super::{Task, Worker};
 use std::time::Instant;
 use wrote::Op;
 use wrote_result::Error;
@@ -8,26 +8,56 @@ use wrote_result::Error;
 /// The number of a flush among completions; operations are numbered by their places.
 const FLUSH: u64 = u64::MAX;
 
-impl Worker<'_> {
-    pub(super) fn flush_is_due(&self) -> bool {
-        self.task.fsync_after == Some(self.since_fsync)
-            || self.task.fdatasync_after == Some(self.since_fdatasync)
+/// The writes that no flush covers yet.
+#[derive(Debug)]
+pub(super) struct Flushes {
+    /// Files written since their last flush, by their numbers.
+    dirty: Vec<bool>,
+    /// Files written at all.
+    written: Vec<bool>,
+    /// Writes since the last `fsync(2)`.
+    since_fsync: u32,
+    /// Writes since the last `fsync(2)` or `fdatasync(2)`.
+    since_fdatasync: u32,
+}
+
+impl Flushes {
+    pub(super) fn new(files: usize) -> Flushes {
+        let (dirty, written) = (vec![false; files], vec![false; files]);
+        Flushes { dirty, written, since_fsync: 0, since_fdatasync: 0 }
     }
 
-    /// Waits for what is in flight, and flushes every file that was written since its last flush.
+    /// Counts a write to the file of this number.
+    pub(super) fn count(&mut self, file: usize) {
+        self.dirty[file] = true;
+        self.written[file] = true;
+        self.since_fsync += 1;
+        self.since_fdatasync += 1;
+    }
+
+    pub(super) fn is_due(&self, task: &Task) -> bool {
+        self.fsync_is_due(task) || task.fdatasync_after == Some(self.since_fdatasync)
+    }
+
+    fn fsync_is_due(&self, task: &Task) -> bool {
+        task.fsync_after == Some(self.since_fsync)
+    }
+}
+
+impl Worker<'_> {
+    /// Waits for the operations in flight, and flushes every file written since its last flush.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         self.engine.reap(usize::MAX, &mut self.completions)?;
         if !self.task.latency_with_flush {
             self.acknowledge()?;
         }
-        let with_metadata = self.task.fsync_after == Some(self.since_fsync);
+        let with_metadata = self.flushes.fsync_is_due(&self.task);
         self.flush_dirty(with_metadata)?;
         if with_metadata {
-            self.since_fsync = 0;
+            self.flushes.since_fsync = 0;
         }
-        if with_metadata || self.task.fdatasync_after == Some(self.since_fdatasync) {
-            self.since_fdatasync = 0;
-        }
+        // An fsync covers what an fdatasync does.
+        self.flushes.since_fdatasync = 0;
         if self.task.latency_with_flush {
             self.acknowledge()?;
         }
@@ -38,9 +68,18 @@ impl Worker<'_> {
         Ok(())
     }
 
-    pub(super) fn flush_dirty(&mut self, with_metadata: bool) -> Result<(), Error> {
+    /// Flushes every file that the task wrote, by the flush that it asks for at its end (M1).
+    pub(super) fn flush_at_end(&mut self) -> Result<(), Error> {
+        if self.task.end_fsync || self.task.end_fdatasync {
+            self.flushes.dirty.clone_from(&self.flushes.written);
+            self.flush_dirty(self.task.end_fsync)?;
+        }
+        Ok(())
+    }
+
+    fn flush_dirty(&mut self, with_metadata: bool) -> Result<(), Error> {
         for index in 0..self.files.len() {
-            if !std::mem::take(&mut self.dirty[index]) {
+            if !std::mem::take(&mut self.flushes.dirty[index]) {
                 continue;
             }
             let file = self.files[index].1;

@@ -1,4 +1,4 @@
-//! When each operation of a job that is held to a rate is due (M5).
+//! Due times of the operations of a job with a rate (M5).
 
 use crate::rate::{Amount, Process, Rate};
 use rand::{RngExt, SeedableRng};
@@ -7,29 +7,30 @@ use std::time::Duration;
 
 const NS_PER_S: f64 = 1e9;
 
-/// The rate of one direction, and what of it was used up.
+/// The rate of one direction, and the operations so far.
 ///
-/// An operation is due when the rate allows all that came before it: its place in time follows from
-/// those alone, and from the seed, never from when they were done. So a job that fell behind catches
-/// up, and its operations count their time from when they were due.
+/// An operation is due when the rate allows all operations before it. Its due time follows from
+/// their sizes and the seed, never from their completions. So a job that fell behind catches up,
+/// and its latencies count from the due times.
 ///
 /// Of a Poisson process each distance is the mean one times a random number of the exponential
 /// distribution with the mean 1. The distance behind an operation of a rate in bytes is in
-/// proportion to its bytes, as at even distances. Several such processes at once, each with a seed of
-/// its own, are together one with the sum of their rates (Kingman, *Poisson Processes*, 1993, 2.2).
+/// proportion to its bytes, as at even distances. Several such processes at once, each with a seed
+/// of its own, are together one with the sum of their rates (Kingman, *Poisson Processes*, 1993,
+/// 2.2).
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
     bytes_per_s: Option<u64>,
     operations_per_s: Option<u64>,
-    /// What came before; of a Poisson process each with its own random weight.
+    /// Bytes and operations so far; in a Poisson process each has a random weight.
     bytes: f64,
     operations: f64,
-    /// Draws the weights; none where all distances are the mean one.
+    /// Draws the weights; `None` at even distances.
     chance: Option<Xoshiro256PlusPlus>,
 }
 
 impl Pace {
-    /// A rate of 0 is none.
+    /// Returns a pace at these rates; a rate of 0 is none.
     pub fn new(bytes_per_s: Option<u64>, operations_per_s: Option<u32>) -> Pace {
         let some = |rate: Option<u64>| rate.filter(|rate| *rate > 0);
         Pace {
@@ -39,7 +40,7 @@ impl Pace {
         }
     }
 
-    /// The share of `rate` of the worker of this number among so many.
+    /// Returns the share of `rate` of worker `number` among `workers`.
     pub fn share(rate: Rate, number: u32, workers: u32, seed: u64) -> Pace {
         let pace = match rate.share(number, workers).amount {
             Amount::OperationsPerS(operations) => Pace::new(None, Some(operations)),
@@ -48,7 +49,7 @@ impl Pace {
         pace.process(rate.process, seed)
     }
 
-    /// The same rate, and its distances by this process.
+    /// Returns this pace with the distances of `process`.
     pub fn process(self, process: Process, seed: u64) -> Pace {
         let chance = match process {
             Process::Linear => None,
@@ -57,23 +58,23 @@ impl Pace {
         Pace { chance, ..self }
     }
 
-    /// Whether there is a rate at all.
+    /// Tells whether there is a rate.
     pub fn holds(&self) -> bool {
         self.bytes_per_s.is_some() || self.operations_per_s.is_some()
     }
 
-    /// When the next operation is due, in nanoseconds from the start; the later of both rates. The
-    /// first one is due at once.
+    /// Returns the due time of the next operation, in nanoseconds from the start: the later one of
+    /// both rates. The first operation is due at once.
     pub fn due_ns(&self) -> u64 {
         let due =
             |done: f64, rate: Option<u64>| rate.map_or(0.0, |rate| done * NS_PER_S / rate as f64);
         let due =
             due(self.bytes, self.bytes_per_s).max(due(self.operations, self.operations_per_s));
-        // What does not fit is as late as can be said.
+        // A time beyond the range is the latest one.
         due.ceil() as u64
     }
 
-    /// An operation of so many bytes was queued.
+    /// Counts a queued operation of `bytes`.
     pub fn count(&mut self, bytes: usize) {
         let weight = self.chance.as_mut().map_or(1.0, exponential);
         self.bytes += bytes as f64 * weight;
@@ -81,14 +82,14 @@ impl Pace {
     }
 }
 
-/// A random number of the exponential distribution with the mean 1, by inversion.
+/// Returns a random number of the exponential distribution with the mean 1, by inversion.
 fn exponential(chance: &mut Xoshiro256PlusPlus) -> f64 {
     // From 0 to just below 1.
     let uniform: f64 = chance.random();
     -(-uniform).ln_1p()
 }
 
-/// How long to sleep until something is due, so that a request to stop is heard.
+/// Returns the time to sleep before a due time, short enough to notice a request to stop.
 pub fn nap(until_due: Duration) -> Duration {
     until_due.min(Duration::from_millis(50))
 }
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// When each of so many operations is due, of such sizes in turn.
+    /// Returns the due times of `operations`, of these sizes in turn.
     fn all_due_ns(mut pace: Pace, operations: usize, sizes: &[usize]) -> Vec<u64> {
         let mut next = |number: usize| {
             let due_ns = pace.due_ns();
@@ -146,7 +147,8 @@ mod tests {
     #[test]
     fn a_poisson_process_has_the_asked_mean_and_the_distances_of_an_exponential_distribution() {
         // Mean and standard deviation of an exponential distribution are the same, and e^-1 of its
-        // numbers are above the mean. Of 100 000 the errors are about 0.3 %; these are seeds, not luck.
+        // numbers are above the mean. Of 100 000 the errors are about 0.3 %; these are seeds, not
+        // luck.
         let operations = 100_000;
         for (pace, mean_ns) in [
             (Pace::new(None, Some(1000)), 1_000_000.0),

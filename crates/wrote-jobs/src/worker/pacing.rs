@@ -1,4 +1,4 @@
-//! An operation at its time: which is due next, and waiting until then (M5).
+//! Operations at their due times (M5): the next one due, and the wait for it.
 
 use super::Worker;
 use crate::spec::Rw;
@@ -7,20 +7,20 @@ use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 use wrote_result::Error;
 
-/// The kernel wakes a thread late by some ten microseconds. So the last part before something is due is
-/// not slept but looked through.
+/// The last part of a wait, which the worker spins through: the kernel wakes a thread late by some
+/// ten microseconds.
 const AWAKE_NS: u64 = 50_000;
 
 impl Worker<'_> {
-    /// Timers may be late by 50 us where nobody says otherwise (prctl(2), `PR_SET_TIMERSLACK`).
+    /// Sets the thread's timer slack, which is 50 us by default (prctl(2), `PR_SET_TIMERSLACK`).
     pub(super) fn prepare_to_pace(&self) {
         if self.paced {
-            // An error leaves them as late as they were; how late they are is measured.
+            // After an error timers stay late; the issue delay measures that.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         }
     }
 
-    /// Waits for the job's turn within its group.
+    /// Waits for the task's start within its group.
     pub(super) fn delay(&mut self) {
         let begin = Instant::now();
         while let Some(left) = self.task.startdelay.checked_sub(begin.elapsed())
@@ -31,10 +31,10 @@ impl Worker<'_> {
         }
     }
 
-    /// Which direction is next and when it is due; nothing where no rate says so.
+    /// Returns the next direction and its due time, where a rate decides them.
     ///
-    /// The rates of a mix say what it is made of: of two, the direction that is due first is next.
-    /// Where one has a rate, the other fills the time between.
+    /// With two rates, the direction that is due first is next. Where one direction has a rate, the
+    /// other one fills the time between.
     pub(super) fn due(&self) -> (Option<bool>, Option<u64>) {
         if !self.paced {
             return (None, None);
@@ -55,13 +55,12 @@ impl Worker<'_> {
         }
     }
 
-    /// Waits until the next operation is due, and looks after those in flight meanwhile: each is seen
-    /// when it completes.
+    /// Waits until the next operation is due, and sees operations in flight complete meanwhile.
     pub(super) fn wait_until(&mut self, due_ns: u64) -> Result<(), Error> {
         self.reap(0)?;
         let left_ns = due_ns.min(self.deadline_ns).saturating_sub(self.now_ns);
         if self.over || left_ns <= AWAKE_NS {
-            // Who called comes again at once, unless it is time.
+            // The caller comes again at once, unless the operation is due.
             std::hint::spin_loop();
             return Ok(());
         }

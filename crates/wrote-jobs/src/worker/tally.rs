@@ -1,23 +1,23 @@
-//! What a thread counts while the clock runs: cheap enough to be counted for each operation (M10).
+//! Counts of a thread while the clock runs, cheap enough for each operation (M10).
 
 use super::trail::Trail;
 use hdrhistogram::Histogram;
 
-/// The longest operation that is told from longer ones: 10 minutes.
+/// The longest latency of the histogram: 10 minutes.
 const LATENCY_MAX_NS: u64 = 600_000_000_000;
 
-/// The distance of samples.
+/// The time between samples.
 const SAMPLE_NS: u64 = 500_000_000;
 
-/// A rest at the end is a sample of its own from here on; a shorter one says little.
+/// The shortest last sample.
 const SAMPLE_NS_MIN: u64 = SAMPLE_NS / 2;
 
-/// A histogram of latencies: three significant digits up to 10 minutes.
+/// Returns an empty histogram of latencies: three significant digits up to 10 minutes.
 pub fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3).expect("the bounds are sound")
 }
 
-/// What was counted in one direction.
+/// The counts of one direction.
 #[derive(Clone, Debug)]
 pub struct Direction {
     pub bytes: u64,
@@ -56,24 +56,24 @@ impl Direction {
     }
 }
 
-/// Everything that is counted.
+/// All counts of a thread.
 #[derive(Clone, Debug)]
 pub struct Tally {
     /// Reads, then writes.
     pub directions: [Direction; 2],
     pub flush_ns: Histogram<u64>,
-    /// Of a job under a rate: how much later than due, or than there was room, each operation was
-    /// handed on.
+    /// Under a rate: the time from when an operation was due, and there was room for it, to when it
+    /// was handed on.
     pub issue_delay_ns: Histogram<u64>,
-    /// How many bytes were written when.
+    /// The bytes written over time.
     pub trail: Trail,
-    /// How often each depth was seen, by the depth; so for the others.
+    /// The frequency of each depth, by the depth; likewise for the next two.
     depths: Vec<u64>,
     submitted: Vec<u64>,
     completed: Vec<u64>,
     /// Operations of the same direction and time, not yet recorded: those of one batch mostly are.
     same: (bool, u64, u64),
-    /// What was moved before counting began.
+    /// Bytes transferred before counting began.
     before_bytes: [u64; 2],
     sampled_ns: u64,
 }
@@ -94,27 +94,27 @@ impl Tally {
         }
     }
 
-    /// So many operations were queued together while `before` were in flight.
+    /// Counts operations queued together while `before` were in flight.
     pub(super) fn submitted(&mut self, before: usize, count: usize) {
         self.depths[before + 1..=before + count].iter_mut().for_each(|seen| *seen += 1);
         self.submitted[count] += 1;
     }
 
-    /// So many operations completed together.
+    /// Counts operations that completed together.
     pub(super) fn completed(&mut self, count: usize) {
         if count > 0 {
             self.completed[count] += 1;
         }
     }
 
-    /// An operation of so many bytes is complete.
+    /// Counts a complete operation of `bytes`.
     pub(super) fn count(&mut self, write: bool, bytes: usize) {
         let direction = &mut self.directions[usize::from(write)];
         direction.bytes += bytes as u64;
         direction.operations += 1;
     }
 
-    /// It took so long.
+    /// Records an operation's latency.
     pub(super) fn record(&mut self, write: bool, latency_ns: u64) {
         if (write, latency_ns) != (self.same.0, self.same.1) {
             self.record_same();
@@ -132,7 +132,7 @@ impl Tally {
         }
     }
 
-    /// An operation was handed on so much later than it could have been.
+    /// Records the delay of an operation that was handed on late.
     pub(super) fn issued(&mut self, delay_ns: u64) {
         self.issue_delay_ns.saturating_record(delay_ns);
     }
@@ -155,7 +155,7 @@ impl Tally {
         self.sampled_ns = now_ns;
     }
 
-    /// Forgets what was counted so far: it was the ramp's.
+    /// Forgets the counts of the ramp.
     pub(super) fn begin_again(&mut self, now_ns: u64) {
         self.before_bytes = self.moved_bytes();
         self.same.2 = 0;
@@ -169,8 +169,8 @@ impl Tally {
         self.sampled_ns = now_ns;
     }
 
-    /// The last numbers: the rest of the time is a sample too, if it is not too short to be one or
-    /// the only one.
+    /// Ends the counts. The rest of the time is a last sample, if it is long enough or the only
+    /// one.
     pub(super) fn finish(&mut self, now_ns: u64) {
         self.record_same();
         let elapsed_ns = now_ns.saturating_sub(self.sampled_ns);
@@ -180,29 +180,29 @@ impl Tally {
         }
     }
 
-    /// Bytes read and written so far, what was not counted included.
+    /// Returns the bytes read and written so far, with those of the ramp.
     pub(super) fn moved_bytes(&self) -> [u64; 2] {
         [0, 1]
             .map(|direction: usize| self.before_bytes[direction] + self.directions[direction].bytes)
     }
 
-    /// How often each depth was seen.
+    /// Returns the frequency of each depth.
     pub fn depths(&self) -> Histogram<u64> {
         counts(&self.depths)
     }
 
-    /// How often so many operations were handed on together.
+    /// Returns the frequency of each number of operations handed on together.
     pub fn submitted_together(&self) -> Histogram<u64> {
         counts(&self.submitted)
     }
 
-    /// How often so many completed together.
+    /// Returns the frequency of each number of operations that completed together.
     pub fn completed_together(&self) -> Histogram<u64> {
         counts(&self.completed)
     }
 }
 
-/// All have the same bounds, so that those of several jobs can be added.
+/// Returns a histogram with equal bounds for all jobs, so that they add up.
 fn counts(counts: &[u64]) -> Histogram<u64> {
     let most = wrote::Options::IODEPTH_MAX.into();
     let mut histogram = Histogram::new_with_bounds(1, most, 3).expect("the bounds are sound");

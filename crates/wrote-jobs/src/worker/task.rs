@@ -1,4 +1,4 @@
-//! What one thread is to do, and what it shares with the others of its run.
+//! The task of one thread, and the state that the threads of a run share.
 
 use super::Tally;
 use crate::spec;
@@ -8,57 +8,57 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use wrote_result::Stop;
 
-/// What one thread is to do, and how.
+/// The task of one thread.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// Its operations.
     pub sequence: Sequence,
-    /// An operation may fall on the bytes of another one that is in flight.
+    /// An operation may be to the bytes of another one in flight.
     pub comes_again: bool,
-    /// What is written.
+    /// The kind of bytes that the task writes.
     pub data: spec::Data,
-    /// Another run's data is never the same (M2).
+    /// The seed of these bytes, another for each run (M2).
     pub data_seed: u64,
     /// Written blocks carry a header with a checksum.
     pub verify: bool,
-    /// Blocks that are read must carry one.
+    /// Blocks to read must carry one.
     pub check_reads: bool,
     /// Each write is flushed before it is complete.
     pub durable: bool,
-    /// `fsync(2)` after so many writes; waits for those in flight.
+    /// Writes between two calls of `fsync(2)`, which wait for the writes in flight.
     pub fsync_after: Option<u32>,
-    /// `fdatasync(2)` after so many writes; waits for those in flight.
+    /// Writes between two calls of `fdatasync(2)`, which wait for the writes in flight.
     pub fdatasync_after: Option<u32>,
-    /// A write counts as complete only after the flush that follows it.
+    /// The latency of a write ends with the flush that follows it.
     pub latency_with_flush: bool,
     /// `fsync(2)` after the last write, inside the clock (M1).
     pub end_fsync: bool,
     /// `fdatasync(2)` after the last write, inside the clock (M1).
     pub end_fdatasync: bool,
-    /// How many operations are handed on together; `None` is what serves best.
+    /// Operations handed on together; with `None` the worker decides.
     pub submit_together: Option<usize>,
-    /// How many completions are waited for; `None` is what serves best.
+    /// Completions that one call waits for; with `None` the worker decides.
     pub wait_for: Option<usize>,
-    /// Whether each operation's latency is taken.
+    /// Times each operation.
     pub latencies: bool,
-    /// Whether the rates are sampled.
+    /// Samples the rates.
     pub samples: bool,
     /// The rates of reads and writes.
     pub pace: [Pace; 2],
-    /// How long after the others it begins.
+    /// Delay of the start after that of other tasks.
     pub startdelay: Duration,
-    /// What is done in the first so much time is not counted.
+    /// Time at the start that is not counted.
     pub ramp: Duration,
-    /// When it is cut off, counted from the end of the ramp.
+    /// The time limit, counted from the end of the ramp.
     pub time: Option<Duration>,
 }
 
-/// What a thread shares with the others of its run.
+/// The state that a thread shares with other threads of its run.
 #[derive(Clone, Copy)]
 pub struct Shared<'a> {
-    /// Someone asked to stop.
+    /// A request of the caller to stop.
     pub stop: &'a Stop,
-    /// Another thread of the run failed.
+    /// A thread of the run failed.
     pub failed: &'a AtomicBool,
     pub progress: &'a Progress,
 }
@@ -69,7 +69,7 @@ impl Shared<'_> {
     }
 }
 
-/// How far a thread is, for those who watch: read and written bytes.
+/// The progress of a thread: bytes read and written.
 #[derive(Debug, Default)]
 pub struct Progress([AtomicU64; 2]);
 
@@ -80,7 +80,7 @@ impl Progress {
         }
     }
 
-    /// Bytes read and written so far, those of the ramp included.
+    /// Returns the bytes read and written so far, with those of the ramp.
     pub fn moved_bytes(&self) -> [u64; 2] {
         [0, 1].map(|direction: usize| self.0[direction].load(Ordering::Relaxed))
     }

@@ -192,7 +192,7 @@ fn blocks_are_made_as_fallocate_says() {
         let spec = job(folder.path(), "file", WRITE);
         let report = one(JobSpec { fallocate, io_bytes: Some(BLOCK), ..spec });
         let found = folder.path().join("file").metadata().unwrap().len();
-        if report.fallbacks.iter().any(|step| step.wanted == "fallocate") {
+        if report.fallbacks.iter().any(|step| step.wanted == "allocated blocks") {
             assert_eq!(found, BLOCK);
         } else {
             assert_eq!(found, len_bytes, "{fallocate:?}");
@@ -285,5 +285,5 @@ fn what_is_not_done_as_asked_is_said() {
         let report = one(spec);
         assert!(report.fallbacks.iter().any(|step| step.wanted == wanted), "{wanted}");
     }
-    assert!(one(write("plain")).fallbacks.iter().all(|step| step.wanted == "fallocate"));
+    assert!(one(write("plain")).fallbacks.iter().all(|step| step.wanted == "allocated blocks"));
 }

@@ -3,8 +3,9 @@
 use fixtures::samples::reports as sample;
 use std::collections::HashSet;
 use std::path::PathBuf;
+use wrote::device::Target;
 use wrote_jobs::jobs::{GroupReport, Held, Permissions};
-use wrote_jobs::report::{Before, JobFile, document};
+use wrote_jobs::report::{Before, JobFile, Repeated, document};
 use wrote_jobs::spec::{BlockShare, BlockSizes, SyncEach};
 use wrote_result::document::{Blocks, Direction, Document, Fallback, Flush, Row, Survives};
 
@@ -103,6 +104,49 @@ fn a_direct_write_is_in_the_device_only_over_blocks_that_were_written_before() {
     target.filesystem = "btrfs".into();
     let copies = Before::new(file.clone(), target, HashSet::from([file]), true);
     assert_eq!(survives(&documented(&sample::groups(), &copies)), Survives::ProcessCrash);
+}
+
+#[test]
+fn a_row_survives_less_where_direct_io_fell_back_or_blocks_are_copied() {
+    // M3, M6: in one of its runs.
+    let file = PathBuf::from("/mnt/data/seq-write.0");
+    let row_of = |filesystem: &str, direct: [bool; 2]| {
+        let target = Target { filesystem: filesystem.into(), ..sample::target() };
+        let before = Before::new(file.clone(), target, HashSet::from([file.clone()]), true);
+        let mut runs = Repeated::default();
+        for direct in direct {
+            let mut group = sample::groups().remove(0);
+            group.jobs[0].direct = direct;
+            runs.add(&group, &before);
+        }
+        runs.rows().remove(0)
+    };
+    for (filesystem, direct, survives) in [
+        ("ext4", [true, true], Survives::OsCrash),
+        ("ext4", [false, true], Survives::ProcessCrash),
+        ("ext4", [true, false], Survives::ProcessCrash),
+        ("btrfs", [true, true], Survives::ProcessCrash),
+    ] {
+        let row = row_of(filesystem, direct);
+        assert_eq!(row.survives, Some(survives), "{filesystem} {direct:?}");
+        assert_eq!(row.settings.effective.direct, direct == [true, true]);
+        assert_eq!(row.runs.len(), 2);
+    }
+}
+
+#[test]
+fn blocks_that_could_not_be_allocated_are_new_ones_in_effect() {
+    // M6
+    let told = write_with(|job| {
+        job.fallbacks = vec![Fallback {
+            wanted: "allocated blocks".into(),
+            got: "new blocks".into(),
+            because: "fallocate: Operation not supported (os error 95)".into(),
+        }];
+    });
+    let settings = &row(&told, "seq-write").settings;
+    let blocks = (settings.asked.blocks, settings.effective.blocks);
+    assert_eq!(blocks, (Blocks::Allocated, Blocks::New));
 }
 
 #[test]

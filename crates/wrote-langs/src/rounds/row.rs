@@ -2,7 +2,7 @@
 
 use super::super::answer::Answer;
 use hdrhistogram::Histogram;
-use wrote_jobs::worker::histogram;
+use wrote_jobs::histogram;
 use wrote_result::langs::{Row, Run};
 use wrote_result::stats;
 

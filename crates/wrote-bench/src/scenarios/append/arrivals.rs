@@ -1,8 +1,8 @@
 //! When each message is due, where a run is held to a rate (M5).
 
 use std::time::{Duration, Instant};
+use wrote_jobs::pace::{Pace, nap};
 use wrote_jobs::rate::Rate;
-use wrote_jobs::worker::pace::{Pace, nap};
 use wrote_result::Stop;
 
 /// The last part before a message is due is not slept: a thread is woken some ten microseconds late.

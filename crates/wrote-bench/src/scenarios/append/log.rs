@@ -11,8 +11,8 @@ use std::sync::Barrier;
 use std::time::Instant;
 use tokio::runtime::Runtime;
 use wrote::{Log, Sync};
+use wrote_jobs::histogram;
 use wrote_jobs::rate::Rate;
-use wrote_jobs::worker::histogram;
 use wrote_result::{Error, Stop};
 
 /// What the producers share.

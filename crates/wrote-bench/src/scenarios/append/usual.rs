@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, mpsc, oneshot};
-use wrote_jobs::worker::histogram;
+use wrote_jobs::histogram;
 use wrote_result::{Error, Stop};
 
 /// Threads that write, where there are several.

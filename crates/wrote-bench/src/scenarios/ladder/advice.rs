@@ -1,4 +1,4 @@
-//! How to write here: streaming, small durable records, data that may be lost.
+//! Advice from the ladder on how to write: streaming, small durable records, data that may be lost.
 
 use super::code;
 use crate::choice::{Choice, fastest, is_durable, ratio, records, settings, significant, speed};
@@ -6,15 +6,15 @@ use wrote_jobs::findings::{Evidence, stayed_in_memory};
 use wrote_result::document::{Advice, Blocks, Flush, Ioengine, Row};
 use wrote_result::units::block_size;
 
-/// Durable together is worth a word from this many times the records of durable each by itself on.
+/// The least gain of one flush for many records, over a flush for each, that the advice names.
 const TOGETHER_GAIN_MIN: f64 = 2.0;
 
-/// Advice on each purpose that was measured.
+/// Returns the advice on each measured purpose.
 pub(crate) fn advise(evidence: &Evidence) -> impl Iterator<Item = Advice> {
     [streaming(evidence), small_records(evidence), may_be_lost(evidence)].into_iter().flatten()
 }
 
-/// The best of the streams that are on stable storage in the end.
+/// Advises the best stream that is on stable storage at its end.
 fn streaming(evidence: &Evidence) -> Option<Advice> {
     let durable = |row: &&Row| row.workload == "stream" && is_durable(row);
     let choice = Choice::of(evidence.rows.iter().filter(durable))?;
@@ -22,7 +22,7 @@ fn streaming(evidence: &Evidence) -> Option<Advice> {
     Some(advice(evidence, "streaming", choice.row, because))
 }
 
-/// The best of the ways by which each record is on stable storage before the next is written.
+/// Advises the best way that has each record on stable storage before it writes the next one.
 fn small_records(evidence: &Evidence) -> Option<Advice> {
     let durable = |row: &&Row| row.workload == "small" && is_durable(row);
     let each = |row: &&Row| durable(row) && settings(row).sync.is_each();
@@ -44,7 +44,7 @@ fn small_records(evidence: &Evidence) -> Option<Advice> {
     Some(advice(evidence, "small durable records", choice.row, because))
 }
 
-/// The best of all streams, whatever they survive; of the small writes where no stream was measured.
+/// Advises the best of all streams, or of the small writes where no stream was measured.
 fn may_be_lost(evidence: &Evidence) -> Option<Advice> {
     let of = |workload| evidence.rows.iter().filter(move |row: &&Row| row.workload == workload);
     let choice = Choice::of(of("stream")).or_else(|| Choice::of(of("small")))?;
@@ -67,7 +67,7 @@ fn advice(evidence: &Evidence, purpose: &str, row: &Row, because: String) -> Adv
     }
 }
 
-/// What to do, in words, from the settings that were in effect.
+/// Returns the advised action in words, from the settings in effect.
 fn action(row: &Row) -> String {
     let settings = settings(row);
     let place = match settings.blocks {

@@ -1,11 +1,11 @@
-//! The lines of Rust that write as a row did.
+//! Lines of Rust that write in the way of a row.
 
 use wrote_result::document::{Blocks, Flush, Ioengine, Settings, Target};
 use wrote_result::units::block_size;
 
-/// The lines that write as `settings` say, with `path`, `folder` and `chunk` (the bytes of one write)
-/// given. Only the standard library, and the constants of the crate `libc` where a file is opened with
-/// flags; where many writes are in flight, a comment stands for the queue.
+/// Returns the lines for `settings`, given `path`, `folder` and `chunk` (the bytes of one write).
+/// They use the standard library, and the constants of the crate `libc` for the flags of an open.
+/// Where many writes are in flight, a comment stands for the queue.
 pub(super) fn of(settings: &Settings, durable: bool, target: &Target) -> String {
     let mut lines = vec![open(settings)];
     if settings.blocks == Blocks::Allocated {
@@ -73,8 +73,8 @@ fn open(settings: &Settings) -> String {
     lines.join("\n")
 }
 
-/// What a direct write must be aligned to: what the file system says, else the device's block, else
-/// what every disk takes.
+/// Returns the alignment of a direct write: the file system's, else the device's block, else one
+/// that every disk accepts.
 fn alignment_bytes(target: &Target) -> u32 {
     let told = target.dio_offset_align_bytes.max(target.dio_memory_align_bytes);
     let block = target.device.as_ref().map(|device| device.logical_block_bytes);

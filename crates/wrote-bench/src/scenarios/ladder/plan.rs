@@ -1,4 +1,4 @@
-//! How large, how deep and how long each run is, so that the whole answers within a minute.
+//! The sizes, depths and times of the runs, chosen so that the ladder takes less than a minute.
 
 use super::{Sizes, WAYS, Way, Workload};
 use crate::bench::STREAM_BS_BYTES;
@@ -14,35 +14,36 @@ use wrote_jobs::rate::Rate;
 use wrote_machine::target::shown_target;
 use wrote_machine::{held_memory, host, space};
 use wrote_result::Error;
+use wrote_result::document::Blocks;
 
-/// A page: what a log record or a database page is on most disks.
+/// A page of memory, as large as most database pages.
 const SMALL_BS_BYTES: u64 = 4 << 10;
-/// Writes in flight, where the device is fast enough for them.
+/// Writes in flight on a fast device.
 const IODEPTH: u32 = 64;
-/// The fewest that keep a device busy while another one is prepared.
+/// The fewest writes in flight that keep a device busy while the thread prepares another.
 const IODEPTH_MIN: u32 = 4;
-/// What is in flight is on the device within this time, so that a run can end in time.
+/// The device completes the writes in flight within this time, so that a run ends in time.
 const IN_FLIGHT_S: f64 = 0.1;
-/// How long a streaming run takes at the speed that the calibration found.
+/// The time of a streaming run at the speed of the calibration.
 const STREAM_RUN_S: f64 = 0.3;
-/// Where a run is cut off, a last flush not counted, unless asked otherwise.
+/// The usual time limit of a run, a last flush not counted.
 const RUN_TIME: Duration = Duration::from_millis(500);
-/// What a run takes beside its clock: making ready, and clearing up.
+/// The time of a run outside its clock.
 const BESIDE: Duration = Duration::from_millis(50);
-/// Longer than any run: it is never cut off.
-pub(crate) const WHOLE: Duration = Duration::from_secs(24 * 3600);
-/// The most that a streaming run writes, so that its file is no burden.
+/// A time limit longer than any run.
+const WHOLE: Duration = Duration::from_secs(24 * 3600);
+/// The most bytes of a streaming run.
 const STREAM_SIZE_BYTES_MAX: u64 = 1 << 30;
-/// The least that a run of small writes may write, unless the disk has no room for it.
+/// The fewest bytes of a run of small writes, unless the disk has less room.
 const SMALL_SIZE_BYTES_MIN: u64 = 8 << 20;
-/// The most that a run of small writes writes.
+/// The most bytes of a run of small writes.
 const SMALL_SIZE_BYTES_MAX: u64 = 128 << 20;
-/// The most that the calibration writes.
+/// The most bytes of the calibration.
 const CALIBRATION_BYTES_MAX: u64 = 256 << 20;
-/// How long the calibration takes at most.
+/// The time limit of the calibration.
 pub(crate) const CALIBRATION_TIME: Duration = Duration::from_millis(250);
 
-/// What is measured, with everything but the sizes that only the calibration tells.
+/// A checked call of the ladder, without the sizes that follow from the calibration.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub ways: Vec<&'static Way>,
@@ -53,16 +54,16 @@ pub(crate) struct Plan {
     small_bs_bytes: u64,
     iodepth: Option<u32>,
     size_bytes: Option<u64>,
-    /// What all threads of a run together are held to.
+    /// The rate of all threads of a run together.
     rate: Option<Rate>,
-    /// What a run may write at most without filling the disk.
+    /// The most bytes of one run that leave enough of the disk free.
     share_bytes: u64,
-    /// What of the disk may be used beside the files.
+    /// Bytes of the disk that may be used beside the files.
     spare_bytes: u64,
 }
 
 impl Plan {
-    /// Checks what was asked, and whether there is space for it.
+    /// Checks the call, and the space for it.
     pub(crate) fn new(call: &Call) -> Result<Plan, Error> {
         let (request, target) = (call.common, call.target);
         let numjobs = request.numjobs.unwrap_or(1);
@@ -96,7 +97,7 @@ impl Plan {
         }
     }
 
-    /// The buffers must not take the machine's memory: half of it is more than enough.
+    /// Refuses buffers of more than half of the machine's memory.
     fn check_memory(&self, memory_bytes: u64) -> Result<(), Error> {
         let bs = self.ways.iter().map(|way| self.bs_bytes(way.workload)).max().unwrap_or(0);
         let depth = self.iodepth.unwrap_or(IODEPTH);
@@ -104,10 +105,8 @@ impl Plan {
         check_buffers("--bs x --iodepth x --numjobs", buffers, memory_bytes)
     }
 
-    /// Chooses sizes that leave enough of the disk free, or says that there are none.
+    /// Chooses sizes that leave enough of the disk free, or refuses the call.
     fn fit(&mut self, target: &Target) -> Result<(), Error> {
-        // Files of at most this many runs are there at once: the one that is written, and those
-        // that are written over.
         let files = self.files_at_once();
         let shown = shown_target(target, None);
         if self.size_bytes.is_none() && target.capacity_bytes > 0 {
@@ -123,6 +122,7 @@ impl Plan {
         Ok(())
     }
 
+    /// Returns the runs whose files exist at once: the one being written, and those written over.
     fn files_at_once(&self) -> u64 {
         1 + [Workload::Stream, Workload::Small]
             .iter()
@@ -131,7 +131,7 @@ impl Plan {
     }
 
     fn overwrites(&self, workload: Workload) -> bool {
-        let written = |way: &&Way| way.blocks == wrote_result::document::Blocks::Written;
+        let written = |way: &&Way| way.blocks == Blocks::Written;
         self.ways.iter().any(|way| way.workload == workload && written(way))
     }
 
@@ -142,7 +142,7 @@ impl Plan {
         }
     }
 
-    /// One write of each job.
+    /// Returns the bytes of one write of each job.
     fn least_bytes(&self, workload: Workload) -> u64 {
         self.bs_bytes(workload) * u64::from(self.numjobs)
     }
@@ -152,47 +152,48 @@ impl Plan {
             Workload::Stream => STREAM_SIZE_BYTES_MAX,
             Workload::Small => SMALL_SIZE_BYTES_MAX,
         };
-        // Under a rate as long as what is due; what is longer begins again.
+        // Under a rate a file is no longer than the bytes that are due; a longer run repeats it.
         let usual = self.due_bytes_max(workload).map_or(usual, |due| due.min(usual));
         let wanted = self.size_bytes.unwrap_or(usual.min(self.share_bytes));
         let least = self.least_bytes(workload);
         (wanted / least).max(1) * least
     }
 
-    /// The files that are there at once.
+    /// Returns the most bytes of files that exist at once.
     fn files_bytes_max(&self) -> u64 {
         let one = self.ways.iter().map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
         self.settled_bytes_max() + one
     }
 
-    /// Memory that is held for runs through the page cache: in a file, of which nothing comes to the disk.
+    /// Returns the bytes of memory to hold for cached runs. They lie in a file that never reaches
+    /// the disk.
     pub(crate) fn held_bytes(&self) -> u64 {
         let cached = self.ways.iter().filter(|way| !way.direct);
         let most = cached.map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
         held_memory::most_bytes(most.min(self.spare_bytes))
     }
 
-    /// Under a rate, the most that is due within a run.
+    /// Returns the most bytes that are due within a run under a rate.
     fn due_bytes_max(&self, workload: Workload) -> Option<u64> {
         let bs_bytes = self.bs_bytes(workload);
         let due = self.rate?.operations_max(bs_bytes, self.time(workload));
         Some(due.saturating_mul(bs_bytes))
     }
 
-    /// The most that a run writes: its file once, or under a rate what is due in its time, though that
-    /// be more.
+    /// Returns the most bytes that a run writes: its file once, or under a rate the bytes that are
+    /// due, which may be more.
     fn run_bytes_max(&self, workload: Workload) -> u64 {
         self.due_bytes_max(workload).unwrap_or_else(|| self.largest_bytes(workload))
     }
 
-    /// The files that are written over by every round.
+    /// Returns the bytes of the files that every round writes over.
     fn settled_bytes_max(&self) -> u64 {
         let kinds = [Workload::Stream, Workload::Small];
         kinds.iter().filter(|w| self.overwrites(**w)).map(|w| self.largest_bytes(*w)).sum()
     }
 
-    /// Where a run is cut off: under a rate by its time alone. A stream of a size that was asked for is written whole; small writes
-    /// of it, flushed one by one, might take an hour.
+    /// Returns the time limit of a run. A stream of a requested size is written whole; small writes
+    /// of that size, flushed one by one, might take an hour.
     pub(crate) fn time(&self, workload: Workload) -> Duration {
         match (self.time, workload) {
             (Some(time), _) => time,
@@ -202,17 +203,17 @@ impl Plan {
         }
     }
 
-    /// The rows' indices in the order of their runs.
+    /// Returns the rows' indices in the order of their runs.
     pub(crate) fn order(&self) -> Vec<usize> {
         in_turn(self.ways.len(), self.runs).into_iter().map(|turn| turn.row).collect()
     }
 
-    /// Whether something is left to be found out before sizes are known.
+    /// Tells whether the sizes depend on the speed of the disk.
     pub(crate) fn needs_calibration(&self) -> bool {
         !self.ways.is_empty() && (self.size_bytes.is_none() || self.iodepth.is_none())
     }
 
-    /// The calibration's own sizes: a stream, never recorded.
+    /// Returns the sizes of the calibration, an unrecorded stream.
     pub(crate) fn calibration(&self) -> Sizes {
         let least = self.stream_bs_bytes;
         let bytes = CALIBRATION_BYTES_MAX.min(self.largest_bytes(Workload::Stream));
@@ -221,7 +222,7 @@ impl Plan {
         Sizes { bs_bytes: self.stream_bs_bytes, size_bytes, iodepth, numjobs: 1, rate: None }
     }
 
-    /// The sizes of a workload's runs on a device that takes a stream at `bytes_per_s`.
+    /// Returns the sizes of a workload's runs on a device that takes a stream at `bytes_per_s`.
     pub(crate) fn sizes(&self, workload: Workload, bytes_per_s: f64) -> Sizes {
         let bs_bytes = self.bs_bytes(workload);
         let least = self.least_bytes(workload);
@@ -232,7 +233,7 @@ impl Plan {
                     ((bytes_per_s * STREAM_RUN_S) as u64).clamp(least * 4, largest.max(least * 4));
                 (wanted / least * least).min(largest)
             }
-            // No small write is faster than a stream: this is a second's worth at the most.
+            // Small writes are no faster than a stream, so these bytes take at least a second.
             (None, Workload::Small) => {
                 let wanted = (bytes_per_s as u64).max(SMALL_SIZE_BYTES_MIN);
                 (wanted / least).max(1).saturating_mul(least).min(largest)
@@ -277,7 +278,7 @@ impl Measurement for Plan {
 }
 
 
-/// The rows that the call names, in the ladder's order; all where it names nothing.
+/// Returns the rows that the call names, in the ladder's order; all rows where it names none.
 fn called(call: &Call) -> Vec<&'static Way> {
     let is_called = |way: &&Way| call.only.is_empty() || call.names(ladder::NAME, way.name);
     WAYS.iter().filter(is_called).collect()

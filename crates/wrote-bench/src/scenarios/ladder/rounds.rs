@@ -1,22 +1,20 @@
-//! The rounds of the ladder: a calibration, every row in turn, and what they add up to.
+//! The rounds of the ladder: a calibration, and every row in turn.
 
+use super::plan::{CALIBRATION_TIME, Plan};
 use super::{NAME, QUESTION, Sizes, Way, Workload};
-use crate::progress::Ticker;
 use crate::measured;
-use crate::measured::{OneRun, RowLabel};
+use crate::progress::Ticker;
 use crate::scenario::{Measured, Site};
-use crate::scenarios::ladder::job::Job;
-use crate::scenarios::ladder::plan::{CALIBRATION_TIME, Plan, WHOLE};
-use crate::scenarios::ladder::run;
-use crate::scenarios::ladder::run::Place;
 use std::path::PathBuf;
-use std::time::Duration;
-use wrote::Ioengine;
+use wrote_jobs::jobs;
+use wrote_jobs::jobs::{GroupReport, Permissions};
+use wrote_jobs::report::Repeated;
+use wrote_jobs::spec::JobSpec;
 use wrote_machine::held_memory::HeldMemory;
 use wrote_result::Error;
-use wrote_result::document::{Blocks, Flush, Row, Scenario};
+use wrote_result::document::{Blocks, Scenario};
 
-/// Looks first at how fast the disk is, and runs every row in turn, every second round backwards (M8).
+/// Measures the speed of the disk, and runs every row in turn, every second round backwards (M8).
 pub(crate) fn measure(plan: &Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
     let mut rounds = Rounds::new(plan, site);
     rounds.calibrate()?;
@@ -30,31 +28,32 @@ struct Rounds<'a> {
     site: &'a Site<'a>,
     stream: Sizes,
     small: Sizes,
-    rows: Vec<Vec<OneRun>>,
-    /// Files that are written over by every round.
+    /// The runs of each row so far.
+    rows: Vec<Repeated>,
+    /// Files that every round writes over.
     settled: Vec<PathBuf>,
-    /// Memory for what goes through the page cache.
+    /// Memory for cached runs.
     held: Option<HeldMemory>,
     written_bytes: u64,
 }
 
 impl<'a> Rounds<'a> {
     fn new(plan: &'a Plan, site: &'a Site<'a>) -> Rounds<'a> {
-        // Until the calibration tells better: those of a fast device.
+        // The sizes of a fast device, until the calibration gives better ones.
         let fast = f64::MAX;
         Rounds {
             plan,
             site,
             stream: plan.sizes(Workload::Stream, fast),
             small: plan.sizes(Workload::Small, fast),
-            rows: plan.ways.iter().map(|_| Vec::new()).collect(),
+            rows: plan.ways.iter().map(|_| Repeated::default()).collect(),
             settled: Vec::new(),
             held: None,
             written_bytes: 0,
         }
     }
 
-    /// Measures the device for as long as it takes to choose sizes by it.
+    /// Chooses the sizes by the speed of the device.
     fn calibrate(&mut self) -> Result<(), Error> {
         if !self.plan.needs_calibration() {
             return Ok(());
@@ -62,7 +61,7 @@ impl<'a> Rounds<'a> {
         let bytes_per_s = match self.site.speed.get() {
             Some(bytes_per_s) => *bytes_per_s,
             None => {
-                let bytes_per_s = self.look()?;
+                let bytes_per_s = self.measure_speed()?;
                 *self.site.speed.get_or_init(|| bytes_per_s)
             }
         };
@@ -71,26 +70,24 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    /// How fast the disk takes a stream, in bytes per second.
-    fn look(&mut self) -> Result<f64, Error> {
+    /// Returns the speed of a stream, in bytes per second. The flush at its end shows the device's
+    /// speed where the file system refuses direct I/O.
+    fn measure_speed(&mut self) -> Result<f64, Error> {
         let sizes = self.plan.calibration();
-        let job = Job {
-            ioengine: Ioengine::IoUring,
-            direct: true,
-            bs_bytes: sizes.bs_bytes,
-            size_bytes: sizes.size_bytes,
-            iodepth: sizes.iodepth,
-            numjobs: 1,
-            // Where direct I/O is refused, the flush still shows the device's speed.
-            flush: Flush::FdatasyncAtEnd,
-            blocks: Blocks::Allocated,
-            rate: None,
-        };
         let files = self.site.files("calibration", 1);
-        let measured = run::run(&job, &self.place(&files, CALIBRATION_TIME))?;
+        let job = sizes.fill(sizes.bs_bytes, sizes.iodepth);
+        let job = JobSpec { runtime: Some(CALIBRATION_TIME), ..job };
+        let group = self.run_jobs(&job.on_each(&files, None), false)?;
         measured::clear(&files, self.site.scratch.path())?;
-        self.written_bytes += measured.run.bytes;
-        Ok(measured.run.throughput_bytes_per_s)
+        Ok(group.written_bytes() as f64 / group.elapsed.as_secs_f64().max(1e-9))
+    }
+
+    /// Runs jobs at once.
+    fn run_jobs(&mut self, jobs: &[JobSpec], overwrite: bool) -> Result<GroupReport, Error> {
+        let permissions = Permissions { overwrite, ..Permissions::default() };
+        let group = jobs::run(jobs, permissions, self.site.stop, &mut ())?.remove(0);
+        self.written_bytes += group.written_bytes();
+        Ok(group)
     }
 
     /// Runs every row in turn (M8).
@@ -108,34 +105,37 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    /// Runs a row once; its files stay, or go.
+    /// Runs a row once.
     fn run(&mut self, index: usize, stays: bool) -> Result<(), Error> {
         let way = self.plan.ways[index];
-        let job = way.job(self.sizes(way));
-        let part = match (way.blocks, way.workload) {
-            (Blocks::Written, Workload::Stream) => "stream_written",
-            (Blocks::Written, Workload::Small) => "small_written",
-            _ => "new",
+        let sizes = *self.sizes(way);
+        let in_place = way.blocks == Blocks::Written;
+        let part = match (in_place, way.workload) {
+            (true, Workload::Stream) => "stream_written",
+            (true, Workload::Small) => "small_written",
+            (false, _) => "new",
         };
-        let files = self.site.files(part, job.numjobs);
-        if way.blocks == Blocks::Written && !files[0].exists() {
-            self.settle(&job, &files)?;
+        let files = self.site.files(part, sizes.numjobs);
+        if in_place && !files[0].exists() {
+            self.settled.extend(files.iter().cloned());
+            // In large writes: small ones might take minutes.
+            let job = sizes.fill(self.stream.bs_bytes, self.stream.iodepth);
+            self.run_jobs(&job.on_each(&files, None), false)?;
         }
-        self.give_memory(&job)?;
-        let measured = run::run(&job, &self.place(&files, self.plan.time(way.workload)))?;
-        if !stays {
-            measured::clear(&files, self.site.scratch.path())?;
-        }
+        self.give_memory(way)?;
+        let job = way.job(&sizes, self.plan.time(way.workload));
+        let group = self.run_jobs(&job.on_each(&files, sizes.rate), in_place)?;
+        super::clear(&files, stays, self.site)?;
         self.hold_memory()?;
-        self.written_bytes += measured.run.bytes;
-        self.rows[index].push(measured);
+        let before = self.site.before(if in_place { &files } else { &[] }, &files);
+        self.rows[index].add(&group, &before);
         Ok(())
     }
 
-    /// A run through the page cache finds memory that is there.
-    fn give_memory(&mut self, job: &Job) -> Result<(), Error> {
+    /// Gives held memory back to the kernel before a cached run.
+    fn give_memory(&mut self, way: &Way) -> Result<(), Error> {
         match &mut self.held {
-            Some(held) if !job.direct => held.give_back(),
+            Some(held) if !way.direct => held.give_back(),
             _ => Ok(()),
         }
     }
@@ -147,35 +147,13 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Memory is held for the longest run through the page cache.
+    /// Holds memory for the longest cached run.
     fn hold_first(&mut self) -> Result<(), Error> {
         let cached = self.plan.ways.iter().filter(|way| !way.direct);
         let longest = cached.map(|way| self.sizes(way).size_bytes).max().unwrap_or(0);
         let bytes = longest.min(self.plan.held_bytes());
         self.held = Some(HeldMemory::new(self.site.file("held", 0), bytes));
         self.hold_memory()
-    }
-
-    /// Writes and flushes the files that are then written over.
-    fn settle(&mut self, job: &Job, files: &[PathBuf]) -> Result<(), Error> {
-        // In large writes, where the file is a multiple of them: small ones might take minutes.
-        let large = Some(self.stream.bs_bytes)
-            .filter(|large| job.file_bytes().is_multiple_of(*large))
-            .unwrap_or(job.bs_bytes);
-        let job = Job {
-            ioengine: Ioengine::IoUring,
-            direct: true,
-            bs_bytes: large.max(job.bs_bytes),
-            iodepth: self.stream.iodepth,
-            flush: Flush::FdatasyncAtEnd,
-            blocks: Blocks::Allocated,
-            rate: None,
-            ..*job
-        };
-        self.settled.extend(files.iter().cloned());
-        let measured = run::run(&job, &self.place(files, WHOLE))?;
-        self.written_bytes += measured.run.bytes;
-        Ok(())
     }
 
     fn sizes(&self, way: &Way) -> &Sizes {
@@ -185,11 +163,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    fn place<'b>(&'b self, files: &'b [PathBuf], time: Duration) -> Place<'b> {
-        Place { files, device: self.site.device(), time, stop: self.site.stop }
-    }
-
-    /// Adds up what the rounds gave.
+    /// Removes the files that stayed, and returns the rows.
     fn finish(mut self) -> Result<Measured, Error> {
         if let Some(held) = &mut self.held {
             held.give_back()?;
@@ -197,24 +171,11 @@ impl<'a> Rounds<'a> {
         if !self.site.keep {
             measured::clear(&self.settled, self.site.scratch.path())?;
         }
-        let rows = self.plan.ways.iter().zip(std::mem::take(&mut self.rows));
-        let rows = rows.map(|(way, runs)| self.row(way, runs)).collect();
+        let rows = self.plan.ways.iter().zip(self.rows).map(|(way, runs)| way.row(runs)).collect();
         Ok(Measured {
             scenario: Scenario { name: NAME.into(), question: QUESTION.into(), rows, knee: None },
             written_bytes: self.written_bytes,
             left_out: Vec::new(),
         })
-    }
-
-    fn row(&self, way: &Way, runs: Vec<OneRun>) -> Row {
-        let survives = way.survives(&measured::effective(&runs), self.site.target);
-        let label = RowLabel {
-            name: way.name,
-            workload: way.workload.as_str(),
-            words: way.words,
-            survives,
-            asked: way.job(self.sizes(way)).asked(),
-        };
-        measured::row(label, runs)
     }
 }

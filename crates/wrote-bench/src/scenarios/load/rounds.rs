@@ -1,23 +1,24 @@
-//! One curve: how much a closed loop reaches, then runs at rising parts of that, in turn.
+//! The runs of one curve: a closed loop, then runs at rising parts of its speed, in turn.
 
 use super::knee::knee;
-use super::subject::Gave;
 use super::{NAME, PERCENTS, Plan, WRITTEN_BYTES_MAX};
-use crate::progress::Ticker;
 use crate::measured;
+use crate::progress::Ticker;
 use crate::rounds::{Turn, in_turn};
 use crate::scenario::{Measured, Site};
 use std::path::PathBuf;
 use std::time::Duration;
+use wrote_jobs::jobs::{GroupReport, JobReport};
 use wrote_jobs::rate::{Amount, Rate};
+use wrote_jobs::report::Repeated;
 use wrote_result::Error;
 use wrote_result::document::{Knee, Reached, Row, Scenario};
 use wrote_result::stats;
 
-/// What a device gets to finish what it was given, after each run: one beyond what it takes must not
-/// be paid by the next.
+/// A rest after each run, in which the device finishes its work: a run beyond its speed must not
+/// slow the next one.
 const REST: Duration = Duration::from_millis(50);
-/// Of fewer operations no 99th percentile is known.
+/// The fewest operations of a known 99th percentile.
 const OPERATIONS_MIN: u64 = 100;
 
 /// Measures a curve: every rate in turn, every second round backwards (M8).
@@ -30,13 +31,9 @@ pub(super) fn measure(plan: &Plan, site: &Site, ticker: &mut Ticker) -> Result<M
     if !site.keep {
         measured::clear(&curve.files, site.scratch.path())?;
     }
-    let rates = PERCENTS.iter().map(|percent| curve.rate(closed_iops, *percent));
-    let rows: Vec<Row> = PERCENTS
-        .iter()
-        .zip(rates)
-        .zip(points)
-        .map(|((percent, rate), runs)| curve.row(*percent, rate, closed_iops, runs))
-        .collect();
+    let points = PERCENTS.iter().zip(points);
+    let rows: Vec<Row> =
+        points.map(|(percent, runs)| curve.row(*percent, closed_iops, runs)).collect();
     let knee = knee_of(&rows);
     Ok(Measured {
         scenario: Scenario { name: NAME.into(), question: plan.question(), rows, knee },
@@ -53,42 +50,46 @@ struct Curve<'a> {
 }
 
 impl Curve<'_> {
-    /// Operations per second of a closed loop: the median of its runs.
+    /// Returns the operations per second of a closed loop: the median of its runs.
     fn closed_loop(&mut self, ticker: &mut Ticker) -> Result<f64, Error> {
-        let name = format!("{NAME}/{}", self.plan.subject.name());
+        let name = format!("{NAME}/{}", self.plan.subject.name);
         let mut iops = Vec::new();
         for _ in 0..self.plan.runs {
             ticker.tick(&format!("{name}: closed loop"));
-            iops.push(self.run(None, self.plan.time)?.iops());
+            let group = self.run(None, self.plan.time)?;
+            let operations = |job: &JobReport| job.read.operations + job.write.operations;
+            let operations: u64 = group.jobs.iter().map(operations).sum();
+            iops.push(operations as f64 / group.elapsed.as_secs_f64().max(1e-9));
         }
         Ok(stats::median(&iops))
     }
 
-    /// The runs at each rate.
+    /// Returns the runs at each rate.
     fn open_loops(
         &mut self,
         closed_iops: f64,
         ticker: &mut Ticker,
-    ) -> Result<Vec<Vec<Gave>>, Error> {
+    ) -> Result<Vec<Repeated>, Error> {
         let time = self.time(closed_iops);
-        let mut points: Vec<Vec<Gave>> = PERCENTS.iter().map(|_| Vec::new()).collect();
+        let mut points: Vec<Repeated> = PERCENTS.iter().map(|_| Repeated::default()).collect();
         for Turn { row: index, .. } in in_turn(PERCENTS.len(), self.plan.runs) {
             ticker.tick(&self.name(PERCENTS[index]));
             let rate = self.rate(closed_iops, PERCENTS[index]);
-            points[index].push(self.run(Some(rate), time)?);
+            let group = self.run(Some(rate), time)?;
+            self.plan.subject.add(&mut points[index], &group, &self.files, self.site);
         }
         Ok(points)
     }
 
-    fn run(&mut self, rate: Option<Rate>, time: Duration) -> Result<Gave, Error> {
-        let gave = self.plan.subject.run(&self.files, rate, time, self.site)?;
-        self.written_bytes += gave.written_bytes();
+    fn run(&mut self, rate: Option<Rate>, time: Duration) -> Result<GroupReport, Error> {
+        let group = self.plan.subject.run(&self.files, rate, time, self.site)?;
+        self.written_bytes += group.written_bytes();
         std::thread::sleep(REST);
         self.site.stop.check()?;
-        Ok(gave)
+        Ok(group)
     }
 
-    /// How long each run at a rate is: shorter where more would be written than was announced.
+    /// Returns the time of a run at a rate: shorter where it would write more than was announced.
     fn time(&self, closed_iops: f64) -> Duration {
         let bytes_per_s = closed_iops * self.plan.subject.bs_bytes() as f64;
         if !self.plan.subject.writes() || bytes_per_s <= 0.0 {
@@ -101,19 +102,19 @@ impl Curve<'_> {
     fn rate(&self, closed_iops: f64, percent: u32) -> Rate {
         let iops = closed_iops * f64::from(percent) / 100.0;
         // At least one operation a second of each thread.
-        let iops = (iops.round() as u32).max(self.plan.subject.numjobs());
+        let iops = (iops.round() as u32).max(self.plan.subject.numjobs);
         Rate { amount: Amount::OperationsPerS(iops), process: self.plan.process }
     }
 
     /// `load/rand/read/0.70`.
     fn name(&self, percent: u32) -> String {
-        format!("{NAME}/{}/{:.2}", self.plan.subject.name(), f64::from(percent) / 100.0)
+        format!("{NAME}/{}/{:.2}", self.plan.subject.name, f64::from(percent) / 100.0)
     }
 
-    fn row(&self, percent: u32, rate: Rate, closed_iops: f64, runs: Vec<Gave>) -> Row {
-        let mut row = self.plan.subject.row(&self.files, rate, runs, self.site);
+    fn row(&self, percent: u32, closed_iops: f64, runs: Repeated) -> Row {
+        let mut row = self.plan.subject.row(runs);
         row.name = self.name(percent);
-        row.workload = format!("{NAME}/{}", self.plan.subject.name());
+        row.workload = format!("{NAME}/{}", self.plan.subject.name);
         row.way = format!("{percent} % of {closed_iops:.0}/s");
         for settings in [&mut row.settings.asked, &mut row.settings.effective] {
             settings.load_share = Some(f64::from(percent) / 100.0);
@@ -122,9 +123,9 @@ impl Curve<'_> {
     }
 }
 
-/// The knee of P99 against the load that was reached. What did not reach its rate has no latency of its
-/// own, only one that grows with the length of the run: it is no point of the curve. But where nothing
-/// else bends, the last rate that was reached before one that was not is the bend.
+/// Returns the knee of P99 against the reached load. A row that missed its rate is no point of the
+/// curve: its latency grows with the length of the run. Where the curve has no other bend, the last
+/// reached rate before a missed one is the bend.
 fn knee_of(rows: &[Row]) -> Option<Knee> {
     let is_reached = |row: &&Row| Reached::of(row).is_some_and(|reached| reached.is_reached);
     let is_known = |row: &&Row| row.latency_ns.is_some_and(|of| of.count >= OPERATIONS_MIN);
@@ -154,7 +155,7 @@ mod tests {
     use wrote_result::Stop;
     use wrote_result::document::Latency;
 
-    /// A curve's row: so many a second asked for and reached, and their P99.
+    /// A row of a curve, with the rates that were asked and reached and their P99.
     fn point(asked: u32, reached: f64, p99_ns: u64) -> Row {
         let mut row = sample::row("load/rand", "os-crash", &[1e9]);
         row.name = format!("load/{asked}");

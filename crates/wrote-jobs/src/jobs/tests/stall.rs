@@ -1,8 +1,9 @@
-//! A device that stands still for a while, as loops of both kinds see it (M5), and jobs under a rate.
+//! A device that stands still for a while, as loops of both kinds see it (M5), and jobs under a
+//! rate.
 
 use super::super::crew::{sequence, task};
 use super::super::files::Ready;
-use super::{BLOCKS, BS_BYTES, filled, run, spec};
+use super::{BLOCKS, BS_BYTES, filled, run, spec, writes};
 use crate::rate::Process;
 use crate::spec::{JobSpec, Rw};
 use crate::worker::{Done, Progress, Shared, Worker};
@@ -18,8 +19,8 @@ const READS: u64 = 100;
 const BEFORE_STALL: u64 = 5;
 const STALL: Duration = Duration::from_secs(1);
 
-/// One read after the other from a pipe, into which nothing comes for a second after the first few were
-/// read. Nothing where there is no io_uring: nothing else reads a pipe by an offset.
+/// One read after the other from a pipe, into which nothing comes for a second after the first few
+/// were read. Nothing where there is no io_uring: nothing else reads a pipe by an offset.
 fn read_from_stalling_pipe(rate_iops: Option<u32>) -> Option<Done> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pipe");
@@ -79,7 +80,8 @@ fn while_a_device_stands_still_all_that_is_due_waits_in_an_open_loop_and_one_in_
     let half_second = 499_000_000;
     assert!(latency_ns.count_between(half_second, u64::MAX) >= READS - BEFORE_STALL);
     assert!(waited_s(&open) > 47.0, "{}", waited_s(&open));
-    // Of one at a time no two wait at once: all their waits are no more than the time that there was.
+    // Of one at a time no two wait at once: all their waits are no more than the time that there
+    // was.
     let closed = read_from_stalling_pipe(None).unwrap();
     assert!(waited_s(&closed) <= 1.01 * (closed.ended - closed.began).as_secs_f64());
     assert!(closed.tally.directions[0].latency_ns.max() >= half_second, "the one that waited");
@@ -112,10 +114,10 @@ fn without_latencies_all_operations_are_counted_and_none_is_timed() {
             ..spec("job", Rw { read: false, write: true, random: true })
         };
         let done = run(&filled(1), &job, &Stop::new()).unwrap();
-        assert_eq!(done.writes().operations, BLOCKS);
-        assert_eq!(done.writes().bytes, BLOCKS * BS_BYTES);
-        assert_eq!((done.writes().latency_ns.len(), done.tally.flush_ns.len()), (0, 0));
+        assert_eq!(writes(&done).operations, BLOCKS);
+        assert_eq!(writes(&done).bytes, BLOCKS * BS_BYTES);
+        assert_eq!((writes(&done).latency_ns.len(), done.tally.flush_ns.len()), (0, 0));
         // The whole job is the only sample.
-        assert_eq!(done.writes().bytes_per_s.len(), 1);
+        assert_eq!(writes(&done).bytes_per_s.len(), 1);
     }
 }

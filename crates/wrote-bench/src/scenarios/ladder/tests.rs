@@ -1,0 +1,105 @@
+//! The table of ways, and runs of them on the disk of the sources.
+
+use super::*;
+use std::collections::HashSet;
+use std::path::Path;
+use wrote_jobs::jobs;
+use wrote_jobs::jobs::{GroupReport, Permissions};
+use wrote_result::Stop;
+
+use Workload::{Small, Stream};
+
+#[test]
+fn every_row_has_a_name_of_its_own_in_its_workload() {
+    let names: HashSet<_> = WAYS.iter().map(|way| way.name).collect();
+    assert_eq!(names.len(), WAYS.len());
+    for way in WAYS {
+        assert!(way.name.starts_with(&format!("{}/", way.workload.as_str())), "{}", way.name);
+    }
+}
+
+#[test]
+fn the_rows_climb_from_the_least_safe_to_the_safest() {
+    // M3
+    for workload in [Stream, Small] {
+        let levels: Vec<_> =
+            WAYS.iter().filter(|way| way.workload == workload).map(Way::survives_at_best).collect();
+        assert!(levels.is_sorted(), "{levels:?}");
+        assert!(levels.contains(&Survives::OsCrash) && levels.contains(&Survives::PowerLoss));
+    }
+}
+
+/// A way of 64 writes a thread, which writes directly and flushes at its end.
+fn way(blocks: Blocks) -> Way {
+    let named = |way: &&Way| way.name == "small/direct-io_uring-fdatasync-at-end";
+    Way { blocks, ..*WAYS.iter().find(named).unwrap() }
+}
+
+fn sizes(numjobs: u32) -> Sizes {
+    let size_bytes = 64 * 4096 * u64::from(numjobs);
+    Sizes { bs_bytes: 4096, size_bytes, iodepth: 4, numjobs, rate: None }
+}
+
+fn file(folder: &Path, number: u32) -> PathBuf {
+    folder.join(format!("job-{number}.data"))
+}
+
+fn run(numjobs: u32, blocks: Blocks, folder: &Path, stop: &Stop) -> Result<GroupReport, Error> {
+    let files: Vec<PathBuf> = (0..numjobs).map(|number| file(folder, number)).collect();
+    let job = way(blocks).job(&sizes(numjobs), Duration::from_secs(3600));
+    let permissions = Permissions { overwrite: blocks == Written, ..Permissions::default() };
+    jobs::run(&job.on_each(&files, None), permissions, stop, &mut ())
+        .map(|mut groups| groups.remove(0))
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
+}
+
+#[test]
+fn every_thread_writes_a_file_of_its_own_and_all_of_them_are_counted() {
+    for blocks in [New, Allocated] {
+        let folder = folder();
+        let group = run(3, blocks, folder.path(), &Stop::new()).unwrap();
+        let sum = |count: fn(&jobs::JobReport) -> u64| group.jobs.iter().map(count).sum::<u64>();
+        assert_eq!(sum(|job| job.write.bytes), sizes(3).size_bytes);
+        assert_eq!(sum(|job| job.write.latency_ns.len()), 3 * 64);
+        for (number, job) in (0..).zip(&group.jobs) {
+            assert!((1..=4).contains(&job.effective.iodepth_reached));
+            let file = file(folder.path(), number);
+            assert_eq!(file.metadata().unwrap().len(), sizes(3).file_bytes());
+        }
+    }
+}
+
+#[test]
+fn blocks_that_were_written_are_written_over_in_a_file_of_the_same_length() {
+    let folder = folder();
+    run(1, Allocated, folder.path(), &Stop::new()).unwrap();
+    let file = file(folder.path(), 0);
+    let before = std::fs::read(&file).unwrap();
+    run(1, Written, folder.path(), &Stop::new()).unwrap();
+    let after = std::fs::read(&file).unwrap();
+    assert_eq!(before.len(), after.len());
+    // M2: no sector is what it was.
+    assert!(before.chunks(512).zip(after.chunks(512)).all(|(old, new)| old != new));
+}
+
+#[test]
+fn a_file_that_is_there_already_fails_the_run_and_stays_as_it_is() {
+    let folder = folder();
+    // W7: the second thread's file is there already.
+    let second = file(folder.path(), 1);
+    std::fs::write(&second, "precious").unwrap();
+    let error = run(3, New, folder.path(), &Stop::new()).err().unwrap();
+    assert!(error.to_string().contains("job-1.data: exists"), "{error}");
+    assert_eq!(std::fs::read(second).unwrap(), b"precious");
+}
+
+#[test]
+fn a_run_that_was_stopped_has_no_result() {
+    let (folder, stop) = (folder(), Stop::new());
+    stop.request();
+    let error = run(2, New, folder.path(), &stop).err().unwrap();
+    assert!(matches!(error, Error::Interrupted));
+}

@@ -1,0 +1,166 @@
+//! Reports of jobs and groups, and the parties to a run: its permissions and its watcher.
+
+use crate::spec::JobSpec;
+pub use crate::worker::Mark;
+use hdrhistogram::Histogram;
+use std::path::PathBuf;
+use std::time::Duration;
+use wrote_machine::usage::Usage;
+use wrote_result::document::{CpuBusy, Direction};
+
+/// Permissions of a run of jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Permissions {
+    /// Jobs may write over files that exist (W7).
+    pub overwrite: bool,
+    /// Jobs may read blocks that were never written.
+    pub read_unwritten: bool,
+    /// Jobs may write to the same bytes at once.
+    pub overlap: bool,
+}
+
+/// The report of one job.
+#[derive(Clone, Debug)]
+pub struct JobReport {
+    /// The job.
+    pub spec: JobSpec,
+    /// The settings of the engine in effect, with each fallback.
+    pub effective: wrote::Effective,
+    /// The other fallbacks (`fallocate` not supported, ..).
+    pub fallbacks: Vec<wrote_result::document::Fallback>,
+    /// All files of the job bypassed the page cache.
+    pub direct: bool,
+    /// The start of the job's clock, after `ramp_time`.
+    pub started_at: jiff::Timestamp,
+    /// The time until the last acknowledgement, flushes included (M1).
+    pub elapsed: Duration,
+    /// The reads.
+    pub read: DirectionReport,
+    /// The writes.
+    pub write: DirectionReport,
+    /// Nanoseconds of each `fsync(2)` and `fdatasync(2)`.
+    pub flush_ns: Histogram<u64>,
+    /// Bytes for the job to read that were never written; `None` where the kernel does not tell, as
+    /// of a block device.
+    pub unwritten_bytes: Option<u64>,
+    /// Nanoseconds from when an operation under a rate was due, and there was room for it, to when
+    /// it was handed to the engine; empty without a rate.
+    pub issue_delay_ns: Histogram<u64>,
+    /// Bytes written over time: hundreds of marks along the run, about evenly in bytes and in time;
+    /// empty without writes.
+    pub trail: Vec<Mark>,
+    /// Bytes that `do_verify` read and checked after the clock stopped.
+    pub verified_bytes: u64,
+    /// CPU seconds in user space. This and the next four count the job's thread. Of a job alone in
+    /// its group they count the process, with the kernel's threads (SQPOLL, io_uring's workers).
+    pub cpu_user_s: f64,
+    /// CPU seconds in the kernel.
+    pub cpu_system_s: f64,
+    /// Voluntary and involuntary context switches.
+    pub context_switches: u64,
+    /// Page faults that needed the disk.
+    pub major_faults: u64,
+    /// Page faults that did not.
+    pub minor_faults: u64,
+    /// Operations in flight when the job queued another.
+    pub depths: Histogram<u64>,
+    /// Operations handed to the kernel together.
+    pub submitted_together: Histogram<u64>,
+    /// Operations that completed together.
+    pub completed_together: Histogram<u64>,
+}
+
+impl JobReport {
+    /// Returns the report of this direction.
+    pub fn direction(&self, direction: Direction) -> &DirectionReport {
+        match direction {
+            Direction::Read => &self.read,
+            Direction::Write => &self.write,
+        }
+    }
+}
+
+/// The report of one direction of a job.
+#[derive(Clone, Debug)]
+pub struct DirectionReport {
+    /// Bytes transferred.
+    pub bytes: u64,
+    /// Operations.
+    pub operations: u64,
+    /// Nanoseconds from when the job queued an operation to when it saw the completion. Under a
+    /// rate they count from when the operation was due (M5).
+    pub latency_ns: Histogram<u64>,
+    /// Bytes per second, a sample for each half second.
+    pub bandwidth_samples_bytes_per_s: Vec<f64>,
+    /// Operations per second, a sample for each half second.
+    pub iops_samples: Vec<f64>,
+}
+
+/// Two jobs that used the same bytes of a file at once, where one of them wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overlap {
+    /// The file by the name that the later job has for it.
+    pub file: PathBuf,
+    /// The names of the jobs.
+    pub jobs: [String; 2],
+}
+
+/// The page cache's bytes of a file that a job uses directly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The file.
+    pub file: PathBuf,
+    /// First byte of the file that the job uses.
+    pub offset_bytes: u64,
+    /// Bytes from there on in the page cache before the group ran.
+    pub before_bytes: u64,
+    /// Bytes from there on in the page cache after the group ran.
+    pub after_bytes: u64,
+}
+
+/// The report of a group. The counters are those of the device below its first job's files (M7).
+#[derive(Clone, Debug, Default)]
+pub struct GroupReport {
+    /// The jobs, in the order of the job file.
+    pub jobs: Vec<JobReport>,
+    /// From the first job's start to the last one's end.
+    pub elapsed: Duration,
+    /// Bytes written to the device meanwhile, by all programs.
+    pub device_written_bytes: Option<u64>,
+    /// Bytes read from the device meanwhile, by all programs.
+    pub device_read_bytes: Option<u64>,
+    /// The process's use of CPU meanwhile, its peak of memory, and the kernel's threads that work
+    /// for it. `None` where a job has a ramp, which reports leave out.
+    pub process: Option<Usage>,
+    /// The process's peak resident memory, in bytes.
+    pub max_rss_bytes: u64,
+    /// The busiest CPU meanwhile, with the work of all programs.
+    pub cpu_busiest: Option<CpuBusy>,
+    /// CPU seconds for which threads of the jobs were ready to run and waited for a CPU.
+    pub cpu_waited_s: Option<f64>,
+    /// The files of direct jobs, without those of which the kernel does not tell the cached bytes.
+    pub held: Vec<Held>,
+    /// Jobs that used the same bytes at once.
+    pub overlaps: Vec<Overlap>,
+}
+
+impl GroupReport {
+    /// Returns the file bytes that the jobs wrote.
+    pub fn written_bytes(&self) -> u64 {
+        self.jobs.iter().map(|job| job.write.bytes).sum()
+    }
+}
+
+/// Receives the progress of a run of jobs. Every method defaults to a no-op.
+pub trait Watcher {
+    /// Called before the run makes a group's files ready, which writes `laid_out_bytes`.
+    fn group(&mut self, _group: u32, _jobs: &[JobSpec], _laid_out_bytes: u64) {}
+    /// Called a few times a second while a group runs, with the bytes that its jobs read and wrote
+    /// so far and an estimate of the part that is done, from 0 to 1.
+    fn progress(&mut self, _read_bytes: u64, _written_bytes: u64, _fraction: f64) {}
+    /// Called with a remark that is no part of the result.
+    fn note(&mut self, _text: &str) {}
+}
+
+/// A watcher that reports nothing.
+impl Watcher for () {}
