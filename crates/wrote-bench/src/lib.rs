@@ -14,7 +14,7 @@ pub mod scratch;
 pub mod versus;
 
 pub use bench::{bench, bench_of, report_leftovers};
-pub use measured::{OneRun, RowLabel, clear, effective, fallback, row};
+pub use measured::{OneRun, RowLabel, Runs, clear, fallback};
 pub use progress::{Announcement, Observer, Progress, Ticker};
 pub use request::{Common, Request, positive};
 pub use rounds::{Alone, Peers, Turn, in_turn};

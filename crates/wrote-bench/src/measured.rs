@@ -36,42 +36,62 @@ pub struct RowLabel<'a> {
     pub asked: Settings,
 }
 
-/// The settings in effect in all runs: the weakest of each.
-pub fn effective(runs: &[OneRun]) -> Settings {
-    let mut each = runs.iter().map(|run| &run.effective);
-    let mut weakest = each.next().cloned().unwrap_or_default();
-    each.for_each(|effective| weakest.weaken(effective));
-    weakest
+/// The runs of a row, added up.
+pub struct Runs {
+    figures: Vec<Run>,
+    latencies: Histogram<u64>,
+    effective: Option<Settings>,
+    fallbacks: Vec<Fallback>,
 }
 
-/// The row that runs add up to.
-pub fn row(label: RowLabel<'_>, runs: Vec<OneRun>) -> Row {
-    let effective = effective(&runs);
-    let mut latencies = histogram();
-    let mut fallbacks: Vec<Fallback> = Vec::new();
-    let mut figures: Vec<Run> = Vec::new();
-    for OneRun { run, latencies: of_run, fallbacks: taken, .. } in runs {
-        let latency_ns = (!of_run.is_empty()).then(|| stats::latency(&of_run));
-        latencies.add(&of_run).expect("all histograms have the same bounds");
-        fallbacks.extend(taken);
-        figures.push(Run { latency_ns, ..run });
+impl Default for Runs {
+    fn default() -> Runs {
+        let latencies = histogram();
+        Runs { figures: Vec::new(), latencies, effective: None, fallbacks: Vec::new() }
     }
-    fallbacks.sort();
-    fallbacks.dedup();
-    let values = |value: fn(&Run) -> f64| figures.iter().map(value).collect::<Vec<f64>>();
-    Row {
-        name: label.name.into(),
-        workload: label.workload.into(),
-        way: label.words.into(),
-        direction: Direction::Write,
-        survives: Some(label.survives.into()),
-        crash_leaves: None,
-        bytes_per_run: stats::median(&values(|run| run.bytes as f64)) as u64,
-        settings: SettingsPair { asked: label.asked, effective, fallbacks },
-        throughput_bytes_per_s: stats::interval(&values(|run| run.throughput_bytes_per_s)),
-        latency_ns: (!latencies.is_empty()).then(|| stats::latency(&latencies)),
-        runs: figures,
-        sustained: None,
+}
+
+impl Runs {
+    /// Adds a run, and returns the file bytes that it wrote.
+    pub fn add(&mut self, OneRun { run, latencies, effective, fallbacks }: OneRun) -> u64 {
+        let (bytes, timed) = (run.bytes, !latencies.is_empty());
+        let latency_ns = timed.then(|| stats::latency(&latencies));
+        self.figures.push(Run { latency_ns, ..run });
+        self.latencies.add(&latencies).expect("all histograms have the same bounds");
+        self.fallbacks.extend(fallbacks);
+        match &mut self.effective {
+            Some(weakest) => weakest.weaken(&effective),
+            None => self.effective = Some(effective),
+        }
+        bytes
+    }
+
+    /// The settings in effect in all runs: the weakest of each.
+    pub fn effective(&self) -> Settings {
+        self.effective.clone().unwrap_or_default()
+    }
+
+    /// The row that the runs make.
+    pub fn row(self, label: RowLabel<'_>) -> Row {
+        let effective = self.effective();
+        let Runs { figures, latencies, mut fallbacks, .. } = self;
+        fallbacks.sort();
+        fallbacks.dedup();
+        let values = |value: fn(&Run) -> f64| figures.iter().map(value).collect::<Vec<f64>>();
+        Row {
+            name: label.name.into(),
+            workload: label.workload.into(),
+            way: label.words.into(),
+            direction: Direction::Write,
+            survives: Some(label.survives.into()),
+            crash_leaves: None,
+            bytes_per_run: stats::median(&values(|run| run.bytes as f64)) as u64,
+            settings: SettingsPair { asked: label.asked, effective, fallbacks },
+            throughput_bytes_per_s: stats::interval(&values(|run| run.throughput_bytes_per_s)),
+            latency_ns: (!latencies.is_empty()).then(|| stats::latency(&latencies)),
+            runs: figures,
+            sustained: None,
+        }
     }
 }
 

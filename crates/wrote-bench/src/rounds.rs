@@ -1,5 +1,6 @@
 //! The loop that runs rows in turn (M8). Every scenario is measured by it.
 
+use crate::measured::clear;
 use crate::progress::Ticker;
 use crate::scenario::{Measured, Plan, Site};
 use wrote_result::Error;
@@ -77,7 +78,7 @@ pub(crate) fn measure<P: Plan>(
     let measured = run_all(&mut plan, site, ticker);
     if measured.is_err() {
         // The first error is the one to report; what stays goes with the folder.
-        let _ = plan.finish(site);
+        let _ = plan.finish().and_then(|()| clear(&plan.shared_files(site), site.scratch.path()));
     }
     measured
 }
@@ -93,7 +94,7 @@ fn run_all<P: Plan>(plan: &mut P, site: &Site, ticker: &mut Ticker) -> Result<Me
     }
     let order = in_turn(names.len(), plan.runs());
     let last = order.iter().rposition(|turn| plan.makes_files(turn.row)).filter(|_| site.keep);
-    let mut runs: Vec<Vec<P::Run>> = names.iter().map(|_| Vec::new()).collect();
+    let mut runs: Vec<P::Runs> = names.iter().map(|_| P::Runs::default()).collect();
     for (number, turn) in order.iter().enumerate() {
         site.stop.check()?;
         site.peers.barrier()?;
@@ -101,20 +102,32 @@ fn run_all<P: Plan>(plan: &mut P, site: &Site, ticker: &mut Ticker) -> Result<Me
             ticker.foresee((order.len() - number) as u32, time);
         }
         ticker.tick(&names[turn.row]);
-        let run = plan.run(*turn, site, ticker)?;
+        written_bytes += plan.run(*turn, &mut runs[turn.row], site, ticker)?;
         site.stop.check()?;
-        written_bytes += plan.written_bytes(&run);
-        runs[turn.row].push(run);
         if last != Some(number) {
             plan.clear(turn.row, site)?;
         }
     }
+    plan.finish()?;
     if !site.keep {
-        plan.finish(site)?;
+        clear(&plan.shared_files(site), site.scratch.path())?;
     }
     let rows = runs.into_iter().enumerate().map(|(row, runs)| plan.sum_up(row, runs, site));
     let rows = site.peers.gather(rows.flatten().collect())?;
     let knee = plan.knee(&rows);
     let scenario = Scenario { name: plan.name().into(), question: plan.question(), rows, knee };
     Ok(Measured { scenario, written_bytes, left_out })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_second_round_is_backwards() {
+        // M8
+        let order = in_turn(2, 3);
+        assert_eq!(order.iter().map(|turn| turn.row).collect::<Vec<_>>(), [0, 1, 1, 0, 0, 1]);
+        assert_eq!(order.iter().map(|turn| turn.round).collect::<Vec<_>>(), [0, 0, 1, 1, 2, 2]);
+    }
 }

@@ -149,8 +149,8 @@ pub struct Measured {
 
 /// The rows of a scenario, and how one run of a row is made. [`rounds`] owns the loop around it.
 pub trait Plan {
-    /// The outcome of one run.
-    type Run;
+    /// The runs of one row, added up.
+    type Runs: Default;
 
     /// The scenario's name.
     fn name(&self) -> &'static str;
@@ -183,10 +183,15 @@ pub trait Plan {
     fn time_left(&self, _: &[Turn]) -> Option<Duration> {
         None
     }
-    /// Makes one timed run. Its files stay.
-    fn run(&mut self, turn: Turn, site: &Site, ticker: &mut Ticker) -> Result<Self::Run, Error>;
-    /// File bytes that the run wrote.
-    fn written_bytes(&self, run: &Self::Run) -> u64;
+    /// Makes one timed run, adds it to the runs of its row, and returns the file bytes written. The
+    /// files of the run stay.
+    fn run(
+        &mut self,
+        turn: Turn,
+        runs: &mut Self::Runs,
+        site: &Site,
+        ticker: &mut Ticker,
+    ) -> Result<u64, Error>;
     /// Whether [`Plan::clear`] removes files of this row.
     fn makes_files(&self, _row: usize) -> bool {
         false
@@ -195,12 +200,16 @@ pub trait Plan {
     fn clear(&mut self, _row: usize, _: &Site) -> Result<(), Error> {
         Ok(())
     }
-    /// Removes the files that all runs share.
-    fn finish(&mut self, _: &Site) -> Result<(), Error> {
+    /// The files that all runs share. The loop removes them at the end.
+    fn shared_files(&self, _: &Site) -> Vec<PathBuf> {
+        Vec::new()
+    }
+    /// Lets go of whatever the plan holds beside its files.
+    fn finish(&mut self) -> Result<(), Error> {
         Ok(())
     }
-    /// The rows that the runs of one row add up to: two where it reads and writes.
-    fn sum_up(&self, row: usize, runs: Vec<Self::Run>, site: &Site) -> Vec<Row>;
+    /// The rows that the runs of one row make: two where it reads and writes.
+    fn sum_up(&self, row: usize, runs: Self::Runs, site: &Site) -> Vec<Row>;
     /// The bend, where the rows are a curve.
     fn knee(&self, _: &[Row]) -> Option<Knee> {
         None

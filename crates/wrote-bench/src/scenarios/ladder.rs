@@ -7,10 +7,8 @@ mod rounds;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use rounds::measure;
-
 use crate::measured;
-use crate::scenario::{Call, Listed, Measurement, Scenario, Site};
+use crate::scenario::{self, Call, Listed, Measurement, Scenario, Site};
 use plan::Plan;
 use std::fs::File;
 use std::path::PathBuf;
@@ -53,7 +51,7 @@ impl Scenario for Ladder {
 
     fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
         let plan = Plan::new(call)?;
-        Ok(if plan.ways.is_empty() { Vec::new() } else { vec![Box::new(plan)] })
+        Ok(if plan.ways.is_empty() { Vec::new() } else { vec![scenario::boxed(plan)] })
     }
 
     fn advice(&self, evidence: &Evidence) -> Vec<Advice> {
@@ -137,7 +135,7 @@ pub(crate) const WAYS: &[Way] = &[
 ];
 
 /// The sizes of a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sizes {
     pub bs_bytes: u64,
     /// Bytes of the files of all threads: a multiple of `bs_bytes * numjobs`.

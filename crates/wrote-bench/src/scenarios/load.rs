@@ -4,8 +4,7 @@ mod knee;
 mod rounds;
 mod subject;
 
-use crate::progress::Ticker;
-use crate::scenario::{Call, Listed, Measured, Measurement, Scenario, Site};
+use crate::scenario::{self, Call, Listed, Measurement, Scenario};
 use crate::scenarios::{grid, ladder};
 use std::time::Duration;
 use subject::Subject;
@@ -35,6 +34,8 @@ pub(crate) struct Plan {
     runs: u32,
     time: Duration,
     process: Process,
+    /// Operations per second of the closed loop, once it has run.
+    closed_iops: f64,
 }
 
 /// The settings of the scenario `load`.
@@ -67,7 +68,7 @@ impl Scenario for Load {
 
     fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
         let plans = if self.load_curve { self.curves(call)? } else { Vec::new() };
-        Ok(plans.into_iter().map(|plan| Box::new(plan) as Box<dyn Measurement>).collect())
+        Ok(plans.into_iter().map(scenario::boxed).collect())
     }
 }
 
@@ -87,6 +88,7 @@ impl Load {
                     runs: call.common.runs.unwrap_or(RUNS),
                     time: call.common.time.unwrap_or(TIME),
                     process: self.process.unwrap_or(Process::Poisson),
+                    closed_iops: 0.0,
                 });
             }
         }
@@ -127,49 +129,6 @@ fn subjects(name: &str, call: &Call) -> Result<Vec<Subject>, Error> {
 }
 
 const MIX: &str = "rand/mix";
-
-impl Plan {
-    /// Returns the curve's question.
-    fn question(&self) -> String {
-        let name = self.subject.name;
-        format!("What does the latency of {name} do as the load rises, and where does it bend?")
-    }
-}
-
-impl Measurement for Plan {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn runs_total(&self) -> u32 {
-        // The closed loop runs first.
-        self.runs * (1 + PERCENTS.len() as u32)
-    }
-
-    fn space_bytes_max(&self) -> u64 {
-        self.subject.file_bytes()
-    }
-
-    fn written_bytes_max(&self) -> u64 {
-        // The files, and the writes of the closed loop: each at most once.
-        let files = self.subject.file_bytes() * (1 + u64::from(self.runs));
-        if !self.subject.writes() {
-            return files;
-        }
-        let percents: u64 = PERCENTS.iter().copied().map(u64::from).sum();
-        // Arrivals of a Poisson process vary by less than this tenth.
-        let at_rates = WRITTEN_BYTES_MAX / 100 * percents / 10 * 11;
-        files + at_rates * u64::from(self.runs)
-    }
-
-    fn estimate(&self) -> Duration {
-        (self.time + BESIDE) * self.runs_total()
-    }
-
-    fn measure(self: Box<Self>, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-        rounds::measure(&self, site, ticker)
-    }
-}
 
 #[cfg(test)]
 mod tests {

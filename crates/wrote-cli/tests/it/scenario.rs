@@ -4,8 +4,8 @@ use fixtures::{folder, names};
 use std::time::Duration;
 use wrote::Survives;
 use wrote_bench::{
-    Call, Common, Listed, Measurement, OneRun, Plan, Request, RowLabel, Scenario, Site, Ticker,
-    Turn, bench_of, boxed, clear, row,
+    Call, Common, Listed, Measurement, OneRun, Plan, Request, RowLabel, Runs, Scenario, Site,
+    Ticker, Turn, bench_of, boxed, clear,
 };
 use wrote_jobs::clock::clocked;
 use wrote_jobs::findings::Evidence;
@@ -63,7 +63,7 @@ impl OwnPlan {
 }
 
 impl Plan for OwnPlan {
-    type Run = OneRun;
+    type Runs = Runs;
 
     fn name(&self) -> &'static str {
         NAME
@@ -93,7 +93,7 @@ impl Plan for OwnPlan {
         Duration::from_millis(1) * self.runs
     }
 
-    fn run(&mut self, _: Turn, site: &Site, _: &mut Ticker) -> Result<OneRun, Error> {
+    fn run(&mut self, _: Turn, runs: &mut Runs, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
         let (path, text) = (site.file("text", 0), vec![b'x'; self.bytes]);
         let ((), run) = clocked(site.device(), Usage::now, || {
             std::fs::write(&path, &text).map_err(|error| Error::Failed(error.to_string()))
@@ -102,11 +102,7 @@ impl Plan for OwnPlan {
         let throughput_bytes_per_s = bytes as f64 / run.elapsed_s;
         let run = Run { bytes, throughput_bytes_per_s, iops: 1.0 / run.elapsed_s, ..run };
         let (latencies, effective) = (histogram(), self.settings());
-        Ok(OneRun { run, latencies, effective, fallbacks: Vec::new() })
-    }
-
-    fn written_bytes(&self, run: &OneRun) -> u64 {
-        run.run.bytes
+        Ok(runs.add(OneRun { run, latencies, effective, fallbacks: Vec::new() }))
     }
 
     fn makes_files(&self, _: usize) -> bool {
@@ -117,7 +113,7 @@ impl Plan for OwnPlan {
         clear(&[site.file("text", 0)], site.scratch.path())
     }
 
-    fn sum_up(&self, _: usize, runs: Vec<OneRun>, _: &Site) -> Vec<Row> {
+    fn sum_up(&self, _: usize, runs: Runs, _: &Site) -> Vec<Row> {
         let label = RowLabel {
             name: ROW,
             workload: NAME,
@@ -125,7 +121,7 @@ impl Plan for OwnPlan {
             survives: Survives::ProcessCrash,
             asked: self.settings(),
         };
-        vec![row(label, runs)]
+        vec![runs.row(label)]
     }
 }
 

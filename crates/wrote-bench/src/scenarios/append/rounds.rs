@@ -6,7 +6,7 @@ use super::message::Messages;
 use super::plan::{BESIDE, Plan, RUN_S};
 use super::walk::walk;
 use super::{Kind, NAME, Promise, QUESTION, Way, log, usual};
-use crate::measured::{self, OneRun, RowLabel};
+use crate::measured::{self, OneRun, RowLabel, Runs};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
@@ -23,7 +23,7 @@ use wrote_result::Error;
 use wrote_result::document::{Fallback, Records, Row, Run, Settings};
 
 impl scenario::Plan for Plan {
-    type Run = OneRun;
+    type Runs = Runs;
 
     fn name(&self) -> &'static str {
         NAME
@@ -81,12 +81,15 @@ impl scenario::Plan for Plan {
         self.left_out.clone()
     }
 
-    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<OneRun, Error> {
-        Files::new(self, site).run(&self.ways[turn.row], self.counts[turn.row])
-    }
-
-    fn written_bytes(&self, run: &OneRun) -> u64 {
-        run.run.bytes
+    fn run(
+        &mut self,
+        turn: Turn,
+        runs: &mut Runs,
+        site: &Site,
+        _: &mut Ticker,
+    ) -> Result<u64, Error> {
+        let run = Files::new(self, site).run(&self.ways[turn.row], self.counts[turn.row])?;
+        Ok(runs.add(run))
     }
 
     fn makes_files(&self, _: usize) -> bool {
@@ -97,9 +100,9 @@ impl scenario::Plan for Plan {
         Files::new(self, site).clear()
     }
 
-    fn sum_up(&self, row: usize, runs: Vec<OneRun>, site: &Site) -> Vec<Row> {
+    fn sum_up(&self, row: usize, runs: Runs, site: &Site) -> Vec<Row> {
         let way = &self.ways[row];
-        let size_bytes = measured::effective(&runs).size_bytes;
+        let size_bytes = runs.effective().size_bytes;
         let label = RowLabel {
             name: &way.name(),
             workload: NAME,
@@ -107,7 +110,7 @@ impl scenario::Plan for Plan {
             survives: way.survives(site.target),
             asked: way.asked(self, self.counts[row], size_bytes),
         };
-        vec![measured::row(label, runs)]
+        vec![runs.row(label)]
     }
 }
 

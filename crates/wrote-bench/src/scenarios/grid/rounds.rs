@@ -1,20 +1,19 @@
 //! One run of a cell: its jobs, run together.
 
 use super::{BESIDE, Cell, Grid};
-use crate::measured;
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_jobs::jobs::{self, GroupReport, Permissions};
-use wrote_jobs::report;
+use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::JobSpec;
 use wrote_result::Error;
 use wrote_result::document::{Direction, Row};
 
 impl scenario::Plan for Grid {
-    type Run = GroupReport;
+    type Runs = Repeated;
 
     fn name(&self) -> &'static str {
         self.name
@@ -58,21 +57,26 @@ impl scenario::Plan for Grid {
         Ok(self.space_bytes_max())
     }
 
-    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<GroupReport, Error> {
-        run_jobs(&self.cells[turn.row].jobs(&files(self, site), self.rate), site)
+    fn run(
+        &mut self,
+        turn: Turn,
+        runs: &mut Repeated,
+        site: &Site,
+        _: &mut Ticker,
+    ) -> Result<u64, Error> {
+        let files = files(self, site);
+        let group = run_jobs(&self.cells[turn.row].jobs(&files, self.rate), site)?;
+        runs.add(&group, &site.before(&files, &files));
+        Ok(group.written_bytes())
     }
 
-    fn written_bytes(&self, run: &GroupReport) -> u64 {
-        run.jobs.iter().map(|job| job.write.bytes).sum()
+    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
+        files(self, site)
     }
 
-    fn finish(&mut self, site: &Site) -> Result<(), Error> {
-        measured::clear(&files(self, site), site.scratch.path())
-    }
-
-    fn sum_up(&self, row: usize, runs: Vec<GroupReport>, site: &Site) -> Vec<Row> {
-        let (cell, files) = (&self.cells[row], files(self, site));
-        let mut rows = report::repeated(&runs, &site.before(&files, &files));
+    fn sum_up(&self, row: usize, runs: Repeated, _: &Site) -> Vec<Row> {
+        let cell = &self.cells[row];
+        let mut rows = runs.rows();
         for row in &mut rows {
             row.workload = cell.workload.into();
             row.way = cell.words.clone();

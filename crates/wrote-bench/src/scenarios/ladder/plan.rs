@@ -2,15 +2,15 @@
 
 use super::{Sizes, WAYS, Way, Workload};
 use crate::bench::STREAM_BS_BYTES;
-use crate::progress::Ticker;
-use crate::rounds::{RUNS, in_turn};
-use crate::scenario::{Call, Measured, Measurement, Site};
+use crate::rounds::RUNS;
+use crate::scenario::Call;
 use crate::scenarios::ladder;
 use std::time::Duration;
 use wrote::device::Target;
 use wrote_jobs::buffers::check_buffers;
 use wrote_jobs::rate;
 use wrote_jobs::rate::Rate;
+use wrote_machine::held_memory::HeldMemory;
 use wrote_machine::target::shown_target;
 use wrote_machine::{held_memory, host, space};
 use wrote_result::Error;
@@ -27,9 +27,9 @@ const IN_FLIGHT_S: f64 = 0.1;
 /// The time of a streaming run at the speed of the calibration.
 const STREAM_RUN_S: f64 = 0.3;
 /// The usual time limit of a run, a last flush not counted.
-const RUN_TIME: Duration = Duration::from_millis(500);
+pub(super) const RUN_TIME: Duration = Duration::from_millis(500);
 /// The time of a run outside its clock.
-const BESIDE: Duration = Duration::from_millis(50);
+pub(super) const BESIDE: Duration = Duration::from_millis(50);
 /// A time limit longer than any run.
 const WHOLE: Duration = Duration::from_secs(24 * 3600);
 /// The most bytes of a streaming run.
@@ -44,22 +44,28 @@ const CALIBRATION_BYTES_MAX: u64 = 256 << 20;
 pub(crate) const CALIBRATION_TIME: Duration = Duration::from_millis(250);
 
 /// A checked call of the ladder, without the sizes that follow from the calibration.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Plan {
     pub ways: Vec<&'static Way>,
     pub runs: u32,
-    time: Option<Duration>,
+    pub(super) time: Option<Duration>,
     numjobs: u32,
     stream_bs_bytes: u64,
     small_bs_bytes: u64,
     iodepth: Option<u32>,
     size_bytes: Option<u64>,
     /// The rate of all threads of a run together.
-    rate: Option<Rate>,
+    pub(super) rate: Option<Rate>,
     /// The most bytes of one run that leave enough of the disk free.
     share_bytes: u64,
     /// Bytes of the disk that may be used beside the files.
     spare_bytes: u64,
+    /// The sizes of streaming runs: those of a fast device until the calibration.
+    pub(super) stream: Sizes,
+    /// The sizes of runs of small writes, likewise.
+    pub(super) small: Sizes,
+    /// Memory for cached runs.
+    pub(super) held: Option<HeldMemory>,
 }
 
 impl Plan {
@@ -79,11 +85,16 @@ impl Plan {
             rate: request.rate,
             share_bytes: u64::MAX,
             spare_bytes: u64::MAX,
+            stream: Sizes::default(),
+            small: Sizes::default(),
+            held: None,
         };
         plan.check_size()?;
         plan.rate.map_or(Ok(()), |rate| rate.check(numjobs, "jobs"))?;
         plan.check_memory(host::memory_bytes())?;
         plan.fit(target)?;
+        plan.stream = plan.sizes(Workload::Stream, f64::MAX);
+        plan.small = plan.sizes(Workload::Small, f64::MAX);
         Ok(plan)
     }
 
@@ -130,7 +141,7 @@ impl Plan {
             .count() as u64
     }
 
-    fn overwrites(&self, workload: Workload) -> bool {
+    pub(super) fn overwrites(&self, workload: Workload) -> bool {
         let written = |way: &&Way| way.blocks == Blocks::Written;
         self.ways.iter().any(|way| way.workload == workload && written(way))
     }
@@ -160,14 +171,14 @@ impl Plan {
     }
 
     /// Returns the most bytes of files that exist at once.
-    fn files_bytes_max(&self) -> u64 {
+    pub(super) fn files_bytes_max(&self) -> u64 {
         let one = self.ways.iter().map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
         self.settled_bytes_max() + one
     }
 
     /// Returns the bytes of memory to hold for cached runs. They lie in a file that never reaches
     /// the disk.
-    pub(crate) fn held_bytes(&self) -> u64 {
+    pub(super) fn held_bytes(&self) -> u64 {
         let cached = self.ways.iter().filter(|way| !way.direct);
         let most = cached.map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
         held_memory::most_bytes(most.min(self.spare_bytes))
@@ -182,19 +193,19 @@ impl Plan {
 
     /// Returns the most bytes that a run writes: its file once, or under a rate the bytes that are
     /// due, which may be more.
-    fn run_bytes_max(&self, workload: Workload) -> u64 {
+    pub(super) fn run_bytes_max(&self, workload: Workload) -> u64 {
         self.due_bytes_max(workload).unwrap_or_else(|| self.largest_bytes(workload))
     }
 
     /// Returns the bytes of the files that every round writes over.
-    fn settled_bytes_max(&self) -> u64 {
+    pub(super) fn settled_bytes_max(&self) -> u64 {
         let kinds = [Workload::Stream, Workload::Small];
         kinds.iter().filter(|w| self.overwrites(**w)).map(|w| self.largest_bytes(*w)).sum()
     }
 
     /// Returns the time limit of a run. A stream of a requested size is written whole; small writes
     /// of that size, flushed one by one, might take an hour.
-    pub(crate) fn time(&self, workload: Workload) -> Duration {
+    pub(super) fn time(&self, workload: Workload) -> Duration {
         match (self.time, workload) {
             (Some(time), _) => time,
             (None, _) if self.rate.is_some() => rate::RUN_TIME,
@@ -203,18 +214,13 @@ impl Plan {
         }
     }
 
-    /// Returns the rows' indices in the order of their runs.
-    pub(crate) fn order(&self) -> Vec<usize> {
-        in_turn(self.ways.len(), self.runs).into_iter().map(|turn| turn.row).collect()
-    }
-
     /// Tells whether the sizes depend on the speed of the disk.
-    pub(crate) fn needs_calibration(&self) -> bool {
+    pub(super) fn needs_calibration(&self) -> bool {
         !self.ways.is_empty() && (self.size_bytes.is_none() || self.iodepth.is_none())
     }
 
     /// Returns the sizes of the calibration, an unrecorded stream.
-    pub(crate) fn calibration(&self) -> Sizes {
+    pub(super) fn calibration(&self) -> Sizes {
         let least = self.stream_bs_bytes;
         let bytes = CALIBRATION_BYTES_MAX.min(self.largest_bytes(Workload::Stream));
         let size_bytes = (bytes / least).max(1) * least;
@@ -247,37 +253,6 @@ impl Plan {
     }
 }
 
-impl Measurement for Plan {
-    fn name(&self) -> &'static str {
-        ladder::NAME
-    }
-
-    fn runs_total(&self) -> u32 {
-        self.runs * self.ways.len() as u32
-    }
-
-    fn space_bytes_max(&self) -> u64 {
-        self.files_bytes_max() + self.held_bytes()
-    }
-
-    fn written_bytes_max(&self) -> u64 {
-        let runs: u64 = self.ways.iter().map(|way| self.run_bytes_max(way.workload)).sum();
-        let settled = self.settled_bytes_max();
-        let calibration = if self.needs_calibration() { self.calibration().size_bytes } else { 0 };
-        runs * u64::from(self.runs) + settled + calibration
-    }
-
-    fn estimate(&self) -> Duration {
-        let usual = if self.rate.is_some() { rate::RUN_TIME } else { RUN_TIME };
-        (self.time.unwrap_or(usual) + BESIDE) * self.runs_total()
-    }
-
-    fn measure(self: Box<Self>, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-        ladder::measure(&self, site, ticker)
-    }
-}
-
-
 /// Returns the rows that the call names, in the ladder's order; all rows where it names none.
 fn called(call: &Call) -> Vec<&'static Way> {
     let is_called = |way: &&Way| call.only.is_empty() || call.names(ladder::NAME, way.name);
@@ -287,6 +262,7 @@ fn called(call: &Call) -> Vec<&'static Way> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Measurement as _;
     use crate::sample::{Asked, place as target};
     use proptest::prelude::*;
 
@@ -310,14 +286,6 @@ mod tests {
         let plan = plan(&request()).unwrap();
         assert_eq!(plan.ways.len(), WAYS.len());
         assert_eq!(plan.runs_total(), 5 * WAYS.len() as u32);
-    }
-
-    #[test]
-    fn every_second_round_is_backwards() {
-        // M8
-        let only = vec!["small/cached".into(), "small/direct-psync".into()];
-        let plan = plan(&Asked { only, runs: Some(3), ..request() }).unwrap();
-        assert_eq!(plan.order(), [0, 1, 1, 0, 0, 1]);
     }
 
     #[test]

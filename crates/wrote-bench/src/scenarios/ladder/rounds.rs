@@ -1,181 +1,180 @@
-//! The rounds of the ladder: a calibration, and every row in turn.
+//! One run of a row, after a calibration that chooses sizes.
 
-use super::plan::{CALIBRATION_TIME, Plan};
-use super::{NAME, QUESTION, Sizes, Way, Workload};
+use super::plan::{BESIDE, CALIBRATION_TIME, Plan, RUN_TIME};
+use super::{Blocks, NAME, QUESTION, Sizes, Way, Workload};
 use crate::measured;
 use crate::progress::Ticker;
-use crate::scenario::{Measured, Site};
+use crate::rounds::Turn;
+use crate::scenario::{self, Site};
 use std::path::PathBuf;
-use wrote_jobs::jobs;
-use wrote_jobs::jobs::{GroupReport, Permissions};
+use std::time::Duration;
+use wrote_jobs::jobs::{self, GroupReport, Permissions};
+use wrote_jobs::rate;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::JobSpec;
 use wrote_machine::held_memory::HeldMemory;
 use wrote_result::Error;
-use wrote_result::document::{Blocks, Scenario};
+use wrote_result::document::Row;
 
-/// Measures the speed of the disk, and runs every row in turn, every second round backwards (M8).
-pub(crate) fn measure(plan: &Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-    let mut rounds = Rounds::new(plan, site);
-    rounds.calibrate()?;
-    rounds.run_all(ticker)?;
-    rounds.finish()
-}
+impl scenario::Plan for Plan {
+    type Runs = Repeated;
 
-/// The ladder while it is measured.
-struct Rounds<'a> {
-    plan: &'a Plan,
-    site: &'a Site<'a>,
-    stream: Sizes,
-    small: Sizes,
-    /// The runs of each row so far.
-    rows: Vec<Repeated>,
-    /// Files that every round writes over.
-    settled: Vec<PathBuf>,
-    /// Memory for cached runs.
-    held: Option<HeldMemory>,
-    written_bytes: u64,
-}
-
-impl<'a> Rounds<'a> {
-    fn new(plan: &'a Plan, site: &'a Site<'a>) -> Rounds<'a> {
-        // The sizes of a fast device, until the calibration gives better ones.
-        let fast = f64::MAX;
-        Rounds {
-            plan,
-            site,
-            stream: plan.sizes(Workload::Stream, fast),
-            small: plan.sizes(Workload::Small, fast),
-            rows: plan.ways.iter().map(|_| Repeated::default()).collect(),
-            settled: Vec::new(),
-            held: None,
-            written_bytes: 0,
-        }
+    fn name(&self) -> &'static str {
+        NAME
     }
 
-    /// Chooses the sizes by the speed of the device.
-    fn calibrate(&mut self) -> Result<(), Error> {
-        if !self.plan.needs_calibration() {
-            return Ok(());
+    fn question(&self) -> String {
+        QUESTION.into()
+    }
+
+    fn rows(&self) -> Vec<String> {
+        self.ways.iter().map(|way| way.name.into()).collect()
+    }
+
+    fn runs(&self) -> u32 {
+        self.runs
+    }
+
+    fn space_bytes_max(&self) -> u64 {
+        self.files_bytes_max() + self.held_bytes()
+    }
+
+    fn written_bytes_max(&self) -> u64 {
+        let runs: u64 = self.ways.iter().map(|way| self.run_bytes_max(way.workload)).sum();
+        let settled = self.settled_bytes_max();
+        let calibration = if self.needs_calibration() { self.calibration().size_bytes } else { 0 };
+        runs * u64::from(self.runs) + settled + calibration
+    }
+
+    fn estimate(&self) -> Duration {
+        let usual = if self.rate.is_some() { rate::RUN_TIME } else { RUN_TIME };
+        (self.time.unwrap_or(usual) + BESIDE) * self.runs * self.ways.len() as u32
+    }
+
+    /// Chooses sizes by the speed of the disk, and fills the files that rows write over.
+    fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
+        let mut written_bytes = self.calibrate(site)?;
+        for workload in [Workload::Stream, Workload::Small] {
+            if self.overwrites(workload) {
+                let files = site.files(written_part(workload), self.sizes_of(workload).numjobs);
+                // In large writes: small ones might take minutes.
+                let stream = self.sizes_of(Workload::Stream);
+                let job = self.sizes_of(workload).fill(stream.bs_bytes, stream.iodepth);
+                written_bytes += run_jobs(&job.on_each(&files, None), false, site)?.written_bytes();
+            }
         }
-        let bytes_per_s = match self.site.speed.get() {
-            Some(bytes_per_s) => *bytes_per_s,
+        self.hold_memory(site)?;
+        Ok(written_bytes)
+    }
+
+    fn run(
+        &mut self,
+        turn: Turn,
+        runs: &mut Repeated,
+        site: &Site,
+        _: &mut Ticker,
+    ) -> Result<u64, Error> {
+        let way = self.ways[turn.row];
+        let (sizes, files) = (*self.sizes_of(way.workload), self.files(way, site));
+        let in_place = way.blocks == Blocks::Written;
+        if let Some(held) = self.held.as_mut().filter(|_| !way.direct) {
+            held.give_back()?;
+        }
+        let job = way.job(&sizes, self.time(way.workload));
+        let group = run_jobs(&job.on_each(&files, sizes.rate), in_place, site)?;
+        let settled = if in_place { &files[..] } else { &[] };
+        runs.add(&group, &site.before(settled, &files));
+        Ok(group.written_bytes())
+    }
+
+    fn makes_files(&self, row: usize) -> bool {
+        self.ways[row].blocks != Blocks::Written
+    }
+
+    fn clear(&mut self, row: usize, site: &Site) -> Result<(), Error> {
+        let way = self.ways[row];
+        super::clear(&self.files(way, site), way.blocks == Blocks::Written, site)?;
+        self.held.as_mut().map_or(Ok(()), |held| held.take(site.stop))
+    }
+
+    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
+        let written = [Workload::Stream, Workload::Small].into_iter();
+        let written = written.filter(|workload| self.overwrites(*workload));
+        written.flat_map(|of| site.files(written_part(of), self.sizes_of(of).numjobs)).collect()
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        self.held.as_mut().map_or(Ok(()), HeldMemory::give_back)
+    }
+
+    fn sum_up(&self, row: usize, runs: Repeated, _: &Site) -> Vec<Row> {
+        vec![self.ways[row].row(runs)]
+    }
+}
+
+impl Plan {
+    /// Chooses the sizes by the speed of the disk, which is measured once. Returns the bytes written.
+    fn calibrate(&mut self, site: &Site) -> Result<u64, Error> {
+        if !self.needs_calibration() {
+            return Ok(0);
+        }
+        let (bytes_per_s, written_bytes) = match site.speed.get() {
+            Some(bytes_per_s) => (*bytes_per_s, 0),
             None => {
-                let bytes_per_s = self.measure_speed()?;
-                *self.site.speed.get_or_init(|| bytes_per_s)
+                let (measured, written_bytes) = self.measure_speed(site)?;
+                (*site.speed.get_or_init(|| measured), written_bytes)
             }
         };
-        self.stream = self.plan.sizes(Workload::Stream, bytes_per_s);
-        self.small = self.plan.sizes(Workload::Small, bytes_per_s);
-        Ok(())
+        self.stream = self.sizes(Workload::Stream, bytes_per_s);
+        self.small = self.sizes(Workload::Small, bytes_per_s);
+        Ok(written_bytes)
     }
 
-    /// Returns the speed of a stream, in bytes per second. The flush at its end shows the device's
-    /// speed where the file system refuses direct I/O.
-    fn measure_speed(&mut self) -> Result<f64, Error> {
-        let sizes = self.plan.calibration();
-        let files = self.site.files("calibration", 1);
+    /// Returns the speed of a stream in bytes per second, and the bytes written. The flush at its end
+    /// shows the device's speed where the file system refuses direct I/O.
+    fn measure_speed(&self, site: &Site) -> Result<(f64, u64), Error> {
+        let (sizes, files) = (self.calibration(), site.files("calibration", 1));
         let job = sizes.fill(sizes.bs_bytes, sizes.iodepth);
         let job = JobSpec { runtime: Some(CALIBRATION_TIME), ..job };
-        let group = self.run_jobs(&job.on_each(&files, None), false)?;
-        measured::clear(&files, self.site.scratch.path())?;
-        Ok(group.written_bytes() as f64 / group.elapsed.as_secs_f64().max(1e-9))
-    }
-
-    /// Runs jobs at once.
-    fn run_jobs(&mut self, jobs: &[JobSpec], overwrite: bool) -> Result<GroupReport, Error> {
-        let permissions = Permissions { overwrite, ..Permissions::default() };
-        let group = jobs::run(jobs, permissions, self.site.stop, &mut ())?.remove(0);
-        self.written_bytes += group.written_bytes();
-        Ok(group)
-    }
-
-    /// Runs every row in turn (M8).
-    fn run_all(&mut self, ticker: &mut Ticker) -> Result<(), Error> {
-        self.hold_first()?;
-        let order = self.plan.order();
-        let writes_new = |index: &usize| self.plan.ways[*index].blocks != Blocks::Written;
-        let last_new = order.iter().rposition(writes_new);
-        for (run, index) in order.into_iter().enumerate() {
-            let way = self.plan.ways[index];
-            ticker.tick(way.name);
-            let stays = way.blocks == Blocks::Written || self.site.keep && last_new == Some(run);
-            self.run(index, stays)?;
-        }
-        Ok(())
-    }
-
-    /// Runs a row once.
-    fn run(&mut self, index: usize, stays: bool) -> Result<(), Error> {
-        let way = self.plan.ways[index];
-        let sizes = *self.sizes(way);
-        let in_place = way.blocks == Blocks::Written;
-        let part = match (in_place, way.workload) {
-            (true, Workload::Stream) => "stream_written",
-            (true, Workload::Small) => "small_written",
-            (false, _) => "new",
-        };
-        let files = self.site.files(part, sizes.numjobs);
-        if in_place && !files[0].exists() {
-            self.settled.extend(files.iter().cloned());
-            // In large writes: small ones might take minutes.
-            let job = sizes.fill(self.stream.bs_bytes, self.stream.iodepth);
-            self.run_jobs(&job.on_each(&files, None), false)?;
-        }
-        self.give_memory(way)?;
-        let job = way.job(&sizes, self.plan.time(way.workload));
-        let group = self.run_jobs(&job.on_each(&files, sizes.rate), in_place)?;
-        super::clear(&files, stays, self.site)?;
-        self.hold_memory()?;
-        let before = self.site.before(if in_place { &files } else { &[] }, &files);
-        self.rows[index].add(&group, &before);
-        Ok(())
-    }
-
-    /// Gives held memory back to the kernel before a cached run.
-    fn give_memory(&mut self, way: &Way) -> Result<(), Error> {
-        match &mut self.held {
-            Some(held) if !way.direct => held.give_back(),
-            _ => Ok(()),
-        }
-    }
-
-    fn hold_memory(&mut self) -> Result<(), Error> {
-        match &mut self.held {
-            Some(held) => held.take(self.site.stop),
-            None => Ok(()),
-        }
+        let group = run_jobs(&job.on_each(&files, None), false, site)?;
+        measured::clear(&files, site.scratch.path())?;
+        let written_bytes = group.written_bytes();
+        Ok((written_bytes as f64 / group.elapsed.as_secs_f64().max(1e-9), written_bytes))
     }
 
     /// Holds memory for the longest cached run.
-    fn hold_first(&mut self) -> Result<(), Error> {
-        let cached = self.plan.ways.iter().filter(|way| !way.direct);
-        let longest = cached.map(|way| self.sizes(way).size_bytes).max().unwrap_or(0);
-        let bytes = longest.min(self.plan.held_bytes());
-        self.held = Some(HeldMemory::new(self.site.file("held", 0), bytes));
-        self.hold_memory()
+    fn hold_memory(&mut self, site: &Site) -> Result<(), Error> {
+        let cached = self.ways.iter().filter(|way| !way.direct);
+        let longest = cached.map(|way| self.sizes_of(way.workload).size_bytes).max().unwrap_or(0);
+        let bytes = longest.min(self.held_bytes());
+        self.held.insert(HeldMemory::new(site.file("held", 0), bytes)).take(site.stop)
     }
 
-    fn sizes(&self, way: &Way) -> &Sizes {
-        match way.workload {
+    fn sizes_of(&self, workload: Workload) -> &Sizes {
+        match workload {
             Workload::Stream => &self.stream,
             Workload::Small => &self.small,
         }
     }
 
-    /// Removes the files that stayed, and returns the rows.
-    fn finish(mut self) -> Result<Measured, Error> {
-        if let Some(held) = &mut self.held {
-            held.give_back()?;
-        }
-        if !self.site.keep {
-            measured::clear(&self.settled, self.site.scratch.path())?;
-        }
-        let rows = self.plan.ways.iter().zip(self.rows).map(|(way, runs)| way.row(runs)).collect();
-        Ok(Measured {
-            scenario: Scenario { name: NAME.into(), question: QUESTION.into(), rows, knee: None },
-            written_bytes: self.written_bytes,
-            left_out: Vec::new(),
-        })
+    /// The files of a row, one for each thread.
+    fn files(&self, way: &Way, site: &Site) -> Vec<PathBuf> {
+        let in_place = way.blocks == Blocks::Written;
+        let part = if in_place { written_part(way.workload) } else { "new" };
+        site.files(part, self.sizes_of(way.workload).numjobs)
     }
+}
+
+/// The part of the names of files that rows of this workload write over.
+fn written_part(workload: Workload) -> &'static str {
+    match workload {
+        Workload::Stream => "stream_written",
+        Workload::Small => "small_written",
+    }
+}
+
+/// Runs jobs at once.
+fn run_jobs(jobs: &[JobSpec], overwrite: bool, site: &Site) -> Result<GroupReport, Error> {
+    let permissions = Permissions { overwrite, ..Permissions::default() };
+    Ok(jobs::run(jobs, permissions, site.stop, &mut ())?.remove(0))
 }

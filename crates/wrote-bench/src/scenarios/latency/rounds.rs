@@ -6,7 +6,7 @@ use super::plan::{
 use super::save::{Place, save, sync_folder};
 use super::text::Texts;
 use super::{NAME, QUESTION, SaveRow, State};
-use crate::measured::{self, OneRun, RowLabel};
+use crate::measured::{self, OneRun, RowLabel, Runs};
 use crate::progress::Ticker;
 use crate::rounds::{Turn, in_turn};
 use crate::scenario::{self, Site};
@@ -31,7 +31,7 @@ const AWAKE: Duration = Duration::from_micros(200);
 const NAP_MAX: Duration = Duration::from_millis(50);
 
 impl scenario::Plan for Plan {
-    type Run = OneRun;
+    type Runs = Runs;
 
     fn name(&self) -> &'static str {
         NAME
@@ -95,7 +95,13 @@ impl scenario::Plan for Plan {
         Some(self.time_of_turns(left))
     }
 
-    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<OneRun, Error> {
+    fn run(
+        &mut self,
+        turn: Turn,
+        runs: &mut Runs,
+        site: &Site,
+        _: &mut Ticker,
+    ) -> Result<u64, Error> {
         let (row, saves) = (self.rows[turn.row], self.saves(turn.round));
         let rate = self.rate;
         let run = Saves::new(self, site).run(&row, saves, rate)?;
@@ -103,11 +109,7 @@ impl scenario::Plan for Plan {
             self.times[turn.row] =
                 Duration::from_secs_f64(run.run.elapsed_s / f64::from(saves));
         }
-        Ok(run)
-    }
-
-    fn written_bytes(&self, run: &OneRun) -> u64 {
-        run.run.bytes
+        Ok(runs.add(run))
     }
 
     fn makes_files(&self, _: usize) -> bool {
@@ -118,7 +120,7 @@ impl scenario::Plan for Plan {
         Saves::new(self, site).clear()
     }
 
-    fn sum_up(&self, row: usize, runs: Vec<OneRun>, site: &Site) -> Vec<Row> {
+    fn sum_up(&self, row: usize, runs: Runs, site: &Site) -> Vec<Row> {
         let row = &self.rows[row];
         let label = RowLabel {
             name: &row.name(),
@@ -128,7 +130,7 @@ impl scenario::Plan for Plan {
             asked: row.asked(self.saves_max().into(), self.rate),
         };
         let leaves = row.way.kind.leaves(row.state);
-        vec![Row { crash_leaves: Some(leaves), ..measured::row(label, runs) }]
+        vec![Row { crash_leaves: Some(leaves), ..runs.row(label) }]
     }
 }
 

@@ -1,18 +1,17 @@
 //! The runs of one curve: a closed loop, then runs at rising parts of its speed, in turn.
 
 use super::knee::knee;
-use super::{NAME, PERCENTS, Plan, WRITTEN_BYTES_MAX};
-use crate::measured;
+use super::{BESIDE, NAME, PERCENTS, Plan, WRITTEN_BYTES_MAX};
 use crate::progress::Ticker;
-use crate::rounds::{Turn, in_turn};
-use crate::scenario::{Measured, Site};
+use crate::rounds::Turn;
+use crate::scenario::{self, Site};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_jobs::jobs::{GroupReport, JobReport};
 use wrote_jobs::rate::{Amount, Rate};
 use wrote_jobs::report::Repeated;
 use wrote_result::Error;
-use wrote_result::document::{Knee, Reached, Row, Scenario};
+use wrote_result::document::{Knee, Reached, Row};
 use wrote_result::stats;
 
 /// A rest after each run, in which the device finishes its work: a run beyond its speed must not
@@ -21,105 +20,142 @@ const REST: Duration = Duration::from_millis(50);
 /// The fewest operations of a known 99th percentile.
 const OPERATIONS_MIN: u64 = 100;
 
-/// Measures a curve: every rate in turn, every second round backwards (M8).
-pub(super) fn measure(plan: &Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-    let files = plan.subject.files(site);
-    let mut curve = Curve { plan, site, files, written_bytes: 0 };
-    curve.written_bytes = plan.subject.prepare(&curve.files, site)?;
-    let closed_iops = curve.closed_loop(ticker)?;
-    let points = curve.open_loops(closed_iops, ticker)?;
-    if !site.keep {
-        measured::clear(&curve.files, site.scratch.path())?;
+impl scenario::Plan for Plan {
+    type Runs = Repeated;
+
+    fn name(&self) -> &'static str {
+        NAME
     }
-    let points = PERCENTS.iter().zip(points);
-    let rows: Vec<Row> =
-        points.map(|(percent, runs)| curve.row(*percent, closed_iops, runs)).collect();
-    let knee = knee_of(&rows);
-    Ok(Measured {
-        scenario: Scenario { name: NAME.into(), question: plan.question(), rows, knee },
-        written_bytes: curve.written_bytes,
-        left_out: Vec::new(),
-    })
-}
 
-struct Curve<'a> {
-    plan: &'a Plan,
-    site: &'a Site<'a>,
-    files: Vec<PathBuf>,
-    written_bytes: u64,
-}
+    fn question(&self) -> String {
+        let name = self.subject.name;
+        format!("What does the latency of {name} do as the load rises, and where does it bend?")
+    }
 
-impl Curve<'_> {
-    /// Returns the operations per second of a closed loop: the median of its runs.
-    fn closed_loop(&mut self, ticker: &mut Ticker) -> Result<f64, Error> {
-        let name = format!("{NAME}/{}", self.plan.subject.name);
+    /// A row for each rate.
+    fn rows(&self) -> Vec<String> {
+        let name = |percent| format!("{}/{:.2}", self.workload(), f64::from(percent) / 100.0);
+        PERCENTS.into_iter().map(name).collect()
+    }
+
+    fn runs(&self) -> u32 {
+        self.runs
+    }
+
+    /// The runs of the closed loop.
+    fn runs_before(&self) -> u32 {
+        self.runs
+    }
+
+    fn space_bytes_max(&self) -> u64 {
+        self.subject.file_bytes()
+    }
+
+    fn written_bytes_max(&self) -> u64 {
+        // The files, and what a closed loop writes: each at most once.
+        let files = self.subject.file_bytes() * (1 + u64::from(self.runs));
+        if !self.subject.writes() {
+            return files;
+        }
+        let percents: u64 = PERCENTS.iter().copied().map(u64::from).sum();
+        // A Poisson process of this many operations strays by less than a tenth.
+        let at_rates = WRITTEN_BYTES_MAX / 100 * percents / 10 * 11;
+        files + at_rates * u64::from(self.runs)
+    }
+
+    fn estimate(&self) -> Duration {
+        (self.time + BESIDE) * self.runs * (1 + PERCENTS.len() as u32)
+    }
+
+    /// Fills the files, and measures the operations per second of a closed loop: the median of its
+    /// runs.
+    fn prepare(&mut self, site: &Site, ticker: &mut Ticker) -> Result<u64, Error> {
+        let mut written_bytes = self.subject.prepare(&self.files(site), site)?;
         let mut iops = Vec::new();
-        for _ in 0..self.plan.runs {
-            ticker.tick(&format!("{name}: closed loop"));
-            let group = self.run(None, self.plan.time)?;
+        for _ in 0..self.runs {
+            ticker.tick(&format!("{}: closed loop", self.workload()));
+            let group = self.run_once(None, self.time, site)?;
             let operations = |job: &JobReport| job.read.operations + job.write.operations;
             let operations: u64 = group.jobs.iter().map(operations).sum();
             iops.push(operations as f64 / group.elapsed.as_secs_f64().max(1e-9));
+            written_bytes += group.written_bytes();
         }
-        Ok(stats::median(&iops))
+        self.closed_iops = stats::median(&iops);
+        Ok(written_bytes)
     }
 
-    /// Returns the runs at each rate.
-    fn open_loops(
+    fn run(
         &mut self,
-        closed_iops: f64,
-        ticker: &mut Ticker,
-    ) -> Result<Vec<Repeated>, Error> {
-        let time = self.time(closed_iops);
-        let mut points: Vec<Repeated> = PERCENTS.iter().map(|_| Repeated::default()).collect();
-        for Turn { row: index, .. } in in_turn(PERCENTS.len(), self.plan.runs) {
-            ticker.tick(&self.name(PERCENTS[index]));
-            let rate = self.rate(closed_iops, PERCENTS[index]);
-            let group = self.run(Some(rate), time)?;
-            self.plan.subject.add(&mut points[index], &group, &self.files, self.site);
-        }
-        Ok(points)
+        turn: Turn,
+        runs: &mut Repeated,
+        site: &Site,
+        _: &mut Ticker,
+    ) -> Result<u64, Error> {
+        let rate = self.rate(PERCENTS[turn.row]);
+        let group = self.run_once(Some(rate), self.time_at_rate(), site)?;
+        self.subject.add(runs, &group, &self.files(site), site);
+        Ok(group.written_bytes())
     }
 
-    fn run(&mut self, rate: Option<Rate>, time: Duration) -> Result<GroupReport, Error> {
-        let group = self.plan.subject.run(&self.files, rate, time, self.site)?;
-        self.written_bytes += group.written_bytes();
+    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
+        self.files(site)
+    }
+
+    fn sum_up(&self, row: usize, runs: Repeated, _: &Site) -> Vec<Row> {
+        let percent = PERCENTS[row];
+        let mut sum = self.subject.row(runs);
+        sum.name = self.rows().swap_remove(row);
+        sum.workload = self.workload();
+        sum.way = format!("{percent} % of {:.0}/s", self.closed_iops);
+        for settings in [&mut sum.settings.asked, &mut sum.settings.effective] {
+            settings.load_share = Some(f64::from(percent) / 100.0);
+        }
+        vec![sum]
+    }
+
+    fn knee(&self, rows: &[Row]) -> Option<Knee> {
+        knee_of(rows)
+    }
+}
+
+impl Plan {
+    /// `load/rand/read`.
+    fn workload(&self) -> String {
+        format!("{NAME}/{}", self.subject.name)
+    }
+
+    fn files(&self, site: &Site) -> Vec<PathBuf> {
+        site.files("data", self.subject.numjobs)
+    }
+
+    /// Runs the subject once, and lets the device rest.
+    fn run_once(
+        &self,
+        rate: Option<Rate>,
+        time: Duration,
+        site: &Site,
+    ) -> Result<GroupReport, Error> {
+        let group = self.subject.run(&self.files(site), rate, time, site)?;
         std::thread::sleep(REST);
-        self.site.stop.check()?;
+        site.stop.check()?;
         Ok(group)
     }
 
     /// Returns the time of a run at a rate: shorter where it would write more than was announced.
-    fn time(&self, closed_iops: f64) -> Duration {
-        let bytes_per_s = closed_iops * self.plan.subject.bs_bytes() as f64;
-        if !self.plan.subject.writes() || bytes_per_s <= 0.0 {
-            return self.plan.time;
+    fn time_at_rate(&self) -> Duration {
+        let bytes_per_s = self.closed_iops * self.subject.bs_bytes() as f64;
+        if !self.subject.writes() || bytes_per_s <= 0.0 {
+            return self.time;
         }
         let most_s = WRITTEN_BYTES_MAX as f64 / bytes_per_s;
-        self.plan.time.min(Duration::try_from_secs_f64(most_s).unwrap_or(self.plan.time))
+        self.time.min(Duration::try_from_secs_f64(most_s).unwrap_or(self.time))
     }
 
-    fn rate(&self, closed_iops: f64, percent: u32) -> Rate {
-        let iops = closed_iops * f64::from(percent) / 100.0;
+    fn rate(&self, percent: u32) -> Rate {
+        let iops = self.closed_iops * f64::from(percent) / 100.0;
         // At least one operation a second of each thread.
-        let iops = (iops.round() as u32).max(self.plan.subject.numjobs);
-        Rate { amount: Amount::OperationsPerS(iops), process: self.plan.process }
-    }
-
-    /// `load/rand/read/0.70`.
-    fn name(&self, percent: u32) -> String {
-        format!("{NAME}/{}/{:.2}", self.plan.subject.name, f64::from(percent) / 100.0)
-    }
-
-    fn row(&self, percent: u32, closed_iops: f64, runs: Repeated) -> Row {
-        let mut row = self.plan.subject.row(runs);
-        row.name = self.name(percent);
-        row.workload = format!("{NAME}/{}", self.plan.subject.name);
-        row.way = format!("{percent} % of {closed_iops:.0}/s");
-        for settings in [&mut row.settings.asked, &mut row.settings.effective] {
-            settings.load_share = Some(f64::from(percent) / 100.0);
-        }
-        row
+        let iops = (iops.round() as u32).max(self.subject.numjobs);
+        Rate { amount: Amount::OperationsPerS(iops), process: self.process }
     }
 }
 

@@ -91,10 +91,6 @@ impl Subject {
         self.job.file_bytes.unwrap_or(0) * u64::from(self.numjobs)
     }
 
-    pub(super) fn files(&self, site: &Site) -> Vec<PathBuf> {
-        site.files("data", self.numjobs)
-    }
-
     /// Fills the files, where runs read them or write over them, and returns the bytes written.
     pub(super) fn prepare(&self, files: &[PathBuf], site: &Site) -> Result<u64, Error> {
         let Some(fill) = &self.fill else { return Ok(0) };

@@ -4,11 +4,11 @@ use super::change::changes;
 use super::rates::{interval, until};
 use super::steady::steady_state;
 use super::{NAME, Plan, QUESTION, RECOVERED_TIME_MAX, ROW, WORDS};
-use crate::measured;
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
 use std::ops::Range;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wrote_jobs::jobs;
 use wrote_jobs::jobs::{GroupReport, Mark, Permissions, Watcher};
@@ -26,11 +26,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub(crate) struct LongRun {
     report: GroupReport,
     sustained: Sustained,
-    written_bytes: u64,
 }
 
 impl scenario::Plan for Plan {
-    type Run = LongRun;
+    type Runs = Option<LongRun>;
 
     fn name(&self) -> &'static str {
         NAME
@@ -61,7 +60,13 @@ impl scenario::Plan for Plan {
     }
 
     /// Writes without a break. Where that became slow, it lets the device rest and measures again.
-    fn run(&mut self, _: Turn, site: &Site, ticker: &mut Ticker) -> Result<LongRun, Error> {
+    fn run(
+        &mut self,
+        _: Turn,
+        runs: &mut Option<LongRun>,
+        site: &Site,
+        ticker: &mut Ticker,
+    ) -> Result<u64, Error> {
         let whole = self.writing() + self.afterwards();
         let share = |time: Duration| time.as_secs_f64() / whole.as_secs_f64().max(1e-9);
         let (written, rested) = (share(self.writing()), share(self.writing() + self.idle));
@@ -82,20 +87,17 @@ impl scenario::Plan for Plan {
             sustained.recovered_bytes_per_s = Some(interval(&samples, 0..samples.len()));
             sustained.idle_s = Some(self.idle.as_secs_f64());
         }
-        Ok(LongRun { report, sustained, written_bytes })
+        *runs = Some(LongRun { report, sustained });
+        Ok(written_bytes)
     }
 
-    fn written_bytes(&self, run: &LongRun) -> u64 {
-        run.written_bytes
-    }
-
-    fn finish(&mut self, site: &Site) -> Result<(), Error> {
-        measured::clear(&site.files(PART, 1), site.scratch.path())
+    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
+        site.files(PART, 1)
     }
 
     /// The one row, of the long run alone.
-    fn sum_up(&self, _: usize, runs: Vec<LongRun>, site: &Site) -> Vec<Row> {
-        let of_run = |LongRun { report, sustained, .. }: LongRun| {
+    fn sum_up(&self, _: usize, runs: Option<LongRun>, site: &Site) -> Vec<Row> {
+        let of_run = |LongRun { report, sustained }: LongRun| {
             let before = site.before(&[], &site.files(PART, 1));
             let rows = report::repeated(&[report], &before).into_iter();
             rows.map(move |row| Row {

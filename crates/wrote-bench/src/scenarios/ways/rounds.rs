@@ -3,7 +3,7 @@
 use super::plan::{BESIDE, Plan, Sizes, USUAL_BYTES_PER_S};
 use super::write::{self, Task};
 use super::{Kind, NAME, QUESTION, Way, dd, ours};
-use crate::measured::{self, OneRun, RowLabel};
+use crate::measured::{self, OneRun, RowLabel, Runs};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
@@ -21,7 +21,7 @@ use wrote_result::document::{Fallback, Row, Run, Settings};
 use wrote_result::{Error, Stop};
 
 impl scenario::Plan for Plan {
-    type Run = OneRun;
+    type Runs = Runs;
 
     fn name(&self) -> &'static str {
         NAME
@@ -66,13 +66,16 @@ impl scenario::Plan for Plan {
         self.left_out.clone()
     }
 
-    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<OneRun, Error> {
+    fn run(
+        &mut self,
+        turn: Turn,
+        runs: &mut Runs,
+        site: &Site,
+        _: &mut Ticker,
+    ) -> Result<u64, Error> {
         let (source, output) = (source(site), output(site));
-        Files { site, source, output, sizes: self.sizes }.run(self.ways[turn.row])
-    }
-
-    fn written_bytes(&self, run: &OneRun) -> u64 {
-        run.run.bytes
+        let run = Files { site, source, output, sizes: self.sizes }.run(self.ways[turn.row])?;
+        Ok(runs.add(run))
     }
 
     fn makes_files(&self, _: usize) -> bool {
@@ -83,11 +86,11 @@ impl scenario::Plan for Plan {
         measured::clear(&[output(site)], site.scratch.path())
     }
 
-    fn finish(&mut self, site: &Site) -> Result<(), Error> {
-        measured::clear(&[source(site)], site.scratch.path())
+    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
+        vec![source(site)]
     }
 
-    fn sum_up(&self, row: usize, runs: Vec<OneRun>, site: &Site) -> Vec<Row> {
+    fn sum_up(&self, row: usize, runs: Runs, site: &Site) -> Vec<Row> {
         let way = self.ways[row];
         let label = RowLabel {
             name: way.name,
@@ -96,7 +99,7 @@ impl scenario::Plan for Plan {
             survives: way.survives(site.target),
             asked: way.asked(self.sizes.of(way)),
         };
-        vec![measured::row(label, runs)]
+        vec![runs.row(label)]
     }
 }
 
