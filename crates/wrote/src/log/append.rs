@@ -1,7 +1,7 @@
 //! Appending: a record is claimed a place, filled in, and published.
 
 use super::claim::Place;
-use super::driver::Driver;
+use super::driver::LogDriver;
 use super::format::Format;
 use super::record;
 use super::ticket::Ticket;
@@ -10,7 +10,7 @@ use crate::Error;
 /// A ticket; `None` if the append would have to wait for room.
 type TicketResult<'log> = Result<Option<Ticket<'log>>, Error>;
 
-impl Driver {
+impl LogDriver {
     /// Appends `bytes`, and waits for room if `waits`.
     pub(super) fn append_bytes(&self, bytes: &[u8], waits: bool) -> TicketResult<'_> {
         let is_line = || !bytes.iter().any(|&byte| byte == b'\n' || byte == 0);
@@ -55,15 +55,15 @@ impl Driver {
 
     fn fill(&self, place: Place, fill: impl FnOnce(&mut [u8])) -> Ticket<'_> {
         let ticket = Ticket::new(self, place.sequence, place.slot);
-        let mut filling = Filling { driver: self, place: Some(place), is_filled: false };
+        let mut guard = PlaceGuard { driver: self, place: Some(place), is_filled: false };
         let (head, tail) = match self.state.format() {
             Format::Framed => (record::HEADER_BYTES, 0),
             Format::Lines => (0, 1),
         };
-        let frame = filling.frame();
+        let frame = guard.frame();
         let end = frame.len() - tail;
         fill(&mut frame[head..end]);
-        filling.is_filled = true;
+        guard.is_filled = true;
         ticket
     }
 
@@ -85,14 +85,14 @@ impl Driver {
 
 /// A place that its producer fills. Dropping it publishes the place, filled or not: so the log
 /// never waits for a producer that panicked.
-struct Filling<'a> {
-    driver: &'a Driver,
+struct PlaceGuard<'a> {
+    driver: &'a LogDriver,
     /// Taken by the publication.
     place: Option<Place>,
     is_filled: bool,
 }
 
-impl Filling<'_> {
+impl PlaceGuard<'_> {
     /// Returns the bytes of the frame with its header.
     fn frame(&mut self) -> &mut [u8] {
         let Place { address, offset, len, .. } = self.place.as_ref().expect("not published yet");
@@ -105,7 +105,7 @@ impl Filling<'_> {
     }
 }
 
-impl Drop for Filling<'_> {
+impl Drop for PlaceGuard<'_> {
     fn drop(&mut self) {
         let Some(&Place { seed, sequence, .. }) = self.place.as_ref() else { return };
         let (format, is_filled) = (self.driver.state.format(), self.is_filled);

@@ -1,7 +1,7 @@
 //! The background thread: it drives a log while no waiting caller does, and keeps the log's timers.
 
-use super::driver::Driver;
-use super::state::State;
+use super::driver::LogDriver;
+use super::state::LogState;
 use crate::Sync;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const QUIET: Duration = Duration::from_secs(1);
 /// The longest sleep. Producers read the flag `is_asleep` without a fence, so a record may miss it.
 const SLEEP: Duration = Duration::from_secs(1);
 
-pub(super) fn run(driver: &Driver, segment_age: Option<Duration>, stop: &AtomicBool) {
+pub(super) fn run(driver: &LogDriver, segment_age: Option<Duration>, stop: &AtomicBool) {
     let mut clock = Clock { synced_at: Instant::now(), moved_at: Instant::now(), next: None };
     while !stop.load(Ordering::SeqCst) {
         // A caller that holds the flusher wakes this thread if it leaves work behind.
@@ -43,7 +43,7 @@ struct Clock {
 }
 
 impl Clock {
-    fn interval(state: &State) -> Option<Duration> {
+    fn interval(state: &LogState) -> Option<Duration> {
         match state.terms.sync {
             Sync::EverySec => Some(Duration::from_secs(1)),
             Sync::Interval(interval) => Some(interval),
@@ -52,19 +52,19 @@ impl Clock {
     }
 
     /// Returns the time between two ticks.
-    fn tick_after(state: &State) -> Duration {
+    fn tick_after(state: &LogState) -> Duration {
         Clock::interval(state).unwrap_or(LINGER).clamp(TICK_MIN, LINGER)
     }
 
     /// Tells whether written records wait for the next interval, so that the thread must not sleep
     /// long.
-    fn has_sync_due(&self, state: &State) -> bool {
+    fn has_sync_due(&self, state: &LogState) -> bool {
         Clock::interval(state).is_some() && state.durable.done() < state.written.done()
     }
 
     /// Requests the records that were appended before the last tick: written, or durable if the log
     /// promises that.
-    fn tick(&mut self, driver: &Driver, segment_age: Option<Duration>) {
+    fn tick(&mut self, driver: &LogDriver, segment_age: Option<Duration>) {
         let state = &driver.state;
         let next = state.claims.next_start().first_sequence;
         let before = self.next.replace(next);

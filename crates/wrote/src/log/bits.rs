@@ -11,10 +11,10 @@ use proptest::prelude::*;
 use std::ops::Range;
 use std::path::PathBuf;
 
-type Files = Vec<(PathBuf, Vec<u8>)>;
+type Contents = Vec<(PathBuf, Vec<u8>)>;
 
 /// Reads a log with some changed bytes, then recovers it and reads it again.
-fn check(built: &SampleLog, files: &Files, changed: &[(usize, Range<usize>)], what: &str) {
+fn check(built: &SampleLog, files: &Contents, changed: &[(usize, Range<usize>)], what: &str) {
     let claimed = claimed(built, changed);
     let sim = disk(1, files);
     let (records, end) = read(&sim, 0);

@@ -2,7 +2,7 @@
 
 use super::batch::BatchHeader;
 use super::format::Format;
-use super::input::{Files, Input};
+use super::input::{Input, LogFiles};
 use super::names;
 use super::segment::{HEADER_BYTES, NotASegment, SegmentHeader, VERSION};
 use super::walk::Walk;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// A segment, as its first bytes show it.
 #[derive(Debug)]
-pub(super) struct Segment {
+pub(super) struct SegmentHead {
     pub path: PathBuf,
     pub number: u64,
     pub file_bytes: u64,
@@ -21,7 +21,7 @@ pub(super) struct Segment {
 }
 
 /// Reads the headers of the segments in the folder, while a writer may make and remove some.
-pub(super) fn segments(files: &Files, folder: &Path) -> Result<Vec<Segment>, Error> {
+pub(super) fn segments(files: &LogFiles, folder: &Path) -> Result<Vec<SegmentHead>, Error> {
     names::unless_removed(|| {
         let names = names::all(files, folder, Format::Framed)?;
         read_headers(files, &names).map(Some)
@@ -29,7 +29,10 @@ pub(super) fn segments(files: &Files, folder: &Path) -> Result<Vec<Segment>, Err
 }
 
 /// Reads the header and the first batch of each file.
-pub(super) fn read_headers(files: &Files, names: &[(u64, PathBuf)]) -> Result<Vec<Segment>, Error> {
+pub(super) fn read_headers(
+    files: &LogFiles,
+    names: &[(u64, PathBuf)],
+) -> Result<Vec<SegmentHead>, Error> {
     let mut segments = Vec::with_capacity(names.len());
     let mut log_id = None;
     for (number, path) in names {
@@ -43,7 +46,7 @@ pub(super) fn read_headers(files: &Files, names: &[(u64, PathBuf)]) -> Result<Ve
             walk.next()?;
             first_batch = walk.last.map(|(batch, _)| batch);
         }
-        segments.push(Segment { path, number, file_bytes, header, first_batch });
+        segments.push(SegmentHead { path, number, file_bytes, header, first_batch });
     }
     Ok(segments)
 }

@@ -5,7 +5,7 @@
 
 use super::claim::Ready;
 use super::flusher::Flusher;
-use super::state::State;
+use super::state::LogState;
 use super::wait::{Frontier, Gate, Waiter};
 use crate::{Effective, Error};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,8 +14,8 @@ use std::task::Waker;
 use std::thread::Thread;
 use std::time::Duration;
 
-pub(super) struct Driver {
-    pub state: State,
+pub(super) struct LogDriver {
+    pub state: LogState,
     effective: Mutex<Effective>,
     flusher: Mutex<Flusher>,
     /// The thread that drives while no caller does; none on a simulated disk.
@@ -28,11 +28,11 @@ pub(super) struct Driver {
     has_left_work: AtomicBool,
 }
 
-impl Driver {
+impl LogDriver {
     /// Makes the driver, and gives every slot its first buffer.
-    pub(super) fn new(state: State, mut flusher: Flusher) -> Result<Driver, Error> {
+    pub(super) fn new(state: LogState, mut flusher: Flusher) -> Result<LogDriver, Error> {
         flusher.open_slots(&state)?;
-        Ok(Driver {
+        Ok(LogDriver {
             state,
             effective: Mutex::new(flusher.effective().clone()),
             flusher: Mutex::new(flusher),
@@ -68,7 +68,7 @@ impl Driver {
         }
     }
 
-    /// Does what [`Driver::wait`] does, for a future.
+    /// Does what [`LogDriver::wait`] does, for a future.
     pub(super) fn poll(
         &self,
         frontier: &Frontier,
@@ -139,7 +139,7 @@ impl Driver {
     }
 
     fn has_work(&self) -> bool {
-        let State { written, durable, claims, .. } = &self.state;
+        let LogState { written, durable, claims, .. } = &self.state;
         !self.state.has_failed()
             && (self.has_left_work.load(Ordering::SeqCst)
                 || written.is_wanted()

@@ -12,7 +12,7 @@ use super::format::Format;
 use super::prepare::{self, Preparation};
 use super::retention::Retention;
 use super::segment::{self, SegmentHeader, unix_ns, unix_ns_ago};
-use super::state::State;
+use super::state::LogState;
 use super::wait::{Waiters, wake};
 use crate::buffer::Buffer;
 use crate::{Completion, Durable, Effective, Engine, Error, FileId, Op};
@@ -34,16 +34,16 @@ pub(super) struct Flusher {
     engine: Engine,
     /// The buffer of each slot, unless it is in flight.
     buffers: Vec<Option<Buffer>>,
-    batches: VecDeque<Batch>,
+    batches: VecDeque<BatchInFlight>,
     /// The sequence behind the last batch that was queued.
     taken: u64,
     flush: Flush,
     /// The segment that is written; `None` before the first batch of a new log.
-    segment: Option<Segment>,
+    segment: Option<OpenSegment>,
     /// The end of the segment before it, and the checksum of that segment's last batch.
     previous: Option<(u64, u32)>,
     /// Full segments that are not flushed yet.
-    unflushed: Vec<Segment>,
+    unflushed: Vec<OpenSegment>,
     next: NextSegment,
     retention: Retention,
     /// Names in the folder have changed since it was synced.
@@ -62,7 +62,7 @@ pub(super) struct Flusher {
 // engine is opened for callers of any thread.
 unsafe impl Send for Flusher {}
 
-struct Batch {
+struct BatchInFlight {
     slot: usize,
     end_sequence: u64,
     /// Its write makes it durable, and every record before it is.
@@ -93,7 +93,7 @@ enum NextSegment {
     Failed(Error),
 }
 
-pub(super) struct Segment {
+pub(super) struct OpenSegment {
     pub file: FileId,
     pub path: PathBuf,
     pub number: u64,
@@ -107,9 +107,9 @@ pub(super) struct Segment {
     pub end_sequence: u64,
 }
 
-impl Segment {
-    pub(super) fn new(file: FileId, path: PathBuf, number: u64, created_at_ns: u64) -> Segment {
-        Segment {
+impl OpenSegment {
+    pub(super) fn new(file: FileId, path: PathBuf, number: u64, created_at_ns: u64) -> OpenSegment {
+        OpenSegment {
             file,
             path,
             number,
@@ -132,7 +132,7 @@ struct Wakeups {
 
 pub(super) struct Beginning {
     pub slots: u32,
-    pub segment: Option<Segment>,
+    pub segment: Option<OpenSegment>,
     /// The first segment of a new log.
     pub first: Option<Preparation>,
     pub retention: Retention,
@@ -161,7 +161,7 @@ impl Flusher {
         }
     }
 
-    pub(super) fn open_slots(&mut self, state: &State) -> Result<(), Error> {
+    pub(super) fn open_slots(&mut self, state: &LogState) -> Result<(), Error> {
         (0..self.buffers.len()).try_for_each(|slot| self.free_slot(state, slot))
     }
 
@@ -182,7 +182,7 @@ impl Flusher {
     }
 
     /// Works until `is_enough` holds, or no work is left. An error fails the log.
-    pub(super) fn run(&mut self, state: &State, is_enough: &dyn Fn() -> bool) {
+    pub(super) fn run(&mut self, state: &LogState, is_enough: &dyn Fn() -> bool) {
         let mut unpublished = 0;
         while !state.has_failed() && !is_enough() {
             match self.step(state) {
@@ -199,7 +199,7 @@ impl Flusher {
     }
 
     /// Starts everything that can start, and waits for a part of it. Returns whether there was any.
-    fn step(&mut self, state: &State) -> Result<bool, Error> {
+    fn step(&mut self, state: &LogState) -> Result<bool, Error> {
         self.close_wanted_batch(state);
         let has_started = self.start_batches(state)? | self.start_flush(state)?;
         self.start_preparing(state)?;
@@ -214,7 +214,7 @@ impl Flusher {
 
     /// Closes the open batch if a caller waits for one of its records. While writes are in flight
     /// the batch stays open, so that more records can join.
-    fn close_wanted_batch(&mut self, state: &State) {
+    fn close_wanted_batch(&mut self, state: &LogState) {
         let wanted = match self.flush {
             Flush::Running { .. } => state.written.wanted(),
             _ => state.written.wanted().max(state.durable.wanted()),
@@ -225,7 +225,7 @@ impl Flusher {
         }
     }
 
-    fn start_batches(&mut self, state: &State) -> Result<bool, Error> {
+    fn start_batches(&mut self, state: &LogState) -> Result<bool, Error> {
         let mut has_started = false;
         // One buffer is left for the open batch.
         while self.batches.len() < self.buffers.len() - 1 {
@@ -236,7 +236,7 @@ impl Flusher {
         Ok(has_started)
     }
 
-    fn start_batch(&mut self, state: &State, closed: ClosedBatch) -> Result<(), Error> {
+    fn start_batch(&mut self, state: &LogState, closed: ClosedBatch) -> Result<(), Error> {
         let mut buffer = self.buffers[closed.slot].take().expect("the slot was in use");
         if closed.count == 0 {
             self.fill_slot(state, closed.slot, buffer);
@@ -267,7 +267,7 @@ impl Flusher {
         let op = Op::Write { file: segment.file, offset, buffer, durable: is_durable };
         self.engine.queue(first_sequence, op);
         let slot = closed.slot;
-        self.batches.push_back(Batch { slot, end_sequence, is_durable, is_done: false });
+        self.batches.push_back(BatchInFlight { slot, end_sequence, is_durable, is_done: false });
         self.taken = end_sequence;
         let mut counted = state.counted();
         counted.batches += 1;
@@ -276,7 +276,7 @@ impl Flusher {
     }
 
     /// Writes the header of the batch, and of the segment if the batch begins one.
-    fn write_headers(&mut self, state: &State, closed: &ClosedBatch, buffer: &mut Buffer) {
+    fn write_headers(&mut self, state: &LogState, closed: &ClosedBatch, buffer: &mut Buffer) {
         let Start { first_sequence, segment: segment_id, offset } = closed.start;
         let layout = &state.terms.layout;
         let mut at = 0;
@@ -309,7 +309,7 @@ impl Flusher {
     }
 
     /// Starts a flush if a caller wants one and none is running. Returns whether it did.
-    fn start_flush(&mut self, state: &State) -> Result<bool, Error> {
+    fn start_flush(&mut self, state: &LogState) -> Result<bool, Error> {
         let is_running = matches!(self.flush, Flush::Running { .. })
             || self.batches.iter().any(|batch| batch.is_durable);
         let (written, durable) = (state.written.done(), state.durable.done());
@@ -341,7 +341,7 @@ impl Flusher {
         Ok(true)
     }
 
-    fn end_flush(&mut self, state: &State, covers: u64) -> Result<(), Error> {
+    fn end_flush(&mut self, state: &LogState, covers: u64) -> Result<(), Error> {
         self.flush = Flush::Idle;
         if std::mem::take(&mut self.is_folder_dirty) {
             self.engine.sync_folder(&state.terms.folder)?;
@@ -351,7 +351,7 @@ impl Flusher {
     }
 
     /// Waits for an operation at least, and settles every one that is complete.
-    fn reap(&mut self, state: &State) -> Result<(), Error> {
+    fn reap(&mut self, state: &LogState) -> Result<(), Error> {
         let mut completions = std::mem::take(&mut self.completions);
         let mut result = self.engine.reap(1, &mut completions);
         for completion in completions.drain(..) {
@@ -365,14 +365,14 @@ impl Flusher {
     }
 
     /// Reaps and settles every operation in flight.
-    fn reap_all(&mut self, state: &State) -> Result<(), Error> {
+    fn reap_all(&mut self, state: &LogState) -> Result<(), Error> {
         while self.has_work_in_flight() {
             self.reap(state)?;
         }
         Ok(())
     }
 
-    fn settle(&mut self, state: &State, completion: Completion) -> Result<(), Error> {
+    fn settle(&mut self, state: &LogState, completion: Completion) -> Result<(), Error> {
         match completion.user_data {
             prepare::USER_DATA => self.settle_preparation(completion),
             FLUSH => {
@@ -389,7 +389,7 @@ impl Flusher {
             }
             first_sequence => {
                 completion.result?;
-                let is_it = |batch: &&mut Batch| batch.end_sequence > first_sequence;
+                let is_it = |batch: &&mut BatchInFlight| batch.end_sequence > first_sequence;
                 let batch = self.batches.iter_mut().find(is_it).expect("it is in flight");
                 batch.is_done = true;
             }
@@ -398,7 +398,7 @@ impl Flusher {
     }
 
     /// Moves the written frontier over the batches that are done, and frees their slots.
-    fn acknowledge(&mut self, state: &State) -> Result<(), Error> {
+    fn acknowledge(&mut self, state: &LogState) -> Result<(), Error> {
         while self.batches.front().is_some_and(|batch| batch.is_done) {
             let batch = self.batches.pop_front().expect("is there");
             self.free_slot(state, batch.slot)?;
@@ -413,7 +413,7 @@ impl Flusher {
         Ok(())
     }
 
-    fn reach_durable(&mut self, state: &State, sequence: u64) {
+    fn reach_durable(&mut self, state: &LogState, sequence: u64) {
         self.wakeups.waiters.push(state.durable.reach(sequence));
         while let Some(&(end, slot)) = self.not_durable.front()
             && end <= sequence
@@ -423,13 +423,13 @@ impl Flusher {
         }
     }
 
-    fn free_slot(&mut self, state: &State, slot: usize) -> Result<(), Error> {
+    fn free_slot(&mut self, state: &LogState, slot: usize) -> Result<(), Error> {
         let buffer = self.engine.lease()?;
         self.fill_slot(state, slot, buffer);
         Ok(())
     }
 
-    fn fill_slot(&mut self, state: &State, slot: usize, buffer: Buffer) {
+    fn fill_slot(&mut self, state: &LogState, slot: usize, buffer: Buffer) {
         let address = buffer.as_ptr().expose_provenance();
         self.buffers[slot] = Some(buffer);
         state.claims.free(slot, address);
@@ -443,7 +443,7 @@ impl Flusher {
 }
 
 impl Wakeups {
-    fn send(&mut self, state: &State) {
+    fn send(&mut self, state: &LogState) {
         if !self.gates.is_empty() {
             self.gates.push(state.common_gate());
         }

@@ -1,7 +1,7 @@
 //! `Log`: the handle by which a program appends, waits, reads and closes.
 
 use super::background;
-use super::driver::Driver;
+use super::driver::LogDriver;
 use super::lock::Lock;
 use super::reader::LogReader;
 use super::recovery::Recovered;
@@ -76,14 +76,14 @@ pub struct Log(Arc<Handle>);
 
 /// The part that all clones of a [`Log`] share, dropped with the last of them.
 struct Handle {
-    driver: Arc<Driver>,
+    driver: Arc<LogDriver>,
     stop: Arc<AtomicBool>,
-    closing: Mutex<Closing>,
+    shutdown: Mutex<Shutdown>,
     sim: Option<Sim>,
 }
 
-/// The parts of a log that closing it takes, and the result.
-struct Closing {
+/// The parts of a log that its shutdown takes, and the result.
+struct Shutdown {
     thread: Option<JoinHandle<()>>,
     /// Held until no write is in flight.
     lock: Option<Lock>,
@@ -93,7 +93,7 @@ struct Closing {
 impl Log {
     /// Makes a log that a thread of its own drives.
     pub(super) fn with_thread(
-        driver: Driver,
+        driver: LogDriver,
         segment_age: Option<Duration>,
         lock: Lock,
     ) -> Result<Log, Error> {
@@ -107,20 +107,20 @@ impl Log {
                 Error::Engine { what, errno: crate::error::errno_of(&error) }
             })?;
         log.0.driver.set_background(thread.thread().clone());
-        log.0.closing().thread = Some(thread);
+        log.0.shutdown().thread = Some(thread);
         Ok(log)
     }
 
     /// Makes a log on a simulated disk, which only waiting callers drive.
-    pub(super) fn without_thread(driver: Driver, sim: &Sim) -> Log {
+    pub(super) fn without_thread(driver: LogDriver, sim: &Sim) -> Log {
         Log::new(driver, None, Some(sim.clone()))
     }
 
-    fn new(driver: Driver, lock: Option<Lock>, sim: Option<Sim>) -> Log {
+    fn new(driver: LogDriver, lock: Option<Lock>, sim: Option<Sim>) -> Log {
         Log(Arc::new(Handle {
             driver: Arc::new(driver),
             stop: Arc::new(AtomicBool::new(false)),
-            closing: Mutex::new(Closing { thread: None, lock, result: None }),
+            shutdown: Mutex::new(Shutdown { thread: None, lock, result: None }),
             sim,
         }))
     }
@@ -223,14 +223,14 @@ fn waited(ticket: Option<Ticket<'_>>) -> Ticket<'_> {
 
 impl Handle {
     fn close(&self) -> Result<(), Error> {
-        let mut closing = self.closing();
-        if let Some(result) = &closing.result {
+        let mut shutdown = self.shutdown();
+        if let Some(result) = &shutdown.result {
             return result.clone();
         }
         // Producers that wait for room, and the thread that drives, come to an end.
         self.driver.end();
         self.stop.store(true, Ordering::SeqCst);
-        if let Some(thread) = closing.thread.take() {
+        if let Some(thread) = shutdown.thread.take() {
             thread.thread().unpark();
             if thread.join().is_err() {
                 let what = "the log's thread panicked";
@@ -238,13 +238,13 @@ impl Handle {
             }
         }
         let result = self.driver.close();
-        closing.lock = None;
-        closing.result = Some(result.clone());
+        shutdown.lock = None;
+        shutdown.result = Some(result.clone());
         result
     }
 
-    fn closing(&self) -> MutexGuard<'_, Closing> {
-        self.closing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shutdown(&self) -> MutexGuard<'_, Shutdown> {
+        self.shutdown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -19,16 +19,16 @@ const FRUITLESS_READS_MAX: u32 = 10;
 
 /// An engine that the open files of a log share.
 #[derive(Clone, Debug)]
-pub(super) struct Files(Rc<RefCell<Engine>>);
+pub(super) struct LogFiles(Rc<RefCell<Engine>>);
 
-impl Files {
-    pub(super) fn new(engine: Engine) -> Files {
-        Files(Rc::new(RefCell::new(engine)))
+impl LogFiles {
+    pub(super) fn new(engine: Engine) -> LogFiles {
+        LogFiles(Rc::new(RefCell::new(engine)))
     }
 
     /// Opens an engine that reads logs.
-    pub(super) fn open() -> Result<Files, Error> {
-        Engine::open(&Files::options()).map(Files::new)
+    pub(super) fn open() -> Result<LogFiles, Error> {
+        Engine::open(&LogFiles::options()).map(LogFiles::new)
     }
 
     pub(super) fn options() -> Options {
@@ -61,7 +61,7 @@ impl Files {
 pub(super) struct Input {
     pub path: PathBuf,
     pub file: FileId,
-    pub files: Files,
+    pub files: LogFiles,
     /// The file's length at the opening, or at the last [`Input::look_again`].
     pub len_bytes: u64,
     piece_bytes: u64,
@@ -69,11 +69,11 @@ pub(super) struct Input {
     start: u64,
     window: Vec<u8>,
     /// Pieces in flight or arrived, in order: they follow the window and each other.
-    ahead: VecDeque<Piece>,
+    ahead: VecDeque<ReadPiece>,
 }
 
 #[derive(Debug)]
-struct Piece {
+struct ReadPiece {
     offset: u64,
     len: u64,
     arrived: Option<Buffer>,
@@ -83,7 +83,7 @@ impl Input {
     /// Opens the file. With `direct` reads bypass the page cache, and so see another process's
     /// direct writes.
     pub(super) fn open(
-        files: &Files,
+        files: &LogFiles,
         path: &Path,
         direct: bool,
         write: bool,
@@ -230,7 +230,7 @@ impl Input {
             let mut buffer = engine.lease()?;
             buffer.set_len(len as usize);
             engine.queue(offset, Op::Read { file: self.file, offset, buffer });
-            self.ahead.push_back(Piece { offset, len, arrived: None });
+            self.ahead.push_back(ReadPiece { offset, len, arrived: None });
             self.piece_bytes = (self.piece_bytes * 2).min(largest);
         }
     }

@@ -8,15 +8,15 @@ use crate::Error;
 pub(super) const UNSURE_FILES: usize = 2;
 
 /// The whole lines of a file.
-pub(super) struct Lines {
+pub(super) struct LineCount {
     pub count: u64,
     pub end: u64,
 }
 
 /// Counts the whole lines of a file.
-pub(super) fn read(input: &mut Input) -> Result<Lines, Error> {
+pub(super) fn read(input: &mut Input) -> Result<LineCount, Error> {
     let piece_bytes = input.files.engine().pool().buffer_bytes();
-    let mut lines = Lines { count: 0, end: 0 };
+    let mut lines = LineCount { count: 0, end: 0 };
     let mut place = 0;
     while place < input.len_bytes {
         let bytes = input.bytes(place, piece_bytes)?;

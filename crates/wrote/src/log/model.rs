@@ -146,7 +146,7 @@ impl Scene {
     }
 
     /// Writes a ready batch, and frees its slot.
-    fn write(&self, batch: ClosedBatch, written: &mut Output) {
+    fn write(&self, batch: ClosedBatch, written: &mut FlushedRecords) {
         let head = head_bytes(self.layout.format, batch.start.offset == 0);
         assert_eq!(batch.start, written.expected(&self.layout), "batches follow each other");
         assert_eq!(batch.bytes, head + batch.count as usize * FRAME);
@@ -161,8 +161,8 @@ impl Scene {
     }
 
     /// Writes ready batches until there are `records` records. Waits for the bell in between.
-    fn flush(&self, records: usize) -> Output {
-        let mut written = Output::default();
+    fn flush(&self, records: usize) -> FlushedRecords {
+        let mut written = FlushedRecords::default();
         while written.records.len() < records {
             match self.claims.take_ready() {
                 Some(batch) => self.write(batch, &mut written),
@@ -173,8 +173,8 @@ impl Scene {
     }
 
     /// Flushes as [`Scene::flush`] does, and closes batches that are not full.
-    fn flush_eagerly(&self, records: usize) -> Output {
-        let mut written = Output::default();
+    fn flush_eagerly(&self, records: usize) -> FlushedRecords {
+        let mut written = FlushedRecords::default();
         while written.records.len() < records {
             match self.claims.take_ready() {
                 Some(batch) => self.write(batch, &mut written),
@@ -188,12 +188,12 @@ impl Scene {
 
 /// The records that the flusher has written.
 #[derive(Default)]
-struct Output {
+struct FlushedRecords {
     records: Vec<u64>,
     last: Option<ClosedBatch>,
 }
 
-impl Output {
+impl FlushedRecords {
     /// Returns where the next batch begins.
     fn expected(&self, layout: &Layout) -> Start {
         let Some(last) = self.last else {

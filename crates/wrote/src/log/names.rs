@@ -1,7 +1,7 @@
 //! Segments found by their names, while a writer makes and removes them.
 
 use super::format::Format;
-use super::input::Files;
+use super::input::LogFiles;
 use super::lock::LOCK;
 use super::segment;
 use crate::Error;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const TRIES: u32 = 100;
 
 /// Segments in order: number and path.
-pub(super) type Names = Vec<(u64, PathBuf)>;
+pub(super) type SegmentNames = Vec<(u64, PathBuf)>;
 
 /// The segment after another one.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,9 +29,9 @@ pub(super) enum Next {
 ///
 /// A listing may miss a file that is made meanwhile, and yet contain a later one (`readdir(3)`). So
 /// this lists again, up to the last segment of the first listing: every earlier one exists by then.
-pub(super) fn all(files: &Files, folder: &Path, format: Format) -> Result<Names, Error> {
+pub(super) fn all(files: &LogFiles, folder: &Path, format: Format) -> Result<SegmentNames, Error> {
     let Some((last, _)) = of_format(files.engine().list(folder)?, format).pop() else {
-        return Ok(Names::new());
+        return Ok(SegmentNames::new());
     };
     let mut names = of_format(files.engine().list(folder)?, format);
     names.retain(|(number, _)| *number <= last);
@@ -39,13 +39,13 @@ pub(super) fn all(files: &Files, folder: &Path, format: Format) -> Result<Names,
 }
 
 /// Returns the segments of one format among `paths`.
-pub(super) fn of_format(paths: Vec<PathBuf>, format: Format) -> Names {
+pub(super) fn of_format(paths: Vec<PathBuf>, format: Format) -> SegmentNames {
     let numbered = |path: PathBuf| Some((segment::number(&path, format)?, path));
     paths.into_iter().filter_map(numbered).collect()
 }
 
 /// Returns the format of the log in the folder; `None` if it has no segment.
-pub(super) fn format(files: &Files, folder: &Path) -> Result<Option<Format>, Error> {
+pub(super) fn format(files: &LogFiles, folder: &Path) -> Result<Option<Format>, Error> {
     files.engine().list(folder).map(|paths| format_among(&paths))
 }
 
@@ -56,7 +56,7 @@ fn format_among(paths: &[PathBuf]) -> Option<Format> {
 
 /// Returns what [`format`](fn@format) does, and refuses a folder that has neither a segment nor the
 /// lock that a writer makes first.
-pub(super) fn format_of_log(files: &Files, folder: &Path) -> Result<Option<Format>, Error> {
+pub(super) fn format_of_log(files: &LogFiles, folder: &Path) -> Result<Option<Format>, Error> {
     let paths = files.engine().list(folder)?;
     let format = format_among(&paths);
     if format.is_none() && !paths.iter().any(|path| path.ends_with(LOCK)) {
@@ -67,7 +67,7 @@ pub(super) fn format_of_log(files: &Files, folder: &Path) -> Result<Option<Forma
 }
 
 /// Finds the segment after `number`; the one that follows it directly has the number `follows`.
-pub(super) fn next(names: Names, number: u64, follows: u64) -> Next {
+pub(super) fn next(names: SegmentNames, number: u64, follows: u64) -> Next {
     let is_behind = names.iter().any(|(of, _)| *of <= number && *of != follows);
     match names.into_iter().find(|(of, _)| *of > number || *of == follows) {
         Some((of, path)) if of == follows => Next::Follows(of, path),
@@ -80,7 +80,7 @@ pub(super) fn next(names: Names, number: u64, follows: u64) -> Next {
 /// Tells whether the error means that retention removed segment `removed` after the listing. Then
 /// every segment before it is gone too.
 pub(super) fn was_removed(
-    files: &Files,
+    files: &LogFiles,
     folder: &Path,
     format: Format,
     removed: u64,

@@ -1,18 +1,18 @@
 //! Opening a log: recovers it, prepares a segment, and puts the log together.
 
 use super::claim::{CAPACITY_MAX, Layout, SLOTS_MAX, Start};
-use super::driver::Driver;
-use super::flusher::{Beginning, Flusher, Segment};
+use super::driver::LogDriver;
+use super::flusher::{Beginning, Flusher, OpenSegment};
 use super::format::Format;
 use super::handle::Log;
-use super::input::Files;
+use super::input::LogFiles;
 use super::lock::{LOCK, Lock};
 use super::options::{LogOptions, Prepare};
 use super::prepare::{self, BLOCK_BYTES, Preparation};
 use super::recovery::{ActiveSegment, Recovery, recover};
 use super::retention::Retention;
 use super::segment;
-use super::state::{Promise, State, Terms};
+use super::state::{LogState, Promise, Terms};
 use crate::engine::{Callers, folder_of};
 use crate::file::calibrate;
 use crate::{
@@ -87,7 +87,7 @@ fn make_folder(folder: &Path) -> Result<(), Error> {
     engine.sync_folder(folder_of(folder))
 }
 
-fn on_disk(options: &LogOptions, folder: &Path) -> Result<Driver, Error> {
+fn on_disk(options: &LogOptions, folder: &Path) -> Result<LogDriver, Error> {
     let engine = Engine::open_for(&engine_options(options), Callers::Any)?;
     let folder = std::path::absolute(folder)
         .map_err(|error| Error::file(folder, Action::Examine, None, &error))?;
@@ -140,8 +140,8 @@ fn assemble(
     options: &LogOptions,
     folder: &Path,
     examine: impl FnOnce(Prepare, bool) -> Result<(Promise, Durable), Error>,
-) -> Result<Driver, Error> {
-    let files = Files::new(engine);
+) -> Result<LogDriver, Error> {
+    let files = LogFiles::new(engine);
     let found = recover(&files, folder, options.format)?;
     let mut engine = files.into_engine();
     let by_sync = if options.sync == Sync::Always { Prepare::Write } else { Prepare::Allocate };
@@ -192,8 +192,8 @@ fn assemble(
         promise,
         recovered: found.recovered,
     };
-    let state = State::new(terms, options.buffers, start, found.first_sequence);
-    Driver::new(state, Flusher::new(engine, beginning))
+    let state = LogState::new(terms, options.buffers, start, found.first_sequence);
+    LogDriver::new(state, Flusher::new(engine, beginning))
 }
 
 /// Returns where the next record goes.
@@ -214,7 +214,7 @@ fn continue_segment(
     layout: &Layout,
     start: &Start,
     prepare: Prepare,
-) -> Result<Segment, Error> {
+) -> Result<OpenSegment, Error> {
     let is_framed = layout.format == Format::Framed;
     let options = FileOptions { write: true, direct: is_framed, ..Default::default() };
     let file = prepare::open(engine, &active.path, &options)?;
@@ -223,7 +223,8 @@ fn continue_segment(
         Preparation::rest_of(file, &active.path, active.number, prepare, from, end)
             .finish(engine)?;
     }
-    let mut segment = Segment::new(file, active.path.clone(), active.number, active.created_at_ns);
+    let mut segment =
+        OpenSegment::new(file, active.path.clone(), active.number, active.created_at_ns);
     segment.end = active.bytes;
     segment.last_checksum = active.last_checksum;
     segment.end_sequence = start.first_sequence;

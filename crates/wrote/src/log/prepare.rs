@@ -33,14 +33,14 @@ pub(super) struct Preparation {
     pub path: PathBuf,
     pub number: u64,
     how: Prepare,
-    step: Step,
+    step: PrepareStep,
     from: u64,
     end: u64,
 }
 
 /// The next step of a preparation, or the one in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum PrepareStep {
     Allocate,
     /// Zeros from this offset on.
     Write(u64),
@@ -71,20 +71,22 @@ impl Preparation {
         from: u64,
         end: u64,
     ) -> Preparation {
-        let step = if from < end { Step::Allocate } else { Step::Done };
+        let step = if from < end { PrepareStep::Allocate } else { PrepareStep::Done };
         Preparation { file, path: path.to_owned(), number, how, step, from, end }
     }
 
     pub(super) fn is_ready(&self) -> bool {
-        self.step == Step::Done
+        self.step == PrepareStep::Done
     }
 
     /// Starts the next step, while none is in flight.
     pub(super) fn start(&mut self, engine: &mut Engine) -> Result<(), Error> {
         let file = self.file;
         let op = match self.step {
-            Step::Allocate => Op::Fallocate { file, offset: self.from, len: self.end - self.from },
-            Step::Write(offset) => {
+            PrepareStep::Allocate => {
+                Op::Fallocate { file, offset: self.from, len: self.end - self.from }
+            }
+            PrepareStep::Write(offset) => {
                 let mut buffer = engine.lease()?;
                 let len = (self.end - offset).min(buffer.capacity() as u64);
                 buffer.set_len(len as usize);
@@ -92,8 +94,8 @@ impl Preparation {
                 Op::Write { file, offset, buffer, durable: false }
             }
             // fsync, since the file's length must be durable too.
-            Step::Flush => Op::Fsync { file },
-            Step::Done => return Ok(()),
+            PrepareStep::Flush => Op::Fsync { file },
+            PrepareStep::Done => return Ok(()),
         };
         engine.queue(USER_DATA, op);
         Ok(())
@@ -104,17 +106,19 @@ impl Preparation {
         self.step = match (self.step, completion.result) {
             // A full disk is an error now rather than in the middle of the segment. A file system
             // that cannot allocate (NFS, FUSE) gives space as it is written.
-            (Step::Allocate, Err(error)) if error.errno() != libc::EOPNOTSUPP => return Err(error),
-            (Step::Allocate, _) => match self.how {
-                Prepare::Allocate => Step::Done,
-                Prepare::Write => Step::Write(self.from),
+            (PrepareStep::Allocate, Err(error)) if error.errno() != libc::EOPNOTSUPP => {
+                return Err(error);
+            }
+            (PrepareStep::Allocate, _) => match self.how {
+                Prepare::Allocate => PrepareStep::Done,
+                Prepare::Write => PrepareStep::Write(self.from),
             },
             (_, Err(error)) => return Err(error),
-            (Step::Write(offset), Ok(len)) if offset + (len as u64) < self.end => {
-                Step::Write(offset + len as u64)
+            (PrepareStep::Write(offset), Ok(len)) if offset + (len as u64) < self.end => {
+                PrepareStep::Write(offset + len as u64)
             }
-            (Step::Write(_), Ok(_)) => Step::Flush,
-            (Step::Flush | Step::Done, Ok(_)) => Step::Done,
+            (PrepareStep::Write(_), Ok(_)) => PrepareStep::Flush,
+            (PrepareStep::Flush | PrepareStep::Done, Ok(_)) => PrepareStep::Done,
         };
         Ok(())
     }

@@ -6,7 +6,7 @@ mod lines;
 mod tests;
 
 use super::format::Format;
-use super::input::Files;
+use super::input::LogFiles;
 use super::names;
 use crate::engine::Callers;
 use crate::{Engine, Error, Sim};
@@ -43,7 +43,7 @@ pub struct Record {
 /// If retention removes segments before they are read, the reader continues with the first that is
 /// there. [`Record::sequence`] then shows how many records it passed over.
 pub struct LogReader {
-    files: Files,
+    files: LogFiles,
     folder: PathBuf,
     /// The sequence of the next record to read.
     from: u64,
@@ -107,12 +107,12 @@ impl LogReader {
         from: u64,
         follows: bool,
     ) -> Result<LogReader, Error> {
-        let engine = Engine::simulated(sim, &Files::options())?;
+        let engine = Engine::simulated(sim, &LogFiles::options())?;
         LogReader::new(engine, folder, from, follows)
     }
 
     pub(super) fn on_disk(folder: &Path, from: u64, follows: bool) -> Result<LogReader, Error> {
-        let engine = Engine::open_for(&Files::options(), Callers::Any)?;
+        let engine = Engine::open_for(&LogFiles::options(), Callers::Any)?;
         let reader = LogReader::new(engine, folder, from, follows)?;
         if reader.cursor.is_none() {
             // A log without a segment yet has a lock.
@@ -122,7 +122,7 @@ impl LogReader {
     }
 
     fn new(engine: Engine, folder: &Path, from: u64, follows: bool) -> Result<LogReader, Error> {
-        let (files, folder) = (Files::new(engine), folder.to_owned());
+        let (files, folder) = (LogFiles::new(engine), folder.to_owned());
         let (cursor, failed, is_reported) = (None, None, false);
         let mut reader = LogReader { files, folder, from, follows, cursor, failed, is_reported };
         reader.find()?;

@@ -6,7 +6,7 @@ mod lines;
 mod tests;
 
 use super::format::Format;
-use super::input::{Files, Input};
+use super::input::{Input, LogFiles};
 use super::retention::SealedSegment;
 use super::{aside, names};
 use crate::engine::folder_of;
@@ -68,7 +68,7 @@ type LaterFile = (PathBuf, u64);
 /// A power loss at any moment leaves a log in which the next recovery finds the same records.
 ///
 /// Fails with [`Error::Damaged`] if durable records cannot be read.
-pub(super) fn recover(files: &Files, folder: &Path, format: Format) -> Result<Recovery, Error> {
+pub(super) fn recover(files: &LogFiles, folder: &Path, format: Format) -> Result<Recovery, Error> {
     let paths = files.engine().list(folder)?;
     let other = match format {
         Format::Framed => Format::Lines,

@@ -18,11 +18,11 @@ pub use summary::{LogSummary, SegmentSummary, summary};
 
 use super::damage::Damage;
 use super::format::Format;
-use super::input::Files;
+use super::input::LogFiles;
 use super::lock::Lock;
 use super::names;
 use crate::Error;
-use report::Watch;
+use report::ProgressWatch;
 use std::path::Path;
 
 /// Reads every byte of the log in `folder` and reports damage. Calls `watch` with the bytes read
@@ -49,8 +49,8 @@ pub fn verify(
     Ok(second)
 }
 
-fn read_all(folder: &Path, watch: Watch) -> Result<Verified, Error> {
-    let files = Files::open()?;
+fn read_all(folder: &Path, watch: ProgressWatch) -> Result<Verified, Error> {
+    let files = LogFiles::open()?;
     match names::format_of_log(&files, folder)? {
         Some(Format::Lines) => lines::verify(&files, folder, watch),
         _ => framed::verify(&files, folder, watch),
@@ -68,7 +68,7 @@ fn read_all(folder: &Path, watch: Watch) -> Result<Verified, Error> {
 /// loss at any moment leaves a log that can be repaired.
 pub fn repair(folder: impl AsRef<Path>) -> Result<Repaired, Error> {
     let folder = folder.as_ref();
-    let files = Files::open()?;
+    let files = LogFiles::open()?;
     let format = names::format_of_log(&files, folder)?;
     let _lock = Lock::take(folder)?;
     match format {

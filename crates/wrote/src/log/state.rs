@@ -10,7 +10,7 @@ use crate::{Acknowledged, Durable, Error, Survives, Sync};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-pub(super) struct State {
+pub(super) struct LogState {
     pub terms: Terms,
     pub claims: Claims,
     /// Every record before it was handed to the kernel.
@@ -19,7 +19,7 @@ pub(super) struct State {
     pub durable: Frontier,
     /// One gate for each slot, and the common gate.
     pub gates: Box<[Gate]>,
-    /// The figures that are counted; [`State::stats`] adds the other figures.
+    /// The figures that are counted; [`LogState::stats`] adds the other figures.
     counted: Mutex<LogStats>,
     /// The first error; nothing is written after it (W2).
     failed: OnceLock<Error>,
@@ -50,13 +50,13 @@ impl Promise {
     }
 }
 
-impl State {
+impl LogState {
     /// Makes the state of a log with `slots` buffers whose next record goes to `start`.
-    pub(super) fn new(terms: Terms, slots: u32, start: Start, first_sequence: u64) -> State {
+    pub(super) fn new(terms: Terms, slots: u32, start: Start, first_sequence: u64) -> LogState {
         let prepare = (terms.layout.format == Format::Framed).then_some(terms.prepare);
         let durable = terms.durable;
         let counted = LogStats { first_sequence, durable, prepare, ..LogStats::default() };
-        State {
+        LogState {
             claims: Claims::new(terms.layout, slots, start),
             written: Frontier::new(start.first_sequence),
             durable: Frontier::new(start.first_sequence),

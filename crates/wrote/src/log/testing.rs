@@ -2,7 +2,7 @@
 
 use super::batch::{self, BatchHeader};
 use super::format::Format;
-use super::input::Files;
+use super::input::LogFiles;
 use super::reader::{LogReader, Record};
 use super::segment::{self, SegmentHeader};
 use super::{aside, record};
@@ -17,7 +17,7 @@ pub(super) const BLOCK_BYTES: u32 = 512;
 /// A framed log in memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SampleLog {
-    pub segments: Vec<Segment>,
+    pub segments: Vec<SampleSegment>,
     /// Its records in order.
     pub records: Vec<Vec<u8>>,
     /// The sequence that the next record gets.
@@ -26,7 +26,7 @@ pub(super) struct SampleLog {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Segment {
+pub(super) struct SampleSegment {
     pub bytes: Vec<u8>,
     /// The offset of each batch.
     pub batches: Vec<usize>,
@@ -57,7 +57,7 @@ impl SampleLog {
         let mut bytes = vec![0; segment::HEADER_BYTES];
         header.encode(&mut bytes);
         let end = bytes.len();
-        self.segments.push(Segment {
+        self.segments.push(SampleSegment {
             bytes,
             batches: Vec::new(),
             claims: Vec::new(),
@@ -127,7 +127,7 @@ impl SampleLog {
 
     /// Returns the files of the log.
     pub(super) fn files(&self, folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-        let named = |(index, segment): (usize, &Segment)| {
+        let named = |(index, segment): (usize, &SampleSegment)| {
             let path = segment::path(folder, Format::Framed, index as u64 + 1);
             (path, segment.bytes.clone())
         };
@@ -157,8 +157,8 @@ pub(super) fn engine(sim: &Sim) -> Engine {
 }
 
 /// Returns the files of the disk, read by such an engine.
-pub(super) fn files_of(sim: &Sim) -> Files {
-    Files::new(engine(sim))
+pub(super) fn files_of(sim: &Sim) -> LogFiles {
+    LogFiles::new(engine(sim))
 }
 
 /// Makes a simulated disk with these files on stable storage.

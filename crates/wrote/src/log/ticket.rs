@@ -1,6 +1,6 @@
 //! `Ticket`: waits until one record is as safe as its log promises.
 
-use super::driver::Driver;
+use super::driver::LogDriver;
 use super::wait::Waiter;
 use crate::{Error, Survives};
 use std::fmt;
@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 /// Dropping a ticket changes nothing for the record.
 #[must_use = "a record is safe only when its ticket was waited for"]
 pub struct Ticket<'log> {
-    driver: &'log Driver,
+    driver: &'log LogDriver,
     sequence: u64,
     /// The gate of the threads that wait for the record's batch.
     gate: usize,
@@ -22,7 +22,7 @@ pub struct Ticket<'log> {
 }
 
 impl Ticket<'_> {
-    pub(super) fn new(driver: &Driver, sequence: u64, gate: usize) -> Ticket<'_> {
+    pub(super) fn new(driver: &LogDriver, sequence: u64, gate: usize) -> Ticket<'_> {
         Ticket { driver, sequence, gate, waiter: None }
     }
 

@@ -56,7 +56,7 @@ impl Identity {
 
 /// The next part of a segment.
 #[derive(Debug)]
-pub(super) enum Step<'a> {
+pub(super) enum WalkStep<'a> {
     Batch,
     /// A record, or an empty place.
     Frame {
@@ -91,7 +91,7 @@ impl Walk {
 
     /// Reads the next batch header or record. At the end the walk stays in place, and can continue
     /// once more was written.
-    pub(super) fn next(&mut self) -> Result<Step<'_>, Error> {
+    pub(super) fn next(&mut self) -> Result<WalkStep<'_>, Error> {
         self.leave_finished();
         let frame = match self.open {
             Some(open) => self.valid_frame(open, self.place, self.sequence)?.zip(Some(open)),
@@ -100,7 +100,7 @@ impl Walk {
         let Some(((len, is_data), open)) = frame else {
             let has_begun =
                 self.open.is_none() && self.begin(self.place, false)? || self.begin_after_cut()?;
-            return Ok(if has_begun { Step::Batch } else { Step::End });
+            return Ok(if has_begun { WalkStep::Batch } else { WalkStep::End });
         };
         let (offset, sequence) = (self.place, self.sequence);
         self.place += len as u64;
@@ -109,7 +109,7 @@ impl Walk {
         self.open = Some(OpenBatch { left: open.left - 1, ..open });
         let own = &self.input.bytes(offset, len)?[record::HEADER_BYTES..];
         let frame = if is_data { Frame::Data(own) } else { Frame::Skipped(own.len()) };
-        Ok(Step::Frame { sequence, offset, frame })
+        Ok(WalkStep::Frame { sequence, offset, frame })
     }
 
     /// Reads the file again behind the end of the walk. Returns whether a writer has continued
@@ -117,7 +117,7 @@ impl Walk {
     pub(super) fn has_come(&mut self) -> Result<bool, Error> {
         self.input.look_again()?;
         let before = (self.place, self.sequence, self.end, self.last, self.open);
-        let has_come = !matches!(self.next()?, Step::End);
+        let has_come = !matches!(self.next()?, WalkStep::End);
         (self.place, self.sequence, self.end, self.last, self.open) = before;
         self.input.pause()?;
         Ok(has_come)

@@ -7,14 +7,14 @@ use super::super::format::Format;
 use super::super::prepare::Preparation;
 use super::super::retention::SealedSegment;
 use super::super::segment::{self, unix_ns};
-use super::super::state::State;
-use super::{Flush, Flusher, NextSegment, Segment};
+use super::super::state::LogState;
+use super::{Flush, Flusher, NextSegment, OpenSegment};
 use crate::{Completion, Error, FileId, FileOptions, Op};
 use std::path::PathBuf;
 
 impl Flusher {
     /// Begins the segment of a batch that is about to be written.
-    pub(super) fn begin_segment(&mut self, state: &State, start: Start) -> Result<(), Error> {
+    pub(super) fn begin_segment(&mut self, state: &LogState, start: Start) -> Result<(), Error> {
         if self.segment.as_ref().is_some_and(|segment| segment.number == start.segment) {
             return Ok(());
         }
@@ -36,12 +36,12 @@ impl Flusher {
             Format::Framed => self.take_prepared(state, start.segment)?,
             Format::Lines => self.make_lines(state, start.segment)?,
         };
-        self.segment = Some(Segment::new(file, path, start.segment, unix_ns()));
+        self.segment = Some(OpenSegment::new(file, path, start.segment, unix_ns()));
         state.counted().segments += 1;
         Ok(())
     }
 
-    fn make_lines(&mut self, state: &State, number: u64) -> Result<(FileId, PathBuf), Error> {
+    fn make_lines(&mut self, state: &LogState, number: u64) -> Result<(FileId, PathBuf), Error> {
         let path = segment::path(&state.terms.folder, Format::Lines, number);
         let options = FileOptions { create_new: true, write: true, ..Default::default() };
         self.is_folder_dirty = true;
@@ -49,7 +49,7 @@ impl Flusher {
     }
 
     /// Takes the prepared file of segment `number`, and prepares it now if that was not done ahead.
-    fn take_prepared(&mut self, state: &State, number: u64) -> Result<(FileId, PathBuf), Error> {
+    fn take_prepared(&mut self, state: &LogState, number: u64) -> Result<(FileId, PathBuf), Error> {
         let is_ahead = self.next.preparation().is_some_and(|next| next.number == number);
         let mut is_last_try = false;
         if !is_ahead {
@@ -76,7 +76,7 @@ impl Flusher {
     /// Makes the file of the next segment. `failed` is the error of an earlier attempt.
     fn begin_preparing(
         &mut self,
-        state: &State,
+        state: &LogState,
         number: u64,
         failed: Option<Error>,
     ) -> Result<(), Error> {
@@ -93,7 +93,7 @@ impl Flusher {
     }
 
     /// Prepares the next segment a step further, once the segment that is written is half full.
-    pub(super) fn start_preparing(&mut self, state: &State) -> Result<(), Error> {
+    pub(super) fn start_preparing(&mut self, state: &LogState) -> Result<(), Error> {
         if matches!(self.next, NextSegment::Idle) && state.format() == Format::Framed {
             let segment_bytes = state.terms.layout.segment_bytes;
             let half_full = self.segment.as_ref().filter(|segment| segment.end * 2 > segment_bytes);
@@ -125,7 +125,7 @@ impl Flusher {
         };
     }
 
-    fn abandon_preparing(&mut self, state: &State) -> Result<(), Error> {
+    fn abandon_preparing(&mut self, state: &LogState) -> Result<(), Error> {
         while matches!(self.next, NextSegment::InFlight(_)) {
             self.reap(state)?;
         }
@@ -137,10 +137,11 @@ impl Flusher {
     }
 
     /// Closes the full segments that are durable, and applies retention.
-    pub(super) fn seal(&mut self, state: &State, durable: u64) -> Result<(), Error> {
-        let is_durable = |segment: &Segment| !segment.is_dirty && segment.end_sequence <= durable;
+    pub(super) fn seal(&mut self, state: &LogState, durable: u64) -> Result<(), Error> {
+        let is_durable =
+            |segment: &OpenSegment| !segment.is_dirty && segment.end_sequence <= durable;
         while self.unflushed.first().is_some_and(is_durable) {
-            let Segment { file, path, end_sequence, .. } = self.unflushed.remove(0);
+            let OpenSegment { file, path, end_sequence, .. } = self.unflushed.remove(0);
             let bytes = self.engine.file_len(file)?;
             self.engine.close_file(file)?;
             let written_at_ns = unix_ns();
@@ -150,7 +151,7 @@ impl Flusher {
         Ok(())
     }
 
-    fn retain(&mut self, state: &State) {
+    fn retain(&mut self, state: &LogState) {
         let active_bytes = self.segment.as_ref().map_or(0, |segment| segment.end);
         while let Some(oldest) = self.retention.excess(active_bytes, state.durable.done()) {
             if let Err(error) = self.engine.remove(&oldest.path) {
@@ -166,7 +167,7 @@ impl Flusher {
 
     /// Ends a log that takes no more records: makes everything durable, marks the end with a last
     /// batch, and cuts off the space behind it.
-    pub(in crate::log) fn close(&mut self, state: &State) -> Result<(), Error> {
+    pub(in crate::log) fn close(&mut self, state: &LogState) -> Result<(), Error> {
         let end = state.next_sequence();
         state.durable.want(end);
         self.run(state, &|| state.durable.done() >= end);
@@ -183,7 +184,7 @@ impl Flusher {
         self.engine.sync_folder(&state.terms.folder)
     }
 
-    fn write_closing_batch(&mut self, state: &State) -> Result<(), Error> {
+    fn write_closing_batch(&mut self, state: &LogState) -> Result<(), Error> {
         let Some(segment) = &self.segment else { return Ok(()) };
         let layout = &state.terms.layout;
         let (file, seed) = (segment.file, segment::seed(layout.log_id, segment.number));

@@ -3,24 +3,24 @@
 use super::super::chain::read_header;
 use super::super::damage;
 use super::super::format::Format;
-use super::super::input::{Files, Input};
-use super::super::names::{self, Names, Next};
+use super::super::input::{Input, LogFiles};
+use super::super::names::{self, Next, SegmentNames};
 use super::super::record::Frame;
 use super::super::rescue::rest;
 use super::super::segment::SegmentHeader;
-use super::super::walk::{Identity, Step, Walk};
+use super::super::walk::{Identity, Walk, WalkStep};
 use super::{AnyCursor, Cursor};
 use crate::Error;
 use std::path::Path;
 
-struct Framed {
+struct FramedCursor {
     header: SegmentHeader,
     walk: Walk,
 }
 
 /// Finds the segment with the record `from`, or with the first later one; `None` while no segment
 /// has a record.
-pub(super) fn find(files: &Files, folder: &Path, from: u64) -> Result<Option<AnyCursor>, Error> {
+pub(super) fn find(files: &LogFiles, folder: &Path, from: u64) -> Result<Option<AnyCursor>, Error> {
     let names = names::all(files, folder, Format::Framed)?;
     // The last segment that begins with this record or an earlier one. A segment without a header
     // is only prepared, or the reader that comes to it finds the damage.
@@ -38,16 +38,16 @@ pub(super) fn find(files: &Files, folder: &Path, from: u64) -> Result<Option<Any
     Ok(Some(Box::new(cursor)))
 }
 
-fn open(files: &Files, number: u64, path: &Path) -> Result<Option<Framed>, Error> {
+fn open(files: &LogFiles, number: u64, path: &Path) -> Result<Option<FramedCursor>, Error> {
     let mut input = Input::open(files, path, true, false)?;
     let Some(header) = read_header(&mut input, number)? else {
         return Ok(None);
     };
-    Ok(Some(Framed { walk: Walk::new(input, &header), header }))
+    Ok(Some(FramedCursor { walk: Walk::new(input, &header), header }))
 }
 
 /// Refuses segments that had durable records although the first does not begin as a segment.
-fn check_unwritten(files: &Files, names: &Names) -> Result<(), Error> {
+fn check_unwritten(files: &LogFiles, names: &SegmentNames) -> Result<(), Error> {
     for (_, path) in names {
         if rest::scan_file(files, path, 0, Identity::Lost)?.durable_sequence > 0 {
             return Err(damage::error(&names[0].1, 0, "this is not how a segment begins"));
@@ -56,17 +56,17 @@ fn check_unwritten(files: &Files, names: &Names) -> Result<(), Error> {
     Ok(())
 }
 
-impl Cursor for Framed {
+impl Cursor for FramedCursor {
     fn next(&mut self, from: u64, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
         loop {
             match self.walk.next()? {
-                Step::Batch => self.walk.skip_batch(from)?,
-                Step::Frame { sequence, frame: Frame::Data(own), .. } if sequence >= from => {
+                WalkStep::Batch => self.walk.skip_batch(from)?,
+                WalkStep::Frame { sequence, frame: Frame::Data(own), .. } if sequence >= from => {
                     bytes.extend_from_slice(own);
                     return Ok(Some(sequence));
                 }
-                Step::Frame { .. } => {}
-                Step::End => return Ok(None),
+                WalkStep::Frame { .. } => {}
+                WalkStep::End => return Ok(None),
             }
         }
     }

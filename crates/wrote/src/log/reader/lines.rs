@@ -2,7 +2,7 @@
 
 use super::super::damage;
 use super::super::format::Format;
-use super::super::input::{Files, Input};
+use super::super::input::{Input, LogFiles};
 use super::super::names::{self, Next};
 use super::{AnyCursor, Cursor};
 use crate::Error;
@@ -13,7 +13,7 @@ use std::path::Path;
 const LINE_BYTES: usize = 64 << 10;
 const LINE_BYTES_MAX: usize = 128 << 20;
 
-struct Lines {
+struct LineCursor {
     number: u64,
     input: Input,
     /// The offset of the next line.
@@ -22,19 +22,19 @@ struct Lines {
 }
 
 /// Finds the file with the line `from`, or with the first later one.
-pub(super) fn find(files: &Files, folder: &Path, from: u64) -> Result<Option<AnyCursor>, Error> {
+pub(super) fn find(files: &LogFiles, folder: &Path, from: u64) -> Result<Option<AnyCursor>, Error> {
     let names = names::all(files, folder, Format::Lines)?;
     let behind = names.partition_point(|(number, _)| *number <= from);
     match names.get(behind.saturating_sub(1)) {
-        Some((number, path)) => Ok(Some(Box::new(Lines::open(files, *number, path)?))),
+        Some((number, path)) => Ok(Some(Box::new(LineCursor::open(files, *number, path)?))),
         None => Ok(None),
     }
 }
 
-impl Lines {
-    fn open(files: &Files, number: u64, path: &Path) -> Result<Lines, Error> {
+impl LineCursor {
+    fn open(files: &LogFiles, number: u64, path: &Path) -> Result<LineCursor, Error> {
         let input = Input::open(files, path, false, false)?;
-        Ok(Lines { number, input, place: 0, sequence: number })
+        Ok(LineCursor { number, input, place: 0, sequence: number })
     }
 
     /// Appends the line at `place` without its line feed, if a whole one is there.
@@ -60,7 +60,7 @@ impl Lines {
     }
 }
 
-impl Cursor for Lines {
+impl Cursor for LineCursor {
     fn next(&mut self, from: u64, bytes: &mut Vec<u8>) -> Result<Option<u64>, Error> {
         let kept = bytes.len();
         while self.append_line(bytes)? {
@@ -84,7 +84,7 @@ impl Cursor for Lines {
                 Next::Follows(number, path) | Next::IsLeft(number, path) => (number, path),
                 Next::Nothing => return Ok(Some(None)),
             };
-            Lines::open(&self.input.files, number, &path).map(|cursor| Some(Some(cursor)))
+            LineCursor::open(&self.input.files, number, &path).map(|cursor| Some(Some(cursor)))
         })?;
         let Some(cursor) = next else { return Ok(false) };
         *self = cursor;

@@ -1,9 +1,9 @@
 //! Recovery of a framed log.
 
-use super::super::chain::{self, Segment};
-use super::super::input::Files;
-use super::super::names::Names;
-use super::super::rescue::end::{End, end};
+use super::super::chain::{self, SegmentHead};
+use super::super::input::LogFiles;
+use super::super::names::SegmentNames;
+use super::super::rescue::end::{LogEnd, end};
 use super::super::rescue::rest::{self, EndScan};
 use super::super::retention::SealedSegment;
 use super::super::segment::new_log_id;
@@ -12,9 +12,13 @@ use super::{ActiveSegment, Recovered, Recovery, cut, put_aside};
 use crate::Error;
 use std::path::Path;
 
-pub(super) fn recover(files: &Files, folder: &Path, names: &Names) -> Result<Recovery, Error> {
+pub(super) fn recover(
+    files: &LogFiles,
+    folder: &Path,
+    names: &SegmentNames,
+) -> Result<Recovery, Error> {
     let segments = chain::read_headers(files, names)?;
-    let Some(End { last, mut walk }) = end(files, &segments, true)? else {
+    let Some(LogEnd { last, mut walk }) = end(files, &segments, true)? else {
         return begin_anew(files, folder, &segments);
     };
     let later = &names[last + 1..];
@@ -36,9 +40,13 @@ pub(super) fn recover(files: &Files, folder: &Path, names: &Names) -> Result<Rec
 }
 
 /// Begins a log anew in which nothing was ever whole. Keeps its files aside.
-fn begin_anew(files: &Files, folder: &Path, segments: &[Segment]) -> Result<Recovery, Error> {
+fn begin_anew(
+    files: &LogFiles,
+    folder: &Path,
+    segments: &[SegmentHead],
+) -> Result<Recovery, Error> {
     let mut later = Vec::with_capacity(segments.len());
-    for Segment { path, .. } in segments {
+    for SegmentHead { path, .. } in segments {
         later.push((path.clone(), rest::scan_file(files, path, 0, Identity::Lost)?.end));
     }
     let mut recovered = Recovered::default();
@@ -47,8 +55,8 @@ fn begin_anew(files: &Files, folder: &Path, segments: &[Segment]) -> Result<Reco
     Ok(Recovery::nothing(new_log_id(), recovered))
 }
 
-fn recovery(segments: &[Segment], walk: &Walk, recovered: Recovered) -> Recovery {
-    let header = |segment: &Segment| segment.header.expect("its order was checked");
+fn recovery(segments: &[SegmentHead], walk: &Walk, recovered: Recovered) -> Recovery {
+    let header = |segment: &SegmentHead| segment.header.expect("its order was checked");
     let (active, sealed) = segments.split_last().expect("the walk ended in one");
     let sealed = sealed.iter().zip(&segments[1..]).map(|(segment, next)| SealedSegment {
         path: segment.path.clone(),

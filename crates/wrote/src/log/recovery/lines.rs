@@ -1,15 +1,15 @@
 //! Recovery of a log of lines: the log ends behind the last whole line.
 
 use super::super::damage;
-use super::super::input::{Files, Input};
-use super::super::lines::{Lines, UNSURE_FILES, read};
+use super::super::input::{Input, LogFiles};
+use super::super::lines::{LineCount, UNSURE_FILES, read};
 use super::super::retention::SealedSegment;
 use super::{ActiveSegment, Recovered, Recovery, cut};
 use crate::Error;
 use rustix::fs::fstat;
 use std::path::PathBuf;
 
-pub(super) fn recover(files: &Files, names: &[(u64, PathBuf)]) -> Result<Recovery, Error> {
+pub(super) fn recover(files: &LogFiles, names: &[(u64, PathBuf)]) -> Result<Recovery, Error> {
     if names.is_empty() {
         return Ok(Recovery::nothing(0, Recovered::default()));
     }
@@ -47,9 +47,9 @@ pub(super) fn recover(files: &Files, names: &[(u64, PathBuf)]) -> Result<Recover
 }
 
 fn recovery(
-    files: &Files,
+    files: &LogFiles,
     names: &[(u64, PathBuf)],
-    lines: &Lines,
+    lines: &LineCount,
     created_at_ns: u64,
     recovered: Recovered,
 ) -> Result<Recovery, Error> {

@@ -1,16 +1,16 @@
 //! The end of a framed log: the place up to which its segments are whole.
 
-use super::super::chain::Segment;
+use super::super::chain::SegmentHead;
 use super::super::damage;
-use super::super::input::{Files, Input};
+use super::super::input::{Input, LogFiles};
 use super::super::segment::seed;
-use super::super::walk::{Identity, Step, Walk};
+use super::super::walk::{Identity, Walk, WalkStep};
 use super::rest;
 use crate::Error;
 
 /// The place up to which a log is whole.
 #[derive(Debug)]
-pub(in crate::log) struct End {
+pub(in crate::log) struct LogEnd {
     /// The index of its segment.
     pub last: usize,
     /// The walk that ended there. If the segment was flushed, it is open also for writing.
@@ -21,16 +21,16 @@ pub(in crate::log) struct End {
 /// are known to be durable it reads only the headers. With `flush` it flushes the other segments
 /// before it reads them.
 pub(in crate::log) fn end(
-    files: &Files,
-    segments: &[Segment],
+    files: &LogFiles,
+    segments: &[SegmentHead],
     flush: bool,
-) -> Result<Option<End>, Error> {
+) -> Result<Option<LogEnd>, Error> {
     let Some(known) = segments.iter().find_map(|segment| segment.header) else {
         return without_beginning(files, segments, Identity::Lost);
     };
-    let durable = |segment: &Segment| segment.first_batch.map(|batch| batch.durable_sequence);
+    let durable = |segment: &SegmentHead| segment.first_batch.map(|batch| batch.durable_sequence);
     let durable_sequence = segments.iter().filter_map(durable).max().unwrap_or(0);
-    let begins_durable = |segment: &Segment| {
+    let begins_durable = |segment: &SegmentHead| {
         segment.header.is_some_and(|header| header.first_sequence <= durable_sequence)
     };
     // Every segment before this one was durable before some batch was written.
@@ -46,13 +46,13 @@ pub(in crate::log) fn end(
         let walk = walk_to_end(files, &segments[last], flush)?;
         match segments.get(last + 1) {
             Some(next) if follows(next, segments[last].number, &walk)? => last += 1,
-            _ => return Ok(Some(End { last, walk })),
+            _ => return Ok(Some(LogEnd { last, walk })),
         }
     }
 }
 
 /// Checks segments before the last of which every record was durable: each must be there.
-fn check_order(segments: &[Segment]) -> Result<(), Error> {
+fn check_order(segments: &[SegmentHead]) -> Result<(), Error> {
     for (earlier, later) in segments.iter().zip(segments.iter().skip(1)) {
         if later.number != earlier.number + 1 {
             let what = format!("segment {} of the log is not there", earlier.number + 1);
@@ -66,7 +66,7 @@ fn check_order(segments: &[Segment]) -> Result<(), Error> {
 }
 
 /// Tells whether the log continues in `next` after segment `number`, whose walk has ended.
-fn follows(next: &Segment, number: u64, walk: &Walk) -> Result<bool, Error> {
+fn follows(next: &SegmentHead, number: u64, walk: &Walk) -> Result<bool, Error> {
     let Some(header) = next.header.filter(|_| next.number == number + 1) else {
         return Ok(false);
     };
@@ -78,24 +78,24 @@ fn follows(next: &Segment, number: u64, walk: &Walk) -> Result<bool, Error> {
     Ok(first == end)
 }
 
-fn walk_to_end(files: &Files, segment: &Segment, flush: bool) -> Result<Walk, Error> {
+fn walk_to_end(files: &LogFiles, segment: &SegmentHead, flush: bool) -> Result<Walk, Error> {
     let input = Input::open(files, &segment.path, true, flush)?;
     if flush {
         input.flush()?;
     }
     let header = segment.header.expect("only segments with a header are read");
     let mut walk = Walk::new(input, &header);
-    while !matches!(walk.next()?, Step::End) {}
+    while !matches!(walk.next()?, WalkStep::End) {}
     Ok(walk)
 }
 
 /// Examines a log whose first segment does not begin as one: either it never had a whole record, or
 /// its beginning was lost.
 fn without_beginning(
-    files: &Files,
-    segments: &[Segment],
+    files: &LogFiles,
+    segments: &[SegmentHead],
     first: Identity,
-) -> Result<Option<End>, Error> {
+) -> Result<Option<LogEnd>, Error> {
     for (index, segment) in segments.iter().enumerate() {
         let identity = match segment.header {
             Some(header) => Identity::of(&header),

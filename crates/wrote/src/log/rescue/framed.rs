@@ -2,15 +2,19 @@
 
 use super::super::chain;
 use super::super::format::Format;
-use super::super::input::Files;
+use super::super::input::LogFiles;
 use super::super::record::Frame;
-use super::report::{Progress, Verified, Watch};
+use super::report::{Progress, ProgressWatch, Verified};
 use super::salvage::{Event, Tail, salvage};
 use super::summary::{LogSummary, SegmentSummary};
 use crate::Error;
 use std::path::Path;
 
-pub(super) fn verify(files: &Files, folder: &Path, watch: Watch) -> Result<Verified, Error> {
+pub(super) fn verify(
+    files: &LogFiles,
+    folder: &Path,
+    watch: ProgressWatch,
+) -> Result<Verified, Error> {
     let segments = chain::segments(files, folder)?;
     let all_bytes = segments.iter().map(|segment| segment.file_bytes).sum();
     let mut progress = Progress::new(all_bytes, watch);

@@ -2,11 +2,11 @@
 
 use super::super::damage::Damage;
 use super::super::format::Format;
-use super::super::input::{Files, Input};
-use super::super::lines::{self, Lines, UNSURE_FILES};
+use super::super::input::{Input, LogFiles};
+use super::super::lines::{self, LineCount, UNSURE_FILES};
 use super::super::{aside, names};
 use super::rebuild::keep_damaged;
-use super::report::{Progress, Repaired, Verified, Watch};
+use super::report::{Progress, ProgressWatch, Repaired, Verified};
 use super::summary::{self, SegmentSummary};
 use crate::staged::Staged;
 use crate::{Engine, Error, FileOptions};
@@ -24,7 +24,11 @@ struct Survey {
     bad: Option<(u64, u64)>,
 }
 
-pub(super) fn verify(files: &Files, folder: &Path, watch: Watch) -> Result<Verified, Error> {
+pub(super) fn verify(
+    files: &LogFiles,
+    folder: &Path,
+    watch: ProgressWatch,
+) -> Result<Verified, Error> {
     let mut summary = summary::of_lines(files, folder)?;
     let all_bytes = summary.segments.iter().map(|segment| segment.file_bytes).sum();
     let mut progress = Progress::new(all_bytes, watch);
@@ -47,7 +51,7 @@ pub(super) fn verify(files: &Files, folder: &Path, watch: Watch) -> Result<Verif
             segment.records = found.clean;
             record_bytes += found.clean_bytes;
         } else {
-            let Lines { count, end } = lines::read(&mut input)?;
+            let LineCount { count, end } = lines::read(&mut input)?;
             // It may have grown since.
             segment.file_bytes = input.len_bytes;
             (segment.records, segment.used_bytes) = (count, end);
@@ -68,7 +72,7 @@ pub(super) fn verify(files: &Files, folder: &Path, watch: Watch) -> Result<Verif
 
 /// Opens a file; `None` if retention has removed it, so that no line of it counts.
 fn open(
-    files: &Files,
+    files: &LogFiles,
     folder: &Path,
     segment: &mut SegmentSummary,
 ) -> Result<Option<Input>, Error> {
@@ -133,7 +137,7 @@ fn too_many(segment: &SegmentSummary, sequence: u64, next: u64) -> Damage {
     Damage::new(&segment.path, segment.file_bytes, sequence, None, because)
 }
 
-pub(super) fn repair(files: &Files, folder: &Path) -> Result<Repaired, Error> {
+pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<Repaired, Error> {
     let Verified { damage, summary, records, .. } = verify(files, folder, &mut |_, _| true)?;
     if let Some(damage) = damage.iter().find(|damage| damage.records.is_none()) {
         let because = format!("{}: the log's own lines are unknown", damage.because);
@@ -152,7 +156,7 @@ pub(super) fn repair(files: &Files, folder: &Path) -> Result<Repaired, Error> {
 
 /// Rewrites a file with `expected` lines: the whole ones, and empty ones in place of lost ones.
 /// Keeps the old file aside.
-fn rebuild(files: &Files, path: &Path, expected: u64) -> Result<PathBuf, Error> {
+fn rebuild(files: &LogFiles, path: &Path, expected: u64) -> Result<PathBuf, Error> {
     let mut old = Input::open(files, path, false, false)?;
     let missing = expected - survey(&mut old)?.lines;
     let mut new = LineWriter {

@@ -2,7 +2,7 @@
 
 use super::super::aside;
 use super::super::batch::{self, BatchHeader};
-use super::super::input::{Files, Input};
+use super::super::input::{Input, LogFiles};
 use super::super::record::{self, Frame};
 use super::super::segment::{self, SegmentHeader, new_log_id};
 use super::report::Repaired;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// About the bytes of a rewritten batch.
 const BATCH_BYTES: usize = 256 << 10;
 
-pub(super) fn repair(files: &Files, folder: &Path) -> Result<Repaired, Error> {
+pub(super) fn repair(files: &LogFiles, folder: &Path) -> Result<Repaired, Error> {
     let mut repaired = Repaired { damage: Vec::new(), kept_aside: Vec::new(), records: 0 };
     salvage(files, folder, &mut |event| {
         match event {
@@ -29,9 +29,9 @@ pub(super) fn repair(files: &Files, folder: &Path) -> Result<Repaired, Error> {
     if repaired.damage.is_empty() {
         return Ok(repaired);
     }
-    let mut writer = Writer {
+    let mut writer = Rebuilder {
         // Its own, since the salvage has reads in flight.
-        files: Files::open()?,
+        files: LogFiles::open()?,
         damaged: repaired.damage.iter().map(|damage| damage.path.clone()).collect(),
         log_id: None,
         open: None,
@@ -43,16 +43,16 @@ pub(super) fn repair(files: &Files, folder: &Path) -> Result<Repaired, Error> {
 }
 
 /// Rewrites the damaged segments while a salvage passes over the log.
-struct Writer {
-    files: Files,
+struct Rebuilder {
+    files: LogFiles,
     damaged: HashSet<PathBuf>,
     /// The log's number; a random one if no header is left.
     log_id: Option<u64>,
-    open: Option<Segment>,
+    open: Option<NewSegment>,
     kept_aside: Vec<PathBuf>,
 }
 
-struct Segment {
+struct NewSegment {
     path: PathBuf,
     staged: Staged,
     seed: u32,
@@ -65,12 +65,12 @@ struct Segment {
     count: u32,
 }
 
-impl Writer {
+impl Rebuilder {
     fn take(&mut self, event: Event) -> Result<(), Error> {
         match event {
             Event::Begin { path, header, .. } => self.begin(path, header),
             Event::Frame { sequence, frame, .. } => {
-                let is_its_place = |segment: &Segment| segment.next_sequence == sequence;
+                let is_its_place = |segment: &NewSegment| segment.next_sequence == sequence;
                 debug_assert!(self.open.as_ref().is_none_or(is_its_place), "gaps are filled");
                 self.append(frame)
             }
@@ -92,7 +92,7 @@ impl Writer {
         let mut beginning = [0; segment::HEADER_BYTES];
         header.encode(&mut beginning);
         aside::write(&mut self.files.engine(), staged.file, 0, &beginning)?;
-        self.open = Some(Segment {
+        self.open = Some(NewSegment {
             path: path.to_owned(),
             staged,
             seed: header.seed(),
@@ -141,7 +141,7 @@ impl Writer {
     }
 }
 
-impl Segment {
+impl NewSegment {
     /// Writes the batch, and begins another at the next block.
     fn write_batch(&mut self, engine: &mut Engine) -> Result<(), Error> {
         if self.count == 0 {

@@ -38,10 +38,10 @@ pub struct Repaired {
 const STEP_BYTES: u64 = 1 << 20;
 
 /// A function that gets the bytes read and the bytes of the log, and returns whether to continue.
-pub(super) type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
+pub(super) type ProgressWatch<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
 
 pub(super) struct Progress<'a> {
-    watch: Watch<'a>,
+    watch: ProgressWatch<'a>,
     /// Bytes of the files that are read to their end.
     before: u64,
     reported: u64,
@@ -49,7 +49,7 @@ pub(super) struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    pub(super) fn new(all_bytes: u64, watch: Watch<'a>) -> Progress<'a> {
+    pub(super) fn new(all_bytes: u64, watch: ProgressWatch<'a>) -> Progress<'a> {
         Progress { watch, before: 0, reported: 0, all_bytes }
     }
 

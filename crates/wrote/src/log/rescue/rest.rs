@@ -2,7 +2,7 @@
 //! lost durable records.
 
 use super::super::batch::{self, BatchHeader};
-use super::super::input::{Files, Input};
+use super::super::input::{Input, LogFiles};
 use super::super::segment::{self, SegmentHeader};
 use super::super::walk::{self, Identity, Walk};
 use super::super::{damage, record};
@@ -110,7 +110,7 @@ pub(in crate::log) fn behind(
 /// not at all. A batch without the header proves that the header was damaged later, and the batch
 /// was durable.
 pub(in crate::log) fn scan_file(
-    files: &Files,
+    files: &LogFiles,
     path: &Path,
     sequence: u64,
     identity: Identity,

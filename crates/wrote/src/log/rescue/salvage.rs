@@ -5,14 +5,14 @@
 //! before it calls anything lost: a record that was durable before its proof was read is there
 //! then, or is lost.
 
-use super::super::chain::{self, Segment};
+use super::super::chain::{self, SegmentHead};
 use super::super::damage::Damage;
 use super::super::format::Format;
-use super::super::input::{Files, Input};
+use super::super::input::{Input, LogFiles};
 use super::super::names;
 use super::super::record::{Frame, u32_at};
 use super::super::segment::{self, SegmentHeader};
-use super::super::walk::{Identity, Step, Walk};
+use super::super::walk::{Identity, Walk, WalkStep};
 use super::pass_over::pass_over;
 use super::rest::{self, Rest};
 use crate::Error;
@@ -56,7 +56,7 @@ pub(super) struct Tail {
 }
 
 /// Reads the whole log and reports every finding to `sink`.
-pub(super) fn salvage(files: &Files, folder: &Path, sink: Sink) -> Result<Tail, Error> {
+pub(super) fn salvage(files: &LogFiles, folder: &Path, sink: Sink) -> Result<Tail, Error> {
     let segments = chain::segments(files, folder)?;
     let mut salvage = Salvage { files, folder, segments, log_id: 0, sequence: 0, durable: 0, sink };
     salvage.identify()?;
@@ -64,9 +64,9 @@ pub(super) fn salvage(files: &Files, folder: &Path, sink: Sink) -> Result<Tail, 
 }
 
 struct Salvage<'a> {
-    files: &'a Files,
+    files: &'a LogFiles,
     folder: &'a Path,
-    segments: Vec<Segment>,
+    segments: Vec<SegmentHead>,
     /// The log's number; 0 while no header is known.
     log_id: u64,
     /// The next expected record.
@@ -129,7 +129,7 @@ impl Salvage<'_> {
 
     /// Scans a whole file for batches that continue the log.
     fn scan(&self, index: usize) -> Result<Rest, Error> {
-        let Segment { path, header, .. } = &self.segments[index];
+        let SegmentHead { path, header, .. } = &self.segments[index];
         let identity = match (header, self.log_id) {
             (Some(header), _) => Identity::of(header),
             (None, 0) => Identity::Lost,
@@ -149,7 +149,7 @@ impl Salvage<'_> {
 
     /// Reads the unreadable header of a segment again. Returns whether it is valid now.
     fn look_again(&mut self, index: usize) -> Result<bool, Error> {
-        let Segment { number, path, .. } = &self.segments[index];
+        let SegmentHead { number, path, .. } = &self.segments[index];
         let found = match chain::read_headers(self.files, &[(*number, path.clone())]) {
             Err(error) if self.was_removed(index, &error)? => return Ok(false),
             found => found?.pop().expect("one name was given"),
@@ -240,7 +240,7 @@ impl Salvage<'_> {
                 return self.end_before(index).map(SegmentEnd::LogEnds);
             }
         }
-        let Segment { path, header: own, file_bytes, .. } = &self.segments[index];
+        let SegmentHead { path, header: own, file_bytes, .. } = &self.segments[index];
         let (path, file_bytes, is_headless) = (path.clone(), *file_bytes, own.is_none());
         let input = match Input::open(self.files, &path, true, false) {
             Err(error) if self.was_removed(index, &error)? => {
@@ -276,11 +276,11 @@ impl Salvage<'_> {
     fn records(&mut self, index: usize, mut walk: Walk) -> Result<SegmentEnd, Error> {
         let end = loop {
             match walk.next()? {
-                Step::Batch => {}
-                Step::Frame { sequence, offset, frame } => {
+                WalkStep::Batch => {}
+                WalkStep::Frame { sequence, offset, frame } => {
                     (self.sink)(Event::Frame { sequence, offset, frame })?;
                 }
-                Step::End => {
+                WalkStep::End => {
                     self.sequence = walk.sequence;
                     if let Some(end) = self.behind(index, &mut walk)? {
                         break end;
@@ -380,7 +380,7 @@ impl Salvage<'_> {
 }
 
 /// Returns the block that a damaged header states, if it can be true.
-fn believable_block(files: &Files, path: &Path) -> Result<u32, Error> {
+fn believable_block(files: &LogFiles, path: &Path) -> Result<u32, Error> {
     let mut input = Input::open(files, path, true, false)?;
     let header = input.bytes(0, segment::HEADER_BYTES)?;
     let stated = if header.len() >= 56 { u32_at(header, 52) } else { 0 };

@@ -1,12 +1,12 @@
 //! Summaries: the segments of a log and its end, found without reading every record.
 
-use super::super::chain::{self, Segment};
+use super::super::chain::{self, SegmentHead};
 use super::super::format::Format;
-use super::super::input::{Files, Input};
+use super::super::input::{Input, LogFiles};
 use super::super::lines;
 use super::super::lock::Lock;
-use super::super::names::{self, Names};
-use super::end::{End, end};
+use super::super::names::{self, SegmentNames};
+use super::end::{LogEnd, end};
 use super::rest;
 use crate::Error;
 use std::path::{Path, PathBuf};
@@ -55,14 +55,14 @@ pub struct SegmentSummary {
 /// its end prove that more records were durable.
 pub fn summary(folder: impl AsRef<Path>) -> Result<LogSummary, Error> {
     let folder = folder.as_ref();
-    let files = Files::open()?;
+    let files = LogFiles::open()?;
     match names::format_of_log(&files, folder)? {
         Some(Format::Lines) => of_lines(&files, folder),
         _ => of_framed(&files, folder),
     }
 }
 
-fn of_framed(files: &Files, folder: &Path) -> Result<LogSummary, Error> {
+fn of_framed(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
     let mut before = None;
     names::unless_removed(|| match examine_framed(files, folder) {
         // A segment may have begun after its header was read, and before the proof that it had one.
@@ -74,14 +74,14 @@ fn of_framed(files: &Files, folder: &Path) -> Result<LogSummary, Error> {
     })
 }
 
-fn examine_framed(files: &Files, folder: &Path) -> Result<LogSummary, Error> {
+fn examine_framed(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
     let segments = chain::segments(files, folder)?;
     let mut summary = LogSummary::empty(folder, Format::Framed);
     let Some(mut end) = end(files, &segments, false)? else {
         return Ok(summary);
     };
     check_end(&segments, &mut end)?;
-    let End { last, walk } = end;
+    let LogEnd { last, walk } = end;
     summary.next_sequence = walk.sequence;
     summary.closed = walk.is_closed() && last + 1 == segments.len();
     for (index, segment) in segments[..=last].iter().enumerate() {
@@ -102,11 +102,11 @@ fn examine_framed(files: &Files, folder: &Path) -> Result<LogSummary, Error> {
 
 /// Refuses an end behind which bytes prove that the next record was durable, unless that record
 /// came meanwhile.
-fn check_end(segments: &[Segment], end: &mut End) -> Result<(), Error> {
-    let End { last, walk } = end;
+fn check_end(segments: &[SegmentHead], end: &mut LogEnd) -> Result<(), Error> {
+    let LogEnd { last, walk } = end;
     let log_id = segments[*last].header.map_or(0, |header| header.log_id);
     let later = segments[*last + 1..].iter().map(|later| (later.number, later.path.clone()));
-    let later: Names = later.collect();
+    let later: SegmentNames = later.collect();
     let lost = rest::behind(walk, log_id, &later)?.lost;
     match lost {
         Some(lost) if !walk.has_come()? => Err(lost),
@@ -114,11 +114,11 @@ fn check_end(segments: &[Segment], end: &mut End) -> Result<(), Error> {
     }
 }
 
-pub(super) fn of_lines(files: &Files, folder: &Path) -> Result<LogSummary, Error> {
+pub(super) fn of_lines(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
     names::unless_removed(|| examine_lines(files, folder).map(Some))
 }
 
-fn examine_lines(files: &Files, folder: &Path) -> Result<LogSummary, Error> {
+fn examine_lines(files: &LogFiles, folder: &Path) -> Result<LogSummary, Error> {
     let names = names::all(files, folder, Format::Lines)?;
     let mut summary = LogSummary::empty(folder, Format::Lines);
     summary.first_sequence = names.first().map_or(0, |(number, _)| *number);

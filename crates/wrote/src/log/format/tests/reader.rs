@@ -138,7 +138,7 @@ impl Segment<'_> {
 }
 
 /// The document's "Where a reader stands".
-struct Place {
+struct ReadPlace {
     /// The end of the last valid part of the segment.
     at: usize,
     sequence: u64,
@@ -150,7 +150,7 @@ struct Place {
 }
 
 /// Reads the records of one segment: steps 3 to 5.
-fn read_segment(segment: &Segment<'_>, place: &mut Place, records: &mut Vec<(u64, Vec<u8>)>) {
+fn read_segment(segment: &Segment<'_>, place: &mut ReadPlace, records: &mut Vec<(u64, Vec<u8>)>) {
     (place.at, place.checksum, place.whole) = (64, 0, true);
     loop {
         let begin = place.at.next_multiple_of(segment.block);
@@ -175,7 +175,7 @@ fn read_segment(segment: &Segment<'_>, place: &mut Place, records: &mut Vec<(u64
 pub(super) fn read(files: &[File]) -> ReadLog {
     let files = numbered(files, ".segment");
     let (mut records, mut unlinked) = (Vec::new(), Vec::new());
-    let mut place = Place { at: 0, sequence: 0, checksum: 0, whole: true, closed: false };
+    let mut place = ReadPlace { at: 0, sequence: 0, checksum: 0, whole: true, closed: false };
     let mut current = 0;
     for (index, &(number, bytes)) in files.iter().enumerate() {
         let Some(next) = segment(bytes, number) else { break };
@@ -193,8 +193,8 @@ pub(super) fn read(files: &[File]) -> ReadLog {
 }
 
 /// Examines the bytes behind the last record: step 6.
-fn end(files: &[(u64, &[u8])], place: &Place) -> End {
-    let Place { at: offset, sequence, .. } = *place;
+fn end(files: &[(u64, &[u8])], place: &ReadPlace) -> End {
+    let ReadPlace { at: offset, sequence, .. } = *place;
     let from = |index: usize| if index == 0 { offset } else { 0 };
     let is_damaged = |(index, &(number, bytes)): (usize, &(u64, &[u8]))| {
         let header = bytes.get(..64).filter(|header| header.iter().any(|&byte| byte != 0));
