@@ -1,30 +1,30 @@
-//! What is read of a damaged log, held against what was written.
+//! The checks of a damaged log against the records that were written.
 
 use crate::folder::Files;
-use crate::layout::Log as Written;
+use crate::layout::Log as WrittenLog;
 use std::path::Path;
 use wrote::log::{Verified, repair, verify};
 use wrote::{Log, LogReader, Record, Sync};
 
-/// More records than any input can have, forged counts included: a record takes some bytes.
+/// More records than any input can have, forged counts included, since a record takes some bytes.
 const RECORDS_MAX: usize = 100_000;
 
-/// What is known of a log whatever was done to it.
+/// Facts about a log that hold after any damage.
 pub struct Truth {
     records: Vec<Option<Vec<u8>>>,
-    /// Checksums were made right again: wrong records may be valid.
+    /// Checksums were recomputed: wrong records may be valid.
     is_forged: bool,
     is_untouched: bool,
-    /// The sequence at which reading begins, where the first segment begins as it did.
+    /// The sequence at which reading begins, if the header of the first segment is intact.
     begin: Option<u64>,
-    /// The first sequences of all segments that do.
+    /// The first sequences of all segments with an intact header.
     begins: Vec<u64>,
-    /// Records before this one were durable, as a header says that is as it was.
+    /// Records before this sequence were durable, as an intact header states.
     durable_sequence: u64,
 }
 
 impl Truth {
-    pub fn new(log: &Written, files: &Files, is_forged: bool) -> Truth {
+    pub fn new(log: &WrittenLog, files: &Files, is_forged: bool) -> Truth {
         let is_intact = |file: &String, from: usize, to: usize| {
             let now = files.get(file).and_then(|bytes| bytes.get(from..to));
             now.is_some() && now == log.files[file].get(from..to)
@@ -45,7 +45,7 @@ impl Truth {
         }
     }
 
-    /// The first sequence from `sequence` on at which there is a record.
+    /// Returns the first sequence from `sequence` on at which there is a record.
     fn next_record(&self, sequence: u64) -> u64 {
         let rest = self.records.get(sequence as usize..).unwrap_or_default();
         sequence + rest.iter().take_while(|record| record.is_none()).count() as u64
@@ -56,8 +56,8 @@ impl Truth {
         own.is_some_and(|own| own.as_ref() == Some(&record.bytes))
     }
 
-    /// Whether the records are those that were written, none is missing between them, and the end is silent
-    /// only where it may be.
+    /// Asserts that the records are the written ones without a gap, and that the end is silent only
+    /// where it may be.
     fn hold(&self, read: &Read) {
         let mut next = None;
         for record in &read.records {
@@ -109,18 +109,18 @@ fn verified(folder: &Path) -> Result<Verified, wrote::Error> {
     verify(folder, |_, _| true)
 }
 
-/// Reads the log, and has it verified.
+/// Reads the log and verifies it.
 pub fn read(folder: &Path, truth: &Truth) {
     let read = read_all(folder);
     let verified = verified(folder);
     if truth.is_forged {
         return;
     }
-    // Where the first segment does not begin as it did they may take different views of what it was.
+    // If the first segment's header is damaged, the two may differ in their views of it.
     if let Ok(verified) = &verified
         && truth.begin.is_some()
     {
-        // Who verifies also names what nobody wrote and what no record was lost by; a reader may not see it.
+        // Verifying also names damage outside the records, which a reader may not notice.
         let loses = verified.damage.iter().any(|damage| damage.records != Some(0));
         let is_damaged = !verified.damage.is_empty();
         assert!(read.error.is_none() || is_damaged, "{:?}, and {verified:?}", read.error);
@@ -135,7 +135,7 @@ pub fn read(folder: &Path, truth: &Truth) {
     }
 }
 
-/// Opens the log for writing. Where it could be read to its end it goes on there.
+/// Opens the log for writing. If it could be read to its end it continues there.
 pub fn open(folder: &Path, truth: &Truth) {
     let before = read_all(folder);
     let options = Log::options().sync(Sync::No).buffers(2).buffer_bytes(4096).segment_bytes(16384);
@@ -164,9 +164,9 @@ pub fn open(folder: &Path, truth: &Truth) {
     assert_eq!(after.records, expected);
 }
 
-/// Repairs the log: what could be read stays, and it is whole then. Not one with forged checksums: that may
-/// say of any number of records that they are lost, and a repair writes down the place of each. Nor one whose first
-/// segment does not begin as it did.
+/// Repairs the log: the readable records stay, and the log is whole afterwards. Logs with forged
+/// checksums are left out: they may claim any number of lost records, and a repair writes down the
+/// place of each. So are logs whose first segment has a damaged header.
 pub fn repair_and_read(folder: &Path, truth: &Truth) {
     if truth.is_forged || truth.begin.is_none() {
         return;

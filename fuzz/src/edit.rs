@@ -1,19 +1,19 @@
-//! What is done to the files of a log.
+//! The edits that damage the files of a log.
 
 use crate::folder::Files;
-use crate::layout::{LOG_ID, Log, Said, name, reseal_segment_header, seed};
+use crate::layout::{BatchHeader, LOG_ID, Log, name, reseal_segment_header, seed};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 
-/// A place in a log: near where something begins, or anywhere.
+/// A place in a log: near a beginning, or anywhere.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Place {
-    /// So many bytes behind the beginning of a batch.
+    /// A number of bytes behind the beginning of a batch.
     Batch { batch: u8, behind: u8 },
-    /// So many bytes behind the beginning of a file.
+    /// A number of bytes behind the beginning of a file.
     File { file: u8, offset: u16 },
 }
 
-/// One thing that is done.
+/// One edit.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Edit {
     Flip {
@@ -60,26 +60,27 @@ pub enum Edit {
         file: u8,
         number: u8,
     },
-    /// A field of a batch's header gets another value, and the checksum is right again.
+    /// A field of a batch's header gets another value, with a valid checksum.
     ForgeBatch {
         batch: u8,
         field: u8,
         value: u64,
     },
-    /// The same of a segment's header.
+    /// A field of a segment's header gets another value, with a valid checksum.
     ForgeSegment {
         file: u8,
         field: u8,
         value: u64,
     },
-    /// The length of a batch's first record gets another value, and its checksum is that of no bytes.
+    /// The length of a batch's first record gets another value, and its checksum is that of no
+    /// bytes.
     ForgeRecord {
         batch: u8,
         length: u32,
     },
 }
 
-/// Does all of it, and tells whether a checksum was made right again.
+/// Applies all edits, and returns whether a checksum was recomputed.
 pub fn apply(files: &mut Files, log: &Log, edits: &[Edit]) -> bool {
     let mut is_forged = false;
     for edit in edits.iter().take(16) {
@@ -143,7 +144,7 @@ fn nth(files: &Files, index: u8) -> Option<String> {
     files.keys().nth(usize::from(index) % files.len().max(1)).cloned()
 }
 
-/// The file and the offset of a place, which may be behind the file's end.
+/// Finds the file and the offset of a place, which may be behind the file's end.
 fn find(files: &Files, log: &Log, place: Place) -> Option<(String, usize)> {
     match place {
         Place::Batch { batch, behind } => {
@@ -158,7 +159,7 @@ fn find(files: &Files, log: &Log, place: Place) -> Option<(String, usize)> {
     }
 }
 
-/// The range of `len` bytes at a place, as far as there are any.
+/// Returns the range of `len` bytes at a place, as far as the file has them.
 fn range<'a>(
     files: &'a mut Files,
     log: &Log,
@@ -194,7 +195,7 @@ fn copy(files: &mut Files, log: &Log, from: Place, to: Place, len: usize, is_blo
     put(files, log, to, &bytes, is_block);
 }
 
-/// The header of a batch with what follows, and what the checksums of its segment begin from.
+/// Returns the header of a batch with the bytes behind it, and the seed of its segment's checksums.
 fn batch<'a>(files: &'a mut Files, log: &Log, index: u8) -> Option<(&'a mut [u8], u32)> {
     let batch = &log.batches[usize::from(index) % log.batches.len()];
     let number = batch.file.split('.').next()?.parse().ok()?;
@@ -204,15 +205,15 @@ fn batch<'a>(files: &'a mut Files, log: &Log, index: u8) -> Option<(&'a mut [u8]
 
 fn forge_batch(files: &mut Files, log: &Log, index: u8, field: u8, value: u64) {
     let Some((bytes, seed)) = batch(files, log, index) else { return };
-    let mut said = Said::get(bytes);
+    let mut header = BatchHeader::get(bytes);
     match field % 5 {
-        0 => said.bytes = value as u32,
-        1 => said.count = value as u32,
-        2 => said.first_sequence = value,
-        3 => said.durable_sequence = value,
-        _ => said.flags = value as u32,
+        0 => header.bytes = value as u32,
+        1 => header.count = value as u32,
+        2 => header.first_sequence = value,
+        3 => header.durable_sequence = value,
+        _ => header.flags = value as u32,
     }
-    said.put(bytes, seed);
+    header.put(bytes, seed);
 }
 
 fn forge_segment(files: &mut Files, file: u8, field: u8, value: u64) {
@@ -228,7 +229,7 @@ fn forge_segment(files: &mut Files, file: u8, field: u8, value: u64) {
 
 fn forge_record(files: &mut Files, log: &Log, index: u8, length: u32) {
     let Some((bytes, seed)) = batch(files, log, index) else { return };
-    let sequence = Said::get(bytes).first_sequence;
+    let sequence = BatchHeader::get(bytes).first_sequence;
     let length = length.to_le_bytes();
     let place = crc32c::crc32c_append(seed, &sequence.to_le_bytes());
     let checksum = crc32c::crc32c_append(place, &length);

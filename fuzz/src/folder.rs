@@ -1,4 +1,4 @@
-//! The folder that a log lies in: in memory where the machine has such a file system.
+//! The folder of a log, in memory where the machine has such a file system.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ thread_local! {
 /// Files by their names.
 pub type Files = std::collections::BTreeMap<String, Vec<u8>>;
 
-/// Puts `files` into a folder that has nothing else in it, for as long as `action` runs.
+/// Puts `files` into a folder with nothing else in it, while `action` runs.
 pub fn with(files: &Files, action: impl FnOnce(&Path)) {
     let folder = ROOT.with(|root| root.get_or_init(root_folder).path().join("log"));
-    // What an earlier input left.
+    // Files of an earlier input.
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir(&folder).expect("a folder for the log");
     for (name, bytes) in files {

@@ -1,4 +1,4 @@
-//! Valid logs, written as `docs/log-format.md` says and by no code of the library's.
+//! Valid logs, written as `docs/log-format.md` says, without code of the library.
 
 use crate::folder::Files;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -9,13 +9,13 @@ const RECORD_HEADER: usize = 8;
 const AFTER_CUT: u32 = 1;
 const CLOSED: u32 = 2;
 
-/// How a log looks before it is damaged.
+/// The form of a log before it is damaged.
 #[derive(Arbitrary, Debug)]
 pub struct Shape {
     segments: u8,
-    /// The batches of all segments in turn, as often as it takes.
+    /// The batches of all segments in turn, repeated as often as needed.
     batches: [Batch; 4],
-    /// How far the durable frontier is behind what is written, in batches.
+    /// How many batches the durable frontier is behind the written ones.
     lag: u8,
     /// Blocks of zeros behind the last batch.
     prepared: u8,
@@ -27,26 +27,26 @@ pub struct Shape {
 struct Batch {
     records: u8,
     len: u8,
-    /// The record that is passed over, if it is one of them.
+    /// The record that is passed over, if it is in the batch.
     skipped: u8,
-    /// Of these, the last is cut off and written again by the next batch.
+    /// The last record is cut off and written again by the next batch.
     is_cut: bool,
 }
 
-/// A valid log, and what is known of it.
+/// A valid log, and the facts about it.
 pub struct Log {
     pub block_bytes: usize,
     pub files: Files,
-    /// What was appended, by sequence; `None` of a place that is passed over.
+    /// The appended records by sequence; `None` for a slot that is passed over.
     pub records: Vec<Option<Vec<u8>>>,
-    pub batches: Vec<Written>,
+    pub batches: Vec<BatchPlace>,
     /// The name and the first sequence of each segment with records.
     pub segments: Vec<(String, u64)>,
 }
 
-/// A batch's header as it was written.
+/// A batch's header in its file.
 #[derive(Clone)]
-pub struct Written {
+pub struct BatchPlace {
     pub file: String,
     pub offset: usize,
     pub durable_sequence: u64,
@@ -69,14 +69,14 @@ pub fn name(number: u64) -> String {
     format!("{number:020}.segment")
 }
 
-/// The checksum of a segment's identity, which the others go on from.
+/// Returns the checksum of a segment's identity, from which its other checksums continue.
 pub fn seed(log_id: u64, segment_id: u64) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&log_id.to_le_bytes()), &segment_id.to_le_bytes())
 }
 
 pub const LOG_ID: u64 = 0x0123_4567_89ab_cdef;
 
-/// Writes a log in blocks of this size.
+/// Writes a log in blocks of `block_bytes`.
 pub fn build(shape: &Shape, block_bytes: usize) -> Log {
     let log = Log {
         block_bytes,
@@ -159,7 +159,7 @@ impl Writer {
         }
     }
 
-    /// The last record was torn: recovery found so, and cut it off; all before it was flushed.
+    /// Cuts off the last record as torn, as recovery would; all before it was flushed.
     fn cut(&mut self, ends: Vec<usize>) {
         self.log.records.pop();
         let end =
@@ -171,7 +171,7 @@ impl Writer {
         self.frontiers = vec![self.next_sequence()];
     }
 
-    /// Appends a batch, and tells where its records begin and where each ends.
+    /// Appends a batch, and returns where its records begin and where each ends.
     fn frame_batch(
         &mut self,
         frames: &[Option<Vec<u8>>],
@@ -189,26 +189,26 @@ impl Writer {
             put_record(&mut bytes, frame.as_deref(), seed, sequence);
             ends.push(begin + bytes.len());
         }
-        let said = Said {
+        let header = BatchHeader {
             bytes: bytes.len() as u32,
             count: frames.len() as u32,
             first_sequence: self.next_sequence(),
             durable_sequence,
             flags,
         };
-        self.last_checksum = said.put(&mut bytes, seed);
+        self.last_checksum = header.put(&mut bytes, seed);
         self.used = begin + bytes.len();
         self.bytes.resize(self.used.next_multiple_of(self.log.block_bytes), 0);
         self.bytes[begin..self.used].copy_from_slice(&bytes);
         let file = name(self.segment_id);
-        self.log.batches.push(Written { file, offset: begin, durable_sequence });
+        self.log.batches.push(BatchPlace { file, offset: begin, durable_sequence });
         ends
     }
 }
 
-/// What a batch's header says.
+/// The fields of a batch's header.
 #[derive(Clone, Copy)]
-pub struct Said {
+pub struct BatchHeader {
     pub bytes: u32,
     pub count: u32,
     pub first_sequence: u64,
@@ -216,12 +216,12 @@ pub struct Said {
     pub flags: u32,
 }
 
-impl Said {
-    /// What the header at the beginning of `bytes` says, valid or not.
-    pub fn get(bytes: &[u8]) -> Said {
+impl BatchHeader {
+    /// Reads the header at the beginning of `bytes`, valid or not.
+    pub fn get(bytes: &[u8]) -> BatchHeader {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
         let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-        Said {
+        BatchHeader {
             bytes: word(8),
             count: word(12),
             first_sequence: long(16),
@@ -230,7 +230,7 @@ impl Said {
         }
     }
 
-    /// Puts the header at the beginning of `bytes`, and tells its checksum.
+    /// Puts the header at the beginning of `bytes`, and returns its checksum.
     pub fn put(&self, bytes: &mut [u8], seed: u32) -> u32 {
         let header = &mut bytes[..BATCH_HEADER];
         header.fill(0);
@@ -264,7 +264,7 @@ fn put_segment_header(
     reseal_segment_header(to);
 }
 
-/// Makes the checksum of a segment's header right.
+/// Recomputes the checksum of a segment's header.
 pub fn reseal_segment_header(header: &mut [u8]) {
     let checksum =
         crc32c::crc32c_append(crc32c::crc32c(&header[..12]), &header[16..SEGMENT_HEADER]);

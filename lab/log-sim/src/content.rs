@@ -1,4 +1,4 @@
-//! The bytes of records: each record's are its own, so that none is taken for another.
+//! The bytes of records. Each record has bytes of its own, so that none is taken for another.
 
 use crate::program::Flavour;
 use rand::{RngExt, SeedableRng};
@@ -9,32 +9,33 @@ use wrote::Format;
 /// The longest record.
 pub const LEN_MAX: usize = 64 << 10;
 
-/// Bytes by chance that both formats take: neither a line feed nor NUL is among them.
+/// Random bytes that both formats take: neither a line feed nor NUL is among them.
 static SOURCE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(0);
     (0..2 * LEN_MAX).map(|_| random.random_range(b'\n' + 1..=255)).collect()
 });
 
-/// The bytes of the record with this number of all that a program appends. The first 16 say the number,
-/// as far as there are so many.
+/// Returns the bytes of the record with this number among all that a program appends. The first 16
+/// bytes, or as many as there are, give the number.
 pub fn bytes(number: u64, len: usize, flavour: Flavour, format: Format) -> Vec<u8> {
     let start = (number.wrapping_mul(0x9E37_79B9) % LEN_MAX as u64) as usize;
     let mut bytes = match (flavour, format) {
         (Flavour::Zeros, Format::Framed) => vec![0; len],
         _ => SOURCE[start..start + len].to_vec(),
     };
-    // The lowest digit first: of a short record it says most.
+    // The lowest digit comes first: it tells most about a short record.
     for (place, byte) in bytes.iter_mut().take(16).enumerate() {
         *byte = b'a' + (number >> (4 * place) & 0xf) as u8;
     }
     bytes
 }
 
-/// A record that has pieces of the log's own file in it, at places where a reader may look for a batch:
-/// what somebody appends who keeps a copy of the log in the log.
+/// Returns a record with pieces of the log's own file in it, where a reader may look for a batch.
+/// Programs that keep a copy of the log in the log append such records.
 pub fn with_pieces_of(file: &[u8], number: u64, len: usize) -> Vec<u8> {
     let mut bytes = bytes(number, len, Flavour::Random, Format::Framed);
-    // Behind the header of a batch and its own, and behind a segment's too where it is the first.
+    // Behind the header of a batch and of the record, and in the first segment behind its header
+    // too.
     let to_block = BLOCK_BYTES - if number.is_multiple_of(2) { 56 } else { 120 };
     let blocks = file.chunks_exact(BLOCK_BYTES).rev().filter(|block| block[..4] != [0; 4]);
     let places = (to_block..len).step_by(BLOCK_BYTES);

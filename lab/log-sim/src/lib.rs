@@ -1,10 +1,10 @@
-//! The log on a simulated disk that fails and loses its power, held against a model of what was
-//! promised.
+//! The log on a simulated disk that fails and loses its power, checked against a model of its
+//! promises.
 //!
-//! A [`Program`] is a few lives of one log: what is asked at each opening, what is done, what goes
-//! wrong, and how the life ends. [`carry_out`] lives them on one [`wrote::Sim`] and says what was
-//! broken of the log's promises. [`Program::of_seed`] draws one by chance; [`smallest`] takes away of
-//! a broken one whatever is not needed to break it.
+//! A [`Program`] is a few lives of one log. Each has its options, its steps, its faults and its
+//! end. [`carry_out`] runs them on one [`wrote::Sim`] and returns the promise that was broken, if
+//! any. [`Program::of_seed`] draws a random program. [`smallest`] reduces a program that breaks a
+//! promise to the parts that break it.
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,6 @@ mod run;
 mod shrink;
 mod trouble;
 
-pub use program::{End, Flavour, How, Life, Opening, Planned, Program, Step};
+pub use program::{End, Flavour, How, Life, Opening, PlannedFault, Program, Step};
 pub use run::{Tally, carry_out};
 pub use shrink::smallest;

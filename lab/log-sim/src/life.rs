@@ -1,9 +1,9 @@
-//! One life of a log, from when it is open until it ends.
+//! One life of a log, from its opening to its end.
 
 use crate::content;
-use crate::model::{Model, Sent};
+use crate::model::{Model, Slot};
 use crate::program::{End, Flavour, How, Opening, Step};
-use crate::reading::{Reading, told};
+use crate::reading::{CheckedReader, reading_trouble};
 use crate::run::{Disk, FOLDER, Tally};
 use crate::trouble::{Trouble, holds};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -11,24 +11,24 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use wrote::{Error, Format, Log, Survives, Sync};
 
-/// How often a future is polled before it is held to be lost.
+/// How often a future is polled before it counts as lost.
 const POLLS: usize = 10_000;
 
-/// An open log, and what is known of it.
-pub struct Living<'a> {
+/// An open log, with the facts about it.
+pub struct OpenLog<'a> {
     pub disk: &'a Disk,
     pub model: &'a mut Model,
     pub tally: &'a mut Tally,
     pub log: &'a Log,
     pub format: Format,
     pub opening: Opening,
-    /// A reader that is asked again after its end: it goes on where more was written.
-    pub follower: Option<Reading>,
-    /// The first error that the log gave, in words: it is to give the same for ever (W2).
+    /// A reader that continues after its end when more was written.
+    pub follower: Option<CheckedReader>,
+    /// The first error of the log, in words: every later call must return it (W2).
     pub poison: Option<String>,
 }
 
-impl Living<'_> {
+impl OpenLog<'_> {
     /// Does a step.
     pub fn step(&mut self, step: Step) -> Result<(), Trouble> {
         match step {
@@ -48,7 +48,7 @@ impl Living<'_> {
         }
     }
 
-    /// The log's last step: closed where it is to be.
+    /// Ends the life, and closes the log first if the end says so.
     pub fn end(&mut self, end: End) -> Result<(), Trouble> {
         self.follower = None;
         if !matches!(end, End::Close | End::CloseAndCut) {
@@ -66,7 +66,7 @@ impl Living<'_> {
         Ok(())
     }
 
-    /// What a call that succeeded gave, or `None` of one that may fail, and did.
+    /// Returns the value of a call that succeeded, or `None` for a call that may fail and did.
     fn allowed<T>(&mut self, result: Result<T, Error>) -> Result<Option<T>, Trouble> {
         match (result, &self.poison) {
             (Ok(_), Some(first)) => {
@@ -104,7 +104,7 @@ impl Living<'_> {
         };
         if let Some(Some(sequence)) = self.allowed(appended)? {
             self.tally.appended += 1;
-            self.model.append(Sent::Record(bytes), sequence)?;
+            self.model.append(Slot::Record(bytes), sequence)?;
         }
         if how == How::AndWait && self.poison.is_none() {
             self.wait(0, |log, sequence| log.ticket(sequence).wait())?;
@@ -127,14 +127,15 @@ impl Living<'_> {
     fn panic(&mut self, len: usize) -> Result<(), Trouble> {
         let len = len.min(self.opening.len_max());
         let fill = |place: &mut [u8]| {
-            // Half of it is written before; without the message that `panic!` prints.
+            // Half of the slot is written before the panic, which has no message for `panic!` to
+            // print.
             place[..len / 2].fill(b'x');
             resume_unwind(Box::new("the producer panics"));
         };
         let caught = catch_unwind(AssertUnwindSafe(|| self.log.append_with(len, fill).map(drop)));
         match caught {
             Err(_) => {
-                // A line is filled before it has a place.
+                // A line is filled before it has a slot.
                 if self.format == Format::Framed {
                     self.model.pass_over();
                 }
@@ -166,14 +167,15 @@ impl Living<'_> {
         let was_durable = sequence < self.model.durable();
         let waited = wait(self.log, sequence);
         if was_durable {
-            // What was acknowledged stays true, whatever failed since.
+            // An acknowledged record stays acknowledged, whatever failed since.
             return waited.map_err(|error| {
                 Trouble::Broken(format!("record {sequence} was durable, and then: {error}"))
             });
         }
         let knows = self.poison.is_some();
         if knows && waited.is_ok() {
-            // It may have become so before the error came: then the log says so of it.
+            // The record may have become safe before the error came: then the log reports it as
+            // safe.
             return self.is_as_safe_as_waited_for(sequence);
         }
         if self.allowed(waited)?.is_some() {
@@ -182,7 +184,7 @@ impl Living<'_> {
         Ok(())
     }
 
-    /// After its ticket was waited for with success.
+    /// Checks the safety of a record after its ticket was waited for with success.
     fn is_as_safe_as_waited_for(&mut self, sequence: u64) -> Result<(), Trouble> {
         let always = self.opening.sync == Sync::Always;
         let least = if always { Survives::PowerLoss } else { Survives::ProcessCrash };
@@ -228,7 +230,7 @@ impl Living<'_> {
         if stats.removed == 0 { Ok(()) } else { self.size() }
     }
 
-    /// That what is kept is not more than asked.
+    /// Checks that the log keeps no more than its options say.
     fn size(&self) -> Result<(), Trouble> {
         let Some(retain_bytes) = self.opening.retain_bytes else { return Ok(()) };
         let segment_bytes = self.opening.segment_buffers * self.opening.buffer_bytes as u64;
@@ -242,8 +244,8 @@ impl Living<'_> {
         self.stats()?;
         let from = self.model.end() * u64::from(from) / 256;
         let (removed, least) = (self.model.first(), self.log.stats().written_sequence);
-        let read = self.log.reader(from).map_err(told).and_then(|reader| {
-            let mut reading = Reading::new(reader, from);
+        let read = self.log.reader(from).map_err(reading_trouble).and_then(|reader| {
+            let mut reading = CheckedReader::new(reader, from);
             if from.is_multiple_of(2) {
                 reading.go_on(self.model, removed, least)?;
             } else {
@@ -258,8 +260,8 @@ impl Living<'_> {
         self.stats()?;
         let first = self.model.first();
         if self.follower.is_none() {
-            let reader = self.log.reader(first).map_err(told);
-            let follower = reader.map(|reader| Reading::new(reader, first));
+            let reader = self.log.reader(first).map_err(reading_trouble);
+            let follower = reader.map(|reader| CheckedReader::new(reader, first));
             self.follower = self.disk.unless_excused(follower)?;
         }
         let Some(mut follower) = self.follower.take() else { return Ok(()) };
@@ -272,10 +274,10 @@ impl Living<'_> {
     }
 }
 
-/// One is written to, one is made ready, one is on its way to stable storage, and one stays until what
-/// follows it is there.
+/// One segment is written, one is made ready, one is on its way to stable storage, and one stays
+/// until the next one exists.
 const SEGMENTS_MORE: u64 = 4;
-/// A segment may be longer than asked by what rounds it up to whole buffers, and headers.
+/// A segment may be longer than its option by the rounding up to whole buffers, and by headers.
 const SEGMENT_SLACK: u64 = 16 << 10;
 
 fn awaited(log: &Log, sequence: u64) -> Result<(), Error> {
@@ -289,7 +291,7 @@ fn awaited(log: &Log, sequence: u64) -> Result<(), Error> {
     panic!("{POLLS} polls did not bring record {sequence} further");
 }
 
-/// Opens the log anew, without looking at what is in it.
+/// Opens the log anew, without reading it.
 pub fn open(disk: &Disk, format: Format, opening: Opening) -> Result<Log, Error> {
     opening.options(format).open_simulated(&disk.sim, FOLDER)
 }

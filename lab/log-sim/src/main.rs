@@ -1,5 +1,5 @@
-//! Programs of many seeds, one after the other on every CPU; each that breaks a promise is told, with
-//! the smallest one that still does.
+//! The program `log-sim`: programs of many seeds, in turn on every CPU. It prints each that breaks
+//! a promise, with the smallest program that still does.
 
 #![forbid(unsafe_code)]
 
@@ -20,13 +20,13 @@ use std::time::Instant;
 #[derive(Clone, Copy, Parser)]
 #[command(name = "log-sim")]
 struct Arguments {
-    /// How many seeds.
+    /// How many seeds to try.
     #[arg(long, default_value_t = 100_000)]
     seeds: u64,
-    /// The first.
+    /// The first seed.
     #[arg(long, default_value_t = 0)]
     from_seed: u64,
-    /// Of how many seeds that break a promise to tell before giving up.
+    /// The number of failing seeds after which to stop.
     #[arg(long, default_value_t = 3)]
     failures: usize,
 }
@@ -36,7 +36,7 @@ const CHUNK: u64 = 64;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // What panicked is told with its seed.
+    // A panic is printed with its seed.
     panic::set_hook(Box::new(|_| ()));
     watch::start(give_up);
     let begun = Instant::now();
@@ -97,14 +97,14 @@ fn some(thread: usize, from_seed: u64, seeds: Range<u64>) -> (Tally, Vec<(u64, S
     (tally, broken)
 }
 
-/// There is no way to end the thread that is at this seed.
+/// Ends the process: the thread that hangs at this seed cannot be ended.
 fn give_up(seed: u64) {
-    eprintln!("seed {seed}: it never comes to its end");
+    eprintln!("seed {seed}: it hangs");
     again(seed);
     std::process::exit(1);
 }
 
-/// A panic is a broken promise too.
+/// Runs one program, and turns a panic into a broken promise.
 fn one(program: &Program, seed: u64) -> Result<Tally, String> {
     catch_unwind(|| carry_out(program, seed)).unwrap_or_else(|panic| Err(words(&*panic)))
 }

@@ -1,62 +1,63 @@
-//! What was sent to a log and what it has promised of that; and whether what is found is in keeping.
+//! The records that were sent to a log, its promises about them, and the check of records that are
+//! found.
 
 use crate::trouble::{Trouble, holds};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What may stand at one sequence.
+/// The content of a slot, by its sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum Slot {
     /// This record.
     Record(Vec<u8>),
-    /// No record: whoever claimed the place panicked.
+    /// No record: the filler of the slot panicked.
     Passed,
 }
 
-impl Sent {
+impl Slot {
     fn is_record(&self) -> bool {
-        matches!(self, Sent::Record(_))
+        matches!(self, Slot::Record(_))
     }
 
     fn takes(&self, found: &[u8]) -> bool {
-        matches!(self, Sent::Record(bytes) if bytes == found)
+        matches!(self, Slot::Record(bytes) if bytes == found)
     }
 }
 
 /// The log as it should be.
 #[derive(Debug, Default)]
 pub struct Model {
-    /// By sequence.
-    sent: Vec<Sent>,
+    /// The slots by sequence.
+    sent: Vec<Slot>,
     /// Everything before this sequence survives a power loss.
     durable: u64,
     /// Everything before this sequence survives the log, while the power is on.
     written: u64,
-    /// Everything before this sequence may have been removed.
+    /// Records before this sequence may have been removed.
     first: u64,
     /// The last record that a reader found since the log was last open.
     last_seen: Option<Option<u64>>,
-    /// Whether everything that is on the disk is stable, but for what an opening that failed has done.
+    /// Whether all bytes on the disk are stable, except for the changes of a failed opening.
     settled: bool,
-    /// Whether the power went since the log was last open.
+    /// Whether the power was lost since the log was last open.
     lost_power: bool,
-    /// Files with what was cut off, as they were when an opening named them.
+    /// Files that keep cut-off ends, with their bytes when an opening named them.
     pub kept_aside: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 impl Model {
-    /// The sequence behind everything that was sent.
+    /// Returns the sequence behind all slots.
     pub fn end(&self) -> u64 {
         self.sent.len() as u64
     }
 
-    /// Everything before this sequence survives a power loss.
+    /// Returns the sequence before which everything survives a power loss.
     pub fn durable(&self) -> u64 {
         self.durable
     }
 
-    /// What was appended next, and the sequence that its ticket says.
-    pub fn append(&mut self, sent: Sent, sequence: u64) -> Result<(), Trouble> {
+    /// Adds the next slot, and checks the sequence of its ticket.
+    pub fn append(&mut self, sent: Slot, sequence: u64) -> Result<(), Trouble> {
         let expected = self.end();
         self.sent.push(sent);
         self.settled = false;
@@ -65,24 +66,24 @@ impl Model {
         })
     }
 
-    /// A place was taken that nobody has a ticket of.
+    /// Adds a slot that was claimed without a ticket.
     pub fn pass_over(&mut self) {
-        self.sent.push(Sent::Passed);
+        self.sent.push(Slot::Passed);
         self.settled = false;
     }
 
-    /// The log has promised that everything before `sequence` survives a power loss.
+    /// Records the promise that everything before `sequence` survives a power loss.
     pub fn promise_durable(&mut self, sequence: u64) {
         self.durable = self.durable.max(sequence);
         self.promise_written(sequence);
     }
 
-    /// The log has promised that everything before `sequence` survives itself.
+    /// Records the promise that everything before `sequence` survives the log.
     pub fn promise_written(&mut self, sequence: u64) {
         self.written = self.written.max(sequence);
     }
 
-    /// The power went.
+    /// Records a power loss.
     pub fn lose_power(&mut self) {
         if !self.settled {
             self.last_seen = None;
@@ -91,7 +92,7 @@ impl Model {
         self.lost_power = true;
     }
 
-    /// What a reader finds now is what the next opening has to find.
+    /// Records that a reader finds this last record now: the next opening must find it too.
     pub fn saw(&mut self, last_record: Option<u64>) -> Result<(), Trouble> {
         if let Some(before) = self.last_seen.filter(|&before| before != last_record) {
             return Err(Trouble::Broken(format!(
@@ -103,19 +104,19 @@ impl Model {
         Ok(())
     }
 
-    /// The least that has to be there: everything before this sequence.
+    /// Returns the least that must be there: everything before this sequence.
     pub fn least(&self) -> u64 {
         if self.lost_power { self.durable } else { self.written }
     }
 
-    /// The log was opened, and says that its records are those from `first` to before `next`.
+    /// Checks an opening that reports records from `first` to before `next`.
     pub fn open(&mut self, first: u64, next: u64) -> Result<(), Trouble> {
         let (least, end) = (self.least(), self.end());
         holds((least..=end).contains(&next), || {
-            format!("the log goes on at {next}; {least} were promised, {end} were sent")
+            format!("the log continues at {next}; {least} were promised, {end} were sent")
         })?;
         if self.lost_power {
-            // A name whose removal was not stable is there again.
+            // A name whose removal was not stable exists again.
             self.first = self.first.min(first);
         }
         self.remove(first)?;
@@ -127,13 +128,13 @@ impl Model {
                 format!("before the opening the last record was {seen:?}, now it is {last:?}")
             })?;
         }
-        // What is found has been made durable before it is trusted.
+        // An opening makes the records that it finds durable before it trusts them.
         (self.durable, self.written) = (next, next);
         (self.lost_power, self.settled) = (false, false);
         Ok(())
     }
 
-    /// The log says that it begins at `first` now.
+    /// Checks that the log may begin at `first` now.
     pub fn remove(&mut self, first: u64) -> Result<(), Trouble> {
         let (before, end) = (self.first, self.end());
         holds((before..=end).contains(&first), || {
@@ -143,13 +144,13 @@ impl Model {
         Ok(())
     }
 
-    /// The sequence of the first record that is there.
+    /// Returns the sequence of the first record.
     pub fn first(&self) -> u64 {
         self.first
     }
 
-    /// A record was found where `next` was to come. Of what lies between, all may have been removed where
-    /// that is before `removed`, and the rest are no records.
+    /// Checks a record that was found where `next` is due. Slots between them may have been removed
+    /// if they are before `removed`; the others must hold no record.
     pub fn found(
         &self,
         sequence: u64,
@@ -168,14 +169,14 @@ impl Model {
         })
     }
 
-    /// No record was found from `from` to before `to`.
+    /// Checks that the slots from `from` to before `to` hold no record.
     pub fn passes_over(&self, from: u64, to: u64) -> Result<(), Trouble> {
         let lost = (from..to.min(self.end())).find(|&lost| self.sent[lost as usize].is_record());
         lost.map_or(Ok(()), |lost| Err(Trouble::Broken(format!("record {lost} is not there"))))
     }
 
     fn last_record(&self) -> Option<u64> {
-        self.sent.iter().rposition(Sent::is_record).map(|last| last as u64)
+        self.sent.iter().rposition(Slot::is_record).map(|last| last as u64)
     }
 }
 
@@ -186,7 +187,7 @@ mod tests {
     fn with(records: &[&[u8]]) -> Model {
         let mut model = Model::default();
         for (sequence, record) in records.iter().enumerate() {
-            model.append(Sent::Record(record.to_vec()), sequence as u64).unwrap();
+            model.append(Slot::Record(record.to_vec()), sequence as u64).unwrap();
         }
         model
     }
@@ -223,7 +224,7 @@ mod tests {
     fn a_record_is_found_at_its_place_only_and_none_is_left_out() {
         let mut model = with(&[b"a", b"b", b"c"]);
         model.pass_over();
-        model.append(Sent::Record(b"e".to_vec()), 4).unwrap();
+        model.append(Slot::Record(b"e".to_vec()), 4).unwrap();
         model.found(0, b"a", 0, 0).unwrap();
         assert!(broken(model.found(0, b"b", 0, 0)));
         assert!(broken(model.found(1, b"b", 0, 0)));

@@ -1,4 +1,4 @@
-//! What is done to a log: its lives, step by step, given or drawn by chance.
+//! Programs for a log: its lives, step by step, given or random.
 
 use crate::content::LEN_MAX;
 use rand::{RngExt, SeedableRng};
@@ -14,102 +14,103 @@ const ENOSPC: i32 = 28;
 /// Some lives of one log.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// How records stand in its files.
+    /// The format of its records.
     pub format: Format,
-    /// One after the other, on one disk.
+    /// The lives in turn, on one disk.
     pub lives: Vec<Life>,
 }
 
 /// One life of a log, from its opening to its end.
 #[derive(Clone, Debug)]
 pub struct Life {
-    /// What is asked of the log.
+    /// The options of the log.
     pub opening: Opening,
-    /// What goes wrong on the disk.
-    pub planned: Vec<Planned>,
-    /// What is done.
+    /// The faults of the disk.
+    pub planned: Vec<PlannedFault>,
+    /// The steps.
     pub steps: Vec<Step>,
-    /// How it ends.
+    /// The end.
     pub end: End,
 }
 
-/// Something that goes wrong.
+/// A planned fault.
 #[derive(Clone, Copy, Debug)]
-pub struct Planned {
-    /// With which operation of the life, its opening among them; the first is 0.
+pub struct PlannedFault {
+    /// The number of the operation at which it happens; the first of the life, in its opening, is
+    /// 0.
     pub operation: u64,
-    /// What.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// What is asked of a log when it is opened. What is measured or timed is not asked for: the same
-/// program does the same operations each time.
+/// The options of a log at its opening. Nothing is measured or timed, so that a program always does
+/// one sequence of operations.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening {
     /// When records are made durable.
     pub sync: Sync,
-    /// How.
+    /// How records are made durable.
     pub durable: Durable,
     /// How segments are made ready.
     pub prepare: Option<Prepare>,
-    /// How many buffers.
+    /// The number of buffers.
     pub buffers: u32,
-    /// Bytes of each.
+    /// Bytes of each buffer.
     pub buffer_bytes: usize,
-    /// About how long a segment gets, in buffers.
+    /// The approximate length of a segment, in buffers.
     pub segment_buffers: u64,
-    /// The most that is kept, in bytes. With 0 everything is removed as soon as it may be.
+    /// The most bytes that are kept. With 0 every segment is removed as soon as it may be.
     pub retain_bytes: Option<u64>,
 }
 
-/// Something that is done to an open log.
+/// One step with an open log.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
-    /// A record of so many bytes is appended, or as many as fit into a buffer for sure.
+    /// Appends a record of `len` bytes, or the longest that a buffer holds for certain.
     Append {
-        /// Its length in bytes.
+        /// The record's length in bytes.
         len: usize,
-        /// By which call.
+        /// The call.
         how: How,
-        /// What is in it.
+        /// The content.
         flavour: Flavour,
     },
-    /// Whoever fills a place panics.
+    /// Panics while a slot is filled.
     Panic {
-        /// The length of the place in bytes.
+        /// The slot's length in bytes.
         len: usize,
     },
-    /// A record is appended that no buffer holds.
+    /// Appends a record that no buffer holds.
     TooLong,
-    /// The record so many before the last is waited for.
+    /// Waits for the record `back` before the last.
     Wait {
-        /// How many.
+        /// The distance from the last record.
         back: u64,
     },
-    /// The same, as a future.
+    /// Waits for the record `back` before the last, as a future.
     Await {
-        /// How many.
+        /// The distance from the last record.
         back: u64,
     },
-    /// All that was appended is made durable.
+    /// Makes all appended records durable.
     Sync,
-    /// What the log says that it has done is held against what was done.
+    /// Compares the log's statistics with the steps.
     Stats,
-    /// Everything is read, from a place in the log on: so many 256ths of it.
+    /// Reads everything from `from` 256ths of the log on.
     Read {
-        /// How many.
+        /// The place in 256ths.
         from: u8,
     },
-    /// A reader that was there all the time reads on.
+    /// Continues a reader that was open all the time.
     Follow,
-    /// The disk gets room for so many bytes more, and no more.
+    /// Limits the free space of the disk to `bytes`.
     Room {
-        /// How many.
+        /// The free bytes.
         bytes: u64,
     },
 }
 
-/// By which call a record is appended.
+/// A call that appends a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// `append`, and the ticket is dropped.
@@ -122,36 +123,36 @@ pub enum How {
     Try,
 }
 
-/// What is in a record.
+/// The content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
-    /// Bytes by chance.
+    /// Random bytes.
     Random,
-    /// Zeros, behind what makes it one of its own.
+    /// Zeros, behind bytes that identify the record.
     Zeros,
-    /// Blocks of the log's own file as it is at the time.
+    /// Blocks of the log's own file at that time.
     Own,
 }
 
-/// How a life ends.
+/// The end of a life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The log is closed.
     Close,
-    /// It is closed, and then the power goes.
+    /// The log is closed, and then the power goes.
     CloseAndCut,
-    /// It is dropped.
+    /// The log is dropped.
     Drop,
-    /// It is dropped, and then the power goes.
+    /// The log is dropped, and then the power goes.
     DropAndCut,
-    /// The power goes, and the log is dropped when it is on again.
+    /// The power goes, and the log is dropped when it is back.
     Cut,
-    /// The process is killed: what it has handed to the kernel is there.
+    /// The process is killed; the bytes that it handed to the kernel stay.
     Kill,
 }
 
 impl Opening {
-    /// The options that ask for this.
+    /// Returns the options of a log.
     pub fn options(&self, format: Format) -> LogOptions {
         let mut options = Log::options()
             .format(format)
@@ -169,7 +170,7 @@ impl Opening {
         options
     }
 
-    /// Bytes of the longest record that fits for sure.
+    /// Returns the bytes of the longest record that fits for certain.
     pub fn len_max(&self) -> usize {
         self.buffer_bytes - 200
     }
@@ -181,12 +182,12 @@ impl Opening {
 }
 
 impl Program {
-    /// The program of this seed.
+    /// Draws the program of a seed.
     pub fn of_seed(seed: u64) -> Program {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let format = if one_in(&mut random, 3) { Format::Lines } else { Format::Framed };
         let lives = random.random_range(2..=5);
-        // The same is asked for most of the time: what changes between lives is one more thing to break.
+        // The options are mostly those of the first life: a change between lives is one more risk.
         let usual = opening(&mut random);
         let lives = (0..lives).map(|_| life(&mut random, usual)).collect();
         Program { format, lives }
@@ -222,7 +223,7 @@ fn life(random: &mut Random, usual: Opening) -> Life {
     let opening = if one_in(random, 3) { opening(random) } else { usual };
     let planned = (0..[0, 1, 1, 2][random.random_range(0..4)]).map(|_| planned(random)).collect();
     let steps = random.random_range(0..=25);
-    // Some lives are of short records only, some of long ones: so many share a batch, so few.
+    // Some lives have only short records, some only long ones: a batch then holds many, or few.
     let len_max = [40, 600, 5000, LEN_MAX][random.random_range(0..4)];
     let steps = (0..steps).map(|_| step(random, len_max)).collect();
     let end = match random.random_range(0..10) {
@@ -236,8 +237,8 @@ fn life(random: &mut Random, usual: Opening) -> Life {
     Life { opening, planned, steps, end }
 }
 
-fn planned(random: &mut Random) -> Planned {
-    // As often within the first few operations as within some hundred.
+fn planned(random: &mut Random) -> PlannedFault {
+    // The first few operations are as likely as those up to some hundred.
     let bits = random.random_range(0..8);
     let fault = match random.random_range(0..12) {
         0 => Fault::Short([0, 1, 512, 700, 4096][random.random_range(0..5)]),
@@ -248,7 +249,7 @@ fn planned(random: &mut Random) -> Planned {
         6 => Fault::Forever(ENOSPC),
         _ => Fault::PowerLoss,
     };
-    Planned { operation: random.random_range(0..1 << bits), fault }
+    PlannedFault { operation: random.random_range(0..1 << bits), fault }
 }
 
 fn step(random: &mut Random, len_max: usize) -> Step {

@@ -1,33 +1,33 @@
-//! What readers find, held against the model.
+//! Readers, checked against the model.
 
 use crate::model::Model;
 use crate::trouble::{Trouble, holds};
 use std::time::Duration;
 use wrote::{Error, LogReader};
 
-/// A reader, and what must come next.
+/// A reader, with the sequence that is due.
 #[derive(Debug)]
-pub struct Reading {
+pub struct CheckedReader {
     reader: LogReader,
     next: u64,
     last: Option<u64>,
 }
 
-impl Reading {
-    /// Of a reader that was opened at `from`.
-    pub fn new(reader: LogReader, from: u64) -> Reading {
-        Reading { reader, next: from, last: None }
+impl CheckedReader {
+    /// Wraps a reader that was opened at `from`.
+    pub fn new(reader: LogReader, from: u64) -> CheckedReader {
+        CheckedReader { reader, next: from, last: None }
     }
 
-    /// Reads up to where the reader ends or finds nothing more for now, and tells the last record that
-    /// was ever found. What is before `removed` may be gone, and all before `least` must be there.
+    /// Reads to the end, or until there is nothing more for now. Returns the last record that was
+    /// ever found. Records before `removed` may be gone, and all before `least` must be there.
     pub fn go_on(
         &mut self,
         model: &Model,
         removed: u64,
         least: u64,
     ) -> Result<Option<u64>, Trouble> {
-        while let Some(record) = self.reader.next_within(Duration::ZERO).map_err(told)? {
+        while let Some(record) = self.reader.next_within(Duration::ZERO).map_err(reading_trouble)? {
             model.found(record.sequence, &record.bytes, self.next, removed)?;
             self.next = record.sequence + 1;
             self.last = Some(record.sequence);
@@ -36,27 +36,29 @@ impl Reading {
         Ok(self.last)
     }
 
-    /// Reads as [`Reading::go_on`] does, into one buffer.
+    /// Reads like [`CheckedReader::go_on`], into one buffer.
     pub fn read_into(&mut self, model: &Model, removed: u64, least: u64) -> Result<(), Trouble> {
         let mut bytes = Vec::new();
         loop {
             let before = bytes.len();
-            let Some(sequence) = self.reader.read_into(&mut bytes).map_err(told)? else { break };
+            let Some(sequence) = self.reader.read_into(&mut bytes).map_err(reading_trouble)? else {
+                break;
+            };
             model.found(sequence, &bytes[before..], self.next, removed)?;
             self.next = sequence + 1;
         }
         model.passes_over(self.next.max(removed), least)
     }
 
-    /// That the reader gives nothing more once it has ended.
+    /// Checks that the reader returns nothing more after its end.
     pub fn has_ended(&mut self) -> Result<(), Trouble> {
-        let more = self.reader.next().transpose().map_err(told)?;
+        let more = self.reader.next().transpose().map_err(reading_trouble)?;
         holds(more.is_none(), || "a reader that had ended went on".to_owned())
     }
 }
 
-/// Nothing that happens to a disk here damages what was durable.
-pub fn told(error: Error) -> Trouble {
+/// Turns damage into a broken promise: no fault of this disk damages durable records.
+pub fn reading_trouble(error: Error) -> Trouble {
     match error {
         Error::Damaged { .. } => Trouble::Broken(format!("a log that is not damaged: {error}")),
         error => Trouble::Error(error),

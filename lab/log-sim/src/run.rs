@@ -1,51 +1,51 @@
-//! A program carried out: lives one after the other on one disk, and what lies between them.
+//! The run of a program: lives in turn on one disk, and the checks between them.
 
-use crate::life::{self, Living};
+use crate::life::{self, OpenLog};
 use crate::model::Model;
-use crate::program::{End, Flavour, How, Life, Opening, Planned, Program, Step};
-use crate::reading::{Reading, told};
+use crate::program::{End, Flavour, How, Life, Opening, PlannedFault, Program, Step};
+use crate::reading::{CheckedReader, reading_trouble};
 use crate::trouble::{Trouble, holds};
 use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use wrote::{Error, Fault, Format, Log, LogReader, Sim};
 
-/// Where the log is on the simulated disk.
+/// The log's folder on the simulated disk.
 pub const FOLDER: &str = "/sim/events";
 
-/// What a program came to.
+/// Counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Operations of the disk.
     pub operations: u64,
     /// Operations of the last of the program's lives.
     pub last_life_operations: u64,
-    /// Times at which the log was opened.
+    /// Openings of the log.
     pub opened: u64,
     /// Openings that an error ended.
     pub failed_openings: u64,
-    /// Records that were appended.
+    /// Appended records.
     pub appended: u64,
-    /// Times at which a record was waited for with success.
+    /// Records that were waited for with success.
     pub acknowledged: u64,
-    /// Errors that were a life's first.
+    /// Errors that were the first of a life.
     pub errors: u64,
-    /// Times at which the power went.
+    /// Power losses.
     pub cuts: u64,
-    /// Openings that cut something off.
+    /// Openings that cut off an end.
     pub torn: u64,
-    /// Times at which the log was closed.
+    /// Closings of the log.
     pub closed: u64,
     /// Segments that were begun.
     pub segments: u64,
     /// Segments that were removed.
     pub removed: u64,
-    /// How many contents were made.
+    /// Contents that were made.
     pub(crate) numbers: u64,
 }
 
 impl Tally {
-    /// Adds another program's.
+    /// Adds the counts of another program.
     pub fn add(&mut self, other: &Tally) {
         self.operations += other.operations;
         self.last_life_operations += other.last_life_operations;
@@ -63,32 +63,32 @@ impl Tally {
     }
 }
 
-/// The simulated disk, and what is known to be wrong with it.
+/// The simulated disk, with its faults.
 pub struct Disk {
     pub sim: Sim,
     format: Format,
-    /// What was planned since the disk was last turned on, by the number of the operation.
-    planned: RefCell<Vec<Planned>>,
-    /// Whether there is room for so much only.
+    /// The faults planned since the disk was last turned on, by the number of the operation.
+    planned: RefCell<Vec<PlannedFault>>,
+    /// Whether the free space is limited.
     limited: Cell<bool>,
 }
 
-/// Error numbers of try again.
+/// The error numbers EINTR and EAGAIN.
 const AGAIN: [i32; 2] = [4, 11];
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
 impl Disk {
-    fn plan(&self, planned: &[Planned]) {
+    fn plan(&self, planned: &[PlannedFault]) {
         let now = self.sim.operations();
-        for Planned { operation, fault } in planned {
+        for PlannedFault { operation, fault } in planned {
             let operation = now + operation;
             self.sim.fault(operation, *fault);
-            self.planned.borrow_mut().push(Planned { operation, fault: *fault });
+            self.planned.borrow_mut().push(PlannedFault { operation, fault: *fault });
         }
     }
 
-    /// Leaves room for so many bytes more.
+    /// Limits the free space to `bytes`.
     pub fn limit_room(&self, bytes: u64) {
         let lens = self.sim.names().into_iter().filter_map(|path| self.sim.contents(&path));
         let used: usize = lens.map(|contents| contents.len()).sum();
@@ -101,7 +101,7 @@ impl Disk {
         self.limited.set(false);
     }
 
-    /// Nothing where there was a reason for the error, else a broken promise.
+    /// Accepts an error that has a reason, and reports a broken promise for any other.
     pub fn excuse(&self, error: &Error) -> Result<(), Trouble> {
         let over = self.sim.operations();
         let planned = self.planned.borrow();
@@ -115,11 +115,11 @@ impl Disk {
         let full = self.limited.get() && error.errno() == ENOSPC;
         let of_disk = matches!(error, Error::File { .. } | Error::Poisoned { .. });
         holds(of_disk && (full || errnos.any(|errno| errno == error.errno())), || {
-            format!("an error for no reason: {error}")
+            format!("an error without a reason: {error}")
         })
     }
 
-    /// `None` of an error that there was a reason for.
+    /// Returns `None` for an error that has a reason.
     pub fn unless_excused<T>(&self, result: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
         match result {
             Err(Trouble::Error(error)) => self.excuse(&error).map(|()| None),
@@ -135,10 +135,10 @@ impl Disk {
         came.any(|planned| planned.fault == Fault::PowerLoss)
     }
 
-    /// Whether anything went wrong since it was last turned on, or there is room for so much only.
+    /// Whether a fault happened since the disk was last turned on, or the free space is limited.
     fn is_troubled(&self) -> bool {
         let over = self.sim.operations();
-        let came = |planned: &Planned| planned.operation < over;
+        let came = |planned: &PlannedFault| planned.operation < over;
         self.limited.get() || self.planned.borrow().iter().any(came)
     }
 
@@ -147,7 +147,7 @@ impl Disk {
         self.planned.borrow_mut().clear();
     }
 
-    /// A reader that knows nothing of who writes.
+    /// Opens a reader that shares nothing with the writer.
     pub fn reader(&self, from: u64) -> Result<LogReader, Error> {
         LogReader::open_simulated(&self.sim, FOLDER, from)
     }
@@ -161,29 +161,29 @@ impl Disk {
         all.filter(|path| path.extension() == Some(OsStr::new(extension))).collect()
     }
 
-    /// What is in the last segment.
+    /// Returns the content of the last segment.
     pub fn last_segment(&self) -> Option<Vec<u8>> {
         self.segments().last().and_then(|path| self.sim.contents(path))
     }
 
-    /// Bytes that all segments take.
+    /// Returns the bytes of all segments.
     pub fn segment_bytes(&self) -> u64 {
         let all = self.segments().into_iter().filter_map(|path| self.sim.contents(&path));
         all.map(|contents| contents.len() as u64).sum()
     }
 }
 
-/// What a program's lives share.
+/// The state that a program's lives share.
 struct Run {
     disk: Disk,
     model: Model,
     tally: Tally,
-    /// Whether the log was ever asked to remove anything.
+    /// Whether the log was ever told to remove records.
     removes: bool,
 }
 
-/// Carries out the program on a disk of this seed: what it came to, or the promise that was broken.
-/// At its end the log is opened once more and read, after a power cut, with nothing that goes wrong.
+/// Runs the program on a disk of this seed, and returns its counts, or the promise that was broken.
+/// In the end the power is cut, and the log is opened once more and read, without faults.
 pub fn carry_out(program: &Program, seed: u64) -> Result<Tally, String> {
     let disk = Disk {
         sim: Sim::new(seed),
@@ -194,21 +194,21 @@ pub fn carry_out(program: &Program, seed: u64) -> Result<Tally, String> {
     let mut run = Run { disk, model: Model::default(), tally: Tally::default(), removes: false };
     for (number, life) in program.lives.iter().enumerate() {
         let before = run.disk.sim.operations();
-        run.live(life).map_err(|trouble| told_of(number, trouble))?;
+        run.live(life).map_err(|trouble| describe(number, trouble))?;
         run.tally.last_life_operations = run.disk.sim.operations() - before;
     }
     let last = program.lives.last().map(|life| life.opening);
     if let Some(opening) = last {
-        run.last_life(opening).map_err(|trouble| told_of(program.lives.len(), trouble))?;
+        run.last_life(opening).map_err(|trouble| describe(program.lives.len(), trouble))?;
     }
     run.tally.operations = run.disk.sim.operations();
     Ok(run.tally)
 }
 
-fn told_of(life: usize, trouble: Trouble) -> String {
+fn describe(life: usize, trouble: Trouble) -> String {
     match trouble {
         Trouble::Broken(because) => format!("life {life}: {because}"),
-        Trouble::Error(error) => format!("life {life}: an error that nobody expected: {error}"),
+        Trouble::Error(error) => format!("life {life}: an unexpected error: {error}"),
     }
 }
 
@@ -228,7 +228,7 @@ impl Run {
         Ok(())
     }
 
-    /// Everything that was promised is there, and the log goes on.
+    /// Checks that everything promised is there, and that the log continues.
     fn last_life(&mut self, opening: Opening) -> Result<(), Trouble> {
         self.cut();
         for end in [End::Drop, End::CloseAndCut, End::Close] {
@@ -243,20 +243,20 @@ impl Run {
         self.see().map(drop)
     }
 
-    fn living<'a>(&'a mut self, log: &'a Log, opening: Opening) -> Living<'a> {
+    fn living<'a>(&'a mut self, log: &'a Log, opening: Opening) -> OpenLog<'a> {
         let Run { disk, model, tally, .. } = self;
         let format = disk.format;
-        Living { disk, model, tally, log, format, opening, follower: None, poison: None }
+        OpenLog { disk, model, tally, log, format, opening, follower: None, poison: None }
     }
 
-    /// Opens the log; where an error ends that for a reason, once more without the reason. `None` where
-    /// it has come to no more.
+    /// Opens the log. If an error with a reason ends the opening, it opens the log once more
+    /// without the fault. Returns `None` if that failed too.
     fn open(&mut self, opening: Opening) -> Result<Option<Log>, Trouble> {
         if let Some(log) = self.try_to_open(opening)? {
             return Ok(Some(log));
         }
         self.tally.failed_openings += 1;
-        // The power goes, or all that is there stays: both are ways out of an error.
+        // The power goes, or the disk stays as it is: both are ways out of an error.
         if !self.disk.is_off() && self.tally.failed_openings.is_multiple_of(2) {
             self.disk.sim.sync();
         }
@@ -268,7 +268,7 @@ impl Run {
     fn try_to_open(&mut self, opening: Opening) -> Result<Option<Log>, Trouble> {
         self.see()?;
         self.removes |= opening.removes();
-        let opened = life::open(&self.disk, self.disk.format, opening).map_err(told);
+        let opened = life::open(&self.disk, self.disk.format, opening).map_err(reading_trouble);
         let Some(log) = self.disk.unless_excused(opened)? else { return Ok(None) };
         self.tally.opened += 1;
         let stats = log.stats();
@@ -310,24 +310,25 @@ impl Run {
     /// Reads everything by the open log.
     fn read(&mut self, log: &Log) -> Result<(), Trouble> {
         let (first, end) = (self.model.first(), self.model.end());
-        let reader = log.reader(0).map_err(told);
-        let read = reader.and_then(|reader| Reading::new(reader, 0).go_on(&self.model, first, end));
+        let reader = log.reader(0).map_err(reading_trouble);
+        let read =
+            reader.and_then(|reader| CheckedReader::new(reader, 0).go_on(&self.model, first, end));
         self.disk.unless_excused(read).map(drop)
     }
 
-    /// Reads everything as another process does, and remembers where that ends.
+    /// Reads everything as another process does, and records the last record.
     fn see(&mut self) -> Result<(), Trouble> {
         if self.disk.segments().is_empty() {
             return Ok(());
         }
         let least = self.model.least();
-        // What was removed since the log last said what its first record is can't be known here.
+        // This reader cannot know which records were removed since the log last reported its first
+        // one.
         let removed = if self.removes { self.model.end() } else { 0 };
-        let read = self
-            .disk
-            .reader(0)
-            .map_err(told)
-            .and_then(|reader| Reading::new(reader, 0).go_on(&self.model, removed, least));
+        let read =
+            self.disk.reader(0).map_err(reading_trouble).and_then(|reader| {
+                CheckedReader::new(reader, 0).go_on(&self.model, removed, least)
+            });
         match self.disk.unless_excused(read)? {
             Some(last) if !self.disk.is_off() => self.model.saw(last),
             _ => Ok(()),
@@ -362,7 +363,7 @@ impl Run {
         self.disk.make_room();
     }
 
-    /// Whoever drops a log is not told of an error; where there was none it is closed.
+    /// Drops the log, which reports no error; without an error it is closed.
     fn drop(&mut self, log: Log) {
         drop(log);
         if !self.disk.is_troubled() {
@@ -377,5 +378,5 @@ impl Run {
     }
 }
 
-/// What the last lives do.
+/// A step of the last life.
 const LAST: Step = Step::Append { len: 100, how: How::AndWait, flavour: Flavour::Random };

@@ -1,8 +1,8 @@
-//! Of a program that breaks a promise, one as small that still does.
+//! The reduction of a program that breaks a promise.
 
 use crate::program::{Life, Program, Step};
 
-/// Takes away lives, steps and faults, and shortens records, as long as `breaks` stays true.
+/// Removes lives, steps and faults, and shortens records, as long as `breaks` stays true.
 pub fn smallest(program: &Program, breaks: impl Fn(&Program) -> bool) -> Program {
     let mut least = program.clone();
     loop {
@@ -11,7 +11,7 @@ pub fn smallest(program: &Program, breaks: impl Fn(&Program) -> bool) -> Program
     }
 }
 
-/// Programs that are smaller by one thing, those that lack most first.
+/// Returns the programs that lack one part, those without a large part first.
 fn smaller(program: &Program) -> Vec<Program> {
     let mut all = Vec::new();
     for number in 0..program.lives.len() {

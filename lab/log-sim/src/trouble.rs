@@ -1,13 +1,13 @@
-//! Why a program does not go on.
+//! The reasons why a program stops.
 
 use wrote::Error;
 
-/// Why a step of a program did not do what it says.
+/// The reason why a step failed.
 #[derive(Clone, Debug)]
 pub enum Trouble {
-    /// A promise of the log's is broken: one sentence that says which.
+    /// A broken promise of the log, in one sentence.
     Broken(String),
-    /// The log gave an error. Whether there was a reason for one is for the caller to say.
+    /// An error of the log. The caller knows whether it has a reason.
     Error(Error),
 }
 
@@ -17,7 +17,7 @@ impl From<Error> for Trouble {
     }
 }
 
-/// A broken promise, where `holds` is false.
+/// Reports a broken promise if `holds` is false.
 pub fn holds(holds: bool, broken: impl FnOnce() -> String) -> Result<(), Trouble> {
     if holds { Ok(()) } else { Err(Trouble::Broken(broken())) }
 }

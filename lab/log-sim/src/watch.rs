@@ -1,28 +1,28 @@
-//! Which seed every thread is at, so that one that never comes to its end is told.
+//! The seed of every thread, so that a hanging one is reported.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A program takes a millisecond, and to find the smallest part of one takes some hundred programs. One
-/// that takes so long waits for what never comes.
+/// A program takes a millisecond, and its reduction some hundred programs. A program that takes
+/// this long hangs.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// By thread: its seed, and since when it is at it.
+/// The seed of each thread, and the time at which it began.
 static BEGUN: Mutex<BTreeMap<usize, (u64, Instant)>> = Mutex::new(BTreeMap::new());
 
-/// The thread with this number begins with the seed.
+/// Records that a thread begins with a seed.
 pub fn begin(thread: usize, seed: u64) {
     begun().insert(thread, (seed, Instant::now()));
 }
 
-/// The thread with this number has ended.
+/// Records that a thread has ended.
 pub fn end(thread: usize) {
     begun().remove(&thread);
 }
 
-/// From now on `lost` is called with any seed that takes too long.
+/// Starts a watcher that calls `lost` with any seed that takes too long.
 pub fn start(lost: impl Fn(u64) + Send + 'static) {
     thread::spawn(move || {
         loop {

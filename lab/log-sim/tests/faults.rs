@@ -1,6 +1,6 @@
 //! Each fault at every operation of a log that begins several segments.
 
-use log_sim::{End, Flavour, How, Life, Opening, Planned, Program, Step, Tally, carry_out};
+use log_sim::{End, Flavour, How, Life, Opening, PlannedFault, Program, Step, Tally, carry_out};
 use wrote::log::Prepare;
 use wrote::{Durable, Fault, Format, Sync};
 
@@ -18,7 +18,7 @@ const OPENING: Opening = Opening {
     retain_bytes: None,
 };
 
-/// Each way to make records durable, and each to make segments ready.
+/// Returns each way to make records durable, and each to make segments ready.
 fn openings() -> [Opening; 5] {
     [
         OPENING,
@@ -33,7 +33,7 @@ const fn append(len: usize, how: How) -> Step {
     Step::Append { len, how, flavour: Flavour::Random }
 }
 
-/// Batches of one record and of many, several in flight at once, more than two segments of them.
+/// Batches of one record and of many, several in flight at once, in more than two segments.
 const SCRIPT: [Step; 27] = [
     append(100, How::AndWait),
     append(3000, How::Append),
@@ -64,23 +64,23 @@ const SCRIPT: [Step; 27] = [
     Step::Sync,
 ];
 
-/// The script, with what goes wrong in it.
-fn script(opening: Opening, end: End, planned: Vec<Planned>) -> Life {
+/// Returns the life of the script with these faults.
+fn script(opening: Opening, end: End, planned: Vec<PlannedFault>) -> Life {
     Life { opening, planned, steps: SCRIPT.to_vec(), end }
 }
 
-/// The log is opened again, and a little is done.
-fn again(opening: Opening, planned: Vec<Planned>) -> Life {
+/// Returns a life that opens the log again and does a few steps.
+fn again(opening: Opening, planned: Vec<PlannedFault>) -> Life {
     let steps = vec![append(50, How::Append), append(2000, How::AndWait), Step::Sync];
     Life { opening, planned, steps, end: End::Cut }
 }
 
-/// Carries out the program of each way to open a log, with the fault at every operation of its last
-/// life, and tells what that came to.
+/// Runs the program of each way to open a log, with the fault at every operation of its last life,
+/// and adds up the counts.
 fn at_every_operation(
     format: Format,
     fault: Fault,
-    lives: impl Fn(Opening, Vec<Planned>) -> Vec<Life>,
+    lives: impl Fn(Opening, Vec<PlannedFault>) -> Vec<Life>,
 ) -> Tally {
     let mut all = Tally::default();
     for opening in openings() {
@@ -93,13 +93,13 @@ fn at_every_operation(
         let undisturbed = with(Vec::new(), 0);
         assert!(undisturbed.segments >= 2, "it begins segments: {undisturbed:?}");
         for operation in 0..undisturbed.last_life_operations {
-            all.add(&with(vec![Planned { operation, fault }], operation));
+            all.add(&with(vec![PlannedFault { operation, fault }], operation));
         }
     }
     all
 }
 
-/// The log that is failed is the one that writes, ends, and is opened again.
+/// The fault hits the log that writes, ends, and is opened again.
 fn in_the_script(format: Format, fault: Fault) -> Tally {
     let mut all = Tally::default();
     for end in [End::Drop, End::Cut] {
@@ -109,7 +109,7 @@ fn in_the_script(format: Format, fault: Fault) -> Tally {
     all
 }
 
-/// The log that is failed is the one that is opened after a power loss, which has left a torn end.
+/// The fault hits the log that is opened after a power loss, with a torn end.
 fn in_the_opening(format: Format, fault: Fault) -> Tally {
     let all = at_every_operation(format, fault, |opening, planned| {
         vec![torn(opening), again(opening, planned)]
@@ -118,7 +118,7 @@ fn in_the_opening(format: Format, fault: Fault) -> Tally {
     all
 }
 
-/// The power goes when much was handed to the kernel that nobody has flushed.
+/// The power goes while the kernel holds many bytes that were never flushed.
 fn torn(opening: Opening) -> Life {
     let opening = Opening { sync: Sync::No, ..opening };
     let is_flushed = |step: &Step| matches!(step, Step::Sync);

@@ -1,10 +1,11 @@
-//! A disk that gets full, in the middle of a batch or of a segment, and has room again.
+//! A disk that gets full in the middle of a batch or of a segment, and has room again.
 
 use log_sim::{End, Flavour, How, Life, Opening, Program, Step, Tally, carry_out};
 use wrote::log::Prepare;
 use wrote::{Durable, Format, Sync};
 
-/// Records of some batches, waited for together: a group commit each.
+/// Returns steps that append the records of some batches and wait for them together: a group commit
+/// each.
 fn steps(room_bytes: u64) -> Vec<Step> {
     let append = |len, how| Step::Append { len, how, flavour: Flavour::Random };
     let mut steps = vec![append(1000, How::AndWait), Step::Room { bytes: room_bytes }];
@@ -24,7 +25,7 @@ fn steps(room_bytes: u64) -> Vec<Step> {
 fn with_room_for(format: Format, opening: Opening, room_bytes: u64) -> Tally {
     let life = |steps, end| Life { opening, planned: Vec::new(), steps, end };
     let full = life(steps(room_bytes), End::Drop);
-    // With room again: the same once more.
+    // With room again, the steps run once more.
     let after = life(steps(1 << 30), End::Close);
     let program = Program { format, lives: vec![full, after] };
     carry_out(&program, room_bytes).unwrap_or_else(|broken| {

@@ -1,4 +1,4 @@
-//! Programs by chance: what many seeds come to, and that each comes to the same again.
+//! Random programs: the counts of many seeds, and that each seed always has its own.
 
 use log_sim::{Program, Tally, carry_out};
 
@@ -15,7 +15,7 @@ fn what_was_promised_is_kept_whatever_happens_to_the_disk() {
         });
         all.add(&tally);
     }
-    // Where nothing of that happens, nothing is seen.
+    // A count of zero would mean that the case never happened.
     let happened =
         [all.errors, all.failed_openings, all.torn, all.closed, all.removed, all.acknowledged];
     assert!(happened.iter().all(|&times| times > SEEDS / 20), "{all:?}");

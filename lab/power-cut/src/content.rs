@@ -1,10 +1,10 @@
-//! Contents that follow from a number alone, so that whoever looks afterwards knows every byte.
+//! Contents that follow from a number alone, so that a check knows every byte.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::ops::RangeInclusive;
 
-/// The content of number `number`, with a length somewhere in `lengths`.
+/// Returns the content of a number, with a length in `lengths`.
 pub fn content(number: u64, lengths: RangeInclusive<usize>) -> Vec<u8> {
     let mut random = random(number);
     let mut bytes = vec![0; random.random_range(lengths)];
@@ -12,12 +12,12 @@ pub fn content(number: u64, lengths: RangeInclusive<usize>) -> Vec<u8> {
     bytes
 }
 
-/// The length of the content, without the work of making it.
+/// Returns the length of a content without making it.
 pub fn length(number: u64, lengths: RangeInclusive<usize>) -> usize {
     random(number).random_range(lengths)
 }
 
-/// Random numbers that follow from `seed`.
+/// Returns random numbers that follow from `seed`.
 pub fn random(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }

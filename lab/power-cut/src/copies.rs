@@ -1,9 +1,9 @@
-//! Copies of a few files, one new name after the other.
+//! A subject that copies a few files, to one new name after the other.
 
 use crate::content::content;
-use crate::found::{Found, describe, names, read};
-use crate::said::{Line, Said};
-use crate::subject::{Say, Subject, make_folder, remove, sync_folder, unsaid};
+use crate::found::{CheckResult, describe, names, read};
+use crate::said::{Line, Report};
+use crate::subject::{Reporter, Subject, make_folder, remove, sync_folder, unsaid};
 use std::convert::Infallible;
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ use wrote::{CopyOptions, Error, Reflink};
 /// The sources' lengths; the last has a hole in it.
 const SOURCES: [usize; 4] = [100, 65_536, 300_001, 1_200_007];
 const HOLE: Range<usize> = 262_144..786_432;
-/// So many copies are kept; the oldest is removed before the next is made.
+/// The number of copies that are kept; the oldest is removed before the next is made.
 const KEPT: u64 = 24;
 
 /// Copies 0, 1, 2, ..
@@ -25,7 +25,7 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// In a folder of its own.
+    /// Puts the copies into a folder of their own.
     pub fn new(folder: &Path) -> Copies {
         Copies { folder: folder.to_owned() }
     }
@@ -49,7 +49,7 @@ impl Copies {
     }
 }
 
-/// The number of the source of a copy.
+/// Returns the number of the source of a copy.
 fn source_of(copy: u64) -> usize {
     usize::try_from(copy % SOURCES.len() as u64).unwrap_or(0)
 }
@@ -61,12 +61,12 @@ fn bytes_of(source: usize) -> Vec<u8> {
     bytes
 }
 
-/// The hole of a source of this length; empty where it is too short to have one.
+/// Returns the hole of a source of this length; empty if the source is too short for one.
 fn hole(length: usize) -> Range<usize> {
     if length < HOLE.end { 0..0 } else { HOLE }
 }
 
-/// How copy `number` is made: each source in each way in turn.
+/// Returns the options of copy `number`: each source in each way in turn.
 fn options(number: u64) -> CopyOptions {
     let sources = SOURCES.len() as u64;
     let reflink = if (number / sources).is_multiple_of(2) { Reflink::Never } else { Reflink::Auto };
@@ -88,7 +88,7 @@ impl Subject for Copies {
         sync_folder(&self.folder)
     }
 
-    fn write(&mut self, _seed: u64, say: Say) -> Result<Infallible, Error> {
+    fn write(&mut self, _seed: u64, say: Reporter) -> Result<Infallible, Error> {
         let mut number = 0_u64;
         loop {
             if let Some(old) = number.checked_sub(KEPT) {
@@ -102,11 +102,11 @@ impl Subject for Copies {
         }
     }
 
-    fn check(&self, said: &Said) -> io::Result<Found> {
+    fn check(&self, said: &Report) -> io::Result<CheckResult> {
         let (names, temporary_files) = names(&self.folder)?;
-        let mut found = Found { temporary_files, ..Found::default() };
+        let mut found = CheckResult { temporary_files, ..CheckResult::default() };
         let (promised, current) = (made(said.sure()), made(said.all()));
-        // Those before it may have been removed.
+        // Older copies may have been removed.
         for number in (current + 1).saturating_sub(KEPT)..promised {
             if self.compare(number, &mut found.faults).is_none() {
                 found.faults.push(format!("copy-{number} was promised and is missing"));
@@ -122,13 +122,13 @@ impl Subject for Copies {
                 || name.starts_with("source-")
         };
         found.faults.extend(
-            names.iter().filter(|name| !known(name)).map(|name| format!("{name}: nobody's name")),
+            names.iter().filter(|name| !known(name)).map(|name| format!("{name}: an unknown name")),
         );
         Ok(found)
     }
 }
 
-/// How many copies were made.
+/// Counts the copies that were promised.
 fn made(said: &[Line]) -> u64 {
     let last = said.iter().rev().find_map(|line| match line {
         Line::Copied(number) => Some(number + 1),
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn the_copy_that_was_being_made_may_be_absent_or_whole_but_not_in_part() {
         let (_folder, copies) = prepared();
-        let check = || copies.check(&Said::default()).expect("checked");
+        let check = || copies.check(&Report::default()).expect("checked");
         assert_eq!((check().in_flight, check().faults), ("absent", vec![]));
         fs::write(copies.copy(0), bytes_of(0)).expect("written");
         assert_eq!((check().in_flight, check().faults), ("whole", vec![]));
@@ -182,9 +182,9 @@ mod tests {
         let (_folder, copies) = prepared();
         fs::write(copies.folder.join(".copy-0.wrote-1-0"), "").expect("written");
         fs::write(copies.folder.join("copy-0~"), "").expect("written");
-        let found = copies.check(&Said::default()).expect("checked");
+        let found = copies.check(&Report::default()).expect("checked");
         assert_eq!(found.temporary_files, 1);
-        assert_eq!(found.faults, ["copy-0~: nobody's name"]);
+        assert_eq!(found.faults, ["copy-0~: an unknown name"]);
     }
 
     #[test]

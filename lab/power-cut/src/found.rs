@@ -1,20 +1,20 @@
-//! What is found after a power cut.
+//! The state of a subject's files after a power cut.
 
 use std::io;
 use std::path::Path;
 
-/// What is there, against what was promised.
+/// The files that are there, compared with the promises.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// Each promise that was not kept: what was expected, and what is there.
+pub struct CheckResult {
+    /// Each broken promise: the expected state, and the one that was found.
     pub faults: Vec<String>,
-    /// What became of that which was promised nothing yet, in one word.
+    /// The state of the write without a promise, in one word.
     pub in_flight: &'static str,
     /// Temporary files that were left.
     pub temporary_files: usize,
 }
 
-/// Reads a file; `None` where there is none, and what can't be read is a fault.
+/// Reads a file; `None` if there is none. A file that cannot be read is a fault.
 pub fn read(path: &Path, faults: &mut Vec<String>) -> Option<Vec<u8>> {
     match std::fs::read(path) {
         Ok(bytes) => Some(bytes),
@@ -26,7 +26,7 @@ pub fn read(path: &Path, faults: &mut Vec<String>) -> Option<Vec<u8>> {
     }
 }
 
-/// How `found` compares with what was expected: "812 bytes, where 900 belong; wrong from byte 512".
+/// Compares `found` with the expected bytes: "812 bytes, where 900 belong; wrong from byte 512".
 pub fn describe(found: &[u8], expected: &[u8]) -> String {
     let same = found.iter().zip(expected).take_while(|(one, other)| one == other).count();
     let wrong = if same < found.len().min(expected.len()) {
@@ -38,7 +38,7 @@ pub fn describe(found: &[u8], expected: &[u8]) -> String {
     format!("{} bytes, where {} belong{wrong}", found.len(), expected.len())
 }
 
-/// The names in a folder, those of temporary files apart.
+/// Returns the names in a folder without those of temporary files, and the number of these.
 pub fn names(folder: &Path) -> io::Result<(Vec<String>, usize)> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder)? {

@@ -1,11 +1,11 @@
-//! A log that several threads append to, and what must be left of it.
+//! A subject in which several threads append to a log, and the check of the log that is left.
 
 mod judge;
 mod records;
 
-use crate::found::{Found, names};
-use crate::said::{Line, Said};
-use crate::subject::{Say, Subject, make_folder, sync_folder, unsaid};
+use crate::found::{CheckResult, names};
+use crate::said::{Line, Report};
+use crate::subject::{Reporter, Subject, make_folder, sync_folder, unsaid};
 use judge::{Place, judge};
 use rand::RngExt;
 use records::{of_producer, record};
@@ -20,32 +20,34 @@ use wrote::log::Prepare;
 use wrote::{Durable, Error, Format, Log, LogOptions, Sync};
 
 const PRODUCERS: u32 = 4;
-/// So many records a producer appends before it waits for them.
+/// The number of records that a producer appends before it waits for them.
 const WINDOW: RangeInclusive<u64> = 1..=8;
-/// A log that is seldom synced is now and then given so many at once: several buffers are on their way.
+/// The records that a log with rare syncs now and then gets at once, so that several buffers are in
+/// flight.
 const BURST: u64 = 100;
 const BURSTS: f64 = 0.02;
-/// Small, so that many segments are begun before the cut.
+/// A small segment, so that many are begun before the cut.
 const SEGMENT_BYTES: u64 = 256 << 10;
-/// The longest records just fit.
+/// A buffer that just holds the longest records.
 const BUFFER_BYTES: usize = 128 << 10;
-/// A log that is seldom synced would fill the disk.
+/// The bytes that are kept, because a log with rare syncs would fill the disk.
 const RETAIN_BYTES: u64 = 8 << 20;
-/// After a window whose records are not waited for: else the processors would be there for these alone.
+/// A pause after a window whose records are not waited for, so that other subjects get the
+/// processors.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Between two syncs.
+/// Milliseconds between two syncs.
 const SYNCED: RangeInclusive<u64> = 0..=4;
-/// So many records are appended when all that is left was looked at.
+/// The records that are appended after the check.
 const MORE: u64 = 10;
 
-/// How a record gets safe.
+/// The way in which a record becomes safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Safe {
-    /// Each by itself, framed.
+pub enum Safety {
+    /// Each record by itself, framed.
     Record,
     /// By a sync of the log, framed; the oldest segments are removed.
     Sync,
-    /// Each by itself, as a line.
+    /// Each record by itself, as a line.
     Line,
 }
 
@@ -53,43 +55,43 @@ pub enum Safe {
 #[derive(Debug)]
 pub struct Logs {
     folder: PathBuf,
-    safe: Safe,
-    /// Opened before the clock started.
+    safe: Safety,
+    /// The log that was opened before the clock started.
     opened: Option<Log>,
 }
 
 impl Logs {
-    /// In a folder of its own.
-    pub fn new(folder: &Path, safe: Safe) -> Logs {
+    /// Puts the log into a folder of its own.
+    pub fn new(folder: &Path, safe: Safety) -> Logs {
         Logs { folder: folder.to_owned(), safe, opened: None }
     }
 
-    /// The log's folder, which the log makes itself.
+    /// Returns the log's folder, which the log makes itself.
     fn log(&self) -> PathBuf {
         self.folder.join("log")
     }
 
     fn is_text(&self) -> bool {
-        self.safe == Safe::Line
+        self.safe == Safety::Line
     }
 
     fn options(&self) -> LogOptions {
         let options = Log::options().segment_bytes(SEGMENT_BYTES).buffer_bytes(BUFFER_BYTES);
         match self.safe {
-            Safe::Record => options.sync(Sync::Always),
-            Safe::Sync => {
+            Safety::Record => options.sync(Sync::Always),
+            Safety::Sync => {
                 options.sync(Sync::No).segment_bytes(4 * SEGMENT_BYTES).retain_bytes(RETAIN_BYTES)
             }
-            Safe::Line => options.sync(Sync::Always).format(Format::Lines),
+            Safety::Line => options.sync(Sync::Always).format(Format::Lines),
         }
     }
 
-    /// Opens the log to look at it, not to write as fast as may be: no way is measured.
+    /// Opens the log for a check, without the measuring that finds the fastest way.
     fn open(&self) -> Result<Log, Error> {
         self.options().durable(Durable::default()).open(self.log())
     }
 
-    /// Opens the log to write to it, in each way in turn.
+    /// Opens the log for writing, in each way in turn.
     fn open_for(&self, seed: u64) -> Result<Log, Error> {
         let options = match seed % 3 {
             0 => self.options(),
@@ -103,27 +105,27 @@ impl Logs {
         options.open(self.log())
     }
 
-    /// Appends the records of one producer. `end` is behind the last record that anyone has appended.
+    /// Appends the records of one producer. `end` is the sequence behind the last appended record.
     fn produce(
         &self,
         log: &Log,
         producer: u32,
         seed: u64,
         end: &AtomicU64,
-        say: Say,
+        say: Reporter,
     ) -> Result<Infallible, Error> {
         let say = |line| say(&line).map_err(|trouble| unsaid(&trouble));
         let mut random = crate::content::random(seed ^ u64::from(producer));
         let mut begin = 0;
         loop {
-            let is_burst = self.safe == Safe::Sync && random.random_bool(BURSTS);
+            let is_burst = self.safe == Safety::Sync && random.random_bool(BURSTS);
             let count = if is_burst { BURST } else { random.random_range(WINDOW) };
             let numbers = begin..begin + count;
             begin = numbers.end;
             say(Line::Sending { producer, end: begin })?;
             let append = |number| log.append(&record(self.is_text(), producer, number));
             let tickets = numbers.clone().map(append).collect::<Result<Vec<_>, _>>()?;
-            if self.safe == Safe::Sync {
+            if self.safe == Safety::Sync {
                 let last = tickets.last().map_or(0, |ticket| ticket.sequence() + 1);
                 end.fetch_max(last, Ordering::AcqRel);
                 thread::sleep(PAUSE);
@@ -137,14 +139,20 @@ impl Logs {
         }
     }
 
-    /// Syncs the log now and then, where something was appended.
-    fn sync(&self, log: &Log, seed: u64, end: &AtomicU64, say: Say) -> Result<Infallible, Error> {
+    /// Syncs the log now and then, if something was appended.
+    fn sync(
+        &self,
+        log: &Log,
+        seed: u64,
+        end: &AtomicU64,
+        say: Reporter,
+    ) -> Result<Infallible, Error> {
         let mut random = crate::content::random(!seed);
         let mut synced = 0;
         loop {
             thread::sleep(Duration::from_millis(random.random_range(SYNCED)));
             let appended = end.load(Ordering::Acquire);
-            // What is synced already is safe without asking the kernel: a second promise would say
+            // Synced records are safe without a call of the kernel: a second promise would prove
             // nothing.
             if appended > synced {
                 log.sync()?;
@@ -154,7 +162,7 @@ impl Logs {
         }
     }
 
-    /// All that the log holds; an error in words where a record is none that was ever sent.
+    /// Reads all records of the log; an error in words for a record that no producer sent.
     fn read(&self, log: &Log) -> Result<Vec<Place>, String> {
         let reader = log.reader(0).map_err(|error| format!("reading: {error}"))?;
         let place = |record: Result<wrote::Record, Error>| {
@@ -167,15 +175,15 @@ impl Logs {
         reader.map(place).collect()
     }
 
-    /// What became of that which was promised nothing; an error in words where a promise was broken.
-    fn examine(&self, said: &Said) -> Result<&'static str, String> {
+    /// Returns the state of the records without a promise; an error in words for a broken promise.
+    fn examine(&self, said: &Report) -> Result<&'static str, String> {
         let log = self.open().map_err(|error| format!("opening: {error}"))?;
         let recovered = log.recovered().clone();
         if let Some(lost) = recovered.kept_aside.iter().find(|path| !path.exists()) {
             return Err(format!("{} was to be kept aside, and is not there", lost.display()));
         }
         let places = self.read(&log)?;
-        let promised = judge(&places, said, self.safe == Safe::Sync)?;
+        let promised = judge(&places, said, self.safe == Safety::Sync)?;
         let next = log.stats().next_sequence;
         if places.last().is_some_and(|place| place.sequence + 1 != next) {
             return Err(format!("the log goes on at {next}, behind {:?}", places.last()));
@@ -188,7 +196,7 @@ impl Logs {
         })
     }
 
-    /// Appends some more, as another producer, and finds all of it when the log is opened again.
+    /// Appends more records as another producer, and finds all when the log is opened again.
     fn go_on(&self, log: Log, mut places: Vec<Place>, next: u64) -> Result<(), String> {
         let words = |error: Error| format!("going on: {error}");
         for number in 0..MORE {
@@ -213,7 +221,7 @@ impl Logs {
             return Err(format!("after it was closed: {recovered:?}"));
         }
         let found = self.read(&log)?;
-        // The last that was appended may have made the oldest too many.
+        // The last append may have removed the oldest segment.
         let removed = found.first().map_or(0, |first| first.sequence);
         places.retain(|place| place.sequence >= removed);
         if found != places {
@@ -231,14 +239,14 @@ impl Subject for Logs {
     }
 
     fn get_ready(&mut self, seed: u64) -> Result<(), Error> {
-        // Now and then it is the opening that is hit.
+        // Now and then the cut hits the opening.
         if !seed.is_multiple_of(4) {
             self.opened = Some(self.open_for(seed)?);
         }
         Ok(())
     }
 
-    fn write(&mut self, seed: u64, say: Say) -> Result<Infallible, Error> {
+    fn write(&mut self, seed: u64, say: Reporter) -> Result<Infallible, Error> {
         let log = match self.opened.take() {
             Some(log) => log,
             None => self.open_for(seed)?,
@@ -250,14 +258,14 @@ impl Subject for Logs {
             let produce =
                 |producer| scope.spawn(move || this.produce(log, producer, seed, end, say));
             let mut threads: Vec<_> = (0..PRODUCERS).map(produce).collect();
-            if this.safe == Safe::Sync {
+            if this.safe == Safety::Sync {
                 threads.push(scope.spawn(move || this.sync(log, seed, end, say)));
             }
             let ended = threads.into_iter().map(|thread| match thread.join() {
                 Ok(Err(error)) => error,
                 Err(panic) => std::panic::resume_unwind(panic),
             });
-            // Every one of them has to notice; what the first says is enough.
+            // Every producer must notice the cut; the report of the first suffices.
             ended.collect::<Vec<_>>().swap_remove(0)
         });
         if log.sync().is_ok() || log.append(b"late").is_ok() {
@@ -266,9 +274,9 @@ impl Subject for Logs {
         Err(refused)
     }
 
-    fn check(&self, said: &Said) -> io::Result<Found> {
+    fn check(&self, said: &Report) -> io::Result<CheckResult> {
         let temporary_files = if self.log().exists() { names(&self.log())?.1 } else { 0 };
-        let mut found = Found { temporary_files, ..Found::default() };
+        let mut found = CheckResult { temporary_files, ..CheckResult::default() };
         match self.examine(said) {
             Ok(in_flight) => found.in_flight = in_flight,
             Err(fault) => found.faults.push(fault),
@@ -281,13 +289,13 @@ impl Subject for Logs {
 
     fn late_max(&self) -> usize {
         match self.safe {
-            // All that are waited for at once may rest on the flushes that are under way.
-            Safe::Record | Safe::Line => PRODUCERS as usize * *WINDOW.end() as usize,
-            Safe::Sync => 1,
+            // All records that are waited for at once may rest on the flushes in flight.
+            Safety::Record | Safety::Line => PRODUCERS as usize * *WINDOW.end() as usize,
+            Safety::Sync => 1,
         }
     }
 
-    fn reopen(&self, say: Say) -> Option<Error> {
+    fn reopen(&self, say: Reporter) -> Option<Error> {
         loop {
             let opened = self.open().and_then(|log| {
                 let line = Line::Reopened(log.stats().next_sequence);
@@ -307,10 +315,10 @@ mod tests {
     use crate::said::parse;
     use std::fs;
 
-    const ALL: [Safe; 3] = [Safe::Record, Safe::Sync, Safe::Line];
+    const ALL: [Safety; 3] = [Safety::Record, Safety::Sync, Safety::Line];
 
-    /// A log in which producer 0 has appended records 0 to 4, and what it said of that.
-    fn written(safe: Safe) -> (tempfile::TempDir, Logs, Said) {
+    /// Makes a log in which producer 0 has appended records 0 to 4, with its report.
+    fn written(safe: Safety) -> (tempfile::TempDir, Logs, Report) {
         let folder = tempfile::tempdir().expect("a folder");
         let logs = Logs::new(&folder.path().join("log"), safe);
         logs.prepare().expect("prepared");
@@ -344,14 +352,14 @@ mod tests {
             let faults = logs.check(&said).expect("checked").faults;
             assert_eq!(faults, ["record 0 was promised, and the log ends before 0"], "{safe:?}");
             fs::remove_dir_all(logs.log()).expect("removed");
-            let faults = logs.check(&Said::default()).expect("checked").faults;
+            let faults = logs.check(&Report::default()).expect("checked").faults;
             assert_eq!(faults, Vec::<String>::new(), "{safe:?}");
         }
     }
 
     #[test]
     fn a_promised_line_that_was_cut_off_is_a_fault() {
-        let (_folder, logs, said) = written(Safe::Line);
+        let (_folder, logs, said) = written(Safety::Line);
         let mut names = fs::read_dir(logs.log()).expect("a folder").flatten();
         let segment = names.find(|entry| entry.path().extension().is_some_and(|e| e == "log"));
         let segment = segment.expect("a segment").path();
@@ -365,7 +373,7 @@ mod tests {
     #[test]
     fn a_log_that_takes_more_after_an_error_is_a_fault() {
         // W2
-        let (_folder, logs, _) = written(Safe::Record);
+        let (_folder, logs, _) = written(Safety::Record);
         let said = parse("sending 0 5\npower-going\npower-gone\nunpoisoned\n").expect("lines");
         let faults = logs.check(&said).expect("checked").faults;
         assert_eq!(faults, ["after the first error the log took more"]);

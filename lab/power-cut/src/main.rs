@@ -1,5 +1,6 @@
-//! Writes with wrote until the power is cut, says what it was promised, and afterwards looks what is
-//! left. `cargo xtask lab power-cut` runs it and cuts the power.
+//! The program `power-cut`: it writes with wrote until the power is cut, reports each promise, and
+//! afterwards checks the files that are left. `cargo xtask lab power-cut` runs it and cuts the
+//! power.
 
 #![forbid(unsafe_code)]
 
@@ -13,39 +14,40 @@ mod streams;
 mod subject;
 
 use clap::{Parser, ValueEnum};
-use said::{Line, Said};
+use said::{Line, Report};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use subject::{Name, Subject, Trouble};
 use wrote::Error;
 
-/// Writes until the power is cut, or looks what is left.
+/// Write until the power is cut, or check the files that are left.
 #[derive(Parser)]
 #[command(name = "power-cut")]
 enum Verb {
     /// Write until the first error, with a line for each promise on standard output.
     Write {
-        /// What is to write.
+        /// The subject that writes.
         subject: Name,
-        /// The folder on the file system that loses its power; in it the subject makes its own.
+        /// The folder on the file system that loses its power; the subject makes its own folder in
+        /// it.
         folder: PathBuf,
-        /// What the lengths of writes and such are drawn from.
+        /// The seed of lengths, pauses and choices.
         #[arg(long)]
         seed: u64,
     },
-    /// Open what was written again and again until the first error, with a line for each time.
+    /// Open the written files again and again until the first error, with a line for each time.
     Reopen {
-        /// What has written.
+        /// The subject that has written.
         subject: Name,
-        /// The folder that was written in.
+        /// The folder of the `write`.
         folder: PathBuf,
     },
-    /// Compare what is left with what was promised, and print a line for each thing found.
+    /// Compare the files that are left with the promises, and print a line for each fault.
     Check {
-        /// The folder that was written in.
+        /// The folder of the `write`.
         folder: PathBuf,
-        /// The folder of what the subjects said: a file each, by their names.
+        /// The folder of the subjects' reports: a file each, by their names.
         said: PathBuf,
     },
 }
@@ -65,7 +67,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes until the first error, which is what the power cut looks like from here.
+/// Writes until the first error, as which the power cut appears here.
 fn write(name: Name, folder: &Path, seed: u64) -> Result<(), Trouble> {
     let mut subject = name.in_folder(folder);
     subject.prepare()?;
@@ -75,7 +77,7 @@ fn write(name: Name, folder: &Path, seed: u64) -> Result<(), Trouble> {
     refused(&error)
 }
 
-/// Opens again what was written, until the power is cut once more.
+/// Opens the written files again until the power is cut once more.
 fn reopen(name: Name, folder: &Path) -> Result<(), Trouble> {
     let subject = name.in_folder(folder);
     say(&Line::Ready)?;
@@ -85,14 +87,14 @@ fn reopen(name: Name, folder: &Path) -> Result<(), Trouble> {
     }
 }
 
-/// Says the error that ended it all.
+/// Reports the error that ended the writing.
 fn refused(error: &Error) -> Result<(), Trouble> {
-    // Not only its number: whoever reads the log may want the kernel's words.
+    // The kernel's words help a person who reads the log.
     eprintln!("{error}");
     say(&Line::refused(error))
 }
 
-/// Prints one line in one write, so that it is either said or not.
+/// Prints one line in one write, so that it is reported whole or not at all.
 fn say(line: &Line) -> Result<(), Trouble> {
     let mut stdout = std::io::stdout().lock();
     Ok(stdout.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdout.flush())?)
@@ -101,7 +103,7 @@ fn say(line: &Line) -> Result<(), Trouble> {
 fn check(folder: &Path, said: &Path) -> Result<(), Trouble> {
     for name in Name::value_variants() {
         let word = name.word();
-        // Not all of them need have written.
+        // A subject may not have written.
         let Ok(text) = std::fs::read_to_string(said.join(&word)) else { continue };
         let said = said::parse(&text)?;
         let subject = name.in_folder(folder);
@@ -116,8 +118,8 @@ fn check(folder: &Path, said: &Path) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// What is wrong with the promises made when the power was gone.
-fn late(subject: &dyn Subject, said: &Said) -> Option<String> {
+/// Returns a fault if too many promises were made when the power was gone.
+fn late(subject: &dyn Subject, said: &Report) -> Option<String> {
     let (late, late_max) = (said.late(), subject.late_max());
     (late > late_max).then(|| {
         format!("{late} promises were made when the power was gone, where {late_max} may be")

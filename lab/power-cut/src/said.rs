@@ -1,4 +1,4 @@
-//! The lines by which a subject says what it was promised.
+//! The lines in which a subject reports its promises.
 
 use crate::subject::Trouble;
 use std::fmt;
@@ -7,35 +7,35 @@ use wrote::Error;
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// What has to be there before is there and synced.
+    /// The files that must exist before are there and synced.
     Ready,
     /// The file holds the content of this number.
     Saved(u64),
-    /// Of the file of this number so many bytes are safe.
+    /// `bytes` bytes of a file are safe.
     Synced {
         /// The file's number.
         file: u64,
-        /// So many bytes from its beginning.
+        /// The bytes from its beginning.
         bytes: u64,
     },
     /// The file of this number is whole.
     Finished(u64),
     /// The copy of this number is whole.
     Copied(u64),
-    /// A producer begins to append its records up to, and without, the one of this number.
+    /// A producer begins to append its records before number `end`.
     Sending {
-        /// Who.
+        /// The producer.
         producer: u32,
         /// One more than the greatest number.
         end: u64,
     },
-    /// The log has the producer's record of this number at this sequence.
+    /// The log has the producer's record `number` at `sequence`.
     Appended {
         /// The record's place in the log.
         sequence: u64,
-        /// Who appended it.
+        /// The producer that appended it.
         producer: u32,
-        /// Its number among the producer's, from 0 on.
+        /// Its number among the producer's records, from 0 on.
         number: u64,
     },
     /// The log has every record before this sequence.
@@ -44,9 +44,9 @@ pub enum Line {
     Reopened(u64),
     /// A flush after the first error succeeded, against W2.
     Unpoisoned,
-    /// The first error: what was tried, and the kernel's error number.
+    /// The first error: the action, and the kernel's error number.
     Refused {
-        /// What was tried: `write`, `sync-folder`.
+        /// The action: `write`, `sync-folder`.
         action: String,
         /// The error number.
         errno: i32,
@@ -54,7 +54,7 @@ pub enum Line {
 }
 
 impl Line {
-    /// Whether the line says that something is safe.
+    /// Whether the line promises that something is safe.
     pub fn is_promise(&self) -> bool {
         !matches!(
             self,
@@ -62,7 +62,7 @@ impl Line {
         )
     }
 
-    /// The line that says an error.
+    /// Returns the line of an error.
     pub fn refused(error: &Error) -> Line {
         let action = match error {
             Error::File { action, .. } => hyphenated(&format!("{action:?}")),
@@ -74,7 +74,7 @@ impl Line {
     }
 }
 
-/// `SyncFolder` as `sync-folder`.
+/// Writes `SyncFolder` as `sync-folder`.
 fn hyphenated(name: &str) -> String {
     let mut words = String::new();
     for letter in name.chars() {
@@ -106,42 +106,43 @@ impl fmt::Display for Line {
     }
 }
 
-/// All that a subject said, and where in it the power went.
+/// All lines of a subject, and the places of the power cut among them.
 ///
-/// A promise made before the cut was begun must hold. One made meanwhile may be older than the cut or
-/// not. One made when the cut was complete need not hold either: a flush that was under way may report
-/// success, since what a shut down XFS has given up is no longer waiting to be flushed (`xfs_dir_fsync`
-/// and `xfs_file_fsync` in `fs/xfs/xfs_file.c`), and with a real cut nobody would hear of it. Whoever
-/// promises twice after the cut, though, does not look at errors.
+/// A promise made before the cut began must hold. One made meanwhile may be older than the cut or
+/// not. One made after the cut was complete need not hold either: a flush in flight may report
+/// success, because a file that a shut down XFS has given up no longer waits for its flush
+/// (`xfs_dir_fsync` and `xfs_file_fsync` in `fs/xfs/xfs_file.c`). With a real cut no process would
+/// receive that promise. A subject that promises twice after the cut, though, ignores errors.
 #[derive(Debug, Default)]
-pub struct Said {
+pub struct Report {
     lines: Vec<Line>,
-    /// How many lines came before the cut was begun.
+    /// The number of lines before the cut began.
     sure: usize,
-    /// How many lines came before it was complete.
+    /// The number of lines before the cut was complete.
     before_gone: usize,
 }
 
-impl Said {
-    /// What was said before the power went.
+impl Report {
+    /// Returns the lines before the cut began.
     pub fn sure(&self) -> &[Line] {
         &self.lines[..self.sure]
     }
 
-    /// All that was said.
+    /// Returns all lines.
     pub fn all(&self) -> &[Line] {
         &self.lines
     }
 
-    /// How many promises were made when the power was gone.
+    /// Counts the promises made when the power was gone.
     pub fn late(&self) -> usize {
         self.lines[self.before_gone..].iter().filter(|line| line.is_promise()).count()
     }
 }
 
-/// Reads what a subject said. The lines `power-going` and `power-gone` were put in by whoever cut it.
-pub fn parse(text: &str) -> Result<Said, Trouble> {
-    let mut said = Said { sure: usize::MAX, before_gone: usize::MAX, ..Said::default() };
+/// Reads the lines of a subject. The program that cut the power added the lines `power-going` and
+/// `power-gone`.
+pub fn parse(text: &str) -> Result<Report, Trouble> {
+    let mut said = Report { sure: usize::MAX, before_gone: usize::MAX, ..Report::default() };
     for text in text.lines() {
         match text {
             "power-going" => said.sure = said.lines.len(),
@@ -176,7 +177,7 @@ fn line(text: &str) -> Result<Line, Trouble> {
         ["refused", action, errno] => {
             Line::Refused { action: action.to_owned(), errno: errno.parse()? }
         }
-        _ => return Err(format!("nobody says {text:?}").into()),
+        _ => return Err(format!("unknown line: {text:?}").into()),
     })
 }
 

@@ -1,9 +1,9 @@
-//! One file that is replaced again and again.
+//! A subject that replaces one file again and again.
 
 use crate::content::{content, length};
-use crate::found::{Found, describe, names, read};
-use crate::said::{Line, Said};
-use crate::subject::{Say, Subject, make_folder, sync_folder, unsaid};
+use crate::found::{CheckResult, describe, names, read};
+use crate::said::{Line, Report};
+use crate::subject::{Reporter, Subject, make_folder, sync_folder, unsaid};
 use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -14,17 +14,17 @@ use std::time::Duration;
 use wrote::{Action, Error};
 
 const LENGTHS: RangeInclusive<usize> = 1..=200_000;
-/// After a save that waits for no disk: else the disk would be there for these alone.
+/// A pause after a save that waits for no disk, so that other subjects get the disk.
 const PAUSE: Duration = Duration::from_millis(4);
 
-/// How the file is replaced.
+/// The way in which the file is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// `wrote::write`.
     Wrote,
     /// Write, fsync, rename, fsync of the folder.
     ByHand,
-    /// The same without the folder.
+    /// Write, fsync and rename, without the fsync of the folder.
     UnsyncedFolder,
     /// `std::fs::write`.
     Unsynced,
@@ -38,7 +38,7 @@ pub struct Saves {
 }
 
 impl Saves {
-    /// In a folder of its own.
+    /// Puts the file into a folder of its own.
     pub fn new(folder: &Path, way: Way) -> Saves {
         Saves { folder: folder.to_owned(), way }
     }
@@ -82,7 +82,7 @@ impl Subject for Saves {
         sync_folder(&self.folder)
     }
 
-    fn write(&mut self, _seed: u64, say: Say) -> Result<Infallible, Error> {
+    fn write(&mut self, _seed: u64, say: Reporter) -> Result<Infallible, Error> {
         let mut number = 0;
         loop {
             number += 1;
@@ -94,8 +94,9 @@ impl Subject for Saves {
         }
     }
 
-    fn check(&self, said: &Said) -> io::Result<Found> {
-        let mut found = Found { temporary_files: names(&self.folder)?.1, ..Found::default() };
+    fn check(&self, said: &Report) -> io::Result<CheckResult> {
+        let mut found =
+            CheckResult { temporary_files: names(&self.folder)?.1, ..CheckResult::default() };
         let (saved, begun) = (last(said.sure()), last(said.all()) + 1);
         match read(&self.file(), &mut found.faults) {
             Some(bytes) => match (saved..=begun).find(|number| is(*number, &bytes)) {
@@ -109,7 +110,7 @@ impl Subject for Saves {
     }
 }
 
-/// The number of the last content that was saved.
+/// Returns the number of the last promised content.
 fn last(said: &[Line]) -> u64 {
     let saved = said.iter().rev().find_map(|line| match line {
         Line::Saved(number) => Some(*number),
@@ -118,12 +119,12 @@ fn last(said: &[Line]) -> u64 {
     saved.unwrap_or(0)
 }
 
-/// Whether this is the content of this number.
+/// Whether `bytes` are the content of this number.
 fn is(number: u64, bytes: &[u8]) -> bool {
     length(number, LENGTHS) == bytes.len() && content(number, LENGTHS) == bytes
 }
 
-/// What is wrong with a file that should hold one of the contents from `saved` to `begun`.
+/// Describes a file that should hold one of the contents from `saved` to `begun`.
 fn wrong(saved: u64, begun: u64, bytes: &[u8]) -> String {
     let holds = match (0..saved).rev().find(|number| is(*number, bytes)) {
         Some(older) => format!("content {older}"),
@@ -137,8 +138,8 @@ mod tests {
     use super::*;
     use crate::said::parse;
 
-    /// What is found where content `there` is and content `said` was promised.
-    fn found(there: &[u8], said: u64) -> Found {
+    /// Checks a file that holds `there` after a promise of content `said`.
+    fn found(there: &[u8], said: u64) -> CheckResult {
         let folder = tempfile::tempdir().expect("a folder");
         let saves = Saves::new(&folder.path().join("save"), Way::ByHand);
         saves.prepare().expect("prepared");
@@ -188,6 +189,9 @@ mod tests {
         let saves = Saves::new(&folder.path().join("save"), Way::ByHand);
         saves.prepare().expect("prepared");
         fs::remove_file(saves.file()).expect("removed");
-        assert_eq!(saves.check(&Said::default()).expect("checked").faults, ["the file is missing"]);
+        assert_eq!(
+            saves.check(&Report::default()).expect("checked").faults,
+            ["the file is missing"]
+        );
     }
 }

@@ -1,9 +1,10 @@
-//! Files written by a `Writer` in odd pieces, one after the other, and synced now and then.
+//! A subject that writes files by a `Writer` in odd pieces, one after the other, and syncs them now
+//! and then.
 
 use crate::content::{content, random};
-use crate::found::{Found, describe, names, read};
-use crate::said::{Line, Said};
-use crate::subject::{Say, Subject, make_folder, remove, sync_folder, unsaid};
+use crate::found::{CheckResult, describe, names, read};
+use crate::said::{Line, Report};
+use crate::subject::{Reporter, Subject, make_folder, remove, sync_folder, unsaid};
 use rand::RngExt;
 use std::convert::Infallible;
 use std::io::{self, Write};
@@ -13,9 +14,9 @@ use wrote::{Action, Error, Writer};
 
 const LENGTHS: RangeInclusive<usize> = 1..=2_000_000;
 const PIECES: RangeInclusive<usize> = 1..=60_000;
-/// So often a piece is followed by a sync.
+/// The share of pieces that are followed by a sync.
 const SYNCED: f64 = 0.15;
-/// So many files are kept; the oldest is removed before the next is made.
+/// The number of files that are kept; the oldest is removed before the next is made.
 const KEPT: u64 = 4;
 
 /// Files 0, 1, 2, ..
@@ -25,7 +26,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// In a folder of its own.
+    /// Puts the files into a folder of their own.
     pub fn new(folder: &Path) -> Streams {
         Streams { folder: folder.to_owned() }
     }
@@ -47,7 +48,7 @@ impl Streams {
     }
 
     /// Writes file `number` from beginning to end.
-    fn stream(&self, number: u64, seed: u64, say: Say) -> Result<(), Error> {
+    fn stream(&self, number: u64, seed: u64, say: Reporter) -> Result<(), Error> {
         let say = |line| say(&line).map_err(|trouble| unsaid(&trouble));
         let mut random = random(seed ^ number);
         let bytes = content(number, LENGTHS);
@@ -57,8 +58,8 @@ impl Streams {
             let (piece, after) = rest.split_at(random.random_range(PIECES).min(rest.len()));
             rest = after;
             let mut done = self.write(&mut writer, number, piece);
-            // Not after the last piece: what is synced already is finished without asking the kernel, and
-            // a second promise on the same flush says nothing.
+            // No sync follows the last piece. A synced file is finished without a call of the
+            // kernel, and a second promise on one flush proves nothing.
             if done.is_ok() && !rest.is_empty() && random.random_bool(SYNCED) {
                 done = writer.sync_data();
                 let safe = Line::Synced { file: number, bytes: (bytes.len() - rest.len()) as u64 };
@@ -84,8 +85,8 @@ impl Streams {
         })
     }
 
-    /// Compares file `number` with its promise: so many bytes, or the whole of it.
-    fn compare(&self, number: u64, promised: Option<usize>, found: &mut Found) {
+    /// Compares file `number` with its promise of some bytes, or of the whole file.
+    fn compare(&self, number: u64, promised: Option<usize>, found: &mut CheckResult) {
         let bytes = read(&self.file(number), &mut found.faults);
         let expected = content(number, LENGTHS);
         let wrong = match (&bytes, promised) {
@@ -117,7 +118,7 @@ impl Subject for Streams {
         sync_folder(&self.folder)
     }
 
-    fn write(&mut self, seed: u64, say: Say) -> Result<Infallible, Error> {
+    fn write(&mut self, seed: u64, say: Reporter) -> Result<Infallible, Error> {
         let mut number = 0_u64;
         loop {
             if let Some(old) = number.checked_sub(KEPT) {
@@ -128,10 +129,11 @@ impl Subject for Streams {
         }
     }
 
-    fn check(&self, said: &Said) -> io::Result<Found> {
-        let mut found = Found { temporary_files: names(&self.folder)?.1, ..Found::default() };
+    fn check(&self, said: &Report) -> io::Result<CheckResult> {
+        let mut found =
+            CheckResult { temporary_files: names(&self.folder)?.1, ..CheckResult::default() };
         let ((current, promised), (last, _)) = (under_way(said.sure()), under_way(said.all()));
-        // Those before it may have been removed.
+        // Older files may have been removed.
         let first = (last + 1).saturating_sub(KEPT);
         for number in first..current {
             self.compare(number, None, &mut found);
@@ -146,7 +148,7 @@ impl Subject for Streams {
     }
 }
 
-/// The file that was being written, and how many bytes of it were promised.
+/// Returns the file that was being written, and its promised bytes.
 fn under_way(said: &[Line]) -> (u64, usize) {
     said.iter().fold((0, 0), |before, line| match line {
         Line::Finished(number) => (number + 1, 0),
@@ -161,8 +163,8 @@ mod tests {
     use crate::said::parse;
     use std::fs;
 
-    /// What is found where the first file was finished and the second synced up to byte 5000.
-    fn found(first: &[u8], second: &[u8]) -> Found {
+    /// Checks two files, of which the first was finished, and the second synced up to byte 5000.
+    fn found(first: &[u8], second: &[u8]) -> CheckResult {
         let folder = tempfile::tempdir().expect("a folder");
         let streams = Streams::new(&folder.path().join("writer"));
         streams.prepare().expect("prepared");

@@ -1,9 +1,9 @@
-//! What writes while the power is cut: what all of them have in common, and their names.
+//! The subjects that write while the power is cut: their common trait, and their names.
 
 use crate::copies::Copies;
-use crate::found::Found;
-use crate::logs::{Logs, Safe};
-use crate::said::{Line, Said};
+use crate::found::CheckResult;
+use crate::logs::{Logs, Safety};
+use crate::said::{Line, Report};
 use crate::saves::{Saves, Way};
 use crate::streams::Streams;
 use clap::ValueEnum;
@@ -13,36 +13,37 @@ use std::io;
 use std::path::Path;
 use wrote::{Action, Error};
 
-/// Why a program of the lab failed; what it says is for a person.
+/// The reason why a program of the lab failed, for a person.
 pub type Trouble = Box<dyn std::error::Error>;
-/// Takes a promise, at once and for good, from any thread.
-pub type Say<'a> = &'a (dyn Fn(&Line) -> Result<(), Trouble> + Sync);
+/// Reports a promise from any thread; the report is out when the call returns.
+pub type Reporter<'a> = &'a (dyn Fn(&Line) -> Result<(), Trouble> + Sync);
 
-/// Something that writes until the power is cut, and knows what must be left.
+/// A subject that writes until the power is cut, and knows which files must be left.
 pub trait Subject {
-    /// Makes and syncs what has to be there before.
+    /// Makes and syncs the files that must exist before.
     fn prepare(&self) -> io::Result<()>;
 
-    /// Does what else is to be done before the clock starts; what it comes to is no promise yet.
+    /// Does the rest of the work before the clock starts; its result is no promise yet.
     fn get_ready(&mut self, _seed: u64) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Writes on and on, and says each promise as soon as it was made. Ends with the first error.
-    fn write(&mut self, seed: u64, say: Say) -> Result<Infallible, Error>;
+    /// Writes without end, and reports each promise as soon as it is made. Ends with the first
+    /// error.
+    fn write(&mut self, seed: u64, say: Reporter) -> Result<Infallible, Error>;
 
-    /// What is there, against what was said. An error where nobody can tell.
-    fn check(&self, said: &Said) -> io::Result<Found>;
+    /// Compares the files that are left with the promises. Fails if it cannot read them.
+    fn check(&self, said: &Report) -> io::Result<CheckResult>;
 
-    /// How many promises may be made when the power is gone: those that the flushes under way at the cut
-    /// are waited for by.
+    /// The most promises that may be made when the power is gone: those that rest on flushes in
+    /// flight at the cut.
     fn late_max(&self) -> usize {
         1
     }
 
-    /// Opens what it wrote again and again, and says each time what is there for good; `None` of a
-    /// subject for which opening changes nothing. Ends with the first error.
-    fn reopen(&self, _say: Say) -> Option<Error> {
+    /// Opens the written files again and again, and reports each time which are there for good;
+    /// `None` for a subject for which opening changes nothing. Ends with the first error.
+    fn reopen(&self, _say: Reporter) -> Option<Error> {
         None
     }
 }
@@ -56,27 +57,27 @@ pub enum Name {
     Writer,
     /// `wrote::copy` to one new name after the other.
     Copy,
-    /// A `wrote::Log`, every record waited for until it is durable.
+    /// A `wrote::Log`, with a wait for each record until it is durable.
     Log,
-    /// A `wrote::Log` that is synced now and then, its oldest segments removed.
+    /// A `wrote::Log` with a sync now and then, and without its oldest segments.
     LogSync,
-    /// A `wrote::Log` of lines, every one waited for until it is durable.
+    /// A `wrote::Log` of lines, with a wait for each until it is durable.
     LogLines,
     /// As `save`, by the standard library: write, fsync, rename, fsync of the folder.
     ByHand,
-    /// The same without the last step. What it takes for a promise is none.
+    /// As `by-hand` without the last step. Its promise is false.
     UnsyncedFolder,
-    /// `std::fs::write` over one file. What it takes for a promise is none.
+    /// `std::fs::write` over one file. Its promise is false.
     Unsynced,
 }
 
 impl Name {
-    /// As it is called in arguments, file names and lines.
+    /// Returns its name in arguments, file names and lines.
     pub fn word(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// The subject, in a folder of its own below `folder`.
+    /// Makes the subject, in a folder of its own below `folder`.
     pub fn in_folder(self, folder: &Path) -> Box<dyn Subject> {
         let folder = folder.join(self.word());
         match self {
@@ -86,14 +87,14 @@ impl Name {
             Name::Unsynced => Box::new(Saves::new(&folder, Way::Unsynced)),
             Name::Writer => Box::new(Streams::new(&folder)),
             Name::Copy => Box::new(Copies::new(&folder)),
-            Name::Log => Box::new(Logs::new(&folder, Safe::Record)),
-            Name::LogSync => Box::new(Logs::new(&folder, Safe::Sync)),
-            Name::LogLines => Box::new(Logs::new(&folder, Safe::Line)),
+            Name::Log => Box::new(Logs::new(&folder, Safety::Record)),
+            Name::LogSync => Box::new(Logs::new(&folder, Safety::Sync)),
+            Name::LogLines => Box::new(Logs::new(&folder, Safety::Line)),
         }
     }
 }
 
-/// Makes a folder that is there after a power cut.
+/// Makes a folder that survives a power cut.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
     std::fs::create_dir(folder)?;
     folder.parent().map_or(Ok(()), sync_folder)
@@ -104,7 +105,7 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Removes a file that is there or was never made.
+/// Removes a file, if it is there.
 pub fn remove(path: &Path) -> Result<(), Error> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -114,7 +115,7 @@ pub fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// The error that a promise could not be told to anyone.
+/// Makes the error of a promise that could not be reported.
 pub fn unsaid(trouble: &Trouble) -> Error {
     let error = io::Error::other(trouble.to_string());
     Error::file(Path::new("standard output"), Action::Write, None, &error)

@@ -1,93 +1,93 @@
-//! The ways in which the file system misbehaves, and when.
+//! The faults of the file system, and their moments.
 
 use clap::{Args, ValueEnum};
 use fuser::Errno;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where O_DIRECT is refused.
+/// The moment at which O_DIRECT is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Refuse {
-    /// At `open(2)`: the file is made, then EINVAL, as the kernel does it for a file system
+    /// At `open(2)`: the file is made, then EINVAL, like the kernel's answer for a file system
     /// without direct I/O.
     Open,
-    /// At the first transfer: the open succeeds, each read and write answers EINVAL.
+    /// At the first transfer: the open succeeds, and each read and write answers EINVAL.
     Transfer,
 }
 
-/// What was asked for on the command line.
+/// The faults of the command line.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[group(id = "faults")]
-pub struct Asked {
+pub struct FaultArguments {
     /// Refuse O_DIRECT with EINVAL.
     #[arg(long, value_name = "WHERE")]
     pub refuse_direct: Option<Refuse>,
     /// Take at most N bytes of each write.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub short_writes: Option<u32>,
-    /// Fail the first flush of a file with EIO; those that follow succeed.
+    /// Fail the first flush of a file with EIO; the flushes after it succeed.
     #[arg(long)]
     pub fail_fsync: bool,
-    /// Take O_DIRECT, and leave what was written in the kernel's page cache all the same.
+    /// Take O_DIRECT, and leave the written bytes in the kernel's page cache all the same.
     #[arg(long, conflicts_with = "short_writes")]
     pub keep_direct: bool,
 }
 
-/// The misbehaviour of one mounted file system.
+/// The faults of one mounted file system.
 #[derive(Debug, Default)]
 pub struct Faults {
-    asked: Asked,
+    arguments: FaultArguments,
     flush_failed: AtomicBool,
 }
 
 impl Faults {
-    /// Misbehaves as `asked`.
-    pub fn new(asked: Asked) -> Faults {
-        Faults { asked, flush_failed: AtomicBool::new(false) }
+    /// Makes a file system that misbehaves as `arguments` say.
+    pub fn new(arguments: FaultArguments) -> Faults {
+        Faults { arguments, flush_failed: AtomicBool::new(false) }
     }
 
-    /// EINVAL where an open with these `open(2)` flags is refused.
+    /// Answers EINVAL if an open with these `open(2)` flags is refused.
     pub fn open(&self, flags: i32) -> Result<(), Errno> {
         self.refuse(Refuse::Open, flags)
     }
 
-    /// EINVAL where a read or write of a file opened with these flags is refused.
+    /// Answers EINVAL if a read or write of a file opened with these flags is refused.
     pub fn transfer(&self, flags: i32) -> Result<(), Errno> {
         self.refuse(Refuse::Transfer, flags)
     }
 
-    /// How many of the `length` bytes of a write are taken.
+    /// Returns how many of the `length` bytes of a write are taken.
     pub fn taken(&self, length: usize) -> usize {
-        self.asked.short_writes.map_or(length, |most| length.min(most as usize))
+        self.arguments.short_writes.map_or(length, |most| length.min(most as usize))
     }
 
-    /// Whether the kernel must hand every write to the daemon as the program made it, and the
-    /// count that the daemon took back to the program. Otherwise the kernel's own page cache would
-    /// finish a short write.
+    /// Whether the kernel must hand every write of a program to the daemon unchanged, and return
+    /// the daemon's count to the program. Otherwise the kernel's page cache would finish a short
+    /// write.
     pub fn bypasses_page_cache(&self) -> bool {
-        self.asked.short_writes.is_some()
+        self.arguments.short_writes.is_some()
     }
 
-    /// Whether what is written by a file opened with these flags is put into the page cache.
+    /// Whether bytes written by a file opened with these flags are put into the page cache.
     pub fn keeps(&self, flags: i32) -> bool {
-        self.asked.keep_direct && flags & libc::O_DIRECT != 0
+        self.arguments.keep_direct && flags & libc::O_DIRECT != 0
     }
 
-    /// Whether the next who opens a file finds its pages where they are. Otherwise the kernel drops
+    /// Whether the next open of a file finds its pages in the cache. Otherwise the kernel drops
     /// them at each `open(2)`.
     pub fn keeps_page_cache(&self) -> bool {
-        self.asked.keep_direct
+        self.arguments.keep_direct
     }
 
-    /// EIO where this flush fails.
+    /// Answers EIO if this flush fails.
     pub fn flush(&self) -> Result<(), Errno> {
-        if self.asked.fail_fsync && !self.flush_failed.swap(true, Ordering::Relaxed) {
+        if self.arguments.fail_fsync && !self.flush_failed.swap(true, Ordering::Relaxed) {
             return Err(Errno::EIO);
         }
         Ok(())
     }
 
     fn refuse(&self, at: Refuse, flags: i32) -> Result<(), Errno> {
-        if self.asked.refuse_direct == Some(at) && flags & libc::O_DIRECT != 0 {
+        if self.arguments.refuse_direct == Some(at) && flags & libc::O_DIRECT != 0 {
             return Err(Errno::EINVAL);
         }
         Ok(())
@@ -113,7 +113,9 @@ mod tests {
 
     #[test]
     fn direct_is_refused_where_it_was_asked_and_nowhere_else() {
-        let at = |refuse| Faults::new(Asked { refuse_direct: Some(refuse), ..Asked::default() });
+        let at = |refuse| {
+            Faults::new(FaultArguments { refuse_direct: Some(refuse), ..FaultArguments::default() })
+        };
         assert_eq!(refused(at(Refuse::Open).open(libc::O_DIRECT)), Some(libc::EINVAL));
         assert_eq!(refused(at(Refuse::Open).open(libc::O_RDWR)), None);
         assert_eq!(refused(at(Refuse::Transfer).open(libc::O_DIRECT)), None);
@@ -123,21 +125,22 @@ mod tests {
 
     #[test]
     fn a_short_write_takes_no_more_than_there_is() {
-        let faults = Faults::new(Asked { short_writes: Some(1000), ..Asked::default() });
+        let faults =
+            Faults::new(FaultArguments { short_writes: Some(1000), ..FaultArguments::default() });
         assert_eq!(faults.taken(4096), 1000);
         assert_eq!(faults.taken(7), 7);
     }
 
     #[test]
     fn only_what_is_written_directly_needs_to_be_kept() {
-        let faults = Faults::new(Asked { keep_direct: true, ..Asked::default() });
+        let faults = Faults::new(FaultArguments { keep_direct: true, ..FaultArguments::default() });
         assert!(faults.keeps(libc::O_DIRECT | libc::O_RDWR));
         assert!(!faults.keeps(libc::O_RDWR) && !Faults::default().keeps(libc::O_DIRECT));
     }
 
     #[test]
     fn only_the_first_flush_fails() {
-        let faults = Faults::new(Asked { fail_fsync: true, ..Asked::default() });
+        let faults = Faults::new(FaultArguments { fail_fsync: true, ..FaultArguments::default() });
         assert_eq!(refused(faults.flush()), Some(libc::EIO));
         assert_eq!(refused(faults.flush()), None);
     }

@@ -1,13 +1,13 @@
-//! What was written past the page cache, put into it all the same (`FUSE_NOTIFY_STORE` in
-//! `linux/fuse.h`, Linux 2.6.36).
+//! Bytes that were written past the page cache, and are put into it all the same
+//! (`FUSE_NOTIFY_STORE` in `linux/fuse.h`, Linux 2.6.36).
 
 use fuser::{INodeNo, Notifier};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The kernel drops a range from its page cache once more when it has the answer to a direct write
-/// (`kiocb_invalidate_post_direct_write`), which must be over before the range is put there.
+/// A pause before the range is stored. When the kernel has the answer to a direct write it drops
+/// the range from its page cache once more (`kiocb_invalidate_post_direct_write`).
 const DELAY: Duration = Duration::from_millis(20);
 
 /// Bytes on their way to the page cache.
@@ -17,7 +17,7 @@ pub struct Keep {
     ranges: Mutex<VecDeque<Range>>,
 }
 
-/// A part of a file, as it was written.
+/// A part of a file, with its written bytes.
 #[derive(Debug)]
 struct Range {
     written: Instant,
@@ -27,19 +27,19 @@ struct Range {
 }
 
 impl Keep {
-    /// Says how the kernel is reached. Without it nothing is kept.
+    /// Sets the way to the kernel. Without it nothing is kept.
     pub fn connect(&self, notifier: Notifier) {
         // It is called once.
         let _ = self.notifier.set(notifier);
     }
 
-    /// Takes what was just written, for later.
+    /// Takes written bytes for later.
     pub fn take(&self, number: u64, offset_bytes: u64, data: &[u8]) {
         let range = Range { written: Instant::now(), number, offset_bytes, data: data.to_owned() };
         self.ranges().push_back(range);
     }
 
-    /// Puts what has waited long enough into the page cache, for ever.
+    /// Puts ranges that have waited long enough into the page cache, without end.
     pub fn run(&self) {
         loop {
             while let Some(range) = self.next(DELAY) {
@@ -49,14 +49,14 @@ impl Keep {
         }
     }
 
-    /// Puts all of it there: of requests that come when no write is under way.
+    /// Puts all ranges there, for requests that come while no write is in flight.
     pub fn finish(&self) {
         while let Some(range) = self.next(Duration::ZERO) {
             self.store(&range);
         }
     }
 
-    /// The oldest range, where it has waited for `delay`.
+    /// Removes and returns the oldest range, if it has waited for `delay`.
     fn next(&self, delay: Duration) -> Option<Range> {
         let mut ranges = self.ranges();
         let is_old = ranges.front().is_some_and(|range| range.written.elapsed() >= delay);
@@ -65,7 +65,7 @@ impl Keep {
 
     fn store(&self, range: &Range) {
         let Some(notifier) = self.notifier.get() else { return };
-        // It fails where the file is gone: then there is nothing to keep.
+        // It fails if the file is gone: then there is nothing to keep.
         let _ = notifier.store(INodeNo(range.number), range.offset_bytes, &range.data);
     }
 

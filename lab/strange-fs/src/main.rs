@@ -1,5 +1,5 @@
-//! Mounts a file system that lives in memory and misbehaves on demand, until it is unmounted or
-//! gets SIGINT or SIGTERM.
+//! The program `strange-fs`: it mounts a file system in memory that misbehaves on demand, until it
+//! is unmounted or gets SIGINT or SIGTERM.
 
 #![forbid(unsafe_code)]
 
@@ -33,13 +33,13 @@ struct Arguments {
     /// Room for file bytes, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 256)]
     capacity_mib: u64,
-    /// Keep no file's bytes, only how many there are; each is read as zero.
+    /// Keep the length of each file without its bytes; they are read as zeros.
     #[arg(long)]
     forget: bool,
     #[command(flatten)]
-    faults: faults::Asked,
+    faults: faults::FaultArguments,
     #[command(flatten)]
-    pace: pace::Asked,
+    pace: pace::PaceArguments,
 }
 
 fn main() -> ExitCode {
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    // The maker of the mount owns its root.
+    // The owner of the mount point owns the root.
     let owner = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&arguments.mount_point)?);
     let root = Maker { mode: 0o755, uid: owner, gid: owner };
     let tree = Tree::new(arguments.capacity_mib << 20, arguments.forget, root);
@@ -71,7 +71,7 @@ fn run(arguments: &Arguments) -> io::Result<()> {
     let strange = StrangeFs::new(tree, faults, pace, Arc::clone(&keep));
     let mut session = Session::new(strange, &arguments.mount_point, &config)?;
     keep.connect(session.notifier());
-    // It ends with the process.
+    // The thread ends with the process.
     std::thread::spawn(move || keep.run());
     let mut unmounter = session.unmount_callable();
     std::thread::spawn(move || {

@@ -14,12 +14,12 @@ use std::ffi::OsStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// For how long the kernel may remember attributes: not at all, so that it asks.
+/// The time for which the kernel may remember attributes: zero, so that it always asks.
 const TTL: Duration = Duration::ZERO;
 const BLOCK_BYTES: u32 = 4096;
 const GENERATION: Generation = Generation(0);
 
-/// The file system that is mounted.
+/// The mounted file system.
 pub struct StrangeFs {
     tree: Mutex<Tree>,
     faults: Faults,
@@ -28,12 +28,12 @@ pub struct StrangeFs {
 }
 
 impl StrangeFs {
-    /// Serves `tree`, misbehaving as `faults` says, at this pace; what is kept goes through `keep`.
+    /// Serves `tree` with `faults` and at `pace`; `keep` puts direct writes into the page cache.
     pub fn new(tree: Tree, faults: Faults, pace: Pace, keep: Arc<Keep>) -> StrangeFs {
         StrangeFs { tree: Mutex::new(tree), faults, pace: Mutex::new(pace), keep }
     }
 
-    /// Waits until a request is due. One thread answers all requests, so the others wait with it.
+    /// Waits until a request is due. One thread answers all requests, so the others wait too.
     fn wait(&self, due: impl FnOnce(&mut Pace, Instant) -> Instant) {
         let now = Instant::now();
         let due = due(&mut self.pace(), now);
@@ -199,7 +199,7 @@ impl Filesystem for StrangeFs {
         reply: ReplyCreate,
     ) {
         let made = self.make(request, (parent, name), (mode, umask), Tree::empty_file);
-        // The file is there before its opening is refused, as with open(2) elsewhere.
+        // The file exists before its open is refused, as with open(2) elsewhere.
         let opened = made.and_then(|made| self.open_file(made.ino.0, flags).map(|()| made));
         match opened {
             Ok(made) => {
@@ -361,8 +361,8 @@ impl Filesystem for StrangeFs {
             Ok(names) => names,
             Err(error) => return reply.error(error),
         };
-        // An entry's offset is where the next call goes on: its number, so that an entry removed
-        // between two calls hides no other.
+        // The offset of an entry is its number, at which the next call continues. An entry removed
+        // between two calls then hides no other.
         let mut entries: Vec<_> = names.iter().map(|(name, number)| (*number, name)).collect();
         entries.sort_unstable();
         for (number, name) in entries.into_iter().filter(|(number, _)| *number > offset) {

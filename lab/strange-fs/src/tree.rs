@@ -10,21 +10,21 @@ use std::time::SystemTime;
 /// The root folder's number.
 pub const ROOT: u64 = 1;
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug)]
 pub enum Kind {
-    /// A folder: the names in it.
+    /// A folder with its names.
     Folder(BTreeMap<OsString, u64>),
-    /// A file: its bytes.
+    /// A file with its bytes.
     File(Content),
 }
 
 /// The bytes of a file.
 #[derive(Debug)]
 pub enum Content {
-    /// As they were written.
+    /// The written bytes.
     Kept(Vec<u8>),
-    /// Only how many there are: each is read as zero.
+    /// The length alone; each byte is read as zero.
     Forgotten(u64),
 }
 
@@ -43,7 +43,7 @@ impl Content {
         }
     }
 
-    /// Of bytes that are there.
+    /// Returns bytes within the file.
     fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
         match self {
             Content::Kept(bytes) => bytes[range.start as usize..range.end as usize].into(),
@@ -51,7 +51,7 @@ impl Content {
         }
     }
 
-    /// Over bytes that are there.
+    /// Replaces bytes within the file.
     fn write(&mut self, offset: u64, data: &[u8]) {
         if let Content::Kept(bytes) = self {
             bytes[offset as usize..][..data.len()].copy_from_slice(data);
@@ -62,7 +62,7 @@ impl Content {
 /// A folder or a file.
 #[derive(Debug)]
 pub struct Node {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Permission bits.
     pub mode: u16,
@@ -70,9 +70,9 @@ pub struct Node {
     pub uid: u32,
     /// The group.
     pub gid: u32,
-    /// When it was last changed.
+    /// The time of its last change.
     pub modified: SystemTime,
-    /// How many times the file is open now.
+    /// How many times the file is open.
     open: u32,
     /// Whether a folder names it.
     linked: bool,
@@ -88,7 +88,7 @@ impl Node {
     }
 }
 
-/// Who makes a node, and with which permissions.
+/// The owner and the permissions of a new node.
 #[derive(Clone, Copy, Debug)]
 pub struct Maker {
     /// Permission bits.
@@ -110,8 +110,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// An empty root folder, and room for `capacity_bytes` of file bytes. Where it `forgets`, files
-    /// have a length, and no bytes but zeros.
+    /// Makes an empty root folder, with room for `capacity_bytes` of file bytes. If the tree
+    /// `forgets`, files have a length and zeros.
     pub fn new(capacity_bytes: u64, forgets: bool, root: Maker) -> Tree {
         let root = node(Kind::Folder(BTreeMap::new()), root);
         Tree {
@@ -123,32 +123,32 @@ impl Tree {
         }
     }
 
-    /// What a new file holds.
+    /// Returns the content of a new file.
     pub fn empty_file(&self) -> Kind {
         Kind::File(if self.forgets { Content::Forgotten(0) } else { Content::Kept(Vec::new()) })
     }
 
-    /// File bytes that there is room for in all, and that are still free.
+    /// Returns the bytes that files may have in all, and those that are free.
     pub fn room_bytes(&self) -> (u64, u64) {
         (self.capacity_bytes, self.capacity_bytes - self.used_bytes)
     }
 
-    /// The node of that number.
+    /// Returns the node of a number.
     pub fn get(&self, number: u64) -> Result<&Node, Errno> {
         self.nodes.get(&number).ok_or(Errno::ENOENT)
     }
 
-    /// The node of that number, to be changed.
+    /// Returns the node of a number for a change.
     pub fn get_mut(&mut self, number: u64) -> Result<&mut Node, Errno> {
         self.nodes.get_mut(&number).ok_or(Errno::ENOENT)
     }
 
-    /// The number of `name` in `folder`.
+    /// Returns the number of `name` in `folder`.
     pub fn lookup(&self, folder: u64, name: &OsStr) -> Result<u64, Errno> {
         self.names(folder)?.get(name).copied().ok_or(Errno::ENOENT)
     }
 
-    /// The names in `folder`, in order.
+    /// Returns the names in `folder`, in order.
     pub fn names(&self, folder: u64) -> Result<&BTreeMap<OsString, u64>, Errno> {
         match &self.get(folder)?.kind {
             Kind::Folder(names) => Ok(names),
@@ -156,7 +156,7 @@ impl Tree {
         }
     }
 
-    /// Makes a node called `name` in `folder` and gives its number.
+    /// Makes a node called `name` in `folder` and returns its number.
     pub fn make(
         &mut self,
         folder: u64,
@@ -175,7 +175,7 @@ impl Tree {
         Ok(number)
     }
 
-    /// Takes the name of a file away; its bytes go when it is open no more.
+    /// Removes the name of a file; its bytes go when it is no longer open.
     pub fn unlink(&mut self, folder: u64, name: &OsStr) -> Result<(), Errno> {
         let number = self.lookup(folder, name)?;
         let node = self.get_mut(number)?;
@@ -199,7 +199,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Moves a file over another name; a file that had it goes. Folders are not moved.
+    /// Moves a file to another name, and removes the file that had it. Folders are not moved.
     pub fn rename(
         &mut self,
         (from, name): (u64, &OsStr),
@@ -220,13 +220,13 @@ impl Tree {
         Ok(())
     }
 
-    /// Counts one more opening of a file.
+    /// Counts one more open of a file.
     pub fn open(&mut self, number: u64) -> Result<(), Errno> {
         self.get_mut(number)?.open += 1;
         Ok(())
     }
 
-    /// Counts one opening less.
+    /// Counts one open of a file less.
     pub fn release(&mut self, number: u64) {
         if let Some(node) = self.nodes.get_mut(&number) {
             node.open = node.open.saturating_sub(1);
@@ -234,7 +234,7 @@ impl Tree {
         self.drop_unused(number);
     }
 
-    /// Up to `length` bytes of a file from `offset`.
+    /// Returns up to `length` bytes of a file from `offset`.
     pub fn read(&self, number: u64, offset: u64, length: usize) -> Result<Cow<'_, [u8]>, Errno> {
         let Kind::File(content) = &self.get(number)?.kind else { return Err(Errno::EISDIR) };
         let size_bytes = content.size_bytes();
@@ -242,7 +242,7 @@ impl Tree {
         Ok(content.read(start..size_bytes.min(start.saturating_add(length as u64))))
     }
 
-    /// Writes `data` at `offset`, with zeros between the file's end and there.
+    /// Writes `data` at `offset`, with zeros between the file's end and `offset`.
     pub fn write(&mut self, number: u64, offset: u64, data: &[u8]) -> Result<(), Errno> {
         let end = offset.checked_add(data.len() as u64).ok_or(Errno::EFBIG)?;
         if end > self.get(number)?.size_bytes() {
@@ -255,7 +255,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes a file `size_bytes` long; ENOSPC where there is no room.
+    /// Makes a file `size_bytes` long; ENOSPC without room.
     pub fn resize(&mut self, number: u64, size_bytes: u64) -> Result<(), Errno> {
         let (_, free) = self.room_bytes();
         let before = self.get(number)?.size_bytes();

@@ -1,8 +1,8 @@
-//! Bytes, rates and times as they are given on the command line.
+//! Bytes, rates and times of the command line.
 
 use std::time::Duration;
 
-/// Bytes: `8192`, `400MB`, `1MiB`.
+/// Reads bytes: `8192`, `400MB`, `1MiB`.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let units = [
         ("KiB", 1 << 10),
@@ -22,7 +22,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(unit).ok_or_else(wrong)
 }
 
-/// Bytes per second, more than none: `400MB/s`, `400MB`.
+/// Reads bytes per second, more than zero: `400MB/s`, `400MB`.
 pub fn rate(text: &str) -> Result<u64, String> {
     match bytes(text.strip_suffix("/s").unwrap_or(text))? {
         0 => Err("at 0 bytes a second nothing would ever end".into()),
@@ -30,7 +30,7 @@ pub fn rate(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A time: `500ms`, `1s`, `1.5`, which is seconds.
+/// Reads a time: `500ms`, `1s`, or `1.5` for seconds.
 pub fn time(text: &str) -> Result<Duration, String> {
     let (number, unit_s) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(number), _) => (number, 0.001),

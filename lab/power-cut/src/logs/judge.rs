@@ -1,6 +1,6 @@
-//! Whether the records of a log are those that were promised, and none that were not sent.
+//! The check that a log holds all promised records, and only records that were sent.
 
-use crate::said::{Line, Said};
+use crate::said::{Line, Report};
 use std::collections::BTreeMap;
 
 /// A record's place, in the log and among those of its producer.
@@ -11,9 +11,9 @@ pub struct Place {
     pub number: u64,
 }
 
-/// Compares what is in a log, in order, with what was said; tells the sequence behind the last record
-/// that was surely promised. Of a log that is `trimmed` the oldest records may have been removed.
-pub fn judge(places: &[Place], said: &Said, trimmed: bool) -> Result<u64, String> {
+/// Compares the records of a log, in order, with the lines; returns the sequence behind the last
+/// record that was surely promised. A `trimmed` log may lack its oldest records.
+pub fn judge(places: &[Place], said: &Report, trimmed: bool) -> Result<u64, String> {
     let first = places.first().map_or(0, |place| place.sequence);
     if first > 0 && !trimmed {
         return Err(format!("record 0 was promised to stay, and the log begins at {first}"));
@@ -29,12 +29,12 @@ pub fn judge(places: &[Place], said: &Said, trimmed: bool) -> Result<u64, String
             return Err(format!("record {lost} was promised, and the log ends before {end}"));
         }
     }
-    // Those that were promised late need not be there; where they are, they are what was said.
+    // Late promises need not hold; a record that is there must be the promised one.
     said.all().iter().try_for_each(|line| is_there(places, first, line))?;
     Ok(promised)
 }
 
-/// Up to which sequence this line promises that records are safe.
+/// Returns the sequence before which this line promises that records are safe.
 fn promise(line: &Line) -> Option<u64> {
     match line {
         Line::Appended { sequence, .. } => Some(sequence + 1),
@@ -43,14 +43,14 @@ fn promise(line: &Line) -> Option<u64> {
     }
 }
 
-/// The log has no gap, and those of each producer stand in the order in which it sent them, without a gap.
+/// Checks that the log has no gap, and that each producer's records are in its order without a gap.
 fn in_order(places: &[Place], first: u64) -> Result<(), String> {
     let mut next = BTreeMap::new();
     for (place, sequence) in places.iter().zip(first..) {
         if place.sequence != sequence {
             return Err(format!("{place:?} stands where record {sequence} belongs"));
         }
-        // What came before the first of a log that was trimmed is gone.
+        // Records before the first of a trimmed log are gone.
         let begin = if first == 0 { 0 } else { place.number };
         let expected = next.entry(place.producer).or_insert(begin);
         if place.number != *expected {
@@ -61,7 +61,7 @@ fn in_order(places: &[Place], first: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn none_unsent(places: &[Place], said: &Said) -> Result<(), String> {
+fn none_unsent(places: &[Place], said: &Report) -> Result<(), String> {
     let mut sent = BTreeMap::new();
     for line in said.all() {
         if let Line::Sending { producer, end } = line {
@@ -75,7 +75,7 @@ fn none_unsent(places: &[Place], said: &Said) -> Result<(), String> {
     }
 }
 
-/// The record of which this line speaks is the one that has its sequence.
+/// Checks that the record of this line has its sequence.
 fn is_there(places: &[Place], first: u64, line: &Line) -> Result<(), String> {
     let Line::Appended { sequence, producer, number } = *line else { return Ok(()) };
     let said = Place { sequence, producer, number };
@@ -96,7 +96,7 @@ mod tests {
     const SAID: &str = "sending 0 2\nsending 1 1\nappended 0 0 0\nappended 2 0 1\npower-going\n\
                         appended 1 1 0\nsending 1 2\nreopened 2\n";
 
-    /// What comes of a log with these producers and numbers.
+    /// Checks a log with these producers and numbers.
     fn judged(first: u64, records: &[(u32, u64)], trimmed: bool) -> Result<u64, String> {
         let places: Vec<Place> = (first..)
             .zip(records)

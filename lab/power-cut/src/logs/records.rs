@@ -1,16 +1,16 @@
-//! Records that follow from who appends them and a number, so that whoever finds one knows every byte.
+//! Records that follow from their producer and a number, so that a check knows every byte.
 
 use crate::content::content;
 use crate::found::describe;
 use std::ops::RangeInclusive;
 
 const LENGTHS: RangeInclusive<usize> = 1..=4000;
-/// Now and then one is as long as this.
+/// The length of a long record, which comes now and then.
 const LONG: usize = 100_000;
 const LONG_EVERY: u64 = 97;
 
-/// Producer `producer`'s record of this number: who it is, and then bytes, or letters where it is to be
-/// `text`.
+/// Returns a producer's record of this number: the producer and the number, and then bytes, or
+/// letters for a `text`.
 pub fn record(text: bool, producer: u32, number: u64) -> Vec<u8> {
     let seed = u64::from(producer) << 40 | number;
     let is_long = number % LONG_EVERY == LONG_EVERY / 2;
@@ -21,13 +21,13 @@ pub fn record(text: bool, producer: u32, number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Whose record it is, and of which number; in words where nobody sent such a record.
+/// Reads the producer and the number of a record; an error in words if no producer sent it.
 pub fn of_producer(text: bool, bytes: &[u8]) -> Result<(u32, u64), String> {
-    let nobodys = || format!("{} bytes that nobody sent", bytes.len());
+    let unknown = || format!("{} bytes that no producer sent", bytes.len());
     let mut words = bytes.splitn(3, |byte| *byte == b' ');
     let mut word = || std::str::from_utf8(words.next()?).ok();
-    let producer = word().and_then(|word| word.parse().ok()).ok_or_else(nobodys)?;
-    let number = word().and_then(|word| word.parse().ok()).ok_or_else(nobodys)?;
+    let producer = word().and_then(|word| word.parse().ok()).ok_or_else(unknown)?;
+    let number = word().and_then(|word| word.parse().ok()).ok_or_else(unknown)?;
     let expected = record(text, producer, number);
     if bytes == expected {
         Ok((producer, number))
@@ -53,7 +53,7 @@ mod tests {
                 assert!(of_producer(text, &bytes).is_err());
             }
         }
-        assert_eq!(of_producer(false, &[0; 7]), Err("7 bytes that nobody sent".into()));
+        assert_eq!(of_producer(false, &[0; 7]), Err("7 bytes that no producer sent".into()));
     }
 
     #[test]
