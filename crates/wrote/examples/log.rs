@@ -1,4 +1,4 @@
-//! Appends from many threads at once, each of which goes on when its record survives a power loss.
+//! Appends from many threads at once; each goes on when its record survives a power loss.
 //!
 //! `cargo run --release -p wrote --example log -- FOLDER`
 
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{records} durable records in {elapsed_s:.2} s, by {flushes} flushes");
     log.close()?;
 
-    // By sequence, in the order in which they were appended.
+    // By sequence, in the order of the appends.
     for record in log.reader(0)?.take(3) {
         let record = record?;
         println!("{}: {}", record.sequence, String::from_utf8_lossy(&record.bytes));

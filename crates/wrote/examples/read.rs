@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use wrote::{Disk, FileOptions, Ioengine, Options};
 
 const PIECE_BYTES: u64 = 256 << 10;
-/// A piece, and a block more where it does not begin and end with one.
+/// A piece, and room for its alignment.
 const BUFFER_BYTES: usize = (PIECE_BYTES + (64 << 10)) as usize;
 const DEPTH: u32 = 8;
 

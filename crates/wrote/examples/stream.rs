@@ -13,7 +13,7 @@ const WRITE_BYTES: u64 = 512 << 10;
 fn main() -> Result<(), Box<dyn Error>> {
     let path = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: stream NEW_FILE")?);
 
-    // 64 writes in flight through io_uring; through a pool of threads where it may not be used.
+    // 64 writes in flight through io_uring, or through a pool of threads where it is refused.
     let mut engine = Engine::open(&Options::new(Ioengine::IoUring, 64, WRITE_BYTES as usize))?;
     let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
     let file = engine.open_file(&path, &options)?;

@@ -13,7 +13,7 @@ pub use read::read;
 use crate::engine::Found;
 use crate::error::Tried;
 use crate::metadata::{Metadata, MetadataParts};
-use crate::staged::Staged;
+use crate::staged::StagedFile;
 use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Op, Options, Sync};
 use direct::DIRECT_BYTES_MIN;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
@@ -222,7 +222,7 @@ fn save(
         direct: goes_direct(sync, bytes) && writes_directly(engine),
         ..FileOptions::default()
     };
-    Staged::save(engine, (&place, path), (replace, durable), &options, |engine, file| {
+    StagedFile::save(engine, (&place, path), (replace, durable), &options, |engine, file| {
         make(engine, file, old.as_ref(), bytes, durable)
     })
 }

@@ -19,28 +19,28 @@ const NAME_BYTES_MAX: usize = 200;
 /// step needs one file system. A process that is killed leaves this file. `O_TMPFILE` would not
 /// help: `linkat(2)` does not replace an existing name.
 #[derive(Debug)]
-pub(crate) struct Staged {
+pub(crate) struct StagedFile {
     pub file: FileId,
     temporary: PathBuf,
     place: PathBuf,
     replace: bool,
 }
 
-impl Staged {
-    /// Makes the file. A file at `place` stays until [`Staged::put`], which replaces it with
+impl StagedFile {
+    /// Makes the file. A file at `place` stays until [`StagedFile::put`], which replaces it with
     /// `replace` and otherwise fails.
     pub(crate) fn new(
         engine: &mut Engine,
         place: &Path,
         replace: bool,
         options: &FileOptions,
-    ) -> Result<Staged, Error> {
+    ) -> Result<StagedFile, Error> {
         let options = FileOptions { create_new: true, write: true, ..*options };
         loop {
             let temporary = temporary_path(place);
             match engine.open_file(&temporary, &options) {
                 Ok(file) => {
-                    return Ok(Staged { file, temporary, place: place.to_owned(), replace });
+                    return Ok(StagedFile { file, temporary, place: place.to_owned(), replace });
                 }
                 // A killed process that had our number left it.
                 Err(error) if error.errno() == libc::EEXIST => {}
@@ -59,7 +59,7 @@ impl Staged {
         fill: impl FnOnce(&mut Engine, FileId) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let about = |error: Error| error.about(named);
-        let staged = Staged::new(engine, place, replace, options).map_err(about)?;
+        let staged = StagedFile::new(engine, place, replace, options).map_err(about)?;
         match fill(engine, staged.file) {
             Ok(filled) => staged.put(engine, durable).map(|()| filled).map_err(about),
             Err(error) => {

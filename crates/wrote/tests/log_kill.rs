@@ -1,7 +1,6 @@
-//! A log whose process is killed at random moments: all that was acknowledged is there, and nothing
-//! that was not sent.
+//! A log whose process is killed at random moments keeps every acknowledged record, and no other.
 //!
-//! `WROTE_KILLS` says how often (20 where it says nothing), `WROTE_SEED` draws the same moments again.
+//! `WROTE_KILLS` is the number of kills (20 by default); `WROTE_SEED` draws the same moments again.
 
 use rand::rngs::SysRng;
 use rand::{RngExt, SeedableRng, TryRng};
@@ -17,17 +16,16 @@ use std::time::Duration;
 use wrote::{Format, Log, LogOptions, Sync};
 
 const KILLS: u32 = 20;
-/// So often one log is gone on with before a new one is begun.
+/// Processes that append to one log before a new one is begun.
 const GENERATIONS: u32 = 7;
 const PRODUCERS: u32 = 3;
-/// So many records a producer appends before it waits for them.
+/// Records that a producer appends before it waits for them.
 const WINDOW: u64 = 5;
-/// The latest moment, after the process was started; from 1 ms on each doubling comes as often as the
-/// others.
+/// The latest moment after the start of the process. From 1 ms on each doubling is equally likely.
 const LATEST_MS: f64 = 200.0;
 
-/// In the environment of the process that is killed: the log's folder, the file for what was
-/// acknowledged, which of the ways it is, and the number of its first producer.
+/// Environment variables of the process that is killed: the log's folder, the file of
+/// acknowledgements, the number of its options, and the number of its first producer.
 const CHILD: [&str; 4] =
     ["WROTE_TEST_FOLDER", "WROTE_TEST_SAID", "WROTE_TEST_WAY", "WROTE_TEST_PRODUCER"];
 
@@ -44,7 +42,7 @@ fn record(producer: u32, number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Whose record it is and of which number; it is looked at to the last byte.
+/// Returns the producer and the number of a record, which it compares to the last byte.
 fn of_producer(bytes: &[u8]) -> (u32, u64) {
     let text = String::from_utf8_lossy(bytes);
     let mut words = text.splitn(3, ' ');
@@ -55,7 +53,7 @@ fn of_producer(bytes: &[u8]) -> (u32, u64) {
     (producer, number)
 }
 
-/// What the process does that is killed: it never ends by itself.
+/// Appends until the process is killed.
 fn append_for_ever([folder, said, way, producer]: [OsString; 4]) {
     let number = |text: OsString| text.into_string().unwrap().parse::<u32>().unwrap();
     let (way, first) = (number(way), number(producer));
@@ -77,32 +75,32 @@ fn append(log: &Log, producer: u32, mut said: &File) {
         for (number, ticket) in numbers.zip(tickets) {
             let sequence = ticket.sequence();
             ticket.wait().unwrap();
-            // One write: a line is said or not.
+            // One write: a line is whole or missing.
             said.write_all(format!("{sequence} {producer} {number}\n").as_bytes()).unwrap();
         }
     }
 }
 
-/// One log through several processes that are killed.
-struct Killed {
+/// One log and the processes that append to it.
+struct KilledLog {
     way: usize,
     folder: PathBuf,
     said: PathBuf,
-    /// Records that this process appended: between them the others'.
+    /// Records that this process appended between the other processes.
     own: u64,
 }
 
-/// The producer that this process is itself.
+/// The producer of this process.
 const OWN: u32 = u32::MAX;
 
-impl Killed {
-    fn new(way: usize, folder: &Path) -> Killed {
+impl KilledLog {
+    fn new(way: usize, folder: &Path) -> KilledLog {
         let said = folder.join("said");
         File::create(&said).unwrap();
-        Killed { way, folder: folder.join("log"), said, own: 0 }
+        KilledLog { way, folder: folder.join("log"), said, own: 0 }
     }
 
-    /// Has a process append, and kills it.
+    /// Starts a process that appends, and kills it.
     fn kill(&self, generation: u32, delay: Duration) {
         let values = [
             self.folder.clone().into_os_string(),
@@ -123,7 +121,7 @@ impl Killed {
         child.wait().unwrap();
     }
 
-    /// What was acknowledged: producer and number by sequence.
+    /// Reads the acknowledgements: producer and number by sequence.
     fn acknowledged(&self) -> BTreeMap<u64, (u32, u64)> {
         let said = fs::read_to_string(&self.said).unwrap();
         let line = |line: &str| {
@@ -166,7 +164,7 @@ impl Killed {
         }
     }
 
-    /// W9, and that nobody's records are more than those that were under way.
+    /// Checks W9, and that no producer has more records than it sent.
     fn all_in_order(&self, found: &[(u32, u64)], acknowledged: &BTreeMap<u64, (u32, u64)>) {
         let mut next = BTreeMap::new();
         for (producer, number) in found {
@@ -198,14 +196,14 @@ fn a_killed_process_has_kept_every_promise() {
         number_from("WROTE_SEED").unwrap_or_else(|| SysRng.try_next_u32().map_or(1, u64::from));
     println!("WROTE_SEED={seed} draws the same moments");
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut log: Option<(tempfile::TempDir, Killed)> = None;
+    let mut log: Option<(tempfile::TempDir, KilledLog)> = None;
     let mut promises = 0;
     for number in 0..kills {
         let generation = number % GENERATIONS;
         if generation == 0 {
             let folder = fixtures::folder();
             let way = (number / GENERATIONS) as usize % ways().len();
-            let killed = Killed::new(way, folder.path());
+            let killed = KilledLog::new(way, folder.path());
             log = Some((folder, killed));
         }
         let (_, killed) = log.as_mut().expect("a log");

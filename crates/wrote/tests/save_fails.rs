@@ -1,4 +1,4 @@
-//! Saves that the real kernel refuses: a clear error, the old file whole, nothing left beside it.
+//! Saves that the real kernel refuses: a clear error, the old file whole, no other file left.
 
 use fixtures::{Mounted, or_skip, run, skip_here};
 use rustix::fs::FallocateFlags;
@@ -18,10 +18,10 @@ const MIB: usize = 1 << 20;
 /// Through the page cache, and past it.
 const TOO_LONG: [usize; 2] = [3 * MIB, 40 * MIB];
 
-/// In the environment of a test that is run again as a process of its own: the folder to work in.
+/// The environment variable with the folder, for a test that is run again in another process.
 const FOLDER: &str = "WROTE_TEST_FOLDER";
 
-/// An old file, and how many names its folder then has.
+/// Makes an old file; returns it and the number of names in its folder.
 fn old_file(folder: &Path) -> (PathBuf, usize) {
     let path = folder.join("file");
     write(&path, b"old").unwrap();
@@ -33,7 +33,7 @@ fn is_untouched(path: &Path, names: usize) {
     assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), names);
 }
 
-/// Content that does not fit is refused with this error, however it is written.
+/// Checks that content without room is refused with this error, by every way of saving.
 fn too_long_is_refused(folder: &Path, errno: i32) {
     let (path, names) = old_file(folder);
     for len in TOO_LONG {
@@ -44,8 +44,8 @@ fn too_long_is_refused(folder: &Path, errno: i32) {
             is_untouched(&path, names);
         }
     }
-    // And there is room again for what fits, once the journal and the ring, which is taken down in the
-    // background, have let go of what was removed.
+    // Room comes back once the journal and the ring, which closes in the background, have released
+    // the removed file.
     let patience = Instant::now() + Duration::from_secs(30);
     while let Err(error) = write(&path, b"new") {
         assert!(error.errno() == errno && Instant::now() < patience, "{error}");
@@ -63,7 +63,7 @@ fn a_full_file_system() {
     }
 }
 
-/// Takes the rest of a file system.
+/// Fills a file system, but for `bytes` bytes.
 fn leave_room_for(folder: &Path, bytes: u64) {
     let free = rustix::fs::statvfs(folder).unwrap();
     let ballast = File::create(folder.join("ballast")).unwrap();
@@ -74,7 +74,7 @@ fn leave_room_for(folder: &Path, bytes: u64) {
 #[test]
 fn a_quota_that_is_used_up() {
     let mounted = or_skip!(Mounted::image("btrfs", 256 << 20));
-    // A subvolume is what Btrfs counts by (`btrfs-quota(8)`).
+    // Btrfs counts quotas by subvolume (`btrfs-quota(8)`).
     let folder = mounted.path().join("folder");
     for words in [&["subvolume", "create"][..], &["quota", "enable"], &["qgroup", "limit", "2M"]] {
         let words = words.iter().map(AsRef::as_ref);
@@ -135,7 +135,7 @@ fn a_folder_that_vanishes_meanwhile_is_an_error_or_in_time() {
         let place = folder.path().join(round.to_string());
         fs::create_dir(&place).unwrap();
         std::thread::scope(|scope| {
-            // Fails where a name is made between its last look and its end.
+            // Fails where a name is made during the removal.
             scope.spawn(|| while fs::remove_dir_all(&place).is_err() && place.exists() {});
             for _ in 0..20 {
                 match write_with(Sync::No, place.join("file"), b"x") {
@@ -147,11 +147,11 @@ fn a_folder_that_vanishes_meanwhile_is_an_error_or_in_time() {
     }
 }
 
-/// Runs this test again as a process of its own, made by `command`, in a folder that anyone may work
-/// in, and gives what is to be said where it cannot be run.
+/// Runs this test again in another process, made by `command`, in a folder that every user may
+/// change. Returns the reason if it cannot run.
 fn again(test: &str, folder: &TempDir, command: impl Fn(&Path) -> Command) -> Result<(), String> {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    // Where it was built, not everyone may look.
+    // Other users may not read the build's folder.
     let program = folder.path().join("program");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let place = folder.path().join("place");
@@ -176,7 +176,7 @@ fn a_limit_on_the_size_of_files() {
         return too_long_is_refused(Path::new(&folder), libc::EFBIG);
     }
     let folder = tempfile::tempdir().unwrap();
-    // RLIMIT_FSIZE in units of 512 or 1024 bytes; the signal that comes with the error is ignored.
+    // RLIMIT_FSIZE in units of 512 or 1024 bytes; the signal of the error is ignored.
     let limited = |program: &Path| {
         let mut shell = Command::new("sh");
         shell.args(["-c", "trap '' XFSZ; ulimit -f 1000 && exec \"$0\" \"$@\""]).arg(program);
@@ -212,7 +212,7 @@ fn a_user_who_may_not_write_the_file_or_not_give_it_away() {
     or_skip!(again(test, &folder, nobody));
 }
 
-/// What a user without rights can do in a folder where root prepared some files.
+/// Saves as a user without rights in a folder where root prepared some files.
 fn as_nobody(place: &Path) {
     let found = |name: &str| {
         let metadata = fs::metadata(place.join(name)).unwrap();
@@ -221,7 +221,7 @@ fn as_nobody(place: &Path) {
     let names = || fs::read_dir(place).unwrap().count();
     let before = names();
 
-    // A rename alone would not ask who may write the file.
+    // A rename alone does not check the file's permissions.
     assert_eq!(write(place.join("read-only"), b"new").unwrap_err().errno(), libc::EACCES);
     assert_eq!(
         (fs::read(place.join("read-only")).unwrap(), found("read-only")),
@@ -230,14 +230,14 @@ fn as_nobody(place: &Path) {
     assert_eq!(write(place.join("closed/file"), b"new").unwrap_err().errno(), libc::EACCES);
     assert_eq!(fs::read(place.join("closed/file")).unwrap(), b"old");
 
-    // Neither owner nor group can be given: no bits that run it as either, and our group, whoever is
-    // in it, may do what others may.
+    // This user can give neither owner nor group: the file loses the bits that run it as them, and
+    // its new group gets the permissions of others.
     write(place.join("open"), b"new").unwrap();
     assert_eq!(
         (fs::read(place.join("open")).unwrap(), found("open")),
         (b"new".into(), (65534, 0o666))
     );
-    // Others may write it and not read it.
+    // Other users may write it and not read it.
     write(place.join("secret"), b"new").unwrap();
     assert_eq!(found("secret"), (65534, 0o622));
 

@@ -1,4 +1,5 @@
-//! Engines that share one thread of the kernel's. One test alone, as it counts the process's threads.
+//! Engines that share one kernel thread. The test has a process of its own, whose threads it
+//! counts.
 
 use fixtures::skip_here;
 use std::path::Path;
@@ -6,7 +7,7 @@ use wrote::{Engine, FileOptions, Ioengine, Op, Options, Sqpoll};
 
 const BUFFER_BYTES: usize = 4096;
 
-/// The kernel's threads that take operations from this process's rings, by their name.
+/// Counts the kernel threads that take operations from this process's rings, by their name.
 fn kernel_threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
@@ -30,8 +31,8 @@ fn write_and_check(engine: &mut Engine, path: &Path) {
     }
 }
 
-/// Why an engine has no kernel thread: because there is none to be had at all (or no ring), as the first one
-/// tells, or because rings may count as locked memory, and other processes of the user have all of that.
+/// Returns the accepted reason of an engine without a kernel thread: the first engine has none
+/// either, or rings count as locked memory, which other processes of the user have used up.
 fn refused(engine: &Engine, first: &Engine) -> Option<String> {
     if engine.effective().sqpoll {
         return None;
@@ -58,12 +59,12 @@ fn engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other() {
         write_and_check(engine, &path(number));
     }
     assert_eq!(kernel_threads(), 1);
-    // The one that the others were attached to goes first.
+    // The first ring, to which the others are attached, goes first.
     drop(engines.remove(0));
     for (number, engine) in engines.iter_mut().enumerate() {
         write_and_check(engine, &path(10 + number));
     }
-    // A late one finds one that is still there.
+    // A late engine attaches to a ring that is left.
     let mut late = Engine::open(&options).unwrap();
     if let Some(because) = refused(&late, &engines[0]) {
         return skip_here!(&because);
@@ -71,7 +72,7 @@ fn engines_that_ask_for_one_kernel_thread_share_it_and_outlive_each_other() {
     assert!(late.effective().sqpoll);
     write_and_check(&mut late, &path(20));
     assert_eq!(kernel_threads(), 1);
-    // One that asks for itself has a thread of its own.
+    // An option of its own gets a thread of its own.
     options.sqpoll = Some(Sqpoll::new(1000, Some(0)));
     let mut other = Engine::open(&options).unwrap();
     if let Some(because) = refused(&other, &engines[0]) {

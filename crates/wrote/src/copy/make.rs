@@ -8,7 +8,7 @@ use super::source::Source;
 use super::stream::{PieceSizes, source_shrank};
 use super::{CopyOptions, Method, Reflink, place, server, stream, transferred};
 use crate::metadata::MetadataParts;
-use crate::staged::{MODE_PRIVATE, Staged};
+use crate::staged::{MODE_PRIVATE, StagedFile};
 use crate::{Action, Engine, Error, Fallback, FileId, FileOptions, Op, device};
 use rustix::fd::BorrowedFd;
 use rustix::fs::ioctl_ficlone;
@@ -37,7 +37,7 @@ pub(super) fn make(
     let passes = if options.verify { 2 } else { 1 };
     let progress = Watcher::new(watch, Some(source.len.saturating_mul(passes)));
     let last_step = (options.replace, options.durable);
-    Staged::save(engine, (&place, to), last_step, &private, |engine, target| {
+    StagedFile::save(engine, (&place, to), last_step, &private, |engine, target| {
         Copier { engine, source, target, options, progress, fallbacks: Vec::new() }.fill()
     })
 }

@@ -10,7 +10,7 @@ use super::stream::{PieceSizes, read_back, source_shrank};
 use super::{CopyOptions, Method, place, transferred};
 use crate::metadata::{Metadata, MetadataParts};
 use crate::read_ahead::ReadAhead;
-use crate::staged::{MODE_PRIVATE, Staged};
+use crate::staged::{MODE_PRIVATE, StagedFile};
 use crate::{Completion, Copied, Engine, Error, FileId, FileOptions, Found, Op};
 use pipe::Pipe;
 use rustix::fs::fstat;
@@ -65,7 +65,7 @@ pub fn copy_in_through(
         filler.fill(Pipe::new(from), options, replaced.as_ref(), watch)
     };
     let (bytes, method, checksum) =
-        Staged::save(engine, (&located.path, to), last_step, &file_options, save)?;
+        StagedFile::save(engine, (&located.path, to), last_step, &file_options, save)?;
     let effective = engine.effective().clone();
     Ok(Copied { bytes, method, elapsed: began.elapsed(), checksum, effective })
 }

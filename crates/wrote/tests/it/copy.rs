@@ -1,4 +1,4 @@
-//! What a copy is on the real kernel: bytes, holes, metadata, and what is left when it ends early.
+//! Copies on the real kernel: bytes, holes, metadata, and the state after an early end.
 
 use fixtures::{Mounted, folder, names, or_skip};
 use rand::{Rng, RngExt, SeedableRng};
@@ -13,7 +13,7 @@ use wrote::{
 };
 
 const BLOCK: u64 = 64 << 10;
-/// Small pieces, so that a small file is many.
+/// Small pieces: a small file has many.
 const PIECES: CopyOptions = CopyOptions {
     reflink: Reflink::Never,
     replace: false,
@@ -33,7 +33,7 @@ fn quietly(from: &Path, to: &Path, options: &CopyOptions) -> Result<Copied, Erro
     copy(from, to, options, &mut |_| ControlFlow::Continue(()))
 }
 
-/// A file that is new to the page cache: written, flushed, and dropped from it.
+/// Makes a file that the page cache does not hold: written, flushed, and dropped.
 fn cold_file(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
     let file = File::open(path).unwrap();
@@ -218,7 +218,7 @@ fn a_copy_that_is_stopped_leaves_nothing() {
         let error = copy(&from, &to, &options, &mut |progress| {
             calls += 1;
             let half = progress.bytes_total.unwrap() / 2;
-            // With `verify`, the half is where the copy is read back.
+            // With `verify`, the second half is the read back.
             if progress.bytes_done > half {
                 ControlFlow::Break(())
             } else {
@@ -261,7 +261,7 @@ fn a_source_that_becomes_shorter_meanwhile_is_an_error_and_one_that_grows_is_not
     assert_eq!(fs::metadata(&from).unwrap().len(), 2 * bytes.len() as u64);
 }
 
-/// The only name in the folder that nobody asked for.
+/// Returns the temporary name in the folder.
 fn temporary(folder: &Path) -> PathBuf {
     let name = names(folder).into_iter().find(|name| name.starts_with(".to.wrote-"));
     folder.join(name.expect("the copy is on its way"))

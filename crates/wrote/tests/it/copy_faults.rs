@@ -1,4 +1,4 @@
-//! What a copy makes of a disk that fails, on the simulated disk, at every operation.
+//! Copies on the simulated disk, with a fault at every operation.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const ENOSPC: i32 = 28;
 const EOPNOTSUPP: i32 = 95;
 
 const PIECE_BYTES: usize = 4096;
-/// Some pieces and a tail that is no whole block.
+/// Some pieces and a partial block.
 const LEN: usize = 5 * PIECE_BYTES + 700;
 
 fn source() -> &'static Path {
@@ -34,7 +34,7 @@ fn old() -> Vec<u8> {
     vec![b'o'; 3000]
 }
 
-/// How the copy is made.
+/// The options of the copy.
 #[derive(Clone, Copy, Debug)]
 struct Mode {
     replace: bool,
@@ -68,7 +68,7 @@ fn put(engine: &mut Engine, path: &Path, bytes: &[u8]) {
     engine.close_file(file).unwrap();
 }
 
-/// A disk with the source on it, and, where it is to be replaced, an old file.
+/// Makes a disk with the source, and with an old file where that is to be replaced.
 fn disk(seed: u64, mode: Mode) -> (Sim, Engine) {
     let sim = Sim::new(seed);
     let mut engine = engine(&sim, mode);
@@ -101,12 +101,12 @@ fn copy(engine: &mut Engine, mode: Mode) -> Result<Copied, Error> {
     copied
 }
 
-/// What there was at the target before.
+/// Returns the old contents of the target.
 fn before(mode: Mode) -> Option<Vec<u8>> {
     mode.replace.then(old)
 }
 
-/// Tries a fault at every operation, until the copy is done before it.
+/// Tries a fault at every operation, until the copy is done before the fault.
 fn at_every_operation(fault: Fault, mode: Mode, check: impl Fn(&Sim, Result<Copied, Error>)) {
     for number in 0.. {
         let (sim, mut engine) = disk(number, mode);
@@ -237,7 +237,7 @@ fn a_full_disk_is_told_of_before_anything_is_written() {
         let error = copy(&mut engine, mode).unwrap_err();
         assert_eq!(error.errno(), ENOSPC);
         assert!(error.to_string().starts_with("/sim/target: fallocate"), "{error}");
-        // What allocates, and the removal of the file.
+        // The allocation, and the removal of the file.
         assert_eq!(sim.operations() - begun, 2);
         assert_eq!(sim.contents(target()), before(mode));
     }

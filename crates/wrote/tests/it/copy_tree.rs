@@ -1,4 +1,4 @@
-//! Folders with all that is in them: every tree arrives as it was, or not at all.
+//! Copies of folders: every tree arrives whole, or not at all.
 
 use fixtures::{folder, names, skip_here};
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn copy(from: &Path, to: &Path, options: &CopyOptions) -> Result<TreeCopied, Err
     copy_tree(from, to, options, &mut go_on)
 }
 
-/// Everything that is to be the same in a tree and its copy, thing by thing.
+/// Lists the facts that a tree and its copy must share.
 fn listed(root: &Path) -> Vec<String> {
     let mut list = Vec::new();
     let mut folders = vec![root.to_owned()];
@@ -108,7 +108,7 @@ proptest! {
         let counted = copied.files + copied.folders + copied.links;
         prop_assert_eq!(counted as usize, listed(&from).len() + 1);
         prop_assert_eq!(names(folder.path()), ["from", "to"]);
-        // Onto itself by force: everything is replaced by the same.
+        // Onto itself: every file is replaced by an equal one.
         let again = CopyOptions { replace: true, ..options };
         let copied = copy(&from, &to, &again).unwrap();
         prop_assert_eq!(copied.folders, 0);
@@ -119,7 +119,7 @@ proptest! {
     }
 }
 
-/// A tree with files before, in and after a folder that nobody may write to.
+/// Makes a tree with files before, in and after a folder without write permission.
 fn some_tree(folder: &Path) -> PathBuf {
     let tree = folder.join("tree");
     fs::create_dir_all(tree.join("closed/inner")).unwrap();
@@ -165,7 +165,7 @@ fn a_file_that_vanishes_meanwhile_is_an_error_that_names_it_and_leaves_nothing()
     fs::write(tree.join("one"), b"one").unwrap();
     let mut asked = 0;
     let result = copy_tree(&tree, &folder.path().join("to"), &QUICK, &mut |progress| {
-        // When all is counted it is asked before the folder, and then before the file.
+        // After the count it is called before the folder, and then before the file.
         asked += usize::from(progress.bytes_total.is_some());
         if asked == 2 {
             fs::remove_file(tree.join("one")).unwrap();
@@ -287,17 +287,17 @@ fn a_durable_tree_and_one_in_memory_are_copied_too() {
     let Ok(memory) = TempDir::with_prefix_in("wrote-test-", "/dev/shm") else {
         return skip_here!("there is no /dev/shm");
     };
-    // Where a file system is not known to flush all at once, each file is flushed by itself.
+    // If `syncfs` may not flush the device, each file is flushed by itself.
     let copied = copy(&tree, &memory.path().join("to"), &durable).unwrap();
     assert_eq!(copied.files, 4);
     assert_eq!(listed(&memory.path().join("to")), listed(&tree));
 }
 
-/// What comes through a pipe.
+/// Returns a pipe that delivers the bytes.
 fn pipe_of(bytes: Vec<u8>) -> io::PipeReader {
     let (reader, mut writer) = io::pipe().unwrap();
     std::thread::spawn(move || {
-        // Nobody reads any more where the copy fails.
+        // The reader is gone if the copy fails.
         let _ = writer.write_all(&bytes);
     });
     reader
@@ -326,11 +326,11 @@ fn a_stream_leaves_all_or_nothing_whatever_fails() {
                     assert_eq!(sim.after_power_loss(to), Some(content.clone()), "{fault:?}");
                     assert_eq!(sim.names(), [to]);
                 }
-                // The last step, the flush of the folder, is after the name.
+                // The last step, the flush of the folder, comes after the name.
                 Err(_) if sim.names() == [to] => {
                     assert_eq!(sim.contents(to), Some(content.clone()))
                 }
-                // What can't be removed from a disk that fails for ever stays under its own name.
+                // A disk that fails for ever keeps the temporary file.
                 Err(error) => {
                     assert!(sim.contents(to).is_none(), "{fault:?} {number}");
                     assert!(!error.to_string().contains(".wrote-"), "{error}");

@@ -1,4 +1,4 @@
-//! What `examine`, `alignment` and the counters say of real file systems.
+//! `examine`, `alignment` and the counters, on real file systems.
 
 use fixtures::{Loop, Mounted, or_skip, run, skip_here};
 use rustix::fs::{AtFlags, OFlags, StatxFlags};
@@ -31,7 +31,7 @@ fn btrfs_on_a_disk() {
     direct_transfers_work_as_aligned(&mounted);
 }
 
-/// Checks what is said of a whole loop device with a new file system.
+/// Checks the description of a whole loop device with a new file system.
 fn file_system_on_a_disk(fs: &str, disk: Loop) -> Result<Mounted, String> {
     let name = disk.node().file_name().unwrap().to_str().unwrap().to_owned();
     let image = disk.image().to_owned();
@@ -211,7 +211,8 @@ fn btrfs_and_an_overlay_on_it_are_written_in_whole_blocks() {
     whole_blocks(&overlay);
 }
 
-/// Checks that transfers are aligned to the file system's block, not to the smaller one of its disk.
+/// Checks that transfers are aligned to the file system's block, not to the smaller one of its
+/// disk.
 fn whole_blocks(mounted: &Mounted) {
     let target = examine(mounted.path()).unwrap();
     let block_bytes = rustix::fs::statvfs(mounted.path()).unwrap().f_bsize;
@@ -220,20 +221,20 @@ fn whole_blocks(mounted: &Mounted) {
     assert_eq!(u64::from(alignment(&file, &target).unwrap().offset_bytes), block_bytes);
 }
 
-/// Whether the kernel itself tells what direct I/O on a file must be aligned to.
+/// Whether the kernel itself reports the alignment of direct I/O on a file.
 fn told_alignment(file: &File) -> bool {
     let wanted = StatxFlags::DIOALIGN;
     let told = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, wanted).unwrap();
     StatxFlags::from_bits_retain(told.stx_mask).contains(wanted)
 }
 
-/// Writes 8 MiB, flushes them, and looks for them in the counters of the device.
+/// Writes 8 MiB, flushes them, and finds them in the counters of the device.
 fn writes_are_counted(target: &Target) {
     let device = block(target);
     assert!(device.counts(), "{device:?}");
     let before = device.counters().unwrap();
     let mut file = File::create_new(target.path.join("counted")).unwrap();
-    // Not all equal, so that no layer below finds a hole or something to compress away.
+    // Different bytes: no layer below may find a hole or compress them.
     let bytes: Vec<u8> =
         (0..8 * MIB).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect();
     file.write_all(&bytes).unwrap();
@@ -244,7 +245,7 @@ fn writes_are_counted(target: &Target) {
     assert!(counted.flushes > 0 || device.write_cache == "write through", "{counted:?}");
 }
 
-/// Makes a direct write and read that are aligned to what was said and to no more than that.
+/// Makes a direct write and read of the least alignment.
 fn direct_transfers_work_as_aligned(mounted: &Mounted) {
     let target = examine(mounted.path()).unwrap();
     let path = mounted.path().join("direct");

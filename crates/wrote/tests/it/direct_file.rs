@@ -1,5 +1,5 @@
-//! What a `DirectFile` reads and writes, against a model in memory: on every rung of the engine and
-//! on four file systems.
+//! Reads and writes of a `DirectFile` against a model in memory: on every rung of the engine and on
+//! four file systems.
 
 use crate::folder;
 use crate::script::{BUFFER_BYTES, FILE_BYTES, Script, Source, Step, random_step};
@@ -14,7 +14,7 @@ const MIB: u64 = 1 << 20;
 const SEED: u64 = 20_250_904;
 const DEPTH: u32 = 16;
 
-/// What one file system goes through: together a quarter of a million reads and writes.
+/// The runs on one file system: together a quarter of a million reads and writes.
 const RUNS: [(Ioengine, bool, u64); 5] = [
     (Ioengine::IoUring, true, 120_000),
     (Ioengine::IoUring, false, 40_000),
@@ -39,7 +39,7 @@ fn a_quarter_of_a_million(test: &str, mounted: Result<Mounted, String>) {
     };
     let mut total = 0;
     for (seed, (ioengine, direct, operations)) in (SEED..).zip(RUNS) {
-        // Told by the harness where the test fails.
+        // The harness prints it if the test fails.
         println!("{ioengine:?}, direct: {direct}, seed {seed}");
         let path = mounted.path().join(format!("file-{seed}"));
         total += random_script(&path, ioengine, direct, operations, seed);
@@ -48,7 +48,7 @@ fn a_quarter_of_a_million(test: &str, mounted: Result<Mounted, String>) {
     assert!(total >= 250_000);
 }
 
-/// Carries out a script by chance; gives how many reads and writes it had.
+/// Carries out a random script; returns the number of its reads and writes.
 fn random_script(path: &Path, ioengine: Ioengine, direct: bool, count: u64, seed: u64) -> u64 {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let source = Source::new(&mut random);
@@ -98,7 +98,7 @@ fn random_reads_and_writes_on_tmpfs_match_a_model() {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    // A small file, so that steps meet.
+    // A small file, so that steps overlap.
     let offset = 0..40_000_u64;
     prop_oneof![
         6 => (offset.clone(), 0..5 * BUFFER_BYTES).prop_map(|(offset, len)| Step::Read { offset, len }),
@@ -128,7 +128,7 @@ proptest! {
 
 #[test]
 fn a_read_before_writes_to_its_block_matches_the_model() {
-    // Found by the test above.
+    // The test above found these steps.
     let steps = vec![
         Step::Read { offset: 0, len: 8193 },
         Step::Write { offset: 4608, len: 3585, from: 0, durable: false },
@@ -153,7 +153,7 @@ fn matches_a_model(steps: Vec<Step>, seed: u64, direct: bool, buffers: u32, iode
 
 const RUNGS: [Ioengine; 3] = [Ioengine::Psync, Ioengine::Threads, Ioengine::IoUring];
 
-/// A file that does not end at a whole block.
+/// Makes a file that ends within a block.
 fn ends_within_a_block(path: &Path) -> Vec<u8> {
     let contents: Vec<u8> = (0..3 * BUFFER_BYTES + 777).map(|place| (place / 3) as u8).collect();
     std::fs::write(path, &contents).unwrap();
@@ -190,7 +190,7 @@ fn a_read_gives_exactly_what_was_asked_up_to_the_end_of_the_file_and_nothing_bey
 
 #[test]
 fn a_read_at_the_greatest_offsets_is_empty_and_no_panic() {
-    // On the simulated disk, since each file system has a limit of its own before.
+    // On the simulated disk, since every file system has a smaller limit.
     for direct in [false, true] {
         let disk =
             Disk::simulated(&Sim::new(0), &Options::new(Ioengine::IoUring, 2, 4096)).unwrap();
@@ -232,9 +232,10 @@ fn a_write_that_is_not_aligned_names_the_alignment_and_writes_nothing() {
             for durable in [false, true] {
                 let mut buffer = disk.lease().unwrap();
                 buffer.set_len(len);
-                let error = match durable {
-                    false => file.write(buffer, offset).unwrap_err(),
-                    true => file.write_durable(buffer, offset).unwrap_err(),
+                let error = if !durable {
+                    file.write(buffer, offset).unwrap_err()
+                } else {
+                    file.write_durable(buffer, offset).unwrap_err()
                 };
                 assert!(
                     error.to_string().contains(&format!("multiples of {align} bytes")),

@@ -1,4 +1,4 @@
-//! What every rung of the engine does on the real kernel.
+//! Every rung of the engine on the real kernel.
 
 use crate::folder;
 use fixtures::{Mounted, or_skip, skip};
@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use wrote::{Completion, Engine, Error, FileId, FileOptions, Ioengine, Op, Options, Sqpoll};
 
-/// Every way to the kernel. Where one is refused, its fallback is tried in its place.
+/// Every way to the kernel. A refused one is replaced by its fallback.
 #[derive(Clone, Copy, Debug)]
 enum Rung {
     Psync,
@@ -66,7 +66,7 @@ fn engine(rung: Rung) -> Engine {
     Engine::open(&options(rung)).unwrap()
 }
 
-/// A byte that tells the block and the place in it.
+/// Returns a byte that identifies the block and the place in it.
 fn pattern(block: u64, place: usize) -> u8 {
     (block as usize * 31 + place * 7 + place / 256) as u8
 }
@@ -123,7 +123,7 @@ fn every_rung_reads_what_is_there_and_no_further() {
     for rung in RUNGS {
         for direct in [false, true] {
             let (_folder, path) = folder();
-            // The last block is not whole: a direct read of it is short.
+            // The last block is partial: a direct read of it is short.
             let contents: Vec<u8> = (0..3 * BUFFER_BYTES + 777).map(|i| pattern(1, i)).collect();
             std::fs::write(&path, &contents).unwrap();
             let mut engine = engine(rung);
@@ -327,7 +327,7 @@ fn many_small_writes_through_a_shallow_queue_keep_their_places() {
 
 #[test]
 fn dropping_an_engine_lets_go_of_its_files_at_once() {
-    // The blocks of a removed file are free as soon as nobody holds it; a ring's table would.
+    // The blocks of a removed file are free once no table of a ring holds it.
     let mounted = or_skip!(Mounted::tmpfs(4 << 20));
     let free = || rustix::fs::statvfs(mounted.path()).unwrap().f_bfree;
     let before = free();
@@ -340,7 +340,7 @@ fn dropping_an_engine_lets_go_of_its_files_at_once() {
         assert!(free() < before);
         drop(engine);
         if matches!(rung, Rung::Sqpoll | Rung::PolledSqpoll) {
-            // The kernel's thread lets go of what it did last when it next looks.
+            // The kernel's thread releases its last file when it next runs.
             while free() < before {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
@@ -418,7 +418,7 @@ fn the_holes_of_a_mapped_file_stay_but_where_it_is_written() {
 
 #[test]
 fn uncached_transfers_and_metadata_flushes_write_the_same_bytes() {
-    // W6: RWF_DONTCACHE is used or told of.
+    // W6: RWF_DONTCACHE is used, or its fallback is recorded.
     for rung in [Psync, Rung::Threads, IoUring] {
         let (_folder, path) = folder();
         let mut engine = engine(rung);

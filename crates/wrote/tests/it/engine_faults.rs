@@ -1,4 +1,4 @@
-//! What the engine makes of a disk that fails, on the simulated disk, at every operation.
+//! The engine on a simulated disk, with a fault at every operation.
 
 use std::path::Path;
 use wrote::{Completion, Engine, Error, Fault, FileId, FileOptions, Ioengine, Op, Options, Sim};
@@ -44,7 +44,7 @@ fn queue_block(engine: &mut Engine, file: FileId, number: u64, durable: bool) {
     engine.queue(number, Op::Write { file, offset, buffer, durable });
 }
 
-/// Writes every block and flushes once; gives each completion.
+/// Writes every block and flushes once; returns the completions.
 fn write_and_flush(engine: &mut Engine, file: FileId, durable: bool) -> Vec<Completion> {
     let mut completions = Vec::new();
     for number in 0..BLOCKS {
@@ -57,7 +57,7 @@ fn write_and_flush(engine: &mut Engine, file: FileId, durable: bool) -> Vec<Comp
     completions
 }
 
-/// How many operations the undisturbed work is.
+/// Counts the operations of the work without a fault.
 fn operations(direct: bool, durable: bool) -> u64 {
     let sim = Sim::new(1);
     let mut engine = engine(&sim);
@@ -159,14 +159,14 @@ fn a_failed_flush_poisons_the_file_for_good() {
     sim.fault(sim.operations(), Fault::Once(EIO));
     assert_eq!(engine.flush(file).unwrap_err().errno(), EIO);
     let operations = sim.operations();
-    // The disk is well again, but what it lost is lost: nothing more is promised.
+    // The disk works again, but its lost bytes stay lost: nothing more is promised.
     for _ in 0..3 {
         assert!(matches!(engine.flush(file), Err(Error::Poisoned { errno: EIO, .. })));
     }
     queue_block(&mut engine, file, 1, false);
     assert!(matches!(engine.drain(), Err(Error::Poisoned { errno: EIO, .. })));
     assert_eq!(sim.operations(), operations, "a failed flush is never tried again");
-    // What is there can still be read.
+    // The contents can still be read.
     let buffer = engine.lease().unwrap();
     engine.queue(0, Op::Read { file, offset: 0, buffer });
     engine.drain().unwrap();
@@ -174,7 +174,7 @@ fn a_failed_flush_poisons_the_file_for_good() {
 
 #[test]
 fn a_flush_beside_one_that_failed_promises_nothing() {
-    // W2: both were asked for, one is told of the error, and neither may be believed.
+    // W2: of two flushes one gets the error, and neither may promise anything.
     for seed in 0..50 {
         let sim = Sim::new(seed);
         let mut engine = engine(&sim);
@@ -250,9 +250,10 @@ fn a_full_disk_fails_the_writes_that_do_not_fit_and_no_other() {
                 let mut completions = Vec::new();
                 engine.reap(1, &mut completions).unwrap();
                 let result = completions.pop().unwrap().result;
-                match number < capacity_blocks {
-                    true => assert!(matches!(result, Ok(BLOCK_BYTES))),
-                    false => assert_eq!(result.unwrap_err().errno(), ENOSPC),
+                if number < capacity_blocks {
+                    assert!(matches!(result, Ok(BLOCK_BYTES)))
+                } else {
+                    assert_eq!(result.unwrap_err().errno(), ENOSPC)
                 }
             }
         }
@@ -265,9 +266,10 @@ fn direct_io_refused_at_open_or_at_the_first_transfer_falls_back_and_says_so() {
     for (at_transfer, words) in [(false, "open: "), (true, "write: ")] {
         for durable in [false, true] {
             let sim = Sim::new(9);
-            match at_transfer {
-                false => sim.refuse_direct_at_open(),
-                true => sim.refuse_direct_at_transfer(),
+            if !at_transfer {
+                sim.refuse_direct_at_open()
+            } else {
+                sim.refuse_direct_at_transfer()
             }
             let mut engine = engine(&sim);
             let file = open(&sim, &mut engine, true);
@@ -309,7 +311,7 @@ fn a_read_is_whole_up_to_the_end_of_the_file_whatever_is_short() {
                 }
                 engine.drain().unwrap();
                 if direct && bytes % 512 != 0 {
-                    // A direct read that ends inside a block has met the file's end.
+                    // A direct read that ends inside a block is at the file's end.
                     continue;
                 }
                 sim.fault(sim.operations() + operation, Fault::Short(bytes));
@@ -384,7 +386,7 @@ fn the_disk_works_while_nobody_waits_for_it() {
         let file = open(&sim, &mut engine, true);
         queue_block(&mut engine, file, 0, false);
         let mut completions = Vec::new();
-        // Chance is fair: it is never away for a thousand looks.
+        // Chance is fair: a thousand polls find it.
         for _ in 0..1000 {
             engine.reap(0, &mut completions).unwrap();
         }

@@ -1,4 +1,4 @@
-//! Waiting for a completion or for a while, whichever is first.
+//! Waits for a completion or a time, whichever comes first.
 
 use crate::folder;
 use fixtures::skip_here;
@@ -48,7 +48,7 @@ fn with_nothing_outstanding_nobody_waits() {
         let (_folder, path) = folder();
         let (mut engine, _) = opened(ioengine, &path, true);
         let mut completions = Vec::new();
-        // It would be an hour.
+        // A wait would last an hour.
         engine.reap_within(LONG, &mut completions).unwrap();
         assert!(completions.is_empty());
     }
@@ -65,7 +65,7 @@ fn the_while_ends_though_nothing_completes() {
     let buffer = engine.lease().unwrap();
     engine.queue(7, Op::Read { file: pipe, offset: 0, buffer });
     let mut completions = Vec::new();
-    // Without its end the test would be, too.
+    // Without an end of the wait the test would hang.
     engine.reap_within(Duration::from_millis(5), &mut completions).unwrap();
     assert!(completions.is_empty());
     let mut writer = std::fs::OpenOptions::new().write(true).open(&path).unwrap();

@@ -1,5 +1,5 @@
-//! W5: whatever handle is dropped while an operation is in flight, its buffer is not leased again
-//! before the kernel is done with it, and what was to be written is written.
+//! W5: a dropped handle of an operation in flight neither frees its buffer before the kernel is
+//! done with it nor cancels its write.
 
 use crate::folder;
 use rand::{RngExt, SeedableRng};
@@ -16,7 +16,7 @@ const BLOCK_BYTES: usize = 4096;
 const BLOCKS: u64 = 64;
 const BUFFERS: usize = 12;
 const DEPTH: u32 = 8;
-/// What everything that can be leased is filled with.
+/// The filling of every free buffer.
 const SCRIBBLE: u8 = 0xEE;
 
 fn options(ioengine: Ioengine) -> Options {
@@ -27,28 +27,28 @@ fn new(direct: bool) -> FileOptions {
     FileOptions { create_new: true, write: true, direct, ..FileOptions::default() }
 }
 
-/// What a block holds after so many writes to it; never the scribble.
+/// Returns the contents of a block after `version` writes; never the scribble.
 fn content(block: u64, version: u32) -> Vec<u8> {
     let value = |place: usize| (block as usize * 7 + version as usize * 13 + place / 16) % 200;
     (0..BLOCK_BYTES).map(|place| value(place) as u8).collect()
 }
 
-enum Started {
+enum StartedOp {
     Read(u64, u32, Operation<ReadBytes>),
     Write(Operation<()>),
 }
 
-impl Started {
-    /// Whether it holds what was read.
+impl StartedOp {
+    /// Whether it is a read that is over.
     fn has_bytes(&self) -> bool {
-        matches!(self, Started::Read(_, _, operation) if operation.is_over())
+        matches!(self, StartedOp::Read(_, _, operation) if operation.is_over())
     }
 
-    /// Looks once whether it is over.
+    /// Polls it once.
     fn poll(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         match self {
-            Started::Read(block, version, operation) => {
+            StartedOp::Read(block, version, operation) => {
                 match Pin::new(operation).poll(&mut context) {
                     Poll::Ready(bytes) => {
                         assert!(bytes.unwrap() == content(*block, *version)[..]);
@@ -57,7 +57,7 @@ impl Started {
                     Poll::Pending => false,
                 }
             }
-            Started::Write(operation) => match Pin::new(operation).poll(&mut context) {
+            StartedOp::Write(operation) => match Pin::new(operation).poll(&mut context) {
                 Poll::Ready(result) => {
                     result.unwrap();
                     true
@@ -68,7 +68,7 @@ impl Started {
     }
 }
 
-/// A file whose blocks are read and written, and how often each was written.
+/// A file, and the number of writes to each of its blocks.
 struct Blocks {
     disk: Disk,
     file: DirectFile,
@@ -91,29 +91,30 @@ impl Blocks {
         let mut buffer = self.disk.lease().unwrap();
         buffer.copy_from_slice(&content(block, *version));
         let offset = block * BLOCK_BYTES as u64;
-        match durable {
-            true => self.file.start_write_durable(buffer, offset),
-            false => self.file.start_write(buffer, offset),
+        if durable {
+            self.file.start_write_durable(buffer, offset)
+        } else {
+            self.file.start_write(buffer, offset)
         }
     }
 
-    fn read(&self, block: u64) -> Started {
+    fn read(&self, block: u64) -> StartedOp {
         let operation = self.file.start_read(block * BLOCK_BYTES as u64, BLOCK_BYTES);
-        Started::Read(block, self.versions[&block], operation)
+        StartedOp::Read(block, self.versions[&block], operation)
     }
 
-    /// Leases everything that can be leased, and overwrites it.
+    /// Leases every free buffer, and overwrites it.
     fn scribble(&self) -> Vec<Buffer> {
         let mut leased: Vec<Buffer> = std::iter::from_fn(|| self.disk.pool().lease()).collect();
         leased.iter_mut().for_each(|buffer| buffer.fill(SCRIBBLE));
         leased
     }
 
-    /// Every buffer is free, in flight, in a read that is complete, or leased. Operations on
-    /// different blocks do not wait for each other, so each that is outstanding has its buffer.
+    /// Checks that every buffer is free, in flight, in a completed read, or leased. Operations on
+    /// different blocks do not wait for each other, so each outstanding one has its buffer.
     fn assert_accounted<'a>(
         &self,
-        started: impl IntoIterator<Item = &'a Started>,
+        started: impl IntoIterator<Item = &'a StartedOp>,
         leased: &[Buffer],
     ) {
         let read = started.into_iter().filter(|started| started.has_bytes()).count();
@@ -133,14 +134,14 @@ fn untouched(buffers: &[Buffer]) -> bool {
     buffers.iter().flat_map(|buffer| buffer.iter()).all(|&byte| byte == SCRIBBLE)
 }
 
-/// Eight operations, each of one buffer, on blocks of their own.
-fn eight(blocks: &mut Blocks) -> Vec<Started> {
+/// Starts eight operations, each of one buffer and on its own block.
+fn eight(blocks: &mut Blocks) -> Vec<StartedOp> {
     let mut started = Vec::new();
     for number in 0..8 {
         started.push(match number % 3 {
             0 => blocks.read(number),
-            1 => Started::Write(blocks.write(number, false)),
-            _ => Started::Write(blocks.write(number, true)),
+            1 => StartedOp::Write(blocks.write(number, false)),
+            _ => StartedOp::Write(blocks.write(number, true)),
         });
     }
     started
@@ -155,13 +156,13 @@ fn any_operation_dropped_at_any_point_holds_its_buffer_until_it_is_complete() {
                 let sim = Sim::new(dropped as u64 * 8 + completed_first as u64);
                 let disk = Disk::simulated(&sim, &options(Ioengine::IoUring)).unwrap();
                 let mut blocks = Blocks::new(disk, path, direct);
-                let mut started: Vec<Option<Started>> =
+                let mut started: Vec<Option<StartedOp>> =
                     eight(&mut blocks).into_iter().map(Some).collect();
                 // Some of them complete, of the others and perhaps of this one too.
                 let mut completed = 0;
                 while completed < completed_first {
                     for place in (0..8).filter(|&place| place != dropped) {
-                        if started[place].as_mut().is_some_and(Started::poll) {
+                        if started[place].as_mut().is_some_and(StartedOp::poll) {
                             started[place] = None;
                             completed += 1;
                         }
@@ -186,9 +187,9 @@ fn any_operation_dropped_at_any_point_holds_its_buffer_until_it_is_complete() {
     }
 }
 
-/// Starts, drops, looks and scribbles by chance, and checks after each step where the buffers are.
+/// Starts, drops, polls and scribbles at random, and checks the buffers after each step.
 fn drop_by_chance(blocks: &mut Blocks, random: &mut Xoshiro256PlusPlus) {
-    let mut started: Vec<Started> = Vec::new();
+    let mut started: Vec<StartedOp> = Vec::new();
     let mut leased: Vec<Buffer> = Vec::new();
     let first = random.random_range(0..BLOCKS);
     for step in 0..BLOCKS {
@@ -197,8 +198,8 @@ fn drop_by_chance(blocks: &mut Blocks, random: &mut Xoshiro256PlusPlus) {
                 let block = (first + step) % BLOCKS;
                 started.push(match random.random_range(0..9) {
                     0..4 => blocks.read(block),
-                    4..8 => Started::Write(blocks.write(block, false)),
-                    _ => Started::Write(blocks.write(block, true)),
+                    4..8 => StartedOp::Write(blocks.write(block, false)),
+                    _ => StartedOp::Write(blocks.write(block, true)),
                 });
             }
             2 | 3 if !started.is_empty() => {

@@ -1,4 +1,4 @@
-//! What a `DirectFile` makes of a disk that fails, on the simulated disk, at every operation.
+//! A `DirectFile` on the simulated disk, with a fault at every operation.
 
 use std::ops::Range;
 use std::path::Path;
@@ -13,10 +13,10 @@ const EAGAIN: i32 = 11;
 const ENOSPC: i32 = 28;
 
 const BLOCK_BYTES: usize = 2048;
-/// As many as what is under way at once holds.
+/// Enough for all operations in progress at once.
 const BUFFERS: u32 = 16;
 
-/// One step of the script, in blocks where it changes the file.
+/// One step of the script; changes count in blocks.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Write(u64),
@@ -28,7 +28,7 @@ enum Step {
     Truncate(u64),
 }
 
-/// Steps that overlap, extend, shorten and flush. What stands between truncations is under way at
+/// Steps that overlap, extend, truncate and flush. Steps between truncations are in progress at
 /// once.
 const SCRIPT: [Step; 20] = [
     Step::Allocate(0, 2),
@@ -53,7 +53,7 @@ const SCRIPT: [Step; 20] = [
     Step::Read(2047, 2050),
 ];
 
-/// How the script is carried out.
+/// The options of a run.
 #[derive(Clone, Copy, Debug)]
 struct Mode {
     direct: bool,
@@ -76,7 +76,7 @@ fn content(step: usize) -> Vec<u8> {
     (0..BLOCK_BYTES).map(|place| (step * 37 + place / 5 + 1) as u8).collect()
 }
 
-/// What is known of a file: bytes that it must hold, and how long it is at least and at most.
+/// The known facts of a file: bytes that it must hold, and bounds of its length.
 #[derive(Clone, Default)]
 struct Known {
     bytes: Vec<Option<u8>>,
@@ -87,7 +87,7 @@ struct Known {
 impl Known {
     fn change(&mut self, range: Range<usize>, content: Option<&[u8]>) {
         self.len_max = self.len_max.max(range.end);
-        // Beyond the end zeros come into being.
+        // Bytes beyond the end appear as zeros.
         self.bytes.resize(self.bytes.len().max(range.end), Some(0));
         match content {
             Some(content) => {
@@ -105,7 +105,8 @@ impl Known {
         (self.len_min, self.len_max) = (len, len);
     }
 
-    /// Asserts that `found` may be what is in the file from `offset`, where `len` bytes were asked.
+    /// Asserts that `found` may be the contents of the file from `offset`, for a read of `len`
+    /// bytes.
     fn check(&self, found: &[u8], offset: usize, len: usize, what: &str) {
         let cut = |end: usize| end.saturating_sub(offset).min(len);
         assert!(
@@ -123,7 +124,7 @@ impl Known {
     }
 }
 
-enum Started {
+enum StartedOp {
     Read(Operation<ReadBytes>),
     Change(Operation<()>),
 }
@@ -134,7 +135,7 @@ struct Run {
     file: DirectFile,
     disk: Disk,
     known: Known,
-    /// What must be found after a power loss.
+    /// The bytes that a power loss must leave.
     stable: Vec<Option<u8>>,
     failures: Vec<(Step, Error)>,
 }
@@ -168,10 +169,14 @@ impl Run {
             match step {
                 Step::Truncate(len) => self.truncate(step, len as usize),
                 Step::Read(offset, len) => {
-                    started.push((number, step, Started::Read(self.file.start_read(offset, len))));
+                    started.push((
+                        number,
+                        step,
+                        StartedOp::Read(self.file.start_read(offset, len)),
+                    ));
                 }
                 _ => match self.start(number, step) {
-                    Ok(operation) => started.push((number, step, Started::Change(operation))),
+                    Ok(operation) => started.push((number, step, StartedOp::Change(operation))),
                     Err(error) => self.failures.push((step, error)),
                 },
             }
@@ -203,19 +208,19 @@ impl Run {
         match self.file.truncate(len as u64) {
             Ok(()) => {
                 self.known.truncate(len);
-                // What was cut off may be there again after a power loss, or not.
+                // A power loss may bring truncated bytes back.
                 self.stable.truncate(len);
             }
             Err(error) => self.failures.push((step, error)),
         }
     }
 
-    /// Waits for what was started, in its order: so it must look.
-    fn finish(&mut self, started: &mut Vec<(usize, Step, Started)>) {
+    /// Waits for the started operations in order.
+    fn finish(&mut self, started: &mut Vec<(usize, Step, StartedOp)>) {
         for (number, step, started) in started.drain(..) {
             let result = match started {
-                Started::Read(read) => read.wait().map(|bytes| self.check_read(step, &bytes)),
-                Started::Change(change) => {
+                StartedOp::Read(read) => read.wait().map(|bytes| self.check_read(step, &bytes)),
+                StartedOp::Change(change) => {
                     let result = change.wait();
                     self.changed(number, step, result.is_ok());
                     result
@@ -259,7 +264,7 @@ impl Run {
         }
     }
 
-    /// What is in the file agrees with what every operation said.
+    /// Compares the contents of the file with the results of all operations.
     fn check_contents(&self) {
         let contents = self.sim.contents(path()).unwrap();
         self.known.check(&contents, 0, usize::MAX, "the file");
@@ -305,7 +310,7 @@ fn without_a_fault_every_operation_is_whole() {
 
 #[test]
 fn what_is_short_or_interrupted_at_any_operation_is_whole_all_the_same() {
-    // W4. A direct read that is short within a block has met the file's end: so whole blocks.
+    // W4. A direct read that is short within a block is at the file's end: so whole blocks.
     for fault in [
         Fault::Short(512),
         Fault::Short(1024),
@@ -432,9 +437,10 @@ fn direct_io_refused_falls_back_and_reads_and_writes_go_on() {
     // W6
     for at_transfer in [false, true] {
         let sim = Sim::new(9);
-        match at_transfer {
-            false => sim.refuse_direct_at_open(),
-            true => sim.refuse_direct_at_transfer(),
+        if !at_transfer {
+            sim.refuse_direct_at_open()
+        } else {
+            sim.refuse_direct_at_transfer()
         }
         let run = Run::new(sim, MODES[0]).script();
         assert!(run.failures.is_empty(), "{:?}", run.failures);

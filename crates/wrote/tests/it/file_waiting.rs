@@ -1,5 +1,5 @@
-//! Waiting for operations on a `DirectFile`: blocking, by the disk itself, and on an executor that
-//! knows nothing of disks.
+//! Waits for operations on a `DirectFile`: blocking, by the disk itself, and on an executor that
+//! knows no disks.
 
 use crate::folder;
 use futures_util::future::join_all;
@@ -32,7 +32,7 @@ fn options(ioengine: Ioengine, buffers: u32) -> Options {
     Options { buffers, ..Options::new(ioengine, 8, BLOCK_BYTES) }
 }
 
-/// A simulated disk with a file of 16 blocks, each filled with its number.
+/// Makes a simulated disk with a file of 16 blocks, each filled with its number.
 fn simulated(seed: u64, buffers: u32) -> (Sim, Disk, DirectFile) {
     let sim = Sim::new(seed);
     let disk = Disk::simulated(&sim, &options(Ioengine::IoUring, buffers)).unwrap();
@@ -51,7 +51,7 @@ fn write_block(disk: &Disk, file: &DirectFile, block: u8) {
 
 type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// An executor that polls each task only when it was woken, in the order of the tasks.
+/// An executor that polls a task only when it was woken, in the order of the tasks.
 struct Executor<'a> {
     tasks: Vec<(Option<Task<'a>>, Arc<Woken>)>,
 }
@@ -173,10 +173,7 @@ fn a_future_that_is_woken_by_another_thread_is_seen() {
             if let Some(sender) = sender.take() {
                 sender.send(context.waker().clone()).unwrap();
             }
-            match there.load(Ordering::Acquire) {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
-            }
+            if there.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
         file.start_read(0, 1).await.unwrap();
@@ -218,7 +215,7 @@ fn blocking_forms_wait_for_buffers_in_flight_and_fail_when_all_are_held() {
         let buffer = disk.lease().unwrap();
         assert_eq!(disk.lease().unwrap_err().errno(), ENOBUFS);
         assert_eq!(file.read(0, 1).unwrap_err().errno(), ENOBUFS);
-        // What needs no buffer, or brings its own, goes on.
+        // Operations with a buffer of their own, or without one, go on.
         file.sync_data().unwrap();
         file.write(buffer, 0).unwrap();
         file.read(0, 1).unwrap();
@@ -231,7 +228,7 @@ fn blocking_forms_wait_for_buffers_in_flight_and_fail_when_all_are_held() {
 fn a_buffer_held_by_whoever_waits_behind_is_an_error_and_no_deadlock() {
     let (_sim, disk, file) = simulated(3, 1);
     let (first, second) = (file.start_read(0, 1), file.start_read(0, 1));
-    // The only buffer is in the first read, which nobody looks at before the second is over.
+    // The first read holds the only buffer, and is not polled before the second is over.
     assert_eq!(second.wait().unwrap_err().errno(), ENOBUFS);
     let second = file.start_read(0, 1);
     assert_eq!(disk.block_on(second).unwrap_err().errno(), ENOBUFS);
@@ -294,15 +291,15 @@ fn a_waker_that_drops_other_operations_finds_the_disk_free() {
         static TASK: RefCell<Option<Box<dyn std::any::Any>>> = const { RefCell::new(None) };
     }
     /// Drops a task when it wakes another, as an executor may.
-    struct Aborting;
-    impl Wake for Aborting {
+    struct AbortingWaker;
+    impl Wake for AbortingWaker {
         fn wake(self: Arc<Self>) {
             TASK.with(|task| drop(task.borrow_mut().take()));
         }
     }
     let (_sim, disk, file) = simulated(4, 4);
     let (mut first, other) = (file.start_read(0, 1), file.start_read(BLOCK_BYTES as u64, 1));
-    let waker = Waker::from(Arc::new(Aborting));
+    let waker = Waker::from(Arc::new(AbortingWaker));
     assert!(Pin::new(&mut first).poll(&mut Context::from_waker(&waker)).is_pending());
     TASK.with(|task| *task.borrow_mut() = Some(Box::new(other)));
     disk.drain().unwrap();

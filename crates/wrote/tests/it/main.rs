@@ -21,7 +21,8 @@ mod writer_faults;
 
 use std::path::PathBuf;
 
-/// A folder on the disk, where `/tmp` may lie in memory, and the path of a file in it.
+/// Makes a folder on the disk, where `/tmp` may lie in memory; returns it and the path of a file in
+/// it.
 fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = fixtures::folder();
     let path = folder.path().join("file");

@@ -1,9 +1,9 @@
-//! Transfers whose completion is asked of the device, not told by its interrupt.
+//! Transfers whose completion is found by polling the device instead of by its interrupt.
 //!
-//! Devices that can be asked are rare: `cargo xtask lab nvme` runs these tests in a guest that has
-//! some, and `WROTE_POLLED_DIRS` then names folders on them, `WROTE_POLLED_BLOCK_DEVICE` a device that
-//! holds this very program. There polling must be real, and interrupts are counted. Elsewhere the same
-//! tests prove that to ask for it is harmless and that the engine says why it fell back.
+//! Devices with poll queues are rare. `cargo xtask lab nvme` runs these tests in a guest that has
+//! some: `WROTE_POLLED_DIRS` names folders on them, and `WROTE_POLLED_BLOCK_DEVICE` a device that
+//! holds this program. There polling must be real, and interrupts are counted. Elsewhere the same
+//! tests show that the option is harmless and that the engine records its fallback.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ impl Place {
         self.folder.path().join("file")
     }
 
-    /// The folder's own name in facts: `nvme-xfs`.
+    /// Returns the folder's own name, for facts: `nvme-xfs`.
     fn name(&self) -> String {
         let parent = self.folder.path().parent().and_then(Path::file_name);
         parent.unwrap_or_default().to_string_lossy().into_owned()
@@ -60,7 +60,8 @@ fn engine() -> Engine {
     engine_of(IODEPTH, BLOCK_BYTES, true)
 }
 
-/// Polling is in effect where it can be, and where not the reason is told (W6).
+/// Asserts that polling is in effect where it can be, and that its fallback is recorded elsewhere
+/// (W6).
 fn assert_polled_or_told(engine: &Engine, polled: bool) {
     let effective = engine.effective();
     let told = |because| told(engine, because);
@@ -71,8 +72,7 @@ fn assert_polled_or_told(engine: &Engine, polled: bool) {
     }
 }
 
-/// Whether some file's transfers are told not to be polled, `because` of this; or all of them,
-/// because there is no io_uring.
+/// Whether a fallback of polling has this reason, or there is no io_uring.
 fn told(engine: &Engine, because: &str) -> bool {
     engine.effective().fallbacks.iter().any(|step| {
         step.wanted == "io_uring"
@@ -83,7 +83,7 @@ fn told(engine: &Engine, because: &str) -> bool {
     })
 }
 
-/// A byte that tells the block, the place in it, and which version of the block it is.
+/// Returns a byte that identifies the block, the place in it, and the version of the block.
 fn pattern(block: u64, place: usize, version: u64) -> u8 {
     (block * 31 + place as u64 * 7 + place as u64 / 256 + version * 101) as u8
 }
@@ -92,7 +92,7 @@ fn is_whole(bytes: &[u8], block: u64, version: u64) -> bool {
     bytes.iter().enumerate().all(|(place, &byte)| byte == pattern(block, place, version))
 }
 
-/// Every block once, in an order that jumps about: 97 has no factor in common with their number.
+/// Returns every block once, in a scattered order: 97 has no factor in common with their number.
 fn jumping(blocks: u64) -> impl Iterator<Item = u64> {
     (0..blocks).map(move |number| number * 97 % blocks)
 }
@@ -117,7 +117,7 @@ fn write_all(
     engine.drain().unwrap();
 }
 
-/// Reads blocks with the queue kept full, and looks at each.
+/// Reads blocks with a full queue, and passes each to `look`.
 fn read_all(
     engine: &mut Engine,
     file: FileId,
@@ -145,7 +145,7 @@ fn read_all(
     }
 }
 
-/// Lets go of completions that are no errors, and says how many they were.
+/// Drops completions without an error, and counts them.
 fn all_well(completions: &mut Vec<Completion>) -> usize {
     let number = completions.len();
     for completion in completions.drain(..) {
@@ -154,7 +154,7 @@ fn all_well(completions: &mut Vec<Completion>) -> usize {
     number
 }
 
-/// Reads every block in an order that jumps about, and finds each as it was written.
+/// Reads every block in a scattered order, and compares it.
 fn read_whole(engine: &mut Engine, file: FileId, version: u64) {
     let mut found = 0;
     read_all(engine, file, jumping(BLOCKS), |block, bytes| {
@@ -164,7 +164,7 @@ fn read_whole(engine: &mut Engine, file: FileId, version: u64) {
     assert_eq!(found, BLOCKS);
 }
 
-/// A file whose blocks are written and on stable storage.
+/// Makes a file whose blocks are written and on stable storage.
 fn written(engine: &mut Engine, path: &Path) -> FileId {
     let file = engine.open_file(path, &NEW).unwrap();
     write_all(engine, file, 0..BLOCKS, 0, false);
@@ -172,7 +172,7 @@ fn written(engine: &mut Engine, path: &Path) -> FileId {
     file
 }
 
-/// What a reader through the page cache finds.
+/// Compares the contents with those found through the page cache.
 fn assert_contents(path: &Path, block_bytes: usize, blocks: u64, version: u64) {
     let contents = std::fs::read(path).unwrap();
     assert_eq!(contents.len() as u64, blocks * block_bytes as u64);
@@ -181,8 +181,8 @@ fn assert_contents(path: &Path, block_bytes: usize, blocks: u64, version: u64) {
     }
 }
 
-/// Interrupts of all NVMe queues for transfers so far, on every CPU (`proc(5)`). Poll queues have
-/// none; queue 0 is the administrator's.
+/// Counts the interrupts of all NVMe queues for transfers, on every CPU (`proc(5)`). Poll queues
+/// have none; queue 0 is the administrator's.
 fn interrupts() -> u64 {
     let table = std::fs::read_to_string("/proc/interrupts").unwrap();
     let of_queue = |line: &&str| {
@@ -199,16 +199,16 @@ fn interrupts() -> u64 {
 /// A kind of transfer, of each block once.
 struct Transfers {
     what: &'static str,
-    /// What is there before them.
+    /// Prepares the file.
     before: fn(&mut Engine, &Path) -> FileId,
-    /// Whose interrupts are counted.
+    /// The transfers whose interrupts are counted.
     counted: fn(&mut Engine, FileId),
-    /// The version of each block in the end.
+    /// The final version of each block.
     version: u64,
 }
 
-/// Does the transfers, one at a time, with polling asked for or not, looks at the file after, and
-/// gives the interrupts for each transfer: with several in flight one interrupt may tell of all.
+/// Does the transfers one at a time, with or without polling, and checks the file. Returns the
+/// interrupts per transfer: with several in flight one interrupt may serve all.
 fn interrupts_each(place: &Place, transfers: &Transfers, iopoll: bool) -> f64 {
     let way = if iopoll { "polled" } else { "plain" };
     let path = place.folder.path().join(format!("{way} {}", transfers.what));
@@ -225,8 +225,8 @@ fn interrupts_each(place: &Place, transfers: &Transfers, iopoll: bool) -> f64 {
     interrupts as f64 / BLOCKS as f64
 }
 
-/// Does the transfers both ways. Where the device can be polled, tells the interrupts of both as a
-/// fact and hands them to `judge`.
+/// Does the transfers both ways. Where the device can be polled, prints the interrupts of both as a
+/// fact and passes them to `judge`.
 fn compare(transfers: &Transfers, judge: fn(polled: f64, plain: f64)) {
     for place in places() {
         let [polled, plain] = [true, false].map(|way| interrupts_each(&place, transfers, way));
@@ -240,8 +240,7 @@ fn compare(transfers: &Transfers, judge: fn(polled: f64, plain: f64)) {
     }
 }
 
-/// Tells something that is true of the kernel it runs on. Not by `eprintln!`, whose text the test
-/// harness keeps to itself when a test passes.
+/// Prints a fact about the kernel. The test harness hides the text of `eprintln!` in a passed test.
 fn fact(text: &str) {
     let _ = std::io::stderr().write_all(format!("FACT: {text}\n").as_bytes());
 }
@@ -360,7 +359,7 @@ fn flushes_and_allocation_go_on_beside_polled_transfers_in_flight() {
             };
             engine.queue(BLOCKS + block, beside);
             in_flight += 1;
-            // Only some of those in flight are waited for: both rings stay busy.
+            // The loop waits for a part of those in flight: both rings stay busy.
             engine.reap(1, &mut completions).unwrap();
             in_flight -= all_well(&mut completions);
         }
@@ -406,7 +405,7 @@ fn transfers_as_long_as_a_command_of_the_device_and_longer_end() {
 
 #[test]
 fn a_transfer_across_many_extents_and_holes_ends() {
-    // The kernel makes several commands of it, of which at most one is polled.
+    // The kernel splits it into several commands, of which at most one is polled.
     for place in places() {
         let (bytes, path) = (16 * BLOCK_BYTES, place.path());
         let mut small = engine();
@@ -495,7 +494,7 @@ fn a_cached_file_beside_a_polled_one_is_never_polled_and_the_reason_is_told() {
 fn what_a_block_device_holds_is_read_by_polling() {
     let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     let places = places();
-    // Elsewhere a file of the same contents does for it.
+    // Elsewhere a file with the same contents.
     let (path, polled) = match std::env::var_os("WROTE_POLLED_BLOCK_DEVICE") {
         Some(device) => (PathBuf::from(device), true),
         None => {

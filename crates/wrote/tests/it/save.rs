@@ -1,4 +1,4 @@
-//! What a save leaves behind on the real kernel: content, names, permissions, links, attributes.
+//! Saves on the real kernel: content, names, permissions, links, attributes.
 
 use fixtures::{names, skip_here};
 use rustix::fs::{XattrFlags, getxattr, mkfifoat, setxattr};
@@ -13,7 +13,7 @@ use wrote::{
     write_with,
 };
 
-/// Some below and some above the length from which on the page cache is bypassed.
+/// Some below and some above the length that bypasses the page cache.
 const LENS: [usize; 8] = [0, 1, 511, 4096, 131_073, 1_000_000, 4 << 20, (4 << 20) + 777];
 
 fn content(len: usize) -> Vec<u8> {
@@ -174,7 +174,7 @@ fn readers_find_the_old_or_the_new_whole_while_a_writer_replaces_the_file() {
             let sync = if round % 20 == 0 { Sync::Always } else { Sync::No };
             write_with(sync, &path, &contents[round % contents.len()])
         });
-        // Before anything that may fail: the readers wait for it.
+        // Before any failure: the readers wait for it.
         done.store(true, Ordering::Relaxed);
         written.unwrap();
     });

@@ -1,5 +1,5 @@
-//! A save on the simulated disk, with a fault at every operation: there is all of the old content or
-//! all of the new, on the running system and after a power loss.
+//! Saves on the simulated disk, with a fault at every operation: all of the old content or all of
+//! the new is there, on the running system and after a power loss.
 
 use std::path::Path;
 use wrote::{
@@ -14,7 +14,7 @@ const EEXIST: i32 = 17;
 const ENOSPC: i32 = 28;
 const EDQUOT: i32 = 122;
 
-/// What a test saves, and how.
+/// The content and the options of a save.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     sync: Sync,
@@ -23,7 +23,7 @@ struct Case {
     new: usize,
     buffer_bytes: usize,
     iodepth: u32,
-    /// Whether a file that is there is an error, not replaced.
+    /// Whether an existing file is an error.
     is_new: bool,
 }
 
@@ -35,17 +35,17 @@ const SMALL: Case = Case {
     iodepth: 1,
     is_new: false,
 };
-/// Several pieces, some in flight at once, the last no whole sector.
+/// Several pieces, some in flight at once, the last a partial sector.
 const PIECES: Case = Case { new: 21_777, iodepth: 4, ..SMALL };
 const FIRST: Case = Case { old: None, ..PIECES };
 const EMPTY: Case = Case { new: 0, ..SMALL };
-/// Past the page cache, with a tail that has to be cut.
+/// Past the page cache, with padding to cut.
 const LARGE: Case =
     Case { new: (4 << 20) + 777, buffer_bytes: 1 << 20, iodepth: 4, old: Some(5000), ..SMALL };
 const NEW: Case = Case { is_new: true, ..FIRST };
 const CASES: [Case; 6] = [SMALL, PIECES, FIRST, EMPTY, LARGE, NEW];
 
-/// The same, with nothing flushed.
+/// Returns the case without a flush.
 fn unsynced(case: Case) -> Case {
     Case { sync: Sync::No, ..case }
 }
@@ -54,8 +54,8 @@ fn path() -> &'static Path {
     Path::new("/sim/folder/file")
 }
 
-/// Each sector begins with its own number, and each length has its own filling: a mix of two is
-/// neither.
+/// Returns content in which each sector begins with its own number, and each length has its own
+/// filling. A mix of two differs from both.
 fn content(len: usize) -> Vec<u8> {
     let mut bytes = vec![(len % 251) as u8 + 1; len];
     for (number, sector) in bytes.chunks_exact_mut(512).enumerate() {
@@ -77,7 +77,7 @@ fn engine(sim: &Sim, case: Case) -> Engine {
     Engine::simulated(sim, &options).unwrap()
 }
 
-/// A disk on which the old content is stable.
+/// Makes a disk with stable old content.
 fn disk(seed: u64, case: Case) -> Sim {
     let sim = Sim::new(seed);
     if let Some(old) = old(case) {
@@ -96,7 +96,7 @@ fn save(sim: &Sim, case: Case) -> Result<(), Error> {
     result
 }
 
-/// How many operations the undisturbed save is.
+/// Counts the operations of a save without a fault.
 fn operations(case: Case) -> u64 {
     let sim = disk(1, case);
     let before = sim.operations();
@@ -114,7 +114,7 @@ fn at_every_operation(case: Case, fault: Fault, check: impl Fn(&Sim, Result<(), 
     }
 }
 
-/// Which content is there; a part of one, or a mix, is a failure.
+/// The content that was found. A part or a mix is a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     Old,
@@ -184,7 +184,7 @@ fn a_disk_that_fails_for_ever_leaves_the_old_content_or_the_new_in_its_place() {
                 let expected = if is_in_place(&result) { Found::New } else { Found::Old };
                 assert_eq!(result.unwrap_err().errno(), errno);
                 assert_eq!(whole(case, sim.contents(path())), expected);
-                // What cannot be removed stays, and nothing else.
+                // Only the temporary file may stay.
                 assert!(sim.names().len() <= 2, "{:?}", sim.names());
             });
         }
@@ -204,7 +204,7 @@ fn after_a_power_loss_at_any_operation_there_is_all_of_the_old_or_all_of_the_new
                 seen.push(whole(case, sim.after_power_loss(path())));
             }
         }
-        // Both happen: the disk can tell one moment from another.
+        // Both happen: the disk distinguishes the moments.
         assert!(seen.contains(&Found::Old) && seen.contains(&Found::New), "{case:?}");
     }
 }
@@ -239,7 +239,7 @@ fn a_power_loss_after_a_failed_save_finds_the_old_or_the_new_and_the_old_where_i
 
 #[test]
 fn without_a_flush_a_power_loss_may_leave_the_old_the_new_or_neither() {
-    // What the documentation of `write_with` says, and that the disk can tell a promise from luck.
+    // The documentation of `write_with` says so; and the disk can tell a promise from luck.
     let case = unsynced(PIECES);
     let found = (0..200).map(|seed| {
         let sim = disk(seed, case);
@@ -254,7 +254,7 @@ fn without_a_flush_a_power_loss_may_leave_the_old_the_new_or_neither() {
 
 #[test]
 fn without_a_flush_nothing_is_flushed() {
-    // One write, one rename; with flushes, that of the file and that of the folder.
+    // One write, one rename; with flushes also those of the file and of the folder.
     assert_eq!(operations(unsynced(SMALL)), 2);
     assert_eq!(operations(SMALL), 4);
 }
@@ -296,10 +296,10 @@ fn an_engine_saves_again_after_an_error() {
         let bytes = content(LARGE.new);
         let first = write_through(&mut engine, Sync::Always, path(), &bytes);
         let again = write_through(&mut engine, Sync::Always, path(), &bytes);
-        match is_in_place(&first) {
-            // W2: of the folder nothing more is promised.
-            true => assert!(matches!(again, Err(Error::Poisoned { errno: EIO, .. }))),
-            false => again.unwrap(),
+        if is_in_place(&first) {
+            assert!(matches!(again, Err(Error::Poisoned { errno: EIO, .. })))
+        } else {
+            again.unwrap()
         }
         assert_eq!(sim.contents(path()), new(LARGE));
     }
@@ -318,9 +318,10 @@ fn only_large_durable_content_goes_past_the_cache_and_falls_back_where_it_cannot
     ] {
         for at_transfer in [false, true] {
             let sim = disk(3, case);
-            match at_transfer {
-                false => sim.refuse_direct_at_open(),
-                true => sim.refuse_direct_at_transfer(),
+            if !at_transfer {
+                sim.refuse_direct_at_open()
+            } else {
+                sim.refuse_direct_at_transfer()
             }
             let mut engine = engine(&sim, case);
             write_through(&mut engine, case.sync, path(), &content(case.new)).unwrap();

@@ -1,4 +1,4 @@
-//! Whole files read, from the page cache and past it.
+//! Reads of whole files, from the page cache and past it.
 
 use fixtures::folder;
 use rustix::fs::{Advice, fadvise};
@@ -17,7 +17,7 @@ fn content(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Lets the page cache forget the file.
+/// Drops the file from the page cache.
 fn forget(path: &Path) {
     let file = File::open(path).unwrap();
     file.sync_all().unwrap();
@@ -75,7 +75,7 @@ fn a_file_that_grows_and_shrinks_meanwhile_is_read_up_to_an_end_that_it_had() {
     });
     for bytes in found {
         let bytes = bytes.unwrap();
-        // The file is all holes: whatever is no zero was never in it.
+        // The file is all holes: any other byte was never in it.
         assert!(bytes.iter().all(|&byte| byte == 0));
         assert!(bytes.len() as u64 >= LENS[1] && bytes.len() as u64 <= LENS[2], "{}", bytes.len());
     }

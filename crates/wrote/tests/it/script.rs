@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use wrote::{DirectFile, Disk, Operation, ReadBytes};
 
 pub const BUFFER_BYTES: usize = 8 << 10;
-/// Files of scripts stay shorter than this.
+/// Files of scripts are shorter than this.
 pub const FILE_BYTES: u64 = 2 << 20;
 
-/// One operation. Offsets and lengths are cut to what the file takes.
+/// One operation. Offsets and lengths are cut to the file's bounds.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     Read { offset: u64, len: usize },
@@ -20,7 +20,7 @@ pub enum Step {
     WaitForAll,
 }
 
-/// Where the bytes of writes come from: long enough that no two writes look alike.
+/// The bytes of writes: long enough that no two writes are equal.
 pub struct Source(Vec<u8>);
 
 impl Source {
@@ -36,7 +36,7 @@ impl Source {
     }
 }
 
-/// A step by chance: nine of ten are reads and writes.
+/// Returns a random step: nine of ten are reads and writes.
 pub fn random_step(random: &mut Xoshiro256PlusPlus) -> Step {
     let offset = random.random_range(0..FILE_BYTES);
     let from = random.random_range(0..usize::MAX);
@@ -57,20 +57,20 @@ pub fn random_step(random: &mut Xoshiro256PlusPlus) -> Step {
     }
 }
 
-/// A started operation, and what it must give.
-enum Started {
+/// A started operation, and its expected result.
+enum StartedOp {
     Read { step: Step, operation: Operation<ReadBytes>, expected: Vec<u8> },
     Change { step: Step, operation: Operation<()> },
 }
 
-impl Started {
+impl StartedOp {
     fn finish(self) {
         match self {
-            Started::Read { step, operation, expected } => {
+            StartedOp::Read { step, operation, expected } => {
                 let bytes = operation.wait().unwrap_or_else(|error| panic!("{step:?}: {error}"));
                 assert!(bytes == expected[..], "{step:?} gave other bytes than were written");
             }
-            Started::Change { step, operation } => {
+            StartedOp::Change { step, operation } => {
                 operation.wait().unwrap_or_else(|error| panic!("{step:?}: {error}"));
             }
         }
@@ -86,21 +86,21 @@ impl Started {
     }
 }
 
-/// A file and what must be in it.
+/// A file and its expected contents.
 pub struct Script<'a> {
     disk: &'a Disk,
     file: &'a DirectFile,
     source: &'a Source,
     model: Vec<u8>,
-    started: VecDeque<(usize, Started)>,
-    /// Buffers that what was started may hold.
+    started: VecDeque<(usize, StartedOp)>,
+    /// Buffers that operations in progress may hold.
     held: usize,
     depth: usize,
     pub reads_and_writes: u64,
 }
 
 impl<'a> Script<'a> {
-    /// With up to `depth` operations started at once.
+    /// Allows `depth` operations in progress at once.
     pub fn new(
         disk: &'a Disk,
         file: &'a DirectFile,
@@ -111,9 +111,9 @@ impl<'a> Script<'a> {
         Script { disk, file, source, model, started, held: 0, depth, reads_and_writes: 0 }
     }
 
-    /// Starts a step; waits for the oldest ones where too many are under way.
+    /// Starts a step; waits for the oldest ones first if too many are in progress.
     pub fn step(&mut self, step: Step) {
-        let buffers = Started::buffers(&step);
+        let buffers = StartedOp::buffers(&step);
         let count = self.disk.pool().count() as usize;
         while self.started.len() >= self.depth || self.held + buffers > count {
             self.finish_oldest();
@@ -124,24 +124,22 @@ impl<'a> Script<'a> {
                 let expected = self.model.get(offset as usize..end).unwrap_or_default().to_vec();
                 let operation = self.file.start_read(offset, len);
                 self.reads_and_writes += 1;
-                self.push(step, Started::Read { step, operation, expected });
+                self.push(step, StartedOp::Read { step, operation, expected });
             }
             Step::Write { offset, len, from, durable } => {
                 let operation = self.write(offset, len, from, durable);
-                self.push(step, Started::Change { step, operation });
+                self.push(step, StartedOp::Change { step, operation });
             }
             Step::Allocate { offset, len } => {
                 let end = (offset + len) as usize;
                 self.model.resize(self.model.len().max(end), 0);
                 let operation = self.file.start_allocate(offset, len);
-                self.push(step, Started::Change { step, operation });
+                self.push(step, StartedOp::Change { step, operation });
             }
             Step::Sync { all } => {
-                let operation = match all {
-                    true => self.file.start_sync_all(),
-                    false => self.file.start_sync_data(),
-                };
-                self.push(step, Started::Change { step, operation });
+                let operation =
+                    if all { self.file.start_sync_all() } else { self.file.start_sync_data() };
+                self.push(step, StartedOp::Change { step, operation });
             }
             Step::Truncate { len } => {
                 self.model.resize(len as usize, 0);
@@ -164,14 +162,15 @@ impl<'a> Script<'a> {
         buffer.set_len(len);
         buffer.copy_from_slice(bytes);
         self.reads_and_writes += 1;
-        match durable {
-            true => self.file.start_write_durable(buffer, offset),
-            false => self.file.start_write(buffer, offset),
+        if durable {
+            self.file.start_write_durable(buffer, offset)
+        } else {
+            self.file.start_write(buffer, offset)
         }
     }
 
-    fn push(&mut self, step: Step, started: Started) {
-        let buffers = Started::buffers(&step);
+    fn push(&mut self, step: Step, started: StartedOp) {
+        let buffers = StartedOp::buffers(&step);
         self.held += buffers;
         self.started.push_back((buffers, started));
     }
@@ -188,7 +187,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Waits for everything, and gives what must be in the file.
+    /// Waits for every operation, and returns the expected contents.
     pub fn end(mut self) -> Vec<u8> {
         self.finish_all();
         assert_eq!(self.disk.outstanding(), 0);

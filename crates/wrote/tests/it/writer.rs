@@ -1,4 +1,4 @@
-//! `Writer` on the real kernel: what it leaves, on each file system and each way to it.
+//! `Writer` on the real kernel: the resulting file, on each file system and each way to it.
 
 use crate::folder;
 use fixtures::{Mounted, skip};
@@ -8,12 +8,12 @@ use std::path::Path;
 use std::process::Command;
 use wrote::{Effective, Error, Sync, Writer, WriterOptions};
 
-/// Bytes that do not repeat within a page or a buffer.
+/// Returns bytes that do not repeat within a page or a buffer.
 fn content(len: usize) -> Vec<u8> {
     (0..len).map(|place| (place * 7 + place / 4093) as u8).collect()
 }
 
-/// A small writer, so that buffers are full and handed over all the time.
+/// Returns options of small buffers, which fill often.
 fn small() -> WriterOptions {
     Writer::options().bs(16 << 10).iodepth(3)
 }
@@ -93,7 +93,7 @@ fn each_policy_syncs_by_itself() {
         let mut writer = small().sync(sync).open(&path).unwrap();
         for number in 0..20u8 {
             writer.write_all(&[number; 100]).unwrap();
-            // What is synced is in the file; what is not may still be in memory.
+            // Synced bytes are in the file; later bytes may still be in memory.
             let len = std::fs::metadata(&path).unwrap().len();
             assert_eq!(len, (u64::from(number) + 1) * 100, "{sync:?}");
         }
@@ -126,7 +126,7 @@ fn a_header_can_be_filled_in_at_the_end() {
 
 #[test]
 fn a_writer_goes_to_another_thread_and_outlives_the_one_that_used_it() {
-    // Cached writes are done by workers that belong to the thread that asked: it ends meanwhile.
+    // Workers of the calling thread do cached writes: it ends meanwhile.
     let (_folder, path) = folder();
     let bytes = content(3_000_000);
     for direct in [false, true] {
@@ -156,12 +156,12 @@ fn what_is_dropped_is_finished() {
     assert!(std::fs::read(&path).unwrap() == bytes);
 }
 
-/// Keeps what is logged.
-struct Kept(std::sync::Mutex<Vec<String>>);
+/// Keeps log messages.
+struct MessageStore(std::sync::Mutex<Vec<String>>);
 
-static KEPT: Kept = Kept(std::sync::Mutex::new(Vec::new()));
+static KEPT: MessageStore = MessageStore(std::sync::Mutex::new(Vec::new()));
 
-impl log::Log for Kept {
+impl log::Log for MessageStore {
     fn enabled(&self, _: &log::Metadata) -> bool {
         true
     }
@@ -302,8 +302,8 @@ fn again(test: &str, variable: &str, path: &Path) {
 fn a_file_within_the_limit_on_sizes_is_not_ended_by_space_that_is_set_aside() {
     const PATH: &str = "WROTE_TEST_PATH";
     if let Some(path) = std::env::var_os(PATH) {
-        // Where the limit is passed, the process gets SIGXFSZ, or an io_uring worker does, which
-        // blocks it: it is the engine of threads that shows the difference.
+        // Beyond the limit the process gets SIGXFSZ, or an io_uring worker does, which blocks it.
+        // The engine of threads shows the difference.
         let limit = Rlimit { current: Some(14 << 20), maximum: Some(14 << 20) };
         setrlimit(Resource::Fsize, limit).unwrap();
         for size_hint_bytes in [0, 20 << 20] {

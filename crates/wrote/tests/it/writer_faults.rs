@@ -1,4 +1,4 @@
-//! What a `Writer` makes of a disk that fails or loses its power, on the simulated disk.
+//! A `Writer` on a simulated disk that fails or loses its power.
 
 use proptest::prelude::*;
 use std::io::{Seek, SeekFrom, Write};
@@ -21,7 +21,7 @@ fn options(direct: bool) -> WriterOptions {
     Writer::options().bs(BS_BYTES).iodepth(3).direct(direct)
 }
 
-/// Byte `place` of what is written.
+/// Returns `len` bytes of the written sequence.
 fn content(start: usize, len: usize) -> Vec<u8> {
     (start..start + len).map(|place| (place / 251 + place * 7 + 1) as u8).collect()
 }
@@ -110,7 +110,7 @@ proptest! {
     }
 }
 
-/// Pieces of many lengths, synced now and then, one byte at a time in between.
+/// Pieces of many lengths, synced sometimes, with single bytes between.
 const SCRIPT: [Step; 14] = [
     Step::Write(100),
     Step::SyncData,
@@ -128,7 +128,7 @@ const SCRIPT: [Step; 14] = [
     Step::Write(333),
 ];
 
-/// What became of the script.
+/// The result of a script.
 struct Outcome {
     /// Bytes that a successful sync has covered.
     synced_bytes: usize,
@@ -238,14 +238,14 @@ fn an_error_in_the_background_comes_back_and_what_is_left_is_a_prefix() {
         for fault in [Fault::Once(errno), Fault::Forever(errno)] {
             at_every_operation(fault, 3, |sim, outcome| {
                 let left = sim.contents(path()).unwrap();
-                // W1: nor does the file lose what a sync has covered.
+                // W1: the file keeps every synced byte.
                 assert!(left.len() >= outcome.synced_bytes, "{} bytes are left", left.len());
                 match outcome.failure {
                     Some(error) => {
                         let inner = error.get_ref().unwrap().downcast_ref::<Error>().unwrap();
                         assert_eq!(inner.errno(), errno);
                     }
-                    // The file is only extended ahead of writes that need not be.
+                    // The extension ahead is optional.
                     None => assert!(left == whole()),
                 }
                 if matches!(fault, Fault::Once(_)) {

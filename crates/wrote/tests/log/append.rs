@@ -1,4 +1,4 @@
-//! `Log` on the real kernel: what it takes, in which order it comes back, and when it is safe.
+//! `Log` on the real kernel: records, their order, and their safety.
 
 use crate::small_log::{
     BUFFER_BYTES, FORMATS, PATIENCE, SYNCS, folder, read, record, segments, small,
@@ -15,18 +15,18 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 use wrote::{Error, Format, Survives, Sync};
 
-struct Unpark(Thread);
+struct Unparker(Thread);
 
-impl Wake for Unpark {
+impl Wake for Unparker {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
 }
 
-/// The smallest executor: it knows nothing of logs, and sleeps until it is woken.
+/// Runs a future on the smallest executor, which sleeps until it is woken.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let waker = Waker::from(Arc::new(Unparker(thread::current())));
     loop {
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(done) => return done,
@@ -210,7 +210,7 @@ fn tickets_that_are_dropped_or_waited_for_in_any_order_harm_nothing() {
         match number % 3 {
             0 => drop(ticket),
             1 => {
-                // Polled once, so that somebody is to be woken, and then dropped.
+                // Polled once, so that there is a waker, and then dropped.
                 let mut context = Context::from_waker(Waker::noop());
                 let _ = ticket.as_mut().poll(&mut context);
             }
@@ -230,7 +230,8 @@ fn a_log_that_syncs_by_itself_does_so_without_being_asked() {
         for sync in [Sync::EverySec, Sync::Interval(Duration::from_millis(20))] {
             let (_folder, folder) = folder();
             let log = small(format).sync(sync).open(&folder).unwrap();
-            // What a sync comes to in this place: a power loss, where there is power to lose.
+            // The file system's best promise for a sync: a power loss, where there is power to
+            // lose.
             drop(log.append(b"first").unwrap());
             log.sync().unwrap();
             let synced = log.survives(0);
@@ -307,10 +308,10 @@ fn an_append_that_need_not_wait_does_not() {
     assert_eq!(read(&folder).len() as u64, appended);
 }
 
-/// Wakes nobody.
-struct Panics;
+/// A waker that panics.
+struct PanickingWaker;
 
-impl Wake for Panics {
+impl Wake for PanickingWaker {
     fn wake(self: Arc<Self>) {
         panic!("a waker that panics");
     }
@@ -320,10 +321,10 @@ impl Wake for Panics {
 fn a_waker_that_panics_stops_nobody_else() {
     let (_folder, folder) = folder();
     let log = small(Format::Framed).open(&folder).unwrap();
-    let waker = Waker::from(Arc::new(Panics));
+    let waker = Waker::from(Arc::new(PanickingWaker));
     let mut context = Context::from_waker(&waker);
     let mut ticket = log.append(b"first").unwrap();
-    // Whoever writes the record, here or in the background, wakes it.
+    // The writer of the record, on this thread or in the background, wakes it.
     let _ = std::pin::Pin::new(&mut ticket).poll(&mut context);
     log.append(b"second").unwrap().wait().unwrap();
     drop(ticket);

@@ -1,5 +1,5 @@
-//! `Log` on file systems that are full: the error goes to the right tickets, what was acknowledged
-//! stays, and with room again the log goes on.
+//! `Log` on full file systems: the error reaches the right tickets, acknowledged records stay, and
+//! with room again the log goes on.
 
 use fixtures::{Mounted, or_skip};
 use rustix::fs::FallocateFlags;
@@ -13,7 +13,7 @@ use wrote::{Error, Format, Log, LogOptions, Record, Sync};
 const PRODUCERS: u64 = 4;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How a log may run out of space: while it prepares its next segment, or in the middle of a write.
+/// Returns options of logs that run out of space while they prepare a segment, or in a write.
 fn ways() -> [LogOptions; 4] {
     let small = Log::options().segment_bytes(512 << 10).buffer_bytes(32 << 10);
     [
@@ -31,7 +31,7 @@ fn record(producer: u64, number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Takes the rest of a file system but so many bytes.
+/// Fills a file system, but for `bytes` bytes.
 fn leave_room_for(folder: &Path, bytes: u64) -> PathBuf {
     let free = rustix::fs::statvfs(folder).unwrap();
     let path = folder.join("ballast");
@@ -41,7 +41,8 @@ fn leave_room_for(folder: &Path, bytes: u64) -> PathBuf {
     path
 }
 
-/// Appends until an error comes; what was acknowledged, with its sequence, and the error.
+/// Appends until an error comes; returns the acknowledged records with their sequences, and the
+/// error.
 fn produce(log: &Log, producer: u64) -> (Vec<(u64, u64)>, Error) {
     let mut acknowledged = Vec::new();
     for number in 0.. {
@@ -58,7 +59,7 @@ fn produce(log: &Log, producer: u64) -> (Vec<(u64, u64)>, Error) {
     unreachable!("a disk without end")
 }
 
-/// Opens the log, as soon as the file system has let go of what was removed.
+/// Opens the log as soon as the file system has freed removed files.
 fn reopen(options: &LogOptions, folder: &Path) -> Log {
     let patience = Instant::now() + PATIENCE;
     loop {
@@ -72,7 +73,7 @@ fn reopen(options: &LogOptions, folder: &Path) -> Log {
     }
 }
 
-/// Fills the file system with a log's records, and sees what comes of them.
+/// Fills the file system with a log's records, and checks the log.
 fn fill(options: &LogOptions, folder: &Path) {
     let path = folder.join("log");
     let ballast = leave_room_for(folder, 4 << 20);

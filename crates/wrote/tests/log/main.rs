@@ -1,5 +1,5 @@
-//! Tests of logs. They have a program of their own, in which few processes are started: one that is
-//! just starting holds copies of open files, and with them the lock of a log that was closed.
+//! Tests of logs. They have a program of their own, which starts few processes: a process that is
+//! just starting holds copies of open files, and so the lock of a closed log.
 
 mod append;
 mod full;

@@ -1,4 +1,4 @@
-//! `Log` on the real kernel: who may open one, what an end leaves, which segments stay, and where.
+//! `Log` on the real kernel: its openers, its end, its retention, and each file system.
 
 use crate::small_log::{FORMATS, PATIENCE, SEGMENT_BYTES, folder, read, record, segments, small};
 use fixtures::{Mounted, or_skip};
@@ -9,10 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use wrote::{Error, Format, LogReader, Survives, Sync};
 
-/// In the environment of a test that is run again as a process of its own: the log's folder.
+/// The environment variable with the log's folder, for a test that is run again in another process.
 const FOLDER: &str = "WROTE_TEST_FOLDER";
 
-/// Runs this test again as a process of its own, which finds `folder` in its environment.
+/// Runs this test again in another process, with `folder` in its environment.
 fn in_another_process(test: &str, folder: &Path) {
     let mut again = Command::new(std::env::current_exe().unwrap());
     let test = format!("open::{test}");
@@ -125,12 +125,12 @@ fn retention_removes_the_oldest_segments_and_never_the_one_that_is_written() {
         assert!(stats.removed > 0 && stats.first_sequence > 0, "{format:?}: {stats:?}");
         let paths = segments(&folder, format);
         let bytes: u64 = paths.iter().map(|path| fs::metadata(path).unwrap().len()).sum();
-        // The one that is written, and one that is prepared.
+        // The current segment, and a prepared one.
         assert!(bytes <= RETAIN_BYTES + 2 * SEGMENT_BYTES, "{format:?}: {bytes} bytes");
         let expected: Vec<_> =
             (stats.first_sequence..4000).map(|number| (number, record(number))).collect();
         assert!(read(&folder) == expected, "{format:?}");
-        // Even where nothing may be kept.
+        // Even if retention keeps nothing.
         drop(log);
         let log = small(format).retain_bytes(0).open(&folder).unwrap();
         for number in 4000..5000 {
@@ -188,7 +188,7 @@ fn a_segment_that_is_old_enough_is_followed_by_the_next() {
 
 #[test]
 fn a_log_is_whole_on_every_file_system_and_says_what_its_records_survive_there() {
-    // No flush makes memory more than memory; a loop device's cache is flushed.
+    // A flush leaves memory memory; a loop device flushes its cache.
     for (fs, synced) in [
         ("ext4", Survives::PowerLoss),
         ("xfs", Survives::PowerLoss),

@@ -1,4 +1,4 @@
-//! Reading a log while it is written, and after it was damaged.
+//! Readers of a log that is written, and of a damaged log.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +41,7 @@ fn a_reader_follows_a_writer_through_its_segments() {
         assert!(summary.segments.len() > 5);
         assert_eq!(summary.next_sequence, RECORDS);
         assert_eq!(summary.segments.iter().map(|segment| segment.records).sum::<u64>(), RECORDS);
-        // From the middle, as it lies there.
+        // From the middle of the closed log.
         let mut reader = LogReader::open(folder.path(), 1500).unwrap();
         assert_eq!(reader.next_within(Duration::ZERO).unwrap().unwrap().sequence, 1500);
         assert_eq!(reader.count() as u64, RECORDS - 1501);
@@ -67,7 +67,7 @@ fn a_log_that_is_written_meanwhile_is_not_called_damaged() {
                     drop(log.append(&record(number)).unwrap());
                 }
             });
-            // Whatever fails, the writer must end.
+            // After any failure the writer must end.
             let looked = std::panic::catch_unwind(|| {
                 for look in 0..40 {
                     let found = verify(folder.path(), |_, _| true).unwrap();

@@ -1,17 +1,17 @@
-//! Small logs for tests, their records, and what is in them.
+//! Small logs for tests, and their records.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::{Format, Log, LogOptions, LogReader, Record, Sync};
 
-/// Both.
+/// Both formats.
 pub const FORMATS: [Format; 2] = [Format::Framed, Format::Lines];
-/// Each kind.
+/// Each kind of sync.
 pub const SYNCS: [Sync; 4] =
     [Sync::Always, Sync::EverySec, Sync::Interval(Duration::from_millis(1)), Sync::No];
 pub const SEGMENT_BYTES: u64 = 256 << 10;
 pub const BUFFER_BYTES: usize = 16 << 10;
-/// How long something may take that comes by itself.
+/// The longest wait for an event of the background.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder of its own on the disk, and the name of a log in it.
@@ -21,7 +21,7 @@ pub fn folder() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// A small log, so that buffers are handed over and segments begun all the time.
+/// Returns options of a small log, which fills buffers and segments often.
 pub fn small(format: Format) -> LogOptions {
     Log::options()
         .format(format)
@@ -31,13 +31,13 @@ pub fn small(format: Format) -> LogOptions {
         .buffer_bytes(BUFFER_BYTES)
 }
 
-/// The record of this number: letters, some few to some thousand.
+/// Returns the record of this number: a few to some thousand letters.
 pub fn record(number: u64) -> Vec<u8> {
     let len = number * 7919 % 3001;
     (0..len).map(|place| b'a' + ((number + place) % 26) as u8).collect()
 }
 
-/// All that is in a log, by a reader that takes no lock.
+/// Reads all records of a log, without a lock.
 pub fn read(folder: &Path) -> Vec<(u64, Vec<u8>)> {
     let reader = LogReader::open(folder, 0).unwrap();
     reader
@@ -46,7 +46,7 @@ pub fn read(folder: &Path) -> Vec<(u64, Vec<u8>)> {
         .collect()
 }
 
-/// The files of all segments, in order.
+/// Returns the files of all segments, in order.
 pub fn segments(folder: &Path, format: Format) -> Vec<PathBuf> {
     let extension = match format {
         Format::Framed => "segment",

@@ -8,7 +8,7 @@ use super::super::{aside, names};
 use super::rebuild::keep_damaged;
 use super::report::{Progress, ProgressWatch, Repaired, Verified};
 use super::summary::{self, SegmentSummary};
-use crate::staged::Staged;
+use crate::staged::StagedFile;
 use crate::{Engine, Error, FileOptions};
 use std::path::{Path, PathBuf};
 
@@ -160,7 +160,7 @@ fn rebuild(files: &LogFiles, path: &Path, expected: u64) -> Result<PathBuf, Erro
     let mut old = Input::open(files, path, false, false)?;
     let missing = expected - survey(&mut old)?.lines;
     let mut new = LineWriter {
-        staged: Staged::new(&mut files.engine(), path, true, &FileOptions::default())?,
+        staged: StagedFile::new(&mut files.engine(), path, true, &FileOptions::default())?,
         base: 0,
         bytes: Vec::new(),
         line_start: 0,
@@ -183,7 +183,7 @@ fn rebuild(files: &LogFiles, path: &Path, expected: u64) -> Result<PathBuf, Erro
 }
 
 struct LineWriter {
-    staged: Staged,
+    staged: StagedFile,
     /// The offset of `bytes` in the file.
     base: u64,
     bytes: Vec<u8>,
@@ -226,7 +226,7 @@ impl LineWriter {
         Ok(())
     }
 
-    fn end(mut self, engine: &mut Engine) -> Result<Staged, Error> {
+    fn end(mut self, engine: &mut Engine) -> Result<StagedFile, Error> {
         self.take_back();
         self.bytes.resize(std::mem::take(&mut self.missing) as usize, b'\n');
         self.write(engine)?;

@@ -8,7 +8,7 @@ use super::super::segment::{self, SegmentHeader, new_log_id};
 use super::report::Repaired;
 use super::salvage::{Event, salvage};
 use crate::engine::folder_of;
-use crate::staged::Staged;
+use crate::staged::StagedFile;
 use crate::{Engine, Error, FileOptions, Found};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ struct Rebuilder {
 
 struct NewSegment {
     path: PathBuf,
-    staged: Staged,
+    staged: StagedFile,
     seed: u32,
     block_bytes: u64,
     /// The offset of the next batch.
@@ -87,7 +87,8 @@ impl Rebuilder {
         if !self.damaged.contains(path) {
             return Ok(());
         }
-        let staged = Staged::new(&mut self.files.engine(), path, true, &FileOptions::default())?;
+        let staged =
+            StagedFile::new(&mut self.files.engine(), path, true, &FileOptions::default())?;
         let header = SegmentHeader { log_id, ..*header };
         let mut beginning = [0; segment::HEADER_BYTES];
         header.encode(&mut beginning);
