@@ -30,7 +30,7 @@ pub struct RowLabel<'a> {
     pub workload: &'a str,
     /// The way of writing, in words.
     pub words: &'a str,
-    /// What a write survives once it is acknowledged (M3).
+    /// The level that an acknowledged write survives (M3).
     pub survives: Survives,
     /// The settings that were asked for.
     pub asked: Settings,

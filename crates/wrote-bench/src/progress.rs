@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What a measurement is about to do.
+/// The plan of a measurement, told before its first byte.
 #[derive(Clone, Debug)]
 pub struct Announcement {
     /// The folder that the run made for its files.

@@ -57,7 +57,7 @@ pub struct Listed {
     pub row: &'static str,
     /// The way of writing, in words.
     pub way: &'static str,
-    /// What a write survives where nothing falls back; `None` for reads.
+    /// The level that a write survives where nothing falls back; `None` for reads.
     pub survives: Option<wrote::Survives>,
 }
 
@@ -68,7 +68,7 @@ impl Listed {
     }
 }
 
-/// What a scenario plans by.
+/// The input of [`Scenario::plan`].
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// The names of the request.

@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use wrote_result::Error;
 
-/// What every run's folder begins with; six random letters and digits follow.
+/// The first part of a run's folder name; six random letters and digits follow.
 const PREFIX: &str = ".wrote-";
 
 /// The folder of a run, and the lock in it that tells a living run from a dead one.
@@ -40,7 +40,7 @@ impl Scratch {
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(parent)
             .map_err(|error| not_made(parent, &error))?;
-        // Its own way of removing would take everything in the folder, whoever made it.
+        // Its own way of removing would take everything in the folder, other programs' files too.
         let path = folder.keep();
         match lock::Lock::make(&path) {
             Ok(lock) => Ok(Scratch { path, lock: Some(lock) }),
@@ -91,7 +91,7 @@ impl Scratch {
     }
 
     fn remove_once(&mut self) -> Result<(), Error> {
-        // Held until the folder is gone, so that nobody cleans it at the same time.
+        // Held until the folder is gone, so that no `wrote clean` removes it at the same time.
         match self.lock.take() {
             Some(_lock) => remove::remove(&self.path),
             None => Ok(()),
@@ -101,7 +101,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Nobody is left to be told; what remains is found as a leftover.
+        // No caller is left for an error; the rest is found as a leftover.
         let _ = self.remove_once();
     }
 }

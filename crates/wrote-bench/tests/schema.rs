@@ -169,7 +169,7 @@ fn with(pointer: &str, value: Value) -> Value {
     document
 }
 
-/// Whether each document is valid; `None`, and a line that says so, where there is nobody to judge.
+/// Whether each document is valid; `None`, and a line that says so, where no validator is installed.
 fn judge(test: &str, documents: &[Value]) -> Option<Vec<bool>> {
     let has_judge = Command::new("python3")
         .args(["-c", "from jsonschema import Draft202012Validator"])

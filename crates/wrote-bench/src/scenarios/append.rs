@@ -25,7 +25,7 @@ use wrote_result::document::{Advice, Blocks, Finding, Flush, Ioengine, Settings}
 
 /// The scenario's name.
 pub(crate) const NAME: &str = "append";
-/// What the scenario answers.
+/// The scenario's question.
 pub(crate) const QUESTION: &str =
     "How fast does one file take short messages from many producers, and does it get them all?";
 
@@ -58,7 +58,7 @@ pub(crate) enum Opened {
     Each,
 }
 
-/// What a producer of ours waits for, and how records stand in the files.
+/// The event that a producer waits for, and the format of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Promise {
     pub sync: Sync,
@@ -136,7 +136,7 @@ impl Scenario for Append {
 }
 
 impl Strategy {
-    /// What a message survives at best once it is acknowledged.
+    /// The level that an acknowledged message survives where nothing falls back.
     pub(crate) fn survives_at_best(&self) -> Survives {
         self.acknowledged(true, false)
     }
@@ -195,12 +195,12 @@ impl Way {
         self.producers.unwrap_or(1)
     }
 
-    /// What a message survives once it is acknowledged (M3).
+    /// The level that an acknowledged message survives (M3).
     fn survives(&self, target: &Target) -> Survives {
         self.strategy.acknowledged(target.flushes_reach_device(), target.in_memory)
     }
 
-    /// What is asked, for the result, of so many messages that are so many bytes together.
+    /// The settings of a run of `messages` messages of `size_bytes` bytes together.
     fn asked(&self, plan: &Plan, messages: u64, size_bytes: u64) -> Settings {
         let Plan { sizes, append_as, rate, .. } = plan;
         let kind = self.strategy.kind;

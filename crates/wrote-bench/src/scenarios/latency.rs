@@ -24,7 +24,7 @@ use wrote_result::document::{Advice, Blocks, CrashLeaves, Flush, Ioengine, Setti
 
 /// The scenario's name.
 pub(crate) const NAME: &str = "latency";
-/// What the scenario answers.
+/// The scenario's question.
 pub(crate) const QUESTION: &str = "How long does it take to save a small text, with and without sync?";
 
 /// How a text gets into its file.
@@ -50,7 +50,7 @@ pub(crate) enum Kind {
     AppendFdatasync,
 }
 
-/// What there is of the file when a save begins.
+/// The state of the file when a save begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum State {
     /// Nothing: each save makes a file.
@@ -133,7 +133,7 @@ impl Scenario for Latency {
     }
 }
 
-/// What a name asks for: each part that it leaves out may be any.
+/// A name in parts. An absent part stands for all of its kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Called<'a> {
     state: Option<State>,
@@ -221,7 +221,7 @@ impl Kind {
         u32::from(self.sync() != Flush::None) + u32::from(self.syncs_folder(state))
     }
 
-    /// What is promised of a text whose way said that it is saved. Where the folder of a new file is
+    /// The promise of a text that its way reported as saved. Where the folder of a new file is
     /// not flushed, its content may survive and its name need not (fsync(2)).
     fn acknowledged(self, state: State, flush_reaches_device: bool, in_memory: bool) -> Survives {
         let name_is_there = state == State::Existing || self.syncs_folder(state);
@@ -235,7 +235,7 @@ impl Kind {
         .survives()
     }
 
-    /// What a crash in the middle may leave: what no manual page or standard rules out. Some file
+    /// The states that a crash in the middle may leave: every one that no manual page or standard rules out. Some file
     /// systems are kinder (`docs/methodology.md`).
     pub(crate) fn leaves(self, state: State) -> CrashLeaves {
         match (self, state) {
@@ -253,7 +253,7 @@ impl Kind {
         matches!(self, Append | AppendFdatasync) && state == State::Existing
     }
 
-    /// What the blocks are that are written to.
+    /// The state of the blocks that a save writes to.
     fn blocks(self, state: State) -> Blocks {
         match (self, state) {
             (WriteFdatasync | ODsync, State::Existing) => Blocks::Written,
@@ -283,7 +283,7 @@ impl SaveRow {
             && called.way.is_none_or(|way| way == self.way.name)
     }
 
-    /// What is asked of a run of so many saves, for the result.
+    /// The settings of a run of `saves` saves, for the result.
     pub(crate) fn asked(&self, saves: u64, rate: Option<Rate>) -> Settings {
         let (kind, state) = (self.way.kind, self.state);
         Settings {
@@ -303,7 +303,7 @@ impl SaveRow {
         }
     }
 
-    /// What the text survives once its way says that it is saved (M3).
+    /// The level that a text survives once its way reports it as saved (M3).
     pub(crate) fn survives(&self, target: &Target) -> Survives {
         let reaches = target.flushes_reach_device();
         self.way.kind.acknowledged(self.state, reaches, target.in_memory)

@@ -30,14 +30,14 @@ use wrote_result::{Error, units};
 const SPARE_PART: u64 = 100;
 /// The scenario's name.
 pub(crate) const NAME: &str = "sustained";
-/// What the scenario answers.
+/// The scenario's question.
 pub(crate) const QUESTION: &str =
     "How fast does this disk take writes for long, and after how many bytes does it slow down?";
 /// Its one row.
 const ROW: &str = "sustained/direct-io_uring";
 const WORDS: &str = "direct io_uring, on and on";
 
-/// How long it writes where nobody says.
+/// The time of the long run by default.
 const TIME: Duration = Duration::from_secs(60);
 /// Without a size it writes no more than this in a second: no drive on four lanes of PCIe 4.0 is faster.
 const BYTES_PER_S_MAX: u64 = 8_000_000_000;
@@ -50,7 +50,7 @@ const IODEPTH: u32 = 16;
 const IDLE: Duration = Duration::from_secs(10);
 /// The second look takes so long at most.
 const RECOVERED_TIME_MAX: Duration = Duration::from_secs(10);
-/// What is taken for the speed where only the size is known.
+/// The assumed speed where only the size is known.
 const USUAL_BYTES_PER_S: f64 = 1e9;
 
 /// The settings of the scenario `sustained`.

@@ -21,7 +21,7 @@ use wrote_result::document::{Advice, Blocks, Finding, Flush, Ioengine, Settings,
 
 /// The scenario's name.
 pub(crate) const NAME: &str = "ways";
-/// What the scenario answers.
+/// The scenario's question.
 pub(crate) const QUESTION: &str =
     "How fast is a whole file written by each usual way, and what does the way cost?";
 /// The workload of whole files.
@@ -145,7 +145,7 @@ impl Kind {
         matches!(self, FsWrite | WriteAll | BufWriter(_) | Chunks(_) | Writer(_))
     }
 
-    /// What the source's cache is to be, of a way that reads it while the clock runs.
+    /// The cache state that a way wants, where it reads the source while the clock runs.
     fn cache(self) -> Option<SourceCache> {
         match self {
             Stream(_, cache) | CopyFile(cache) => Some(cache),
@@ -184,7 +184,7 @@ impl Kind {
 }
 
 impl Way {
-    /// What is asked, for the result. Of `Writer` and `copy` their defaults are.
+    /// The settings, for the result. `Writer` and `copy` run with their defaults.
     pub(crate) fn asked(&self, size_bytes: u64) -> Settings {
         let ours = matches!(self.kind, Writer(_) | CopyFile(_));
         let data = match self.kind {
@@ -210,12 +210,12 @@ impl Way {
         }
     }
 
-    /// What the file survives on a disk where flushes reach the device.
+    /// The level that the file survives on a disk where flushes reach the device.
     pub(crate) fn survives_at_best(&self) -> Survives {
         self.acknowledged(true, false)
     }
 
-    /// What the file survives once its way says that it is done (M3).
+    /// The level that the file survives once its way returns (M3).
     pub(crate) fn survives(&self, target: &Target) -> Survives {
         self.acknowledged(target.flushes_reach_device(), target.in_memory)
     }

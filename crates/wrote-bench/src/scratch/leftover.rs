@@ -12,13 +12,13 @@ use wrote_result::Error;
 pub struct Leftover {
     /// The folder.
     pub path: PathBuf,
-    /// What the run's files in it take up, in bytes.
+    /// Bytes that the run's files take up.
     pub size_bytes: u64,
     /// Whether the run still lives.
     pub alive: bool,
 }
 
-/// What [`clean`] did.
+/// The result of [`clean`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     /// The folders that are gone.
@@ -33,7 +33,7 @@ pub struct Cleaned {
 struct Candidate {
     leftover: Leftover,
     contents: remove::Contents,
-    /// Keeps the lock of a dead run, so that nobody else removes its folder meanwhile.
+    /// Keeps the lock of a dead run, so that no other process removes its folder meanwhile.
     _state: State,
 }
 

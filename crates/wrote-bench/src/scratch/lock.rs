@@ -20,7 +20,7 @@ const LENGTH_BYTES_MAX: u64 = 4096;
 #[derive(Debug)]
 pub(super) struct Lock(#[allow(dead_code, reason = "held, not read")] File);
 
-/// What a lock file says.
+/// The content of a lock file.
 #[derive(Debug)]
 pub(super) enum State {
     /// Its run is alive.
@@ -37,7 +37,7 @@ impl Lock {
     /// Where the file system has no locks (some FUSE), the process that it names stands for it.
     pub(super) fn make(folder: &Path) -> io::Result<Lock> {
         let mut file = File::create_new(folder.join(NAME))?;
-        // Locked before it says what it is: nobody looks at a lock file without the first line.
+        // Locked before its first line is written: readers ignore a lock file without that line.
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) | Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
             Err(errno) => return Err(errno.into()),
@@ -53,7 +53,7 @@ impl Lock {
     }
 }
 
-/// What the lock file in `folder` says; `None` where there is none that can be read.
+/// The content of the lock file in `folder`; `None` where none can be read.
 pub(super) fn state(folder: impl AsFd) -> Option<State> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(openat(folder, NAME, flags, Mode::empty()).ok()?);

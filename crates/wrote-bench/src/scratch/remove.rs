@@ -14,7 +14,7 @@ use wrote_result::Error;
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// What is in a run's folder.
+/// The contents of a run's folder.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     /// Files that a run makes, without the lock.
@@ -25,7 +25,7 @@ pub(super) struct Contents {
     pub(super) lock: bool,
     /// Everything else.
     pub(super) foreign: Vec<OsString>,
-    /// What the files that a run makes take up, in bytes.
+    /// Bytes that the files of the run take up.
     pub(super) size_bytes: u64,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn open(folder: &Path) -> io::Result<OwnedFd> {
     Ok(openat(CWD, folder, FOLDER, Mode::empty())?)
 }
 
-/// What is in an open folder.
+/// The contents of an open folder.
 pub(super) fn contents(folder: impl AsFd) -> io::Result<Contents> {
     let mut contents = Contents::default();
     for entry in Dir::read_from(&folder)? {
@@ -66,7 +66,7 @@ pub(super) fn contents(folder: impl AsFd) -> io::Result<Contents> {
     Ok(contents)
 }
 
-/// What is in the folder of a log that a run made; none where `name` is something else, or where there
+/// The files in the folder of a run's log; none where `name` is something else, or where there
 /// is anything in it that is no log's.
 fn log_in(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<LogFiles>> {
     if !name.to_str().is_some_and(is_a_place) {

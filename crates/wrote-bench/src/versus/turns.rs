@@ -1,4 +1,4 @@
-//! What is told of many benchmarks as if they were one.
+//! The progress of many benchmarks, reported as one.
 
 use crate::progress::{Announcement, Observer, Progress};
 use std::collections::BTreeSet;
@@ -93,7 +93,7 @@ impl Observer for Turn<'_, '_> {
         }
     }
 
-    /// What every round has to say is said once.
+    /// Reports a remark once, though every round makes it.
     fn note(&mut self, text: &str) {
         if self.0.told.insert(text.to_owned()) {
             self.0.observer.note(text);

@@ -11,12 +11,11 @@ use wrote_result::units::nanoseconds;
 /// Where the lines are that are shown.
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
-/// What the names of rows of ours begin with.
+/// The first part of the names of rows of `Log`.
 const OURS: &str = "append/log-";
 
-/// What is advised of each row that may be: what its name begins with, what to do, and the function
-/// whose body does it. A loop is not for many, and the others are never what one would choose: they are
-/// slower forms of these.
+/// The rows that may be advised: the first part of the name, the advice, and the function whose body
+/// is shown. The other ways are slower forms of these, and a loop serves one producer.
 const WAYS: [(&str, &str, &str); 7] = [
     ("append/log-no", "Append to a wrote::Log, and sync it as often as must be", "log_no"),
     ("append/log-everysec", "Append to a wrote::Log that is synced each second", "log_everysec"),
@@ -35,7 +34,7 @@ const WAYS: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// The fastest way that kept every message, what it is against the usual ones, and what a message costs
+/// The fastest way that kept every message, its lead over the usual ones, and the cost of a message
 /// that must be durable first.
 pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let usable = |row: &&Row| row.is_of_messages() && row.has_all_records() && way(row).is_some();

@@ -1,4 +1,4 @@
-//! What became of the messages: each is looked for, whole, once, and in its producer's order.
+//! The check of a file: every message is there whole, once, and in its producer's order.
 
 use super::message::{Messages, Stamp};
 use wrote_result::document::Records;
@@ -10,7 +10,7 @@ pub(super) struct Check {
     records: Records,
 }
 
-/// What was found of one producer's messages.
+/// The messages of one producer that were found.
 #[derive(Clone, Debug)]
 struct Producer {
     count: u64,
@@ -45,7 +45,7 @@ impl Check {
     pub(super) fn whole(&mut self, stamp: Stamp) {
         let known = self.producers.get_mut(stamp.producer as usize);
         let Some(producer) = known.filter(|producer| stamp.number < producer.count) else {
-            // Nobody sent it.
+            // No producer sent it.
             return self.torn();
         };
         let (word, bit) = ((stamp.number / 64) as usize, 1 << (stamp.number % 64));
@@ -66,7 +66,7 @@ impl Check {
         self.records.torn += 1;
     }
 
-    /// What was found of all.
+    /// The messages of all producers that were found.
     pub(super) fn finish(self) -> Records {
         Records { lost: self.records.sent - self.records.whole, ..self.records }
     }

@@ -15,12 +15,12 @@ use wrote_jobs::histogram;
 use wrote_jobs::rate::Rate;
 use wrote_result::{Error, Stop};
 
-/// What the producers share.
+/// The state that producers share.
 pub(super) struct Task<'a> {
     pub log: Log,
     pub promise: Promise,
     pub append_as: AppendAs,
-    /// What all producers together are held to.
+    /// The rate of all producers together.
     pub rate: Option<Rate>,
     pub runtime: &'a Runtime,
     pub stop: &'a Stop,
@@ -143,7 +143,7 @@ fn arrivals(task: &Task, messages: &[Messages]) -> Vec<Arrivals> {
     (0..producers).map(|number| Arrivals::new(task.rate, number, producers)).collect()
 }
 
-/// What all producers gave; durable, where they have not waited for that themselves.
+/// The latencies of all producers. The log is synced where no producer waited for that.
 fn finish(task: &Task, ended: Vec<Result<Histogram<u64>, Error>>) -> Result<Histogram<u64>, Error> {
     let mut latencies = histogram();
     for of_one in ended {

@@ -5,7 +5,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::ops::Range;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// What a stamp begins with. No byte of a stamp is below 128, none of a message is 0 or a line feed:
+/// The first bytes of a stamp. No byte of a stamp is below 128, none of a message is 0 or a line feed:
 /// the same messages are lines.
 pub(super) const MAGIC: [u8; 2] = [0xF7, 0xA3];
 /// Bytes of a stamp: the magic, then in groups of 7 bits the length (4 bytes), the producer (3), the
@@ -19,7 +19,7 @@ pub(crate) const BYTES_MAX: u32 = 512 << 10;
 pub(crate) const PRODUCERS_MAX: u32 = 1024;
 /// The most messages of a run.
 pub(crate) const MESSAGES_MAX: u64 = 1_000_000_000;
-/// What all producers together have ready: a message comes again, but for its stamp, only this far on.
+/// Bytes that all producers together prepare. A message repeats, but for its stamp, after this many bytes.
 const READY_BYTES: usize = 32 << 20;
 /// The same messages in every run.
 const SEED: u64 = 0x6170_7065_6e64;
@@ -51,7 +51,7 @@ struct Ready {
     checksum: u64,
 }
 
-/// Which message it is.
+/// The identity of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub len: usize,

@@ -1,4 +1,4 @@
-//! Which ways are called for, how many messages each run has, and what that takes.
+//! The ways that a request names, the messages of a run, and the space for them.
 
 use super::message::Sizes;
 use super::options::{Append, AppendAs};
@@ -20,7 +20,7 @@ pub(super) const PRODUCERS: [u32; 2] = [4, 64];
 pub(super) const RUN_S: f64 = 0.3;
 /// Messages of that first look, which is not recorded.
 const FIRST_MESSAGES: u64 = 2000;
-/// A look that took less than this is taken again, with so many times the messages: what a way does once,
+/// A shorter look is repeated with `LOOK_GROWTH` times the messages: the work that a way does once,
 /// a sync at the end, would be most of it.
 const LOOK_S_MIN: f64 = 0.05;
 const LOOK_GROWTH: u64 = 8;
@@ -30,25 +30,25 @@ const TASKS_MESSAGES_MAX: u64 = 100_000;
 const OTHER_MESSAGES_MAX: u64 = 400_000;
 /// The fewest messages: percentiles of less say nothing.
 const MESSAGES_MIN: u64 = 1000;
-/// What a task takes beside its message: more than it does.
+/// An upper bound of a task's memory beside its message.
 const TASK_BYTES: u64 = 1024;
 /// The most that a record and its part of a batch take beside the message.
 const FRAME_BYTES: u64 = 64;
-/// What durable records are padded to.
+/// The unit that durable records are padded to.
 const BLOCK_BYTES: u64 = 4096;
-/// What a log has ready beside what is written: the rest of a segment, and those after it.
+/// Bytes that a log prepares ahead: the rest of a segment, and the next segments.
 const SEGMENTS_BYTES: u64 = 4 * (64 << 20);
-/// What a run takes beside its clock: making ready, reading back, clearing up.
+/// The time of a run outside its clock: preparation, reading back, removal.
 pub(super) const BESIDE: Duration = Duration::from_millis(300);
 
-/// What is measured of the scenario.
+/// The plan of the scenario's rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub ways: Vec<Way>,
     pub runs: u32,
     pub sizes: Sizes,
     pub append_as: AppendAs,
-    /// What all producers of a run together are held to.
+    /// The rate of all producers of a run together.
     pub rate: Option<Rate>,
     /// Rows that were called for and can't be measured, with the reason.
     pub left_out: Vec<(String, String)>,
@@ -63,7 +63,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan of what is called for by name; `None` where nothing is. It is measured only when asked
+    /// The plan of the named rows; `None` where the request names none. It is measured only when asked
     /// for: the ladder alone takes a minute.
     pub(crate) fn new(asked: &Append, call: &Call) -> Result<Option<Plan>, Error> {
         Plan::within(asked, call, host::memory_bytes())

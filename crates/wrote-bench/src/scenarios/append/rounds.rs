@@ -122,7 +122,7 @@ struct Files<'a> {
     log: PathBuf,
 }
 
-/// What a run gave before its file was read back.
+/// The figures of a run before its file is read back.
 struct Written {
     latencies: Histogram<u64>,
     run: Run,

@@ -28,7 +28,7 @@ fn request(folder: &Path, only: &str, runs: u32) -> Asked {
     }
 }
 
-/// What is in a folder but the lock.
+/// The entries of a folder without the lock.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     paths.filter(|path| !path.ends_with("lock")).collect()

@@ -20,7 +20,7 @@ const WRITERS: usize = 10;
 /// Messages that tokio's channel has room for: it has no channel without bounds that waits.
 const CHANNEL_MESSAGES: usize = 1024;
 
-/// What a way is given before the clock starts.
+/// The input of a way, prepared before the clock starts.
 pub(super) struct Task<'a> {
     /// The new file, where each of several writers opens it.
     pub path: &'a Path,
@@ -128,7 +128,7 @@ async fn tokio_mpsc(task: Task<'_>) -> Result<Histogram<u64>, Error> {
         let (bytes, sender) = (message.to_vec(), sender.clone());
         tokio::spawn(async move {
             let began = due.unwrap_or_else(Instant::now);
-            // Nobody receives any more only where the writer failed, which says so itself.
+            // The receiver is gone only where the writer failed, and the writer reports that.
             let _ = sender.send(Sent { bytes, began }).await;
         });
     }
@@ -246,13 +246,13 @@ fn send_all(
         let (bytes, sender) = (message.to_vec(), sender.clone());
         tokio::spawn(async move {
             let began = due.unwrap_or_else(Instant::now);
-            // Nobody receives any more only where the writers failed, who say so themselves.
+            // The receivers are gone only where the writers failed, and the writers report that.
             let _ = sender.send(Sent { bytes, began });
         });
     }
 }
 
-/// Writes what is received until nobody sends any more.
+/// Writes received messages until every sender is gone.
 fn write_all(
     receiver: &flume::Receiver<Sent>,
     file: &mut impl Write,

@@ -5,7 +5,7 @@ use super::message::{MAGIC, Stamp};
 use std::io::{self, Read};
 use wrote_result::Stop;
 
-/// What is read at a time.
+/// Bytes of one read.
 const PIECE_BYTES: usize = 4 << 20;
 
 /// The part of a file that is looked at.
@@ -17,7 +17,7 @@ struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// What is left, of which at least `least` bytes are there unless the file ends before.
+    /// The bytes that are left: at least `least` of them, unless the file ends before.
     fn at_least(&mut self, least: usize) -> io::Result<&[u8]> {
         while self.bytes.len() - self.begin < least && !self.is_at_end {
             self.bytes.drain(..self.begin);
@@ -30,7 +30,7 @@ impl Window<'_> {
     }
 }
 
-/// Counts the messages in `file`, none of which is longer than `max_bytes`. What is none up to the next
+/// Counts the messages in `file`, of at most `max_bytes` each. Bytes that are none up to the next
 /// one is torn.
 pub(super) fn walk(
     file: &mut dyn Read,

@@ -12,8 +12,8 @@ use wrote_result::units::nanoseconds;
 /// Where the lines are that are shown.
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
-/// What is advised of each way that may be: what to do, and the function whose body does it. The others
-/// lose what was saved, or what was there before.
+/// The ways that may be advised: the advice, and the function whose body is shown. The other ways can
+/// lose the new text or the old one.
 const WAYS: [(Kind, &str, &str); 2] = [
     (Kind::WroteWrite, "Save it by wrote::write", "wrote_write"),
     (
@@ -24,7 +24,7 @@ const WAYS: [(Kind, &str, &str); 2] = [
 ];
 
 /// The cheapest way that survives a power loss and leaves all of the old text or all of the new, and
-/// what the cheaper ones leave. Of several workloads the first that has such a way, of an existing file
+/// the states that cheaper ways may leave. Of several workloads the first that has such a way, of an existing file
 /// before a new one.
 pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let workload = workloads(evidence).into_iter().find(|rows| choose(rows).is_some())?;

@@ -1,4 +1,4 @@
-//! Which texts are saved how, how often, and what that takes.
+//! The texts that a request names, the number of saves, and the space for them.
 
 use super::options::Latency;
 use super::text::Texts;
@@ -17,15 +17,15 @@ pub(super) const LOOK_SAVES: u32 = 5;
 const BATCH_SAVES_MAX: u64 = 256;
 /// The most bytes of those texts, unless a single one is longer (W8).
 const BATCH_BYTES_MAX: u64 = 16 << 20;
-/// What a file takes at least, on most file systems.
+/// The least space of a file on most file systems.
 pub(super) const BLOCK_BYTES: u64 = 4096;
-/// What is taken for a save without its flushes, and for a flush, before any was seen.
+/// The assumed time of a save without its flushes, and of a flush, before the first look.
 pub(super) const USUAL_SAVE: Duration = Duration::from_micros(50);
 pub(super) const USUAL_FLUSH: Duration = Duration::from_micros(2500);
-/// What a run takes beside its clock: making ready, and clearing up.
+/// The time of a run outside its clock.
 pub(super) const BESIDE: Duration = Duration::from_millis(30);
 
-/// What is measured of the scenario.
+/// The plan of the scenario's rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub rows: Vec<SaveRow>,
@@ -40,7 +40,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan of what is called for by name; `None` where nothing is. It is measured only when asked
+    /// The plan of the named rows; `None` where the request names none. It is measured only when asked
     /// for: the ladder alone takes a minute.
     pub(crate) fn new(asked: &Latency, call: &Call) -> Result<Option<Plan>, Error> {
         let sizes_bytes = asked.checked_sizes()?;
@@ -109,7 +109,7 @@ impl Plan {
         each.max(distance) * saves
     }
 
-    /// What the files of a row take up at most.
+    /// The most bytes of a row's files.
     pub(super) fn row_space_bytes(&self, row: &SaveRow) -> u64 {
         let text_bytes = row.size_bytes.next_multiple_of(BLOCK_BYTES);
         match (row.way.kind.grows(row.state), row.state) {

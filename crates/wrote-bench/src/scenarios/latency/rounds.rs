@@ -219,16 +219,15 @@ impl<'a> Saves<'a> {
         made.map_err(|error| Error::Failed(format!("{}: {error}", path.display())))
     }
 
-    /// Removes the files, and waits until the file system has let go of them: the writing back of what
-    /// was not flushed is nobody else's latency.
+    /// Removes the files, and waits until the file system has let go of them. The write-back of unflushed
+    /// pages then adds to no other row's latency.
     fn clear(&self) -> Result<(), Error> {
         measured::clear(&self.files, self.site.scratch.path())
     }
 
 }
 
-/// When the saves of a batch are due. Each batch begins anew, so that what lies between two of them is
-/// nobody's latency.
+/// The pace of a batch. Each batch begins anew, so that the time between two batches is no latency.
 fn pace(rate: Option<Rate>) -> Pace {
     rate.map_or_else(Pace::default, |rate| Pace::share(rate, 0, 1, seed()))
 }

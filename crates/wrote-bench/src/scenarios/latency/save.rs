@@ -41,7 +41,7 @@ pub(super) fn save(kind: Kind, state: State, place: Place, text: &[u8]) -> Resul
     saved.map_err(|error| Error::Failed(format!("{}: {error}", place.path.display())))
 }
 
-/// What most programs write who have heard of fsync: the calls of `std::fs::write`, and the flush.
+/// The calls of `std::fs::write` and a flush, as most programs make them that know fsync.
 fn fs_write_fsync(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(text)?;

@@ -201,7 +201,7 @@ fn every_row_has_a_name_of_its_own_that_can_be_asked_for() {
     }
 }
 
-/// What is promised of each way on a disk where flushes reach the device, and what it leaves: of a new
+/// The promise of each way on a disk where flushes reach the device, and the states it leaves: of a new
 /// file, of an existing one.
 const PROMISES: [(Kind, [(Survives, CrashLeaves); 2]); 9] = {
     use CrashLeaves::{Empty, OldAndPart, OldOrNew, Torn};

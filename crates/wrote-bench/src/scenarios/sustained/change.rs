@@ -11,7 +11,7 @@ use wrote_result::stats::median;
 /// A level lasts for at least this part of the samples, and for so many of them.
 const LEVEL_SHARE_MIN: f64 = 0.03;
 const LEVEL_SAMPLES_MIN: usize = 8;
-/// What a further change must gain, in units of the long-run variance and the logarithm of the number of
+/// The gain that a further change must bring, in units of the long-run variance and the logarithm of the number of
 /// samples: 2 is that of Schwarz's criterion, and more is careful.
 const PENALTY: f64 = 3.0;
 /// A change is a step, not a slope: of the difference between the levels at least this part lies between
@@ -107,7 +107,7 @@ impl<'a> Series<'a> {
         begin..places.get(number).copied().unwrap_or(self.samples.len())
     }
 
-    /// Which change to drop: of those that do not hold, the one between the levels that differ least.
+    /// The change to drop: of the changes that do not hold, the one between the levels that differ least.
     fn weakest(&self, places: &[usize]) -> Option<usize> {
         let sides = |number| (self.level(places, number), self.level(places, number + 1));
         (0..places.len())

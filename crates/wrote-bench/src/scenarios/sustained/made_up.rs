@@ -4,7 +4,7 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use wrote_result::document::Sample;
 
-/// What varies the logarithm of a throughput.
+/// The noise of the logarithm of a throughput.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noise {
     /// Of all values together.

@@ -175,7 +175,7 @@ fn samples(marks: &[Mark]) -> Vec<Sample> {
     before.zip(marks).map(sample).collect()
 }
 
-/// What the samples say of the long run.
+/// Describes the long run by its samples.
 fn describe(samples: &[Sample], file_bytes: u64) -> Sustained {
     let mut sustained = Sustained {
         file_bytes,

@@ -10,7 +10,7 @@ const WINDOW_SHARE: f64 = 0.01;
 const WINDOW_MIN: usize = 3;
 /// The standard deviation of a normal distribution by the median of absolute deviations.
 const BY_MEDIAN: f64 = 1.4826;
-/// What follows the value before more closely than this can't be told from a random walk.
+/// A series that depends on the value before by more than this looks like a random walk.
 const CORRELATION_MAX: f64 = 0.95;
 /// No disk is steadier than one per cent: less would make each ripple count.
 const DEVIATION_MIN: f64 = 0.01;

@@ -1,6 +1,6 @@
 //! The self-normalised test for a change of the mean: it need not know how values depend on those before.
 
-/// What the statistic exceeds in one of a thousand series without a change (Shao and Zhang 2010, table 1,
+/// The value that the statistic exceeds in one of a thousand series without a change (Shao and Zhang 2010, table 1,
 /// of one parameter); a test holds the table's 5 % against white noise.
 pub(super) const CRITICAL: f64 = 121.9;
 

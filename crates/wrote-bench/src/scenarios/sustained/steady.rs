@@ -8,9 +8,9 @@ const ROUNDS: usize = 25;
 const SAMPLES_MIN: usize = ROUNDS;
 /// So many rounds, one after the other, are looked at together.
 const WINDOW: usize = 5;
-/// What the greatest and the least may be apart, as a part of their mean.
+/// The most that the greatest and the least may be apart, as a part of their mean.
 const RANGE_SHARE_MAX: f64 = 0.20;
-/// What the least-squares line may change from the first to the last round, as a part of the mean.
+/// The most that the least-squares line may change over the rounds, as a part of the mean.
 const SLOPE_SHARE_MAX: f64 = 0.10;
 /// Sums of doubles that are equal may differ in their last digits.
 const ROUNDING: f64 = 1e-9;

@@ -10,7 +10,7 @@ use wrote_result::document::{Advice, Row, SourceCache};
 /// Where the lines are that are shown.
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
-/// What is advised of each row that may be: its name, what to do, and the function whose body does it.
+/// The rows that may be advised: the name, the advice, and the function whose body is shown.
 const WAYS: [(&str, &str, &str); 8] = [
     ("ways/file/write_all", "Write everything by one write_all; sync_all at the end", "write_all"),
     (

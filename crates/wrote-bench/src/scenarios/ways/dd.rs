@@ -64,7 +64,7 @@ fn command(output: &Path, size_bytes: u64, direct: bool) -> Command {
     command
 }
 
-/// What a dd that failed said last, on one line.
+/// The last line of a dd that failed.
 fn complaint(ended: &Output) -> Option<String> {
     if ended.status.success() {
         return None;
@@ -79,7 +79,7 @@ fn complaint(ended: &Output) -> Option<String> {
 struct Running(Child);
 
 impl Running {
-    /// What it said, once it is over.
+    /// The output of a process that has ended.
     fn output(&mut self) -> io::Result<Output> {
         let mut stderr = Vec::new();
         if let Some(mut pipe) = self.0.stderr.take() {

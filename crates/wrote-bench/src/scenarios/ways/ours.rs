@@ -7,7 +7,7 @@ use wrote::{CopyOptions, Effective, Ioengine, Method, Reflink, Writer};
 use wrote_result::Error;
 use wrote_result::document::Settings;
 
-/// What was in effect while one of them wrote.
+/// The settings in effect while `Writer` or `copy` ran.
 pub(crate) struct Done {
     pub effective: Effective,
     /// Whether the page cache was bypassed.

@@ -1,4 +1,4 @@
-//! Which ways are called for, how large the file is, and how often it is written.
+//! The ways that a request names, the size of the file, and the number of runs.
 
 use super::{CHUNK, FILE, NAME, WAYS, Way};
 use crate::rounds::RUNS;
@@ -9,22 +9,22 @@ use wrote_machine::{host, space};
 use wrote_result::Error;
 
 const MIB: u64 = 1 << 20;
-/// The most bytes of a file that nobody asked for.
+/// The most bytes of a file by default.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 /// The fewest, on however slow a disk: less would be gone in its caches.
 const FILE_BYTES_MIN: u64 = 16 * MIB;
 /// The most that a way of chunks writes: enough to tell sizes apart.
 const CHUNK_BYTES_MAX: u64 = 256 * MIB;
-/// What is written first, to see how fast the disk is.
+/// Bytes of the first part of the source, which tell the speed of the disk.
 pub(super) const CALIBRATION_BYTES: u64 = 64 * MIB;
 /// How long all runs together write, at the speed that was seen.
 const ALL_RUNS_S: f64 = 60.0;
-/// What is taken for the speed before it was seen.
+/// The assumed speed of the disk before it is known.
 pub(super) const USUAL_BYTES_PER_S: f64 = 1e9;
-/// What a run takes beside its bytes.
+/// The time of a run beside its bytes.
 pub(super) const BESIDE: Duration = Duration::from_millis(50);
 
-/// What is measured of the scenario.
+/// The plan of the scenario's rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub ways: Vec<&'static Way>,
@@ -103,7 +103,7 @@ impl Plan {
         Sizes::of_file(self.largest_bytes)
     }
 
-    /// What is written to see how fast the disk is: nothing where a size was asked for.
+    /// Bytes of the first part of the source; `None` where the request names a size.
     pub(super) fn calibration_bytes(&self) -> Option<u64> {
         (!self.asked).then(|| CALIBRATION_BYTES.min(self.largest_bytes))
     }

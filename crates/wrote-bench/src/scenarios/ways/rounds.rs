@@ -174,7 +174,7 @@ impl Files<'_> {
         let task = self.task(&[], size_bytes);
         let (peak, run) = clocked(self.site.device(), Usage::of_children, || {
             let peak = dd::write(&self.output, size_bytes, direct, self.site.stop)?;
-            // dd knows nothing of folders; whoever wants its file to last adds that.
+            // dd flushes no folder; a program that wants its file to last adds that.
             if !direct {
                 task.sync_name()?;
             }

@@ -6,10 +6,10 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use wrote_result::{Error, Stop};
 
-/// What the constant block is made of.
+/// The byte of the constant block.
 const CONSTANT: u8 = 0xAB;
 
-/// What a way is given, and where it is to write.
+/// The input and the output of a way.
 pub(super) struct Task<'a> {
     /// The source, as a file.
     pub input: &'a Path,
@@ -34,7 +34,7 @@ impl Task<'_> {
     }
 
     fn create(&self) -> Result<File, Error> {
-        // Every way makes its file, as `File::create` does; W7: one that is there is somebody else's.
+        // Every way makes its file, as `File::create` does; W7: a file that exists belongs to another program.
         File::create_new(self.output).map_err(|error| self.failed("create", &error))
     }
 
@@ -83,7 +83,7 @@ fn pieces<W: Write>(task: &Task, mut writer: W, bytes: u64) -> Result<W, Error> 
     Ok(writer)
 }
 
-/// What is read is written, in constant memory.
+/// Copies the source in constant memory.
 fn stream(task: &Task, bytes: u64) -> Result<File, Error> {
     let read = |error| Error::Failed(format!("{}: read: {error}", task.input.display()));
     let mut input = File::open(task.input).map_err(read)?;
