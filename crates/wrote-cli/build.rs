@@ -5,7 +5,7 @@ use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // A release unpacked inside somebody else's repository must not take that repository's commit.
+    // A release unpacked inside another repository must not take that repository's commit.
     let ours = git(&["ls-files", "--error-unmatch", "build.rs"]).is_some();
     let commit = if ours { git(&["rev-parse", "--short", "HEAD"]) } else { None };
     let version = env!("CARGO_PKG_VERSION");
@@ -32,7 +32,7 @@ fn watch_head() {
     }
 }
 
-/// What `git` says, where it is there and succeeds.
+/// The output of `git`, where it is installed and succeeds.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

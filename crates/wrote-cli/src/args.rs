@@ -1,4 +1,4 @@
-//! What may be said on the command line, and what of it makes no sense.
+//! The arguments of the command line, and the check of their combinations.
 
 mod bench;
 mod compare;
@@ -59,12 +59,12 @@ use std::path::PathBuf;
     arg_required_else_help = false
 )]
 pub struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What `wrote` can be asked to do.
+/// The subcommands of `wrote`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure how fast the disk under PATH takes data, and what each number survives
@@ -130,7 +130,7 @@ pub fn definition() -> clap::Command {
     Cli::command()
 }
 
-/// What is wrong with the command line, in one line: the argument and what is wrong with its value,
+/// The fault of the command line, in one line: the argument and what is wrong with its value,
 /// or else clap's message and its tips, without its usage text.
 pub fn one_line(error: &clap::Error) -> String {
     let argument = error.get(ContextKind::InvalidArg).and_then(|argument| match argument {

@@ -1,4 +1,4 @@
-//! What each subcommand does.
+//! The subcommands, one file each.
 
 mod bench;
 mod clean;
@@ -68,7 +68,7 @@ pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<Stri
     }
 }
 
-/// What an error of the library's means for the exit code.
+/// The exit code of an error of the library.
 pub(crate) fn of_library(error: &wrote::Error) -> Error {
     match error {
         wrote::Error::Interrupted => Error::Interrupted,
@@ -85,7 +85,7 @@ fn outlive_the_size_limit() -> Result<(), Error> {
         .map_err(|error| Error::Failed(format!("cannot take SIGXFSZ: {error}")))
 }
 
-/// What something survives, as the end of a line.
+/// The level that something survives, as the end of a line.
 fn promised(survives: Survives) -> &'static str {
     match survives {
         Survives::PowerLoss => "survives a power loss",
@@ -97,7 +97,7 @@ fn promised(survives: Survives) -> &'static str {
 
 /// Says a line on standard error.
 fn say(line: &str) {
-    // When nobody can read standard error any more, there is nobody to tell that either.
+    // Where standard error is closed, no reader is left for a message about that.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

@@ -7,7 +7,7 @@
 //! | [`output`] | where text goes: standard output, or a file that is whole or not there |
 //! | [`progress`] | what is said while something runs |
 //! | [`signals`] | SIGINT, SIGTERM and SIGHUP end a run early and cleanly |
-//! | [`stdio`] | standard input and output that wait only as long as nobody asked to stop |
+//! | [`stdio`] | standard input and output that stop waiting when the user asks to stop |
 //! | [`terminal`] | what the screen can show: its width, colour, characters |
 
 #![forbid(unsafe_code)]

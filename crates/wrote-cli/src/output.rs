@@ -105,7 +105,7 @@ impl ResultFile {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] where the kernel refuses, or where somebody else has made the file
+    /// [`Error::Failed`] where the kernel refuses, or where another process has made the file
     /// meanwhile.
     pub fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
         self.try_write(write)

@@ -1,4 +1,4 @@
-//! What is said while something runs: one line before, a bar on a terminal, and notes.
+//! Progress of a run: one line before, a bar on a terminal, and notes.
 
 mod copy;
 mod jobs;
@@ -68,7 +68,7 @@ impl Bar {
 
     /// Says one line, above the bar where there is one.
     fn say(&self, line: &str) {
-        // When nobody can read standard error any more, there is nobody to tell that either.
+        // Where standard error is closed, no reader is left for a message about that.
         let write = || drop(writeln!(stderr(), "{line}"));
         match &self.bar {
             Some(bar) => bar.suspend(write),
@@ -110,7 +110,7 @@ impl Observer for Reporter {
     }
 }
 
-/// What a run is about to do, in one line.
+/// The announcement of a run, in one line.
 fn announced(announcement: &Announcement) -> String {
     format!(
         "writes at most {} into {}, up to {} at a time, {}, about {}",
@@ -122,7 +122,7 @@ fn announced(announcement: &Announcement) -> String {
     )
 }
 
-/// Which run of how many is under way, of which row. After the last there is none.
+/// The number of the current run and its row; nothing after the last.
 fn measuring(progress: &Progress) -> String {
     if progress.runs_done >= progress.runs {
         return "finishing".into();

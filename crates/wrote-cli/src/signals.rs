@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::{io, process, thread};
 use wrote_result::Stop;
 
-/// What a shell adds to a signal's number to make an exit code of it.
+/// The offset of exit codes that shells give to signals.
 const EXIT_SIGNAL_BASE: i32 = 128;
 
 /// Listens for the signals that end a run.

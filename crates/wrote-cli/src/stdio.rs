@@ -1,4 +1,4 @@
-//! Standard input and output that wait for the other side only as long as nobody asked to stop.
+//! Standard input and output that stop waiting for the other side when the user asks to stop.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
@@ -7,7 +7,7 @@ use std::io::{self, IoSlice, Read, Stdin, Stdout, Write};
 use std::os::fd::AsFd;
 use wrote_result::{Error, Stop};
 
-/// How long nothing may come or go before it is looked whether somebody asked to stop.
+/// The longest wait between two looks at a request to stop.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -24,12 +24,12 @@ const WHERE_IT_STANDS: u64 = u64::MAX;
 pub enum End {
     /// The reader of standard output has had what it wanted (`wrote log cat .. | head`).
     NoReader,
-    /// What went wrong, or that somebody asked to stop.
+    /// The error, or the user's request to stop.
     Because(Error),
 }
 
 impl End {
-    /// What a failed write to standard output means.
+    /// The meaning of a failed write to standard output.
     pub fn of_output(error: &io::Error) -> End {
         match error.kind() {
             io::ErrorKind::BrokenPipe => End::NoReader,
@@ -37,7 +37,7 @@ impl End {
         }
     }
 
-    /// What a failed read of standard input means.
+    /// The meaning of a failed read of standard input.
     pub fn of_input(error: &io::Error) -> End {
         End::of("standard input", error)
     }
@@ -51,7 +51,7 @@ impl End {
         })
     }
 
-    /// That nobody reads any more is no error.
+    /// A closed reader is no error.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ impl From<wrote::Error> for End {
     }
 }
 
-/// Standard output; a write that waits for its reader ends with `ECANCELED` once somebody asked to stop.
+/// Standard output; a write that waits for its reader ends with `ECANCELED` once the user asks to stop.
 #[derive(Debug)]
 pub struct Output<'a> {
     stdout: Stdout,
@@ -97,7 +97,7 @@ impl<'a> Output<'a> {
         Output { stdout, stop, is_ordinary, nowait: !is_ordinary }
     }
 
-    /// Whether somebody can still read what is written.
+    /// Whether a reader is still there.
     pub fn has_reader(&self) -> bool {
         let mut files = [PollFd::new(&self.stdout, PollFlags::empty())];
         poll(&mut files, Some(&AT_ONCE)).is_err()
@@ -131,7 +131,7 @@ impl Write for Output<'_> {
     }
 }
 
-/// Standard input; a read that waits ends with `ECANCELED` once somebody asked to stop.
+/// Standard input; a read that waits ends with `ECANCELED` once the user asks to stop.
 #[derive(Debug)]
 pub struct Input<'a> {
     stdin: Stdin,
@@ -158,7 +158,7 @@ impl Read for Input<'_> {
 }
 
 /// Waits until there is something to read or room to write, or an error to be had; not at all once
-/// somebody asked to stop. Ordinary files are always ready (`poll(2)`).
+/// the user asked to stop. Ordinary files are always ready (`poll(2)`).
 fn wait(file: impl AsFd, wanted: PollFlags, stop: &Stop) -> io::Result<()> {
     loop {
         let stopped = stop.is_requested();

@@ -262,9 +262,9 @@ pub enum SyncEach {
     /// None.
     #[default]
     No,
-    /// That of a file opened with `O_DSYNC`.
+    /// As a file opened with `O_DSYNC`.
     Dsync,
-    /// That of a file opened with `O_SYNC`.
+    /// As a file opened with `O_SYNC`.
     Sync,
 }
 

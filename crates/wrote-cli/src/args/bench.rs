@@ -163,7 +163,7 @@ impl RateProcess {
 }
 
 impl BenchArgs {
-    /// What is asked of the benchmark. `command` is the command line as it was given.
+    /// The request of the benchmark. `command` is the command line as given.
     pub fn request(&self, command: Vec<String>) -> Request {
         let (stream_bs_bytes, small_bs_bytes) = match self.bs {
             None => (None, None),

@@ -29,7 +29,7 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
 /// The arguments of `wrote copy`.
 #[derive(Debug, Args)]
 pub struct CopyArgs {
-    /// What to copy; - is standard input
+    /// The file or folder to copy; - is standard input
     #[arg(value_name = "SRC", required = true, value_hint = ValueHint::AnyPath)]
     pub from: Vec<PathBuf>,
 
@@ -99,7 +99,7 @@ fn bs(text: &str) -> Result<usize, String> {
 }
 
 impl CopyArgs {
-    /// What is asked of each copy.
+    /// The options of each copy.
     ///
     /// # Errors
     ///

@@ -108,7 +108,7 @@ pub struct LangsArgs {
 const RUNS_MAX: u32 = 1000;
 const SAVES_MAX: u32 = 1_000_000;
 
-/// What every program does.
+/// The workloads of every program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Workload {
     /// Bytes written one at a time, and read one at a time

@@ -22,12 +22,12 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
 #[derive(Debug, Args)]
 #[command(disable_help_subcommand = true, arg_required_else_help = false)]
 pub struct LogArgs {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub verb: LogVerb,
 }
 
-/// What can be done with a log.
+/// The subcommands of `wrote log`.
 #[derive(Debug, Subcommand)]
 pub enum LogVerb {
     /// Print records, from the first to the last

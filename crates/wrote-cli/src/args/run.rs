@@ -96,7 +96,7 @@ impl RunFormat {
 }
 
 impl RunArgs {
-    /// What the jobs may do.
+    /// The permissions of the jobs.
     pub fn permissions(&self) -> Permissions {
         Permissions {
             overwrite: self.overwrite,

@@ -5,7 +5,7 @@ use super::{BenchArgs, one_line};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-/// What both sides have in common, since there is one run and one comparison.
+/// The settings that both sides share, since there is one run and one comparison.
 const OF_BOTH: [&str; 9] =
     ["format", "output", "force", "runs", "keep", "list", "schema", "vs", "load_curve"];
 

@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> R
     })
 }
 
-/// What the command line asks and the same with `words` over it, in turn; their comparison.
+/// Measures the command line's request and the same with `words` over it, in turn, and compares them.
 fn run_versus(
     arguments: &BenchArgs,
     words: &str,
@@ -62,7 +62,7 @@ fn measure(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> Result<D
     wrote_bench::bench(&arguments.request(command), stop, &mut reporter)
 }
 
-/// What can be measured: a line for each row, under its scenario's name.
+/// Lists every row that can be named: a line for each, under its scenario's name.
 fn write_list(listed: &[Listed], out: &mut dyn Write) -> io::Result<()> {
     let width = |text: fn(&Listed) -> usize| listed.iter().map(text).max().unwrap_or(0);
     let name_width = width(|row| row.row.len()).max("NAME".len());

@@ -19,7 +19,7 @@ pub(super) fn run(arguments: &CleanArgs) -> Result<(), Error> {
     Err(Error::Failed(last.clone()))
 }
 
-/// What was removed, and what was not because its run still lives.
+/// Reports the removed folders, and those that stay because their runs still live.
 fn write(cleaned: &Cleaned, is_all: bool, out: &mut dyn Write) -> io::Result<()> {
     for leftover in &cleaned.removed {
         let size = units::bytes(leftover.size_bytes);

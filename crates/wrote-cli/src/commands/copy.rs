@@ -96,7 +96,7 @@ fn complaint(error: wrote::Error, arguments: &CopyArgs) -> Error {
     }
 }
 
-/// What was left out is why the command failed, although all else is done.
+/// The command fails by the files that it left out, although all others are copied.
 fn check_all_copied(done: &Done) -> Result<(), Error> {
     match done.left_out_count {
         0 => Ok(()),

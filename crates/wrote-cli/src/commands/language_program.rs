@@ -14,7 +14,7 @@ use std::process::ExitCode;
 pub const LANGUAGE_PROGRAM: &str = "language-program";
 
 /// Does one task, and prints what the protocol in `langs/README.md` says. Signals end it as they end the
-/// programs of the languages: whoever started it removes its files.
+/// programs of the languages: the program that started it removes its files.
 pub fn language_program(arguments: &[OsString]) -> ExitCode {
     match program::run(arguments) {
         Ok(()) => ExitCode::SUCCESS,

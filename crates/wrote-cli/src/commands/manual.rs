@@ -4,7 +4,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::io::{self, Write};
 
-/// What the argument definitions do not say, as (term, meaning).
+/// Facts beyond the argument definitions, as (term, meaning).
 const EXIT_STATUS: [(&str, &str); 4] = [
     ("0", "Done."),
     ("1", "Failed. One line on standard error says why."),

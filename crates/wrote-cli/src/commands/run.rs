@@ -56,7 +56,7 @@ fn check_output(output: Option<&Path>, specs: &[JobSpec]) -> Result<(), Error> {
     }
 }
 
-/// What was done, and what must be known to tell of it.
+/// The finished jobs, and the context of their report.
 struct Done {
     groups: Vec<GroupReport>,
     before: Before,

@@ -1,4 +1,4 @@
-//! What is said while something is copied: a bar with bytes, rate and time left, on a terminal.
+//! Progress of a copy: a bar with bytes, rate and time left, on a terminal.
 
 use super::clock;
 use crate::terminal;
@@ -81,7 +81,7 @@ fn done(bytes: u64, length: Option<u64>, per_s: f64) -> String {
     format!("{}{of}, {}", units::bytes(bytes), units::rate(per_s))
 }
 
-/// `, 2 min 05 s left`; nobody can tell while nothing moves.
+/// `, 2 min 05 s left`; unknown while no byte moves.
 fn left(per_s: f64, left: Duration) -> String {
     if per_s > 0.0 { format!(", {} left", clock(left)) } else { String::new() }
 }

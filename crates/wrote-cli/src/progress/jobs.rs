@@ -1,4 +1,4 @@
-//! What is said while jobs run: one line before, a bar for each group on a terminal, and notes.
+//! Progress of jobs: one line before, a bar for each group on a terminal, and notes.
 
 use super::Bar;
 use std::time::{Duration, Instant};
@@ -18,16 +18,16 @@ pub struct JobReporter {
     bar: Bar,
     /// How many groups there are.
     groups: usize,
-    /// What is under way: `group 1 of 3: reader, mix`.
+    /// The current group: `group 1 of 3: reader, mix`.
     group: String,
     groups_begun: usize,
-    /// What is to be said when the first begins.
+    /// The text to print when the first group begins.
     announcement: Option<String>,
     began: Instant,
     last: Seen,
 }
 
-/// What had been read and written at some time.
+/// Bytes read and written at some time.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     at: Instant,
@@ -93,7 +93,7 @@ impl Watcher for JobReporter {
     }
 }
 
-/// Which group of how many, and its jobs, each name once.
+/// The number of the group, and its jobs, each name once.
 fn group(number: usize, groups: usize, jobs: &[JobSpec]) -> String {
     let mut names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
     names.dedup();
@@ -113,7 +113,7 @@ fn rates(before: &Seen, now: &Seen) -> String {
     [read, written].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// The time that is left, where so much of the whole took so long. Nobody can tell from nothing.
+/// The time that is left, where so much of the whole took so long. Unknown before the first byte.
 fn left(elapsed: Duration, fraction: f64) -> Option<Duration> {
     let whole_s = elapsed.as_secs_f64() / fraction.clamp(0.0, 1.0);
     Duration::try_from_secs_f64(whole_s).ok().map(|whole| whole.saturating_sub(elapsed))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use wrote_bench::{Announcement, Observer, Progress};
 use wrote_result::units;
 
-/// Who is to wait longer than this is told how to wait less.
+/// A longer wait gets a hint how to shorten it.
 const LONG: Duration = Duration::from_secs(5 * 60);
 
 /// Tells a person on standard error what a comparison of languages does.
@@ -47,7 +47,7 @@ impl Observer for LangsReporter {
 const SHORTER: &str = "most of it goes to the languages that are slow byte by byte (Python, Ruby, Node.js); \
     --size 25MB makes it short, --only leaves languages out";
 
-/// What a run is about to do, in one line. How long that takes nobody knows before each language has run
+/// The announcement of a run, in one line. How long that takes nobody knows before each language has run
 /// once.
 fn announced(announcement: &Announcement, folders: usize) -> String {
     let others = match folders {

@@ -16,7 +16,7 @@ const SLOW_BYTES_PER_S: f64 = 40e6;
 const CLIFF: &str = "--forget --capacity-mib 20000 --fast-bytes 1200MB \
                      --fast-rate 400MB/s --slow-rate 40MB/s --idle-restores 1s";
 
-/// What the scenario says, of so many bytes.
+/// The result of the scenario, of this many bytes.
 fn sustained(strange: &Strange, more: &str) -> Document {
     bench(strange.path(), &format!("--only sustained {more}"))
 }

@@ -87,7 +87,7 @@ fn cpu_limited_is_not_said_of_a_disk_that_is_waited_for() {
     silent(&document, "cpu-limited");
 }
 
-/// What is said of small writes, with this library before the C library.
+/// The findings on small writes, with this library before the C library.
 fn timed(library: Option<&Path>) -> Result<Document, String> {
     let disk = Disk::ext4(64 * MIB)?;
     let mut command = jobs(disk.path(), "[small]\nrw=write\nbs=4k\nsize=1m\n", "");

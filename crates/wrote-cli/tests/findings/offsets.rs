@@ -48,7 +48,7 @@ fn rate_not_reached_is_not_said_of_one_that_takes_ten_times_as_much() {
     silent(&run(strange.path(), "[free]\nrw=write\nsize=1m\n", ""), "rate-not-reached");
 }
 
-/// What fio says of a job that writes through the page cache, read as ours.
+/// The output of fio for a job that writes through the page cache, imported.
 fn fio(more: &str) -> Result<Document, String> {
     let folder = fixtures::folder();
     let mut fio = Command::new("fio");

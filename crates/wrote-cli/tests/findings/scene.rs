@@ -1,4 +1,4 @@
-//! What the tests of findings have in common: a disk of their own, jobs on it, and what was said of
+//! The common parts of the tests of findings: a disk of their own, jobs on it, and the findings on
 //! them.
 
 use crate::support::{document, wrote};

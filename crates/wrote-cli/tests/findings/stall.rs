@@ -1,4 +1,4 @@
-//! What a closed and an open loop say of a disk that stands still once.
+//! The latencies of a closed and an open loop on a disk that stands still once.
 
 use crate::scene::{alone, run};
 use crate::strange::Strange;

@@ -53,7 +53,7 @@ fn the_ladder_is_a_document_on_stdout_alone_and_leaves_nothing() {
     device_saw_what_was_written_directly(&document);
 }
 
-/// What is measured where nothing else is asked for.
+/// The rows that are measured by default.
 fn ladder_rows() -> Vec<Listed> {
     catalogue().into_iter().filter(|listed| listed.scenario == "ladder").collect()
 }
@@ -205,7 +205,7 @@ fn assert_measured_as_asked(row: &Row) {
     assert!(percentiles.is_sorted() && latency.p99_9 <= latency.max, "{row:?}");
     // What is not as it was asked has a reason; what is, has none.
     let iodepth = asked.iodepth;
-    // Nobody asks for huge pages, or for a ring's flags.
+    // No argument asks for huge pages, or for a ring's flags.
     let as_reached = Settings { iodepth, ring_flags: None, huge_pages: None, ..effective.clone() };
     assert_eq!(as_reached == *asked, row.settings.fallbacks.is_empty(), "{row:?}");
 }
@@ -315,7 +315,7 @@ fn colour_is_for_a_terminal_where_nobody_said_no() {
     assert!(!piped.stdout.contains('\x1b') && !piped.stderr.contains('\x1b'), "{piped:?}");
 }
 
-/// What a command that ends well shows on a terminal.
+/// The terminal output of a command that ends well.
 fn on_a_terminal(mut command: Command) -> rustix::io::Result<String> {
     let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
     grantpt(&screen)?;

@@ -419,7 +419,7 @@ fn a_bar_is_drawn_on_a_terminal_and_cleared_before_the_line() {
         let mut said = Vec::new();
         let mut piece = [0; 4096];
         let mut screen = File::from(terminal);
-        // EIO: nobody has the other end open any more.
+        // EIO: no process has the other end open any more.
         while let Ok(bytes @ 1..) = screen.read(&mut piece) {
             said.extend_from_slice(&piece[..bytes]);
         }

@@ -11,7 +11,7 @@ fn program(task: &str, path: &Path, more: &str) -> Finished {
     finish(command.arg(path).args(more.split(' ')))
 }
 
-/// What a run answers that ends well: with nothing on standard error, and one line with these keys.
+/// The answer of a run that ends well: nothing on standard error, and one line with these keys.
 fn answer(finished: &Finished, keys: &[&str]) -> Value {
     assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
     assert_eq!(finished.stdout.lines().count(), 1, "{finished:?}");

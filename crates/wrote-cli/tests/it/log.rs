@@ -18,7 +18,7 @@ fn log(folder: &Path, arguments: &str) -> Command {
     command
 }
 
-/// What it says on standard output where all is well and there is nothing else to say.
+/// The standard output where all is well.
 fn said(folder: &Path, arguments: &str) -> String {
     let finished = finish(&mut log(folder, arguments));
     assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""), "{arguments}");

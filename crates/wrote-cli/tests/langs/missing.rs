@@ -28,7 +28,7 @@ const EMBEDDED: [&str; 12] = [
     "zig",
     "rust",
 ];
-/// What the honest language calls.
+/// The program that the honest language calls.
 const TOOLS: [&str; 7] = ["sh", "date", "od", "awk", "sync", "sleep", "env"];
 
 /// A folder with the tools of the honest language alone.

@@ -49,12 +49,12 @@ const ROGUES: [Rogue; 29] = [
 const PUT: &str =
     r#"put() { printf "$1" | dd of="$path" bs=1 seek="$2" conv=notrunc status=none; }"#;
 
-/// What came of the run of all of them.
+/// The outcome of the run of all of them.
 struct Lineup {
     document: Document,
-    /// What was said beside the result.
+    /// The notes beside the result.
     stderr: String,
-    /// What was left in the folder that they wrote in, and of their processes.
+    /// The entries left in their folder, and their processes that still live.
     left: (Vec<String>, Vec<String>),
     /// The file that a rogue has put a symbolic link to in place of its own.
     victim: Vec<u8>,

@@ -11,10 +11,10 @@ use wrote_result::langs::{Document, Failure, Language, Row, Workload};
 
 /// A file system in memory, of every Linux (shm_overview(7)).
 pub const MEMORY: &str = "/dev/shm";
-/// What marks every process of a test: children inherit it, whatever they do with their parents.
+/// The mark of every process of a test: children inherit it, whatever they do with their parents.
 const MARK: &str = "WROTE_TEST_SCENE";
 
-/// A folder to write in, languages, and the home of whoever runs them: all of it goes when dropped.
+/// A folder to write in, languages, and the home of their user: all of it goes when dropped.
 pub struct Scene {
     folder: TempDir,
     /// To write in.
@@ -214,7 +214,7 @@ pub fn failures<'a>(document: &'a Document, id: &str) -> Vec<&'a Failure> {
     all.filter(|failure| failure.language == id).collect()
 }
 
-/// What is told of a language itself.
+/// The description of a language itself.
 pub fn language<'a>(document: &'a Document, id: &str) -> &'a Language {
     let language = document.languages.iter().find(|language| language.id == id);
     language.unwrap_or_else(|| panic!("no {id}: {document:?}"))

@@ -1,4 +1,4 @@
-//! What the exports look like: a made-up result against the texts in `golden/`.
+//! The exports: a made-up result against the texts in `golden/`.
 
 use crate::screen::{PLAIN, assert_lines_fit, exported};
 use crate::support::assert_golden;
@@ -15,7 +15,7 @@ fn table(screen: Screen) -> String {
     exported(&samples::document(), Format::Table, screen)
 }
 
-/// What three made-up jobs did, on the sample's machine.
+/// The reports of three made-up jobs on the sample's machine.
 fn jobs() -> Document {
     let groups = reports::groups();
     let file = JobFile { name: "demo.fio", groups: &groups };

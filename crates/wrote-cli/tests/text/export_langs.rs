@@ -1,4 +1,4 @@
-//! What the exports of a comparison of languages look like: a made-up document against the texts in
+//! The exports of a comparison of languages: a made-up document against the texts in
 //! `golden/`; and that its schema and docs/results.md tell of every key.
 
 use crate::screen::{PLAIN, assert_lines_fit};

@@ -1,4 +1,4 @@
-//! The files that a run of jobs made, and nobody else's: they stay, or they are removed.
+//! The files that a run of jobs made: they stay, or they are removed.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,7 @@ pub struct Made {
     files: Vec<(PathBuf, Identity)>,
 }
 
-/// What tells a file from another one that was given its name later: also its birth, where the file
+/// The identity of a file, unlike that of another file that gets its name later: also its birth, where the file
 /// system keeps that, because the number of a file that was removed is soon given out again.
 type Identity = (u64, u64, Option<SystemTime>);
 
@@ -53,7 +53,7 @@ impl Drop for Made {
         for (path, known) in &self.files {
             // A link in its place is another file: it is not followed.
             if std::fs::symlink_metadata(path).is_ok_and(|now| identity(&now) == *known) {
-                // Nobody is left to be told.
+                // No caller is left for an error.
                 let _ = std::fs::remove_file(path);
             }
         }

@@ -1,4 +1,4 @@
-//! What is found under the path of a job's file.
+//! The kind of file under the path of a job's file.
 
 use std::io;
 use std::io::Seek;
@@ -18,7 +18,7 @@ pub fn file_key(path: &Path) -> PathBuf {
     key.unwrap_or_else(|| path.to_owned())
 }
 
-/// What all names of a file have in common, its hard links too; of one that is not there yet, where
+/// The identity that all names of a file share, its hard links too; of one that does not exist, where
 /// it will be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Identity {
@@ -37,7 +37,7 @@ impl Identity {
     }
 }
 
-/// What a path leads to.
+/// The kind of file that a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Nothing; a file can be made.
@@ -54,7 +54,7 @@ pub enum Kind {
     },
 }
 
-/// What is under a path; what is neither a file nor a block device is refused.
+/// The kind of file under a path. Anything but a file or a block device is refused.
 pub fn kind(path: &Path) -> Result<Kind, Error> {
     let failed = |what: &str, error: io::Error| {
         Error::Failed(format!("{}: {what}: {error}", path.display()))
@@ -82,7 +82,7 @@ pub fn kind(path: &Path) -> Result<Kind, Error> {
     Err(Error::Usage(format!("{}: is neither a file nor a block device", path.display())))
 }
 
-/// What the blocks of a file take up; 0 where it is not there.
+/// Bytes of the blocks of a file; 0 where it does not exist.
 pub fn allocated_bytes(path: &Path) -> u64 {
     // In units of 512 bytes, whatever the file system's block (`stat(2)`).
     std::fs::metadata(path).map_or(0, |metadata| metadata.blocks() * 512)

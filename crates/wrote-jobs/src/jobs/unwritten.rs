@@ -1,4 +1,4 @@
-//! Which bytes of a file were never written: reading them measures no device.
+//! The bytes of a file that were never written: reading them measures no device.
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;

@@ -64,7 +64,7 @@ pub fn read_back(
     Ok(bytes)
 }
 
-/// What the device has is to be checked, not what the page cache kept. That it cannot be dropped
+/// Drops the page cache, so that the bytes on the device are checked. That it cannot be dropped
 /// (a file system in memory) does no harm.
 fn drop_cache(path: &Path) {
     if let Ok(file) = std::fs::File::open(path) {
@@ -72,7 +72,7 @@ fn drop_cache(path: &Path) {
     }
 }
 
-/// Who wrote each unit of a part of a file last: the operation's number and one, 0 for nobody.
+/// The last writer of each unit of a part of a file: the operation's number and one, 0 for none.
 struct Window {
     last: Vec<u64>,
     start_unit: u64,

@@ -1,4 +1,4 @@
-//! What lay under the jobs' files before they ran, and which of them held settled blocks.
+//! The disk under the jobs' files before they run, and the files that hold settled blocks.
 
 use crate::jobs::Permissions;
 use crate::spec::JobSpec;
@@ -15,7 +15,7 @@ use wrote_result::Error;
 use wrote_result::document as result;
 use wrote_result::document::Limit;
 
-/// What lay under the jobs' files before they ran.
+/// The disk under the jobs' files before they run.
 ///
 /// Found out beforehand because the jobs change it: free space, and which blocks were written.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub struct Before {
     settled: HashSet<PathBuf>,
     /// Whether the first file's device counts what it moves.
     device_counts: bool,
-    /// What the control groups of this process are held to.
+    /// The limits of this process's control groups.
     limits: Vec<Limit>,
     /// The machine, where it was looked at.
     watch: Option<Watch>,
@@ -70,7 +70,7 @@ impl Before {
         Ok(before)
     }
 
-    /// What is known already: `target` lies under all files, and `settled` are those whose blocks
+    /// A state that is known already: `target` lies under all files, and `settled` are those whose blocks
     /// were written and flushed.
     pub fn new(
         first: PathBuf,
@@ -103,21 +103,21 @@ impl Before {
         self.target.in_memory
     }
 
-    /// What lies under the first file, for the result. The alignments are those of the file, where
+    /// The disk under the first file, for the result. The alignments are those of the file, where
     /// it is there now.
     pub(super) fn shown(&self) -> result::Target {
         let shown = shown_target(&self.target, open(&self.first).as_ref());
         result::Target { limits: self.limits.clone(), ..shown }
     }
 
-    /// What the machine did since it was looked at.
+    /// The state of the machine since the first look.
     pub(super) fn watched(&self) -> Watched {
         let watch = self.watch.as_ref();
         watch.map_or_else(Watched::default, |watch| watch.end(device_of(&self.target)))
     }
 }
 
-/// What lies under a file, or will: where it does not exist yet, under the folder that it will be
+/// The disk under a file, or under its future place: where it does not exist yet, under the folder that it will be
 /// in.
 fn target_of(file: &Path) -> Result<Target, Error> {
     if is_block_device(file) {

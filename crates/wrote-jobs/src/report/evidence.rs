@@ -1,4 +1,4 @@
-//! What the findings on jobs rest on: rows, and what a device moved for all jobs that ran at once.
+//! The evidence of findings on jobs: rows, and the bytes that a device moved for all jobs at once.
 
 use super::before::Before;
 use crate::findings;

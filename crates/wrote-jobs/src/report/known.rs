@@ -1,4 +1,4 @@
-//! What is known when the rows of a group are made: the world before the run, and the groups
+//! The context of a group's rows: the world before the run, and the groups
 //! before.
 
 use super::before::Before;
@@ -7,10 +7,10 @@ use crate::spec::JobSpec;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// What is known when a group's rows are made.
+/// The context of a group's rows.
 #[derive(Debug)]
 pub(super) struct Known<'a> {
-    /// What lay under the files before all groups.
+    /// The disk under the files before all groups.
     pub before: &'a Before,
     /// Whether blocks that were never written could be read.
     pub read_unwritten: bool,

@@ -19,7 +19,7 @@ pub const HEADER_BYTES: usize = 40;
 /// The last field, the checksum.
 const SUM: std::ops::Range<usize> = 36..HEADER_BYTES;
 
-/// What the header of a block says, or should say.
+/// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub offset: u64,

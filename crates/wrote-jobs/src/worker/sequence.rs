@@ -1,4 +1,4 @@
-//! What comes next: direction, file, offset and length of each operation of a job, from its seed.
+//! The next operation: file, offset and length of each operation of a job, from its seed.
 
 use super::permutation::{Permutation, splitmix};
 use crate::spec::{BlockSizes, Rw};
@@ -11,7 +11,7 @@ use std::ops::Range;
 pub struct Next {
     /// A write, else a read.
     pub write: bool,
-    /// Which of the job's files.
+    /// The index of the job's file.
     pub file: usize,
     /// First byte in the file.
     pub offset: u64,
@@ -19,7 +19,7 @@ pub struct Next {
     pub len: usize,
 }
 
-/// What a job's operations have in common.
+/// The properties that all operations of a job share.
 #[derive(Clone, Debug)]
 pub struct Outline {
     pub rw: Rw,
@@ -104,7 +104,7 @@ pub struct Sequence {
     one: [Option<u64>; 2],
     least: [u64; 2],
     chance: Xoshiro256PlusPlus,
-    /// Which file is next: one operation goes to each in turn.
+    /// The index of the next file: one operation goes to each in turn.
     turn: usize,
     loop_left_bytes: u64,
     loops_left: Option<u32>,

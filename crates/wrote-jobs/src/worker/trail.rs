@@ -27,7 +27,7 @@ pub struct Trail {
     marks: Vec<Mark>,
     /// Where the clock began.
     from_ns: u64,
-    /// What was done at the last look, marked or not.
+    /// The state at the last look, marked or not.
     last: Mark,
     every: Mark,
     /// A mark comes when one of these is reached.

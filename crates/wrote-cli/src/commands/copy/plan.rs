@@ -1,4 +1,4 @@
-//! What is copied where, from the paths that were given.
+//! The copies to make, from the paths of the command line.
 
 use crate::args::CopyArgs;
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ pub(super) struct Item {
     pub kind: Kind,
 }
 
-/// What it is.
+/// Its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A file to a file.
@@ -27,7 +27,7 @@ pub(super) enum Kind {
     Out,
 }
 
-/// What is to be copied, in turn.
+/// The copies to make, in turn.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What was copied, in one line.
+//! The report of a copy, in one line.
 
 use super::TreeCopied;
 use crate::commands::promised;
@@ -10,7 +10,7 @@ use wrote_result::units;
 /// Of less the rate tells of everything but the bytes.
 const RATED_BYTES_MIN: u64 = 1_000_000;
 
-/// What was copied, all together.
+/// The sum of all copies.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     pub files: u64,
@@ -138,7 +138,7 @@ fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// What the copies survive: they were flushed, if that was asked, and where the file system passes
+/// The level that the copies survive: they were flushed, if that was asked, and where the file system passes
 /// a flush on, that is a power loss.
 pub(super) fn survives(to: &Path, options: &CopyOptions, done: &Done) -> Survives {
     let target = device::examine(to).ok();

@@ -47,7 +47,7 @@ fn open(arguments: &LogAppendArgs) -> Result<Log, Error> {
     options.open(folder).map_err(|error| of_library(&error))
 }
 
-/// What was appended.
+/// The outcome of an append.
 struct Appended {
     began: Instant,
     lines: u64,

@@ -15,10 +15,10 @@ const BUFFER_BYTES: usize = 64 << 10;
 #[derive(Serialize)]
 struct JsonRecord<'a> {
     sequence: u64,
-    /// What was appended, where it is UTF-8.
+    /// The record, where it is UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'a str>,
-    /// What was appended, where it is not (RFC 4648, section 4).
+    /// The record in base64, where it is not UTF-8 (RFC 4648, section 4).
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_base64: Option<String>,
 }

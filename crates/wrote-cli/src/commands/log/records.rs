@@ -46,7 +46,7 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
     if arguments.follow {
         let reader = LogReader::follow(&arguments.folder, from)?;
         return match follow(reader, printer, print, stop) {
-            // Nobody ends it otherwise.
+            // No other event ends it.
             Err(End::Because(Error::Interrupted)) => Ok(()),
             other => other,
         };
@@ -76,7 +76,7 @@ fn each(
     Ok(())
 }
 
-/// What was printed before something went wrong is printed all the same.
+/// Output of before an error is printed all the same.
 fn finish(printed: Result<(), End>, mut printer: Printer) -> Result<(), End> {
     match printed {
         Err(End::NoReader) => Err(End::NoReader),
@@ -84,7 +84,7 @@ fn finish(printed: Result<(), End>, mut printer: Printer) -> Result<(), End> {
     }
 }
 
-/// Prints what is there and what comes until somebody asks to stop.
+/// Prints the records that exist and those that come, until the user asks to stop.
 fn follow(
     mut reader: LogReader,
     mut printer: Printer,
@@ -114,7 +114,7 @@ fn last(folder: &Path, count: u64, stop: &Stop) -> Result<(u64, u64), End> {
     let mut reach = count;
     loop {
         let from = next.saturating_sub(reach).max(first);
-        // Places that nobody filled and what a repair left out have sequences, and are no records.
+        // Unfilled places, and records that a repair left out, have sequences and are no records.
         let mut found = 0;
         each(folder, from, stop, |sequence, _| {
             found += u64::from(sequence < next);

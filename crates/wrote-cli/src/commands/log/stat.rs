@@ -12,7 +12,7 @@ use wrote::log::{LogSummary, SegmentSummary, summary};
 use wrote_report::plain;
 use wrote_result::{Error, units};
 
-/// What stands between two columns.
+/// The gap between two columns.
 const GAP: &str = "  ";
 
 pub(super) fn run(arguments: &LogStatArgs) -> Result<(), Error> {
@@ -106,7 +106,7 @@ fn write_table(folder: &Path, summary: &LogSummary, out: &mut dyn Write) -> io::
     Ok(())
 }
 
-/// Who writes it, or how it was left. Lines have no place in which their end could be marked.
+/// The writer of the log, or how the last one left it. A log of lines cannot mark its end.
 fn state(summary: &LogSummary) -> String {
     match (summary.writer, summary.format) {
         (Some(process), _) => format!("open for writing by process {process}"),

@@ -44,7 +44,7 @@ fn complain(folder: &Path, damage: &[Damage]) -> Result<(), Error> {
     )))
 }
 
-/// What came of it in JSON.
+/// The outcome in JSON.
 #[derive(Serialize)]
 struct JsonVerified {
     /// Whether nothing is damaged.

@@ -16,7 +16,7 @@ pub(super) struct JobFile {
     pub name: String,
     /// The jobs that are to run. Their groups follow those of the file before.
     pub jobs: Vec<JobSpec>,
-    /// What is done otherwise than the file says, each with its line: `line 7: ..`.
+    /// Deviations from the job file, each with its line: `line 7: ..`.
     pub notes: Vec<String>,
     /// The keys of `[global]`.
     pub global: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! What jobs are about to do, in words: before they do it, and for `--check`.
+//! The plan of jobs, in words: before they run, and for `--check`.
 
 use super::some_of;
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ fn is_written_before(file: &PathBuf, jobs: &[JobSpec]) -> bool {
     written.zip(read).is_some_and(|(written, read)| written < read)
 }
 
-/// What will be written and where, in one line.
+/// The bytes that will be written and their place, in one line.
 pub(super) fn announced(jobs: &[JobSpec]) -> String {
     let writes = jobs.iter().filter(|job| job.rw.write);
     let written: Vec<PathBuf> = files(writes.clone());
@@ -99,7 +99,7 @@ fn time_max(jobs: &[JobSpec]) -> Option<Duration> {
     groups.into_iter().map(of_group).sum()
 }
 
-/// What would be done: a line for each job, under its group's.
+/// The plan: a line for each job, under its group's.
 pub(super) fn write(jobs: &[JobSpec], out: &mut dyn Write) -> io::Result<()> {
     let mut group = None;
     let mut left = jobs;

@@ -1,4 +1,4 @@
-//! What the operations of a job add up to.
+//! The operations of a job, added up.
 
 #![allow(clippy::single_range_in_vec_init, reason = "the regions of one file")]
 
