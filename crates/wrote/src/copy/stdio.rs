@@ -3,11 +3,12 @@
 mod pipe;
 
 use super::checksum::Checksum;
-use super::options::{engine_options, len_hint};
+use super::method::{Method, transferred};
+use super::options::{CopyOptions, engine_options, len_hint};
+use super::place;
 use super::progress::{Watch, Watcher};
 use super::source::Source;
 use super::stream::{PieceSizes, read_back, source_shrank};
-use super::{CopyOptions, Method, place, transferred};
 use crate::metadata::{Metadata, MetadataParts};
 use crate::read_ahead::ReadAhead;
 use crate::staged::{MODE_PRIVATE, StagedFile};

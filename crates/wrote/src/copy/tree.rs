@@ -3,9 +3,10 @@
 mod folder;
 mod walk;
 
-use super::options::engine_options;
-use super::progress::{Watch, report};
-use super::{CopyOptions, CopyProgress, Method, copy_through};
+use super::file::copy_through;
+use super::method::Method;
+use super::options::{CopyOptions, engine_options};
+use super::progress::{CopyProgress, Watch, report};
 use crate::engine::folder_of;
 use crate::error::Tried;
 use crate::metadata::{Metadata, MetadataParts, times};

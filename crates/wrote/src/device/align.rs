@@ -1,6 +1,6 @@
 //! The alignment of direct I/O on a file.
 
-use super::{Backing, Target};
+use super::target::{Backing, Target};
 use rustix::fs::{AtFlags, StatxFlags};
 use std::fs::File;
 

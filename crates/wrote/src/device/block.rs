@@ -1,10 +1,12 @@
 //! A block device and its queue, from `/sys/dev/block/MAJOR:MINOR`.
 
-use super::{BlockDevice, mounts};
+use super::target::BlockDevice;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+pub(super) const SYS: &str = "/sys";
 
 /// The block layer's sector, whatever the device's own block is.
 pub(super) const SECTOR_BYTES: u64 = 512;
@@ -90,7 +92,13 @@ pub(super) fn by_name(sys: &Path, name: &Path) -> Option<(u32, u32)> {
     // `/dev/cciss/c0d0` is `cciss!c0d0` here, since a slash cannot be in a name.
     let name = name.to_str().filter(|name| !name.is_empty())?.replace('/', "!");
     let number = text(&sys.join("class/block").join(name), "dev")?;
-    mounts::device_number(number.as_bytes())
+    device_number(number.as_bytes())
+}
+
+/// Reads `MAJOR:MINOR`.
+pub(super) fn device_number(text: &[u8]) -> Option<(u32, u32)> {
+    let (major, minor) = std::str::from_utf8(text).ok()?.trim().split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// Returns the names of all devices of the Btrfs that `device` belongs to; none for another file

@@ -1,6 +1,7 @@
 //! The block layer's counters of a device, from its `stat` file.
 
-use super::block;
+use super::block::{self, SYS};
+use super::target::BlockDevice;
 use crate::error::{Action, Error, Tried};
 use rustix::io::Errno;
 use std::path::Path;
@@ -37,6 +38,23 @@ impl Counters {
     }
 }
 
+impl BlockDevice {
+    /// Reads the block layer's counters of this device (the partition or mapped device itself, not
+    /// the disks below). They count all its users since the machine started.
+    ///
+    /// An error where `/sys` does not know the device. Without [`BlockDevice::counts`] the counters
+    /// stand still.
+    pub fn counters(&self) -> Result<Counters, Error> {
+        read(Path::new(SYS), self.major, self.minor)
+    }
+
+    /// Whether the block layer counts for this device: false where its queue keeps no statistics
+    /// (`queue/iostats` is 0, the default of zram) or `/sys` does not know the device.
+    pub fn counts(&self) -> bool {
+        kept(Path::new(SYS), self.major, self.minor)
+    }
+}
+
 /// The places of the fields in a `stat` file.
 const READS: usize = 0;
 const READ_SECTORS: usize = 2;
@@ -44,7 +62,7 @@ const WRITES: usize = 4;
 const WRITTEN_SECTORS: usize = 6;
 const FLUSHES: usize = 15;
 
-pub(super) fn read(sys: &Path, major: u32, minor: u32) -> Result<Counters, Error> {
+fn read(sys: &Path, major: u32, minor: u32) -> Result<Counters, Error> {
     let folder = block::folder(sys, major, minor);
     let own = fields(&folder)?;
     let disk = block::disk_folder(&folder);
@@ -60,7 +78,7 @@ pub(super) fn read(sys: &Path, major: u32, minor: u32) -> Result<Counters, Error
 }
 
 /// Whether the device's queue keeps statistics. Kernels without the switch always do.
-pub(super) fn kept(sys: &Path, major: u32, minor: u32) -> bool {
+fn kept(sys: &Path, major: u32, minor: u32) -> bool {
     let folder = block::folder(sys, major, minor);
     let queue = block::disk_folder(&folder).join("queue");
     fields(&folder).is_ok() && block::text(&queue, "iostats").as_deref() != Some("0")

@@ -1,11 +1,38 @@
 //! The mount that holds a path, from `/proc/self/mountinfo` (proc(5)).
 
-use super::{Location, block};
+use super::block;
 use crate::error::{Action, Error, Tried};
-use rustix::fs::{FileType, major, minor};
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, major, minor};
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+pub(super) const PROC: &str = "/proc";
+
+/// A path and its location by `statx(2)`.
+#[derive(Clone, Debug)]
+pub(super) struct Location {
+    pub path: PathBuf,
+    /// The mount's number in `/proc/self/mountinfo` (`STATX_MNT_ID`, Linux 5.8).
+    pub mount_id: Option<u64>,
+    /// `st_dev`; the major number is 0 where the file system has no device of its own.
+    pub device: (u32, u32),
+}
+
+impl Location {
+    pub fn of(path: &Path) -> io::Result<Location> {
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+        let found = rustix::fs::statx(CWD, path, AtFlags::empty(), wanted)?;
+        let has_mount_id =
+            StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
+        Ok(Location {
+            path: path.to_owned(),
+            mount_id: has_mount_id.then_some(found.stx_mnt_id),
+            device: (found.stx_dev_major, found.stx_dev_minor),
+        })
+    }
+}
 
 /// One line of `/proc/self/mountinfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +103,7 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|&byte| byte == b' ');
     let id = number(fields.next()?)?;
     let _parent = fields.next()?;
-    let (device_major, device_minor) = device_number(fields.next()?)?;
+    let (device_major, device_minor) = block::device_number(fields.next()?)?;
     let _root = fields.next()?;
     let point = path_of(&unescape(fields.next()?));
     let options = fields.next()?.to_vec();
@@ -127,11 +154,6 @@ pub(super) fn source_device(mount: &Mount, sys: &Path) -> Option<(u32, u32)> {
     let node = node.filter(|node| FileType::from_raw_mode(node.st_mode) == FileType::BlockDevice);
     node.map(|node| (major(node.st_rdev), minor(node.st_rdev)))
         .or_else(|| block::by_name(sys, name))
-}
-
-pub(super) fn device_number(text: &[u8]) -> Option<(u32, u32)> {
-    let (major, minor) = std::str::from_utf8(text).ok()?.trim().split_once(':')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 fn number(text: &[u8]) -> Option<u64> {
