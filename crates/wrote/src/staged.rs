@@ -36,17 +36,8 @@ impl StagedFile {
         options: &FileOptions,
     ) -> Result<StagedFile, Error> {
         let options = FileOptions { create_new: true, write: true, ..*options };
-        loop {
-            let temporary = temporary_path(place);
-            match engine.open_file(&temporary, &options) {
-                Ok(file) => {
-                    return Ok(StagedFile { file, temporary, place: place.to_owned(), replace });
-                }
-                // A killed process that had our number left it.
-                Err(error) if error.errno() == libc::EEXIST => {}
-                Err(error) => return Err(error.about(place)),
-            }
-        }
+        let (temporary, file) = beside(place, |path| engine.open_file(path, &options))?;
+        Ok(StagedFile { file, temporary, place: place.to_owned(), replace })
     }
 
     /// Makes the file, has `fill` fill it, and puts it in its place; removes it after an error.
@@ -87,8 +78,23 @@ impl StagedFile {
     }
 }
 
-/// Returns a name beside `place` that no other call returns, in any process that is alive.
-pub(crate) fn temporary_path(place: &Path) -> PathBuf {
+/// Makes something beside `place`, under a temporary name that no other process uses.
+pub(crate) fn beside<T>(
+    place: &Path,
+    mut make: impl FnMut(&Path) -> Result<T, Error>,
+) -> Result<(PathBuf, T), Error> {
+    loop {
+        let temporary = temporary_path(place);
+        match make(&temporary) {
+            Ok(made) => return Ok((temporary, made)),
+            // A killed process that had our number left it.
+            Err(error) if error.errno() == libc::EEXIST => {}
+            Err(error) => return Err(error.about(place)),
+        }
+    }
+}
+
+fn temporary_path(place: &Path) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = place.file_name().unwrap_or_default().as_bytes();
     let mut temporary = OsString::from(".");

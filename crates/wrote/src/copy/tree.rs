@@ -10,6 +10,7 @@ use super::progress::{CopyProgress, Watch, report};
 use crate::engine::folder_of;
 use crate::error::Tried;
 use crate::metadata::{Metadata, MetadataParts, times};
+use crate::staged::beside;
 use crate::{Action, Effective, Engine, Error, Found};
 use folder::StagedFolder;
 use rustix::fs::{AtFlags, CWD, lstat, utimensat};
@@ -309,14 +310,13 @@ impl Tree<'_, '_> {
         let leads_to = fs::read_link(path).tried(path, Action::Read)?;
         let stat = lstat(path).tried(path, Action::Examine)?;
         let make = |name: &Path| {
-            symlink(&leads_to, name)?;
-            utimensat(CWD, name, &times(&stat), AtFlags::SYMLINK_NOFOLLOW)?;
-            Ok(())
+            symlink(&leads_to, name).tried(name, Action::Open)?;
+            utimensat(CWD, name, &times(&stat), AtFlags::SYMLINK_NOFOLLOW).tried(name, Action::Open)
         };
         if self.staged.is_some() || fs::symlink_metadata(&target).is_err() {
-            make(&target).tried(&target, Action::Open)?;
+            make(&target)?;
         } else {
-            let (temporary, ()) = folder::beside(&target, make).tried(&target, Action::Open)?;
+            let (temporary, ()) = beside(&target, make)?;
             self.engine.rename(&temporary, &target, true).inspect_err(|_| {
                 // The first error is the one to report.
                 let _ = fs::remove_file(&temporary);

@@ -5,11 +5,11 @@ use super::{FOLDER_PARTS, MODE_PRIVATE, moved};
 use crate::engine::folder_of;
 use crate::error::Tried;
 use crate::metadata::Metadata;
-use crate::staged::temporary_path;
+use crate::staged::beside;
 use crate::{Action, Engine, Error, device};
 use rustix::fs::syncfs;
 use std::fs::{self, DirBuilder, File, Permissions, ReadDir};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -36,8 +36,10 @@ pub(super) struct StagedFolder {
 impl StagedFolder {
     /// Makes the folder that will be `place`.
     pub(super) fn new(from: &Path, place: PathBuf, durable: bool) -> Result<StagedFolder, Error> {
-        let make = |name: &Path| DirBuilder::new().mode(MODE_PRIVATE).create(name);
-        let (temporary, ()) = beside(&place, make).tried(&place, Action::Open)?;
+        let make = |path: &Path| {
+            DirBuilder::new().mode(MODE_PRIVATE).create(path).tried(path, Action::Open)
+        };
+        let (temporary, ()) = beside(&place, make)?;
         let handle = File::open(&temporary).tried(&place, Action::Open)?;
         // Without /proc the file system is unknown.
         let flushes = |path| {
@@ -81,21 +83,6 @@ impl StagedFolder {
     pub(super) fn abandon(self) {
         // The first error is the one to report.
         let _ = remove(&self.temporary);
-    }
-}
-
-/// Makes something beside `place`, under a temporary name.
-pub(super) fn beside<T>(
-    place: &Path,
-    make: impl Fn(&Path) -> io::Result<T>,
-) -> io::Result<(PathBuf, T)> {
-    loop {
-        let temporary = temporary_path(place);
-        match make(&temporary) {
-            Ok(made) => return Ok((temporary, made)),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
     }
 }
 
