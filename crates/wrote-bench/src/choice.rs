@@ -1,8 +1,7 @@
 //! The best of rows, and why it is the best.
 
-use wrote_result::document::{Blocks, Ioengine, Row, Settings, Survives};
-use wrote_result::stats::{distinguishable, median};
-use wrote_result::units::{block_size, rate, seconds};
+use wrote_result::document::{Blocks, Ioengine, Row, Settings, View, fastest};
+use wrote_result::units::{block_size, rate, seconds, significant};
 
 /// A row that can't be told apart from the fastest is preferred to it only from this part of the
 /// fastest's median on: two runs that differ much can't tell anything apart.
@@ -24,11 +23,11 @@ impl<'a> Choice<'a> {
     /// The fastest of `rows`; or, of those about as fast that can't be told apart from it, the one
     /// that costs less CPU, or the simpler of two that cost the same.
     pub(crate) fn of(rows: impl Iterator<Item = &'a Row>) -> Option<Choice<'a>> {
-        let rows: Vec<&Row> = rows.filter(|row| throughput(row) > 0.0).collect();
+        let rows: Vec<&Row> = rows.filter(|row| row.throughput() > 0.0).collect();
         let fastest = fastest(rows.iter().copied())?;
         let others = || rows.iter().copied().filter(|row| row.name != fastest.name);
-        let tied: Vec<&Row> = others().filter(|row| are_tied(row, fastest)).collect();
-        let next = self::fastest(others().filter(|row| !are_tied(row, fastest)));
+        let tied: Vec<&Row> = others().filter(|row| row.is_tied_with(fastest)).collect();
+        let next = self::fastest(others().filter(|row| !row.is_tied_with(fastest)));
         let near = tied.iter().filter(|row| ratio(row, fastest) >= NEAR_SHARE);
         let equals: Vec<&Row> = std::iter::once(fastest).chain(near.copied()).collect();
         let least = equals.iter().map(|row| row.cpu_s_per_gb()).fold(f64::INFINITY, f64::min);
@@ -71,23 +70,10 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// Whether two rows can't be told apart. Of a row of one run nothing is known of how it varies: the
-/// medians are all there is.
-pub(crate) fn are_tied(a: &Row, b: &Row) -> bool {
-    a.runs.len() >= 2
-        && b.runs.len() >= 2
-        && !distinguishable(&a.throughput_bytes_per_s, &b.throughput_bytes_per_s)
-}
-
-/// The row of the highest median; the first of equals.
-pub(crate) fn fastest<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
-    rows.reduce(|best, row| if throughput(row) > throughput(best) { row } else { best })
-}
-
 /// How many things a program must get right to write so. Of whole files the ways are a few lines each.
 pub(crate) fn complexity(row: &Row) -> u32 {
     let settings = settings(row);
-    if row.is_of_whole_files() {
+    if View::of(row) == View::Files {
         return 0;
     }
     let queue = if settings.ioengine == Ioengine::Psync { 0 } else { 2 };
@@ -101,20 +87,12 @@ pub(crate) fn settings(row: &Row) -> &Settings {
     &row.settings.effective
 }
 
-pub(crate) fn is_durable(row: &Row) -> bool {
-    row.survives == Some(Survives::PowerLoss)
-}
-
-pub(crate) fn throughput(row: &Row) -> f64 {
-    row.throughput_bytes_per_s.median
-}
-
 pub(crate) fn ratio(row: &Row, other: &Row) -> f64 {
-    throughput(row) / throughput(other)
+    row.throughput() / other.throughput()
 }
 
 pub(crate) fn speed(row: &Row) -> String {
-    rate(throughput(row))
+    rate(row.throughput())
 }
 
 pub(crate) fn records(row: &Row) -> String {
@@ -123,17 +101,7 @@ pub(crate) fn records(row: &Row) -> String {
 
 /// Operations a second: the median over the runs.
 pub(crate) fn per_s(row: &Row) -> String {
-    let iops: Vec<f64> = row.runs.iter().map(|run| run.iops).collect();
-    significant(median(&iops))
-}
-
-/// Three significant digits, or all digits of what has more before the point.
-pub(crate) fn significant(value: f64) -> String {
-    match value {
-        v if v >= 99.95 => format!("{v:.0}"),
-        v if v >= 9.995 => format!("{v:.1}"),
-        _ => format!("{value:.2}"),
-    }
+    significant(row.iops())
 }
 
 /// The lines of a function in the text of examples, without what makes a function of them.

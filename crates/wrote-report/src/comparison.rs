@@ -1,9 +1,10 @@
-//! A comparison as text: what all formats say of a row, and one file a format.
+//! A comparison as text: the lines of all formats, and one file a format.
 
 mod csv;
 mod markdown;
 mod table;
 
+use crate::columns::{Column, Keep};
 use crate::figures::per_second;
 use crate::group::COUNTED_BYTES_MAX;
 use crate::{Format, Screen, write_json};
@@ -13,16 +14,16 @@ use wrote_result::compare::{
     shown,
 };
 use wrote_result::document::Finding;
-use wrote_result::units;
+use wrote_result::units::{self, significant};
 
-/// Names are counted rather than told beyond this many.
+/// A line names at most this many rows, and counts the rest.
 const NAMES_MAX: usize = 4;
 
-/// Writes the whole of a comparison, ending with a line feed; `screen` is where it will be read.
+/// Writes a comparison, ending with a line feed.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// The errors of `out`.
 pub fn write_comparison(
     comparison: &Comparison,
     format: Format,
@@ -37,7 +38,7 @@ pub fn write_comparison(
     }
 }
 
-/// The rows of one workload, or those whose latency is told.
+/// The rows of one workload, or the rows with a line about their latency.
 pub struct Block<'a> {
     pub title: String,
     pub lines: Vec<Line<'a>>,
@@ -52,7 +53,22 @@ pub struct Line<'a> {
     pub change: &'a Change,
 }
 
-/// All tables of a comparison: one for each workload, and one of latencies where these differ.
+/// The columns of every block. The first has the names, the last the verdicts.
+pub fn columns<'a>() -> Vec<Column<'a, Line<'a>>> {
+    let always = Keep::Always;
+    vec![
+        Column::words("ROW", always, |line: &Line| line.name.clone()).titled("row"),
+        Column::figures("OLD", always, |line: &Line| line.old.clone()),
+        Column::figures("NEW", always, |line: &Line| line.new.clone()),
+        Column::figures("RATIO", always, |line: &Line| significant(line.change.ratio))
+            .titled("ratio"),
+        Column::figures("95 %", always, |line: &Line| interval(line.change)),
+        Column::words("VERDICT", always, |line: &Line| verdict(line.change.verdict).into())
+            .titled("verdict"),
+    ]
+}
+
+/// Returns the tables of a comparison: one for each workload, and one of latencies that differ.
 pub fn blocks(comparison: &Comparison) -> Vec<Block<'_>> {
     let mut blocks: Vec<Block> = Vec::new();
     for row in &comparison.rows {
@@ -87,7 +103,7 @@ fn throughput(row: &RowComparison) -> Line<'_> {
     Line { name, old: figure(change.old), new: figure(change.new), change }
 }
 
-/// Where the latency differs, or says more than the throughput.
+/// The latency of a row where it differs, or says more than the throughput.
 fn latency(row: &RowComparison) -> Option<Line<'_>> {
     let change = row.p99_latency_ns.as_ref()?;
     let differs = matches!(change.verdict, Verdict::Faster | Verdict::Slower);
@@ -100,7 +116,7 @@ fn latency(row: &RowComparison) -> Option<Line<'_>> {
     })
 }
 
-/// What is said of the latencies that no table has.
+/// A sentence about the latencies that no table has.
 pub fn other_latencies(comparison: &Comparison) -> Option<String> {
     let timed = comparison.rows.iter().filter(|row| row.p99_latency_ns.is_some());
     let judged = timed.filter(|row| {
@@ -115,19 +131,10 @@ pub fn other_latencies(comparison: &Comparison) -> Option<String> {
     }
 }
 
-/// `0.97`.
-pub fn ratio(ratio: f64) -> String {
-    match ratio {
-        r if r >= 99.95 => format!("{r:.0}"),
-        r if r >= 9.995 => format!("{r:.1}"),
-        r => format!("{r:.2}"),
-    }
-}
-
-/// `0.94..1.01`; empty where there is none.
-pub fn interval(change: &Change) -> String {
+/// `0.94..1.01`; empty without an interval.
+fn interval(change: &Change) -> String {
     match (change.ci95_low, change.ci95_high) {
-        (Some(low), Some(high)) => format!("{}..{}", ratio(low), ratio(high)),
+        (Some(low), Some(high)) => format!("{}..{}", significant(low), significant(high)),
         _ => String::new(),
     }
 }
@@ -156,7 +163,7 @@ pub fn side(side: &Side) -> Vec<String> {
     known.into_iter().filter(|text| !text.is_empty()).collect()
 }
 
-/// What differs, each line with the rows that it is about where it is not about all.
+/// The differences of the two documents. A line names its rows unless it is about all rows.
 pub fn differences(comparison: &Comparison) -> Vec<String> {
     let mut lines: Vec<String> = comparison.differences.iter().map(difference).collect();
     let mut of_rows: Vec<(&Difference, Vec<&str>)> = Vec::new();
@@ -184,7 +191,7 @@ fn difference(difference: &Difference) -> String {
     format!("{}: {old} | {new}", difference.key)
 }
 
-/// The rows that were not compared, those with the same reason together.
+/// The rows that were not compared, one line for each reason.
 pub fn not_compared(comparison: &Comparison) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for row in &comparison.not_compared {
@@ -209,8 +216,8 @@ fn reason(row: &NotCompared) -> String {
     }
 }
 
-/// The warnings of both sides, with the side that has each. What both have is told in the words of the
-/// new one: the figures in it are each side's own.
+/// The warnings of both sides, each with its side. A warning of both has the text of the new side: the
+/// figures in it are each side's own.
 pub fn warnings(comparison: &Comparison) -> Vec<String> {
     let (old, new) = (&comparison.old.warnings, &comparison.new.warnings);
     let has = |side: &[Finding], id: &str| side.iter().any(|finding| finding.id == id);

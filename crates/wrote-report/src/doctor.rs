@@ -1,4 +1,4 @@
-//! An examination of the doctor's as text: what its formats share.
+//! An examination as text: the lines of all formats, and one file a format.
 
 mod markdown;
 mod table;
@@ -7,11 +7,12 @@ use crate::{Format, Screen, write_json};
 use std::io::{self, Write};
 use wrote_result::doctor::{Change, Check, Examination, State};
 
-/// Writes an examination, ending with a line feed. With `all`, what is fine is told as long as the rest.
+/// Writes an examination, ending with a line feed. `all` writes fine checks at length too. An examination
+/// has no CSV: it is written as a table.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// The errors of `out`.
 pub fn write_examination(
     examination: &Examination,
     format: Format,
@@ -26,7 +27,7 @@ pub fn write_examination(
     }
 }
 
-/// The states with what stands over their checks, the worst first.
+/// The states, the worst first, with the titles of their chapters.
 pub const CHAPTERS: [(State, &str); 4] = [
     (State::Risk, "Risks"),
     (State::Advice, "Advice"),
@@ -34,12 +35,12 @@ pub const CHAPTERS: [(State, &str); 4] = [
     (State::Fine, "Fine"),
 ];
 
-/// The checks that came to this.
+/// The checks of this outcome.
 pub fn of(examination: &Examination, state: State) -> Vec<&Check> {
     examination.checks.iter().filter(|check| check.state == state).collect()
 }
 
-/// What was found, as a sentence: `1 risk, 3 pieces of advice, nothing unknown, 20 checks fine`.
+/// The number of checks of each outcome: `1 risk, 3 pieces of advice, 0 unknown, 20 fine`.
 pub fn summary(examination: &Examination) -> String {
     let count = |state| of(examination, state).len();
     let counted = |count: usize, one: &str, more: &str| match count {
@@ -63,7 +64,7 @@ pub fn title(check: &Check) -> String {
     }
 }
 
-/// The facts of a check as prose: a label, and what is to be said. Commands are told apart.
+/// The facts of a check before its commands, each with a label.
 pub fn facts(check: &Check) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     let mut add = |label, text: &Option<String>| {
@@ -79,7 +80,7 @@ pub fn facts(check: &Check) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// What is said of a change behind its commands.
+/// The facts of a change behind its commands.
 pub fn facts_after(change: &Change) -> Vec<(&'static str, String)> {
     let lasting = change.lasting.clone().map(|lasting| ("to last", lasting));
     lasting.into_iter().chain([("risk", change.risk.clone())]).collect()

@@ -1,13 +1,15 @@
-//! The rows of one workload, and what a reader is shown of them together.
+//! The rows of one workload, and the statements about all of them.
 
-use crate::figures::{
-    OPEN_LOOP_MARK, block_sizes, bs_bytes, held_to, is_durable, is_random, iterations,
-};
-use wrote_result::document::{Direction, Row, Scenario};
-use wrote_result::units;
+use crate::figures::{asked_rate, block_sizes, iterations, latency, load_percent, per_second};
+use wrote_result::document::{Direction, Knee, Reached, Row, Scenario, View, fastest};
+use wrote_result::{saves, units};
 
-/// Operations up to this size are counted: what matters of them is how many there are a second.
+/// A reader counts operations up to this size; of larger ones the bytes matter.
 pub const COUNTED_BYTES_MAX: u64 = 64 << 10;
+
+/// Explains the mark of open loops.
+pub const OPEN_LOOP_LEGEND: &str = "@ at a rate (an open loop): latency counts from when each operation was due; that of the others \
+     from when it was handed on, and while the disk stands still they hand nothing on";
 
 /// The rows of one scenario that are compared with each other.
 pub struct Group<'a> {
@@ -15,108 +17,82 @@ pub struct Group<'a> {
     pub workload: &'a str,
     /// Never empty.
     pub rows: Vec<&'a Row>,
+    /// The bend of a curve, if it has one.
+    pub knee: Option<&'a Knee>,
 }
 
 impl<'a> Group<'a> {
-    /// A scenario's groups, in the order in which they were measured.
+    /// Returns a scenario's groups in the order of their measurement.
     pub fn all_of(scenario: &'a Scenario) -> Vec<Group<'a>> {
         let mut groups: Vec<Group<'a>> = Vec::new();
         for row in &scenario.rows {
             match groups.iter_mut().find(|group| group.workload == row.workload) {
                 Some(group) => group.rows.push(row),
-                None => groups.push(Group { workload: &row.workload, rows: vec![row] }),
+                None => groups.push(Group {
+                    workload: &row.workload,
+                    rows: vec![row],
+                    knee: scenario.knee.as_ref(),
+                }),
             }
         }
         groups
     }
 
-    /// Whether whole files were timed: no operation has a latency, and what a way takes of the memory
-    /// is told.
-    pub fn is_of_whole_files(&self) -> bool {
-        self.rows.iter().all(|row| row.is_of_whole_files())
+    /// The view of all rows; a mix is shown as operations.
+    pub fn view(&self) -> View {
+        self.common(View::of).unwrap_or(View::Operations)
     }
 
-    /// Whether messages were appended: what counts is how many there were a second.
-    pub fn is_of_messages(&self) -> bool {
-        self.rows.iter().all(|row| row.is_of_messages())
+    /// The fastest of whole files that survive a power loss.
+    pub fn best(&self) -> Option<&'a Row> {
+        let durable = self.rows.iter().copied().filter(|row| row.is_durable());
+        fastest(durable).filter(|_| self.view() == View::Files)
     }
 
-    /// Whether a small text was saved again and again: what counts is how long that took.
-    pub fn is_of_saves(&self) -> bool {
-        self.rows.iter().all(|row| row.is_of_saves())
-    }
-
-    /// The fastest row that may be the best.
-    pub fn fastest_durable(&self) -> Option<&'a Row> {
-        let durable = |row: &&&Row| is_durable(row);
-        let faster = |a: &&&Row, b: &&&Row| {
-            a.throughput_bytes_per_s.median.total_cmp(&b.throughput_bytes_per_s.median)
-        };
-        self.rows.iter().filter(durable).max_by(faster).copied()
-    }
-
-    /// Whether the operations are so small or so scattered that one counts them.
+    /// Returns whether the operations are small or scattered, so that their number counts.
     pub fn is_counted(&self) -> bool {
-        !self.is_of_whole_files()
-            && self.rows.iter().any(|row| is_random(row) || bs_bytes(row) <= COUNTED_BYTES_MAX)
+        let is_small = |row: &Row| row.settings.effective.bs_bytes <= COUNTED_BYTES_MAX;
+        self.view() != View::Files && self.rows.iter().any(|row| row.is_random() || is_small(row))
     }
 
-    /// Whether what an operation costs says more than what a gigabyte costs.
+    /// Returns whether the cost of an operation says more than the cost of a gigabyte.
     pub fn costs_by_operation(&self) -> bool {
-        self.is_counted()
-            && self.rows.iter().any(|row| is_random(row) || row.direction == Direction::Read)
+        let is_read = |row: &Row| row.direction == Direction::Read;
+        self.is_counted() && self.rows.iter().any(|row| row.is_random() || is_read(row))
     }
 
-    /// Whether the rows are known by their names, as jobs are; else the way says what they are.
+    /// Returns whether the rows are known by their names, as jobs are. Ways are known by their words.
     pub fn has_names(&self) -> bool {
-        let is_of_workload = |row: &Row| {
+        let is_way = |row: &Row| {
             row.name.strip_prefix(self.workload).is_some_and(|rest| rest.starts_with('/'))
         };
-        !self.rows.iter().all(|row| is_of_workload(row))
+        !self.rows.iter().all(|row| is_way(row))
     }
 
-    /// What tells the rows apart: the title over it, and the text of each row.
-    pub fn label(&self) -> (&'static str, fn(&Row) -> &str) {
-        if self.has_names() { ("JOB", |row| &row.name) } else { ("WAY", |row| &row.way) }
-    }
-
-    /// What is counted, as a title.
+    /// The title over the number of operations.
     pub fn counted(&self) -> &'static str {
-        match self.direction() {
+        match self.common(|row| row.direction) {
             Some(Direction::Write) => "WRITES/s",
             Some(Direction::Read) => "READS/s",
             None => "IOPS",
         }
     }
 
-    /// The direction of all rows, where they have the same.
-    pub fn direction(&self) -> Option<Direction> {
-        self.common(|row| row.direction)
+    /// The value that all rows have in common.
+    pub fn common<T: PartialEq>(&self, value: impl Fn(&Row) -> T) -> Option<T> {
+        let first = value(self.rows[0]);
+        self.rows.iter().all(|row| value(row) == first).then_some(first)
     }
 
-    /// What all rows have, where it is the same.
-    pub fn common<T: PartialEq>(&self, of: impl Fn(&Row) -> T) -> Option<T> {
-        let first = of(self.rows[0]);
-        self.rows.iter().all(|row| of(row) == first).then_some(first)
-    }
-
-    /// The throughput of the fastest row, in bytes per second.
-    pub fn fastest_bytes_per_s(&self) -> f64 {
-        self.rows.iter().map(|row| row.throughput_bytes_per_s.median).fold(0.0, f64::max)
-    }
-
-    /// What was done, and how often: `512 KiB writes, 1.07 GB a run, 3 runs`. Says what all rows
-    /// have in common.
+    /// The work and its repetition, as far as all rows have them in common: `512 KiB writes, 1.07 GB a
+    /// run, 3 runs of each`.
     pub fn summary(&self) -> String {
         let row = self.rows[0];
         let runs = self.rows.iter().map(|row| row.runs.len()).max().unwrap_or(0);
-        if self.is_of_saves() {
+        if self.view() == View::Saves {
             let runs = if runs == 1 { "1 run".into() } else { format!("{runs} runs") };
-            return format!(
-                "{} characters, {} saves of each in {runs}",
-                bs_bytes(row),
-                iterations(row)
-            );
+            let characters = row.settings.effective.bs_bytes;
+            return format!("{characters} characters, {} saves of each in {runs}", iterations(row));
         }
         let mut parts = vec![self.operations()];
         if !self.is_counted() && self.common(|row| row.settings.asked.size_bytes).is_some() {
@@ -134,52 +110,76 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// What all rows are held to, where all are at a rate: `open loop: 5000/s, poisson; latency from
-    /// when each was due`.
-    pub fn open_loop(&self) -> Option<String> {
+    /// The rate that all rows are held to: `open loop: 5.00 k/s, poisson; latency from when each was due`.
+    fn open_loop(&self) -> Option<String> {
         if !self.rows.iter().all(|row| row.is_open_loop()) {
             return None;
         }
+        let rate = self.common(asked_rate).filter(|_| self.view() != View::Curve);
         let process = self.common(|row| row.settings.asked.rate_process).flatten();
-        let rate = self.common(held_to).filter(|_| !self.is_of_load());
-        let facts: Vec<String> =
-            rate.into_iter().chain(process.map(|process| process.to_string())).collect();
-        let facts =
-            if facts.is_empty() { String::new() } else { format!(": {}", facts.join(", ")) };
-        Some(format!("open loop{facts}; latency from when each was due"))
+        let process = process.map(|process| process.to_string());
+        let facts: Vec<String> = rate.into_iter().chain(process).collect();
+        let colon = if facts.is_empty() { "" } else { ": " };
+        Some(format!("open loop{colon}{}; latency from when each was due", facts.join(", ")))
     }
 
-    /// Whether the rows are one workload at parts of the load that a closed loop reaches.
-    pub fn is_of_load(&self) -> bool {
-        self.rows.iter().all(|row| row.settings.asked.load_share.is_some())
-    }
-
-    /// Whether some rows are at a rate and others are not: then those are marked.
+    /// Returns whether some rows are at a rate and others are not.
     pub fn mixes_loops(&self) -> bool {
-        let open = self.rows.iter().filter(|row| row.is_open_loop()).count();
-        0 < open && open < self.rows.len()
+        self.common(|row| row.is_open_loop()).is_none()
     }
 
-    /// The mark of a row that is at a rate among others that are not.
+    /// The mark of a row that is at a rate among rows that are not.
     pub fn loop_mark(&self, row: &Row) -> &'static str {
-        if self.mixes_loops() && row.is_open_loop() { OPEN_LOOP_MARK } else { "" }
+        if self.mixes_loops() && row.is_open_loop() { "@ " } else { "" }
     }
 
-    /// `4 KiB random reads`.
-    pub fn operations(&self) -> String {
-        if let Some(sizes) = self.common(block_sizes).filter(|_| self.is_of_messages()) {
+    /// The operations: `4 KiB random reads`.
+    fn operations(&self) -> String {
+        if let Some(sizes) = self.common(block_sizes).filter(|_| self.view() == View::Messages) {
             return format!("messages of {sizes}");
         }
-        let size = match self.common(bs_bytes) {
+        let size = match self.common(|row| row.settings.effective.bs_bytes) {
             Some(bs_bytes) => units::block_size(bs_bytes) + " ",
             None => String::new(),
         };
-        let random = if self.rows.iter().all(|row| is_random(row)) { "random " } else { "" };
-        let operations = match self.direction() {
+        let random = if self.rows.iter().all(|row| row.is_random()) { "random " } else { "" };
+        let operations = match self.common(|row| row.direction) {
             Some(Direction::Write) => "writes",
             Some(Direction::Read) => "reads",
             None => "reads and writes",
         };
         format!("{size}{random}{operations}")
+    }
+
+    /// The bend of a curve: `the knee: 41.0 k/s (70 % of the closed loop's 58.1 k/s): P99 310 us`.
+    pub fn knee_line(&self) -> String {
+        let row = |knee: &Knee| self.rows.iter().find(|row| row.name == knee.row);
+        let Some((knee, row)) = self.knee.and_then(|knee| Some((knee, row(knee)?))) else {
+            return "no knee: the latency does not bend within these rates".into();
+        };
+        let asked = Reached::of(row).map_or(0.0, |rate| rate.asked_per_s);
+        let whole = asked / row.settings.asked.load_share.unwrap_or(1.0);
+        format!(
+            "the knee: {} ({} of the closed loop's {}): P99 {}",
+            per_second(knee.iops),
+            load_percent(row),
+            per_second(whole),
+            units::nanoseconds(knee.p99_ns)
+        )
+    }
+
+    /// The cost of sync in a workload of saves: `52.1 times as long by P50: fs::write, fsync (1.20 ms)
+    /// against fs::write (23.0 us)`.
+    pub fn sync_costs(&self) -> Vec<String> {
+        let shown = |row: &Row| {
+            format!("{} ({})", row.way, latency(row.latency_ns.as_ref(), |latency| latency.p50))
+        };
+        let costs = saves::sync_costs(&self.rows);
+        let line = |cost: &saves::SyncCost| {
+            let times = units::significant(cost.times);
+            let (with, without) = (shown(cost.with), shown(cost.without));
+            format!("{times} times as long by P50: {with} against {without}")
+        };
+        costs.iter().map(line).collect()
     }
 }

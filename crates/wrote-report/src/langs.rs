@@ -1,8 +1,8 @@
-//! A comparison of languages as text: what all formats say of it, and one file a format.
+//! A comparison of languages as text: the lines of all formats, and one file a format.
 
 mod chart;
 mod csv;
-pub mod figures;
+mod figures;
 mod list;
 mod markdown;
 mod rows;
@@ -11,26 +11,25 @@ mod titles;
 
 use chart::{Cell, Chart, Line, Who};
 
+use crate::figures::spread;
 use crate::target;
 use crate::{Format, Screen, write_json};
-use figures::spread;
 use std::io::{self, Write};
 use titles::titles;
 use wrote_result::document::Interval;
 use wrote_result::langs::{Document, Drive, Language, Place, State};
 use wrote_result::units;
 
-/// What stands over the languages that were not run, for want of a toolchain.
+/// The title over the languages without a toolchain.
 pub const MISSING: &str = "Not installed";
-/// The same of those that could not be built.
+/// The title over the languages whose programs could not be built.
 pub const NOT_BUILT: &str = "Not built";
 
-/// Writes the whole of a comparison of languages, ending with a line feed; `screen` is where it will be
-/// read.
+/// Writes a comparison of languages, ending with a line feed.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// The errors of `out`.
 pub fn write_langs(
     document: &Document,
     format: Format,
@@ -45,12 +44,11 @@ pub fn write_langs(
     }
 }
 
-/// A table of every language there is, with its version or how it is installed; `screen` is where it will
-/// be read.
+/// Writes a table of every language, with its version or the way to install it.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// The errors of `out`.
 pub fn write_languages(
     languages: &[Language],
     screen: Screen,
@@ -59,21 +57,21 @@ pub fn write_languages(
     list::write_languages(languages, screen, out)
 }
 
-/// Whether each path is a column, and a workload one table for all of them.
+/// Returns whether each path is a column, and a workload one table for all paths.
 pub fn is_of_several(document: &Document) -> bool {
     document.places.len() > 1
 }
 
-/// What stands over the column of each path.
+/// The title of each path's column.
 pub fn place_titles(document: &Document) -> Vec<String> {
     let paths: Vec<&str> = document.places.iter().map(|place| &*place.target.path).collect();
     titles(&paths)
 }
 
-/// The facts about the machine and each path: a name, and what is to be said of it. Of several paths the
-/// names are their columns' titles.
+/// The facts about the machine and each path, each group under a label. Several paths are labelled as
+/// their columns are.
 pub fn facts(document: &Document) -> Vec<(String, Vec<String>)> {
-    let of = |place: &Place| target::facts_of(&place.target, &document.host);
+    let of = |place: &Place| target::facts(&place.target, &document.host);
     let named = |(name, facts): (&str, Vec<String>)| (name.to_owned(), facts);
     if let [place] = &document.places[..] {
         let facts = of(place).into_iter().map(named);
@@ -91,8 +89,7 @@ pub fn facts(document: &Document) -> Vec<(String, Vec<String>)> {
     machine.into_iter().chain(places).collect()
 }
 
-/// How fast the drive itself is: `writes 2.21 GB/s ±3% (peak/write/512k-64-registered)`, with other words for
-/// `writes`.
+/// The drive's own rates: `writes 2.21 GB/s ±3% (peak/write/512k-64-registered)`. `writes` is the verb.
 fn drive_facts(place: &Place, writes: &str) -> Vec<String> {
     let Some(drive) = &place.drive else {
         return vec![format!("its own rate is not known{}", why_not_known(place))];
@@ -106,7 +103,7 @@ fn drive_facts(place: &Place, writes: &str) -> Vec<String> {
     vec![told(writes, write_bytes_per_s, write_row), told("reads", read_bytes_per_s, read_row)]
 }
 
-/// Why there is no rate of the drive, as far as the result tells.
+/// The reason why there is no rate of the drive, as far as the result tells.
 fn why_not_known(place: &Place) -> &'static str {
     let is_save = |name: &str| name.starts_with("save");
     if place.target.device.is_none() || place.target.dio_offset_align_bytes.is_none() {
@@ -134,7 +131,7 @@ pub fn not_built(document: &Document) -> Vec<String> {
     })
 }
 
-/// The languages in this state, those of which the same is to be said together.
+/// The languages in a state; languages with the same text share a line.
 fn together(document: &Document, state: State, told: fn(&Language) -> String) -> Vec<String> {
     let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
     for language in document.languages.iter().filter(|language| language.state == state) {
@@ -147,7 +144,7 @@ fn together(document: &Document, state: State, told: fn(&Language) -> String) ->
     lines.into_iter().map(|(told, names)| format!("{}: {told}", names.join(", "))).collect()
 }
 
-/// What the figures are, for the end.
+/// Explains the figures.
 pub fn legend(document: &Document) -> String {
     let rows = || {
         let workloads = document.places.iter().flat_map(|place| &place.workloads);

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod columns;
 mod comparison;
 mod csv;
 mod doctor;
@@ -12,6 +13,7 @@ mod figures;
 mod group;
 mod langs;
 mod markdown;
+mod page;
 mod paint;
 mod table;
 mod target;

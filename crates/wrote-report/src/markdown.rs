@@ -1,37 +1,30 @@
-//! Tables and lists, to paste in an issue.
+//! Tables and lists in Markdown, to paste in an issue.
 
-use crate::figures::{
-    OPEN_LOOP_LEGEND, block_sizes, cpu_per_operation, cpu_s_per_gb, crash_leaves, held_to,
-    iterations, knee_told, latency, load_percent, mean_latency, operations_per_s, peak_memory,
-    plus_minus, run_time, survives, sync_cost_lines, within,
-};
-use crate::group::Group;
+use crate::Format;
+use crate::columns::{Column, Kind, columns, shown};
+use crate::figures::within;
+use crate::group::{Group, OPEN_LOOP_LEGEND};
+use crate::table::sustained::{change, levels, verdict};
 use crate::target;
 use std::io::{self, Write};
-use wrote_result::document::{Advice, Document, Finding, Knee, Row, Severity, Sustained};
+use wrote_result::document::{Advice, Document, Finding, Severity, Sustained, View};
 use wrote_result::units;
 
-/// Writes Markdown with the tables of GitHub Flavored Markdown.
+/// Writes a result in Markdown, with the tables of GitHub Flavored Markdown.
 pub fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "## {}", inline(&title(document)))?;
-    writeln!(out)?;
-    for (name, facts) in target::facts(document) {
-        writeln!(out, "- **{name}**: {}", inline(&facts.join(", ")))?;
-    }
+    write_head(&title(document), &target::facts(&document.target, &document.host), out)?;
     for scenario in &document.scenarios {
         writeln!(out, "\n{}", inline(&scenario.question))?;
         for group in Group::all_of(scenario) {
-            writeln!(out)?;
-            writeln!(out, "### {}: {}", inline(group.workload), group.summary())?;
-            writeln!(out)?;
-            write_group(&group, scenario.knee.as_ref(), out)?;
+            writeln!(out, "\n### {}: {}\n", inline(group.workload), group.summary())?;
+            write_group(&group, out)?;
         }
     }
     write_findings(&document.findings, out)?;
     write_advice(&document.advice, out)
 }
 
-/// `wrote bench /mnt/data`, `wrote run jobs.fio`.
+/// The command that made the result: `wrote bench /mnt/data`, `wrote run jobs.fio`.
 fn title(document: &Document) -> String {
     if document.command.get(1).is_some_and(|verb| verb == "run") {
         let files = document.scenarios.iter().map(|scenario| scenario.name.as_str());
@@ -40,33 +33,57 @@ fn title(document: &Document) -> String {
     format!("wrote bench {}", document.target.path)
 }
 
-/// The columns of a group: a name, and what each row has under it.
-type Column = (String, fn(&Row) -> String);
+/// Writes a title, and a list of facts.
+pub fn write_head<S: AsRef<str>>(
+    title: &str,
+    facts: &[(S, Vec<String>)],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "## {}\n", inline(title))?;
+    facts.iter().try_for_each(|(name, facts)| {
+        writeln!(out, "- **{}**: {}", inline(name.as_ref()), inline(&facts.join(", ")))
+    })
+}
 
-/// These hold words, the rest figures.
-const WORDS: [&str; 5] = ["job", "way", "rw", "survives", "a crash leaves"];
+/// Writes a table.
+pub fn write_table<T>(columns: &[Column<T>], rows: &[&T], out: &mut dyn Write) -> io::Result<()> {
+    let mut line = |cells: Vec<String>| writeln!(out, "| {} |", cells.join(" | "));
+    line(columns.iter().map(|column| inline(&column.title)).collect())?;
+    let rule = |column: &Column<T>| match column.kind {
+        Kind::Words => "---".to_owned(),
+        Kind::Figures => "---:".to_owned(),
+    };
+    line(columns.iter().map(rule).collect())?;
+    rows.iter().try_for_each(|row| {
+        let cell = |column: &Column<T>| match ((column.cell)(row), column.kind) {
+            (words, Kind::Words) if (column.bold)(row) => format!("**{}**", inline(&words)),
+            (words, Kind::Words) => inline(&words),
+            (figure, Kind::Figures) => figure,
+        };
+        line(columns.iter().map(cell).collect())
+    })
+}
 
-fn write_group(group: &Group, knee: Option<&Knee>, out: &mut dyn Write) -> io::Result<()> {
-    let mut columns = columns(group);
-    columns.retain(|(_, cell)| group.rows.iter().any(|row| !cell(row).is_empty()));
-    let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
-    writeln!(out, "| {} |", names.join(" | "))?;
-    let rules = names.iter().map(|name| if WORDS.contains(name) { "---" } else { "---:" });
-    writeln!(out, "| {} |", rules.collect::<Vec<_>>().join(" | "))?;
-    for row in &group.rows {
-        let cells: Vec<String> = columns.iter().map(|(_, cell)| cell(row)).collect();
-        writeln!(out, "| {} |", cells.join(" | "))?;
+/// Writes a list under a title; an empty list has no title.
+pub fn write_list(title: &str, lines: &[String], out: &mut dyn Write) -> io::Result<()> {
+    if !lines.is_empty() {
+        writeln!(out, "\n### {}\n", inline(title))?;
     }
-    if let Some(best) = group.fastest_durable().filter(|_| group.is_of_whole_files()) {
+    lines.iter().try_for_each(|line| writeln!(out, "- {}", inline(line)))
+}
+
+fn write_group(group: &Group, out: &mut dyn Write) -> io::Result<()> {
+    write_table(&shown(columns(group), Format::Markdown, &group.rows), &group.rows, out)?;
+    if let Some(best) = group.best() {
         writeln!(out, "\nThe fastest that survives a power loss: {}", inline(&best.way))?;
     }
-    if group.is_of_load() {
-        writeln!(out, "\n{}", inline(&knee_told(group, knee)))?;
+    if group.view() == View::Curve {
+        writeln!(out, "\n{}", inline(&group.knee_line()))?;
     }
     if group.mixes_loops() {
         writeln!(out, "\n{}", inline(OPEN_LOOP_LEGEND))?;
     }
-    let costs = sync_cost_lines(group);
+    let costs = if group.view() == View::Saves { group.sync_costs() } else { Vec::new() };
     if !costs.is_empty() {
         writeln!(out)?;
     }
@@ -75,9 +92,8 @@ fn write_group(group: &Group, knee: Option<&Knee>, out: &mut dyn Write) -> io::R
     long.try_for_each(|sustained| write_sustained(sustained, out))
 }
 
-/// What a long run was like, as a list.
+/// Writes a long run as a list.
 fn write_sustained(sustained: &Sustained, out: &mut dyn Write) -> io::Result<()> {
-    use crate::table::sustained::{change, levels, verdict};
     let levels = levels(sustained).into_iter().map(|(name, interval, words)| {
         format!("{name}: {} {}, {words}", units::rate(interval.median), within(&interval))
     });
@@ -85,82 +101,6 @@ fn write_sustained(sustained: &Sustained, out: &mut dyn Write) -> io::Result<()>
     let verdicts = sustained.steady_state.iter().map(verdict);
     writeln!(out)?;
     levels.chain(changes).chain(verdicts).try_for_each(|line| writeln!(out, "- {line}"))
-}
-
-fn columns(group: &Group) -> Vec<Column> {
-    let mut columns: Vec<Column> = Vec::new();
-    let mut add = |name: &str, cell: fn(&Row) -> String| columns.push((name.into(), cell));
-    if group.is_of_load() {
-        add("load", load_percent);
-        add("rate", held_to);
-        add("achieved", operations_per_s);
-        add("P50", |row| latency(row, |of| of.p50));
-        add("P99", |row| latency(row, |of| of.p99));
-        add("P99.9", |row| latency(row, |of| of.p99_9));
-        return columns;
-    }
-    if group.has_names() {
-        add("job", |row| inline(&row.name));
-    }
-    if group.mixes_loops() {
-        add("@ rate", held_to);
-    }
-    add("way", |row| inline(&row.way));
-    if group.is_of_saves() {
-        add("min", |row| latency(row, |of| of.min));
-        add("P50", |row| latency(row, |of| of.p50));
-        add("P90", |row| latency(row, |of| of.p90));
-        add("P95", |row| latency(row, |of| of.p95));
-        add("P99", |row| latency(row, |of| of.p99));
-        add("P99.9", |row| latency(row, |of| of.p99_9));
-        add("max", |row| latency(row, |of| of.max));
-        add("total", |row| latency(row, |of| of.total));
-        add("iterations", iterations);
-        add("survives", |row| inline(&survives(row)));
-        add("a crash leaves", |row| inline(&crash_leaves(row)));
-        return columns;
-    }
-    if group.is_of_messages() {
-        add("writes/s", operations_per_s);
-        add("±95 %", plus_minus);
-        add("mean", mean_latency);
-        add("P50", |row| latency(row, |of| of.p50));
-        add("P90", |row| latency(row, |of| of.p90));
-        add("P99", |row| latency(row, |of| of.p99));
-        add("P99.9", |row| latency(row, |of| of.p99_9));
-        add("CPU/op", cpu_per_operation);
-        add("bytes", |row| units::bytes(row.bytes_per_run));
-        add("time", run_time);
-        add("survives", |row| inline(&survives(row)));
-        return columns;
-    }
-    if group.common(|row| row.settings.effective.rw.clone()).is_none() {
-        add("rw", |row| inline(&row.settings.effective.rw));
-    }
-    if group.common(block_sizes).is_none() && !group.is_of_whole_files() {
-        add("bs", block_sizes);
-    }
-    add("throughput", |row| units::rate(row.throughput_bytes_per_s.median));
-    add("±95 %", plus_minus);
-    if group.is_counted() {
-        let counted = group.counted();
-        let lower = counted.to_ascii_lowercase();
-        add(if counted == "IOPS" { counted } else { &lower }, operations_per_s);
-    }
-    add("P50", |row| latency(row, |of| of.p50));
-    add("P99", |row| latency(row, |of| of.p99));
-    add("P99.9", |row| latency(row, |of| of.p99_9));
-    add("max", |row| latency(row, |of| of.max));
-    if group.costs_by_operation() {
-        add("CPU/op", cpu_per_operation);
-    } else {
-        add("CPU s/GB", cpu_s_per_gb);
-    }
-    if group.is_of_whole_files() {
-        add("peak memory", peak_memory);
-    }
-    add("survives", |row| inline(&survives(row)));
-    columns
 }
 
 fn write_findings(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
@@ -197,12 +137,12 @@ fn write_advice(advice: &[Advice], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Text with what Markdown or HTML would take for markup made harmless, on one line.
+/// Returns text on one line, with the markup of Markdown and HTML escaped.
 pub fn inline(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            // Inside a word an underscore is one: O_DSYNC.
+            // Inside a word an underscore is no markup: O_DSYNC.
             '_' if plain.ends_with(char::is_alphanumeric) => plain.push('_'),
             '\\' | '`' | '*' | '_' | '|' | '<' | '>' | '[' | ']' => {
                 plain.extend(['\\', character]);

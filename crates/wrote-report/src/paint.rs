@@ -1,9 +1,10 @@
-//! Colour, where the screen has it.
+//! Colours and marks.
 
+use crate::Screen;
 use anstyle::{AnsiColor, Style};
 use wrote_result::document::Survives;
 
-/// What a colour is to say.
+/// The meaning of a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// No colour.
@@ -23,7 +24,7 @@ pub enum Tone {
 }
 
 impl Tone {
-    /// The tone of what a write survives.
+    /// The tone of an event that a write survives.
     pub fn of_survives(survives: Option<Survives>) -> Tone {
         match survives {
             Some(Survives::Nothing) => Tone::Red,
@@ -34,9 +35,11 @@ impl Tone {
         }
     }
 
-    fn style(self) -> Style {
+    /// Colours text, if the screen has colours.
+    pub fn paint(self, text: &str, screen: Screen) -> String {
         let colour = |colour: AnsiColor| Style::new().fg_color(Some(colour.into()));
-        match self {
+        let style = match self {
+            _ if !screen.colour => Style::new(),
             Tone::Plain => Style::new(),
             Tone::Strong => Style::new().bold(),
             Tone::Faint => Style::new().dimmed(),
@@ -44,26 +47,39 @@ impl Tone {
             Tone::Yellow => colour(AnsiColor::Yellow),
             Tone::Cyan => colour(AnsiColor::Cyan),
             Tone::Green => colour(AnsiColor::Green),
-        }
-    }
-}
-
-/// Colours text, or leaves it as it is.
-#[derive(Clone, Copy, Debug)]
-pub struct Paint {
-    colour: bool,
-}
-
-impl Paint {
-    pub fn new(colour: bool) -> Paint {
-        Paint { colour }
-    }
-
-    pub fn paint(self, tone: Tone, text: &str) -> String {
-        if !self.colour || tone == Tone::Plain {
-            return text.to_owned();
-        }
-        let style = tone.style();
+        };
         format!("{style}{text}{style:#}")
     }
+}
+
+/// A mark behind a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// A space.
+    None,
+    /// The best row, or the knee of a curve.
+    Best,
+    /// A row that cannot be told apart from the best.
+    Level,
+    /// A rate that was missed.
+    Missed,
+}
+
+impl Mark {
+    /// The mark as the screen can show it.
+    pub fn on(self, screen: Screen) -> &'static str {
+        match (self, screen.unicode) {
+            (Mark::None, _) => " ",
+            (Mark::Best, true) => "◀",
+            (Mark::Best, false) => "<",
+            (Mark::Level, true) => "≈",
+            (Mark::Level, false) => "=",
+            (Mark::Missed, _) => "~",
+        }
+    }
+}
+
+/// Replaces the one sign of ours that ASCII lacks.
+pub fn ascii(text: &str, screen: Screen) -> String {
+    if screen.unicode { text.to_owned() } else { text.replace('±', "+-") }
 }

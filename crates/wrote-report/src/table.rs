@@ -1,169 +1,121 @@
-//! What a person sees: what lies under the path, a table for each workload, findings, advice.
+//! Tables with bars, findings and advice, for a person at a screen.
 
-pub mod columns;
-pub mod grid;
+mod grid;
+mod layout;
 mod load;
-mod saves;
+mod rows;
 pub mod sustained;
+
+pub use layout::{
+    BAR_WIDTH_MAX, BAR_WIDTH_MIN, GAP, Texts, bar, broken, drop_columns, padded, taken,
+};
 
 use crate::Screen;
 use crate::group::Group;
-use crate::paint::{Paint, Tone};
+use crate::page::{Page, made};
+use crate::paint::Tone;
 use crate::target::facts;
-use crate::text::{self, Text};
-use columns::Columns;
+use crate::text::plain;
 use grid::Grid;
-use load::Load;
+use rows::Rows;
 use std::io::{self, Write};
-use unicode_width::UnicodeWidthStr;
-use wrote_result::document::{Advice, Document, Finding, Knee, Program, Row, Severity, Survives};
-use wrote_result::units;
+use wrote_result::document::{Advice, Document, Finding, Severity, Survives, View};
 
-/// Wider than this a line of prose is hard to read.
-pub const PROSE_WIDTH_MAX: usize = 100;
+/// Explains the words under CRASH LEAVES.
+const CRASH_LEAVES_LEGEND: &str = "CRASH LEAVES is what a crash in the middle of a save, or before it is \
+    flushed, may leave of the file. old-or-new: all of the one or all of the other. torn: some of both. \
+    empty: nothing, or a part of the new. old-and-part: all of the old, and a part of the new behind it. \
+    Where the words of a way end in folder, the folder is flushed too, for the file's name.";
 
-/// Tables with bars, for a screen.
-#[derive(Clone, Copy, Debug)]
-pub struct Table {
-    pub screen: Screen,
-    pub paint: Paint,
-}
+/// Explains the mark of rows that fell back.
+const FELL_BACK_LEGEND: &str = "* not as asked: see the findings";
 
-impl Table {
-    /// A table for `screen`.
-    pub fn new(screen: Screen) -> Table {
-        Table { screen, paint: Paint::new(screen.colour) }
-    }
-
-    pub fn text(&self) -> Text {
-        Text { width: self.screen.width.min(PROSE_WIDTH_MAX) }
-    }
-
-    /// Prose is kept from being too wide, but the facts in the head may be as wide as the screen.
-    fn head(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
-        self.facts(facts(document), out)
-    }
-
-    pub fn facts(
-        &self,
-        facts: Vec<(impl AsRef<str>, Vec<String>)>,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let width = |name: &str| text::plain(name).width();
-        let indent = facts.iter().map(|(name, _)| width(name.as_ref())).max().unwrap_or(0) + 2;
-        let text = Text { width: self.screen.width };
-        for (name, facts) in facts {
-            let name = text::plain(name.as_ref());
-            let label = self.paint.paint(Tone::Strong, &name);
-            let label = format!("{label}{}", " ".repeat(indent - width(&name)));
-            writeln!(out, "{label}{}", text.listed(&facts, indent))?;
-        }
-        Ok(())
-    }
-
-    fn group(&self, group: &Group, knee: Option<&Knee>, out: &mut dyn Write) -> io::Result<()> {
-        let text = Text { width: self.screen.width };
-        let summary = text.wrapped(&format!("{}: {}", group.workload, group.summary()), 2);
-        let summary = summary.strip_prefix(group.workload).unwrap_or(&summary);
-        writeln!(out, "\n{}{summary}", self.paint.paint(Tone::Strong, group.workload))?;
-        if let Some(load) = Load::of(group, knee) {
-            return load.write(self.paint, self.screen, out);
-        }
-        match Grid::of(group) {
-            Some(grid) => grid.write(self.paint, self.screen, out),
-            None => {
-                Columns::of(group, self.screen).write(self.paint, self.screen, out)?;
-                saves::write_costs(group, self.text(), out)
-            }
-        }?;
-        let mut rows = group.rows.iter();
-        rows.try_for_each(|row| sustained::write(row, self.paint, self.screen, out))
-    }
-
-    fn findings(&self, findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
-        if findings.is_empty() {
-            return Ok(());
-        }
-        writeln!(out, "\n{}", self.paint.paint(Tone::Strong, "Findings"))?;
-        for finding in findings {
-            let mark = match finding.severity {
-                Severity::Warning => self.paint.paint(Tone::Yellow, "!"),
-                Severity::Info => self.paint.paint(Tone::Cyan, "i"),
-            };
-            writeln!(out, "  {mark} {}", self.text().wrapped(&finding.text, 4))?;
-        }
-        Ok(())
-    }
-
-    fn advice(&self, advice: &[Advice], out: &mut dyn Write) -> io::Result<()> {
-        if advice.is_empty() {
-            return Ok(());
-        }
-        writeln!(out, "\n{}", self.paint.paint(Tone::Strong, "Advice"))?;
-        for (index, advice) in advice.iter().enumerate() {
-            if index > 0 {
-                writeln!(out)?;
-            }
-            let purpose = format!("For {}", text::plain(&advice.purpose));
-            writeln!(out, "  {}", self.paint.paint(Tone::Strong, &purpose))?;
-            writeln!(out, "  do       {}", self.text().wrapped(&advice.action, 11))?;
-            writeln!(out, "  because  {}", self.text().wrapped(&advice.because, 11))?;
-            // Code is not wrapped: it is there to be copied.
-            for (number, line) in advice.code.lines().enumerate() {
-                let label = if number == 0 { "code" } else { "" };
-                writeln!(out, "  {label:<7}  {}", text::plain(line).trim_end())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// What the words under SURVIVES mean, and how long it took.
-    fn foot(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
-        let rows = || document.scenarios.iter().flat_map(|scenario| &scenario.rows);
-        let in_process = rows().any(|row| row.survives == Some(Survives::Nothing));
-        let nothing = if in_process { "nothing: it is in the program's memory. " } else { "" };
-        let legend = format!(
-            "SURVIVES is the worst event after which an acknowledged write is still there. {nothing}\
-             process-crash: it is in the kernel's memory. os-crash: it is in the device. \
-             power-loss: it is on stable storage."
-        );
-        let made = made(&document.wrote, &document.started_at, document.elapsed_s);
-        let legend = rows().any(|row| row.survives.is_some()).then_some(legend.as_str());
-        let leaves = rows().any(Row::is_of_saves).then_some(saves::LEGEND);
-        writeln!(out)?;
-        for paragraph in legend.into_iter().chain(leaves).chain([made.as_str()]) {
-            for line in self.text().wrapped(paragraph, 0).lines() {
-                writeln!(out, "{}", self.paint.paint(Tone::Faint, line))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// When something was measured, how long that took, and by which program.
-pub fn made(wrote: &Program, started_at: &str, elapsed_s: f64) -> String {
-    let commit = wrote.commit.as_ref().map(|commit| format!(" ({})", text::plain(commit)));
-    format!(
-        "Measured in {} from {} by wrote {}{}.",
-        units::seconds(elapsed_s),
-        text::plain(started_at),
-        text::plain(&wrote.version),
-        commit.unwrap_or_default(),
-    )
-}
-
-/// Writes tables with bars.
+/// Writes a result for `screen`.
 pub fn write(document: &Document, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
-    let table = Table::new(screen);
-    table.head(document, out)?;
+    let page = Page { screen };
+    page.facts(&facts(&document.target, &document.host), out)?;
     for scenario in &document.scenarios {
-        let question = table.text().wrapped(&scenario.question, 0);
-        writeln!(out, "\n{}", table.paint.paint(Tone::Strong, &question))?;
+        let question = page.prose(&scenario.question, 0);
+        writeln!(out, "\n{}", page.paint(Tone::Strong, &question))?;
         for group in Group::all_of(scenario) {
-            table.group(&group, scenario.knee.as_ref(), out)?;
+            write_group(&group, page, out)?;
         }
     }
-    table.findings(&document.findings, out)?;
-    table.advice(&document.advice, out)?;
-    table.foot(document, out)
+    write_findings(&document.findings, page, out)?;
+    write_advice(&document.advice, page, out)?;
+    write_foot(document, page, out)
+}
+
+fn write_group(group: &Group, page: Page, out: &mut dyn Write) -> io::Result<()> {
+    let summary = page.wide(&format!("{}: {}", group.workload, group.summary()), 2);
+    let summary = summary.strip_prefix(group.workload).unwrap_or(&summary);
+    page.heading(group.workload, summary, out)?;
+    if group.view() == View::Curve {
+        return load::write(group, page, out);
+    }
+    match Grid::of(group) {
+        Some(grid) => grid.write(page, out)?,
+        None => Rows::of(group, page.screen).write(page, out)?,
+    }
+    if group.view() == View::Saves {
+        for line in group.sync_costs() {
+            writeln!(out, "{}", page.prose(&line, 0))?;
+        }
+    }
+    let mut long = group.rows.iter().filter_map(|row| row.sustained.as_ref());
+    long.try_for_each(|sustained| sustained::write(sustained, page, out))
+}
+
+fn write_findings(findings: &[Finding], page: Page, out: &mut dyn Write) -> io::Result<()> {
+    if findings.is_empty() {
+        return Ok(());
+    }
+    page.heading("Findings", "", out)?;
+    for Finding { id, severity, text, .. } in findings {
+        let mark = match severity {
+            Severity::Warning => page.paint(Tone::Yellow, "!"),
+            Severity::Info => page.paint(Tone::Cyan, "i"),
+        };
+        writeln!(out, "  {mark} {}", page.prose(&format!("{text} [{id}]"), 4))?;
+    }
+    Ok(())
+}
+
+fn write_advice(advice: &[Advice], page: Page, out: &mut dyn Write) -> io::Result<()> {
+    if advice.is_empty() {
+        return Ok(());
+    }
+    page.heading("Advice", "", out)?;
+    for (index, advice) in advice.iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        let purpose = format!("For {}", plain(&advice.purpose));
+        writeln!(out, "  {}", page.paint(Tone::Strong, &purpose))?;
+        writeln!(out, "  do       {}", page.prose(&advice.action, 11))?;
+        writeln!(out, "  because  {}", page.prose(&advice.because, 11))?;
+        // Code is not wrapped: a reader copies it.
+        for (number, line) in advice.code.lines().enumerate() {
+            let label = if number == 0 { "code" } else { "" };
+            writeln!(out, "  {label:<7}  {}", plain(line).trim_end())?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the meaning of the words in the tables, and the time that the measurement took.
+fn write_foot(document: &Document, page: Page, out: &mut dyn Write) -> io::Result<()> {
+    let rows = || document.scenarios.iter().flat_map(|scenario| &scenario.rows);
+    let in_process = rows().any(|row| row.survives == Some(Survives::Nothing));
+    let nothing = if in_process { "nothing: it is in the program's memory. " } else { "" };
+    let survives = format!(
+        "SURVIVES is the worst event after which an acknowledged write is still there. {nothing}\
+         process-crash: it is in the kernel's memory. os-crash: it is in the device. \
+         power-loss: it is on stable storage."
+    );
+    let survives = rows().any(|row| row.survives.is_some()).then_some(survives.as_str());
+    let has_saves = rows().any(|row| View::of(row) == View::Saves);
+    let leaves = has_saves.then_some(CRASH_LEAVES_LEGEND);
+    let made = made(&document.wrote, &document.started_at, document.elapsed_s);
+    page.foot(survives.into_iter().chain(leaves).chain([made.as_str()]), out)
 }

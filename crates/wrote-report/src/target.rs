@@ -1,6 +1,6 @@
-//! What lies under the path, in a few compact lines.
+//! The path, its device and the machine, in a few compact lines.
 
-use wrote_result::document::{Device, Document, Host, Target};
+use wrote_result::document::{Device, Host, Target};
 use wrote_result::units;
 
 /// Mount options (or their beginnings) that change how fast or how safe a write is. The rest is in
@@ -32,13 +32,8 @@ const OPTIONS_THAT_MATTER: [&str; 24] = [
     "size=",
 ];
 
-/// The facts about the path and the machine: a name, and what is to be said of it.
-pub fn facts(document: &Document) -> Vec<(&'static str, Vec<String>)> {
-    facts_of(&document.target, &document.host)
-}
-
-/// The same, of a path and a machine without a benchmark.
-pub fn facts_of(target: &Target, host: &Host) -> Vec<(&'static str, Vec<String>)> {
+/// Returns the facts about the path and the machine, each group under a label.
+pub fn facts(target: &Target, host: &Host) -> Vec<(&'static str, Vec<String>)> {
     let mut facts = vec![("Path", path_facts(target))];
     match &target.device {
         Some(device) => {
@@ -52,7 +47,7 @@ pub fn facts_of(target: &Target, host: &Host) -> Vec<(&'static str, Vec<String>)
 }
 
 fn path_facts(target: &Target) -> Vec<String> {
-    // Of a device itself there is no file system that could be full.
+    // A device itself has no file system that could be full.
     if target.filesystem == "none" {
         return vec![format!("{}, a block device", target.path)];
     }

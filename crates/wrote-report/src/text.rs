@@ -1,52 +1,42 @@
-//! Prose and lists, broken into lines of the screen's width.
+//! Text from outside, made harmless and broken into lines.
 
 use textwrap::{Options, WordSplitter, WrapAlgorithm};
 use unicode_width::UnicodeWidthStr;
 
-/// Breaks text into lines of a width.
-#[derive(Clone, Copy, Debug)]
-pub struct Text {
-    /// Columns in a line.
-    pub width: usize,
+/// Breaks prose that begins in column `indent`: every line but the first is indented by as many columns.
+pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
+    let width = width.saturating_sub(indent).max(1);
+    let options = Options::new(width)
+        .word_splitter(WordSplitter::NoHyphenation)
+        // A reader copies a path or an option whole, even one that is longer than a line.
+        .break_words(false)
+        .wrap_algorithm(WrapAlgorithm::FirstFit);
+    textwrap::wrap(&plain(text), options).join(&format!("\n{}", " ".repeat(indent)))
 }
 
-impl Text {
-    /// Prose that begins in column `indent`: every line but the first is indented by as much.
-    pub fn wrapped(self, text: &str, indent: usize) -> String {
-        let text = plain(text);
-        let width = self.width.saturating_sub(indent).max(1);
-        let options = Options::new(width)
-            .word_splitter(WordSplitter::NoHyphenation)
-            // A path or an option is longer than a line seldom, and then it is to be copied whole.
-            .break_words(false)
-            .wrap_algorithm(WrapAlgorithm::FirstFit);
-        textwrap::wrap(&text, options).join(&format!("\n{}", " ".repeat(indent)))
-    }
-
-    /// A list that begins in column `indent`, with commas between: an item stays on one line where
-    /// it fits on one.
-    pub fn listed(self, items: &[String], indent: usize) -> String {
-        let width = self.width.saturating_sub(indent).max(1);
-        let mut lines: Vec<String> = vec![String::new()];
-        for (index, item) in items.iter().enumerate() {
-            let comma = if index + 1 < items.len() { "," } else { "" };
-            let item = format!("{}{comma}", plain(item));
-            let line = lines.last_mut().expect("there is a first line");
-            if line.is_empty() {
-                *line = item;
-            } else if line.width() + 1 + item.width() <= width {
-                *line += &format!(" {item}");
-            } else {
-                lines.push(item);
-            }
+/// Breaks a list that begins in column `indent`, with commas between its items. An item stays on one
+/// line if it fits on one.
+pub fn listed(items: &[String], width: usize, indent: usize) -> String {
+    let room = width.saturating_sub(indent).max(1);
+    let mut lines: Vec<String> = vec![String::new()];
+    for (index, item) in items.iter().enumerate() {
+        let comma = if index + 1 < items.len() { "," } else { "" };
+        let item = format!("{}{comma}", plain(item));
+        let line = lines.last_mut().expect("there is a first line");
+        if line.is_empty() {
+            *line = item;
+        } else if line.width() + 1 + item.width() <= room {
+            *line += &format!(" {item}");
+        } else {
+            lines.push(item);
         }
-        let wrapped = lines.iter().map(|line| self.wrapped(line, indent));
-        wrapped.collect::<Vec<_>>().join(&format!("\n{}", " ".repeat(indent)))
     }
+    let wrapped = lines.iter().map(|line| wrapped(line, width, indent));
+    wrapped.collect::<Vec<_>>().join(&format!("\n{}", " ".repeat(indent)))
 }
 
-/// Text on one line, with nothing in it that a terminal would obey: paths, models and the kernel's
-/// words come from outside.
+/// Returns text on one line, without control characters that a terminal would obey. Paths, models and
+/// the kernel's words come from outside.
 pub fn plain(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
@@ -58,20 +48,17 @@ mod tests {
     #[test]
     fn every_line_of_wrapped_text_keeps_to_the_width() {
         let words = "one two three four five six seven eight nine ten".repeat(3);
-        let wrapped = format!("    {}", Text { width: 30 }.wrapped(&words, 4));
-        assert!(wrapped.lines().count() > 3, "{wrapped}");
-        for line in wrapped.lines() {
-            assert!(line.width() <= 30 && line.starts_with("    "), "{wrapped}");
+        let lines = format!("    {}", wrapped(&words, 30, 4));
+        assert!(lines.lines().count() > 3, "{lines}");
+        for line in lines.lines() {
+            assert!(line.width() <= 30 && line.starts_with("    "), "{lines}");
         }
     }
 
     #[test]
     fn a_list_is_broken_between_its_items() {
         let items = ["write back cache", "no FUA", "scheduler none"].map(str::to_owned);
-        assert_eq!(
-            Text { width: 28 }.listed(&items, 2),
-            "write back cache, no FUA,\n  scheduler none"
-        );
+        assert_eq!(listed(&items, 28, 2), "write back cache, no FUA,\n  scheduler none");
     }
 
     #[test]

@@ -4,4 +4,4 @@ mod parse;
 mod show;
 
 pub use parse::{parse_block_size, parse_count, parse_duration, parse_pause, parse_size};
-pub use show::{block_size, bytes, exact, nanoseconds, part, rate, seconds};
+pub use show::{block_size, bytes, exact, nanoseconds, part, rate, seconds, significant};

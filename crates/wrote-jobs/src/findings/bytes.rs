@@ -4,7 +4,7 @@ use super::Evidence;
 use super::moved::{Moved, counts, stayed_in_memory};
 use serde_json::{Value, json};
 use wrote_machine::watch::CachedLoop;
-use wrote_result::document::{Direction, Finding, Flush, Row, Run, Severity};
+use wrote_result::document::{Direction, Finding, Flush, Row, Run, Severity, View};
 use wrote_result::finding::{finding, listed, names};
 use wrote_result::units::{bytes, part, rate};
 
@@ -182,7 +182,7 @@ fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
 fn moves_its_own_bytes_alone(row: &Row) -> bool {
     let settings = &row.settings.effective;
     // A log adds a frame to each message, and messages may be short.
-    !row.is_of_messages() && settings.direct && settings.sync.is_seldom()
+    View::of(row) != View::Messages && settings.direct && settings.sync.is_seldom()
 }
 
 fn is_shared(moved: &Moved) -> bool {

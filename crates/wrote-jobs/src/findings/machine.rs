@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use wrote_machine::host::SLOW_CLOCKS;
 use wrote_machine::watch::{Heat, Link};
 use wrote_result::document::{
-    CpuBusy, Direction, Finding, Flush, Ioengine, Limit, Row, Run, Severity,
+    CpuBusy, Direction, Finding, Flush, Ioengine, Limit, Row, Run, Severity, View,
 };
 use wrote_result::finding::{finding, listed, names};
 use wrote_result::stats::median;
@@ -190,7 +190,11 @@ fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<CpuUse> {
     // At a rate, the thread spins for the last moment before an operation is due.
     let polls =
         settings.iopoll == Some(true) || settings.sqpoll == Some(true) || row.is_open_loop();
-    if to_memory || polls || row.is_of_messages() || stayed_in_memory(evidence, row) == Some(true) {
+    if to_memory
+        || polls
+        || View::of(row) == View::Messages
+        || stayed_in_memory(evidence, row) == Some(true)
+    {
         return None;
     }
     // The engine of threads has a thread for each operation in flight.
@@ -270,7 +274,7 @@ fn slow_clock(evidence: &Evidence) -> Option<Finding> {
         let most = row.runs.iter().map(|run| run.iops).fold(0.0, f64::max);
         read_ns * most / 1e9 / f64::from(row.settings.effective.numjobs.max(1))
     };
-    let timed = evidence.rows.iter().filter(|row| !row.is_of_whole_files());
+    let timed = evidence.rows.iter().filter(|row| View::of(row) != View::Files);
     let most = timed.max_by(|a, b| share(a).total_cmp(&share(b)));
     let of_row = most.map_or(String::new(), |row| {
         let percent = (share(row) * 100.0).min(100.0);

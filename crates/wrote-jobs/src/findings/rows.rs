@@ -3,7 +3,7 @@
 use super::Evidence;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use wrote_result::document::{Direction, Fallback, Finding, Row, Severity};
+use wrote_result::document::{Direction, Fallback, Finding, Row, Severity, View};
 use wrote_result::finding::{finding, listed, names};
 use wrote_result::stats::relative_width;
 use wrote_result::units::rate;
@@ -87,8 +87,7 @@ fn generator_limited(evidence: &Evidence) -> Option<Finding> {
     // The data of whole files and messages was made before the clock started.
     let near = |row: &&Row| {
         row.direction == Direction::Write
-            && !row.is_of_whole_files()
-            && !row.is_of_messages()
+            && !matches!(View::of(row), View::Files | View::Messages)
             && row.throughput_bytes_per_s.median > limit_bytes_per_s
     };
     let rows: Vec<&Row> = evidence.rows.iter().filter(near).collect();

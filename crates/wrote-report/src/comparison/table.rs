@@ -1,44 +1,37 @@
-//! A comparison for a person: a table for each workload, what differs, what was not compared, notes.
+//! A comparison for a person: a table for each workload, then differences, rows that were left out, notes.
 
 use super::{
-    Block, Line, blocks, differences, interval, not_compared, other_latencies, ratio, side,
-    verdict, warnings,
+    Block, blocks, columns, differences, not_compared, other_latencies, side, verdict, warnings,
 };
 use crate::Screen;
-use crate::paint::{Paint, Tone};
-use crate::table::PROSE_WIDTH_MAX;
-use crate::text::{Text, plain};
+use crate::page::Page;
+use crate::paint::Tone;
+use crate::table::{GAP, Texts, padded};
+use crate::text::plain;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 use wrote_result::compare::{Comparison, Verdict};
 
-/// What stands between two columns.
-const GAP: &str = "  ";
-/// For screens that have no room for more.
+/// The short form of "no detectable difference", for narrow screens.
 const UNDECIDED_SHORT: &str = "can't tell";
-/// The titles of the columns after the row's name and before the verdict.
-const TITLES: [&str; 4] = ["OLD", "NEW", "RATIO", "95 %"];
 
 /// Writes the comparison for `screen`.
 pub fn write(comparison: &Comparison, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
-    let layout = Layout { screen, paint: Paint::new(screen.colour) };
-    for (name, of) in [("OLD", &comparison.old), ("NEW", &comparison.new)] {
-        let label = layout.paint.paint(Tone::Strong, name);
-        writeln!(out, "{label}  {}", Text { width: screen.width }.listed(&side(of), 5))?;
-    }
+    let page = Page { screen };
+    let (old, new) = (&comparison.old, &comparison.new);
+    page.facts(&[("OLD", side(old)), ("NEW", side(new))], out)?;
     let blocks = blocks(comparison);
-    let short = blocks.iter().any(|block| !layout.has_room(block));
-    for block in &blocks {
-        layout.block(block, short, out)?;
-    }
+    let tables: Vec<BlockTable> = blocks.iter().map(|block| BlockTable::of(block, page)).collect();
+    let short = tables.iter().any(|table| !table.has_room());
+    tables.iter().try_for_each(|table| table.write(short, out))?;
     if let Some(text) = other_latencies(comparison) {
-        writeln!(out, "\n{}", layout.prose(&text, 0))?;
+        writeln!(out, "\n{}", page.prose(&text, 0))?;
     }
-    layout.list("What differs (OLD | NEW)", &differences(comparison), out)?;
-    layout.list("Not compared", &not_compared(comparison), out)?;
-    layout.list("Warnings", &warnings(comparison), out)?;
-    layout.list("Notes", &comparison.notes, out)?;
-    writeln!(out, "\n{}", layout.prose(&legend(short), 0))
+    page.list("What differs (OLD | NEW)", &differences(comparison), 2, out)?;
+    page.list("Not compared", &not_compared(comparison), 2, out)?;
+    page.list("Warnings", &warnings(comparison), 2, out)?;
+    page.list("Notes", &comparison.notes, 2, out)?;
+    writeln!(out, "\n{}", page.prose(&legend(short), 0))
 }
 
 fn legend(short: bool) -> String {
@@ -53,45 +46,61 @@ fn legend(short: bool) -> String {
     )
 }
 
-/// How a comparison is laid out.
-struct Layout {
-    screen: Screen,
-    paint: Paint,
+/// The table of a block.
+struct BlockTable<'a> {
+    page: Page,
+    block: &'a Block<'a>,
+    names: Vec<String>,
+    /// The columns between the name and the verdict.
+    figures: Vec<Texts>,
+    headings: String,
 }
 
-impl Layout {
-    fn prose(&self, text: &str, indent: usize) -> String {
-        Text { width: self.screen.width.min(PROSE_WIDTH_MAX) }.wrapped(text, indent)
+impl<'a> BlockTable<'a> {
+    fn of(block: &'a Block<'a>, page: Page) -> BlockTable<'a> {
+        let lines: Vec<_> = block.lines.iter().collect();
+        let columns = columns();
+        let [_, figures @ .., _] = &columns[..] else { unreachable!("a name and a verdict") };
+        let figures: Vec<Texts> =
+            figures.iter().map(|column| Texts::of(column, &lines, page.screen)).collect();
+        BlockTable {
+            page,
+            block,
+            names: lines.iter().map(|line| plain(&line.name)).collect(),
+            headings: figures.iter().map(|column| format!("{GAP}{}", column.heading())).collect(),
+            figures,
+        }
     }
 
-    /// Whether every verdict can be said in full.
-    fn has_room(&self, block: &Block) -> bool {
-        let verdicts = block.lines.iter().map(|line| verdict(line.change.verdict).len());
-        let figures: usize = widths(block).iter().map(|width| width + GAP.len()).sum();
-        let needed = name_width(block) + figures + GAP.len() + verdicts.max().unwrap_or(0);
-        needed <= self.screen.width
+    fn name_width(&self) -> usize {
+        self.names.iter().map(|name| name.width()).max().unwrap_or(0).max("ROW".len())
     }
 
-    fn block(&self, block: &Block, short: bool, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "\n{}", self.paint.paint(Tone::Strong, &plain(&block.title)))?;
-        let widths = widths(block);
-        let figures: usize = widths.iter().map(|width| width + GAP.len()).sum();
-        let left = self.screen.width.saturating_sub(figures + GAP.len() + UNDECIDED_SHORT.len());
-        let name_width = name_width(block).min(left);
-        let titles = right(TITLES.map(str::to_owned), widths);
-        let titles = format!("{:name_width$}{titles}{GAP}VERDICT", "ROW");
-        writeln!(out, "{}", self.paint.paint(Tone::Faint, &titles))?;
-        for line in &block.lines {
-            let name = plain(&line.name);
+    /// Returns whether the screen has room for every verdict in full.
+    fn has_room(&self) -> bool {
+        let verdicts = self.block.lines.iter().map(|line| verdict(line.change.verdict).len());
+        let verdict_width = verdicts.max().unwrap_or(0);
+        let needed = self.name_width() + self.headings.width() + GAP.len() + verdict_width;
+        needed <= self.page.screen.width
+    }
+
+    fn write(&self, short: bool, out: &mut dyn Write) -> io::Result<()> {
+        self.page.heading(&self.block.title, "", out)?;
+        let taken = self.headings.width() + GAP.len() + UNDECIDED_SHORT.len();
+        let name_width = self.name_width().min(self.page.screen.width.saturating_sub(taken));
+        let headings = format!("{}{}{GAP}VERDICT", padded("ROW", name_width), self.headings);
+        writeln!(out, "{}", self.page.paint(Tone::Faint, &headings))?;
+        for (index, (line, name)) in self.block.lines.iter().zip(&self.names).enumerate() {
             if name.width() > name_width {
-                // It keeps a line of its own rather than lose its end, by which it is known.
+                // A long name has a line of its own: its end, which tells it apart, stays.
                 writeln!(out, "{name}")?;
-                write!(out, "{:name_width$}", "")?;
-            } else {
-                write!(out, "{name}{}", " ".repeat(name_width - name.width()))?;
             }
+            let name = if name.width() > name_width { "" } else { name };
+            let figures = self.figures.iter();
+            let figures: String =
+                figures.map(|column| GAP.to_owned() + &column.cell(index, self.page)).collect();
             let verdict = self.verdict(line.change.verdict, short);
-            writeln!(out, "{}{GAP}{verdict}", right(figures_of(line), widths))?;
+            writeln!(out, "{}{figures}{GAP}{verdict}", padded(name, name_width))?;
         }
         Ok(())
     }
@@ -103,37 +112,6 @@ impl Layout {
             Verdict::NoDetectableDifference if short => (Tone::Faint, UNDECIDED_SHORT),
             Verdict::NoDetectableDifference | Verdict::OneRun => (Tone::Faint, verdict(of)),
         };
-        self.paint.paint(tone, text)
+        self.page.paint(tone, text)
     }
-
-    fn list(&self, title: &str, lines: &[String], out: &mut dyn Write) -> io::Result<()> {
-        if lines.is_empty() {
-            return Ok(());
-        }
-        writeln!(out, "\n{}", self.paint.paint(Tone::Strong, title))?;
-        lines.iter().try_for_each(|line| writeln!(out, "  {}", self.prose(line, 2)))
-    }
-}
-
-fn name_width(block: &Block) -> usize {
-    block.lines.iter().map(|line| plain(&line.name).width()).max().unwrap_or(0).max(3)
-}
-
-fn figures_of(line: &Line) -> [String; 4] {
-    [line.old.clone(), line.new.clone(), ratio(line.change.ratio), interval(line.change)]
-}
-
-fn widths(block: &Block) -> [usize; 4] {
-    let mut widths = TITLES.map(str::len);
-    for line in &block.lines {
-        for (width, figure) in widths.iter_mut().zip(figures_of(line)) {
-            *width = (*width).max(figure.width());
-        }
-    }
-    widths
-}
-
-/// Cells that end at the right of their columns.
-fn right(cells: [String; 4], widths: [usize; 4]) -> String {
-    cells.iter().zip(widths).map(|(cell, width)| format!("{GAP}{cell:>width$}")).collect()
 }

@@ -1,25 +1,21 @@
 //! An examination, to paste in an issue.
 
 use super::{CHAPTERS, facts, facts_after, of, summary, title};
-use crate::markdown::inline;
+use crate::markdown::{inline, write_head};
 use crate::{target, text};
 use std::io::{self, Write};
 use wrote_result::doctor::{Check, Examination, State};
 
-/// Writes an examination in Markdown.
+/// Writes an examination in Markdown. `all` writes fine checks at length too.
 pub fn write(examination: &Examination, all: bool, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "## {}", inline(&format!("wrote doctor {}", examination.target.path)))?;
-    writeln!(out)?;
-    for (name, facts) in target::facts_of(&examination.target, &examination.host) {
-        writeln!(out, "- **{name}**: {}", inline(&facts.join(", ")))?;
-    }
+    let path = format!("wrote doctor {}", examination.target.path);
+    write_head(&path, &target::facts(&examination.target, &examination.host), out)?;
     writeln!(out, "\n{}.", summary(examination))?;
     for (state, chapter) in CHAPTERS {
         let checks = of(examination, state);
-        if checks.is_empty() {
-            continue;
+        if !checks.is_empty() {
+            writeln!(out, "\n### {chapter}\n")?;
         }
-        writeln!(out, "\n### {chapter}\n")?;
         for check in checks {
             write_check(check, state != State::Fine || all, out)?;
         }
@@ -43,7 +39,7 @@ fn write_check(check: &Check, at_length: bool, out: &mut dyn Write) -> io::Resul
     write_facts(facts_after(change), out)
 }
 
-/// A command as it is, between more backticks than it holds in a row.
+/// Returns a command as code, between more backticks than it has in a row.
 fn code(command: &str) -> String {
     let plain = text::plain(command);
     let longest = plain.split(|c| c != '`').map(str::len).max().unwrap_or(0);

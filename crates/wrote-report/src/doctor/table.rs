@@ -1,96 +1,76 @@
-//! What a person sees of an examination: what lies under the path, and each check, the worst first.
+//! An examination for a person: the path, then each check, the worst first.
 
 use super::{CHAPTERS, facts, facts_after, of, summary, title};
 use crate::Screen;
+use crate::page::Page;
 use crate::paint::Tone;
-use crate::table::Table;
 use crate::target;
+use crate::text::plain;
 use std::io::{self, Write};
 use wrote_result::doctor::{Check, Examination, State};
 
-/// Labels stand here, and what they say behind them.
+/// The column of labels, and their width.
 const LABEL_INDENT: usize = 4;
 const LABEL_WIDTH: usize = 9;
 
-/// Writes an examination for `screen`.
+/// Writes an examination for `screen`. `all` writes fine checks at length too.
 pub fn write(
     examination: &Examination,
     all: bool,
     screen: Screen,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let table = Table::new(screen);
-    table.facts(target::facts_of(&examination.target, &examination.host), out)?;
-    writeln!(out, "\n{}", table.paint.paint(Tone::Strong, &summary(examination)))?;
+    let page = Page { screen };
+    page.facts(&target::facts(&examination.target, &examination.host), out)?;
+    page.heading(&summary(examination), "", out)?;
     for (state, chapter) in CHAPTERS {
         let checks = of(examination, state);
-        if checks.is_empty() {
-            continue;
+        if !checks.is_empty() {
+            page.heading(chapter, "", out)?;
         }
-        writeln!(out, "\n{}", table.paint.paint(Tone::Strong, chapter))?;
+        let at_length = state != State::Fine || all;
         for (index, check) in checks.into_iter().enumerate() {
-            if state == State::Fine && !all {
-                table.line(check, out)?;
-                continue;
-            }
-            if index > 0 {
+            if index > 0 && at_length {
                 writeln!(out)?;
             }
-            table.check(check, out)?;
+            write_check(check, at_length, page, out)?;
         }
     }
-    table.end(examination, out)
+    let said = format!(
+        "Nothing was written, and no command was run. Commands need root; docs/doctor.md says what \
+         each check means and where that comes from. Looked at {}.",
+        examination.examined_at
+    );
+    page.foot([said.as_str()], out)
 }
 
-impl Table {
-    /// A check in one paragraph.
-    fn line(&self, check: &Check, out: &mut dyn Write) -> io::Result<()> {
-        let text = format!("{}: {}", title(check), check.text);
-        writeln!(out, "  {} {}", self.mark(check.state), self.text().wrapped(&text, LABEL_INDENT))
+fn write_check(check: &Check, at_length: bool, page: Page, out: &mut dyn Write) -> io::Result<()> {
+    let (tone, mark) = match check.state {
+        State::Risk => (Tone::Red, "!"),
+        State::Advice => (Tone::Yellow, "-"),
+        State::Unknown => (Tone::Cyan, "?"),
+        State::Fine => (Tone::Green, "+"),
+    };
+    let text = format!("{}: {}", title(check), check.text);
+    writeln!(out, "  {} {}", page.paint(tone, mark), page.prose(&text, LABEL_INDENT))?;
+    if !at_length {
+        return Ok(());
     }
+    write_facts(&facts(check), page, out)?;
+    let Some(change) = &check.change else { return Ok(()) };
+    for (number, command) in change.commands.iter().enumerate() {
+        // Not wrapped: a reader copies it.
+        let label = if number == 0 { "command" } else { "" };
+        writeln!(out, "    {label:<LABEL_WIDTH$}{}", plain(command))?;
+    }
+    write_facts(&facts_after(change), page, out)
+}
 
-    /// A check with all that is known of it.
-    fn check(&self, check: &Check, out: &mut dyn Write) -> io::Result<()> {
-        self.line(check, out)?;
-        self.labelled(&facts(check), out)?;
-        let Some(change) = &check.change else { return Ok(()) };
-        for (number, command) in change.commands.iter().enumerate() {
-            // Not wrapped: it is there to be copied.
-            let label = if number == 0 { "command" } else { "" };
-            writeln!(out, "    {label:<LABEL_WIDTH$}{}", crate::text::plain(command))?;
-        }
-        self.labelled(&facts_after(change), out)
-    }
-
-    fn labelled(&self, facts: &[(&'static str, String)], out: &mut dyn Write) -> io::Result<()> {
-        for (label, text) in facts {
-            let text = self.text().wrapped(text, LABEL_INDENT + LABEL_WIDTH);
-            writeln!(out, "    {label:<LABEL_WIDTH$}{text}")?;
-        }
-        Ok(())
-    }
-
-    fn mark(&self, state: State) -> String {
-        match state {
-            State::Risk => self.paint.paint(Tone::Red, "!"),
-            State::Advice => self.paint.paint(Tone::Yellow, "-"),
-            State::Unknown => self.paint.paint(Tone::Cyan, "?"),
-            State::Fine => self.paint.paint(Tone::Green, "+"),
-        }
-    }
-
-    fn end(&self, examination: &Examination, out: &mut dyn Write) -> io::Result<()> {
-        let said = format!(
-            "Nothing was written, and no command was run. Commands need root; docs/doctor.md says what \
-             each check means and where that comes from. Looked at {}.",
-            examination.examined_at
-        );
-        writeln!(out)?;
-        for line in self.text().wrapped(&said, 0).lines() {
-            writeln!(out, "{}", self.paint.paint(Tone::Faint, line))?;
-        }
-        Ok(())
-    }
+fn write_facts(facts: &[(&str, String)], page: Page, out: &mut dyn Write) -> io::Result<()> {
+    facts.iter().try_for_each(|(label, text)| {
+        let text = page.prose(text, LABEL_INDENT + LABEL_WIDTH);
+        writeln!(out, "    {label:<LABEL_WIDTH$}{text}")
+    })
 }
 
 #[cfg(test)]

@@ -1,88 +1,137 @@
-//! The figures of a language in a table: their titles, and their texts.
+//! The columns of a workload's languages, and the texts of their cells.
 
-use super::Cell;
-use crate::figures::{cpu_seconds, times, within};
-use wrote_result::document::{Interval, Latency};
+use super::{Cell, Chart, Line, Who};
+use crate::columns::{Column, Keep};
+use crate::figures::{cpu_seconds, has_spread, latency, spread, text};
+use crate::paint::{Mark, Tone};
+use wrote_result::document::Latency;
 use wrote_result::langs::Row;
-use wrote_result::{stats, units};
+use wrote_result::stats;
+use wrote_result::units::{bytes, significant};
 
-/// What stands over a column, and the text of a cell under it.
-pub type Figure = (&'static str, fn(Cell) -> String);
+/// The figure of a cell.
+type Figure = fn(Cell) -> String;
 
-/// Of bytes and lines.
-pub const RATES: [Figure; 6] = [
-    ("MB/s", |cell| megabytes(cell.throughput.median)),
-    ("±95%", |cell| spread(cell.throughput)),
-    ("MEAN", |cell| of_row(cell, |row| megabytes(row.throughput_mean_bytes_per_s))),
-    ("x DRIVE", of_drive),
-    ("CPU s/GB", |cell| of_row(cell, |row| cpu_seconds(row.cpu_s_per_gb))),
-    ("MEMORY", |cell| of_row(cell, |row| row.max_rss_bytes.map(units::bytes).unwrap_or_default())),
+/// The columns of bytes and lines.
+const RATES: [(&str, Keep, Figure); 6] = [
+    ("MB/s", Keep::Always, |cell| megabytes(cell.throughput.median)),
+    ("±95%", Keep::Always, |cell| spread(cell.throughput)),
+    ("MEAN", Keep::If(7), |cell| of_row(cell, |row| megabytes(row.throughput_mean_bytes_per_s))),
+    ("x DRIVE", Keep::If(0), of_drive),
+    ("CPU s/GB", Keep::If(1), |cell| of_row(cell, |row| cpu_seconds(row.cpu_s_per_gb))),
+    ("MEMORY", Keep::If(6), |cell| of_row(cell, |row| text(row.max_rss_bytes.map(bytes)))),
 ];
 
-/// Of saves.
-pub const SAVES: [Figure; 8] = [
-    ("MIN", |cell| latency(cell, |of| of.min)),
-    ("P50", |cell| latency(cell, |of| of.p50)),
-    ("P90", |cell| latency(cell, |of| of.p90)),
-    ("P95", |cell| latency(cell, |of| of.p95)),
-    ("P99", |cell| latency(cell, |of| of.p99)),
-    ("P99.9", |cell| latency(cell, |of| of.p99_9)),
-    ("MAX", |cell| latency(cell, |of| of.max)),
-    ("TOTAL", |cell| latency(cell, |of| of.total)),
+/// The columns of saves.
+const SAVES: [(&str, Keep, Figure); 8] = [
+    ("MIN", Keep::If(5), |cell| timed(cell, |of| of.min)),
+    ("P50", Keep::Always, |cell| timed(cell, |of| of.p50)),
+    ("P90", Keep::If(4), |cell| timed(cell, |of| of.p90)),
+    ("P95", Keep::If(9), |cell| timed(cell, |of| of.p95)),
+    ("P99", Keep::Always, |cell| timed(cell, |of| of.p99)),
+    ("P99.9", Keep::If(3), |cell| timed(cell, |of| of.p99_9)),
+    ("MAX", Keep::If(2), |cell| timed(cell, |of| of.max)),
+    ("TOTAL", Keep::If(8), |cell| timed(cell, |of| of.total)),
 ];
 
-/// The one figure of a workload that stands under each of several paths: `812 ±3%`, of saves the P50.
-pub fn of_path(cell: Cell, is_of_saves: bool) -> String {
-    if is_of_saves {
-        return latency(cell, |of| of.p50);
+/// The columns that name the lines: the language, and what its program writes or reads by.
+pub fn names<'a>(chart: &Chart) -> Vec<Column<'a, Line<'a>>> {
+    let mut name =
+        Column::words("LANGUAGE", Keep::Always, |line: &Line| line.name.clone()).titled("language");
+    name.bold = |line| line.who != Who::Language;
+    name.tone = |line| match line.who {
+        Who::Language => Tone::Plain,
+        Who::Wrote => Tone::Green,
+        Who::Drive => Tone::Cyan,
+    };
+    let how = Column::words("HOW", Keep::Always, |line: &Line| line.how.clone()).titled("how");
+    if chart.is_of_saves { vec![name] } else { vec![name, how] }
+}
+
+/// The columns of one path: every figure.
+pub fn figures<'a>(chart: &Chart) -> Vec<Column<'a, Line<'a>>> {
+    let figures: &[_] = if chart.is_of_saves { &SAVES } else { &RATES };
+    let column = |(number, (title, keep, figure)): (usize, &(&'static str, Keep, Figure))| {
+        let (keep, figure) = (*keep, *figure);
+        let cell = move |line: &Line| text(line.first().map(figure));
+        ranked(title, number, keep, chart, cell)
+    };
+    figures.iter().enumerate().map(column).collect()
+}
+
+/// The columns of several paths: one figure each, without its spread on narrow screens.
+pub fn paths<'a>(
+    chart: &Chart,
+    titles: &'a [String],
+    with_spread: bool,
+) -> Vec<Column<'a, Line<'a>>> {
+    let is_of_saves = chart.is_of_saves;
+    let figure = move |cell: Cell| match (is_of_saves, with_spread) {
+        (true, _) => timed(cell, |of| of.p50),
+        (false, false) => megabytes(cell.throughput.median),
+        (false, true) => {
+            let rate = format!("{} {}", megabytes(cell.throughput.median), spread(cell.throughput));
+            rate.trim_end().into()
+        }
+    };
+    let column = |(number, title): (usize, &'a String)| {
+        let cell = move |line: &Line| text(line.cells.get(number).copied().flatten().map(figure));
+        ranked(title, number, Keep::Always, chart, cell)
+    };
+    titles.iter().enumerate().map(column).collect()
+}
+
+/// A column of figures. The first one ranks the lines: its marks tell which lines are level.
+fn ranked<'a>(
+    title: &'a str,
+    number: usize,
+    keep: Keep,
+    chart: &Chart,
+    cell: impl Fn(&Line<'a>) -> String + 'a,
+) -> Column<'a, Line<'a>> {
+    if number > 0 || !chart.lines.iter().any(|line| line.is_level) {
+        return Column::figures(title, keep, cell);
     }
-    format!("{} {}", megabytes(cell.throughput.median), spread(cell.throughput)).trim_end().into()
+    // The heading stands clear of the marks.
+    Column::figures(format!("{title}  "), keep, cell)
+        .titled(title)
+        .marked(|line: &Line| if line.is_level { Mark::Level } else { Mark::None })
 }
 
 /// A rate in MB/s, without its unit.
-pub fn megabytes(bytes_per_s: f64) -> String {
-    if bytes_per_s.is_finite() { times(bytes_per_s / 1e6) } else { "?".into() }
+fn megabytes(bytes_per_s: f64) -> String {
+    if bytes_per_s.is_finite() { significant(bytes_per_s / 1e6) } else { "?".into() }
 }
 
-/// How far an interval reaches from its median; empty of one that a single run made.
-pub fn spread(interval: &Interval) -> String {
-    if is_spread(interval) { within(interval) } else { String::new() }
-}
-
-/// Whether two can't be told apart. Single runs say nothing of that.
+/// Returns whether two cells cannot be told apart. A single run says nothing of that.
 pub fn are_level(one: Cell, other: Cell) -> bool {
     let (one, other) = (one.throughput, other.throughput);
-    is_spread(one) && is_spread(other) && !stats::distinguishable(one, other)
+    has_spread(one) && has_spread(other) && !stats::distinguishable(one, other)
 }
 
-/// Whether the interval says how the runs vary.
-fn is_spread(interval: &Interval) -> bool {
-    interval.ci95_low < interval.ci95_high
-}
-
-/// How many times the drive's own rate: `0.37`.
+/// The rate as a multiple of the drive's own: `0.37`.
 fn of_drive(cell: Cell) -> String {
     let rate = cell.drive.map(|drive| cell.throughput.median / drive.median);
     match rate.filter(|rate| rate.is_finite()) {
         None => String::new(),
         Some(rate) if rate < 0.0005 => "<0.001".into(),
         Some(rate) if rate < 0.0995 => format!("{rate:.3}"),
-        Some(rate) => times(rate),
+        Some(rate) => significant(rate),
     }
 }
 
-fn of_row(cell: Cell, text: fn(&Row) -> String) -> String {
-    cell.row.map(text).unwrap_or_default()
+fn of_row(cell: Cell, figure: fn(&Row) -> String) -> String {
+    text(cell.row.map(figure))
 }
 
-fn latency(cell: Cell, figure: fn(&Latency) -> u64) -> String {
-    let latency = cell.row.and_then(|row| row.latency_ns.as_ref());
-    latency.map(figure).map(units::nanoseconds).unwrap_or_default()
+fn timed(cell: Cell, figure: fn(&Latency) -> u64) -> String {
+    latency(cell.row.and_then(|row| row.latency_ns.as_ref()), figure)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wrote_result::document::Interval;
 
     fn around(median: f64, reach: f64) -> Interval {
         Interval { median, ci95_low: median - reach, ci95_high: median + reach }

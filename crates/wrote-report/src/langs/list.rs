@@ -1,24 +1,25 @@
-//! Every language there is, with its version or how it is installed.
+//! Every language, with its version or the way to install it.
 
 use crate::Screen;
-use crate::paint::{Paint, Tone};
-use crate::table::columns::GAP;
-use crate::text::{Text, plain};
+use crate::page::Page;
+use crate::paint::Tone;
+use crate::table::{GAP, padded};
+use crate::text::plain;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 use wrote_result::langs::{Language, State};
 
 const TITLES: [&str; 4] = ["ID", "LANGUAGE", "HOW", "VERSION"];
-/// The version is broken into lines; where it had less than this, HOW is left out.
+/// The version is broken into lines. A screen that leaves it less room than this has no HOW.
 const VERSION_WIDTH_MIN: usize = 30;
 
-/// Writes a line for each; the version may take several.
+/// Writes a line for each language; its version may take several.
 pub fn write_languages(
     languages: &[Language],
     screen: Screen,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let paint = Paint::new(screen.colour);
+    let page = Page { screen };
     let cells: Vec<[String; 3]> =
         languages.iter().map(|of| [&of.id, &of.name, &of.way].map(|text| plain(text))).collect();
     let width = |column: usize| {
@@ -30,24 +31,22 @@ pub fn write_languages(
     let shown = if taken(3) + VERSION_WIDTH_MIN <= screen.width { 3 } else { 2 };
     let begin = |texts: [&str; 3]| -> String {
         let cells = texts.iter().zip(widths).take(shown);
-        cells
-            .map(|(text, width)| text.to_string() + &" ".repeat(width - text.width()) + GAP)
-            .collect()
+        cells.map(|(text, width)| padded(text, width) + GAP).collect()
     };
     let titles = begin([TITLES[0], TITLES[1], TITLES[2]]) + TITLES[3];
-    writeln!(out, "{}", paint.paint(Tone::Faint, &titles))?;
+    writeln!(out, "{}", page.paint(Tone::Faint, &titles))?;
     for (language, [id, name, how]) in languages.iter().zip(&cells) {
         let (tone, told) = told(language);
-        let told = Text { width: screen.width }.wrapped(&told, taken(shown));
+        let told = page.wide(&told, taken(shown));
         let mut lines = told.lines();
-        let first = paint.paint(tone, lines.next().unwrap_or_default());
+        let first = page.paint(tone, lines.next().unwrap_or_default());
         writeln!(out, "{}", (begin([id, name, how]) + &first).trim_end())?;
-        lines.try_for_each(|line| writeln!(out, "{}", paint.paint(tone, line)))?;
+        lines.try_for_each(|line| writeln!(out, "{}", page.paint(tone, line)))?;
     }
     Ok(())
 }
 
-/// What stands under VERSION.
+/// The text under VERSION.
 fn told(language: &Language) -> (Tone, String) {
     let because = language.because.as_deref().unwrap_or_default();
     match language.state {

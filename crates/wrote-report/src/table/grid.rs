@@ -1,166 +1,119 @@
-//! A workload whose rows are cells of a grid: block size and depth down, ways across, the best
-//! marked.
+//! A workload whose rows are cells of a grid: block sizes down, ways across, the best marked.
 
-use crate::Screen;
-use crate::figures::{
-    are_level, cpu_s_per_gb, fell_back, latency, peak_memory, plus_minus, survives,
-};
+use super::rows::level_legend;
+use super::{FELL_BACK_LEGEND, GAP, padded};
+use crate::figures::{cpu_s_per_gb, fell_back, latency, peak_memory, plus_minus, text, throughput};
 use crate::group::Group;
-use crate::paint::{Paint, Tone};
-use crate::text::{Text, plain};
+use crate::page::Page;
+use crate::paint::{Mark, Tone, ascii};
+use crate::text::plain;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
-use wrote_result::document::Row;
-use wrote_result::units;
-
-/// What stands between two columns.
-const GAP: &str = "  ";
-/// The workloads that are grids begin so, and what stands over their sides.
-const GRIDS: [(&str, &str); 2] = [("peak/", "BS x IODEPTH"), ("ways/chunk", "CHUNK")];
+use wrote_result::document::{Cell, Row, View, fastest};
 
 /// A workload's cells in their places.
 pub struct Grid<'a> {
     group: &'a Group<'a>,
-    /// Over the sides.
+    /// The title over the sides.
     title: &'static str,
     /// `512 KiB x 64`, in the order of the rows.
     sides: Vec<&'a str>,
     /// `plain`, `registered`, in the order of the rows.
     heads: Vec<&'a str>,
+    cells: Vec<(Cell<'a>, &'a Row)>,
     best: &'a Row,
 }
 
-/// A row's place: what stands before and after the last comma of its way.
-fn place(row: &Row) -> Option<(&str, &str)> {
-    row.way.rsplit_once(", ")
-}
-
 impl<'a> Grid<'a> {
-    /// The grid of a group; `None` where its rows are no cells of one.
+    /// The grid of a group; `None` where its rows are no cells of one. At a rate all cells have the same
+    /// throughput, and their latencies need a table.
     pub fn of(group: &'a Group<'a>) -> Option<Grid<'a>> {
         if group.rows.iter().any(|row| row.is_open_loop()) {
-            // At a rate all cells have the same throughput: what tells them apart is their latency.
             return None;
         }
-        let (_, title) = GRIDS.iter().find(|(begin, _)| group.workload.starts_with(begin))?;
-        let (mut sides, mut heads) = (Vec::new(), Vec::new());
-        for row in &group.rows {
-            let (side, head) = place(row)?;
-            if !sides.contains(&side) {
-                sides.push(side);
+        let cell = |row: &&'a Row| Some((Cell::of(row)?, *row));
+        let cells: Vec<(Cell, &Row)> = group.rows.iter().map(cell).collect::<Option<_>>()?;
+        let unique = |part: fn(&Cell<'a>) -> &'a str| {
+            let mut parts: Vec<&str> = Vec::new();
+            for (cell, _) in &cells {
+                if !parts.contains(&part(cell)) {
+                    parts.push(part(cell));
+                }
             }
-            if !heads.contains(&head) {
-                heads.push(head);
-            }
-        }
-        let fastest = |a: &&&Row, b: &&&Row| {
-            a.throughput_bytes_per_s.median.total_cmp(&b.throughput_bytes_per_s.median)
+            parts
         };
-        let best = group.rows.iter().max_by(fastest)?;
-        Some(Grid { group, title, sides, heads, best })
+        let (sides, heads) = (unique(|cell| cell.side), unique(|cell| cell.head));
+        let best = fastest(group.rows.iter().copied())?;
+        Some(Grid { group, title: cells[0].0.title, sides, heads, cells, best })
     }
 
-    fn row(&self, side: &str, head: &str) -> Option<&'a Row> {
-        let mut rows = self.group.rows.iter();
-        rows.find(|row| place(row) == Some((side, head))).copied()
-    }
-
-    /// Writes the grid, what its marks mean, and the best cell in full.
-    pub fn write(&self, paint: Paint, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
-        let marks = Marks::of(screen);
-        let side_width = self.sides.iter().map(|side| side.width()).max().unwrap_or(0);
-        let side_width = side_width.max(self.title.width());
-        let cells: Vec<Vec<String>> =
-            self.sides.iter().map(|side| self.cells(side, marks)).collect();
+    /// Writes the grid, the meaning of its marks, and the best cell in full.
+    pub fn write(&self, page: Page, out: &mut dyn Write) -> io::Result<()> {
+        let sides = self.sides.iter().map(|side| side.width());
+        let side_width = sides.max().unwrap_or(0).max(self.title.width());
+        let line_of = |side: &&str| -> Vec<String> {
+            self.heads.iter().map(|head| self.text(side, head, page)).collect()
+        };
+        let lines: Vec<Vec<String>> = self.sides.iter().map(line_of).collect();
         let width = |column: usize| {
-            let cells = cells.iter().map(|line| line[column].width());
+            let cells = lines.iter().map(|line| line[column].width());
             cells.max().unwrap_or(0).max(self.heads[column].width() + 2)
         };
         let line = |first: &str, cells: &[String]| {
-            let mut line = format!("{first:<side_width$}");
+            let mut line = padded(first, side_width);
             for (column, cell) in cells.iter().enumerate() {
                 line = line + GAP + &" ".repeat(width(column) - cell.width()) + cell;
             }
             line.trim_end().to_owned()
         };
-        // Two more columns for the mark, as in the cells.
+        // The mark takes two columns.
         let heads: Vec<String> = self.heads.iter().map(|head| plain(head) + "  ").collect();
-        writeln!(out, "{}", paint.paint(Tone::Faint, &line(self.title, &heads)))?;
-        for (side, cells) in self.sides.iter().zip(&cells) {
+        writeln!(out, "{}", page.paint(Tone::Faint, &line(self.title, &heads)))?;
+        for (side, cells) in self.sides.iter().zip(&lines) {
             writeln!(out, "{}", line(&plain(side), cells))?;
         }
-        self.foot(paint, marks, Text { width: screen.width }, out)
+        self.write_foot(page, out)
     }
 
-    fn cells(&self, side: &str, marks: Marks) -> Vec<String> {
-        let cell = |head: &&str| match self.row(side, head) {
-            None => "  ".to_owned(),
-            Some(row) => {
-                let mark = if std::ptr::eq(row, self.best) {
-                    marks.best
-                } else if self.is_level(row) {
-                    marks.level
-                } else {
-                    " "
-                };
-                let fell = if fell_back(row) { "* " } else { "" };
-                format!("{fell}{} {mark}", units::rate(row.throughput_bytes_per_s.median))
-            }
+    fn text(&self, side: &str, head: &str, page: Page) -> String {
+        let is_here = |(cell, _): &&(Cell, &Row)| cell.side == side && cell.head == head;
+        let Some((_, row)) = self.cells.iter().find(is_here) else { return "  ".into() };
+        let mark = match *row {
+            row if std::ptr::eq(row, self.best) => Mark::Best,
+            row if row.is_tied_with(self.best) => Mark::Level,
+            _ => Mark::None,
         };
-        self.heads.iter().map(cell).collect()
+        let fell_back = if fell_back(row) { "* " } else { "" };
+        format!("{fell_back}{} {}", throughput(row), mark.on(page.screen))
     }
 
-    /// Whether a row can't be told apart from the best.
-    fn is_level(&self, row: &Row) -> bool {
-        are_level(row, self.best)
-    }
-
-    fn foot(&self, paint: Paint, marks: Marks, text: Text, out: &mut dyn Write) -> io::Result<()> {
-        let Marks { best, level, plus_minus: sign } = marks;
-        let mut facts = vec![
-            units::rate(self.best.throughput_bytes_per_s.median),
-            plus_minus(self.best).replace('±', sign),
-            labelled("P99 ", latency(self.best, |of| of.p99)),
-            format!("{} CPU s/GB", cpu_s_per_gb(self.best)),
-            survives(self.best),
+    fn write_foot(&self, page: Page, out: &mut dyn Write) -> io::Result<()> {
+        let best = self.best;
+        let labelled = |label: &str, figure: String| match figure.is_empty() {
+            true => figure,
+            false => format!("{label}{figure}"),
+        };
+        let is_of_files = self.group.view() == View::Files;
+        let memory = if is_of_files { peak_memory(best) } else { String::new() };
+        let facts = [
+            throughput(best),
+            ascii(&plus_minus(best), page.screen),
+            labelled("P99 ", latency(best.latency_ns.as_ref(), |of| of.p99)),
+            format!("{} CPU s/GB", cpu_s_per_gb(best)),
+            text(best.survives),
+            labelled("memory ", memory),
         ];
-        if self.group.is_of_whole_files() {
-            facts.push(labelled("memory ", peak_memory(self.best)));
-        }
-        facts.retain(|fact| !fact.is_empty());
-        let told = format!("the best: {}: {}", plain(&self.best.way), facts.join(", "));
-        writeln!(out, "{best} {}", paint.paint(Tone::Strong, &text.wrapped(&told, 2)))?;
-        if self.group.rows.iter().any(|row| !std::ptr::eq(*row, self.best) && self.is_level(row)) {
-            writeln!(out, "{level} can't be told apart from it: the 95 % intervals touch")?;
+        let facts: Vec<String> = facts.into_iter().filter(|fact| !fact.is_empty()).collect();
+        let line = format!("the best: {}: {}", best.way, facts.join(", "));
+        let mark = Mark::Best.on(page.screen);
+        writeln!(out, "{mark} {}", page.paint(Tone::Strong, &page.wide(&line, 2)))?;
+        let mut others = self.group.rows.iter().filter(|row| !std::ptr::eq(**row, best));
+        if others.any(|row| row.is_tied_with(best)) {
+            writeln!(out, "{}", level_legend(page))?;
         }
         if self.group.rows.iter().any(|row| fell_back(row)) {
-            writeln!(out, "* not as asked: see the findings")?;
+            writeln!(out, "{FELL_BACK_LEGEND}")?;
         }
         Ok(())
-    }
-}
-
-/// A figure with a word before it; nothing of no figure.
-fn labelled(label: &str, figure: String) -> String {
-    if figure.is_empty() { figure } else { format!("{label}{figure}") }
-}
-
-/// What marks a cell.
-#[derive(Clone, Copy)]
-pub struct Marks {
-    /// The best.
-    pub best: &'static str,
-    /// What can't be told apart from it.
-    pub level: &'static str,
-    plus_minus: &'static str,
-}
-
-impl Marks {
-    pub fn of(screen: Screen) -> Marks {
-        if screen.unicode {
-            Marks { best: "◀", level: "≈", plus_minus: "±" }
-        } else {
-            Marks { best: "<", level: "=", plus_minus: "+-" }
-        }
     }
 }

@@ -1,44 +1,38 @@
-//! A disk that was written for long: its rates, where they changed, and the throughput drawn against the
-//! bytes written.
+//! A long run: its rates, their changes, and the throughput drawn against the bytes written.
 
+use super::GAP;
 use crate::Screen;
 use crate::figures::within;
-use crate::paint::{Paint, Tone};
-use crate::text::Text;
+use crate::page::Page;
+use crate::paint::{Tone, ascii};
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
-use wrote_result::document::{Change, Interval, Row, Sample, SteadyState, Sustained};
+use wrote_result::document::{Change, Interval, Sample, SteadyState, Sustained};
 use wrote_result::units;
 
-/// What stands between two columns.
-const GAP: &str = "  ";
 /// Lines of the drawing, and its greatest width.
 const HEIGHT: usize = 8;
 const WIDTH_MAX: usize = 100;
 
-/// One line each: `burst`, `sustained`, `recovered`, with what each is of.
+/// Returns the levels: `burst`, `sustained`, `recovered`, each with its extent in words.
 pub fn levels(sustained: &Sustained) -> Vec<(&'static str, Interval, String)> {
     let written = units::bytes(sustained.written_bytes());
+    let from = |change: &Change| format!("from {} on", units::bytes(change.at_bytes));
+    let last = sustained.changes.last();
     let Some(cliff) = sustained.cliffs().next() else {
-        let of_all = match sustained.tells_changes() {
+        let none = match sustained.tells_changes() {
             true => format!("no cliff within {written}"),
             false => format!("too short to tell a cliff within {written}"),
         };
-        return match sustained.changes.last() {
-            None => vec![("sustained", sustained.sustained_bytes_per_s, of_all)],
-            Some(last) => {
-                let from = format!("from {} on; {of_all}", units::bytes(last.at_bytes));
-                vec![("sustained", sustained.sustained_bytes_per_s, from)]
-            }
+        let words = match last {
+            None => none,
+            Some(last) => format!("{}; {none}", from(last)),
         };
+        return vec![("sustained", sustained.sustained_bytes_per_s, words)];
     };
-    let until = format!(
-        "until {} were written, in {}",
-        units::bytes(cliff.at_bytes),
-        units::seconds(cliff.at_s)
-    );
-    let last = sustained.changes.last().unwrap_or(cliff);
-    let from = format!("from {} on, to {written}", units::bytes(last.at_bytes));
+    let until = units::bytes(cliff.at_bytes);
+    let until = format!("until {until} were written, in {}", units::seconds(cliff.at_s));
+    let from = format!("{}, to {written}", from(last.unwrap_or(cliff)));
     let mut levels = vec![
         ("burst", sustained.burst_bytes_per_s, until),
         ("sustained", sustained.sustained_bytes_per_s, from),
@@ -49,7 +43,7 @@ pub fn levels(sustained: &Sustained) -> Vec<(&'static str, Interval, String)> {
     levels
 }
 
-/// `at 2.00 GB from 3.21 GB/s to 320 MB/s`.
+/// Returns a change in words: `at 2.00 GB from 3.21 GB/s to 320 MB/s`.
 pub fn change(change: &Change) -> String {
     format!(
         "at {} from {} to {}",
@@ -59,7 +53,7 @@ pub fn change(change: &Change) -> String {
     )
 }
 
-/// The verdict of SNIA's rule.
+/// Returns the verdict of SNIA's rule.
 pub fn verdict(state: &SteadyState) -> String {
     let rounds = format!(
         "rounds {} to {} of {}",
@@ -79,38 +73,32 @@ pub fn verdict(state: &SteadyState) -> String {
     }
 }
 
-/// Writes what a row's long run was like.
-pub fn write(row: &Row, paint: Paint, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
-    let Some(sustained) = &row.sustained else { return Ok(()) };
-    let text = Text { width: screen.width };
+/// Writes the levels, the changes, the drawing and the verdict of a long run.
+pub fn write(sustained: &Sustained, page: Page, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)?;
-    write_levels(sustained, screen, out)?;
+    write_levels(sustained, page, out)?;
     for (number, changed) in sustained.changes.iter().enumerate() {
         let label = if number == 0 { "changes" } else { "" };
-        writeln!(out, "{label:<9}{GAP}{}", text.wrapped(&change(changed), 11))?;
+        writeln!(out, "{label:<9}{GAP}{}", page.wide(&change(changed), 11))?;
     }
     writeln!(out)?;
-    for line in drawing(&sustained.samples, screen) {
-        writeln!(out, "{}", paint.paint(Tone::Faint, &line))?;
+    for line in drawing(&sustained.samples, page.screen) {
+        writeln!(out, "{}", page.paint(Tone::Faint, &line))?;
     }
     if let Some(state) = &sustained.steady_state {
-        writeln!(out, "\n{}", text.wrapped(&verdict(state), 0))?;
+        writeln!(out, "\n{}", page.wide(&verdict(state), 0))?;
     }
     Ok(())
 }
 
-fn write_levels(sustained: &Sustained, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
-    let levels = levels(sustained);
-    let rates: Vec<String> =
-        levels.iter().map(|(_, interval, _)| units::rate(interval.median)).collect();
-    let spreads = levels.iter().map(|(_, interval, _)| {
-        let spread = within(interval);
-        if screen.unicode { spread } else { spread.replace('±', "+-") }
+fn write_levels(sustained: &Sustained, page: Page, out: &mut dyn Write) -> io::Result<()> {
+    let levels = levels(sustained).into_iter().map(|(name, interval, words)| {
+        (name, units::rate(interval.median), ascii(&within(&interval), page.screen), words)
     });
-    let spreads: Vec<String> = spreads.collect();
-    let width = |cells: &[String]| cells.iter().map(|cell| cell.width()).max().unwrap_or(0);
-    let (rate_width, spread_width) = (width(&rates), width(&spreads));
-    for ((name, _, words), (rate, spread)) in levels.iter().zip(rates.iter().zip(&spreads)) {
+    let levels: Vec<_> = levels.collect();
+    let rate_width = levels.iter().map(|(_, rate, ..)| rate.width()).max().unwrap_or(0);
+    let spread_width = levels.iter().map(|(_, _, spread, _)| spread.width()).max().unwrap_or(0);
+    for (name, rate, spread, words) in &levels {
         let pad = " ".repeat(spread_width - spread.width());
         let line = format!("{name:<9}{GAP}{rate:>rate_width$}{GAP}{pad}{spread}{GAP}{words}");
         writeln!(out, "{}", line.trim_end())?;
@@ -118,8 +106,8 @@ fn write_levels(sustained: &Sustained, screen: Screen, out: &mut dyn Write) -> i
     Ok(())
 }
 
-/// The throughput against the bytes written, as wide as the screen: a column is bytes over time of its part
-/// of the bytes.
+/// Draws the throughput against the bytes written, as wide as the screen. A column's rate is its part of the
+/// bytes over their time.
 fn drawing(samples: &[Sample], screen: Screen) -> Vec<String> {
     let Some(last) = samples.last() else { return Vec::new() };
     let (line, corner, dash) = if screen.unicode { ("│", "└", "─") } else { ("|", "+", "-") };
@@ -147,7 +135,7 @@ fn drawing(samples: &[Sample], screen: Screen) -> Vec<String> {
     lines
 }
 
-/// One character of a column that is filled to `part` of it.
+/// Returns the character of a column that is filled to `part` of it.
 fn cell(part: f64, screen: Screen) -> char {
     const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let part = part.clamp(0.0, 1.0);
@@ -158,7 +146,7 @@ fn cell(part: f64, screen: Screen) -> char {
     }
 }
 
-/// How many seconds so many bytes took, evenly between two samples' ends.
+/// Returns the seconds after which `at_bytes` were written, evenly between two samples' ends.
 fn time_at(samples: &[Sample], at_bytes: f64) -> f64 {
     let next = samples.partition_point(|sample| (sample.end_bytes as f64) < at_bytes);
     let (from_bytes, from_s) = match next.checked_sub(1) {

@@ -3,7 +3,7 @@
 use super::pair::{FACTOR_MAX, Pair, Paired};
 use super::ratio::{Ratio, holm};
 use super::{Because, Change, Measure, NotCompared, RowComparison, Verdict};
-use crate::document::{Latency, Row, Run};
+use crate::document::{Latency, Row, Run, View};
 use crate::stats;
 
 /// What came of the pairs.
@@ -66,7 +66,7 @@ fn compared_row(pair: &Pair<'_>) -> Option<RowComparison> {
 
 /// Whether all operations are of one size.
 fn one_size(row: &Row) -> bool {
-    !row.is_of_messages() && row.settings.asked.bssplit.is_none()
+    View::of(row) != View::Messages && row.settings.asked.bssplit.is_none()
 }
 
 fn is_held_to_a_rate(row: &Row) -> bool {

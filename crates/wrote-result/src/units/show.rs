@@ -78,6 +78,20 @@ pub fn exact(size_bytes: u64) -> String {
     }
 }
 
+/// Three significant digits, or all digits before the point: `0.97`, `12.3`, `2410`.
+pub fn significant(value: f64) -> String {
+    format!("{value:.0$}", decimals(value))
+}
+
+/// The decimals of a value with three significant digits.
+fn decimals(value: f64) -> usize {
+    match value {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    }
+}
+
 /// `value` in the unit that leaves one to three digits before the point, with three significant
 /// digits in all.
 fn scaled(value: f64, step: f64, units: &[&str]) -> String {
@@ -88,12 +102,7 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
         value /= step;
         unit += 1;
     }
-    let decimals = match value {
-        v if v >= 99.95 => 0,
-        v if v >= 9.995 => 1,
-        _ => 2,
-    };
-    format!("{value:.decimals$} {}", units[unit])
+    format!("{} {}", significant(value), units[unit])
 }
 
 #[cfg(test)]

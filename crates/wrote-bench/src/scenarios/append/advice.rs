@@ -3,10 +3,10 @@
 #[cfg(test)]
 mod examples;
 
-use crate::choice::{Choice, body_of, fastest, is_durable, per_s, ratio, significant};
+use crate::choice::{Choice, body_of, per_s, ratio};
 use wrote_jobs::findings::Evidence;
-use wrote_result::document::{Advice, Row};
-use wrote_result::units::nanoseconds;
+use wrote_result::document::{Advice, Row, View, fastest};
+use wrote_result::units::{nanoseconds, significant};
 
 /// Where the lines are that are shown.
 const EXAMPLES: &str = include_str!("advice/examples.rs");
@@ -37,7 +37,7 @@ const WAYS: [(&str, &str, &str); 7] = [
 /// The fastest way that kept every message, its lead over the usual ones, and the cost of a message
 /// that must be durable first.
 pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
-    let usable = |row: &&Row| row.is_of_messages() && row.has_all_records() && way(row).is_some();
+    let usable = |row: &&Row| View::of(row) == View::Messages && row.has_all_records() && way(row).is_some();
     let rows: Vec<&Row> = evidence.rows.iter().filter(usable).collect();
     if rows.len() < 2 {
         return None;
@@ -54,7 +54,7 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
             messages_per_s(usual),
         );
     }
-    if let Some(durable) = fastest(rows.iter().copied().filter(|row| is_durable(row)))
+    if let Some(durable) = fastest(rows.iter().copied().filter(|row| row.is_durable()))
         && durable.name != row.name
     {
         because += &format!(

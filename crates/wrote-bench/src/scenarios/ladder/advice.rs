@@ -1,10 +1,10 @@
 //! Advice from the ladder on how to write: streaming, small durable records, data that may be lost.
 
 use super::code;
-use crate::choice::{Choice, fastest, is_durable, ratio, records, settings, significant, speed};
+use crate::choice::{Choice, ratio, records, settings, speed};
 use wrote_jobs::findings::{Evidence, stayed_in_memory};
-use wrote_result::document::{Advice, Blocks, Flush, Ioengine, Row};
-use wrote_result::units::block_size;
+use wrote_result::document::{Advice, Blocks, Flush, Ioengine, Row, fastest};
+use wrote_result::units::{block_size, significant};
 
 /// The least gain of one flush for many records, over a flush for each, that the advice names.
 const TOGETHER_GAIN_MIN: f64 = 2.0;
@@ -16,7 +16,7 @@ pub(crate) fn advise(evidence: &Evidence) -> impl Iterator<Item = Advice> {
 
 /// Advises the best stream that is on stable storage at its end.
 fn streaming(evidence: &Evidence) -> Option<Advice> {
-    let durable = |row: &&Row| row.workload == "stream" && is_durable(row);
+    let durable = |row: &&Row| row.workload == "stream" && row.is_durable();
     let choice = Choice::of(evidence.rows.iter().filter(durable))?;
     let because = format!("{}: {}", choice.row.name, choice.reason(speed));
     Some(advice(evidence, "streaming", choice.row, because))
@@ -24,7 +24,7 @@ fn streaming(evidence: &Evidence) -> Option<Advice> {
 
 /// Advises the best way that has each record on stable storage before it writes the next one.
 fn small_records(evidence: &Evidence) -> Option<Advice> {
-    let durable = |row: &&Row| row.workload == "small" && is_durable(row);
+    let durable = |row: &&Row| row.workload == "small" && row.is_durable();
     let each = |row: &&Row| durable(row) && settings(row).sync.is_each();
     let choice = Choice::of(evidence.rows.iter().filter(each))?;
     let mut because = format!("{}: {}", choice.row.name, choice.reason(records));
@@ -50,7 +50,7 @@ fn may_be_lost(evidence: &Evidence) -> Option<Advice> {
     let choice = Choice::of(of("stream")).or_else(|| Choice::of(of("small")))?;
     let row = choice.row;
     let mut because = format!("{}: {}", row.name, choice.reason(speed));
-    if is_durable(row) {
+    if row.is_durable() {
         because += ". It survives a power loss all the same: nothing is gained by giving that up";
     } else if stayed_in_memory(evidence, row) == Some(true) {
         because += ". That is the speed of memory: it lasts while the page cache has room";
@@ -63,7 +63,7 @@ fn advice(evidence: &Evidence, purpose: &str, row: &Row, because: String) -> Adv
         purpose: purpose.into(),
         action: action(row),
         because,
-        code: code::of(settings(row), is_durable(row), evidence.target),
+        code: code::of(settings(row), row.is_durable(), evidence.target),
     }
 }
 

@@ -3,11 +3,11 @@
 #[cfg(test)]
 mod examples;
 
-use crate::choice::{are_tied, body_of, fastest, is_durable, significant};
+use crate::choice::body_of;
 use crate::scenarios::latency::{Kind, State, way_of};
 use wrote_jobs::findings::Evidence;
-use wrote_result::document::{Advice, CrashLeaves, Row};
-use wrote_result::units::nanoseconds;
+use wrote_result::document::{Advice, CrashLeaves, Row, fastest};
+use wrote_result::units::{nanoseconds, significant};
 
 /// Where the lines are that are shown.
 const EXAMPLES: &str = include_str!("advice/examples.rs");
@@ -33,7 +33,7 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let mut because = format!("{}: {}", row.name, told(row));
     let next = workload.iter().filter(|other| other.name != row.name && is_safe(other));
     if let Some(next) = fastest(next.copied()) {
-        because += &match are_tied(row, next) {
+        because += &match row.is_tied_with(next) {
             true => format!(", which can't be told apart from {} ({})", next.name, told(next)),
             false => format!("; {}: {}", next.name, told(next)),
         };
@@ -82,15 +82,15 @@ fn choose<'a>(rows: &[&'a Row]) -> Option<&'a Row> {
     let safe = || rows.iter().copied().filter(|row| is_safe(row));
     let fastest = fastest(safe())?;
     let ours = safe().find(|row| is_of(row, Kind::WroteWrite));
-    Some(ours.filter(|ours| are_tied(ours, fastest)).unwrap_or(fastest))
+    Some(ours.filter(|ours| ours.is_tied_with(fastest)).unwrap_or(fastest))
 }
 
 /// The fastest way that is durable and not safe in the middle, where it is clearly faster.
 fn cheaper<'a>(rows: &[&'a Row], row: &Row) -> Option<&'a Row> {
-    let unsafe_ones = rows.iter().copied().filter(|other| is_durable(other) && !is_safe(other));
+    let unsafe_ones = rows.iter().copied().filter(|other| other.is_durable() && !is_safe(other));
     // An append adds to what is there: it is no other way of saving the same.
     let same = unsafe_ones.filter(|other| !is_of(other, Kind::AppendFdatasync));
-    fastest(same).filter(|other| latency_p50(other) < latency_p50(row) && !are_tied(other, row))
+    fastest(same).filter(|other| latency_p50(other) < latency_p50(row) && !other.is_tied_with(row))
 }
 
 fn is_of(row: &Row, kind: Kind) -> bool {
@@ -100,7 +100,7 @@ fn is_of(row: &Row, kind: Kind) -> bool {
 /// Whether the row survives a power loss, and a crash in the middle costs nothing of the old text.
 fn is_safe(row: &Row) -> bool {
     let whole = row.crash_leaves == Some(CrashLeaves::OldOrNew);
-    whole && is_durable(row) && advised(row).is_some()
+    whole && row.is_durable() && advised(row).is_some()
 }
 
 fn advised(row: &Row) -> Option<(&'static str, &'static str)> {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device;
 use wrote_jobs::rate::{Amount, Process};
-use wrote_result::document::Row;
+use wrote_result::document::{Row, View};
 use wrote_result::{Error, Stop};
 
 const SIZE_BYTES: u64 = 700;
@@ -236,8 +236,9 @@ fn only_what_is_flushed_with_its_name_survives_a_power_loss() {
 #[test]
 fn what_was_saved_is_told_of_a_row_and_not_of_others() {
     let rows: Vec<Row> = vec![crate::sample::saved("latency/new-5/rename", 1)];
-    assert!(rows[0].is_of_saves());
-    assert!(!crate::sample::row("stream/cached", "process-crash", &[1.0]).is_of_saves());
+    assert_eq!(View::of(&rows[0]), View::Saves);
+    let stream = crate::sample::row("stream/cached", "process-crash", &[1.0]);
+    assert_eq!(View::of(&stream), View::Operations);
 }
 
 /// Keeps what it is told.

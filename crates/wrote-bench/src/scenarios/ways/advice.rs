@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod examples;
 
-use crate::choice::{Choice, body_of, is_durable, speed};
+use crate::choice::{Choice, body_of, speed};
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Advice, Row, SourceCache};
 
@@ -39,7 +39,7 @@ pub(crate) fn advise(evidence: &Evidence) -> [Option<Advice>; 2] {
     let of = |cache| -> Vec<&Row> {
         let is_of = |row: &&Row| {
             row.settings.asked.source_cache == cache
-                && is_durable(row)
+                && row.is_durable()
                 && advised(row).is_some()
         };
         evidence.rows.iter().filter(is_of).collect()

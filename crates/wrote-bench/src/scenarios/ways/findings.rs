@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use wrote_jobs::findings::{Evidence, counts, source_bytes};
-use wrote_result::document::{Finding, Row, Run, Severity, SourceCache};
+use wrote_result::document::{Finding, Row, Run, Severity, SourceCache, View};
 use wrote_result::finding::{finding, listed, names};
 use wrote_result::stats::median;
 use wrote_result::units::{bytes, part};
@@ -96,7 +96,7 @@ fn together<'a>(copies: &[(&'a Row, u64, u64)]) -> Option<(Vec<&'a Row>, u64, u6
 fn peak_bytes(row: &Row) -> Option<u64> {
     let peaks = row.runs.iter().filter_map(|run| run.max_rss_bytes);
     let peaks: Vec<f64> = peaks.map(|bytes| bytes as f64).collect();
-    (row.is_of_whole_files() && !peaks.is_empty()).then(|| median(&peaks) as u64)
+    (View::of(row) == View::Files && !peaks.is_empty()).then(|| median(&peaks) as u64)
 }
 
 fn memory_grows(evidence: &Evidence) -> Option<Finding> {

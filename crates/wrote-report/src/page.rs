@@ -1,0 +1,98 @@
+//! A page for a screen: headings, facts, prose and lists, broken into lines.
+
+use crate::Screen;
+use crate::paint::Tone;
+use crate::text::{listed, plain, wrapped};
+use std::io::{self, Write};
+use unicode_width::UnicodeWidthStr;
+use wrote_result::document::Program;
+use wrote_result::units;
+
+/// Wider lines of prose are hard to read.
+const PROSE_WIDTH_MAX: usize = 100;
+
+/// A page.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    /// The screen that it is for.
+    pub screen: Screen,
+}
+
+impl Page {
+    /// Colours text.
+    pub fn paint(self, tone: Tone, text: &str) -> String {
+        tone.paint(text, self.screen)
+    }
+
+    /// Breaks prose that begins in column `indent`.
+    pub fn prose(self, text: &str, indent: usize) -> String {
+        wrapped(text, self.screen.width.min(PROSE_WIDTH_MAX), indent)
+    }
+
+    /// Breaks text into lines as wide as the screen.
+    pub fn wide(self, text: &str, indent: usize) -> String {
+        wrapped(text, self.screen.width, indent)
+    }
+
+    /// Writes a heading, and text behind it on the same line.
+    pub fn heading(self, heading: &str, rest: &str, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "\n{}{rest}", self.paint(Tone::Strong, &plain(heading)))
+    }
+
+    /// Writes labels and the facts of each. Facts may be as wide as the screen.
+    pub fn facts<S: AsRef<str>>(
+        self,
+        facts: &[(S, Vec<String>)],
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let labels: Vec<String> = facts.iter().map(|(label, _)| plain(label.as_ref())).collect();
+        let indent = labels.iter().map(|label| label.width()).max().unwrap_or(0) + 2;
+        for (label, (_, facts)) in labels.iter().zip(facts) {
+            let gap = " ".repeat(indent - label.width());
+            let facts = listed(facts, self.screen.width, indent);
+            writeln!(out, "{}{gap}{facts}", self.paint(Tone::Strong, label))?;
+        }
+        Ok(())
+    }
+
+    /// Writes a list under a title, whose lines go on in column `indent`. An empty list has no title.
+    pub fn list(
+        self,
+        title: &str,
+        lines: &[String],
+        indent: usize,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.heading(title, "", out)?;
+        lines.iter().try_for_each(|line| writeln!(out, "  {}", self.prose(line, indent)))
+    }
+
+    /// Writes the faint paragraphs at the end.
+    pub fn foot<'a>(
+        self,
+        paragraphs: impl IntoIterator<Item = &'a str>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        writeln!(out)?;
+        for paragraph in paragraphs {
+            for line in self.prose(paragraph, 0).lines() {
+                writeln!(out, "{}", self.paint(Tone::Faint, line))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The time of a measurement, its length, and its program.
+pub fn made(wrote: &Program, started_at: &str, elapsed_s: f64) -> String {
+    let commit = wrote.commit.as_ref().map(|commit| format!(" ({commit})"));
+    format!(
+        "Measured in {} from {started_at} by wrote {}{}.",
+        units::seconds(elapsed_s),
+        wrote.version,
+        commit.unwrap_or_default(),
+    )
+}

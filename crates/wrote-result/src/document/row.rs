@@ -1,0 +1,221 @@
+//! A row: one way of reading or writing, and its runs.
+
+use super::{CrashLeaves, Interval, Latency, SettingsPair, Survives, Sustained};
+use crate::stats::{distinguishable, median};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One way of reading or writing, measured several times.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// Its name, unique in the result: `stream/direct-io_uring`.
+    pub name: String,
+    /// The group in which it is compared: `stream` or `small`; of jobs, the jobs that ran at once:
+    /// `group 0`.
+    pub workload: String,
+    /// The way of writing or reading, in words.
+    pub way: String,
+    /// The direction of the row's bytes. A document without this key is older than the first reads.
+    #[serde(default)]
+    pub direction: Direction,
+    /// The worst event that an acknowledged write survives: `nothing`, `process-crash`, `os-crash`,
+    /// `power-loss`. Reads have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survives: Option<Survives>,
+    /// File bytes transferred by each run (the median, where runs are bounded by time).
+    pub bytes_per_run: u64,
+    /// The state of the file after a crash in the middle of a save, where whole files are saved:
+    /// `old-or-new`, `torn` (some of both), `empty` (or a part of the new), `old-and-part` (all of the
+    /// old, and a part of the appended).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crash_leaves: Option<CrashLeaves>,
+    /// The settings that were asked, those in effect, and the reasons of each difference.
+    pub settings: SettingsPair,
+    /// Each run, in the order in which they were made.
+    pub runs: Vec<Run>,
+    /// File bytes per second, over the runs.
+    pub throughput_bytes_per_s: Interval,
+    /// The latency of one write or read, over all runs; none where no single operation was timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<Latency>,
+    /// The course of the throughput, where the device was written for long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sustained: Option<Sustained>,
+}
+
+/// The direction of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// From the file.
+    Read,
+    /// To the file.
+    #[default]
+    Write,
+}
+
+/// One run of one row.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// File bytes written or read.
+    pub bytes: u64,
+    /// From the first operation to the last acknowledgement, in seconds.
+    pub elapsed_s: f64,
+    /// `bytes / elapsed_s`.
+    pub throughput_bytes_per_s: f64,
+    /// Operations per second.
+    pub iops: f64,
+    /// CPU seconds in user space: of the whole process, or of a job's threads. A job that both reads
+    /// and writes divides its CPU seconds between its two rows by their operations.
+    pub cpu_user_s: f64,
+    /// CPU seconds in the kernel, of the same threads.
+    pub cpu_system_s: f64,
+    /// Voluntary and involuntary context switches.
+    pub context_switches: u64,
+    /// Bytes that any process wrote to the block device in the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_written_bytes: Option<u64>,
+    /// Bytes that any process read from the block device in the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_read_bytes: Option<u64>,
+    /// Peak resident memory, in bytes: of a whole file's way that of the run alone, else that of the
+    /// process until then. None where the kernel cannot reset the peak.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rss_bytes: Option<u64>,
+    /// The largest number of operations in flight.
+    pub iodepth_reached: u32,
+    /// The appended messages that the file holds, read back after the clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records: Option<Records>,
+    /// The latency of one write or read of this run alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<Latency>,
+    /// Of a run that is held to a rate: the delay of an operation's start after it was due, or after
+    /// there was room for it. It is the measuring program's own part of the latencies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issue_delay_ns: Option<Latency>,
+    /// The busiest CPU, with the work of all processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_busiest: Option<CpuBusy>,
+    /// CPU seconds that threads of this process were ready to run and had no CPU: other threads had it,
+    /// or a control group withheld it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_waited_s: Option<f64>,
+    /// Bytes of the run's files that the page cache held at its end and need not have held from
+    /// before, of runs that bypass it: 0 or little where the bypass works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_cache_bytes: Option<u64>,
+    /// Bytes that the run is to read and that were never written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwritten_bytes: Option<u64>,
+}
+
+/// The load of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CpuBusy {
+    /// Its number.
+    pub cpu: u32,
+    /// The part of the time in which it was neither idle nor waiting for I/O, from 0 to 1.
+    pub busy_share: f64,
+}
+
+/// The messages of a run, as the file holds them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Records {
+    /// Messages that producers handed over.
+    pub sent: u64,
+    /// Messages that are there, whole.
+    pub whole: u64,
+    /// Messages that are missing.
+    pub lost: u64,
+    /// Places in the file with bytes that are no whole message.
+    pub torn: u64,
+    /// Whole messages that are there once more.
+    pub doubled: u64,
+    /// Messages behind one that the same producer handed over later. Where every message has a task of
+    /// its own, the maker of the tasks is the producer.
+    pub out_of_order: u64,
+}
+
+impl Records {
+    /// Returns whether every message is there once and nothing else is, in any order.
+    pub fn are_whole(&self) -> bool {
+        self.whole == self.sent && self.torn == 0 && self.doubled == 0
+    }
+}
+
+impl Row {
+    /// Returns whether in every run each message is in the file once and nothing else is, as far as the
+    /// file was read back.
+    pub fn has_all_records(&self) -> bool {
+        self.runs.iter().filter_map(|run| run.records).all(|records| records.are_whole())
+    }
+
+    /// Returns whether operations began at a rate of their own. Their latencies then count from when
+    /// each was due (M5).
+    pub fn is_open_loop(&self) -> bool {
+        let asked = &self.settings.asked;
+        asked.rate_iops.is_some() || asked.rate_bytes_per_s.is_some()
+    }
+
+    /// Returns whether operations are at random offsets.
+    pub fn is_random(&self) -> bool {
+        self.settings.effective.rw.starts_with("rand")
+    }
+
+    /// Returns whether random bytes survive a power loss. Bytes that a drive can compress say little of
+    /// others.
+    pub fn is_durable(&self) -> bool {
+        self.survives == Some(Survives::PowerLoss) && self.settings.effective.data.is_none()
+    }
+
+    /// Returns whether two rows cannot be told apart. A single run says nothing of its variation: then
+    /// the medians count.
+    pub fn is_tied_with(&self, other: &Row) -> bool {
+        let (one, other_interval) = (&self.throughput_bytes_per_s, &other.throughput_bytes_per_s);
+        self.runs.len() >= 2 && other.runs.len() >= 2 && !distinguishable(one, other_interval)
+    }
+
+    /// Returns the throughput in bytes per second: the median over the runs.
+    pub fn throughput(&self) -> f64 {
+        self.throughput_bytes_per_s.median
+    }
+
+    /// Returns the operations per second: the median over the runs.
+    pub fn iops(&self) -> f64 {
+        self.median_of(|run| Some(run.iops))
+    }
+
+    /// Returns the CPU seconds, user and kernel, of a gigabyte (10^9 bytes): the median over the runs.
+    pub fn cpu_s_per_gb(&self) -> f64 {
+        let cost = |run: &Run| run.cpu_s() / (run.bytes as f64 / 1e9);
+        self.median_of(|run| (run.bytes > 0).then(|| cost(run)))
+    }
+
+    /// Returns the CPU seconds, user and kernel, of an operation: the median over the runs.
+    pub fn cpu_s_per_operation(&self) -> f64 {
+        let cost = |run: &Run| run.cpu_s() / (run.iops * run.elapsed_s);
+        self.median_of(|run| (run.iops > 0.0).then(|| cost(run)))
+    }
+
+    /// Returns the median of a figure over the runs that have it; 0 where no run has it.
+    pub fn median_of(&self, figure: impl Fn(&Run) -> Option<f64>) -> f64 {
+        median(&self.runs.iter().filter_map(figure).collect::<Vec<f64>>())
+    }
+}
+
+impl Run {
+    /// CPU seconds, user and kernel.
+    fn cpu_s(&self) -> f64 {
+        self.cpu_user_s + self.cpu_system_s
+    }
+}
+
+/// Returns the row of the highest throughput; the first of equal rows.
+pub fn fastest<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
+    rows.reduce(|best, row| if row.throughput() > best.throughput() { row } else { best })
+}
