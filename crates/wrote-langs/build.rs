@@ -1,4 +1,4 @@
-//! Builds again when a language's folder changes: what is embedded from there is not watched by itself.
+//! Builds again when a language's folder changes: cargo does not watch embedded files by itself.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

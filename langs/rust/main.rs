@@ -1,8 +1,8 @@
 //! The tasks of `wrote langs` in Rust, by its standard library.
 //!
-//! A `File` has no buffer: every write is a system call. `BufWriter` and `BufReader` have one of 8 KiB (the
-//! documentation of `BufWriter::new`). What closes a file is its drop, which tells of no error, so a
-//! `BufWriter` is flushed before.
+//! A `File` has no buffer: every write is a system call. `BufWriter` and `BufReader` have one of
+//! 8 KiB (the documentation of `BufWriter::new`). A file is closed by its drop, which reports no
+//! error, so a `BufWriter` is flushed before.
 
 use std::error::Error;
 use std::fs::{self, File, OpenOptions};

@@ -1,5 +1,5 @@
-# Compiles the program, and puts Scala's library beside it: java needs no more to run it. The library is in
-# lib/ beside the compiler's bin/. Arguments: the folder of the source, the folder that it is built into.
+# Compiles the program, and puts Scala's library beside it, so that java can run it. The library is
+# in lib/ beside the compiler's bin/. Arguments: the folder of the source, the folder of the build.
 set -eu
 
 PATH="$PATH:${HOME:-}/.local/bin"

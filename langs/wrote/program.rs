@@ -1,7 +1,8 @@
 //! The tasks of `wrote langs` in Rust, by the library `wrote`.
 //!
-//! A `Writer` has buffers by itself: four of 2 MiB, of which three are on their way past the page cache
-//! while the fourth is filled; through the page cache nine of 192 KiB (crates/wrote/src/writer/options.rs).
+//! A `Writer` has its own buffers: four of 2 MiB, of which three are in flight past the page cache
+//! while the fourth is filled; through the page cache nine of 192 KiB
+//! (crates/wrote/src/writer/options.rs).
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -12,8 +13,8 @@ use wrote::{Sync, Writer};
 
 type Failure = Box<dyn Error>;
 
-/// Ends as the files of the other languages end: `close` promises what their close does, that the bytes
-/// survive a crash of this process. `finish` would flush them to stable storage, which no other does here.
+/// Writes and closes. `close` promises the same as that of the other languages: the bytes survive a
+/// crash of this process. `finish` would flush them to stable storage, as no other language does.
 fn write_bytes(path: &Path, size: u64, direct: bool) -> Result<(), Failure> {
     let mut writer = Writer::options().direct(direct).open(path)?;
     for number in 0..size {
@@ -23,8 +24,8 @@ fn write_bytes(path: &Path, size: u64, direct: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many bytes there are, and their sum. The library has no reader of its own that hands out one byte
-/// after the other: it reads the file whole, and its bytes are taken from memory.
+/// Counts and sums the bytes. The library has no reader of single bytes: it reads the whole file,
+/// and the bytes come from memory.
 fn read_bytes(path: &Path) -> Result<(u64, u64), Failure> {
     let (mut count, mut sum) = (0, 0);
     for byte in wrote::read(path)? {

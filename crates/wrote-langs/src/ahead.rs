@@ -1,19 +1,19 @@
-//! The runs that are still to come, and how long they will take, as far as those before tell.
+//! The runs ahead, and an estimate of their time from the runs that are over.
 
 use super::workload::{Table, Task};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What is taken for one byte, one save, one flush and one line before any was seen: about what a language
-/// in the middle of the field takes.
+/// The estimate for one byte, one save, one flush and one line before the first run: the time of a
+/// language in the middle of the field.
 const USUAL_BYTE_NS: u64 = 15;
 const USUAL_SAVE_NS: u64 = 100_000;
 const USUAL_FLUSH_NS: u64 = 2_500_000;
 const USUAL_LINE_NS: u64 = 500;
-/// What a program takes to start, and we to make ready and to look at its file.
+/// The time to start a program, to prepare its file and to check it.
 const BESIDE: Duration = Duration::from_millis(300);
 
-/// Which runs: those of one program for one table in one place.
+/// The runs of one program for one table in one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Cell {
     pub place: usize,
@@ -21,23 +21,23 @@ pub(super) struct Cell {
     pub program: usize,
 }
 
-/// All that is ahead.
+/// All runs ahead.
 #[derive(Clone, Debug)]
-pub(super) struct Ahead {
+pub(super) struct RunsAhead {
     tables: Vec<Table>,
     runs_left: BTreeMap<Cell, u32>,
-    /// What the last run of a program for a table took, wherever that was.
+    /// The time of the last run of a program for a table, in any place.
     took: BTreeMap<(usize, usize), Duration>,
 }
 
-impl Ahead {
-    /// For so many places, where `does` tells which programs do which task.
+impl RunsAhead {
+    /// Counts the runs in `places` places, where `does` tells which programs do which task.
     pub(super) fn new(
         places: usize,
         tables: &[Table],
         programs: usize,
         does: impl Fn(usize, Task) -> bool,
-    ) -> Ahead {
+    ) -> RunsAhead {
         let mut runs_left = BTreeMap::new();
         for place in 0..places {
             for (table, of) in tables.iter().enumerate() {
@@ -46,14 +46,14 @@ impl Ahead {
                 }
             }
         }
-        Ahead { tables: tables.to_vec(), runs_left, took: BTreeMap::new() }
+        RunsAhead { tables: tables.to_vec(), runs_left, took: BTreeMap::new() }
     }
 
     pub(super) fn runs_left(&self) -> u32 {
         self.runs_left.values().sum()
     }
 
-    /// About how long they will take.
+    /// Estimates the time of the runs ahead.
     pub(super) fn time_left(&self) -> Duration {
         let of = |(cell, runs): (&Cell, &u32)| {
             let known = self.took.get(&(cell.table, cell.program)).copied();
@@ -62,7 +62,7 @@ impl Ahead {
         self.runs_left.iter().map(of).sum()
     }
 
-    /// One run is over, and took so long.
+    /// Counts one run as over, which took `took`.
     pub(super) fn is_over(&mut self, cell: Cell, took: Duration) {
         if let Some(runs) = self.runs_left.get_mut(&cell) {
             *runs = runs.saturating_sub(1);
@@ -70,7 +70,7 @@ impl Ahead {
         self.took.insert((cell.table, cell.program), took);
     }
 
-    /// The runs of which `is_left_out` is true will not be made; gives how many these are.
+    /// Removes the runs for which `is_left_out` is true; returns their number.
     pub(super) fn leave_out(&mut self, is_left_out: impl Fn(&Cell) -> bool) -> u32 {
         let before = self.runs_left();
         self.runs_left.retain(|cell, _| !is_left_out(cell));
@@ -78,7 +78,7 @@ impl Ahead {
     }
 }
 
-/// How long a run may take of which nobody has seen any.
+/// Estimates a run before the first of its kind.
 fn usual(table: &Table) -> Duration {
     let each_ns = match table.task {
         Task::BytesWrite | Task::BytesRead => table.size.saturating_mul(USUAL_BYTE_NS),
@@ -98,9 +98,9 @@ mod tests {
     }
 
     /// Two places; the second program saves nothing.
-    fn ahead() -> Ahead {
+    fn ahead() -> RunsAhead {
         let tables = [table(Task::Lines, 64, 1000, 6), table(Task::Save, 500, 1000, 1)];
-        Ahead::new(2, &tables, 2, |program, task| program == 0 || task == Task::Lines)
+        RunsAhead::new(2, &tables, 2, |program, task| program == 0 || task == Task::Lines)
     }
 
     #[test]

@@ -1,38 +1,38 @@
-//! What a program says of its run: one line of JSON, and whether it can be believed.
+//! A program's report of its run: one line of JSON, and the checks that make it credible.
 
-use super::said::shown;
+use super::message::shown;
 use super::workload::{Table, Task};
 use serde::Deserialize;
 use wrote_result::units;
 
-/// The most of a line that is no answer which is shown, in characters.
+/// The most characters shown of a line that is no answer.
 pub(super) const SHOWN_CHARS_MAX: usize = 60;
-/// What a program's clock may run ahead of ours, as a part of the time: clocks are steered by no more than
-/// 0.05 % (adjtimex(2)), and a program may have chosen one that is not.
+/// A program's clock may run ahead of ours by this share: clocks are steered by no more than 0.05 %
+/// (adjtimex(2)), and a program may have chosen one that is not steered.
 const CLOCK_SHARE_MAX: f64 = 0.01;
-/// What it may be ahead besides, where a clock's steps are coarse.
+/// A program's clock may also be ahead by this time, where its steps are coarse.
 const CLOCK_S_MAX: f64 = 0.001;
-/// No core copies bytes through memory as fast as this, let alone one byte at a time.
+/// The rate of copying through memory that no core reaches.
 const BYTES_PER_S_MAX: f64 = 1e12;
 
-/// The line.
+/// The line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Answer {
-    /// Each timing, by the program's own monotonic clock: COUNT of them, of `lines` one.
+    /// Each timing, by the program's own monotonic clock: COUNT of them, or one for `lines`.
     pub elapsed_ns: Vec<u64>,
     /// File bytes of one timing.
     pub bytes: u64,
-    /// The sum of all bytes that were read in one timing; of `bytes-read` alone.
+    /// The sum of all bytes read in one timing; only for `bytes-read`.
     pub sum: Option<u64>,
 }
 
-/// The most bytes that the answer to this takes: who prints more prints something else.
+/// Returns the most bytes that an answer about `table` takes.
 pub(super) fn bytes_max(table: &Table) -> usize {
-    // A number of nanoseconds has at most 20 digits, and stands with a comma and a space.
+    // A number of nanoseconds has at most 20 digits, a comma and a space.
     4096 + 24 * usize::try_from(table.timings()).unwrap_or(usize::MAX / 32)
 }
 
-/// The answer in what a program printed, else what is wrong with it, one line.
+/// Parses a program's output; the error is one line.
 pub(super) fn parse(stdout: &str) -> Result<Answer, String> {
     let mut lines = stdout.lines().filter(|line| !line.trim().is_empty());
     let first = lines.next().ok_or("printed no answer")?;
@@ -50,7 +50,7 @@ fn no_answer(line: &str) -> String {
     format!("printed something that is no answer: {}", shown(line, SHOWN_CHARS_MAX))
 }
 
-/// Whether the answer can be true of a process that lived for `process_s`, else why not, one line.
+/// Checks the answer of a process that lived for `process_s`; the error is one line.
 pub(super) fn judge(answer: &Answer, table: &Table, process_s: f64) -> Result<(), String> {
     let timings = answer.elapsed_ns.len() as u64;
     if timings != table.timings() {
@@ -76,7 +76,7 @@ fn judge_sum(said: Option<u64>, expected: Option<u64>) -> Result<(), String> {
 }
 
 fn judge_times(answer: &Answer, process_s: f64) -> Result<(), String> {
-    // The sum of any numbers that fit a line of output: no overflow in floating point.
+    // Floating point cannot overflow here.
     let elapsed_s = answer.elapsed_s();
     if elapsed_s > process_s * (1.0 + CLOCK_SHARE_MAX) + CLOCK_S_MAX {
         return Err(format!(
@@ -98,7 +98,7 @@ fn judge_times(answer: &Answer, process_s: f64) -> Result<(), String> {
 }
 
 impl Answer {
-    /// All timings together, in seconds.
+    /// Returns the sum of all timings, in seconds.
     pub(super) fn elapsed_s(&self) -> f64 {
         self.elapsed_ns.iter().map(|elapsed_ns| *elapsed_ns as f64).sum::<f64>() / 1e9
     }

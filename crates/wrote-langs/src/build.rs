@@ -1,9 +1,9 @@
-//! A program built into the cache folder: once for each version of its text and of its compiler.
+//! Programs built into the cache folder: once for each version of their text and compiler.
 
 mod compiler;
 mod shelf;
 
-use super::catalogue::Chosen;
+use super::catalogue::Candidate;
 pub(super) use shelf::InUse;
 use shelf::{Draft, Shelf};
 use std::fs::{self, OpenOptions};
@@ -13,36 +13,37 @@ use std::path::{Path, PathBuf};
 use wrote_result::{Error, Stop};
 use xxhash_rust::xxh3::Xxh3;
 
-/// The program's files, in the folder of a build.
+/// The folder of the program's files, in the folder of a build.
 const SOURCE: &str = "source";
-/// What was built of them.
+/// The folder of the build's output.
 const BUILD: &str = "build";
 
-/// A program that is ready to be run.
+/// A program that is ready to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Built {
-    /// The command, with no placeholders left; the workload's arguments come after.
+pub(super) struct BuiltProgram {
+    /// The command without placeholders; the workload's arguments follow it.
     pub run: Vec<String>,
-    /// What comes after those.
+    /// Arguments after those of the workload.
     pub arguments: Vec<String>,
-    /// The folder that it was built into.
+    /// The folder of the build.
     pub folder: PathBuf,
-    /// Nobody removes the folder as long as this is there.
+    /// Keeps the folder from being removed.
     pub in_use: InUse,
 }
 
-/// Builds the program below `cache`, or finds it there, where an earlier run built the same text by the same
-/// toolchain. It comes to its place whole: a build that is killed leaves nothing that is taken for one.
-/// `Ok(Err(..))` is why the compiler could not, one line.
+/// Builds the program below `cache`, or finds it there if an earlier run built the same text by the
+/// same toolchain. `Ok(Err(..))` is the compiler's failure, one line.
+///
+/// A build that is killed leaves only a draft, which no later run takes for a program.
 ///
 /// # Errors
 ///
-/// [`Error::Interrupted`] when `stop` is raised, [`Error::Failed`] where `cache` can't be written to.
+/// [`Error::Interrupted`] when `stop` is raised, [`Error::Failed`] where `cache` is not writable.
 pub(super) fn build(
-    chosen: &Chosen,
+    chosen: &Candidate,
     cache: &Path,
     stop: &Stop,
-) -> Result<Result<Built, String>, Error> {
+) -> Result<Result<BuiltProgram, String>, Error> {
     let shelf = Shelf::open(cache)?;
     let (id, hash) = (chosen.entry.id.as_str(), hash(chosen));
     if let Some((folder, in_use)) = shelf.take(id, hash) {
@@ -56,7 +57,8 @@ pub(super) fn build(
     if !chosen.tools.build.is_empty() {
         let command = filled(&chosen.tools.build, draft.path())?;
         if let Err(because) = compiler::run(&command, &draft.path().join(BUILD), stop)? {
-            // Its paths are those of a folder that is gone when this is read.
+            // The paths in the output are those of the draft, which is gone when the user reads
+            // them.
             let source = format!("{}/", utf8(&draft.path().join(SOURCE))?);
             return Ok(Err(because.replace(&source, "")));
         }
@@ -66,17 +68,17 @@ pub(super) fn build(
     Ok(Ok(built(chosen, &folder, in_use)?))
 }
 
-fn built(chosen: &Chosen, folder: &Path, in_use: InUse) -> Result<Built, Error> {
+fn built(chosen: &Candidate, folder: &Path, in_use: InUse) -> Result<BuiltProgram, Error> {
     let run = filled(&chosen.tools.run, folder)?;
     let arguments = chosen.variant.arguments.clone();
-    Ok(Built { run, arguments, folder: folder.to_owned(), in_use })
+    Ok(BuiltProgram { run, arguments, folder: folder.to_owned(), in_use })
 }
 
-/// What a build depends on: the files with their names (the manifest is one of them), the command with the
-/// compiler's path, the compiler's version.
-fn hash(chosen: &Chosen) -> u64 {
+/// Hashes all inputs of a build: the files with their names (the manifest is one of them), the
+/// command with the compiler's path, the compiler's version.
+fn hash(chosen: &Candidate) -> u64 {
     let mut hash = Xxh3::new();
-    // With its length, so that no two sequences of parts look alike.
+    // The length keeps two sequences of parts apart.
     let mut take = |part: &[u8]| {
         hash.update(&(part.len() as u64).to_le_bytes());
         hash.update(part);
@@ -91,22 +93,22 @@ fn hash(chosen: &Chosen) -> u64 {
     hash.digest()
 }
 
-/// Writes the program's files to where `{source}` is, and makes the empty folder `{build}`.
-fn unpack(chosen: &Chosen, draft: &Draft) -> io::Result<()> {
+/// Writes the program's files into `{source}`, and makes the empty folder `{build}`.
+fn unpack(chosen: &Candidate, draft: &Draft) -> io::Result<()> {
     let source = draft.path().join(SOURCE);
     fs::create_dir(draft.path().join(BUILD))?;
     fs::create_dir(&source)?;
     for (path, text) in &chosen.entry.files {
         let path = source.join(path);
         fs::create_dir_all(path.parent().expect("a file in the folder"))?;
-        // What is embedded has no permissions of its own: a script tells by its first line that it is one.
+        // Embedded files have no permissions; a script begins with `#!`.
         let mode = if text.starts_with(b"#!") { 0o700 } else { 0o600 };
         OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(text)?;
     }
     Ok(())
 }
 
-/// The command with its placeholders replaced by folders in `folder`.
+/// Replaces the placeholders of a command by folders in `folder`.
 fn filled(words: &[String], folder: &Path) -> Result<Vec<String>, Error> {
     let source = utf8(&folder.join(SOURCE))?;
     let build = utf8(&folder.join(BUILD))?;

@@ -1,4 +1,4 @@
-//! The languages there are: those that are embedded, and those that the user adds.
+//! The catalogue of languages: embedded ones, and those that the user adds.
 
 mod added;
 
@@ -11,11 +11,10 @@ use std::path::{Path, PathBuf};
 use wrote_result::langs::{Language, State};
 use wrote_result::{Error, Stop};
 
-/// The folder of the repository that holds a folder for each language. What is put there is in the catalogue:
-/// nothing here knows of it.
+/// The repository's folder of languages, one folder each. All of them are in the catalogue.
 static EMBEDDED: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../langs");
 
-/// How alike two names must be (1 is equal) for one to be taken for a slip of the other.
+/// Two names this similar (1 is equal) are suggested for each other.
 const SIMILARITY_MIN: f64 = 0.6;
 
 /// Every language, embedded or added.
@@ -30,21 +29,20 @@ pub(super) struct Entry {
     /// The folder's name: `go`.
     pub id: String,
     pub manifest: Manifest,
-    /// All files of the folder, the manifest too, by their paths within it and in their order. Hidden ones
-    /// and Python's caches are left out.
+    /// All files of the folder with the manifest, sorted by their paths within it, without hidden
+    /// files and Python's caches.
     pub files: Vec<(PathBuf, Vec<u8>)>,
 }
 
-/// One program that is called for and whose toolchain is there, to be built and run.
+/// A requested program whose toolchain is installed.
 #[derive(Clone, Debug)]
-pub(super) struct Chosen {
+pub(super) struct Candidate {
     pub entry: Entry,
     pub variant: Variant,
     pub tools: Tools,
 }
 
-/// Every language that is embedded, by their folders' names, and those of the folders in `add`, in the order
-/// in which they are given.
+/// Returns the embedded languages, sorted by their folders' names, and then those of `add`.
 ///
 /// # Errors
 ///
@@ -73,7 +71,7 @@ fn embedded() -> Result<Vec<Entry>, Error> {
     Ok(entries)
 }
 
-/// The files of an embedded folder, by their paths within `root`.
+/// Collects the files of an embedded folder, by their paths within `root`.
 fn collect(folder: &Dir, root: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
     for file in folder.files().filter(|file| !is_left_out(file.path())) {
         let path = file.path().strip_prefix(root).expect("a file within");
@@ -84,14 +82,14 @@ fn collect(folder: &Dir, root: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
     }
 }
 
-/// Whether it is nothing of a program's: what is hidden (`.git`), and what Python leaves behind.
+/// Returns whether a path is no part of a program: hidden (`.git`), or a cache of Python.
 fn is_left_out(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with('.') || name == "__pycache__"
 }
 
 impl Entry {
-    /// The language in a folder of these files; `origin` is the manifest's name in errors.
+    /// Reads the language in a folder of these files; errors name `origin` as the manifest.
     fn new(id: String, mut files: Vec<(PathBuf, Vec<u8>)>, origin: &str) -> Result<Entry, Error> {
         files.sort();
         let manifest = files.iter().find(|(path, _)| path == Path::new(FILE_NAME));
@@ -105,7 +103,7 @@ impl Entry {
         self.manifest.programs(&self.id)
     }
 
-    /// Its own id and those of its variants: the names by which it is asked for.
+    /// Returns the names of the language: its own id and those of its variants.
     fn names(&self) -> Vec<String> {
         let mut names = vec![self.id.clone()];
         for program in self.programs() {
@@ -116,41 +114,42 @@ impl Entry {
         names
     }
 
-    /// Whether `only` calls for this program of it: by its id, or all of the folder. Nothing named is all.
+    /// Returns whether `only` names this program or its whole language; an empty `only` names all.
     fn is_called_for(&self, program: &Variant, only: &[String]) -> bool {
         only.is_empty() || only.iter().any(|name| *name == program.id || *name == self.id)
     }
 }
 
 impl Catalogue {
-    /// The ids of all languages and variants, in the order of the catalogue.
+    /// Returns the ids of all languages and variants, in the order of the catalogue.
     pub fn ids(&self) -> Vec<String> {
         self.entries.iter().flat_map(Entry::programs).map(|program| program.id).collect()
     }
 
-    /// Looks for every language's toolchain: nothing is built. Without `wrote`, the program itself, its own
-    /// rows are left out.
+    /// Looks for each language's toolchain, without a build. Without `wrote`, the program itself,
+    /// its own rows are left out.
     ///
     /// # Errors
     ///
-    /// [`Error::Interrupted`] when `stop` is raised: a toolchain may take up to 20 s to say its version.
+    /// [`Error::Interrupted`] when `stop` is raised: a toolchain may take up to 20 s to print its
+    /// version.
     pub fn find(&self, wrote: Option<&Path>, stop: &Stop) -> Result<Vec<Language>, Error> {
         let (_, languages) = self.look(&[], wrote, stop)?;
         Ok(languages)
     }
 
-    /// What `request` calls for: the programs whose toolchains are there, and everything that is told of
-    /// all of them (also of those that are missing), in the order of the catalogue.
+    /// Returns the requested programs whose toolchains are installed, and the report on all
+    /// requested ones, in the order of the catalogue.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] where a name of `only` is no id, with the ids there are; [`Error::Interrupted`] when
-    /// `stop` is raised.
+    /// [`Error::Usage`] where a name of `only` is no id, with the known ids; [`Error::Interrupted`]
+    /// when `stop` is raised.
     pub(super) fn choose(
         &self,
         request: &Request,
         stop: &Stop,
-    ) -> Result<(Vec<Chosen>, Vec<Language>), Error> {
+    ) -> Result<(Vec<Candidate>, Vec<Language>), Error> {
         self.check_names(&request.only)?;
         self.look(&request.only, request.wrote.as_deref(), stop)
     }
@@ -160,12 +159,12 @@ impl Catalogue {
         only: &[String],
         wrote: Option<&Path>,
         stop: &Stop,
-    ) -> Result<(Vec<Chosen>, Vec<Language>), Error> {
+    ) -> Result<(Vec<Candidate>, Vec<Language>), Error> {
         let mut asked: Vec<(&Entry, Vec<Variant>)> = Vec::new();
         for entry in &self.entries {
             let mut programs = entry.programs();
             programs.retain(|program| entry.is_called_for(program, only));
-            // Nobody misses it who did not ask for it by its name.
+            // Only a user who named it would miss it.
             let is_out = only.is_empty() && wrote.is_none() && toolchain::is_wrote(&entry.manifest);
             if !programs.is_empty() && !is_out {
                 asked.push((entry, programs));
@@ -179,14 +178,14 @@ impl Catalogue {
                 languages.push(language(entry, &variant, &found));
                 if let Ok(tools) = &found {
                     let (entry, tools) = (entry.clone(), tools.clone());
-                    chosen.push(Chosen { entry, variant, tools });
+                    chosen.push(Candidate { entry, variant, tools });
                 }
             }
         }
         Ok((chosen, languages))
     }
 
-    /// Takes one more in; `folder` is where it comes from.
+    /// Adds a language from `folder`.
     fn add(&mut self, entry: Entry, folder: &Path) -> Result<(), Error> {
         let taken: Vec<String> = self.names();
         match entry.names().into_iter().find(|name| taken.contains(name)) {
@@ -204,7 +203,7 @@ impl Catalogue {
         self.entries.iter().flat_map(Entry::names).collect()
     }
 
-    /// Refuses a name that nothing has, with the nearest that there is.
+    /// Refuses an unknown name, and suggests the most similar known one.
     fn check_names(&self, only: &[String]) -> Result<(), Error> {
         let known = self.names();
         let Some(name) = only.iter().find(|name| !known.contains(name)) else {
@@ -216,7 +215,7 @@ impl Catalogue {
     }
 }
 
-/// Looks for the toolchains side by side: some take seconds to say their version.
+/// Looks for the toolchains in parallel: some take seconds to print their version.
 fn look_for_all(
     entries: &[&Entry],
     wrote: Option<&Path>,
@@ -234,7 +233,7 @@ fn look_for_all(
     })
 }
 
-/// What is told of a program.
+/// Describes a program for the result.
 fn language(entry: &Entry, variant: &Variant, found: &Result<Tools, String>) -> Language {
     let install = found.is_err().then(|| entry.manifest.install.clone());
     Language {
@@ -250,15 +249,15 @@ fn language(entry: &Entry, variant: &Variant, found: &Result<Tools, String>) -> 
     }
 }
 
-/// The known name that `name` is most likely a slip of.
+/// Returns the known name that `name` most likely misspells.
 fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a String> {
     let alike = |other: &String| strsim::normalized_damerau_levenshtein(name, other);
     let near = known.iter().max_by(|a, b| alike(a).total_cmp(&alike(b)))?;
     (alike(near) >= SIMILARITY_MIN).then_some(near)
 }
 
-impl Chosen {
-    /// Whether the program does this.
+impl Candidate {
+    /// Returns whether the program does `task`.
     pub(super) fn does(&self, task: Task) -> bool {
         let tasks = &self.variant.tasks;
         tasks.is_empty() || tasks.iter().any(|does| does == task.as_str())

@@ -1,4 +1,4 @@
-//! Whether what a program left in the file is what it was to write there.
+//! The check of the file that a program left.
 
 use super::workload::Content;
 use rustix::fs::{Mode, OFlags, open};
@@ -11,10 +11,10 @@ use wrote_result::{Error, Stop};
 /// Bytes that are compared at once.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// The first thing that is wrong with a file.
+/// The first error in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Wrong {
-    /// What was there before is there no more, or not as it was.
+enum Fault {
+    /// The text that was there before is absent or changed.
     Head,
     Byte {
         at: u64,
@@ -27,34 +27,34 @@ enum Wrong {
     },
 }
 
-/// Compares a file with what it should be, piece by piece, in constant memory.
+/// Compares a file with its expected content, piece by piece, in constant memory.
 struct Comparison<'a> {
     expected: &'a Content,
-    /// The pattern again and again: any piece of the file's body stands in it somewhere.
+    /// The repeated pattern, which contains any piece of the file's body.
     body: Vec<u8>,
     at: u64,
 }
 
 impl<'a> Comparison<'a> {
-    /// For pieces of at most `piece_bytes`.
+    /// Prepares for pieces of at most `piece_bytes`.
     fn new(expected: &'a Content, piece_bytes: usize) -> Comparison<'a> {
         let body_bytes = piece_bytes + expected.pattern.len();
         let body = expected.pattern.iter().copied().cycle().take(body_bytes).collect();
         Comparison { expected, body, at: 0 }
     }
 
-    /// Compares the next piece of the file with what should be there.
-    fn next(&mut self, piece: &[u8]) -> Result<(), Wrong> {
+    /// Compares the next piece of the file.
+    fn next(&mut self, piece: &[u8]) -> Result<(), Fault> {
         let head = &self.expected.head;
         let head_left = head.len().saturating_sub(usize::try_from(self.at).unwrap_or(usize::MAX));
         let (of_head, of_body) = piece.split_at(head_left.min(piece.len()));
         let head_at = head.len() - head_left;
         if *of_head != head[head_at..head_at + of_head.len()] {
-            return Err(Wrong::Head);
+            return Err(Fault::Head);
         }
         let body_at = self.at.saturating_sub(head.len() as u64);
         let room = usize::try_from(self.expected.body_bytes - body_at).unwrap_or(usize::MAX);
-        // What is behind the end is a matter of the length.
+        // Excess bytes are an error of the length.
         let of_body = &of_body[..of_body.len().min(room)];
         let phase = (body_at % self.expected.pattern.len().max(1) as u64) as usize;
         let body = &self.body[phase..phase + of_body.len()];
@@ -62,31 +62,31 @@ impl<'a> Comparison<'a> {
             let differ = |(found, expected): (&u8, &u8)| found != expected;
             let place = of_body.iter().zip(body).position(differ).expect("they differ");
             let at = head.len() as u64 + body_at + place as u64;
-            return Err(Wrong::Byte { at, found: of_body[place], expected: body[place] });
+            return Err(Fault::Byte { at, found: of_body[place], expected: body[place] });
         }
         self.at += (of_head.len() + of_body.len()) as u64;
         Ok(())
     }
 
-    /// Compares the length, once everything was compared that is there.
-    fn end(&self, found: u64) -> Result<(), Wrong> {
+    /// Compares the length, after all pieces.
+    fn end(&self, found: u64) -> Result<(), Fault> {
         let expected = self.expected.len();
         if found < self.expected.head.len() as u64 {
-            Err(Wrong::Head)
+            Err(Fault::Head)
         } else if found != expected {
-            Err(Wrong::Length { found, expected })
+            Err(Fault::Length { found, expected })
         } else {
             Ok(())
         }
     }
 }
 
-/// Looks at every byte of the file at `path`. `Ok(Err(..))` is the first thing that is wrong, one line;
-/// `said_whole`: whether the program says that all of it is there.
+/// Compares every byte of the file at `path`. `Ok(Err(..))` is the first error, one line;
+/// `said_whole`: the program reported the whole file.
 ///
 /// # Errors
 ///
-/// [`Error::Interrupted`]; [`Error::Failed`] where the file is there and can't be read.
+/// [`Error::Interrupted`]; [`Error::Failed`] where the file exists and cannot be read.
 pub(super) fn check(
     path: &Path,
     expected: &Content,
@@ -96,8 +96,8 @@ pub(super) fn check(
     let failed = |error: io::Error| Error::Failed(format!("{}: read: {error}", path.display()));
     let mut file = match open_regular(path) {
         Ok(file) => file,
-        Err(Opened::Wrong(because)) => return Ok(Err(because.into())),
-        Err(Opened::Failed(error)) => return Err(failed(error)),
+        Err(OpenFault::Fault(because)) => return Ok(Err(because.into())),
+        Err(OpenFault::Failed(error)) => return Err(failed(error)),
     };
     let mut comparison = Comparison::new(expected, PIECE_BYTES);
     let mut piece = vec![0; PIECE_BYTES];
@@ -117,46 +117,48 @@ pub(super) fn check(
     Ok(comparison.end(length).map_err(|wrong| told(&wrong, said_whole)))
 }
 
-/// Why there is no file to look at.
-enum Opened {
-    /// The program left something else there.
-    Wrong(&'static str),
+/// The reason for having no file to check.
+enum OpenFault {
+    /// The program left another kind of file.
+    Fault(&'static str),
     Failed(io::Error),
 }
 
-/// Opens what is at `path` where it is a file: never through a symbolic link, which may lead to what is
-/// nobody's to look at, and without waiting for whoever may open the other end of a FIFO.
-fn open_regular(path: &Path) -> Result<File, Opened> {
+/// Opens a regular file at `path`: never through a symbolic link, which may lead anywhere, and
+/// without waiting for the other end of a FIFO.
+fn open_regular(path: &Path) -> Result<File, OpenFault> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file: File = match open(path, flags, Mode::empty()) {
         Ok(file) => file.into(),
-        Err(Errno::NOENT) => return Err(Opened::Wrong("there is no file")),
-        Err(Errno::LOOP) => return Err(Opened::Wrong("left a symbolic link in place of the file")),
-        // A socket, a device without a driver.
-        Err(Errno::NXIO | Errno::NODEV) => {
-            return Err(Opened::Wrong("left something else in place of the file"));
+        Err(Errno::NOENT) => return Err(OpenFault::Fault("there is no file")),
+        Err(Errno::LOOP) => {
+            return Err(OpenFault::Fault("left a symbolic link in place of the file"));
         }
-        // A file of ours is ours to read; a program took the permission away.
-        Err(Errno::ACCESS) => return Err(Opened::Wrong("left a file that may not be read")),
-        Err(errno) => return Err(Opened::Failed(errno.into())),
+        // A socket, or a device without a driver.
+        Err(Errno::NXIO | Errno::NODEV) => {
+            return Err(OpenFault::Fault("left something else in place of the file"));
+        }
+        // The file was readable; a program took the permission away.
+        Err(Errno::ACCESS) => return Err(OpenFault::Fault("left a file that may not be read")),
+        Err(errno) => return Err(OpenFault::Failed(errno.into())),
     };
-    let kind = file.metadata().map_err(Opened::Failed)?.file_type();
+    let kind = file.metadata().map_err(OpenFault::Failed)?.file_type();
     if kind.is_file() {
         Ok(file)
     } else if kind.is_dir() {
-        Err(Opened::Wrong("left a folder in place of the file"))
+        Err(OpenFault::Fault("left a folder in place of the file"))
     } else {
-        Err(Opened::Wrong("left something else in place of the file"))
+        Err(OpenFault::Fault("left something else in place of the file"))
     }
 }
 
-fn told(wrong: &Wrong, said_whole: bool) -> String {
+fn told(wrong: &Fault, said_whole: bool) -> String {
     match wrong {
-        Wrong::Head => "the line that was in the file before is not there any more".into(),
-        Wrong::Byte { at, found, expected } => {
+        Fault::Head => "the line that was in the file before is not there any more".into(),
+        Fault::Byte { at, found, expected } => {
             format!("the file's byte {at} is {found}, not {expected}")
         }
-        Wrong::Length { found, expected } => {
+        Fault::Length { found, expected } => {
             let said = if said_whole { " as the program says" } else { "" };
             format!("the file has {found} bytes, not {expected}{said}")
         }
@@ -179,7 +181,7 @@ mod tests {
         content.head.iter().copied().chain(body).collect()
     }
 
-    fn compared(content: &Content, bytes: &[u8], piece_bytes: usize) -> Result<(), Wrong> {
+    fn compared(content: &Content, bytes: &[u8], piece_bytes: usize) -> Result<(), Fault> {
         let mut comparison = Comparison::new(content, piece_bytes);
         for piece in bytes.chunks(piece_bytes) {
             if comparison.at < content.len() {
@@ -224,8 +226,8 @@ mod tests {
             bytes[at] ^= change;
             let found = bytes[at];
             let wrong = match at < content.head.len() {
-                true => Wrong::Head,
-                false => Wrong::Byte { at: at as u64, found, expected },
+                true => Fault::Head,
+                false => Fault::Byte { at: at as u64, found, expected },
             };
             prop_assert_eq!(compared(&content, &bytes, piece_bytes), Err(wrong));
         }
@@ -243,14 +245,14 @@ mod tests {
             }
             bytes.resize(length, 7);
             let wrong = match length < content.head.len() {
-                true => Wrong::Head,
-                false => Wrong::Length { found: length as u64, expected },
+                true => Fault::Head,
+                false => Fault::Length { found: length as u64, expected },
             };
             prop_assert_eq!(compared(&content, &bytes, piece_bytes), Err(wrong));
         }
     }
 
-    /// What is told of the file that `make` leaves.
+    /// Checks the file that `make` leaves.
     fn left(content: &Content, make: impl FnOnce(&Path)) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");

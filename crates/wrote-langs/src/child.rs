@@ -1,4 +1,4 @@
-//! A child process that does not outlive us: watched, bounded, and ended with all that it started.
+//! A supervised child process: watched, limited, and ended with all processes that it started.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -13,43 +13,44 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use wrote_result::{Error, Stop};
 
-/// How long the child is left alone between two looks at it.
+/// The time between two examinations of a child.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// How long a program's file may be busy: another thread's child is at its `execve` long before.
+/// The longest wait for a program's file that is busy: other threads' children reach their `execve`
+/// long before.
 const BUSY_MAX: Duration = Duration::from_secs(10);
-/// What is read of a pipe at once: all that a pipe holds that nobody made larger (pipe(7)).
+/// The size of one read of a pipe: a pipe's default capacity (pipe(7)).
 const PIPE_BYTES: usize = 64 << 10;
-/// How often a pipe is read after the child's end: as much as the largest pipe of an ordinary user holds
-/// (`/proc/sys/fs/pipe-max-size`), and not for ever where somebody else still writes into it.
+/// The most reads of a pipe after the child's end: the largest pipe of an ordinary user
+/// (`/proc/sys/fs/pipe-max-size`), and a bound where another process still writes into it.
 const READS_AFTER_END: usize = (1 << 20) / PIPE_BYTES + 1;
 
-/// What a child may take.
+/// Limits of a child.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// How long it may run; then it is ended.
+    /// The time limit; a child that exceeds it is ended.
     pub timeout: Duration,
-    /// How much of its standard output is kept: its first bytes. What comes after is read and forgotten.
+    /// The bytes of standard output that are kept, from its start. The rest is read and discarded.
     pub stdout_bytes_max: usize,
-    /// How much of its standard error is kept: its last bytes.
+    /// The bytes of standard error that are kept, up to its end.
     pub stderr_bytes_max: usize,
 }
 
-/// How a child came to its end.
+/// The end of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
-    /// By itself, or by a signal that is not ours.
+pub(super) enum End {
+    /// Its own exit, or another process's signal.
     Exited(ExitStatus),
-    /// By us, for it took too long.
+    /// The time limit.
     TimedOut,
 }
 
-impl How {
-    /// What went wrong, to be put behind a program's name: `ended with exit code 3`, `was ended by SIGSEGV`;
-    /// none where it ended with 0. Of the limit only that there was one: its user knows how long.
+impl End {
+    /// Describes the failure, to follow a program's name: `ended with exit code 3`, `was ended by
+    /// SIGSEGV`; `None` for exit code 0. The caller knows the time limit.
     pub(super) fn failure(self) -> Option<String> {
         match self {
-            How::TimedOut => Some("took too long and was ended".into()),
-            How::Exited(status) => match (status.code(), status.signal()) {
+            End::TimedOut => Some("took too long and was ended".into()),
+            End::Exited(status) => match (status.code(), status.signal()) {
                 (Some(0), _) => None,
                 (Some(code), _) => Some(format!("ended with exit code {code}")),
                 (None, signal) => Some(format!("was ended by {}", signal_name(signal))),
@@ -58,52 +59,52 @@ impl How {
     }
 }
 
-/// `SIGSEGV`, or `signal 40` where it has no name.
+/// Names a signal: `SIGSEGV`, or `signal 40` where it has no name.
 fn signal_name(signal: Option<i32>) -> String {
     let number = signal.unwrap_or_default();
     match Signal::from_named_raw(number) {
-        // Those that programs end by and whose names there are longer than in signal(7).
+        // Rustix has longer names than signal(7) for these.
         Some(Signal::ABORT) => "SIGABRT".into(),
         Some(Signal::ALARM) => "SIGALRM".into(),
-        // It shows itself as `"Signal::SEGV"`.
+        // Its debug form is `"Signal::SEGV"`.
         Some(named) => format!("{named:?}").replace("Signal::", "SIG").replace('"', ""),
         None => format!("signal {number}"),
     }
 }
 
-/// What a child did, as far as it was looked at.
+/// The outcome of a child.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
-    /// How it ended.
-    pub status: How,
-    /// The first bytes that it printed.
+    /// Its end.
+    pub status: End,
+    /// The first bytes of its standard output.
     pub stdout: Vec<u8>,
-    /// How many bytes it printed in all, those that were not kept too.
+    /// All bytes of its standard output, with those that were not kept.
     pub stdout_total_bytes: u64,
     /// The last bytes of its standard error.
     pub stderr: Vec<u8>,
-    /// From its start to its end, by our clock.
+    /// The time from its start to its end, by our clock.
     pub elapsed_s: f64,
 }
 
 impl Outcome {
-    /// Whether it was ended for taking too long.
+    /// Returns whether it exceeded the time limit.
     pub(super) fn timed_out(&self) -> bool {
-        self.status == How::TimedOut
+        self.status == End::TimedOut
     }
 }
 
-/// Runs `command` to its end, in a process group of its own and with nothing on its standard input. `look`
-/// is called with its process id again and again, every few milliseconds, as long as it runs.
+/// Runs `command` to its end, in a process group of its own and with an empty standard input. Calls
+/// `look` with its process id every few milliseconds while it runs.
 ///
-/// When this returns, or panics, the child has been waited for and its whole group was sent SIGKILL: at its
-/// own end too, so that nothing is left behind that it started in the background. What it started may still
-/// hold the pipes (in a session of its own, where no signal to the group comes): that is not waited for.
+/// When this returns or panics, the child was waited for and its whole group was sent SIGKILL,
+/// after its own exit too: no background process of the group stays. A process in a session of its
+/// own gets no such signal and may still hold the pipes; this does not wait for it.
 ///
 /// # Errors
 ///
-/// [`Error::Interrupted`] when `stop` is raised, before or meanwhile; [`Error::Failed`] when the child can't
-/// be started or watched.
+/// [`Error::Interrupted`] when `stop` is raised, before or meanwhile; [`Error::Failed`] when the
+/// child cannot be started or watched.
 pub(super) fn supervise(
     command: &mut Command,
     limits: Limits,
@@ -141,7 +142,7 @@ pub(super) fn supervise(
         pipe.read_what_is_left();
     }
     Ok(Outcome {
-        status: if timed_out { How::TimedOut } else { How::Exited(status) },
+        status: if timed_out { End::TimedOut } else { End::Exited(status) },
         stdout_total_bytes: stdout.total_bytes,
         stdout: stdout.into_kept(),
         stderr: stderr.into_kept(),
@@ -149,9 +150,9 @@ pub(super) fn supervise(
     })
 }
 
-/// Starts it. A program that was written a moment ago is busy (`ETXTBSY`, execve(2)) as long as a child that
-/// another thread starts at the same time, and that is not yet at its own `execve`, holds our file
-/// descriptors: that passes.
+/// Starts the child. A program that was just written is busy (`ETXTBSY`, execve(2)) while a child
+/// of another thread, before its own `execve`, holds our file descriptors. This waits for that
+/// child.
 fn spawn(command: &mut Command) -> io::Result<Child> {
     let started = Instant::now();
     loop {
@@ -167,11 +168,11 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
     }
 }
 
-/// The child with its process group, which ends when this is dropped.
+/// The child with its process group; its drop ends the group.
 struct Group {
     child: Child,
     id: Pid,
-    /// Tells of the child's end at once; none before Linux 5.3.
+    /// Reports the child's end at once; absent before Linux 5.3.
     pidfd: Option<OwnedFd>,
     ended: bool,
 }
@@ -179,12 +180,12 @@ struct Group {
 impl Group {
     fn of(child: Child) -> Group {
         let id = Pid::from_child(&child);
-        // Not yet waited for, the id is the child's still.
+        // Before the child is waited for, the id is still its own.
         Group { child, id, pidfd: pidfd_open(id, PidfdFlags::empty()).ok(), ended: false }
     }
 
-    /// Whether the child has ended. It is left a zombie, whose process id no other group can have: so that
-    /// [`Group::end`] ends this group and no other.
+    /// Returns whether the child has ended. It stays a zombie, so that no other group can have its
+    /// id, and [`Group::end`] ends this group.
     fn leader_ended(&self) -> io::Result<bool> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         match waitid(WaitId::Pid(self.id), options) {
@@ -194,7 +195,7 @@ impl Group {
         }
     }
 
-    /// Waits until the child ends, prints something (of which a piece is read), or `pause` is over.
+    /// Waits until the child ends, prints (and reads one piece of that), or `pause` is over.
     fn wait_or_read(&self, pipes: &mut [&mut Pipe; 2], pause: Duration) {
         let until = Instant::now() + pause;
         loop {
@@ -211,27 +212,26 @@ impl Group {
         }
     }
 
-    fn wait(&self, pipes: &[&mut Pipe; 2], left: Duration) -> Ready {
+    fn wait(&self, pipes: &[&mut Pipe; 2], left: Duration) -> Events {
         let pause = Timespec::try_from(left).expect("a few milliseconds");
         let open = pipes.iter().map(|pipe| pipe.source.as_ref().map(AsFd::as_fd));
         let all: Vec<_> = open.chain([self.pidfd.as_ref().map(AsFd::as_fd)]).collect();
         let fds = all.iter().flatten();
         let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        // A signal ends it early, as if nothing had come: it is called again.
+        // A signal ends the wait early; the caller repeats it.
         if poll(&mut fds, Some(&pause)).is_err() {
-            return Ready::default();
+            return Events::default();
         }
         let mut events = fds.iter().map(|fd| !fd.revents().is_empty());
         let mut ready = all.iter().map(|fd| fd.is_some() && events.next().unwrap_or(false));
         let mut next = || ready.next().unwrap_or(false);
-        Ready { pipes: [next(), next()], end: next() }
+        Events { pipes: [next(), next()], end: next() }
     }
 
-    /// Ends whatever is left of the group, and waits for the child.
+    /// Ends the rest of the group, and waits for the child.
     fn end(&mut self) -> io::Result<ExitStatus> {
         self.ended = true;
-        // Neither can fail but for there being nothing left to end. The child by itself too: it may have
-        // joined another group.
+        // Both fail only without a process to end. The child may have joined another group.
         let _ = kill_process_group(self.id, Signal::KILL);
         let _ = self.child.kill();
         self.child.wait()
@@ -241,29 +241,29 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if !self.ended {
-            // An error is being told of already, or a panic.
+            // The caller already reports an error or a panic.
             let _ = self.end();
         }
     }
 }
 
-/// What there is to see.
+/// The events of a wait.
 #[derive(Default)]
-struct Ready {
+struct Events {
     pipes: [bool; 2],
     end: bool,
 }
 
-/// Which bytes of a pipe are kept, and how many.
+/// The kept bytes of a pipe: its first or its last.
 #[derive(Clone, Copy)]
 enum Keep {
     First(usize),
     Last(usize),
 }
 
-/// Our end of a pipe into which the child writes, which never blocks us, nor the child.
+/// Our end of a pipe from the child. Neither side blocks on it.
 struct Pipe {
-    /// None once there is nothing more to come.
+    /// `None` after the last byte.
     source: Option<File>,
     keep: Keep,
     kept: Vec<u8>,
@@ -280,7 +280,7 @@ impl Pipe {
         Ok(Pipe { source, keep, kept: Vec::new(), total_bytes: 0, piece: vec![0; PIPE_BYTES] })
     }
 
-    /// Reads one piece. Whether there may be more at once.
+    /// Reads one piece. Returns whether more may be at hand.
     fn read(&mut self) -> bool {
         let Some(source) = &mut self.source else {
             return false;
@@ -293,7 +293,7 @@ impl Pipe {
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => false,
             Err(error) if error.kind() == ErrorKind::Interrupted => true,
-            // Nobody has the other end any more.
+            // The other end is closed.
             Ok(_) | Err(_) => {
                 self.source = None;
                 false
@@ -309,7 +309,7 @@ impl Pipe {
             }
             Keep::Last(max) => {
                 self.kept.extend_from_slice(&self.piece[..count]);
-                // Not at each piece: what is kept moves for it.
+                // Rarely, because it moves the kept bytes.
                 if self.kept.len() > 2 * max + PIPE_BYTES {
                     self.kept.drain(..self.kept.len() - max);
                 }

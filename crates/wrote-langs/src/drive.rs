@@ -1,4 +1,4 @@
-//! The drive's own rate, to measure the languages against.
+//! The drive's own rate, the baseline of the languages.
 
 use std::time::Duration;
 use wrote::device::Target;
@@ -10,12 +10,12 @@ use wrote_result::langs::Drive;
 
 /// The scenario whose cells are measured.
 const PEAK: &str = "peak";
-/// What streams fastest on most drives: the one block size and the one depth of the cells.
+/// The block size and the depth that stream fastest on most drives.
 const BS_BYTES: u64 = 512 << 10;
 const IODEPTH: u32 = 64;
 const RUNS: u32 = 3;
-/// The file is as long as that of the languages, but no shorter than what keeps the drive busy at this
-/// depth, and no longer than what a rate needs.
+/// The file is as long as the languages', but long enough to keep the drive busy at this depth, and
+/// no longer than a rate needs.
 const FILE_BYTES_MIN: u64 = 64 << 20;
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
@@ -74,8 +74,8 @@ fn cells(common: &Common, target: &Target) -> Result<Option<Box<dyn Measurement>
     Ok(Peak::default().plan(&Call { only: &[PEAK.into()], common, target })?.pop())
 }
 
-/// The rate by the fastest row of each direction; none where one has no row whose transfers went past the
-/// page cache: what they would tell is not the drive's.
+/// Returns the rates of the fastest direct row of each direction. Without a direct row the drive's
+/// rate is unknown: other rows may stay in the page cache.
 fn fastest(rows: &[Row]) -> Option<Drive> {
     let of = |direction: Direction| {
         let direct = rows.iter().filter(|row| row.settings.effective.direct);

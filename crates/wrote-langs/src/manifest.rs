@@ -1,59 +1,60 @@
-//! A language's `manifest.toml`: what it is called, how it is found, built and run.
+//! A language's `manifest.toml`: its name, its toolchains, its variants.
 
 mod checked;
 
+use crate::message::shown;
 use serde::Deserialize;
 use wrote_result::Error;
 
 /// The file's name, in the language's folder.
 pub(crate) const FILE_NAME: &str = "manifest.toml";
 
-/// How much of a wrong line is shown, in characters.
+/// The most characters shown of a wrong line.
 const SHOWN_CHARS: usize = 60;
 
 /// A manifest, as `langs/README.md` describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
-    /// As it is shown: `Go`.
+    /// The shown name: `Go`.
     #[serde(deserialize_with = "checked::text")]
     pub name: String,
-    /// What its program writes bytes by, where it has no variants: `BufWriter, 8 KiB`.
+    /// The program's means of writing bytes, without variants: `BufWriter, 8 KiB`.
     #[serde(default, deserialize_with = "checked::text")]
     pub way: String,
-    /// What it reads them by, where `way` does not say it.
+    /// The means of reading them, where it differs from `way`.
     #[serde(default, deserialize_with = "checked::text")]
     pub reads: String,
-    /// What it appends lines by, where that is something else.
+    /// The means of appending lines, where it differs.
     #[serde(default, deserialize_with = "checked::text")]
     pub lines: String,
-    /// How it is installed, one line.
+    /// The command or hint that installs it, one line.
     #[serde(deserialize_with = "checked::text")]
     pub install: String,
-    /// Ways to run it, the best first; the first of which all programs are there is taken.
+    /// Ways to run it, the best first; the first whose programs are all installed is taken.
     #[serde(rename = "toolchain", deserialize_with = "checked::some")]
     pub toolchains: Vec<Toolchain>,
-    /// Programs of this language that do the same in different ways; where there are none, the language is
-    /// its own only one.
+    /// Programs of this language that do the work in different ways; without any, the language is
+    /// its only program.
     #[serde(default, rename = "variant", deserialize_with = "checked::variants")]
     pub variants: Vec<Variant>,
 }
 
-/// A compiler or interpreter, as commands with placeholders: `{source}`, the folder of the program's text;
-/// `{build}`, the folder that it is built into; `{wrote}`, the program `wrote` itself.
+/// A compiler or interpreter: commands with the placeholders `{source}`, the folder of the
+/// program's text; `{build}`, the folder of its build; `{wrote}`, the program `wrote` itself.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Toolchain {
-    /// Prints the version; ends with 0 where the toolchain is there.
+    /// Prints the version; exits with 0 if the toolchain is installed.
     #[serde(deserialize_with = "checked::version_command")]
     pub version: Vec<String>,
-    /// Programs that must be there besides: `java` beside `javac`.
+    /// Other programs that it needs: `java` beside `javac`.
     #[serde(default, deserialize_with = "checked::programs")]
     pub needs: Vec<String>,
-    /// Builds the program; nothing where it needs no building.
+    /// Builds the program; empty where there is no build.
     #[serde(default, deserialize_with = "checked::build_command")]
     pub build: Vec<String>,
-    /// Runs it; the workload's arguments come after.
+    /// Runs it; the workload's arguments follow.
     #[serde(deserialize_with = "checked::run_command")]
     pub run: Vec<String>,
 }
@@ -65,19 +66,19 @@ pub(crate) struct Variant {
     /// Unique among all languages: `cpp-get-put`.
     #[serde(deserialize_with = "checked::id")]
     pub id: String,
-    /// As it is shown: `C++ get/put`.
+    /// The shown name: `C++ get/put`.
     #[serde(deserialize_with = "checked::text")]
     pub name: String,
-    /// What it writes bytes by.
+    /// Its means of writing bytes.
     #[serde(deserialize_with = "checked::text")]
     pub way: String,
-    /// What it reads them by, where `way` does not say it.
+    /// The means of reading them, where it differs from `way`.
     #[serde(default, deserialize_with = "checked::text")]
     pub reads: String,
-    /// What it appends lines by, where that is something else.
+    /// The means of appending lines, where it differs.
     #[serde(default, deserialize_with = "checked::text")]
     pub lines: String,
-    /// What comes after the workload's arguments, for the program to know which one it is.
+    /// Arguments after the workload's, which select this variant.
     #[serde(default)]
     pub arguments: Vec<String>,
     /// The tasks that it does, by their first arguments; all where empty.
@@ -86,26 +87,24 @@ pub(crate) struct Variant {
 }
 
 impl Manifest {
-    /// Reads a manifest; `origin` is named in errors.
+    /// Parses a manifest; errors name `origin`.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`], one line: what is wrong, and in which line of the file.
+    /// [`Error::Usage`], one line with the error and its line in the file.
     pub(crate) fn parse(text: &str, origin: &str) -> Result<Manifest, Error> {
         toml::from_str(text).map_err(|error| {
-            // Some of its messages have several lines.
+            // Some messages of the parser have several lines.
             let because = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
             let start = error.span().map_or(0, |span| span.start);
-            // What is missing in the whole file is no line's fault.
-            let place = match start == 0 && because.starts_with("missing") {
-                true => None,
-                false => place(text, start),
-            };
-            Error::Usage(format!("{origin}: {}{because}", place.unwrap_or_default()))
+            // A key missing in the whole file has no line.
+            let is_of_file = start == 0 && because.starts_with("missing");
+            let place = place(text, start).filter(|_| !is_of_file).unwrap_or_default();
+            Error::Usage(format!("{origin}: {place}{because}"))
         })
     }
 
-    /// The programs that it has: itself where it names none.
+    /// Returns its programs: itself where it has no variants.
     pub(super) fn programs(&self, id: &str) -> Vec<Variant> {
         if !self.variants.is_empty() {
             return self.variants.clone();
@@ -123,25 +122,21 @@ impl Manifest {
 }
 
 impl Toolchain {
-    /// All its commands; that which builds may be empty.
+    /// Returns all its commands; the build may be empty.
     pub(super) fn commands(&self) -> [&Vec<String>; 3] {
         [&self.version, &self.build, &self.run]
     }
 }
 
-/// `line 3: build = "cc": `, of the byte at `offset`; none where there is nothing in that line to show.
+/// Describes the line of the byte at `offset`: `line 3: build = "cc": `; `None` for a blank line.
 fn place(text: &str, offset: usize) -> Option<String> {
     let before = text.get(..offset)?;
     let line = text[before.rfind('\n').map_or(0, |end| end + 1)..].lines().next()?.trim();
     let number = before.matches('\n').count() + 1;
-    let mut shown: String = line.chars().take(SHOWN_CHARS).collect();
-    if shown.len() < line.len() {
-        shown.push('…');
-    }
-    (!line.is_empty()).then(|| format!("line {number}: {shown}: "))
+    (!line.is_empty()).then(|| format!("line {number}: {}: ", shown(line, SHOWN_CHARS)))
 }
 
-/// Whether a name is in small letters, digits and single hyphens: `cpp-get-put`.
+/// Returns whether a name consists of small letters, digits and single hyphens: `cpp-get-put`.
 pub(super) fn is_id(name: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty()
@@ -181,7 +176,7 @@ mod tests {
         tasks = ["bytes-write", "bytes-read"]
     "#;
 
-    /// What is said of `WHOLE` with `from` become `to`.
+    /// Parses `WHOLE` with `from` replaced by `to`, and returns the error.
     fn refused(from: &str, to: &str) -> String {
         assert!(WHOLE.contains(from), "{from}");
         let error = Manifest::parse(&WHOLE.replacen(from, to, 1), "zig/manifest.toml").unwrap_err();

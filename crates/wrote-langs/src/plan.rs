@@ -1,8 +1,8 @@
-//! What will be run, in which order, and what it takes of the disk and of the time.
+//! The plan: all runs, their order, and their need of space and time.
 
 use super::drive::DrivePlan;
 use super::workload::{Content, LINE_BYTES, Table, Task, tables};
-use super::{Request, ahead::Ahead};
+use super::{Request, ahead::RunsAhead};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device::{self, Target};
@@ -11,35 +11,35 @@ use wrote_machine::target::shown_target;
 use wrote_machine::{held_memory, space};
 use wrote_result::{Error, units};
 
-/// No disk takes more.
+/// More than any disk holds.
 const SIZE_BYTES_MAX: u64 = 1 << 50;
 const SAVES_MAX: u64 = 1_000_000;
 const LINES_MAX: u64 = SIZE_BYTES_MAX / LINE_BYTES;
-/// What a file takes at least, on most file systems.
+/// The least space of a file, on most file systems.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Everything that was decided before anything is made.
+/// All decisions that precede the first file.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub tables: Vec<Table>,
-    pub places: Vec<PlannedPlace>,
+    pub places: Vec<PlacePlan>,
 }
 
-/// What is decided of one folder.
+/// The decisions about one folder.
 #[derive(Clone, Debug)]
-pub(super) struct PlannedPlace {
-    /// The folder, as it was asked for.
+pub(super) struct PlacePlan {
+    /// The folder, as the user named it.
     pub path: PathBuf,
-    /// What lies under it.
+    /// The file system and device under it.
     pub target: Target,
-    /// The cells by which the drive's own rate is measured.
+    /// The cells that measure the drive's own rate.
     pub drive: Option<DrivePlan>,
     /// The most memory that is held for writes through the page cache.
     pub held_bytes: u64,
 }
 
 impl Plan {
-    /// The plan of what was asked for. Nothing is made, and nothing was made when there is an error.
+    /// Plans `request`, without making a file.
     pub(super) fn new(request: &Request) -> Result<Plan, Error> {
         positive("size", request.size_bytes, SIZE_BYTES_MAX)?;
         positive("runs", request.runs.into(), Common::RUNS_MAX.into())?;
@@ -55,20 +55,20 @@ impl Plan {
         for path in &request.paths {
             scratch::check_folder(path)?;
         }
-        let place = |path: &PathBuf| PlannedPlace::new(path, &device::examine(path)?, &tables);
+        let place = |path: &PathBuf| PlacePlan::new(path, &device::examine(path)?, &tables);
         let places = request.paths.iter().map(place).collect::<Result<_, Error>>()?;
         Ok(Plan { tables, places })
     }
 
-    /// What is about to be done, where so many programs do a task; `folder` is the first of the run's own.
+    /// Announces the run, where `does` counts the programs of a task; `folder` is the run's first.
     pub(super) fn announcement(
         &self,
         folder: &Path,
-        ahead: &Ahead,
+        ahead: &RunsAhead,
         programs: impl Fn(Task) -> u64,
     ) -> Announcement {
         let drives = || self.places.iter().filter_map(|place| place.drive.as_ref());
-        let of_place = |place: &PlannedPlace| place.space_bytes_max(&self.tables);
+        let of_place = |place: &PlacePlan| place.space_bytes_max(&self.tables);
         let in_each: u64 = self
             .tables
             .iter()
@@ -87,9 +87,9 @@ impl Plan {
     }
 }
 
-impl PlannedPlace {
+impl PlacePlan {
     /// Refuses a folder whose disk has no room for the files.
-    fn new(path: &Path, target: &Target, tables: &[Table]) -> Result<PlannedPlace, Error> {
+    fn new(path: &Path, target: &Target, tables: &[Table]) -> Result<PlacePlan, Error> {
         let longest = |wanted: fn(&Table) -> bool| {
             let of = tables.iter().filter(|table| wanted(table));
             of.map(|table| table.content().len()).max().unwrap_or(0)
@@ -108,15 +108,15 @@ impl PlannedPlace {
                 units::bytes(budget),
             )));
         }
-        // Of texts that are saved a drive's rate says nothing.
+        // A drive's rate is no baseline of saved texts.
         let streams = bytes.max(lines);
         let drive = if streams > 0 { DrivePlan::new(target, streams)? } else { None };
-        // It is given back before the file is written: the same room does for both.
+        // It is given back before the file is written: both can use the same room.
         let held_bytes = held_memory::most_bytes(streams);
-        Ok(PlannedPlace { path: path.to_owned(), target: target.clone(), drive, held_bytes })
+        Ok(PlacePlan { path: path.to_owned(), target: target.clone(), drive, held_bytes })
     }
 
-    /// The most that lies in the folder at once: one table's file, or the drive's, or held memory.
+    /// Returns the most bytes in the folder at once: one table's file, the drive's, or held memory.
     fn space_bytes_max(&self, tables: &[Table]) -> u64 {
         let files = tables.iter().map(|table| in_blocks(&table.content()));
         let drive = self.drive.as_ref().map(|drive| drive.space_bytes_max);
@@ -124,12 +124,13 @@ impl PlannedPlace {
     }
 }
 
-/// The most that is written for a table in one place, by so many programs and by us for them.
+/// Returns the most bytes that `programs` programs, and we for them, write for a table in one
+/// place.
 fn written_bytes(table: &Table, programs: u64) -> u64 {
     let (file, runs) = (in_blocks(&table.content()), u64::from(table.runs));
     let before = table.before().map_or(0, |before| in_blocks(&before));
     match table.task {
-        // Made once. A program that writes into it is not planned for.
+        // Made once. A program that writes into it breaks the protocol.
         Task::BytesRead => file,
         Task::BytesWrite | Task::Lines | Task::Save | Task::SaveSync => {
             let times = if table.task.is_save() { table.count } else { 1 };
@@ -145,8 +146,8 @@ fn in_blocks(content: &Content) -> u64 {
     content.len().checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX)
 }
 
-/// So many programs in the order of their runs: every second round is backwards, and of tables with one round
-/// every second table (M8).
+/// Returns the order of runs of `programs` programs: every second round is backwards, and of tables
+/// with one round every second table (M8).
 pub(super) fn order(programs: usize, runs: u32, table: usize) -> Vec<usize> {
     let rounds_before = u32::from(runs == 1 && table % 2 == 1);
     let turns = in_turn(programs, rounds_before + runs).into_iter();
@@ -188,7 +189,7 @@ mod tests {
         assert!(bad(|request| request.lines = u64::MAX).contains("--lines"));
         assert!(bad(|request| request.timeout = Duration::ZERO).contains("--timeout"));
         assert!(bad(|request| request.paths.clear()).contains("folder"));
-        // The second of two, before anything is made in the first.
+        // The second of two folders, before a file is made in the first.
         assert!(bad(|request| request.paths.push("/dev/null".into())).contains("not a folder"));
         assert!(folder.path().read_dir().unwrap().next().is_none());
     }
@@ -203,8 +204,8 @@ mod tests {
         assert_eq!(order(0, 6, 1), [0; 0]);
     }
 
-    fn planned(request: &Request, target: &Target) -> Result<PlannedPlace, Error> {
-        PlannedPlace::new(Path::new("/data"), target, &tables(request))
+    fn planned(request: &Request, target: &Target) -> Result<PlacePlan, Error> {
+        PlacePlan::new(Path::new("/data"), target, &tables(request))
     }
 
     #[test]
@@ -243,7 +244,7 @@ mod tests {
         let mut plan = Plan::new(&asked).unwrap();
         plan.places[0].drive = None;
         plan.places[0].held_bytes = 5 << 20;
-        let ahead = Ahead::new(1, &plan.tables, 2, |_, _| true);
+        let ahead = RunsAhead::new(1, &plan.tables, 2, |_, _| true);
         let announced = plan.announcement(folder.path(), &ahead, |_| 2);
         assert_eq!(announced.runs, 2 * 3 * 2);
         assert_eq!(announced.written_bytes_max, (2 * 3 + 1) << 20);

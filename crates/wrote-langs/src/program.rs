@@ -1,9 +1,9 @@
-//! One run of a program: started, watched, and ended where it hangs or the run is stopped.
+//! One run of a program: started, watched, and ended if it hangs or the user stops the run.
 
 use super::answer;
-use super::build::Built;
-use super::child::{How, Limits, Outcome, supervise};
-use super::said::{complaint, shown};
+use super::build::BuiltProgram;
+use super::child::{End, Limits, Outcome, supervise};
+use super::message::{complaint, shown};
 use super::workload::Table;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use std::os::unix::process::ExitStatusExt;
@@ -14,46 +14,50 @@ use wrote_machine::peak_memory;
 use wrote_machine::usage::Usage;
 use wrote_result::{Error, Stop, units};
 
-/// How much is kept of what a program complains of: the end of it.
+/// The bytes of standard error that are kept, up to its end.
 const STDERR_BYTES_MAX: usize = 16 << 10;
-/// Its memory is looked at each time that we look at the program, and when it has lived for so many looks
-/// (0.2 s) each fourth time: this costs more than the rest, and a program that lives long grows slowly.
+/// Its memory is read at each examination, and after this number of them (0.2 s) at each fourth: a
+/// reading costs more than the rest, and a long-lived program grows slowly.
 const LOOKS_EARLY: u32 = 40;
 const LOOKS_PER_MEMORY: u32 = 4;
-/// How much longer than it should be the file of a program that has gone wrong may become. Runtimes have
-/// small files of their own besides.
+/// The file of a program gone wrong may exceed its size by this much. Runtimes write small files of
+/// their own besides.
 const EXCESS_BYTES_MAX: u64 = 64 << 20;
 
-/// What a program did and cost, as far as it can be seen from outside.
+/// The output and cost of a program that ended well.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Ended {
-    /// What it printed.
+pub(super) struct ProgramOutput {
+    /// Its standard output.
     pub stdout: String,
-    /// From its start to its end, in seconds.
+    /// The time from its start to its end.
     pub process_s: f64,
     pub cpu_user_s: f64,
     pub cpu_system_s: f64,
     pub max_rss_bytes: Option<u64>,
 }
 
-/// What a program is asked.
+/// One call of a program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call<'a> {
     pub table: &'a Table,
     /// The file that it writes or reads.
     pub path: &'a Path,
-    /// The folder that it runs in, where runtimes leave what they say of a crash.
+    /// Its working folder, where runtimes leave reports of a crash.
     pub folder: &'a Path,
-    /// How long it may take.
+    /// The time limit.
     pub timeout: Duration,
 }
 
-/// Runs it. `Ok(Err(..))` is how it failed, one line: its exit code, the signal that ended it, what it said on
-/// standard error, or that it took too long. Nothing that it started outlives this.
+/// Runs a program. `Ok(Err(..))` is its failure, one line: its exit code, its signal, its message
+/// on standard error, or the time limit. No process of its group outlives this.
 ///
-/// Its environment is ours, since toolchains are found by it, but for the locale: in `C.UTF-8` texts and
-/// numbers are the same on every machine, and every language takes text for UTF-8.
-pub(super) fn run(built: &Built, call: Call, stop: &Stop) -> Result<Result<Ended, String>, Error> {
+/// Its environment is ours, since toolchains are found by it, except for the locale: with `C.UTF-8`
+/// texts and numbers are equal on every machine, and every language takes text for UTF-8.
+pub(super) fn run(
+    built: &BuiltProgram,
+    call: Call,
+    stop: &Stop,
+) -> Result<Result<ProgramOutput, String>, Error> {
     let Some((program, arguments)) = built.run.split_first() else {
         return Ok(Err("has no command to run".into()));
     };
@@ -76,10 +80,10 @@ pub(super) fn run(built: &Built, call: Call, stop: &Stop) -> Result<Result<Ended
     let (mut peak, mut looks, began) = (None, 0_u32, Instant::now());
     let mut look = |process: u32| {
         if looks == 0 {
-            // It has just begun: its memory is that of nothing yet.
+            // It has just begun: its memory is not yet its own.
             limit_files(process, file_bytes_max);
         } else if looks < LOOKS_EARLY || looks.is_multiple_of(LOOKS_PER_MEMORY) {
-            // Its peak only rises, so that the last look is the one that counts.
+            // The peak only rises, so the last reading counts.
             let bytes = peak_memory::bytes_of(process);
             peak = bytes.map(|bytes| (bytes, began.elapsed())).or(peak);
         }
@@ -87,14 +91,14 @@ pub(super) fn run(built: &Built, call: Call, stop: &Stop) -> Result<Result<Ended
     };
     let before = Usage::of_children();
     let outcome = match supervise(&mut command, limits, stop, &mut look) {
-        // It is this program's own fault that it can't be started.
+        // This program alone cannot be started.
         Err(Error::Failed(because)) => return Ok(Err(because)),
         other => other?,
     };
     let used = Usage::of_children().since(&before);
     Ok(failure(&outcome, call.timeout).map_or_else(
         || {
-            Ok(Ended {
+            Ok(ProgramOutput {
                 stdout: String::from_utf8_lossy(&outcome.stdout).into_owned(),
                 process_s: outcome.elapsed_s,
                 cpu_user_s: used.cpu_user_s,
@@ -106,8 +110,8 @@ pub(super) fn run(built: &Built, call: Call, stop: &Stop) -> Result<Result<Ended
     ))
 }
 
-/// Lets no file of the program become longer than this (`RLIMIT_FSIZE`, prlimit(2)): one that writes without
-/// end shall not fill the disk. What it started before is not held to it, nor a program that is over already.
+/// Limits the length of each file of the program (`RLIMIT_FSIZE`, prlimit(2)), so that endless
+/// output does not fill the disk. Processes that it started before are not limited.
 fn limit_files(process: u32, bytes_max: u64) {
     let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return };
     let Rlimit { current, maximum } = getrlimit(Resource::Fsize);
@@ -115,15 +119,15 @@ fn limit_files(process: u32, bytes_max: u64) {
     let _ = prlimit(Some(process), Resource::Fsize, Rlimit { current, maximum });
 }
 
-/// The peak of a program's memory, where it was seen in the second half of its life: one that is over after
-/// a few milliseconds was seen when it had hardly begun.
+/// Returns the peak of memory if it was read in the second half of the program's life: an early
+/// reading misses the peak of a short-lived program.
 fn in_time(peak_bytes: u64, seen_at: Duration, process_s: f64) -> Option<u64> {
     (seen_at.as_secs_f64() >= process_s / 2.0).then_some(peak_bytes)
 }
 
-/// How a program failed, if it did, one line.
+/// Describes the failure of a program, one line.
 fn failure(outcome: &Outcome, timeout: Duration) -> Option<String> {
-    let How::Exited(status) = outcome.status else {
+    let End::Exited(status) = outcome.status else {
         return Some(format!("took longer than {} and was ended", duration(timeout)));
     };
     let Some(failure) = outcome.status.failure() else {
@@ -138,7 +142,7 @@ fn failure(outcome: &Outcome, timeout: Duration) -> Option<String> {
     Some(format!("{failure}{hint}{said}"))
 }
 
-/// More than the longest answer is none.
+/// Refuses output that is longer than the longest answer.
 fn printed_too_much(outcome: &Outcome) -> Option<String> {
     if outcome.stdout_total_bytes <= outcome.stdout.len() as u64 {
         return None;
@@ -151,7 +155,7 @@ fn printed_too_much(outcome: &Outcome) -> Option<String> {
     ))
 }
 
-/// A time as it was asked for: whole minutes as such.
+/// Shows a time limit, whole minutes as such.
 fn duration(time: Duration) -> String {
     match (time.as_secs(), time.subsec_nanos()) {
         (seconds @ 60.., 0) if seconds % 60 == 0 => format!("{} min", seconds / 60),
@@ -165,16 +169,16 @@ mod tests {
     use super::super::workload::Task;
     use super::*;
 
-    /// Longer than any program here lives that ends by itself, on the busiest machine.
+    /// Longer than any ending program here lives on the busiest machine.
     const LONG: Duration = Duration::from_secs(100);
 
-    fn shell(script: &str) -> Built {
+    fn shell(script: &str) -> BuiltProgram {
         let run = ["sh", "-c", script, "sh"].map(str::to_owned).to_vec();
         let arguments = vec!["variant".into()];
-        Built { run, arguments, folder: "/".into(), in_use: InUse::default() }
+        BuiltProgram { run, arguments, folder: "/".into(), in_use: InUse::default() }
     }
 
-    fn ran(built: &Built, timeout: Duration) -> Result<Ended, String> {
+    fn ran(built: &BuiltProgram, timeout: Duration) -> Result<ProgramOutput, String> {
         let folder = tempfile::tempdir().unwrap();
         let table = Table { task: Task::Save, size: 500, count: 3, runs: 1, cold: false };
         let path = Path::new("/data/job-1.data");
@@ -216,7 +220,7 @@ mod tests {
         assert_eq!(fails("kill -SEGV $$"), "was ended by SIGSEGV");
         assert!(fails("kill -KILL $$").contains("memory is full"));
         assert_eq!(fails("kill -ABRT $$"), "was ended by SIGABRT");
-        let with = |run: Vec<String>| Built { run, ..shell("") };
+        let with = |run: Vec<String>| BuiltProgram { run, ..shell("") };
         let missing = ran(&with(vec!["/no/such/program".into()]), LONG);
         assert!(missing.unwrap_err().contains("/no/such/program"));
         assert!(ran(&with(Vec::new()), LONG).is_err());
@@ -238,12 +242,12 @@ mod tests {
 
     #[test]
     fn a_file_that_becomes_far_too_long_is_the_programs_end() {
-        // It waits until it is held to the limit. What it writes is a hole but for one byte.
+        // It waits until the limit is set. Its file is a hole except for one byte.
         let limited = "trap : XFSZ; while test $(ulimit -f) = unlimited; do sleep 0.01; done; ";
         let script = "dd if=/dev/zero of=long bs=1 count=1 seek=200000000 2>/dev/null || exit 9";
         let because = fails(&format!("{limited}{script}"));
         assert!(because.starts_with("ended with exit code 9"), "{because}");
-        // A longer one than is asked for, but no burden.
+        // A file that is longer than requested, within the limit.
         let script = "dd if=/dev/zero of=long bs=1 count=1 seek=10000000 2>/dev/null || exit 9";
         ran(&shell(&format!("{limited}{script}")), LONG).unwrap();
     }

@@ -7,10 +7,10 @@ mod table;
 mod tests;
 
 use super::Request;
-use super::ahead::{Ahead, Cell};
-use super::build::{Built, build};
-use super::catalogue::{Chosen, catalogue};
-use super::plan::{Plan, PlannedPlace};
+use super::ahead::{RunsAhead, Cell};
+use super::build::{BuiltProgram, build};
+use super::catalogue::{Candidate, catalogue};
+use super::plan::{Plan, PlacePlan};
 use super::workload::{Table, Task};
 use std::fs::File;
 use std::path::Path;
@@ -25,52 +25,52 @@ use wrote_result::document::Program;
 use wrote_result::langs::{Document, Language, Place, SCHEMA, State};
 use wrote_result::{Error, Stop};
 
-/// A program that is ready to be run.
+/// A program that is ready to run.
 #[derive(Clone, Debug)]
-struct Ready {
-    /// Its number among all that were chosen.
+struct Contestant {
+    /// Its number among all chosen programs.
     program: usize,
-    /// The language's id, or the variant's.
+    /// The id of the language or variant.
     id: String,
-    /// As it is shown.
+    /// Its shown name.
     name: String,
-    built: Built,
-    /// What it does.
+    built: BuiltProgram,
+    /// Its tasks.
     tasks: Vec<Task>,
 }
 
-/// What all tables of all places share.
+/// The state that all tables of all places share.
 #[derive(Clone, Copy, Debug)]
 struct Crew<'a> {
     tables: &'a [Table],
-    ready: &'a [Ready],
-    /// How many places there are.
+    ready: &'a [Contestant],
+    /// The number of places.
     places: usize,
-    /// How long one run may take.
+    /// The time limit of one run.
     timeout: Duration,
-    /// The folder that programs run in.
+    /// The working folder of programs.
     folder: &'a Path,
     stop: &'a Stop,
 }
 
-/// What is told while the comparison goes on.
-struct Told<'a> {
-    ahead: Ahead,
+/// Reports the progress of the comparison.
+struct LangsReporter<'a> {
+    ahead: RunsAhead,
     ticker: Ticker<'a>,
-    /// Runs of scenarios beside ours that are ahead, and the time for them.
+    /// Runs of the drive's cells ahead, and their time.
     beside: (u32, Duration),
-    /// Why the first table could not be measured that could not.
+    /// The reason of the first table that could not be measured.
     failed: Option<String>,
 }
 
-/// Measures, and says what it found.
+/// Measures the languages, and returns the result.
 ///
-/// Whatever a program does wrong (it crashes, hangs, writes a wrong byte, lies) is told of it alone, and the
-/// others' results stand.
+/// A fault of one program (a crash, a hang, a wrong byte, a false report) is recorded for it alone,
+/// and the other programs' results stand.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] when what was asked makes no sense or no language that was asked for is there,
+/// [`Error::Usage`] when the request makes no sense or no requested language is installed,
 /// [`Error::Interrupted`] when `stop` was raised, else [`Error::Failed`].
 pub fn langs(
     request: &Request,
@@ -90,18 +90,18 @@ pub fn langs(
     for path in &request.paths {
         report_leftovers(path, observer);
     }
-    // A folder that can't be written to is found before the first is measured for minutes.
+    // A read-only folder must be found before the first is measured for minutes.
     let scratches = plan.places.iter().map(|place| Scratch::make(&place.target.path));
     let scratches: Vec<Scratch> = scratches.collect::<Result<_, Error>>()?;
-    let ahead = Ahead::new(plan.places.len(), &plan.tables, chosen.len(), |program, task| {
+    let ahead = RunsAhead::new(plan.places.len(), &plan.tables, chosen.len(), |program, task| {
         chosen[program].does(task)
     });
     let programs = |task| chosen.iter().filter(|chosen| chosen.does(task)).count() as u64;
     let announcement = plan.announcement(scratches[0].path(), &ahead, programs);
     observer.announce(&announcement);
     let ticker = Ticker::new(observer, announcement.runs, announcement.estimated);
-    let mut told = Told { ahead, ticker, beside: beside(&plan), failed: None };
-    let ready = build_all(&chosen, &request.cache, &mut languages, stop, &mut told)?;
+    let mut reporter = LangsReporter { ahead, ticker, beside: beside(&plan), failed: None };
+    let ready = build_all(&chosen, &request.cache, &mut languages, stop, &mut reporter)?;
     let folder = tempfile::TempDir::new()
         .map_err(|error| Error::Failed(format!("no folder can be made for programs: {error}")))?;
     let crew = Crew {
@@ -114,10 +114,12 @@ pub fn langs(
     };
     let mut places = Vec::new();
     for (number, (place, scratch)) in plan.places.iter().zip(scratches).enumerate() {
-        places.push(crew.measure(number, place, scratch, &mut told)?);
+        places.push(crew.measure(number, place, scratch, &mut reporter)?);
     }
-    told.ticker.finish();
-    if let Some(because) = told.failed.filter(|_| places.iter().all(|of| of.workloads.is_empty())) {
+    reporter.ticker.finish();
+    if let Some(because) =
+        reporter.failed.filter(|_| places.iter().all(|of| of.workloads.is_empty()))
+    {
         return Err(Error::Failed(because));
     }
     Ok(Document {
@@ -132,8 +134,8 @@ pub fn langs(
     })
 }
 
-/// Refuses a comparison of nobody.
-fn refuse_nobody(chosen: &[Chosen], languages: &[Language]) -> Result<(), Error> {
+/// Refuses a comparison without a program.
+fn refuse_nobody(chosen: &[Candidate], languages: &[Language]) -> Result<(), Error> {
     if !chosen.is_empty() {
         return Ok(());
     }
@@ -141,9 +143,9 @@ fn refuse_nobody(chosen: &[Chosen], languages: &[Language]) -> Result<(), Error>
     Err(Error::Usage(format!("nothing can be run: {}", missing.join("; "))))
 }
 
-/// Refuses programs none of which does anything that was asked for.
-fn refuse_idlers(chosen: &[Chosen], tables: &[Table]) -> Result<(), Error> {
-    let works = |of: &Chosen| tables.iter().any(|table| of.does(table.task));
+/// Refuses programs of which none does a requested task.
+fn refuse_idlers(chosen: &[Candidate], tables: &[Table]) -> Result<(), Error> {
+    let works = |of: &Candidate| tables.iter().any(|table| of.does(table.task));
     if chosen.iter().any(works) {
         return Ok(());
     }
@@ -154,40 +156,40 @@ fn refuse_idlers(chosen: &[Chosen], tables: &[Table]) -> Result<(), Error> {
     )))
 }
 
-/// What is said of a language that is not there: `Zig is missing (zig: not found): pip install ziglang`.
+/// Describes a missing language: `Zig is missing (zig: not found): pip install ziglang`.
 fn missing_text(language: &Language) -> String {
     let because = language.because.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
     let install = language.install.as_ref().map_or_else(String::new, |how| format!(": {how}"));
     format!("{} is missing{because}{install}", language.name)
 }
 
-/// The runs of drives that are ahead, and the time for them.
+/// Returns the runs of the drives' cells, and their time.
 fn beside(plan: &Plan) -> (u32, Duration) {
     let drives = || plan.places.iter().filter_map(|place| place.drive.as_ref());
     (drives().map(|drive| drive.runs).sum(), drives().map(|drive| drive.estimate).sum())
 }
 
-/// Builds every program, or finds it built. One that can't be built is told of, and is no longer ahead.
+/// Builds every program, or finds it built. A failure is noted, and its runs are removed.
 fn build_all(
-    chosen: &[Chosen],
+    chosen: &[Candidate],
     cache: &Path,
     languages: &mut [Language],
     stop: &Stop,
-    told: &mut Told,
-) -> Result<Vec<Ready>, Error> {
+    reporter: &mut LangsReporter,
+) -> Result<Vec<Contestant>, Error> {
     let mut ready = Vec::new();
     for (program, of) in chosen.iter().enumerate() {
         stop.check()?;
         let (id, name) = (of.variant.id.clone(), of.variant.name.clone());
-        told.ticker.within(&format!("building {name}"), 0.0);
+        reporter.ticker.within(&format!("building {name}"), 0.0);
         match build(of, cache, stop)? {
             Ok(built) => {
                 let tasks = Task::ALL.into_iter().filter(|task| of.does(*task)).collect();
-                ready.push(Ready { program, id, name, built, tasks });
+                ready.push(Contestant { program, id, name, built, tasks });
             }
             Err(because) => {
-                told.note(&format!("{name} could not be built: {because}"));
-                told.leave_out(|cell| cell.program == program);
+                reporter.note(&format!("{name} could not be built: {because}"));
+                reporter.leave_out(|cell| cell.program == program);
                 if let Some(language) = languages.iter_mut().find(|known| known.id == id) {
                     language.state = State::BuildFailed;
                     language.because = Some(because);
@@ -199,13 +201,13 @@ fn build_all(
 }
 
 impl Crew<'_> {
-    /// Measures one place, in a folder that is gone afterwards.
+    /// Measures one place, in a folder that is removed afterwards.
     fn measure(
         &self,
         number: usize,
-        planned: &PlannedPlace,
+        planned: &PlacePlan,
         scratch: Scratch,
-        told: &mut Told,
+        reporter: &mut LangsReporter,
     ) -> Result<Place, Error> {
         let target = &planned.target;
         let mut shown = shown_target(target, File::open(scratch.lock_file()).ok().as_ref());
@@ -220,40 +222,40 @@ impl Crew<'_> {
             peers: &Alone,
         };
         let drive = match &planned.drive {
-            // Of a drive alone nobody asked.
+            // Without a program the drive's rate is not requested.
             Some(planned) if !self.ready.is_empty() => {
-                told.foresee();
-                let drive = planned.measure(&site, &mut told.ticker)?;
-                told.beside.0 -= planned.runs;
-                told.beside.1 -= planned.estimate;
+                reporter.foresee();
+                let drive = planned.measure(&site, &mut reporter.ticker)?;
+                reporter.beside.0 -= planned.runs;
+                reporter.beside.1 -= planned.estimate;
                 drive
             }
             _ => None,
         };
         let mut workloads = Vec::new();
         for table in 0..self.tables.len() {
-            match table::measure(self, (number, table), planned, &site, told) {
+            match table::measure(self, (number, table), planned, &site, reporter) {
                 Ok(workload) => workloads.extend(workload),
-                // A disk that was filled or pulled out meanwhile spoils this, and nothing that was measured.
+                // A disk that is full or gone spoils this table, and no other.
                 Err(Error::Failed(because)) => {
                     let (name, path) = (self.tables[table].name(), planned.path.display());
-                    told.note(&format!("{name} is left out in {path}: {because}"));
-                    told.leave_out(|of| (of.place, of.table) == (number, table));
-                    told.failed.get_or_insert(because);
+                    reporter.note(&format!("{name} is left out in {path}: {because}"));
+                    reporter.leave_out(|of| (of.place, of.table) == (number, table));
+                    reporter.failed.get_or_insert(because);
                 }
                 Err(error) => return Err(error),
             }
         }
-        // What a program left there is no reason to throw away what the others gave.
+        // A program's leftovers do not discard the other programs' results.
         if let Err(left) = scratch.remove() {
-            told.note(&left.to_string());
+            reporter.note(&left.to_string());
         }
         Ok(Place { target: shown, drive, workloads })
     }
 }
 
-impl Told<'_> {
-    /// A run begins; the last that were like it tell how long all of them will take.
+impl LangsReporter<'_> {
+    /// Announces a run; the last runs of its kind give the estimate of the rest.
     fn tick(&mut self, row: &str) {
         self.foresee();
         self.ticker.tick(row);

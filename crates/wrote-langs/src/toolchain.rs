@@ -1,42 +1,42 @@
-//! A language's compiler or interpreter: whether it is there, and what it says of itself.
+//! A language's compiler or interpreter: its presence and its version.
 
 mod search;
 
 use super::child::{Limits, supervise};
 use super::manifest::{Manifest, Toolchain};
-use super::said::complaint;
+use super::message::{complaint, shown};
 pub(super) use search::Search;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use wrote_result::{Error, Stop};
 
-/// How long a toolchain may take to say its version: a JVM on a busy machine takes seconds.
+/// The time limit of a version: a JVM on a busy machine takes seconds.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
-/// How much of a version is shown, in characters.
+/// The most characters shown of a version.
 const VERSION_CHARS: usize = 80;
-/// How much of either output is looked at.
+/// The most bytes of either output that are read.
 const OUTPUT_BYTES: usize = 16 << 10;
 
-/// A toolchain that was found.
+/// A toolchain that is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tools {
-    /// What it says of itself, one line.
+    /// Its version, one line.
     pub version: String,
-    /// The command that builds, its program as a path; still with `{source}` and `{build}`. Empty where
-    /// nothing is built.
+    /// The build command, its program as a path, with `{source}` and `{build}`. Empty where there
+    /// is no build.
     pub build: Vec<String>,
-    /// The command that runs.
+    /// The run command.
     pub run: Vec<String>,
 }
 
-/// The first toolchain of the manifest that is there, else why none is, one line. Programs are looked for
-/// in `PATH` and then in `~/.local/bin`, which many shells leave out. Without `wrote`, the toolchains that
-/// are `wrote` itself are not there.
+/// Returns the first toolchain of the manifest that is installed, else why none is, one line.
+/// Programs are searched in `PATH` and then in `~/.local/bin`, which many shells leave out. Without
+/// `wrote`, toolchains that are `wrote` itself are missing.
 ///
 /// # Errors
 ///
-/// [`Error::Interrupted`] when `stop` is raised while a toolchain is asked for its version.
+/// [`Error::Interrupted`] when `stop` is raised while a toolchain prints its version.
 pub(super) fn find(
     manifest: &Manifest,
     wrote: Option<&Path>,
@@ -45,7 +45,7 @@ pub(super) fn find(
     find_within(manifest, wrote, &Search::of_environment(), VERSION_TIMEOUT, stop)
 }
 
-/// Whether the manifest's program is `wrote` itself.
+/// Returns whether the manifest's program is `wrote` itself.
 pub(super) fn is_wrote(manifest: &Manifest) -> bool {
     manifest.toolchains.iter().all(needs_wrote)
 }
@@ -68,7 +68,7 @@ fn find_within(
     Ok(Err(because.join("; ")))
 }
 
-/// The toolchain with its programs' paths, if all are there and it says its version.
+/// Returns the toolchain with its programs' paths, if all exist and it prints its version.
 fn look_for(
     toolchain: &Toolchain,
     wrote: Option<&Path>,
@@ -102,12 +102,12 @@ fn needs_wrote(toolchain: &Toolchain) -> bool {
     toolchain.commands().into_iter().flatten().any(|word| word.contains("{wrote}"))
 }
 
-/// The command with its program as a path; the program's name where it is not there.
+/// Replaces the command's program by its path; the error is the name of a missing program.
 fn with_path(mut words: Vec<String>, search: &Search) -> Result<Vec<String>, String> {
     let Some(program) = words.first_mut() else {
         return Ok(words);
     };
-    // What is built, or comes with the source, is there when it is run.
+    // A built or embedded program exists only when it is run.
     if program.starts_with('{') {
         return Ok(words);
     }
@@ -120,7 +120,7 @@ fn with_path(mut words: Vec<String>, search: &Search) -> Result<Vec<String>, Str
     }
 }
 
-/// The programs that were not found, each once.
+/// Returns the missing programs, each once.
 fn missing(
     toolchain: &Toolchain,
     commands: &[Result<Vec<String>, String>; 3],
@@ -136,7 +136,7 @@ fn missing(
     missing
 }
 
-/// What `command` prints of its version. `asked` is how it is named where it does not.
+/// Returns the version that `command` prints; errors name it `asked`.
 fn ask_version(
     asked: &str,
     command: &[String],
@@ -158,46 +158,32 @@ fn ask_version(
         let words = words.map(|words| format!(": {words}")).unwrap_or_default();
         return Ok(Err(format!("{asked}: {failure}{words}")));
     }
-    // `java -version` answers on standard error.
+    // `java -version` prints to standard error.
     let version = version_line(&outcome.stdout).or_else(|| version_line(&outcome.stderr));
     Ok(version.ok_or_else(|| format!("{asked}: says nothing")))
 }
 
-/// A command of a toolchain's: in English, and in a folder where nothing makes it another toolchain (rustup,
-/// pyenv and go look for files of the working folder that choose a version).
+/// Makes a command of a toolchain: in English, and in a folder without files that select another
+/// version (rustup, pyenv and go look for such files).
 pub(super) fn neutral(words: &[String]) -> Command {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).current_dir("/").env("LC_ALL", "C.UTF-8");
     command
 }
 
-/// The first line of the version, which Kotlin calls an information.
+/// Returns the first line of the version, without Kotlin's prefix.
 fn version_line(output: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(output);
-    let mut lines = text.lines().filter(|line| !is_aside(line));
-    lines.find_map(|line| shown(line.strip_prefix("info: ").unwrap_or(line), VERSION_CHARS))
+    let lines = text.lines().filter(|line| !is_aside(line));
+    let mut shown =
+        lines.map(|line| shown(line.strip_prefix("info: ").unwrap_or(line), VERSION_CHARS));
+    shown.find(|line| !line.is_empty())
 }
 
-/// Whether it is none of the version's: a JVM says first what it took from the environment, and warns of what
-/// the program does that runs in it.
+/// Returns whether a line is no part of the version: a JVM first prints options from the
+/// environment, and warnings about the program that runs in it.
 fn is_aside(line: &str) -> bool {
     line.starts_with("Picked up ") || line.to_ascii_lowercase().starts_with("warning:")
-}
-
-/// The line as it can be shown: trimmed, without control characters, not longer than `chars_max`. None where
-/// nothing is left of it.
-pub(super) fn shown(line: &str, chars_max: usize) -> Option<String> {
-    let spaced = line.replace('\t', " ");
-    let clean: String = spaced.chars().filter(|character| !character.is_control()).collect();
-    let clean = clean.trim();
-    if clean.is_empty() {
-        return None;
-    }
-    if clean.chars().count() <= chars_max {
-        return Some(clean.to_owned());
-    }
-    let cut: String = clean.chars().take(chars_max - 1).collect();
-    Some(format!("{}…", cut.trim_end()))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The work that every program does: what it is asked, and what must be in the file afterwards.
+//! The work of every program: its arguments, and the file that it must leave.
 
 use super::Request;
 use wrote::device::Target;
@@ -6,7 +6,7 @@ use wrote::{Acknowledged, Survives};
 use wrote_result::langs::Cache;
 use wrote_result::units;
 
-/// What a user may ask for.
+/// A workload that a user may request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Bytes written one at a time, and read one at a time.
@@ -18,10 +18,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All, in the order in which they are run.
+    /// All workloads, in the order of their runs.
     pub const ALL: [Kind; 3] = [Kind::Bytes, Kind::Save, Kind::Lines];
 
-    /// The word by which it is asked for.
+    /// Returns its name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Bytes => "bytes",
@@ -33,33 +33,34 @@ impl Kind {
 
 /// Bytes of one line with its line feed.
 pub(crate) const LINE_BYTES: u64 = 64;
-/// The texts that are saved, in characters of one byte.
+/// The sizes of the saved texts, in characters of one byte.
 pub(crate) const SAVE_BYTES: [u64; 4] = [500, 1000, 2000, 10_000];
-/// What is in the file that lines are appended to.
+/// The content of the file before lines are appended to it.
 const FIRST_LINE: &[u8] = b"this line was there before\n";
 
-/// One kind of call of a program: the first of its arguments.
+/// The kind of a call: the first argument of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Task {
-    /// `bytes-write PATH SIZE COUNT`: SIZE bytes, 0 to 255 again and again, one at a time, into a new file;
-    /// all of that COUNT times.
+    /// `bytes-write PATH SIZE COUNT`: writes SIZE bytes, 0 to 255 repeated, one at a time, into a
+    /// new file; all of that COUNT times.
     BytesWrite,
-    /// `bytes-read PATH SIZE COUNT`: the same file, one byte at a time; answers the bytes' sum.
+    /// `bytes-read PATH SIZE COUNT`: reads that file one byte at a time, and answers the bytes'
+    /// sum.
     BytesRead,
-    /// `save PATH SIZE COUNT`: SIZE characters into the file at PATH, COUNT times.
+    /// `save PATH SIZE COUNT`: saves SIZE characters to PATH, COUNT times.
     Save,
-    /// `save-sync PATH SIZE COUNT`: the same, with the language's own sync before the file is closed.
+    /// `save-sync PATH SIZE COUNT`: saves with the language's own sync before the file is closed.
     SaveSync,
-    /// `lines PATH SIZE COUNT`: COUNT lines of SIZE bytes behind what is there.
+    /// `lines PATH SIZE COUNT`: appends COUNT lines of SIZE bytes.
     Lines,
 }
 
 impl Task {
-    /// All there are.
+    /// All tasks.
     pub(crate) const ALL: [Task; 5] =
         [Task::BytesWrite, Task::BytesRead, Task::Save, Task::SaveSync, Task::Lines];
 
-    /// The argument.
+    /// Returns the argument.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Task::BytesWrite => "bytes-write",
@@ -70,32 +71,32 @@ impl Task {
         }
     }
 
-    /// Whether it saves texts, each with a timing of its own.
+    /// Returns whether it saves texts, each with a timing of its own.
     pub(super) fn is_save(self) -> bool {
         matches!(self, Task::Save | Task::SaveSync)
     }
 }
 
-/// What one table of the result holds: a task with its numbers.
+/// One table of the result: a task with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Table {
     pub task: Task,
     /// SIZE: bytes of the file, of the text or of the line.
     pub size: u64,
-    /// COUNT: how often all of it, how many saves, how many lines.
+    /// COUNT: the number of passes, saves or lines.
     pub count: u64,
-    /// How many processes of each language.
+    /// The number of processes of each language.
     pub runs: u32,
-    /// The page cache holds nothing of the file when a program begins to read it.
+    /// Whether the page cache is empty of the file when a program begins to read it.
     pub cold: bool,
 }
 
-/// What must be in the file: something that was there before, then a pattern again and again.
+/// The expected content of a file: a text from before, then a repeated pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Content {
     pub head: Vec<u8>,
     pub pattern: Vec<u8>,
-    /// Bytes of the pattern, the last of which may be cut off.
+    /// Bytes of the repeated pattern, the last of which may be cut off.
     pub body_bytes: u64,
 }
 
@@ -105,7 +106,7 @@ impl Content {
     }
 }
 
-/// Everything that `request` calls for, in the order in which it is run.
+/// Returns all tables of `request`, in the order of their runs.
 pub(super) fn tables(request: &Request) -> Vec<Table> {
     let asked = |kind: &Kind| request.workloads.is_empty() || request.workloads.contains(kind);
     Kind::ALL.into_iter().filter(asked).flat_map(|kind| tables_of(kind, request)).collect()
@@ -131,7 +132,7 @@ fn tables_of(kind: Kind, request: &Request) -> Vec<Table> {
 }
 
 impl Table {
-    /// The workload's name in the result.
+    /// Returns the workload's name in the result.
     pub(super) fn name(&self) -> String {
         match self.task {
             Task::BytesWrite => "bytes/write".into(),
@@ -142,7 +143,7 @@ impl Table {
         }
     }
 
-    /// What each program does, in words.
+    /// Describes the work of each program.
     pub(super) fn words(&self) -> String {
         let (size, count) = (self.size, self.count);
         match self.task {
@@ -158,22 +159,22 @@ impl Table {
         }
     }
 
-    /// How many timings a program tells of: those of lines are one.
+    /// Returns the number of timings in an answer; lines have one.
     pub(super) fn timings(&self) -> u64 {
         if self.task == Task::Lines { 1 } else { self.count }
     }
 
-    /// File bytes of one timing.
+    /// Returns the file bytes of one timing.
     pub(super) fn timing_bytes(&self) -> u64 {
         if self.task == Task::Lines { self.size.saturating_mul(self.count) } else { self.size }
     }
 
-    /// File bytes of one run.
+    /// Returns the file bytes of one run.
     pub(super) fn run_bytes(&self) -> u64 {
         self.timing_bytes().saturating_mul(self.timings())
     }
 
-    /// What must be in the file after a run; of one that is read also before.
+    /// Returns the expected content after a run; a file of reads has it before too.
     pub(super) fn content(&self) -> Content {
         let letters = |count: u64, first: u8| (0..count).map(move |k| first + (k % 26) as u8);
         let (head, pattern) = match self.task {
@@ -187,8 +188,8 @@ impl Table {
         Content { head, pattern, body_bytes: self.timing_bytes() }
     }
 
-    /// What is in the file before a run; nothing where there is no file. The text before a save is as long
-    /// as the new one and of other letters: who saves nothing has not saved.
+    /// Returns the content before a run; `None` where there is no file. The text before a save has
+    /// the new one's length and other letters, so that a missing save is found.
     pub(super) fn before(&self) -> Option<Content> {
         match self.task {
             Task::BytesWrite => None,
@@ -200,19 +201,19 @@ impl Table {
         }
     }
 
-    /// The sum of all bytes of the file, where it is to be told.
+    /// Returns the sum of all bytes of the file, if a program must answer it.
     pub(super) fn sum(&self) -> Option<u64> {
         let of_rest: u64 = (0..self.size % 256).sum();
         let of_all = (self.size / 256).saturating_mul((0..256).sum()).saturating_add(of_rest);
         (self.task == Task::BytesRead).then_some(of_all)
     }
 
-    /// Whether much is written through the page cache: the runs need memory for it that is there.
+    /// Returns whether a run writes much through the page cache, and needs memory for it.
     pub(super) fn fills_page_cache(&self) -> bool {
         matches!(self.task, Task::BytesWrite | Task::Lines)
     }
 
-    /// Where the bytes are when the clock stops, for the result.
+    /// Returns the place of the bytes when the clock stops, for the result.
     pub(super) fn cache(&self) -> Cache {
         match self.task {
             Task::SaveSync => Cache::Synced,
@@ -221,8 +222,8 @@ impl Table {
         }
     }
 
-    /// What the bytes survive then (M3); nothing of reads. The name of a text that is saved in place of
-    /// another was there before, so that the file's own sync is enough.
+    /// Returns what the bytes survive then (M3); `None` for reads. A save replaces a text whose
+    /// name is durable already, so the file's own sync is enough.
     pub(super) fn survives(&self, target: &Target) -> Option<Survives> {
         let written = Acknowledged {
             flushed: self.task == Task::SaveSync,
@@ -279,7 +280,7 @@ mod tests {
             let by_hand = (0..size).map(|k| k % 256).sum();
             assert_eq!(table(Task::BytesRead, size, 1).sum(), Some(by_hand));
         }
-        // As the protocol's example has it.
+        // The example of the protocol.
         assert_eq!(table(Task::BytesRead, 256_000_000, 1).sum(), Some(32_640_000_000));
         assert_eq!(table(Task::BytesWrite, 1000, 1).sum(), None);
     }

@@ -1,5 +1,5 @@
-//! The programs of `langs/`, each built by its manifest and run by hand: what `wrote langs` relies on when
-//! something goes wrong, and never sees when all is well.
+//! The programs of `langs/`, each built by its manifest and run by hand: failures that a good run
+//! of `wrote langs` never shows.
 
 use fixtures::{folder, skip};
 use serde_json::Value;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
-/// Every language whose toolchain is there: its program, or what its compiler says. `wrote` is tried where it
-/// is built.
+/// Every installed language: its program, or its compiler's message. `wrote` is tried where it is
+/// built.
 static BUILT: LazyLock<Vec<Result<Program, String>>> = LazyLock::new(|| {
     let languages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../langs");
     let mut folders: Vec<PathBuf> =
@@ -51,7 +51,8 @@ impl Program {
         };
         let how = words("build");
         if !how.is_empty() {
-            // A compiler may take what is in its working folder for source (scalac: `/sys` for a package).
+            // A compiler may take the contents of its working folder for source (scalac: `/sys` for
+            // a package).
             let built = command(&how).current_dir(&build).output().unwrap();
             if !built.status.success() {
                 return Some(Err(format!("{id}: {built:?}")));
@@ -64,7 +65,7 @@ impl Program {
         command(&self.run).arg(task).arg(path).args(more).output().unwrap()
     }
 
-    /// The answer of a call that ends well.
+    /// Returns the answer of a call that ends well.
     fn answer(&self, task: &str, path: &Path, more: &[&str]) -> Value {
         let output = self.call(task, path, more);
         let about = format!("{} {task} {more:?}: {output:?}", self.id);
@@ -74,7 +75,7 @@ impl Program {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{about}: {error}"))
     }
 
-    /// Asserts that a call ends with a code and words about why, and answers nothing.
+    /// Asserts that a call ends with a code and a message, and without an answer.
     fn fails(&self, task: &str, path: &Path, more: &[&str]) {
         let output = self.call(task, path, more);
         let about = format!("{} {task} {} {more:?}: {output:?}", self.id, path.display());
@@ -94,7 +95,7 @@ fn is_there(toolchain: &toml::Value) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// A command that is looked for where `wrote langs` looks for it.
+/// Makes a command whose program is searched as `wrote langs` does it.
 fn command(words: &[String]) -> Command {
     let mut path = std::env::var_os("PATH").unwrap_or_default();
     if let Some(home) = std::env::home_dir() {
@@ -117,7 +118,7 @@ fn a_file_is_read_to_its_end_whatever_length_was_told() {
     let folder = folder();
     for program in programs() {
         let path = folder.path().join(format!("{} é", program.id));
-        // The byte of which a signed type makes the end of the file, too.
+        // A signed type takes byte 255 for the end of the file.
         for content in [&[255; 100_000][..], &[0, 255, 10, 13, 26], &[]] {
             fs::write(&path, content).unwrap();
             let answer = program.answer("bytes-read", &path, &["7", "2"]);
@@ -152,10 +153,10 @@ fn a_file_is_written_anew_and_appended_to_as_often_as_asked() {
 #[test]
 fn a_full_disk_ends_a_program_with_an_error() {
     for program in programs() {
-        // Writing to it fails as on a full disk (`full(4)`).
+        // Writes to it fail as on a full disk (`full(4)`).
         let full = Path::new("/dev/full");
         for task in ["save", "save-sync", "lines"] {
-            // Less than any buffer holds, so that it comes out with the last flush; and more.
+            // Less than any buffer holds, so that the last flush writes it; and more.
             program.fails(task, full, &["100", "1"]);
         }
         program.fails("bytes-write", full, &["100", "1"]);

@@ -1,19 +1,20 @@
-//! One run of a compiler, and what it said where it failed.
+//! One run of a compiler, and the message of its failure.
 
 use crate::child::{Limits, Outcome, supervise};
-use crate::toolchain::{neutral, shown};
+use crate::message::shown;
+use crate::toolchain::neutral;
 use std::path::Path;
 use std::time::Duration;
 use wrote_result::{Error, Stop};
 
-/// How long a program of a hundred lines may take to be built, on the slowest machine.
+/// The time limit: a program of a hundred lines on the slowest machine.
 const TIMEOUT: Duration = Duration::from_secs(10 * 60);
-/// How much of a compiler's output is looked at. The first error may be far from the end.
+/// The most output that is kept. The first error may be far from the end.
 const OUTPUT_BYTES: usize = 1 << 20;
-/// How much of its words is shown, in characters.
+/// The most characters shown of a compiler's message.
 const WORDS_CHARS: usize = 200;
 
-/// Runs it in `folder`. `Ok(Err(..))` is why it could not build, one line.
+/// Runs a compiler in `folder`. `Ok(Err(..))` is its failure, one line.
 pub(super) fn run(
     command: &[String],
     folder: &Path,
@@ -46,12 +47,12 @@ pub(super) fn run_within(
     Ok(Err(format!("{program} {failure}{words}")))
 }
 
-/// Its first line that speaks of an error (those after it often follow from it), else its last one.
+/// Returns the first line that names an error (later ones often follow from it), else the last.
 fn meaningful_line(outcome: &Outcome) -> Option<String> {
     let texts = [&outcome.stderr, &outcome.stdout].map(|output| String::from_utf8_lossy(output));
-    let lines = || texts.iter().flat_map(|text| text.lines());
-    let speaks = |line: &&str| line.to_ascii_lowercase().contains("error");
-    let said = |line: &str| shown(line, WORDS_CHARS);
-    let last = || texts.iter().find_map(|text| text.lines().rev().find_map(said));
-    lines().filter(speaks).find_map(said).or_else(last)
+    let cut = |text| str::lines(text).map(|line| shown(line, WORDS_CHARS));
+    let lines = || texts.iter().map(|text| cut(text).filter(|line| !line.is_empty()));
+    let names_error = |line: &String| line.to_ascii_lowercase().contains("error");
+    let last = || lines().find_map(Iterator::last);
+    lines().flatten().find(names_error).or_else(last)
 }

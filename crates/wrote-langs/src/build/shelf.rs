@@ -1,8 +1,9 @@
-//! The cache folder of built programs: a folder for each, which comes whole, and goes when a newer one came.
+//! The cache folder of built programs: one folder each, complete when it appears, and removed when
+//! a newer build appears.
 //!
-//! `CACHE/langs/ID-HASH` holds one program. It is made as `.draft-XXXXXX` beside it, and renamed when all of
-//! it is there. Whoever makes or uses a folder holds a shared lock on it (flock(2)); only what nobody holds
-//! is removed. Where a file system has no such locks, nothing is removed.
+//! `CACHE/langs/ID-HASH` holds one program. A build fills `.draft-XXXXXX` beside it and renames it
+//! at the end. A process that fills or uses a folder holds a shared lock on it (flock(2)); only
+//! unlocked folders are removed. On a file system without locks, no folder is removed.
 
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, fstat, openat, syncfs};
 use rustix::io::Errno;
@@ -16,21 +17,21 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use wrote_result::Error;
 
-/// The folder within the cache.
+/// The folder's name within the cache.
 const NAME: &str = "langs";
-/// What the folder of a build begins with that is not whole yet.
+/// The first letters of a draft's name.
 const DRAFT: &str = ".draft-";
-/// How many random letters and digits follow.
+/// The number of random letters and digits that follow.
 const DRAFT_RANDOM: usize = 6;
-/// How often a folder is looked for, or its place, when others make and remove the same ones meanwhile.
+/// The number of tries while other processes make and remove the same folders.
 const TRIES: u32 = 100;
 
-/// The folder in which all programs are.
+/// The folder of all programs.
 pub(super) struct Shelf {
     path: PathBuf,
 }
 
-/// A folder that is being filled. It is removed unless it is put on the shelf.
+/// A folder that is being filled. Its drop removes it, unless it was put on the shelf.
 pub(super) struct Draft {
     folder: TempDir,
     in_use: InUse,
@@ -40,7 +41,7 @@ pub(super) struct Draft {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InUse(#[allow(dead_code, reason = "held, not read")] Option<Arc<OwnedFd>>);
 
-/// It says nothing of what is held.
+/// All locks are equal: they are no part of a program's identity.
 impl PartialEq for InUse {
     fn eq(&self, _: &InUse) -> bool {
         true
@@ -50,13 +51,13 @@ impl PartialEq for InUse {
 impl Eq for InUse {}
 
 impl Shelf {
-    /// Opens it, and makes it where it is not there yet: for its owner alone.
+    /// Opens the folder, or makes it for its owner alone.
     pub(super) fn open(cache: &Path) -> Result<Shelf, Error> {
         let cache = std::path::absolute(cache).map_err(|error| unusable(cache, &error))?;
         let path = cache.join(NAME);
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
         made.map_err(|error| unusable(&path, &error))?;
-        // Who owns the folder around it can put another one in its place.
+        // The owner of the folder around it can replace it.
         for folder in [&cache, &path] {
             let metadata = fs::metadata(folder).map_err(|error| unusable(folder, &error))?;
             refuse_others(folder, &metadata, geteuid().as_raw())?;
@@ -64,18 +65,18 @@ impl Shelf {
         Ok(Shelf { path })
     }
 
-    /// The folder of an earlier build, if there is one.
+    /// Returns the folder of an earlier build.
     pub(super) fn take(&self, id: &str, hash: u64) -> Option<(PathBuf, InUse)> {
         let path = self.place(id, hash);
         let in_use = hold(&path).ok()?;
         Some((path, in_use))
     }
 
-    /// A new folder to build in.
+    /// Makes a folder to build in.
     pub(super) fn draft(&self) -> Result<Draft, Error> {
         for _ in 0..TRIES {
             let folder = self.new_folder().map_err(|error| unusable(&self.path, &error))?;
-            // Before it was held somebody may have taken it for one that nobody needs.
+            // Before it was locked, another process may have removed it as unused.
             if let Ok(in_use) = hold(folder.path()) {
                 return Ok(Draft { folder, in_use });
             }
@@ -83,7 +84,8 @@ impl Shelf {
         Err(self.taken_away())
     }
 
-    /// Puts a draft in its place, on stable storage; what somebody else put there meanwhile is as good.
+    /// Moves a draft to its place, on stable storage. A build that another process put there
+    /// meanwhile serves too.
     pub(super) fn put(&self, draft: Draft, id: &str, hash: u64) -> Result<(PathBuf, InUse), Error> {
         let place = self.place(id, hash);
         let failed =
@@ -92,7 +94,7 @@ impl Shelf {
         for _ in 0..TRIES {
             match fs::rename(draft.path(), &place) {
                 Ok(()) => {
-                    // It has left the place from where it would be removed.
+                    // The rename took it away from its temporary name.
                     let _ = draft.folder.keep();
                     return Ok((place, draft.in_use));
                 }
@@ -106,8 +108,8 @@ impl Shelf {
         Err(self.taken_away())
     }
 
-    /// Removes the other builds of `id`, and drafts that a killed run left, as far as nobody uses them. It is
-    /// a tidying: what can't be removed stays.
+    /// Removes the unlocked other builds of `id`, and drafts of killed runs. A folder that cannot
+    /// be removed stays.
     pub(super) fn remove_others(&self, id: &str, hash: u64) {
         let Ok(entries) = fs::read_dir(&self.path) else {
             return;
@@ -124,7 +126,7 @@ impl Shelf {
         }
     }
 
-    /// Removes a folder that nobody holds. It is gone from its place before its first file is.
+    /// Removes an unlocked folder: it leaves its place before its first file is removed.
     fn remove(&self, path: &Path) {
         let Ok(folder) = open_folder(path) else {
             return;
@@ -133,7 +135,7 @@ impl Shelf {
             return;
         }
         if let Ok(away) = self.new_folder() {
-            // Dropping it removes what is in it.
+            // The drop removes it with its contents.
             let _ = fs::rename(path, away.path().join("old"));
         }
     }
@@ -164,7 +166,7 @@ fn name(id: &str, hash: u64) -> String {
     format!("{id}-{hash:016x}")
 }
 
-/// Whether a folder is of our naming, for this language: `go-0123456789abcdef`.
+/// Returns whether a folder's name is that of a build of `id`: `go-0123456789abcdef`.
 fn is_build_of(id: &str, name: &str) -> bool {
     let hash = name.strip_prefix(id).and_then(|rest| rest.strip_prefix('-'));
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -178,21 +180,21 @@ fn is_draft(name: &str) -> bool {
     })
 }
 
-/// Opens a folder, no link to one.
+/// Opens a folder, never a link to one.
 fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
     Ok(openat(CWD, path, flags, Mode::empty())?)
 }
 
-/// Holds the folder at `path`, if it is there and nobody is removing it.
+/// Locks the folder at `path`, unless it is absent or being removed.
 fn hold(path: &Path) -> io::Result<InUse> {
     let folder = open_folder(path)?;
     let held = flock(&folder, FlockOperation::NonBlockingLockShared);
-    // Any other error is a file system without locks, where nobody removes anything.
+    // Any other error is that of a file system without locks, where no folder is removed.
     if held == Err(Errno::WOULDBLOCK) {
         return Err(Errno::WOULDBLOCK.into());
     }
-    // What was opened may have been removed before it was held.
+    // The opened folder may have been removed before it was locked.
     let (held, there) = (fstat(&folder)?, fs::symlink_metadata(path)?);
     if (held.st_dev, held.st_ino) != (there.dev(), there.ino()) {
         return Err(ErrorKind::NotFound.into());
@@ -200,20 +202,20 @@ fn hold(path: &Path) -> io::Result<InUse> {
     Ok(InUse(Some(Arc::new(folder))))
 }
 
-/// Whether a rename failed for a folder that is there already (rename(2) has both errors for it).
+/// Returns whether a rename failed because its target exists (rename(2) has both errors).
 fn is_occupied(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty)
 }
 
-/// Flushes all that is in the folder, with the rest of its file system (syncfs(2), which tells of errors since
-/// Linux 5.8): a name that came to its place must not be of a file that a power cut emptied. At once, for a
-/// compiler may leave hundreds of files.
+/// Flushes the folder with the rest of its file system (syncfs(2), which reports errors since Linux
+/// 5.8): after a power cut no name may stand for an empty file. One call serves the hundreds of
+/// files of some compilers.
 fn sync_all(folder: &Path) -> io::Result<()> {
     Ok(syncfs(open_folder(folder)?)?)
 }
 
-/// Refuses a folder in which anybody but `user` may put a program, for what lies in it is run: one of another
-/// user's is also that of a home that sudo(8) left in the environment.
+/// Refuses a folder in which another user may put a program, since its programs are run. sudo(8)
+/// may leave another user's home in the environment.
 fn refuse_others(folder: &Path, metadata: &Metadata, user: u32) -> Result<(), Error> {
     let (shown, owner) = (folder.display(), metadata.uid());
     let refused = |because: String| Err(Error::Failed(format!("{shown}: {because}")));
@@ -231,7 +233,7 @@ fn refuse_others(folder: &Path, metadata: &Metadata, user: u32) -> Result<(), Er
     Ok(())
 }
 
-/// Why the folder of all programs can't be used.
+/// Explains why the folder of all programs cannot be used.
 fn unusable(path: &Path, error: &io::Error) -> Error {
     let because = match error.kind() {
         ErrorKind::PermissionDenied => "is not writable for this user".into(),

@@ -1,4 +1,4 @@
-//! A language in a folder of the user's own.
+//! Languages in folders of the user's own.
 
 use super::{Entry, is_left_out};
 use crate::manifest::{FILE_NAME, is_id};
@@ -7,17 +7,17 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use wrote_result::Error;
 
-/// No program that does the work of a language's is larger: a folder that is was named by mistake.
+/// The limit of a folder's size: a larger one was named by mistake.
 const SIZE_BYTES_MAX: u64 = 4 << 20;
-/// Nor has it more files.
+/// The limit of its number of files.
 const FILES_MAX: usize = 1000;
 
-/// The language in `folder`, whose name is its id.
+/// Reads the language in `folder`, whose name is its id.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`], one line, where it holds none, or what no program needs; [`Error::Failed`] where it
-/// can't be read.
+/// [`Error::Usage`], one line, where it holds no language, or a file that no program needs;
+/// [`Error::Failed`] where it cannot be read.
 pub(super) fn read(folder: &Path) -> Result<Entry, Error> {
     let real = folder.canonicalize().map_err(|error| unreadable(folder, &error))?;
     if !real.is_dir() {
@@ -50,7 +50,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads what is in the folder at `within`.
+    /// Reads the folder at `within`.
     fn read_folder(&mut self, within: &Path) -> Result<(), Error> {
         let failed = |error| unreadable(&self.shown.join(within), &error);
         let entries = fs::read_dir(self.root.join(within)).map_err(failed)?;
@@ -72,7 +72,7 @@ impl Reader<'_> {
             return self.read_folder(path);
         }
         if !metadata.is_file() {
-            // A link may lead anywhere, and its file is not in the folder that is copied.
+            // A link may lead anywhere, and its file is outside the folder that is copied.
             return Err(refused(&shown, "is no regular file; a language's folder holds no others"));
         }
         let text = self.read_file(path, &metadata)?;
@@ -88,7 +88,7 @@ impl Reader<'_> {
         let mut text = Vec::new();
         if metadata.len() <= left {
             let file = File::open(self.root.join(path));
-            // It may grow under our eyes.
+            // The file may grow meanwhile.
             let read = file.and_then(|file| file.take(left + 1).read_to_end(&mut text));
             read.map_err(|error| unreadable(&self.shown.join(path), &error))?;
         }

@@ -1,4 +1,4 @@
-//! Catalogues of languages in folders of the test's own.
+//! Tests with catalogues of languages in their own folders.
 
 use super::*;
 use std::fs;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 /// A language that runs wherever there is a shell.
 const SHELL: &str = "name = 'Shell'\nway = 'printf'\ninstall = 'apt install dash'\n\
     [[toolchain]]\nversion = ['sh', '-c', 'echo sh 1.0']\nrun = ['sh', '{source}/program.sh']\n";
-/// One that runs nowhere.
+/// A language that runs nowhere.
 const NOWHERE: &str = "name = 'Nowhere'\ninstall = 'apt install nowhere'\n\
     [[toolchain]]\nversion = ['no-such-program-anywhere']\nrun = ['no-such-program-anywhere']\n\
     [[variant]]\nid = 'nowhere'\nname = 'Nowhere put'\nway = 'put'\n\
@@ -16,7 +16,7 @@ const NOWHERE: &str = "name = 'Nowhere'\ninstall = 'apt install nowhere'\n\
 const OWN: &str = "name = 'Own'\nway = 'Writer'\ninstall = 'comes with wrote'\n\
     [[toolchain]]\nversion = ['{wrote}', '-c', 'echo wrote 0']\nrun = ['{wrote}']\n";
 
-/// A folder below `parent` with this manifest and a program beside it.
+/// Makes a folder below `parent` with this manifest and a program.
 fn folder(parent: &TempDir, id: &str, manifest: &str) -> PathBuf {
     let path = parent.path().join(id);
     fs::create_dir_all(path.join("lib")).unwrap();
@@ -26,7 +26,7 @@ fn folder(parent: &TempDir, id: &str, manifest: &str) -> PathBuf {
     path
 }
 
-/// A catalogue of three, besides what is embedded.
+/// A catalogue of three, besides the embedded ones.
 fn three(parent: &TempDir) -> Catalogue {
     let of = |id, manifest| added::read(&folder(parent, id, manifest)).unwrap();
     Catalogue { entries: vec![of("shell", SHELL), of("nowhere", NOWHERE), of("own", OWN)] }
@@ -101,7 +101,7 @@ fn links_and_pipes_are_refused_and_not_followed() {
     rustix::fs::mknodat(rustix::fs::CWD, piped.join("pipe"), rustix::fs::FileType::Fifo, mode, 0)
         .unwrap();
     assert!(refused(&piped).contains("pipe: is no regular file"));
-    // The folder itself may be named by a link.
+    // A link may name the folder.
     let link = parent.path().join("link");
     symlink(folder(&parent, "shell", SHELL), &link).unwrap();
     assert_eq!(catalogue(&[link]).unwrap().ids().last().unwrap(), "shell");
@@ -114,7 +114,7 @@ fn a_folder_too_large_for_a_language_is_refused() {
     let file = fs::File::create(large.join("large")).unwrap();
     file.set_len((4 << 20) + 1).unwrap();
     assert!(refused(&large).ends_with("holds more than 4 MiB: is it the folder of a language?"));
-    // Together too.
+    // Both together.
     file.set_len(3 << 20).unwrap();
     fs::File::create(large.join("lib/second")).unwrap().set_len(1 << 20).unwrap();
     assert!(refused(&large).contains("more than 4 MiB"));
@@ -226,7 +226,7 @@ fn a_program_does_its_tasks() {
     let tools = Tools { version: String::new(), build: Vec::new(), run: Vec::new() };
     let [put, get] = entry.programs().try_into().unwrap();
     let does = |variant: Variant, task| {
-        Chosen { entry: entry.clone(), variant, tools: tools.clone() }.does(task)
+        Candidate { entry: entry.clone(), variant, tools: tools.clone() }.does(task)
     };
     assert!(does(put.clone(), Task::BytesWrite) && does(put, Task::Lines));
     assert!(does(get.clone(), Task::BytesRead) && !does(get, Task::BytesWrite));

@@ -1,12 +1,12 @@
-//! Children of every kind, the bad ones above all.
+//! Tests with children of every kind, above all bad ones.
 
 use super::*;
 use rustix::process::test_kill_process;
 use std::path::Path;
 
-/// Longer than any child here lives that ends by itself, on the busiest machine.
+/// Longer than any ending child here lives on the busiest machine.
 const LONG: Duration = Duration::from_secs(100);
-/// For those that never end by themselves.
+/// For children that never end by themselves.
 const SHORT: Duration = Duration::from_millis(200);
 
 fn limits(timeout: Duration) -> Limits {
@@ -31,7 +31,7 @@ fn succeeded(outcome: &Outcome) -> bool {
     outcome.status.failure().is_none()
 }
 
-/// Waits for the process to be gone, or to be a zombie that somebody else has still to wait for.
+/// Waits for the process to be gone, or to be a zombie that another process must wait for.
 fn wait_until_gone(pid: &str) {
     let started = Instant::now();
     let id = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
@@ -52,7 +52,7 @@ fn both_outputs_and_the_exit_code_are_told() {
     assert_eq!(text(&outcome.stdout), "out\n");
     assert_eq!(outcome.stdout_total_bytes, 4);
     assert_eq!(text(&outcome.stderr), "err\n");
-    assert!(matches!(outcome.status, How::Exited(status) if status.code() == Some(7)));
+    assert!(matches!(outcome.status, End::Exited(status) if status.code() == Some(7)));
     assert_eq!(outcome.status.failure().unwrap(), "ended with exit code 7");
     assert!(!succeeded(&outcome));
     assert!(outcome.elapsed_s > 0.0);
@@ -64,11 +64,11 @@ fn both_outputs_and_the_exit_code_are_told() {
 #[test]
 fn a_signal_is_told() {
     let outcome = run("kill -SEGV $$", LONG);
-    assert!(matches!(outcome.status, How::Exited(status) if status.signal() == Some(11)));
+    assert!(matches!(outcome.status, End::Exited(status) if status.signal() == Some(11)));
     assert_eq!(outcome.status.failure().unwrap(), "was ended by SIGSEGV");
-    assert_eq!(How::Exited(ExitStatus::from_raw(40)).failure().unwrap(), "was ended by signal 40");
+    assert_eq!(End::Exited(ExitStatus::from_raw(40)).failure().unwrap(), "was ended by signal 40");
     for (signal, name) in [(6, "SIGABRT"), (14, "SIGALRM"), (15, "SIGTERM"), (25, "SIGXFSZ")] {
-        let ended = How::Exited(ExitStatus::from_raw(signal)).failure().unwrap();
+        let ended = End::Exited(ExitStatus::from_raw(signal)).failure().unwrap();
         assert_eq!(ended, format!("was ended by {name}"));
     }
 }
@@ -99,7 +99,7 @@ fn the_last_bytes_of_standard_error_are_kept() {
 fn endless_output_ends_by_the_limit_and_fills_no_memory() {
     for to in ["1", "2"] {
         let outcome = run(&format!("exec cat /dev/zero >&{to}"), SHORT);
-        assert_eq!(outcome.status, How::TimedOut);
+        assert_eq!(outcome.status, End::TimedOut);
         assert!(outcome.stdout.len() <= 1000 && outcome.stderr.len() <= 100);
     }
 }
@@ -109,15 +109,15 @@ fn a_child_that_hangs_and_ignores_sigterm_is_ended() {
     let mut pid = 0;
     let mut command = shell("trap '' TERM INT HUP; while :; do sleep 1000; done");
     let outcome = supervise(&mut command, limits(SHORT), &Stop::new(), &mut |id| pid = id).unwrap();
-    assert_eq!(outcome.status, How::TimedOut);
+    assert_eq!(outcome.status, End::TimedOut);
     wait_until_gone(&pid.to_string());
 }
 
 #[test]
 fn a_child_that_closed_its_outputs_is_watched_to_its_end() {
     let outcome = run("exec >&- 2>&-; sleep 0.1; exit 3", LONG);
-    assert!(matches!(outcome.status, How::Exited(status) if status.code() == Some(3)));
-    assert_eq!(run("exec >&- 2>&-; exec sleep 1000", SHORT).status, How::TimedOut);
+    assert!(matches!(outcome.status, End::Exited(status) if status.code() == Some(3)));
+    assert_eq!(run("exec >&- 2>&-; exec sleep 1000", SHORT).status, End::TimedOut);
 }
 
 #[test]
@@ -130,8 +130,8 @@ fn a_grandchild_that_holds_the_output_is_ended_with_the_child() {
 #[test]
 fn a_grandchild_is_ended_at_the_limit_too() {
     let outcome = run("sleep 1000 & echo $!; wait", SHORT);
-    // Where the shell did not even come to its `echo` there is nothing to look for.
-    assert_eq!(outcome.status, How::TimedOut);
+    // Without an `echo` there is no process to look for.
+    assert_eq!(outcome.status, End::TimedOut);
     if !outcome.stdout.is_empty() {
         wait_until_gone(text(&outcome.stdout));
     }
@@ -139,7 +139,7 @@ fn a_grandchild_is_ended_at_the_limit_too() {
 
 #[test]
 fn a_grandchild_in_a_session_of_its_own_is_not_waited_for() {
-    // It leaves when its folder does, so that the test leaves nothing behind.
+    // It ends when its folder is removed, so that the test leaves no process.
     let folder = tempfile::tempdir().unwrap();
     let script = "setsid sh -c 'while test -d \"$0\"; do echo; sleep 0.1; done' \"$0\" & \
                   until set -- $(cat /proc/$!/stat) && [ \"$6\" = $! ]; do :; done; echo gone on";

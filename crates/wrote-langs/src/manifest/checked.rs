@@ -1,17 +1,14 @@
-//! The values of a manifest, refused where they are read: so that what is said names their line.
+//! The values of a manifest, checked where they are parsed, so that an error names their line.
 
 use super::{Variant, is_id};
 use crate::workload::Task;
 use serde::de::{Deserialize, Deserializer, Error};
 use std::path::Path;
 
-/// What may stand for something in a command.
+/// The placeholders of commands.
 const PLACEHOLDERS: [&str; 3] = ["source", "build", "wrote"];
 
-const TASKS: [Task; 5] =
-    [Task::BytesWrite, Task::BytesRead, Task::Save, Task::SaveSync, Task::Lines];
-
-/// One line that says something.
+/// Accepts one line that is not blank.
 pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let text = String::deserialize(from)?;
     if text.trim().is_empty() {
@@ -23,7 +20,7 @@ pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Erro
     Ok(text)
 }
 
-/// At least one.
+/// Accepts a list that is not empty.
 pub(super) fn some<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -53,7 +50,7 @@ pub(super) fn variants<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Variant
 
 pub(super) fn tasks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     let tasks: Vec<String> = Vec::deserialize(from)?;
-    let known = TASKS.map(Task::as_str);
+    let known = Task::ALL.map(Task::as_str);
     match tasks.iter().find(|task| !known.contains(&task.as_str())) {
         None => Ok(tasks),
         Some(task) => {
@@ -63,7 +60,7 @@ pub(super) fn tasks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D
     }
 }
 
-/// A command that nothing is built for, nor unpacked.
+/// Accepts a command that needs no build and no source.
 pub(super) fn version_command<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     let words = run_command(from)?;
     for early in ["{source}", "{build}"] {
@@ -105,7 +102,7 @@ fn check_command<E: Error>(words: Vec<String>) -> Result<Vec<String>, E> {
     Ok(words)
 }
 
-/// Refuses a path from a working folder that nobody knows.
+/// Refuses a path relative to an unknown working folder.
 fn check_program<E: Error>(name: &str) -> Result<(), E> {
     let begins = |folder: &str| name.starts_with(&format!("{{{folder}}}"));
     let is_found = !name.is_empty() && !name.contains('/');
@@ -118,7 +115,8 @@ fn check_program<E: Error>(name: &str) -> Result<(), E> {
     )))
 }
 
-/// The names between braces: `source` of `{source}/main.go`. Other braces (`{}`, `{ print }`) are left alone.
+/// Returns the names between braces: `source` of `{source}/main.go`. Other braces (`{}`, `{ print
+/// }`) are ignored.
 fn placeholders(word: &str) -> impl Iterator<Item = &str> {
     let is_name =
         |name: &&str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase());

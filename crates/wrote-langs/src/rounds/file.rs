@@ -1,4 +1,4 @@
-//! The file that programs write and read: made ready before each run, looked at and removed after it.
+//! The file that programs write and read: prepared before each run, checked and removed after it.
 
 use super::super::check;
 use super::super::workload::{Content, Table, Task};
@@ -19,9 +19,9 @@ pub(super) struct Subject<'a> {
     site: &'a Site<'a>,
     stop: &'a Stop,
     number: u32,
-    /// The file is whole, and as the next program is to find it.
+    /// Whether the file is complete, and as the next program must find it.
     is_ready: bool,
-    /// Why the page cache did not hold all of the file when it was to be read from there.
+    /// The reason why the page cache did not hold the whole file for a read from there.
     spilled: Option<String>,
 }
 
@@ -30,13 +30,13 @@ impl<'a> Subject<'a> {
         Subject { table, site, stop: site.stop, number: 0, is_ready: false, spilled: None }
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub(super) fn path(&self) -> PathBuf {
         self.site.file("data", self.number)
     }
 
-    /// Has the file be as a program is to find it. `Ok(Err(..))` is why its bytes can't be had out of the
-    /// page cache.
+    /// Prepares the file for a program. `Ok(Err(..))`: its bytes cannot be dropped from the page
+    /// cache.
     pub(super) fn make_ready(&mut self) -> Result<Result<(), String>, Error> {
         if !self.is_ready {
             self.clear()?;
@@ -52,7 +52,8 @@ impl<'a> Subject<'a> {
         let (found, fallback) = page_cache::prepare(&self.path(), wanted, self.stop)?;
         Ok(match fallback {
             Some(fallback) if found != wanted => Err(fallback.because),
-            // Where the cache is too small for the file, every program finds as much of it there.
+            // Where the cache is too small for the file, every program finds the same share of it
+            // there.
             Some(fallback) => {
                 self.spilled = Some(fallback.because);
                 Ok(())
@@ -61,23 +62,23 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// Why some program had to have a part of the file from the drive, where it was to be in the page cache.
+    /// Returns why a program had to read a part of a cached file from the drive.
     pub(super) fn spilled(&self) -> Option<&str> {
         self.spilled.as_deref()
     }
 
-    /// Looks at what a program left, every byte of it: `Ok(Err(..))` is what is wrong with it.
+    /// Checks every byte that a program left: `Ok(Err(..))` is the first error.
     pub(super) fn check(&self, said_whole: bool) -> Result<Result<(), String>, Error> {
         check::check(&self.path(), &self.table.content(), said_whole, self.stop)
     }
 
-    /// The run is over. A file that was read stays for the next, unless something is wrong with it.
+    /// Ends a run. A file of reads stays for the next run, unless it is damaged.
     pub(super) fn is_done(&mut self, is_whole: bool) -> Result<(), Error> {
         if self.table.task == Task::BytesRead && is_whole { Ok(()) } else { self.clear() }
     }
 
-    /// Removes the file, or whatever a program left in its place: a link, never what it leads to. A folder
-    /// is left where it is, and the next file goes elsewhere.
+    /// Removes the file, or another file in its place: a link, never its target. A folder stays,
+    /// and the next file gets another name.
     pub(super) fn clear(&mut self) -> Result<(), Error> {
         self.is_ready = false;
         let path = self.path();
@@ -88,7 +89,7 @@ impl<'a> Subject<'a> {
         wrote_bench::clear(&[path], self.site.scratch.path())
     }
 
-    /// Makes the file, with its name and all that is in it on the device.
+    /// Makes the file, with its name and its content on the device.
     fn make(&self, content: &Content) -> Result<(), Error> {
         let path = self.path();
         let failed = |what: &str, error: io::Error| {
@@ -106,7 +107,7 @@ impl<'a> Subject<'a> {
             left -= bytes as u64;
         }
         file.sync_all().map_err(|error| failed("fsync", error))?;
-        // A folder that can't be flushed (some FUSE) keeps no names back.
+        // Some FUSE folders cannot be flushed.
         let _ = File::open(self.site.scratch.path()).and_then(|folder| folder.sync_all());
         Ok(())
     }
@@ -157,7 +158,7 @@ mod tests {
             in_place(task, |subject| {
                 subject.make_ready().unwrap().unwrap();
                 assert!(subject.path().metadata().unwrap().len() > 0);
-                // It is not yet what the program is to make it.
+                // The program has not written it yet.
                 assert!(subject.check(true).unwrap().is_err());
             });
         }
@@ -179,7 +180,7 @@ mod tests {
             subject.is_done(false).unwrap();
             subject.make_ready().unwrap().unwrap();
             assert_eq!(subject.check(true).unwrap(), Ok(()));
-            // While the first is open no other file has its number.
+            // While the first file is open, no other file has its inode.
             assert_ne!(inode(subject), also.metadata().unwrap().ino());
         });
     }

@@ -1,4 +1,4 @@
-//! What the runs of one language add up to, and which language was the fastest.
+//! The row of one language, from its runs, and the order of rows.
 
 use super::super::answer::Answer;
 use hdrhistogram::Histogram;
@@ -6,16 +6,16 @@ use wrote_jobs::histogram;
 use wrote_result::langs::{Row, Run};
 use wrote_result::stats;
 
-/// What a program's runs gave so far.
-pub(super) struct RowSoFar {
+/// Collects the runs of a program.
+pub(super) struct RowBuilder {
     runs: Vec<Run>,
-    /// Of every timing that counts.
+    /// Latencies of all timings that count.
     latencies_ns: Histogram<u64>,
 }
 
-impl RowSoFar {
-    pub(super) fn new() -> RowSoFar {
-        RowSoFar { runs: Vec::new(), latencies_ns: histogram() }
+impl RowBuilder {
+    pub(super) fn new() -> RowBuilder {
+        RowBuilder { runs: Vec::new(), latencies_ns: histogram() }
     }
 
     pub(super) fn add(&mut self, run: Run, answer: &Answer) {
@@ -27,7 +27,7 @@ impl RowSoFar {
         self.runs.push(run);
     }
 
-    /// The row of a language; none where no run counts. Latencies are those of saves.
+    /// Builds the row of a language; `None` without a run that counts. Only saves have latencies.
     pub(super) fn row(self, language: &str, is_save: bool) -> Option<Row> {
         let counts = || self.runs.iter().filter(|run| !run.dropped);
         counts().next()?;
@@ -49,7 +49,7 @@ impl RowSoFar {
     }
 }
 
-/// Puts the fastest first: by their throughput, and where each save was timed by the median save.
+/// Sorts the fastest first: by throughput, or by the median save where each save was timed.
 pub(super) fn sort(rows: &mut [Row]) {
     rows.sort_by(|a, b| match (&a.latency_ns, &b.latency_ns) {
         (Some(a), Some(b)) => a.p50.cmp(&b.p50),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     fn row(runs: &[Run], elapsed_ns: &[u64], is_save: bool) -> Option<Row> {
-        let mut so_far = RowSoFar::new();
+        let mut so_far = RowBuilder::new();
         let answer = Answer { elapsed_ns: elapsed_ns.to_vec(), bytes: 1, sum: None };
         runs.iter().for_each(|run| so_far.add(run.clone(), &answer));
         so_far.row("go", is_save)
@@ -115,7 +115,7 @@ mod tests {
         let mut rows = [named("slow", 2.0, &[1], false), named("fast", 1.0, &[1], false)];
         sort(&mut rows);
         assert_eq!(rows[0].language, "fast");
-        // One save that took very long makes the whole slower, not the usual save.
+        // One very slow save slows the whole, not the median save.
         let mut rows = [
             named("usually-slow", 1.0, &[50, 50, 50], true),
             named("usually-fast", 2.0, &[10, 10, 900], true),

@@ -1,13 +1,13 @@
-//! One table in one place: every program in turn, each watched, and its file looked at.
+//! One table in one place: every program in turn, each watched, and its file checked.
 
 use super::super::ahead::Cell;
 use super::super::answer::{self, Answer};
-use super::super::plan::{PlannedPlace, order};
+use super::super::plan::{PlacePlan, order};
 use super::super::program::{self, Call};
 use super::super::workload::Table;
 use super::file::Subject;
-use super::row::{self, RowSoFar};
-use super::{Crew, Ready, Told};
+use super::row::{self, RowBuilder};
+use super::{Contestant, Crew, LangsReporter};
 use std::time::Instant;
 use wrote_bench::Site;
 use wrote_jobs::clock::counters;
@@ -15,8 +15,8 @@ use wrote_machine::held_memory::HeldMemory;
 use wrote_result::Error;
 use wrote_result::langs::{Cache, Failure, Run, Workload};
 
-/// What a run gave; `Err` is how its program failed, one line.
-type Ran = Result<(Run, Answer), String>;
+/// The outcome of a run; `Err` is its program's failure, one line.
+type RunOutcome = Result<(Run, Answer), String>;
 
 /// A table while it is measured.
 struct Turns<'a> {
@@ -24,42 +24,41 @@ struct Turns<'a> {
     site: &'a Site<'a>,
     table: &'a Table,
     subject: Subject<'a>,
-    /// Memory for what goes through the page cache.
+    /// Memory for writes through the page cache.
     held: HeldMemory,
 }
 
-/// What became of a program.
-struct Doing<'a> {
-    ready: &'a Ready,
-    so_far: RowSoFar,
+/// A program with its runs so far.
+struct ProgramRuns<'a> {
+    ready: &'a Contestant,
+    so_far: RowBuilder,
     failed: Option<String>,
 }
 
-/// Runs every program that does the task, in turn (M8). One that fails is not run again. None where nobody
-/// does it, or where it can't be done here, which is noted.
+/// Runs every program of the task in turn (M8). A program that fails is not run again. Returns
+/// `None` without such a program, or where the task cannot be done here, which is noted.
 pub(super) fn measure(
     crew: &Crew,
     (place, number): (usize, usize),
-    planned: &PlannedPlace,
+    planned: &PlacePlan,
     site: &Site,
-    told: &mut Told,
+    reporter: &mut LangsReporter,
 ) -> Result<Option<Workload>, Error> {
     let mut turns = Turns::new(crew, site, &crew.tables[number], planned.held_bytes);
-    let measured = turns.measure((place, number), planned, told);
+    let measured = turns.measure((place, number), planned, reporter);
     if measured.is_err() {
-        // The next table finds nothing of this one. Why it failed is told already.
+        // The next table must find no file of this one. The caller reports the failure.
         let _ = turns.finish();
     }
     measured
 }
 
-/// The row as it is told while it is run.
-fn row_name(crew: &Crew, planned: &PlannedPlace, table: &Table, ready: &Ready) -> String {
+/// Names the row while it runs.
+fn row_name(crew: &Crew, planned: &PlacePlan, table: &Table, ready: &Contestant) -> String {
     let (table, language) = (table.name(), &ready.name);
-    match crew.places {
-        1 => format!("{table}: {language}"),
-        _ => format!("{table}: {language} in {}", planned.path.display()),
-    }
+    let place =
+        if crew.places == 1 { String::new() } else { format!(" in {}", planned.path.display()) };
+    format!("{table}: {language}{place}")
 }
 
 impl<'a> Turns<'a> {
@@ -77,13 +76,13 @@ impl<'a> Turns<'a> {
     fn measure(
         &mut self,
         (place, number): (usize, usize),
-        planned: &PlannedPlace,
-        told: &mut Told,
+        planned: &PlacePlan,
+        reporter: &mut LangsReporter,
     ) -> Result<Option<Workload>, Error> {
         let (crew, table) = (self.crew, self.table);
-        let does = |ready: &&Ready| ready.tasks.contains(&table.task);
-        let new = |ready| Doing { ready, so_far: RowSoFar::new(), failed: None };
-        let mut doing: Vec<Doing> = crew.ready.iter().filter(does).map(new).collect();
+        let does = |ready: &&Contestant| ready.tasks.contains(&table.task);
+        let new = |ready| ProgramRuns { ready, so_far: RowBuilder::new(), failed: None };
+        let mut doing: Vec<ProgramRuns> = crew.ready.iter().filter(does).map(new).collect();
         for (turn, index) in order(doing.len(), table.runs, number).into_iter().enumerate() {
             let doing_so_far = turn / doing.len().max(1);
             let doing = &mut doing[index];
@@ -95,19 +94,20 @@ impl<'a> Turns<'a> {
             if let Err(because) = self.subject.make_ready()? {
                 self.finish()?;
                 let name = table.name();
-                told.note(&format!("{name} is left out in {}: {because}", planned.path.display()));
-                told.leave_out(|of| (of.place, of.table) == (place, number));
+                reporter
+                    .note(&format!("{name} is left out in {}: {because}", planned.path.display()));
+                reporter.leave_out(|of| (of.place, of.table) == (place, number));
                 return Ok(None);
             }
-            told.tick(&row_name(crew, planned, table, doing.ready));
+            reporter.tick(&row_name(crew, planned, table, doing.ready));
             let dropped = table.runs > 1 && doing_so_far == 0;
             let ran = self.run(doing.ready, dropped)?;
-            told.ahead.is_over(cell, began.elapsed());
+            reporter.ahead.is_over(cell, began.elapsed());
             match ran {
                 Ok((run, answer)) => doing.so_far.add(run, &answer),
                 Err(because) => {
-                    told.note(&format!("{}: {}: {because}", doing.ready.name, table.name()));
-                    told.leave_out(|of| *of == cell);
+                    reporter.note(&format!("{}: {}: {because}", doing.ready.name, table.name()));
+                    reporter.leave_out(|of| *of == cell);
                     doing.failed = Some(because);
                 }
             }
@@ -115,14 +115,14 @@ impl<'a> Turns<'a> {
         self.finish()?;
         let spilled = self.subject.spilled();
         if let Some(because) = spilled {
-            told.note(&format!("{} in {}: {because}", table.name(), planned.path.display()));
+            reporter.note(&format!("{} in {}: {because}", table.name(), planned.path.display()));
         }
         let cache = if spilled.is_some() { Cache::PartlyPageCache } else { table.cache() };
         Ok((!doing.is_empty()).then(|| workload(table, self.site, cache, doing)))
     }
 
-    /// Runs a program once, on a file that is ready, and clears up after it.
-    fn run(&mut self, ready: &Ready, dropped: bool) -> Result<Ran, Error> {
+    /// Runs a program once, on a prepared file, and cleans up.
+    fn run(&mut self, ready: &Contestant, dropped: bool) -> Result<RunOutcome, Error> {
         self.held.take(self.site.stop)?;
         self.held.give_back()?;
         let ran = self.call(ready)?;
@@ -134,8 +134,8 @@ impl<'a> Turns<'a> {
         Ok(ran.map(|(run, answer)| (Run { dropped, ..run }, answer)))
     }
 
-    /// The program itself, with what the device moved meanwhile (M7).
-    fn call(&self, ready: &Ready) -> Result<Ran, Error> {
+    /// Runs the program, between two readings of the device's counters (M7).
+    fn call(&self, ready: &Contestant) -> Result<RunOutcome, Error> {
         let path = self.subject.path();
         let call = Call {
             table: self.table,
@@ -164,7 +164,7 @@ impl<'a> Turns<'a> {
         }))
     }
 
-    /// Whether the file is as it must be, and whether what the program says of it can be true.
+    /// Checks the file, and then the program's report.
     fn judge(&self, run: &Run, answer: &Answer) -> Result<Result<(), String>, Error> {
         let says_whole = answer.bytes == self.table.timing_bytes();
         Ok(self
@@ -179,9 +179,9 @@ impl<'a> Turns<'a> {
     }
 }
 
-fn workload(table: &Table, site: &Site, cache: Cache, doing: Vec<Doing>) -> Workload {
+fn workload(table: &Table, site: &Site, cache: Cache, doing: Vec<ProgramRuns>) -> Workload {
     let (mut rows, mut failures) = (Vec::new(), Vec::new());
-    for Doing { ready, so_far, failed } in doing {
+    for ProgramRuns { ready, so_far, failed } in doing {
         match failed {
             Some(because) => failures.push(Failure { language: ready.id.clone(), because }),
             None => rows.extend(so_far.row(&ready.id, table.task.is_save())),

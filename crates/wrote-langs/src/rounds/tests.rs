@@ -1,4 +1,4 @@
-//! Programs of every kind, honest ones and rogues, side by side.
+//! Tests with programs of every kind, honest ones and rogues, side by side.
 
 use super::super::build::InUse;
 use super::super::workload::{Kind, tables};
@@ -9,11 +9,11 @@ use tempfile::TempDir;
 use wrote_bench::Progress;
 use wrote_result::langs::{Failure, Workload};
 
-/// Longer than any program here lives that ends by itself, on the busiest machine.
+/// Longer than any ending program here lives on the busiest machine.
 const LONG: Duration = Duration::from_secs(100);
 
-/// What honest programs do, with what is to be in the file made before: `$F/TASK-SIZE`. What a rogue does is
-/// put before it, or sets one of these.
+/// The work of an honest program: it copies the prepared `$F/TASK-SIZE`. A rogue acts before it, or
+/// sets one of these variables.
 const HONEST: &str = r#"
 write() { cp "$F/$1-$3" "$2"; }
 case $1 in
@@ -30,13 +30,13 @@ while test $((times -= 1)) -gt 0; do list="$list, 1000"; done
 const ANSWER: &str =
     r#"echo "{\"elapsed_ns\": [$list], \"bytes\": ${said:-$bytes}, \"sum\": $SUM}""#;
 
-/// A folder to measure in, what is to be in the files, and who is to write them.
+/// A folder to measure in, the expected files, and the programs that write them.
 struct Lab {
     folder: TempDir,
     files: TempDir,
     request: Request,
-    ready: Vec<Ready>,
-    /// Where it is measured; [`Lab::folder`] where nothing else is said.
+    ready: Vec<Contestant>,
+    /// The measured place; [`Lab::folder`] by default.
     place: PathBuf,
 }
 
@@ -58,17 +58,17 @@ impl Lab {
         Lab { folder, files, request, ready: Vec::new(), place }
     }
 
-    /// A program that does `first`, then what an honest one does, then `last`, and then answers.
+    /// Adds a program that runs `first`, the work of an honest one, and `last`, and then answers.
     fn with(mut self, id: &str, first: &str, last: &str) -> Lab {
         let files = self.files.path().display();
         let sum: u64 = (0..1000).map(|k| k % 256).sum();
         let script = format!("F={files} SUM={sum}\n{first}\n{HONEST}\n{last}\n{ANSWER}");
         let program = self.ready.len();
-        self.ready.push(Ready {
+        self.ready.push(Contestant {
             program,
             id: id.into(),
             name: id.to_uppercase(),
-            built: Built {
+            built: BuiltProgram {
                 run: ["sh", "-c", &script, "sh"].map(str::to_owned).to_vec(),
                 arguments: Vec::new(),
                 folder: "/".into(),
@@ -83,18 +83,18 @@ impl Lab {
         self.with(id, "", "")
     }
 
-    /// Measures all of it, without the drive, and tells what was noted meanwhile.
+    /// Measures all programs, without the drive, and returns the notes.
     fn measure(&self, stop: &Stop) -> (Result<Place, Error>, Vec<String>) {
         let request = Request { paths: vec![self.place.clone()], ..self.request.clone() };
         let mut plan = Plan::new(&request).unwrap();
         plan.places[0].drive = None;
         let mut noted = Noted::default();
         let programs = self.ready.len();
-        let ahead = Ahead::new(1, &plan.tables, programs, |program, task| {
+        let ahead = RunsAhead::new(1, &plan.tables, programs, |program, task| {
             self.ready[program].tasks.contains(&task)
         });
         let ticker = Ticker::new(&mut noted, ahead.runs_left(), LONG);
-        let mut told = Told { ahead, ticker, beside: (0, Duration::ZERO), failed: None };
+        let mut told = LangsReporter { ahead, ticker, beside: (0, Duration::ZERO), failed: None };
         let crew = Crew {
             tables: &plan.tables,
             ready: &self.ready,
@@ -108,7 +108,7 @@ impl Lab {
         if measured.is_ok() {
             assert_eq!(told.ahead.runs_left(), 0);
         }
-        told.ticker.finish();
+        reporter.ticker.finish();
         if measured.is_ok() {
             let last = noted.progress.last().unwrap();
             assert_eq!(last.runs_done, last.runs);
@@ -116,7 +116,7 @@ impl Lab {
         (measured, noted.notes)
     }
 
-    /// What came of it, with nothing left in the folder.
+    /// Returns the workloads, and checks that the folder is empty.
     fn workloads(&self) -> Vec<Workload> {
         let (measured, notes) = self.measure(&Stop::new());
         let workloads = measured.unwrap().workloads;
@@ -151,8 +151,8 @@ fn ids(workload: &Workload) -> Vec<&str> {
     ids
 }
 
-/// What is said of a rogue that does so before and after the work of an honest program, which is measured
-/// beside it, and whose rows stand in every table.
+/// Returns the failures of a rogue that runs `first` and `last` around the work of an honest
+/// program. The honest program beside it must have a row in every table.
 fn rogue(kind: Kind, first: &str, last: &str) -> Vec<Failure> {
     let lab = Lab::new(kind).honest("before").with("rogue", first, last).honest("after");
     of_rogue(&lab)
@@ -210,7 +210,7 @@ fn a_program_that_crashes_is_named_and_the_others_results_stand() {
 #[test]
 fn a_program_that_hangs_is_ended_and_its_other_workloads_are_still_tried() {
     let mut lab = Lab::new(Kind::Bytes);
-    // What a busy machine may take for the others is no hang.
+    // The other programs on a busy machine must not exceed it.
     lab.request.timeout = Duration::from_secs(8);
     let hangs = "test $1 = bytes-read && while :; do sleep 1; done";
     let lab = lab.honest("before").with("rogue", hangs, "").honest("after");
@@ -224,7 +224,7 @@ fn a_wrong_byte_is_found_wherever_it_is() {
         let poke = format!("printf X | dd of=\"$2\" bs=1 seek={place} conv=notrunc 2>/dev/null");
         rogue(Kind::Lines, "", &poke)
     };
-    // Behind the line that was there before: the lines' first, and the last line feed.
+    // After the text that was there before: the first byte of the lines, and the last line feed.
     let head = b"this line was there before\n".len() as u32;
     assert_eq!(because(&wrong(head)), [format!("the file's byte {head} is 88, not 97")]);
     let last = head + 20 * 64 - 1;
@@ -291,7 +291,7 @@ fn a_program_that_puts_a_folder_in_place_of_its_file_is_in_nobodys_way() {
     let workloads = measured.unwrap().workloads;
     assert_eq!(ids(&workloads[0]), ["after"]);
     assert_eq!(because(&workloads[0].failures), ["left a folder in place of the file"]);
-    // What is there is not the run's to remove: it says where it is.
+    // The run must not remove another's file: it notes the path.
     assert!(notes[1].contains("langs-data-0.data"), "{notes:?}");
 }
 
@@ -311,14 +311,14 @@ fn what_a_program_leaves_in_the_background_is_ended() {
     let lab = Lab::new(Kind::Lines);
     let tell = lab.files.path().join("process");
     let background = format!("sleep 1000 & echo $! >> {}", tell.display());
-    // It holds none of our pipes up either.
+    // It does not block our pipes either.
     let lab = lab.with("rogue", "", &background).honest("after");
     assert!(lab.workloads()[0].failures.is_empty());
     let processes = fs::read_to_string(tell).unwrap();
     assert_eq!(processes.lines().count(), 3);
     for process in processes.lines() {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // One that is over may wait for somebody to see it.
+        // A process that is over may be a zombie.
         assert!(!stat.contains("(sleep)") || stat.contains(") Z "), "{stat}");
     }
 }

@@ -1,17 +1,17 @@
-//! Where programs are looked for.
+//! The search for programs.
 
 use rustix::fs::{Access, access};
 use std::path::{Path, PathBuf};
 
-/// The folders in which programs are looked for, the first first.
+/// The folders in which programs are searched, in their order.
 #[derive(Clone, Debug)]
 pub(crate) struct Search {
     folders: Vec<PathBuf>,
 }
 
 impl Search {
-    /// Those of `PATH`, and then `~/.local/bin`, where pip and many installers put programs. Folders that are
-    /// named from the working folder are left out: what is found there depends on where one stands.
+    /// The folders of `PATH`, and then `~/.local/bin`, where pip and many installers put programs.
+    /// Relative folders are left out: their programs depend on the working folder.
     pub(super) fn of_environment() -> Search {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let home = std::env::var_os("HOME").map(PathBuf::from);
@@ -24,25 +24,22 @@ impl Search {
         Search { folders }
     }
 
-    /// The program's path: `name` itself where that is one. None where there is no such program, or its path
-    /// is not UTF-8.
+    /// Returns the program's path: `name` itself if it is one. `None` without such a program, or if
+    /// its path is not UTF-8.
     pub(super) fn find(&self, name: &str) -> Option<String> {
-        let mut paths = self.folders.iter().map(|folder| folder.join(name));
-        // An absolute name takes the place of the folder.
-        let found = match name.contains('/') {
-            true => Some(PathBuf::from(name)).filter(|path| is_program(path)),
-            false => paths.find(|path| is_program(path)),
-        };
-        found?.into_os_string().into_string().ok()
+        let paths = self.folders.iter().map(|folder| folder.join(name));
+        let alone = name.contains('/').then(|| PathBuf::from(name));
+        let mut paths = alone.iter().cloned().chain(paths.filter(|_| alone.is_none()));
+        paths.find(|path| is_program(path))?.into_os_string().into_string().ok()
     }
 }
 
-/// `zig: not found in PATH nor in ~/.local/bin`, of one or several programs.
+/// Reports missing programs: `zig: not found in PATH nor in ~/.local/bin`.
 pub(super) fn not_found(names: &[String]) -> String {
     format!("{}: not found in PATH nor in ~/.local/bin", names.join(", "))
 }
 
-/// Whether it is a file that we may run.
+/// Returns whether a path is a file that we may run.
 fn is_program(path: &Path) -> bool {
     path.is_file() && access(path, Access::EXEC_OK).is_ok()
 }

@@ -1,4 +1,4 @@
-//! The comparison of languages as a whole: from a request to a document that its schema takes.
+//! The comparison of languages as a whole: from a request to a document that its schema accepts.
 
 use fixtures::{folder, judge};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ impl Observer for Told {
     }
 }
 
-/// A folder that holds a language `name`, which is started as `run`.
+/// Makes a folder that holds a language `name`, started as `run`.
 fn language(parent: &Path, name: &str, run: &str, build: &str) -> std::path::PathBuf {
     let folder = parent.join(name);
     fs::create_dir(&folder).unwrap();
@@ -99,7 +99,7 @@ fn several_places_are_measured_and_what_is_missing_or_cannot_be_built_is_told() 
         assert_eq!(workload.rows[0].language, "shell");
         assert_eq!(workload.rows[0].runs.len(), 3);
         assert!(folder.path().read_dir().unwrap().next().is_none());
-        // Where there is direct I/O to the drive there is its rate.
+        // With direct I/O to the drive its rate is known.
         if place.target.device.is_some() && place.target.dio_offset_align_bytes.is_some() {
             let drive = place.drive.as_ref().unwrap();
             assert!(drive.write_row.starts_with("peak/write/"), "{drive:?}");
@@ -110,7 +110,7 @@ fn several_places_are_measured_and_what_is_missing_or_cannot_be_built_is_told() 
     assert_eq!(told.announced.len(), 1);
     let last = told.last.unwrap();
     assert_eq!((last.runs_done, last.row.as_str()), (last.runs, ""));
-    // What could not be built has no runs.
+    // A program that was not built has no runs.
     assert_eq!(told.announced[0].runs, last.runs + 2 * 3);
 
     let text = serde_json::to_string(&document).unwrap();
@@ -138,7 +138,7 @@ fn where_nothing_that_was_asked_for_is_there_it_is_said_how_it_is_installed() {
     assert!(place.path().read_dir().unwrap().next().is_none());
 }
 
-/// Every object of a schema that has properties.
+/// Collects every object of a schema that has properties.
 fn objects<'a>(schema: &'a Value, found: &mut Vec<&'a Value>) {
     match schema {
         Value::Object(keys) => {

@@ -60,7 +60,7 @@ fn sample() -> Value {
     })
 }
 
-/// The sample without the keys that may be left out.
+/// The sample without its optional keys.
 fn least() -> Value {
     let mut document = sample();
     let mut remove = |pointer: &str, keys: &[&str]| {
@@ -118,7 +118,7 @@ fn the_schema_refuses_what_wrote_does_not_write() {
     assert!(complaints.iter().all(|complaint| !complaint.is_empty()), "{complaints:?}");
 }
 
-/// The languages that the comparison is of, and ours.
+/// The languages of the original comparison, and ours.
 const IDS: [&str; 13] = [
     "c",
     "cpp",

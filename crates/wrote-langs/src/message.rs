@@ -1,9 +1,9 @@
-//! What a program said, as one short line that a terminal shows and does not obey.
+//! Lines of other programs' output, made safe and short for a terminal.
 
-/// The most of a line that is shown, in characters.
+/// The most characters shown of a complaint.
 const CHARS_MAX: usize = 200;
 
-/// A line with nothing in it that a terminal would take for a command, cut off after `chars_max`.
+/// Trims a line, replaces control characters, and cuts it off after `chars_max`.
 pub(super) fn shown(line: &str, chars_max: usize) -> String {
     let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
     let is_blank = |letter: char| letter.is_whitespace() || letter.is_control();
@@ -15,8 +15,8 @@ pub(super) fn shown(line: &str, chars_max: usize) -> String {
     shown
 }
 
-/// The line of a program's complaint that tells most: the last that names an error, as what languages put
-/// behind it is where it came from; else the last. None of nothing.
+/// Returns the most telling line of a complaint: the last that names an error (languages put its
+/// origin behind it), else the last.
 pub(super) fn complaint(stderr: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(stderr);
     let lines = || text.lines().filter(|line| !line.trim().is_empty());
