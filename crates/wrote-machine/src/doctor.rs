@@ -1,14 +1,15 @@
-//! What holds a disk back, found without writing to it.
+//! Read-only checks that explain why a disk is slow or unsafe.
 //!
-//! [`examine`] reads what `/proc` and `/sys` say of a path, its disks, this process and the machine,
-//! and opens nothing for writing. Each question is a check of its own; all of them are explained in
-//! `docs/doctor.md`. A check says what was found and where, what that costs as far as it is known,
-//! and how to change it; nothing is changed.
+//! [`examine`] reads `/proc` and `/sys` about a path, its disks, this process and the machine, and
+//! opens no file for writing. Each question is a check of its own; `docs/doctor.md` explains them
+//! all. A check reports its state with the evidence, the known cost, and the command that changes
+//! it. No check changes a setting.
 
 mod cache;
 #[cfg(test)]
 mod fake;
 mod file;
+mod file_facts;
 mod layers;
 mod limits;
 mod machine;
@@ -16,6 +17,7 @@ mod mount;
 mod partition;
 mod process;
 mod queue;
+mod root;
 mod rotation;
 mod shell;
 mod space;
@@ -32,7 +34,7 @@ use world::World;
 use wrote_result::Error;
 use wrote_result::doctor::{Check, Examination, SCHEMA};
 
-/// Every check's stable name, in the order in which they are explained.
+/// The stable id of each check, in the order of `docs/doctor.md`.
 pub const IDS: [&str; 43] = [
     "scheduler",
     "write-cache",
@@ -79,14 +81,14 @@ pub const IDS: [&str; 43] = [
     "kernel",
 ];
 
-/// Looks at what lies under `path` (a folder, a file or a block device), and writes nothing.
+/// Examines `path` (a folder, a file or a block device), without a write.
 ///
-/// What can't be read, for want of privileges or in a container, becomes a check whose state is
+/// A fact that cannot be read, without privileges or in a container, becomes a check in
 /// [`State::Unknown`], never an error.
 ///
 /// # Errors
 ///
-/// [`Error::Failed`] where the path can't be looked at.
+/// [`Error::Failed`] where the path cannot be examined.
 pub fn examine(path: &Path) -> Result<Examination, Error> {
     let world = World::of(path)?;
     let io_uring = world.io_uring.clone().err().unwrap_or_else(|| "yes".into());
@@ -99,7 +101,7 @@ pub fn examine(path: &Path) -> Result<Examination, Error> {
     })
 }
 
-/// All checks of a world, the worst first.
+/// Returns all checks, the worst first.
 fn checks(world: &World) -> Vec<Check> {
     let rooms: [fn(&World) -> Vec<Check>; 13] = [
         queue::checks,

@@ -1,12 +1,13 @@
-//! Memory that a hypervisor does not take back while it is not used.
+//! Memory that a hypervisor cannot take back between runs.
 //!
-//! A guest's free memory may go back to its host within seconds (free page reporting, Linux 5.7), and
-//! each page is fetched again when it is next used. Writes through the page cache were seen to take ten
-//! times as long in such memory as in memory that was used a moment ago. Which of the two a run got
-//! would be a matter of what the rows before it did, so every run gets the same: memory that is there.
-//! What is held are the dirty pages of a file in the run's folder, since memory of programs, or of pages
-//! that were read, was seen to come back to the page cache from somewhere else. The file is cut off
-//! before anything of it is written back.
+//! A guest's free memory may return to its host within seconds (free page reporting, Linux 5.7),
+//! and each page is fetched again at its next use. Writes through the page cache took ten times as
+//! long in such memory as in memory in recent use. The rows before a run would decide which memory
+//! it gets, so every run gets memory in use.
+//!
+//! The held memory is the dirty pages of a file in the run's folder: the page cache reuses those,
+//! and not a program's memory or pages of reads. The file is truncated before the kernel writes it
+//! back.
 
 use crate::host;
 use std::fs::File;
@@ -15,38 +16,38 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wrote_result::{Error, Stop};
 
-/// Bytes of one write. Large ones are given large pieces of memory, as the runs' writes are.
+/// Bytes of one write: large writes get large pieces of memory, as in the runs.
 const PIECE_BYTES: usize = 512 << 10;
-/// A kernel begins to write back at 10 % of what it has (`vm.dirty_background_ratio`): half of it is
-/// held at most.
+/// The kernel begins to write back at 10 % of its memory (`vm.dirty_background_ratio`); at most
+/// half of that is held.
 const MEMORY_SHARE_MAX: u64 = 20;
 
-/// Pages that stay dirty are written back after 30 s (`vm.dirty_expire_centisecs`): those that are as old as
-/// this are given back and taken anew, so that the next run does not see that.
+/// The kernel writes back pages that are dirty for 30 s (`vm.dirty_expire_centisecs`). Older held
+/// pages are given back and taken anew, so that no run meets that.
 const AGE_MAX: Duration = Duration::from_secs(10);
 
-/// How much is held for runs that write so many bytes through the page cache: nothing where there is no
-/// hypervisor that could take it.
+/// Returns the memory to hold for runs that write `bytes` through the page cache: 0 without a
+/// hypervisor.
 pub fn most_bytes(bytes: u64) -> u64 {
     if host::is_virtual() { bytes.min(host::memory_bytes() / MEMORY_SHARE_MAX) } else { 0 }
 }
 
-/// Memory that is held between runs, and given back right before one.
+/// Memory that is held between runs, and given back right before each.
 #[derive(Debug)]
 pub struct HeldMemory {
     path: PathBuf,
     bytes: u64,
-    /// The file, and since when its pages are dirty.
+    /// The file, and the time since which its pages are dirty.
     file: Option<(File, Instant)>,
 }
 
 impl HeldMemory {
-    /// Holds so many bytes, once they are taken.
+    /// Prepares to hold `bytes` of memory.
     pub fn new(path: PathBuf, bytes: u64) -> HeldMemory {
         HeldMemory { path, bytes, file: None }
     }
 
-    /// Takes the memory, where it is not held already.
+    /// Takes the memory, unless it is held already.
     pub fn take(&mut self, stop: &Stop) -> Result<(), Error> {
         let is_young = |(_, since): &(File, Instant)| since.elapsed() < AGE_MAX;
         if self.bytes == 0 || self.file.as_ref().is_some_and(is_young) {
@@ -56,7 +57,7 @@ impl HeldMemory {
         let since = Instant::now();
         let failed = |error| failed(&self.path, "hold memory", &error);
         let file = File::create_new(&self.path).map_err(failed)?;
-        // At once, so that a part of it is given back as well.
+        // Kept first, so that a partial file is given back as well.
         let (file, _) = self.file.insert((file, since));
         let piece = vec![0; PIECE_BYTES];
         for _ in 0..self.bytes.div_ceil(PIECE_BYTES as u64) {
@@ -66,7 +67,7 @@ impl HeldMemory {
         Ok(())
     }
 
-    /// Gives the memory back: who asks for memory next gets it.
+    /// Gives the memory back, for the next request of memory.
     pub fn give_back(&mut self) -> Result<(), Error> {
         let Some((file, _)) = self.file.take() else { return Ok(()) };
         let failed = |error| failed(&self.path, "give memory back", &error);

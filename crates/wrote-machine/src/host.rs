@@ -1,4 +1,4 @@
-//! The machine: what `/proc`, `/sys` and the kernel say of it.
+//! The machine: facts from `/proc`, `/sys` and the kernel.
 
 use std::fs;
 use std::hint::black_box;
@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Instant;
 use wrote_result::document::Host;
 
-/// Clocks outside of the processor, and those that count ticks: the kernel takes them where the
-/// processor's own can't be trusted.
+/// Clocks outside of the processor, and those that count ticks: the kernel takes them if it does
+/// not trust the processor's own.
 pub const SLOW_CLOCKS: [&str; 5] = ["acpi_pm", "hpet", "pit", "jiffies", "refined-jiffies"];
 
 /// Main memory, in bytes.
@@ -19,10 +19,9 @@ pub fn memory_bytes() -> u64 {
     bytes
 }
 
-/// The machine that this process runs on.
+/// Describes the machine of this process.
 ///
-/// `io_uring` is passed through: whether it may be used is the engine's to say. A figure that cannot
-/// be read is `unknown`, or 0.
+/// `io_uring` is the engine's report on it. A figure that cannot be read is `unknown`, or 0.
 pub fn host(io_uring: String) -> Host {
     let root = Path::new("/");
     let uname = rustix::system::uname();
@@ -40,12 +39,12 @@ pub fn host(io_uring: String) -> Host {
     }
 }
 
-/// Whether the machine is a guest of another, as far as it can tell.
+/// Returns whether the machine is known to be a guest.
 pub fn is_virtual() -> bool {
     virtualization(Path::new("/")) != "none"
 }
 
-/// What one look at the clock costs: the median of batches, each of which may have been interrupted.
+/// Measures one reading of the clock: the median of batches, since each may be interrupted.
 fn clock_read_ns() -> f64 {
     const BATCHES: usize = 21;
     const LOOKS: u32 = 200;
@@ -59,7 +58,7 @@ fn clock_read_ns() -> f64 {
     wrote_result::stats::median(&(0..BATCHES).map(batch).collect::<Vec<f64>>())
 }
 
-/// The first processor's name: `/proc/cpuinfo` on x86, the device tree's model elsewhere.
+/// Returns the first processor's name: `/proc/cpuinfo` on x86, the device tree's model elsewhere.
 fn cpu_model(root: &Path) -> String {
     let cpuinfo = read(root, "proc/cpuinfo");
     let named = ["model name", "cpu model", "cpu"];
@@ -71,13 +70,13 @@ fn cpu_model(root: &Path) -> String {
         .unwrap_or_else(|| "unknown".into())
 }
 
-/// The value in a line `key : value` of `/proc/cpuinfo`.
+/// Returns the value of a line `key : value` of `/proc/cpuinfo`.
 fn value_of<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let (found, value) = line.split_once(':')?;
     (found.trim() == key && !value.trim().is_empty()).then(|| value.trim())
 }
 
-/// The hypervisor, then the container, as far as there is evidence of them; `none` of neither.
+/// Describes the known hypervisor, then the container; `none` without either.
 fn virtualization(root: &Path) -> String {
     match (hypervisor(root), container(root)) {
         (Some(hypervisor), Some(container)) => format!("{hypervisor}, {container}"),
@@ -86,7 +85,7 @@ fn virtualization(root: &Path) -> String {
     }
 }
 
-/// The hypervisor, and in brackets the product that runs it: `kvm (Firecracker)`.
+/// Describes the hypervisor, with its product in brackets: `kvm (Firecracker)`.
 fn hypervisor(root: &Path) -> Option<String> {
     let product = product(root);
     let kind = kind(root).or_else(|| virtual_product(root).then_some("hypervisor"))?;
@@ -96,7 +95,7 @@ fn hypervisor(root: &Path) -> Option<String> {
     })
 }
 
-/// The hypervisor's own kind, from what it offers its guest's kernel.
+/// Returns the hypervisor's kind, from its offers to the guest's kernel.
 fn kind(root: &Path) -> Option<&'static str> {
     if let Some(kind) = text(root, "sys/hypervisor/type") {
         return Some(if kind == "xen" { "xen" } else { "hypervisor" });
@@ -120,10 +119,10 @@ fn kind(root: &Path) -> Option<&'static str> {
     flags.split_whitespace().any(|flag| flag == "hypervisor").then_some("hypervisor")
 }
 
-/// The product that the firmware's tables name, as far as it is a virtual machine's.
+/// Returns the product in the firmware's tables, if it is a virtual machine's.
 fn product(root: &Path) -> Option<String> {
-    // Firecracker has no DMI; its ACPI tables carry its name as their maker (root alone may read
-    // them). The maker's id is at byte 10 of every table's header.
+    // Firecracker has no DMI; its ACPI tables, which only root may read, name it as their maker: at
+    // byte 10 of each table's header.
     let table = fs::read(root.join("sys/firmware/acpi/tables/FACP")).unwrap_or_default();
     if table.get(10..16) == Some(b"FIRECK") {
         return Some("Firecracker".into());
@@ -137,8 +136,8 @@ fn product(root: &Path) -> Option<String> {
     }
 }
 
-/// Whether the firmware names a product that is only ever virtual. Asked where the processor does
-/// not say, as on ARM.
+/// Returns whether the firmware names a product that is always virtual. Needed where the processor
+/// does not report it, as on ARM.
 fn virtual_product(root: &Path) -> bool {
     let virtual_vendors =
         ["QEMU", "VMware", "innotek", "Xen", "Parallels", "BHYVE", "OpenStack", "Bochs"];
@@ -150,9 +149,9 @@ fn virtual_product(root: &Path) -> bool {
             .any(|known| product.starts_with(known))
 }
 
-/// The container that this process runs in.
+/// Returns the container of this process.
 fn container(root: &Path) -> Option<String> {
-    // systemd's container interface: set by the manager for the container's first process.
+    // systemd's container interface: the manager sets it for the container's first process.
     let environ = fs::read(root.join("proc/1/environ")).unwrap_or_default();
     let told = environ
         .split(|byte| *byte == 0)
@@ -166,17 +165,17 @@ fn container(root: &Path) -> Option<String> {
     if root.join("run/.containerenv").exists() {
         return Some("podman".into());
     }
-    // A disk image that was made from a container's keeps this file; only in a container is the
-    // root an overlay as well.
+    // A disk image made from a container's keeps this file; only in a container is the root an
+    // overlay as well.
     (root.join(".dockerenv").exists() && root_filesystem(root).as_deref() == Some("overlay"))
         .then(|| "docker".into())
 }
 
-/// The file system of `/`, from `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+/// Returns the file system of `/`, from `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 fn root_filesystem(root: &Path) -> Option<String> {
     let mounts = read(root, "proc/self/mountinfo");
     let of_root = |line: &&str| line.split(' ').nth(4) == Some("/");
-    // The last mount on a point is the one that is seen.
+    // The last mount on a point hides the others.
     let line = mounts.lines().rfind(of_root)?;
     let (_, after) = line.split_once(" - ")?;
     after.split(' ').next().map(str::to_owned)
@@ -187,7 +186,7 @@ fn read(root: &Path, path: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A file's text without the NUL or line break at its end; nothing where there is none.
+/// Returns a file's text without the NUL or line break at its end; empty without a file.
 fn text(root: &Path, path: &str) -> Option<String> {
     let text = read(root, path);
     let text = text.trim_matches(|c: char| c == '\0' || c.is_whitespace());
@@ -199,7 +198,7 @@ mod tests {
     use super::*;
     use tempfile::TempDir;
 
-    /// A root that holds these files.
+    /// Makes a root that holds these files.
     fn root(files: &[(&str, &str)]) -> TempDir {
         let root = TempDir::new().unwrap();
         for (path, text) in files {

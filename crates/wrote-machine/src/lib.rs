@@ -1,4 +1,4 @@
-//! The machine and its disks as they are, and what holds them back.
+//! The machine and its disks as they are, and the doctor's checks of them.
 
 pub mod doctor;
 pub mod held_memory;

@@ -3,27 +3,27 @@
 use std::fs;
 use std::io;
 
-/// Lowers the process's mark of its peak to what it takes now (`/proc/PID/clear_refs` given 5,
-/// proc(5), Linux 4.0), so that [`bytes`] is then that of what follows.
+/// Lowers the process's mark of its peak to its present memory (`/proc/PID/clear_refs` given 5,
+/// proc(5), Linux 4.0), so that [`bytes`] then covers only what follows.
 ///
 /// # Errors
 ///
-/// Where `/proc` may not be written to, as in some containers.
+/// Where `/proc` is not writable, as in some containers.
 pub fn reset() -> io::Result<()> {
     fs::write("/proc/self/clear_refs", "5")
 }
 
-/// The mark of this process.
+/// Returns the mark of this process.
 pub fn bytes() -> Option<u64> {
     high_water_mark(&fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// The mark of another process, which begins with its program; `None` once it is over.
+/// Returns the mark of another process, which begins with its program; `None` after its end.
 pub fn bytes_of(process: u32) -> Option<u64> {
     high_water_mark(&fs::read_to_string(format!("/proc/{process}/status")).ok()?)
 }
 
-/// `VmHWM` of a `status` file (proc(5)), in bytes.
+/// Parses `VmHWM` of a `status` file (proc(5)) into bytes.
 fn high_water_mark(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib = line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?;

@@ -2,7 +2,7 @@
 
 use wrote::device;
 
-/// A place on a disk of this size with so much room, as the library tells of it.
+/// A place on a disk of this size with `free_bytes` free, as the library examines it.
 pub fn place(capacity_bytes: u64, free_bytes: u64) -> device::Target {
     device::Target {
         path: "/data".into(),

@@ -1,29 +1,28 @@
-//! How much may be written without filling the disk.
+//! The space that files of a run may take without filling the disk.
 
 use wrote_result::Error;
 use wrote_result::document::Target;
 use wrote_result::units::{bytes, exact};
 
-/// A file system of which more than this part is used is nearly full.
+/// A file system is nearly full above this used share.
 pub const USED_SHARE_MAX: f64 = 0.85;
 
-/// No more than this needs to stay free, however large the file system.
+/// The most that must stay free on any file system.
 const KEPT_BYTES_MAX: u64 = 5 << 30;
 
-/// What stays free: 10 % of the capacity or 5 GiB, whichever is smaller.
+/// Returns the bytes that stay free: 10 % of the capacity or 5 GiB, whichever is smaller.
 fn kept(capacity_bytes: u64) -> u64 {
     capacity_bytes.div_ceil(10).min(KEPT_BYTES_MAX)
 }
 
-/// How many bytes a run's files may take up on a file system of `capacity_bytes` of which
-/// `free_bytes` are free, so that at least 10 % of the capacity or 5 GiB, whichever is smaller, stays
-/// free.
+/// Returns the bytes that a run's files may take on a file system of `capacity_bytes` with
+/// `free_bytes` free: 10 % of the capacity or 5 GiB, whichever is smaller, stays free.
 pub fn budget(capacity_bytes: u64, free_bytes: u64) -> u64 {
     free_bytes.saturating_sub(kept(capacity_bytes))
 }
 
-/// The bytes that a run's files may take up on the target; no bound where the file system does not
-/// tell its capacity (some FUSE report 0).
+/// Returns the bytes that a run's files may take on the target; no bound where the capacity is
+/// unknown (some FUSE report 0).
 pub fn room_bytes(target: &wrote::device::Target) -> u64 {
     if target.capacity_bytes == 0 {
         return u64::MAX;
@@ -31,11 +30,11 @@ pub fn room_bytes(target: &wrote::device::Target) -> u64 {
     budget(target.capacity_bytes, target.free_bytes)
 }
 
-/// Refuses a run whose files would take up `wanted_bytes` at once and leave too little free.
+/// Refuses a run whose files would take `wanted_bytes` at once and leave too little free.
 ///
-/// `size_bytes` is what `--size` is, or stands for: the line of [`Error::Failed`] says which size
-/// would do, taking it that `wanted_bytes` grows with it. A file system that does not tell its
-/// capacity (some FUSE report 0) is not refused.
+/// `size_bytes` is `--size` or its default: the line of [`Error::Failed`] suggests a size, as if
+/// `wanted_bytes` grew with it. A file system of unknown capacity (some FUSE report 0) is not
+/// refused.
 pub fn check(wanted_bytes: u64, size_bytes: u64, target: &Target) -> Result<(), Error> {
     let (capacity, free) = (target.capacity_bytes, target.free_bytes);
     let budget = budget(capacity, free);
@@ -60,8 +59,7 @@ pub fn check(wanted_bytes: u64, size_bytes: u64, target: &Target) -> Result<(), 
     )))
 }
 
-/// The largest number of at most two digits and zeros that is no more than `size_bytes`; 0 below
-/// 1 MB, which is no size to measure with.
+/// Rounds down to at most two digits and zeros; 0 below 1 MB, too small to measure with.
 fn rounded_down(size_bytes: u64) -> u64 {
     if size_bytes < 1_000_000 {
         return 0;
@@ -107,7 +105,7 @@ mod tests {
             "/data: 3.00 GB of files would leave 520 MB free of 10.0 GB; \
              at least 1.00 GB stays free. Use --size 2500M or less"
         );
-        // Each file is of half the space that is wanted.
+        // Each file takes half of the space.
         let twice = refusal(3 * GB, 3 * GB / 2, &target(10 * GB, 2 * GB));
         assert!(twice.ends_with("would leave nothing free of 10.0 GB; at least 1.00 GB stays free. Use --size 500M or less"), "{twice}");
     }

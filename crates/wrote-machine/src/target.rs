@@ -1,10 +1,10 @@
-//! What lies under the path, as the result shows it.
+//! The target of a run: the file system and device under its path, for the result.
 
 use std::fs::File;
 use wrote::device::{Backing, BlockDevice, Target};
 use wrote_result::document as result;
 
-/// The block device below the target, where there is one.
+/// Returns the block device below the target.
 pub fn device_of(target: &Target) -> Option<&BlockDevice> {
     match &target.backing {
         Backing::Block(device) => Some(device),
@@ -12,7 +12,7 @@ pub fn device_of(target: &Target) -> Option<&BlockDevice> {
     }
 }
 
-/// What lies under a path, for the result; the alignments are those of `file`, which lies there.
+/// Describes a target for the result, with the alignments of `file`, which lies there.
 pub fn shown_target(target: &Target, file: Option<&File>) -> result::Target {
     let alignment = file.and_then(|file| wrote::device::alignment(file, target));
     result::Target {

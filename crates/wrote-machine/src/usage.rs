@@ -1,14 +1,14 @@
-//! What the process has used of the machine: CPU time, context switches, memory.
+//! The process's use of the machine: CPU time, context switches, memory.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
-/// What the process, with all its threads, has used since it began.
+/// The use by the process, with all its threads, since it began.
 ///
-/// From `getrusage(2)` with `RUSAGE_SELF`: it counts the threads that have ended and the kernel's
-/// own threads that work for the process's io_uring (the workers, and the SQPOLL thread), which are
-/// threads of the process. Times are in microseconds: their sum is what the scheduler measured, and
-/// the kernel divides it between user and system as its clock ticks fell.
+/// From `getrusage(2)` with `RUSAGE_SELF`, which includes ended threads and the kernel's threads
+/// for the process's io_uring (workers and the SQPOLL thread). Times are in microseconds. Their sum
+/// is the scheduler's measurement; the kernel divides it between user and system by its clock
+/// ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// CPU seconds in user space.
@@ -21,30 +21,30 @@ pub struct Usage {
     pub max_rss_bytes: u64,
     /// Page faults that needed the disk.
     pub major_faults: u64,
-    /// Page faults that did not.
+    /// Page faults that needed no disk.
     pub minor_faults: u64,
 }
 
 impl Usage {
-    /// What the process has used until now; all 0 where the kernel does not say.
+    /// Returns the use until now; all 0 where the kernel does not report it.
     pub fn now() -> Usage {
         Usage::of(UsageWho::RUSAGE_SELF)
     }
 
-    /// What the calling thread alone has used until now (`RUSAGE_THREAD`), without the kernel's
-    /// threads that work for it. The peak of memory is that of the process.
+    /// Returns the calling thread's use until now (`RUSAGE_THREAD`), without the kernel's threads
+    /// that work for it. The peak of memory is the process's.
     pub fn of_thread() -> Usage {
         Usage::of(UsageWho::RUSAGE_THREAD)
     }
 
-    /// What the children that ended and were waited for have used until now (`RUSAGE_CHILDREN`). The
-    /// peak of memory is that of the largest of them, with what it took before its program began.
+    /// Returns the use by ended children that were waited for (`RUSAGE_CHILDREN`). The peak of
+    /// memory is that of the largest, including its memory before its program began.
     pub fn of_children() -> Usage {
         Usage::of(UsageWho::RUSAGE_CHILDREN)
     }
 
     fn of(who: UsageWho) -> Usage {
-        // The call can fail only for a `who` that does not exist.
+        // The call fails only for an unknown `who`.
         let Ok(usage) = getrusage(who) else {
             return Usage::default();
         };
@@ -60,7 +60,7 @@ impl Usage {
         }
     }
 
-    /// What was used since `earlier`. The peak of memory is that of the whole process until now: the
+    /// Returns the use since `earlier`. The peak of memory is the whole process's until now: the
     /// kernel keeps no other.
     pub fn since(&self, earlier: &Usage) -> Usage {
         Usage {
@@ -105,7 +105,7 @@ mod tests {
         let before = Usage::of_thread();
         std::thread::spawn(move || {
             let before = Usage::of_thread();
-            // A mapping of its own: what the allocator kept from others has its pages already.
+            // A mapping of its own: the allocator's other memory has its pages already.
             let memory = std::hint::black_box(vec![1_u8; 64 << 20]);
             let used = Usage::of_thread().since(&before);
             assert!(used.minor_faults > 0, "{used:?}, {} pages", memory.len() / page_bytes);

@@ -1,5 +1,5 @@
-//! The machine while something is measured: its CPUs, what its control groups allow, and the heat and
-//! the links of its drives.
+//! The machine during a measurement: its CPUs, its control groups' limits, and the heat and links
+//! of its drives.
 
 pub(crate) mod cgroup;
 pub mod cpu;
@@ -14,13 +14,12 @@ use std::time::Instant;
 use wrote::device::BlockDevice;
 use wrote_result::document::Limit;
 
-/// What the machine did to what was measured, from the start of the run to its end.
+/// The machine's effects on a measurement, from its start to its end.
 #[derive(Clone, Debug, Default)]
 pub struct Watched {
-    /// How long that was, in seconds.
+    /// The length of the measurement.
     pub elapsed_s: f64,
-    /// How often and how long a control group stopped this process for its use of CPUs; none where
-    /// that can't be told.
+    /// Stops of this process by a control group's limit of CPU time; `None` where unknown.
     pub cpu_throttled: Option<Throttled>,
     /// The drives before.
     pub before: Drives,
@@ -28,7 +27,7 @@ pub struct Watched {
     pub after: Drives,
 }
 
-/// The machine as it was when a run began.
+/// The machine's state when a run began.
 #[derive(Clone, Debug)]
 pub struct Watch {
     began: Instant,
@@ -37,7 +36,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Looks at the machine and at the drives below this device. Reads some files of `/proc` and `/sys`.
+    /// Reads the machine's state and that of the drives below `device`, from a few files of `/proc`
+    /// and `/sys`.
     pub fn begin(device: Option<&BlockDevice>) -> Watch {
         let root = Path::new("/");
         Watch {
@@ -47,7 +47,7 @@ impl Watch {
         }
     }
 
-    /// Looks again at the same drives.
+    /// Reads the state of the same drives again.
     pub fn end(&self, device: Option<&BlockDevice>) -> Watched {
         let root = Path::new("/");
         let throttled = limits::throttled(root).zip(self.throttled);
@@ -60,7 +60,7 @@ impl Watch {
     }
 }
 
-/// What the control groups of this process let the device do, and the CPU.
+/// Returns the limits of this process's control groups on the device and on CPUs.
 pub fn limits(device: Option<&BlockDevice>) -> Vec<Limit> {
     let root = Path::new("/");
     let number = device.map(|device| (device.major, device.minor));
@@ -71,7 +71,7 @@ pub fn limits(device: Option<&BlockDevice>) -> Vec<Limit> {
     limits::limits(root, &numbers)
 }
 
-/// The kernel's names of the whole disks that a device is, or lies on.
+/// Returns the kernel's names of the whole disks below a device.
 fn disks(device: Option<&BlockDevice>) -> Vec<String> {
     device.map_or_else(Vec::new, |device| match device.disks.as_slice() {
         [] => vec![device.name.clone()],

@@ -1,19 +1,19 @@
-//! Whether flushes do what they are there for: the kernel's idea of each disk's cache, beside the disk's own.
+//! Flushes and caches: the kernel's view of each disk's cache, beside the disk's own.
 
 use super::shell::{set_queue, udev_queue};
-use super::stack::{Disk, Kind};
+use super::stack::{Disk, DiskKind};
 use super::world::World;
 use wrote_result::doctor::{Change, Check, Evidence};
 
 const ID: &str = "write-cache";
 
-/// The checks of this room.
+/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     let disks = world.stack.disks.iter();
     disks
-        .filter(|disk| disk.kind != Kind::Memory)
+        .filter(|disk| disk.kind != DiskKind::Memory)
         .filter_map(|disk| {
-            let found = disk.queue(world, "write_cache")?;
+            let found = disk.queue(&world.root, "write_cache")?;
             let own = own_word(world, disk);
             let check = judge(world, disk, &found, own.as_ref());
             let source = "kernel: Documentation/ABI/stable/sysfs-block, write_cache";
@@ -22,22 +22,23 @@ pub(super) fn checks(world: &World) -> Vec<Check> {
         .collect()
 }
 
-/// What the disk itself says of its cache, as its driver read it: SCSI and SATA disks
+/// Returns the disk's own report of its cache, as its driver read it: SCSI and SATA disks
 /// (`scsi_disk/*/cache_type`), virtio disks (`cache_type`).
 fn own_word(world: &World, disk: &Disk) -> Option<Evidence> {
     let folder = format!("sys/block/{}/device/scsi_disk", disk.name);
-    let scsi = world.names(&folder).into_iter().next();
-    scsi.and_then(|address| world.see(&format!("{folder}/{address}/cache_type")))
-        .or_else(|| world.see(&format!("sys/block/{}/cache_type", disk.name)))
+    let scsi = world.root.names(&folder).into_iter().next();
+    scsi.and_then(|address| world.root.see(&format!("{folder}/{address}/cache_type")))
+        .or_else(|| world.root.see(&format!("sys/block/{}/cache_type", disk.name)))
 }
 
 fn judge(world: &World, disk: &Disk, found: &Evidence, own: Option<&Evidence>) -> Check {
     let own_is_volatile = own.map(|own| own.value.starts_with("write back"));
-    let is_loop = disk.kind == Kind::Loop && world.number(&loop_is_read_only(disk)) == Some(0);
+    let is_loop =
+        disk.kind == DiskKind::Loop && world.root.number(&loop_is_read_only(disk)) == Some(0);
     match (found.value.as_str(), own_is_volatile) {
         ("write back", Some(false)) => needless_flushes(world, disk),
         ("write back", _) => {
-            let fua = disk.queue_number(world, "fua") == Some(1);
+            let fua = disk.queue_number(&world.root, "fua") == Some(1);
             let fua = if fua { "; it takes writes with FUA" } else { "" };
             Check::fine(
                 ID,
@@ -101,7 +102,7 @@ fn untold(disk: &Disk) -> Check {
     let because = "whether the disk itself has a volatile cache is not in /sys, and someone may have set \
                    this by hand";
     let how = match disk.kind {
-        Kind::Nvme => format!("nvme id-ctrl /dev/{} | grep vwc", disk.name),
+        DiskKind::Nvme => format!("nvme id-ctrl /dev/{} | grep vwc", disk.name),
         _ => format!("hdparm -W /dev/{}", disk.name),
     };
     let change = Change {

@@ -1,6 +1,7 @@
-//! A folder that looks like the root of a machine, for tests of what cannot be made on every one.
+//! A folder that imitates the root of a machine, for tests.
 
-use super::file::FileFacts;
+use super::file_facts::FileFacts;
+use super::root::Root;
 use super::stack::Stack;
 use super::world::World;
 use std::fs;
@@ -9,7 +10,7 @@ use tempfile::TempDir;
 use wrote::device::{Backing, BlockDevice, Target};
 use wrote_result::doctor::{Check, State};
 
-/// The made-up root.
+/// The imitated root.
 pub(super) struct Fake(TempDir);
 
 impl Fake {
@@ -23,7 +24,7 @@ impl Fake {
         fs::write(path, format!("{content}\n")).unwrap();
     }
 
-    /// A whole disk or a layer with these files in its queue.
+    /// Adds a whole disk or a layer with these files in its queue.
     pub fn disk(&self, name: &str, queue: &[(&str, &str)]) {
         self.file(&format!("sys/block/{name}/size"), "1000000");
         for (file, content) in queue {
@@ -32,7 +33,7 @@ impl Fake {
         self.link(&format!("sys/block/{name}"), &format!("sys/class/block/{name}"));
     }
 
-    /// A partition that begins at this sector of 512 bytes.
+    /// Adds a partition that begins at this sector of 512 bytes.
     pub fn partition(&self, disk: &str, name: &str, start: u64) {
         let folder = format!("sys/block/{disk}/{name}");
         self.file(&format!("{folder}/partition"), "1");
@@ -40,7 +41,7 @@ impl Fake {
         self.link(&folder, &format!("sys/class/block/{name}"));
     }
 
-    /// Makes `upper` lie on `lower`.
+    /// Lets `upper` lie on `lower`.
     pub fn slave(&self, upper: &str, lower: &str) {
         self.link(
             &format!("sys/class/block/{lower}"),
@@ -48,21 +49,21 @@ impl Fake {
         );
     }
 
-    /// The world as it is seen from a folder on an ext4 on this device.
+    /// Returns the world as seen from a folder on an ext4 on this device.
     pub fn world(&self, device: &str) -> World {
         let mut world = self.world_on(Backing::Block(block_device(device)));
-        world.stack = Stack::of(&world, device);
+        world.stack = Stack::of(&world.root, device);
         world
     }
 
-    /// The world as it is seen from a folder on no block device.
+    /// Returns the world as seen from a folder on no block device.
     pub fn world_without_device(&self) -> World {
         self.world_on(Backing::None { because: "strange has none".into() })
     }
 
     fn world_on(&self, backing: Backing) -> World {
         World {
-            root: self.0.path().to_owned(),
+            root: Root::new(self.0.path()),
             target: Target {
                 path: "/mnt/data".into(),
                 mount_point: "/mnt/data".into(),
@@ -91,7 +92,7 @@ impl Fake {
     }
 }
 
-/// The world with these mount options, beside `rw`.
+/// Returns the world with these mount options, besides `rw`.
 pub(super) fn mounted(filesystem: &str, options: &[&str]) -> (Fake, World) {
     let fake = Fake::new();
     fake.disk("sda", &[]);
@@ -102,14 +103,14 @@ pub(super) fn mounted(filesystem: &str, options: &[&str]) -> (Fake, World) {
     (fake, world)
 }
 
-/// The one check of this name.
+/// Returns the one check of this id.
 pub(super) fn only<'a>(checks: &'a [Check], id: &str) -> &'a Check {
     let of: Vec<&Check> = checks.iter().filter(|check| check.id == id).collect();
     assert_eq!(of.len(), 1, "{id}: {checks:?}");
     of[0]
 }
 
-/// What the one check of this name came to; `None` where there is none.
+/// Returns the state of the one check of this id; `None` without one.
 pub(super) fn state(checks: &[Check], id: &str) -> Option<State> {
     let mut of = checks.iter().filter(|check| check.id == id);
     let state = of.next().map(|check| check.state);
@@ -117,7 +118,7 @@ pub(super) fn state(checks: &[Check], id: &str) -> Option<State> {
     state
 }
 
-/// The command that changes what this check found.
+/// Returns the command of a check.
 pub(super) fn command(check: &Check) -> &str {
     let change = check.change.as_ref().unwrap_or_else(|| panic!("nothing to change: {check:?}"));
     change.commands.first().unwrap_or_else(|| panic!("no command: {check:?}"))

@@ -1,100 +1,18 @@
-//! What the file system keeps of the path itself: attributes of the file, and how much of it was written.
+//! Checks of the path itself: attributes of the file, and its written share.
 
+use super::file_facts::FileRoom;
 use super::shell::quoted;
 use super::world::World;
-use rustix::fs::{IFlags, Mode, OFlags, SeekFrom};
-use rustix::io::Errno;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use rustix::fs::IFlags;
 use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
-/// `FS_ENCRYPT_FL` of `linux/fs.h`, which has no name of its own in the library.
+/// `FS_ENCRYPT_FL` of `linux/fs.h`, without a name in rustix.
 const ENCRYPTED: u32 = 0x800;
-/// A file in more pieces than this is not counted through.
-const PIECES_MAX: usize = 65_536;
-/// Space that is set aside is worth a word from this many bytes on.
+/// The least unwritten space of a file that is reported.
 const UNWRITTEN_BYTES_MIN: u64 = 1 << 20;
 
-/// The path itself.
-#[derive(Clone, Debug, Default)]
-pub(super) struct FileFacts {
-    /// Whether it is a folder.
-    pub is_folder: bool,
-    /// Whether it is an ordinary file.
-    pub is_file: bool,
-    /// Its attributes (ioctl_iflags(2)), or why they can't be told; `None` where there are none.
-    pub attributes: Option<Result<IFlags, String>>,
-    /// Of a file: how much of it is there; or why that can't be told.
-    pub room: Option<Result<Room, String>>,
-}
-
-/// How much of a file is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Room {
-    /// What is allocated to it.
-    pub allocated_bytes: u64,
-    /// What of it was written.
-    pub written_bytes: u64,
-}
-
-/// Looks at the path. It is opened for reading, and nothing of it is read.
-pub(super) fn look(path: &Path) -> FileFacts {
-    let Ok(metadata) = path.metadata() else { return FileFacts::default() };
-    let (is_folder, is_file) = (metadata.is_dir(), metadata.is_file());
-    let mut facts = FileFacts { is_folder, is_file, ..FileFacts::default() };
-    // A FIFO would wait for its other end, and a device may do anything when it is opened.
-    if !is_folder && !is_file {
-        return facts;
-    }
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file: OwnedFd = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(file) => file,
-        Err(errno) => {
-            let because = format!("it can't be opened for reading: {errno}");
-            facts.attributes = Some(Err(because.clone()));
-            facts.room = is_file.then_some(Err(because));
-            return facts;
-        }
-    };
-    facts.attributes = attributes(&file);
-    facts.room = is_file.then(|| {
-        let allocated_bytes = metadata.blocks() * 512;
-        Ok(Room { allocated_bytes, written_bytes: written_bytes(&file)? })
-    });
-    facts
-}
-
-/// `None` where the file system has no attributes.
-fn attributes(file: impl AsFd) -> Option<Result<IFlags, String>> {
-    match rustix::fs::ioctl_getflags(file) {
-        Ok(flags) => Some(Ok(flags)),
-        Err(Errno::NOTTY | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL) => None,
-        Err(errno) => Some(Err(format!("FS_IOC_GETFLAGS: {errno}"))),
-    }
-}
-
-/// What `SEEK_DATA` finds (lseek(2)): ext4, XFS and Btrfs skip what was set aside and never written.
-fn written_bytes(file: impl AsFd) -> Result<u64, String> {
-    let file = file.as_fd();
-    let (mut at, mut written_bytes) = (0, 0);
-    for _ in 0..PIECES_MAX {
-        let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
-            Ok(start) => start,
-            // There is no data behind this place.
-            Err(Errno::NXIO) => return Ok(written_bytes),
-            Err(errno) => return Err(format!("lseek, SEEK_DATA: {errno}")),
-        };
-        let end = rustix::fs::seek(file, SeekFrom::Hole(start))
-            .map_err(|errno| format!("lseek, SEEK_HOLE: {errno}"))?;
-        written_bytes += end.saturating_sub(start);
-        at = end;
-    }
-    Err(format!("it lies in more than {PIECES_MAX} pieces"))
-}
-
-/// The checks of this room.
+/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     [attributes_check(world), extents_check(world)].into_iter().flatten().collect()
 }
@@ -179,14 +97,14 @@ fn extents_check(world: &World) -> Option<Check> {
             return Some(Check::unknown(ID, text, because.clone()));
         }
     };
-    let Room { allocated_bytes, written_bytes } = room;
+    let FileRoom { allocated_bytes, written_bytes } = room;
     let unwritten_bytes = allocated_bytes.saturating_sub(written_bytes);
     let (allocated, written) = (units::bytes(allocated_bytes), units::bytes(written_bytes));
     let found = [
         Evidence::new("stat(2), st_blocks", allocated),
         Evidence::new("lseek(2), SEEK_DATA", written),
     ];
-    // A file's last block, and what it takes to find the others, are allocated too.
+    // A file's last block, and its map of blocks, are allocated too.
     if unwritten_bytes <= UNWRITTEN_BYTES_MIN.max(allocated_bytes / 100) {
         let text = "the space of the file was written, as far as it is allocated";
         return Some(Check::fine(ID, text).found(found));
@@ -216,7 +134,6 @@ fn extents_check(world: &World) -> Option<Check> {
 mod tests {
     use super::super::fake::{command, mounted, only, state};
     use super::*;
-    use std::io::Write;
     use wrote_result::doctor::State;
 
     fn judged(filesystem: &str, flags: IFlags) -> Check {
@@ -254,7 +171,7 @@ mod tests {
             (512 << 10, 0, State::Fine),
             (4 << 10, 64 << 20, State::Fine),
         ] {
-            world.file.room = Some(Ok(Room { allocated_bytes, written_bytes }));
+            world.file.room = Some(Ok(FileRoom { allocated_bytes, written_bytes }));
             let found = state(&checks(&world), "file-extents");
             assert_eq!(found, Some(wanted), "{allocated_bytes} {written_bytes}");
         }
@@ -268,22 +185,5 @@ mod tests {
         let checks = checks(&world);
         assert!(checks.iter().all(|check| check.state == State::Unknown), "{checks:?}");
         assert_eq!(checks.len(), 2);
-    }
-
-    #[test]
-    fn a_file_is_looked_at_and_a_fifo_is_left_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        let mut file = std::fs::File::create(&path).unwrap();
-        file.write_all(&[1; 8192]).unwrap();
-        file.sync_all().unwrap();
-        let room = look(&path).room.unwrap().unwrap();
-        assert_eq!(room.written_bytes, 8192);
-        assert!(look(folder.path()).is_folder);
-        let fifo = folder.path().join("fifo");
-        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RUSR, 0)
-            .unwrap();
-        let facts = look(&fifo);
-        assert!(!facts.is_file && facts.attributes.is_none() && facts.room.is_none());
     }
 }

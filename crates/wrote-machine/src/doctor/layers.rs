@@ -1,13 +1,13 @@
-//! What lies between the file system and its disks: loop devices, RAID, encryption.
+//! Checks of the layers between file system and disks: loop devices, RAID, encryption.
 
 use super::shell::quoted;
-use super::stack::{Disk, Kind};
+use super::stack::{Disk, DiskKind};
 use super::world::World;
 use wrote_result::doctor::{Change, Check, Evidence};
 
-/// The checks of this room.
+/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
-    let loops = world.stack.disks.iter().filter(|disk| disk.kind == Kind::Loop);
+    let loops = world.stack.disks.iter().filter(|disk| disk.kind == DiskKind::Loop);
     let loops = loops.filter_map(|disk| loop_device(world, disk));
     let layers = world.stack.layers.iter();
     let layers = layers.filter_map(|layer| raid(world, layer).or_else(|| encryption(world, layer)));
@@ -16,8 +16,8 @@ pub(super) fn checks(world: &World) -> Vec<Check> {
 
 fn loop_device(world: &World, disk: &Disk) -> Option<Check> {
     let folder = format!("sys/block/{}/loop", disk.name);
-    let file = world.see(&format!("{folder}/backing_file"))?;
-    let direct = world.see(&format!("{folder}/dio"))?;
+    let file = world.root.see(&format!("{folder}/backing_file"))?;
+    let direct = world.root.see(&format!("{folder}/dio"))?;
     let is_direct = direct.number() == Some(1);
     let shown = file.value.clone();
     let check = if is_direct {
@@ -58,7 +58,7 @@ fn loop_device(world: &World, disk: &Disk) -> Option<Check> {
 
 fn raid(world: &World, layer: &str) -> Option<Check> {
     let folder = format!("sys/block/{layer}/md");
-    let see = |file: &str| world.see(&format!("{folder}/{file}"));
+    let see = |file: &str| world.root.see(&format!("{folder}/{file}"));
     let level = see("level")?;
     let (degraded, action) = (see("degraded"), see("sync_action"));
     let missing = degraded.as_ref().and_then(Evidence::number).unwrap_or(0);
@@ -113,12 +113,12 @@ fn raid(world: &World, layer: &str) -> Option<Check> {
 }
 
 fn encryption(world: &World, layer: &str) -> Option<Check> {
-    let uuid = world.see(&format!("sys/block/{layer}/dm/uuid"))?;
+    let uuid = world.root.see(&format!("sys/block/{layer}/dm/uuid"))?;
     if !uuid.value.starts_with("CRYPT-") {
         return None;
     }
     let name =
-        world.text(&format!("sys/block/{layer}/dm/name")).unwrap_or_else(|| layer.to_owned());
+        world.root.text(&format!("sys/block/{layer}/dm/name")).unwrap_or_else(|| layer.to_owned());
     let text = format!("{name} encrypts every block (dm-crypt)");
     let command = format!(
         "cryptsetup refresh --perf-no_read_workqueue --perf-no_write_workqueue {}",

@@ -1,4 +1,4 @@
-//! What the control groups of this process let it write, and compute.
+//! Checks of the limits that control groups set on this process's writes and CPU time.
 
 use super::shell::quoted;
 use super::world::World;
@@ -7,23 +7,24 @@ use std::path::Path;
 use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
-/// The checks of this room; none where the groups that hold this process can't be seen.
+/// Makes the checks of this room; none where this process's groups are not visible.
 pub(super) fn checks(world: &World) -> Vec<Check> {
-    let mut checks = match groups(&world.root, "blkio", "io") {
+    let mut checks = match groups(world.root.folder(), "blkio", "io") {
         Some(groups) => disk_limits(world, &groups),
         None => Vec::new(),
     };
-    checks.extend(groups(&world.root, "cpu", "cpu").map(|groups| cpu_limit(world, &groups)));
+    checks
+        .extend(groups(world.root.folder(), "cpu", "cpu").map(|groups| cpu_limit(world, &groups)));
     checks
 }
 
-/// Limits on the disks below, and on what lies above them.
+/// Checks the limits on the disks below, and on the layers above them.
 fn disk_limits(world: &World, groups: &Groups) -> Vec<Check> {
     let disks = world.stack.disks.iter().map(|disk| &disk.name);
     let devices = disks.chain(&world.stack.layers);
     devices
         .filter_map(|device| {
-            let number = world.text(&format!("sys/block/{device}/dev"))?;
+            let number = world.root.text(&format!("sys/block/{device}/dev"))?;
             let limits = limits_on(world, groups, &number);
             let check = if limits.is_empty() {
                 Check::fine("disk-limit", "no control group limits this process on the disk")
@@ -35,11 +36,11 @@ fn disk_limits(world: &World, groups: &Groups) -> Vec<Check> {
         .collect()
 }
 
-/// What each file says of the device `MAJOR:MINOR`.
+/// Returns the limits in each file on the device `MAJOR:MINOR`.
 fn limits_on(world: &World, groups: &Groups, number: &str) -> Vec<Evidence> {
-    let see = |file: String| world.line(&file, &format!("{number} "));
+    let see = |file: String| world.root.line(&file, &format!("{number} "));
     match groups.version {
-        // Each group holds its own processes alone: of those that it lies in it inherits nothing.
+        // A group's limits do not apply to its descendants.
         Version::One => ["write_bps", "write_iops", "read_bps", "read_iops"]
             .into_iter()
             .filter_map(|what| {
@@ -56,9 +57,9 @@ fn limits_on(world: &World, groups: &Groups, number: &str) -> Vec<Evidence> {
     }
 }
 
-/// A file of a group's, below the root.
+/// Returns the path of a file of a group, below the root.
 fn file(world: &World, folder: &Path, name: &str) -> String {
-    let folder = folder.strip_prefix(&world.root).unwrap_or(folder);
+    let folder = folder.strip_prefix(world.root.folder()).unwrap_or(folder);
     folder.join(name).to_string_lossy().into_owned()
 }
 
@@ -94,13 +95,13 @@ fn limited(number: &str, limits: Vec<Evidence>) -> Check {
 fn cpu_limit(world: &World, groups: &Groups) -> Check {
     const ID: &str = "cpu-limit";
     let second = groups.folders.iter().filter_map(|folder| {
-        let found = world.see(&file(world, folder, "cpu.max"))?;
+        let found = world.root.see(&file(world, folder, "cpu.max"))?;
         let (quota, period) = found.value.split_once(' ')?;
         share(quota.parse().ok()?, period.parse().ok()?).map(|share| (share, found.clone()))
     });
     let first = groups.folders.iter().filter_map(|folder| {
-        let found = world.see(&file(world, folder, "cpu.cfs_quota_us"))?;
-        let period = world.number(&file(world, folder, "cpu.cfs_period_us"))?;
+        let found = world.root.see(&file(world, folder, "cpu.cfs_quota_us"))?;
+        let period = world.root.number(&file(world, folder, "cpu.cfs_period_us"))?;
         share(found.number()?, period).map(|share| (share, found))
     });
     let least = second.chain(first).min_by(|(one, _), (other, _)| one.total_cmp(other));
@@ -124,7 +125,7 @@ fn cpu_limit(world: &World, groups: &Groups) -> Check {
         .source("kernel: Documentation/scheduler/sched-bwc.rst")
 }
 
-/// CPUs; a quota of -1 is none.
+/// Returns the CPUs of a quota; -1 is no quota.
 fn share(quota_us: i64, period_us: i64) -> Option<f64> {
     (quota_us > 0 && period_us > 0).then(|| quota_us as f64 / period_us as f64)
 }

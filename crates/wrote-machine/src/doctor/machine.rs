@@ -1,4 +1,4 @@
-//! The machine as a whole: its page cache, swap, CPUs, clock and kernel.
+//! Checks of the machine as a whole: its page cache, swap, CPUs, clock and kernel.
 
 use super::shell::{quoted, sysctl, sysctl_lasting};
 use super::world::World;
@@ -6,35 +6,35 @@ use crate::host::SLOW_CLOCKS;
 use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
-/// What may wait in memory before writers are held back: from here on a flush can take long on any disk.
+/// Above this much dirty memory a flush can take long on any disk.
 const DIRTY_BYTES_MAX: u64 = 10_000_000_000;
-/// Less than this holds writers back all the time.
+/// Below this limit of dirty memory, writers are held back all the time.
 const DIRTY_BYTES_MIN: u64 = 64_000_000;
-/// How long data may lie in memory: the kernel's own 30 s, and the round of 5 s in which they are seen.
+/// The limit of the age of dirty data. The kernel's default is 30 s, and it looks every 5 s.
 const EXPIRE_S_MAX: u64 = 120;
-/// Drivers whose `powersave` raises the clock by itself when there is work.
+/// Drivers whose `powersave` raises the clock by itself under load.
 const DYNAMIC_DRIVERS: [&str; 3] = ["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"];
 /// STATX_DIOALIGN and IORING_SETUP_DEFER_TASKRUN came with it.
 const KERNEL_MIN: (u32, u32) = (6, 1);
-/// What later kernels brought, for what writes.
+/// Features of later kernels for writers.
 const LATER: [((u32, u32), &str); 2] =
     [((6, 13), "writes of files that are never torn (RWF_ATOMIC)"), ((6, 14), "RWF_DONTCACHE")];
 
 const VM_DOC: &str = "kernel: Documentation/admin-guide/sysctl/vm.rst";
 
-/// The checks of memory: what may wait in it, where it is swapped to, how large its pages are.
+/// Makes the checks of memory: dirty pages, swap, page sizes.
 pub(super) fn memory(world: &World) -> Vec<Check> {
     [dirty_pages(world), swap(world), huge_pages(world)].into_iter().flatten().collect()
 }
 
-/// The checks of CPUs, clock and kernel.
+/// Makes the checks of CPUs, clock and kernel.
 pub(super) fn clocks(world: &World) -> Vec<Check> {
     [governor(world), clock_source(world), kernel(world)].into_iter().flatten().collect()
 }
 
 fn dirty_pages(world: &World) -> Option<Check> {
     const ID: &str = "dirty-pages";
-    let see = |name: &str| world.see(&format!("proc/sys/vm/{name}"));
+    let see = |name: &str| world.root.see(&format!("proc/sys/vm/{name}"));
     let positive = |name: &str| see(name).filter(|found| found.number().unwrap_or(0) > 0);
     let (round, expire) = (see("dirty_writeback_centisecs")?, see("dirty_expire_centisecs")?);
     if round.number() == Some(0) {
@@ -85,7 +85,7 @@ fn dirty_pages(world: &World) -> Option<Check> {
                 .source("kernel: Documentation/admin-guide/laptops/laptop-mode.rst"),
         );
     }
-    let available = world.line("proc/meminfo", "MemAvailable:")?;
+    let available = world.root.line("proc/meminfo", "MemAvailable:")?;
     let available_kib: u64 = available.value.split_whitespace().next()?.parse().ok()?;
     let of = |found: &Evidence| found.number().and_then(|number| u64::try_from(number).ok());
     let (limit_bytes, limit) = match positive("dirty_bytes") {
@@ -166,8 +166,8 @@ fn swap(world: &World) -> Option<Check> {
 
 fn huge_pages(world: &World) -> Option<Check> {
     const ID: &str = "huge-pages";
-    let free = world.line("proc/meminfo", "HugePages_Free:");
-    let transparent = world.see("sys/kernel/mm/transparent_hugepage/enabled");
+    let free = world.root.line("proc/meminfo", "HugePages_Free:");
+    let transparent = world.root.see("sys/kernel/mm/transparent_hugepage/enabled");
     let set_aside = free.as_ref().and_then(Evidence::number).unwrap_or(0) > 0;
     let check = match transparent.as_ref().map(Evidence::chosen) {
         _ if set_aside => Check::fine(ID, "huge pages are set aside for buffers"),
@@ -195,17 +195,18 @@ fn huge_pages(world: &World) -> Option<Check> {
 fn governor(world: &World) -> Option<Check> {
     const ID: &str = "cpu-governor";
     let folder = "sys/devices/system/cpu";
-    let cpus = world.names(folder).into_iter().filter(|name| {
+    let cpus = world.root.names(folder).into_iter().filter(|name| {
         name.strip_prefix("cpu").is_some_and(|number| number.parse::<u32>().is_ok())
     });
     let mut saving: Vec<Evidence> = Vec::new();
     let mut any = None;
     for cpu in cpus {
-        let Some(found) = world.see(&format!("{folder}/{cpu}/cpufreq/scaling_governor")) else {
+        let Some(found) = world.root.see(&format!("{folder}/{cpu}/cpufreq/scaling_governor"))
+        else {
             continue;
         };
         let driver =
-            world.text(&format!("{folder}/{cpu}/cpufreq/scaling_driver")).unwrap_or_default();
+            world.root.text(&format!("{folder}/{cpu}/cpufreq/scaling_driver")).unwrap_or_default();
         if found.value == "powersave" && !DYNAMIC_DRIVERS.contains(&driver.as_str()) {
             saving.push(found.clone());
         }
@@ -239,8 +240,8 @@ fn governor(world: &World) -> Option<Check> {
 fn clock_source(world: &World) -> Option<Check> {
     const ID: &str = "clock-source";
     let folder = "sys/devices/system/clocksource/clocksource0";
-    let found = world.see(&format!("{folder}/current_clocksource"))?;
-    let available = world.see(&format!("{folder}/available_clocksource"));
+    let found = world.root.see(&format!("{folder}/current_clocksource"))?;
+    let available = world.root.see(&format!("{folder}/available_clocksource"));
     if !SLOW_CLOCKS.contains(&found.value.as_str()) {
         let text = format!("time comes from {}", found.value);
         return Some(Check::fine(ID, text).found([found]));
@@ -277,7 +278,7 @@ fn clock_source(world: &World) -> Option<Check> {
 
 fn kernel(world: &World) -> Option<Check> {
     const ID: &str = "kernel";
-    let found = world.see("proc/sys/kernel/osrelease")?;
+    let found = world.root.see("proc/sys/kernel/osrelease")?;
     let version = world.kernel()?;
     let missing: Vec<String> = LATER
         .iter()

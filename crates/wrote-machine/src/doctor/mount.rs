@@ -1,4 +1,4 @@
-//! How the file system is mounted.
+//! Checks of the mount options.
 
 use super::shell::quoted;
 use super::trim::is_discard;
@@ -11,7 +11,7 @@ const COMMIT_S: u64 = 5;
 /// Btrfs's default (btrfs(5)), and the longest that is common.
 const COMMIT_S_MAX: u64 = 30;
 
-/// The checks of this room.
+/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     let target = &world.target;
     let mut checks = vec![in_memory(world), no_device(world)];
@@ -33,13 +33,13 @@ pub(super) fn checks(world: &World) -> Vec<Check> {
     checks.into_iter().flatten().collect()
 }
 
-/// The options, as evidence.
+/// Returns the options that `which` selects, as evidence.
 fn options(world: &World, which: impl Fn(&str) -> bool) -> Vec<Evidence> {
     let of = world.target.mount_options.iter().filter(|option| which(option));
     of.map(|option| Evidence::new("/proc/self/mountinfo", option.clone())).collect()
 }
 
-/// Mounts it anew with one option changed.
+/// Suggests a remount with one option changed.
 fn remount(world: &World, option: &str, risk: &str) -> Change {
     let point = quoted(&world.target.mount_point.to_string_lossy());
     Change::run(format!("mount -o remount,{option} {point}"))
@@ -47,7 +47,7 @@ fn remount(world: &World, option: &str, risk: &str) -> Change {
         .risk(risk)
 }
 
-/// Mounts it anew without an option that a remount can't take back.
+/// Suggests a new mount without an option that a remount cannot take back.
 fn fstab(world: &World, option: &str, risk: &str) -> Change {
     let point = quoted(&world.target.mount_point.to_string_lossy());
     Change::how(format!(
@@ -84,7 +84,7 @@ fn no_device(world: &World) -> Option<Check> {
 fn read_only(world: &World) -> Option<Check> {
     let Backing::Block(device) = &world.target.backing else { return None };
     let name = device.name.replace('/', "!");
-    let disk = world.see(&format!("sys/class/block/{name}/ro"));
+    let disk = world.root.see(&format!("sys/class/block/{name}/ro"));
     let disk_is = disk.as_ref().and_then(Evidence::number) == Some(1);
     if !world.target.read_only && !disk_is {
         return Some(Check::fine("read-only", "the file system can be written to").found(disk));
@@ -110,7 +110,8 @@ fn read_only(world: &World) -> Option<Check> {
 fn errors(world: &World) -> Option<Check> {
     let Backing::Block(device) = &world.target.backing else { return None };
     let name = device.name.replace('/', "!");
-    let found = world.see(&format!("sys/fs/{}/{name}/errors_count", world.target.filesystem))?;
+    let found =
+        world.root.see(&format!("sys/fs/{}/{name}/errors_count", world.target.filesystem))?;
     let count = found.number()?;
     if count == 0 {
         return Some(
@@ -182,7 +183,7 @@ fn discard(world: &World) -> Check {
     }
 }
 
-/// XFS takes a remount with `nodiscard`, and goes on as it was mounted.
+/// XFS accepts a remount with `nodiscard`, and ignores it.
 fn without_discard(world: &World) -> Change {
     let risk = "the disk, or the host of a thin volume, learns of free blocks only when fstrim runs: \
                 enable fstrim.timer first";
@@ -328,7 +329,8 @@ fn copy_on_write(world: &World) -> Option<Check> {
             Check::risk("mount-copy-on-write", text)
                 .found(options(world, |option| option == "nodatacow"))
                 .costs(costs)
-                // It took the checksums along, which datacow alone does not bring back.
+                // `nodatacow` turned checksums off as well, and `datacow` alone does not turn them
+                // on.
                 .change(remount(world, "datacow,datasum", risk)),
         );
     }

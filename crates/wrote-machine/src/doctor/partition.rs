@@ -1,4 +1,4 @@
-//! Whether partitions begin where a block of the disk begins.
+//! Checks of the alignment of partitions.
 
 use super::stack::Partition;
 use super::world::World;
@@ -6,13 +6,13 @@ use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
 const ID: &str = "alignment";
-/// `start` counts sectors of 512 bytes, whatever the disk's block is.
+/// `start` counts sectors of 512 bytes on every disk.
 const SECTOR_BYTES: u64 = 512;
-/// The block of nearly every file system, and the page of flash or the sector of disks that turn which
-/// say 512 for the sake of old programs.
+/// The block of nearly every file system, the page of flash, and the sector of turning disks that
+/// report 512 for old programs.
 const BLOCK_BYTES: u64 = 4096;
 
-/// The checks of this room.
+/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     world
         .stack
@@ -24,7 +24,7 @@ pub(super) fn checks(world: &World) -> Vec<Check> {
 
 fn check(world: &World, partition: &Partition) -> Check {
     let Partition { name, disk } = partition;
-    let start = world.see(&format!("sys/block/{disk}/{name}/start"));
+    let start = world.root.see(&format!("sys/block/{disk}/{name}/start"));
     let Some(start_bytes) =
         start.as_ref().and_then(Evidence::number).and_then(|start| u64::try_from(start).ok())
     else {
@@ -32,7 +32,7 @@ fn check(world: &World, partition: &Partition) -> Check {
         return Check::unknown(ID, "where the partition begins can't be told", because);
     };
     let start_bytes = start_bytes * SECTOR_BYTES;
-    let queue = |file: &str| world.see(&format!("sys/block/{disk}/queue/{file}"));
+    let queue = |file: &str| world.root.see(&format!("sys/block/{disk}/queue/{file}"));
     let bytes = |seen: &Option<Evidence>| {
         seen.as_ref()
             .and_then(Evidence::number)
@@ -40,7 +40,7 @@ fn check(world: &World, partition: &Partition) -> Check {
             .unwrap_or(0)
     };
     let (physical, optimal) = (queue("physical_block_size"), queue("optimal_io_size"));
-    let offset = world.see(&format!("sys/block/{disk}/{name}/alignment_offset"));
+    let offset = world.root.see(&format!("sys/block/{disk}/{name}/alignment_offset"));
     let block_bytes = bytes(&physical).max(BLOCK_BYTES);
     let optimal_bytes = bytes(&optimal);
     let begins = format!("byte {start_bytes}");
@@ -52,7 +52,7 @@ fn check(world: &World, partition: &Partition) -> Check {
                  both. {}",
                 world.measure("small,rand")
             ))
-    // Some USB bridges say 65535 sectors, which is no size that anything is aligned to.
+    // Some USB bridges report 65535 sectors, which is no alignment.
     } else if optimal_bytes > 0
         && optimal_bytes.is_multiple_of(block_bytes)
         && !start_bytes.is_multiple_of(optimal_bytes)

@@ -1,24 +1,24 @@
-//! What this process may do: io_uring, and memory that it locks.
+//! Checks of this process's permissions: io_uring, and locked memory.
 
 use super::shell::{sysctl, sysctl_lasting};
 use super::world::World;
 use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
-/// What `wrote bench` registers for its stream: 64 buffers of 512 KiB. The peak takes up to four times as
-/// much, a `Log` 8 MiB, a `Writer` 6 MiB.
+/// The buffers that `wrote bench` registers for its stream: 64 of 512 KiB. The peak takes up to
+/// four times that, a `Log` 8 MiB, a `Writer` 6 MiB.
 const REGISTERED_BYTES: u64 = 64 * (512 << 10);
-/// What is advised: room for the largest of these.
+/// The advised limit: room for the largest of these.
 const LOCKED_KIB: u64 = 128 << 10;
 /// `CAP_IPC_LOCK` of capabilities(7), by its number.
 const CAP_IPC_LOCK: u32 = 14;
-/// The mode of seccomp(2) in which a filter decides.
+/// The mode of seccomp(2) with a filter.
 const SECCOMP_FILTER: i64 = 2;
 
 /// io_uring came with it.
 const KERNEL_MIN: (u32, u32) = (5, 1);
 
-/// The checks of this room.
+/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     [Some(io_uring(world)), locked_memory(world)].into_iter().flatten().collect()
 }
@@ -52,11 +52,11 @@ fn io_uring(world: &World) -> Check {
         .source("io_uring_setup(2); kernel: Documentation/admin-guide/sysctl/kernel.rst, io_uring_disabled")
 }
 
-/// What keeps the process from io_uring, as far as the evidence goes, with how to change that.
+/// Returns the known obstacle to io_uring, with the evidence and the change.
 fn who_forbids(world: &World, said: &str) -> (Option<String>, Vec<Evidence>, Option<Change>) {
-    let disabled = world.see("proc/sys/kernel/io_uring_disabled");
-    let group = world.see("proc/sys/kernel/io_uring_group");
-    let seccomp = world.line("proc/self/status", "Seccomp:");
+    let disabled = world.root.see("proc/sys/kernel/io_uring_disabled");
+    let group = world.root.see("proc/sys/kernel/io_uring_group");
+    let seccomp = world.root.line("proc/self/status", "Seccomp:");
     let level = disabled.as_ref().and_then(Evidence::number).unwrap_or(0);
     let risk = "io_uring was the way into the kernel of 60 % of the exploits in Google's bounty programme \
                 (security.googleblog.com, June 2023): that is why some forbid it";
@@ -76,7 +76,7 @@ fn who_forbids(world: &World, said: &str) -> (Option<String>, Vec<Evidence>, Opt
             true => "the kernel is older than Linux 5.1, which brought it",
             false => "the kernel was built without it, or a seccomp filter says so",
         };
-        let release = world.see("proc/sys/kernel/osrelease");
+        let release = world.root.see("proc/sys/kernel/osrelease");
         let change = Change::how(
             "start a kernel of 5.1 or later, better 6.1, with CONFIG_IO_URING, or the container with a \
              seccomp profile that allows it",
@@ -97,10 +97,10 @@ fn who_forbids(world: &World, said: &str) -> (Option<String>, Vec<Evidence>, Opt
 
 fn locked_memory(world: &World) -> Option<Check> {
     const ID: &str = "locked-memory";
-    let limit = world.line("proc/self/limits", "Max locked memory")?;
+    let limit = world.root.line("proc/self/limits", "Max locked memory")?;
     let mut fields = limit.value.split_whitespace();
     let (soft, hard) = (fields.next()?.to_owned(), fields.next()?.to_owned());
-    let capabilities = world.line("proc/self/status", "CapEff:");
+    let capabilities = world.root.line("proc/self/status", "CapEff:");
     let has_capability = capabilities
         .as_ref()
         .and_then(|capabilities| u64::from_str_radix(&capabilities.value, 16).ok())

@@ -1,29 +1,29 @@
-//! How the block layer hands requests to each disk: its scheduler, its throttle, its limits.
+//! Checks of each disk's queue: its scheduler, its throttle, its limits.
 
 use super::shell::{set_queue, udev_queue};
-use super::stack::{Disk, Kind};
+use super::stack::{Disk, DiskKind};
 use super::world::World;
 use wrote_result::doctor::{Change, Check, Evidence};
 
-/// Fewer requests than a SATA disk alone takes at once hold every other disk back.
+/// A queue of fewer requests limits even a SATA disk.
 const REQUESTS_MIN: i64 = 32;
-/// What the kernel gives a disk that takes more (`BLK_DEF_MAX_SECTORS_CAP` until Linux 6.15).
+/// The kernel's default of a disk that takes more (`BLK_DEF_MAX_SECTORS_CAP` until Linux 6.15).
 const TRANSFER_KIB: i64 = 1280;
-/// What the kernel sets on a disk that does not turn (`block/blk-wbt.c`).
+/// The kernel's default of a disk that does not turn (`block/blk-wbt.c`).
 const THROTTLE_US: i64 = 2000;
-/// What the kernel reads ahead unless told otherwise (`VM_READAHEAD_PAGES`).
+/// The kernel's default of read-ahead (`VM_READAHEAD_PAGES`).
 const READ_AHEAD_KIB: i64 = 128;
 
 const QUEUE_DOC: &str = "kernel: Documentation/ABI/stable/sysfs-block";
 
-/// The checks of this room.
+/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     world.stack.disks.iter().flat_map(|disk| of_disk(world, disk)).collect()
 }
 
 fn of_disk(world: &World, disk: &Disk) -> Vec<Check> {
-    if disk.queue(world, "logical_block_size").is_none()
-        && disk.queue(world, "rotational").is_none()
+    if disk.queue(&world.root, "logical_block_size").is_none()
+        && disk.queue(&world.root, "rotational").is_none()
     {
         let folder = format!("/sys/block/{}/queue", disk.name);
         let because = format!("{folder} is not there, or can't be read from here");
@@ -43,7 +43,7 @@ fn of_disk(world: &World, disk: &Disk) -> Vec<Check> {
     all.into_iter().flatten().map(|check| check.of(&disk.name)).collect()
 }
 
-/// A setting of this disk's queue.
+/// Suggests a setting of this disk's queue.
 fn set(disk: &Disk, file: &str, value: &str, risk: &str) -> Change {
     Change::run(set_queue(&disk.name, file, value))
         .lasting(udev_queue(&disk.name, file, value))
@@ -51,17 +51,19 @@ fn set(disk: &Disk, file: &str, value: &str, risk: &str) -> Change {
 }
 
 fn scheduler(world: &World, disk: &Disk) -> Option<Check> {
-    let found = disk.queue(world, "scheduler")?;
+    let found = disk.queue(&world.root, "scheduler")?;
     let chosen = found.chosen().to_owned();
-    let zoned = disk.queue(world, "zoned").is_some_and(|zoned| zoned.value != "none");
+    let zoned = disk.queue(&world.root, "zoned").is_some_and(|zoned| zoned.value != "none");
     let check = match (disk.kind, chosen.as_str()) {
         (_, "mq-deadline") if zoned => {
             Check::fine("scheduler", "mq-deadline keeps the writes of a zoned disk in order")
         }
-        (Kind::Turning, "none") => idle_scheduler(disk),
-        (Kind::Turning, _) => Check::fine("scheduler", format!("{chosen} on a disk that turns")),
+        (DiskKind::Turning, "none") => idle_scheduler(disk),
+        (DiskKind::Turning, _) => {
+            Check::fine("scheduler", format!("{chosen} on a disk that turns"))
+        }
         (_, "none") => Check::fine("scheduler", "none: requests go straight to the disk"),
-        (Kind::Solid, "mq-deadline" | "kyber") => {
+        (DiskKind::Solid, "mq-deadline" | "kyber") => {
             Check::fine("scheduler", format!("{chosen} on a disk of flash"))
         }
         (kind, _) => needless_scheduler(world, disk, kind, &chosen),
@@ -79,12 +81,12 @@ fn idle_scheduler(disk: &Disk) -> Check {
         .change(set(disk, "scheduler", "mq-deadline", risk))
 }
 
-fn needless_scheduler(world: &World, disk: &Disk, kind: Kind, chosen: &str) -> Check {
+fn needless_scheduler(world: &World, disk: &Disk, kind: DiskKind, chosen: &str) -> Check {
     let why = match kind {
-        Kind::Nvme | Kind::Solid => "which has no head to move",
-        Kind::Virtual => "whose host orders requests again",
-        Kind::Loop => "whose file's own disk orders requests again",
-        Kind::Memory | Kind::Turning => "which gains nothing by it",
+        DiskKind::Nvme | DiskKind::Solid => "which has no head to move",
+        DiskKind::Virtual => "whose host orders requests again",
+        DiskKind::Loop => "whose file's own disk orders requests again",
+        DiskKind::Memory | DiskKind::Turning => "which gains nothing by it",
     };
     let text = format!("{chosen} sorts the requests of a {}, {why}", kind.noun());
     let costs = format!(
@@ -104,7 +106,7 @@ fn needless_scheduler(world: &World, disk: &Disk, kind: Kind, chosen: &str) -> C
 }
 
 fn throttling(world: &World, disk: &Disk) -> Option<Check> {
-    let found = disk.queue(world, "wbt_lat_usec");
+    let found = disk.queue(&world.root, "wbt_lat_usec");
     let Some(target_us) = found.as_ref().and_then(Evidence::number).filter(|us| *us > 0) else {
         let text = "background writes are not throttled (wbt is off)";
         return Some(Check::fine("write-throttling", text).found(found));
@@ -133,7 +135,7 @@ fn throttling(world: &World, disk: &Disk) -> Option<Check> {
 }
 
 fn merges(world: &World, disk: &Disk) -> Option<Check> {
-    let found = disk.queue(world, "nomerges")?;
+    let found = disk.queue(&world.root, "nomerges")?;
     let text = match found.number()? {
         0 => return Some(Check::fine("merges", "neighbouring requests are merged").found([found])),
         1 => "neighbouring requests are merged only in the simplest case (nomerges)",
@@ -154,9 +156,9 @@ fn merges(world: &World, disk: &Disk) -> Option<Check> {
 }
 
 fn depth(world: &World, disk: &Disk) -> Option<Check> {
-    let found = disk.queue(world, "nr_requests")?;
+    let found = disk.queue(&world.root, "nr_requests")?;
     let requests = found.number()?;
-    if requests >= REQUESTS_MIN || disk.kind == Kind::Memory {
+    if requests >= REQUESTS_MIN || disk.kind == DiskKind::Memory {
         let text = format!("{requests} requests may wait for the disk (nr_requests)");
         return Some(Check::fine("queue-depth", text).found([found]));
     }
@@ -179,16 +181,16 @@ fn depth(world: &World, disk: &Disk) -> Option<Check> {
 
 fn transfer(world: &World, disk: &Disk) -> Option<Check> {
     let (found, most) =
-        (disk.queue(world, "max_sectors_kb")?, disk.queue(world, "max_hw_sectors_kb")?);
+        (disk.queue(&world.root, "max_sectors_kb")?, disk.queue(&world.root, "max_hw_sectors_kb")?);
     let (set_kib, hardware_kib) = (found.number()?, most.number()?);
-    let optimal_kib = disk.queue_number(world, "optimal_io_size").unwrap_or(0) / 1024;
+    let optimal_kib = disk.queue_number(&world.root, "optimal_io_size").unwrap_or(0) / 1024;
     let wanted_kib = hardware_kib.min(TRANSFER_KIB);
-    // The driver of SCSI disks takes the size that the disk itself likes best (`drivers/scsi/sd.c`).
+    // The driver of SCSI disks takes the disk's preferred size (`drivers/scsi/sd.c`).
     if set_kib >= wanted_kib || set_kib == optimal_kib {
         let text = format!("a request may be {set_kib} KiB long (max_sectors_kb)");
         return Some(Check::fine("transfer-size", text).found([found, most]));
     }
-    // Each but the last is as long as it may be.
+    // Each but the last has the greatest length.
     let pieces = 1024_u64.div_ceil(set_kib.max(1).unsigned_abs());
     let text = format!(
         "a request may be {set_kib} KiB long, and the disk takes {hardware_kib} KiB (max_sectors_kb)"
@@ -207,7 +209,7 @@ fn transfer(world: &World, disk: &Disk) -> Option<Check> {
 }
 
 fn completion(world: &World, disk: &Disk) -> Option<Check> {
-    let found = disk.queue(world, "rq_affinity")?;
+    let found = disk.queue(&world.root, "rq_affinity")?;
     if found.number()? != 0 {
         let text = "requests are completed near the CPU that sent them (rq_affinity)";
         return Some(Check::fine("completion-cpu", text).found([found]));
@@ -230,7 +232,7 @@ fn completion(world: &World, disk: &Disk) -> Option<Check> {
 }
 
 fn read_ahead(world: &World, disk: &Disk) -> Option<Check> {
-    let found = disk.queue(world, "read_ahead_kb")?;
+    let found = disk.queue(&world.root, "read_ahead_kb")?;
     let ahead_kib = found.number()?;
     if ahead_kib >= READ_AHEAD_KIB {
         let text = format!("{ahead_kib} KiB are read ahead (read_ahead_kb)");
@@ -252,7 +254,7 @@ fn read_ahead(world: &World, disk: &Disk) -> Option<Check> {
 }
 
 fn statistics(world: &World, disk: &Disk) -> Option<Check> {
-    let found = disk.queue(world, "iostats")?;
+    let found = disk.queue(&world.root, "iostats")?;
     if found.number()? != 0 {
         let text = "the block layer counts what reaches the disk (iostats)";
         return Some(Check::fine("statistics", text).found([found]));
@@ -279,7 +281,7 @@ mod tests {
     use super::*;
     use wrote_result::doctor::State;
 
-    /// A disk as a kernel of today sets it up.
+    /// A disk as a recent kernel sets it up.
     const USUAL: [(&str, &str); 11] = [
         ("logical_block_size", "512"),
         ("scheduler", "[none] mq-deadline kyber"),

@@ -1,11 +1,11 @@
-//! What the kernel takes a disk for, and what its driver could do: turning disks, polled queues.
+//! Checks of a disk's kind and of its driver's abilities: turning disks, polled queues.
 
 use super::shell::{set_queue, udev_queue};
-use super::stack::{Disk, Kind};
+use super::stack::{Disk, DiskKind};
 use super::world::World;
 use wrote_result::doctor::{Change, Check};
 
-/// The checks of this room.
+/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     let of = |disk: &Disk| {
         let both = [rotational(world, disk), poll_queues(world, disk)];
@@ -15,13 +15,13 @@ pub(super) fn checks(world: &World) -> Vec<Check> {
 }
 
 fn rotational(world: &World, disk: &Disk) -> Option<Check> {
-    let found = disk.queue(world, "rotational")?;
+    let found = disk.queue(&world.root, "rotational")?;
     let turns = found.number()? == 1;
-    let wrong = turns && matches!(disk.kind, Kind::Nvme | Kind::Virtual | Kind::Memory);
+    let wrong = turns && matches!(disk.kind, DiskKind::Nvme | DiskKind::Virtual | DiskKind::Memory);
     let check = match (turns, wrong) {
         (true, true) => {
             let text = format!("the kernel takes this {} for one that turns", disk.kind.noun());
-            let risk = if disk.kind == Kind::Virtual {
+            let risk = if disk.kind == DiskKind::Virtual {
                 "none where the host keeps it on flash, which the guest can't see; where it lies on \
                  disks that turn, seeks are avoided less"
             } else {
@@ -40,7 +40,7 @@ fn rotational(world: &World, disk: &Disk) -> Option<Check> {
                         .risk(risk),
                 )
         }
-        (true, false) if disk.kind == Kind::Loop => {
+        (true, false) if disk.kind == DiskKind::Loop => {
             Check::fine("rotational", "said to turn, as the disk of the loop device's file may")
         }
         (true, false) => Check::fine("rotational", "a disk that turns"),
@@ -50,13 +50,13 @@ fn rotational(world: &World, disk: &Disk) -> Option<Check> {
 }
 
 fn poll_queues(world: &World, disk: &Disk) -> Option<Check> {
-    let found = disk.queue(world, "io_poll")?;
-    let parameter = world.see("sys/module/nvme/parameters/poll_queues");
+    let found = disk.queue(&world.root, "io_poll")?;
+    let parameter = world.root.see("sys/module/nvme/parameters/poll_queues");
     if found.number()? != 0 {
         let text = "the disk has poll queues: io_uring can poll for completions";
         return Some(Check::fine("poll-queues", text).found([found]));
     }
-    if disk.kind != Kind::Nvme {
+    if disk.kind != DiskKind::Nvme {
         let text = "no poll queues: completions come by interrupts";
         return Some(Check::fine("poll-queues", text).found([found]));
     }

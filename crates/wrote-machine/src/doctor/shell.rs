@@ -1,6 +1,6 @@
-//! Commands and files of settings, written so that they can be pasted.
+//! Commands and settings, ready to be pasted.
 
-/// A word for a shell: as it is where nothing in it means anything to one, else in quotes.
+/// Quotes a word for a shell, if it needs quotes.
 pub(super) fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {
@@ -9,13 +9,13 @@ pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Writes `value` to a file of the queue of a disk.
+/// Writes `value` to a file of a disk's queue.
 pub(super) fn set_queue(disk: &str, file: &str, value: &str) -> String {
     let value = if value.contains(' ') { format!("\"{value}\"") } else { value.to_owned() };
     format!("echo {value} > {}", quoted(&format!("/sys/block/{disk}/queue/{file}")))
 }
 
-/// The rule of udev(7) that does the same whenever the disk appears.
+/// Makes the rule of udev(7) that sets it whenever the disk appears.
 pub(super) fn udev_queue(disk: &str, file: &str, value: &str) -> String {
     format!(
         "in /etc/udev/rules.d/60-disk.rules: ACTION==\"add|change\", KERNEL==\"{disk}\", \
@@ -23,12 +23,12 @@ pub(super) fn udev_queue(disk: &str, file: &str, value: &str) -> String {
     )
 }
 
-/// Sets a variable of the kernel's (sysctl(8)).
+/// Sets a kernel variable (sysctl(8)).
 pub(super) fn sysctl(name: &str, value: &str) -> String {
     format!("sysctl -w {name}={value}")
 }
 
-/// The line that does the same at every start.
+/// Makes the line that sets it at every start.
 pub(super) fn sysctl_lasting(name: &str, value: &str) -> String {
     format!("in /etc/sysctl.d/60-disk.conf: {name} = {value}")
 }

@@ -1,14 +1,14 @@
-//! Room: for bytes, and for files.
+//! Checks of the room for bytes and for files.
 
 use super::world::World;
 use crate::space::USED_SHARE_MAX;
 use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
 
-/// Of inodes nothing is slower before there are none.
+/// A lack of inodes slows no write down before the last one.
 const INODES_USED_SHARE_MAX: f64 = 0.95;
 
-/// The checks of this room.
+/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     [space(world), inodes(world)].into_iter().flatten().collect()
 }
@@ -48,7 +48,7 @@ fn space(world: &World) -> Option<Check> {
 
 fn inodes(world: &World) -> Option<Check> {
     let (all, free) = world.inodes;
-    // Btrfs and others make them as they go, and say 0.
+    // Btrfs and others make inodes on demand, and report 0.
     if all == 0 || world.target.filesystem == "none" {
         return None;
     }

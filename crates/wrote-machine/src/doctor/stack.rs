@@ -1,22 +1,22 @@
-//! What a file system lies on, from its own device down to the whole disks, as `/sys` shows it.
+//! The devices below a file system, from its own down to the whole disks, as `/sys` shows them.
 
-use super::world::World;
+use super::root::Root;
 use std::path::{Path, PathBuf};
 use wrote_result::doctor::Evidence;
 
-/// Devices below devices end somewhere; what goes deeper than this is a circle.
+/// A deeper stack of devices is a circle.
 const DEPTH_MAX: usize = 16;
 
 /// The devices below a path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stack {
-    /// The device whose queue the file system speaks to: a whole disk or a layer.
+    /// The device whose queue the file system uses: a whole disk or a layer.
     pub top: Option<String>,
     /// The whole disks at the bottom, each once.
     pub disks: Vec<Disk>,
-    /// What is made of other devices (dm, md, bcache), from the top down, each once.
+    /// Devices made of other devices (dm, md, bcache), from the top down, each once.
     pub layers: Vec<String>,
-    /// Partitions, wherever one is in between.
+    /// Partitions at any depth.
     pub partitions: Vec<Partition>,
 }
 
@@ -25,8 +25,8 @@ pub(super) struct Stack {
 pub(super) struct Disk {
     /// Its name in `/sys/block`.
     pub name: String,
-    /// What it is, as far as that can be told.
-    pub kind: Kind,
+    /// Its kind, as far as known.
+    pub kind: DiskKind,
 }
 
 /// A part of a disk.
@@ -34,13 +34,13 @@ pub(super) struct Disk {
 pub(super) struct Partition {
     /// Its own name.
     pub name: String,
-    /// The name of the disk that it is a part of.
+    /// The name of its disk.
     pub disk: String,
 }
 
-/// What a disk is.
+/// The kind of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DiskKind {
     /// Behind an NVMe controller, real or a hypervisor's.
     Nvme,
     /// A hypervisor's.
@@ -49,72 +49,71 @@ pub(super) enum Kind {
     Loop,
     /// Main memory.
     Memory,
-    /// It turns, as far as the kernel knows.
+    /// A turning disk, by the kernel's report.
     Turning,
     /// Flash behind SATA, SAS, USB or MMC.
     Solid,
 }
 
 impl Stack {
-    /// What lies below the device of this name.
-    pub fn of(world: &World, name: &str) -> Stack {
+    /// Returns the devices below the device of this name.
+    pub fn of(root: &Root, name: &str) -> Stack {
         let mut stack = Stack::default();
-        // In `/sys` a slash in a name is an exclamation mark.
+        // `/sys` replaces a slash in a name by an exclamation mark.
         let name = name.replace('/', "!");
-        stack.top = Some(stack.go_down(world, &name, 0));
+        stack.top = Some(stack.go_down(root, &name, 0));
         stack
     }
 
-    /// Notes a device and all below it; gives the name of the whole device that it is or is a part of.
-    fn go_down(&mut self, world: &World, name: &str, depth: usize) -> String {
-        let disk = disk_of(world, name);
+    /// Adds a device and all below it; returns the name of its whole device.
+    fn go_down(&mut self, root: &Root, name: &str, depth: usize) -> String {
+        let disk = disk_of(root, name);
         if disk != name {
             push_new(&mut self.partitions, Partition { name: name.to_owned(), disk: disk.clone() });
         }
-        let slaves = world.names(&format!("sys/block/{disk}/slaves"));
+        let slaves = root.names(&format!("sys/block/{disk}/slaves"));
         if slaves.is_empty() || depth >= DEPTH_MAX {
-            let kind = kind(world, &disk);
+            let kind = kind(root, &disk);
             push_new(&mut self.disks, Disk { name: disk.clone(), kind });
             return disk;
         }
         push_new(&mut self.layers, disk.clone());
         for slave in slaves {
-            self.go_down(world, &slave, depth + 1);
+            self.go_down(root, &slave, depth + 1);
         }
         disk
     }
 }
 
 impl Disk {
-    /// A file of its queue; `None` where there is none, or where the kernel does not give it.
-    pub fn queue(&self, world: &World, file: &str) -> Option<Evidence> {
-        world.see(&format!("sys/block/{}/queue/{file}", self.name))
+    /// Returns a file of its queue; `None` where it is missing or unreadable.
+    pub fn queue(&self, root: &Root, file: &str) -> Option<Evidence> {
+        root.see(&format!("sys/block/{}/queue/{file}", self.name))
     }
 
-    /// The same, as a number.
-    pub fn queue_number(&self, world: &World, file: &str) -> Option<i64> {
-        self.queue(world, file)?.number()
+    /// Returns a file of its queue as a number.
+    pub fn queue_number(&self, root: &Root, file: &str) -> Option<i64> {
+        self.queue(root, file)?.number()
     }
 }
 
-impl Kind {
-    /// What a sentence calls it.
+impl DiskKind {
+    /// Names it in a sentence.
     pub fn noun(self) -> &'static str {
         match self {
-            Kind::Nvme => "NVMe disk",
-            Kind::Virtual => "virtual disk",
-            Kind::Loop => "loop device",
-            Kind::Memory => "disk of memory",
-            Kind::Turning => "disk that turns",
-            Kind::Solid => "disk of flash",
+            DiskKind::Nvme => "NVMe disk",
+            DiskKind::Virtual => "virtual disk",
+            DiskKind::Loop => "loop device",
+            DiskKind::Memory => "disk of memory",
+            DiskKind::Turning => "disk that turns",
+            DiskKind::Solid => "disk of flash",
         }
     }
 }
 
-/// The whole device of which `name` is a part, or `name` itself: a partition's folder lies in that of
-/// its disk.
-fn disk_of(world: &World, name: &str) -> String {
-    let link = world.path(&format!("sys/class/block/{name}"));
+/// Returns the whole device of `name`, or `name` itself: a partition's folder is in its disk's.
+fn disk_of(root: &Root, name: &str) -> String {
+    let link = root.path(&format!("sys/class/block/{name}"));
     let folder: PathBuf = link.canonicalize().unwrap_or(link);
     let parent = folder.parent().and_then(Path::file_name).and_then(|name| name.to_str());
     match parent {
@@ -123,17 +122,17 @@ fn disk_of(world: &World, name: &str) -> String {
     }
 }
 
-fn kind(world: &World, disk: &str) -> Kind {
-    let of = |file: &str| world.text(&format!("sys/block/{disk}/{file}")).unwrap_or_default();
+fn kind(root: &Root, disk: &str) -> DiskKind {
+    let of = |file: &str| root.text(&format!("sys/block/{disk}/{file}")).unwrap_or_default();
     let stem = disk.trim_end_matches(|last: char| last.is_ascii_digit());
     if matches!(stem, "zram" | "ram" | "nullb") {
-        return Kind::Memory;
+        return DiskKind::Memory;
     }
     if stem == "loop" {
-        return Kind::Loop;
+        return DiskKind::Loop;
     }
     if disk.starts_with("nvme") {
-        return Kind::Nvme;
+        return DiskKind::Nvme;
     }
     let (vendor, model) = (of("device/vendor"), of("device/model"));
     let virtual_vendors = ["QEMU", "VMware", "Msft", "Google", "XENSRC", "NUTANIX"];
@@ -141,9 +140,9 @@ fn kind(world: &World, disk: &str) -> Kind {
         || virtual_vendors.iter().any(|known| vendor.starts_with(known))
         || ["QEMU HARDDISK", "VBOX HARDDISK"].iter().any(|known| model.starts_with(known));
     match of("queue/rotational").as_str() {
-        _ if is_virtual => Kind::Virtual,
-        "1" => Kind::Turning,
-        _ => Kind::Solid,
+        _ if is_virtual => DiskKind::Virtual,
+        "1" => DiskKind::Turning,
+        _ => DiskKind::Solid,
     }
 }
 
@@ -168,12 +167,12 @@ mod tests {
         fake.disk("dm-0", &[]);
         fake.slave("dm-0", "sda2");
         fake.slave("dm-0", "nvme0n1p1");
-        let stack = Stack::of(&fake.world("dm-0"), "dm-0");
+        let stack = Stack::of(&fake.world("dm-0").root, "dm-0");
         assert_eq!(stack.top.as_deref(), Some("dm-0"));
         assert_eq!(stack.layers, ["dm-0"]);
-        let disks: Vec<(&str, Kind)> =
+        let disks: Vec<(&str, DiskKind)> =
             stack.disks.iter().map(|disk| (disk.name.as_str(), disk.kind)).collect();
-        assert_eq!(disks, [("nvme0n1", Kind::Nvme), ("sda", Kind::Turning)]);
+        assert_eq!(disks, [("nvme0n1", DiskKind::Nvme), ("sda", DiskKind::Turning)]);
         let parts: Vec<&str> = stack.partitions.iter().map(|part| part.name.as_str()).collect();
         assert_eq!(parts, ["nvme0n1p1", "sda2"]);
     }
@@ -183,9 +182,9 @@ mod tests {
         let fake = Fake::new();
         fake.disk("vda", &[("rotational", "1")]);
         fake.partition("vda", "vda1", 2048);
-        let stack = Stack::of(&fake.world("vda1"), "vda1");
+        let stack = Stack::of(&fake.world("vda1").root, "vda1");
         assert_eq!(stack.top.as_deref(), Some("vda"));
-        assert_eq!(stack.disks, [Disk { name: "vda".into(), kind: Kind::Virtual }]);
+        assert_eq!(stack.disks, [Disk { name: "vda".into(), kind: DiskKind::Virtual }]);
         assert!(stack.layers.is_empty());
     }
 
@@ -195,13 +194,13 @@ mod tests {
         let of = |name: &str, files: &[(&str, &str)], vendor: &str| {
             fake.disk(name, files);
             fake.file(&format!("sys/block/{name}/device/vendor"), vendor);
-            kind(&fake.world(name), name)
+            kind(&fake.world(name).root, name)
         };
-        assert_eq!(of("sda", &[("rotational", "1")], "SEAGATE"), Kind::Turning);
-        assert_eq!(of("sdb", &[("rotational", "0")], "ATA     "), Kind::Solid);
-        assert_eq!(of("sdc", &[("rotational", "1")], "QEMU    "), Kind::Virtual);
-        assert_eq!(of("zram0", &[], ""), Kind::Memory);
-        assert_eq!(of("loop12", &[], ""), Kind::Loop);
-        assert_eq!(of("mmcblk0", &[("rotational", "0")], ""), Kind::Solid);
+        assert_eq!(of("sda", &[("rotational", "1")], "SEAGATE"), DiskKind::Turning);
+        assert_eq!(of("sdb", &[("rotational", "0")], "ATA     "), DiskKind::Solid);
+        assert_eq!(of("sdc", &[("rotational", "1")], "QEMU    "), DiskKind::Virtual);
+        assert_eq!(of("zram0", &[], ""), DiskKind::Memory);
+        assert_eq!(of("loop12", &[], ""), DiskKind::Loop);
+        assert_eq!(of("mmcblk0", &[("rotational", "0")], ""), DiskKind::Solid);
     }
 }

@@ -1,4 +1,4 @@
-//! The examination as a whole: its order, its document, this very machine.
+//! Tests of the examination as a whole: its order, its document, this very machine.
 
 use super::fake::mounted;
 use super::*;
@@ -46,7 +46,7 @@ fn names_are_unique() {
     assert_eq!(IDS.iter().collect::<BTreeSet<_>>().len(), IDS.len());
 }
 
-/// The document says what the program does.
+/// The documentation agrees with the program.
 mod document {
     use super::*;
     use serde_json::Value;

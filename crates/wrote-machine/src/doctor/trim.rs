@@ -1,30 +1,30 @@
-//! Whether the disk learns which blocks are free.
+//! The check that the disk is told of free blocks.
 
 use super::shell::set_queue;
-use super::stack::Kind;
+use super::stack::DiskKind;
 use super::world::World;
 use wrote_result::doctor::{Change, Check, Evidence};
 
 const ID: &str = "trim";
-/// Where systemd and cron keep what runs by itself; either trims all file systems, mostly weekly.
+/// Timers of systemd and jobs of cron; either trims all file systems, mostly weekly.
 const TIMERS: [&str; 3] = [
     "etc/systemd/system/timers.target.wants/fstrim.timer",
     "etc/cron.weekly/fstrim",
     "etc/cron.daily/fstrim",
 ];
 
-/// The check of this room: of the device that the file system speaks to.
+/// Makes the check of this room, on the device that the file system uses.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     check(world).into_iter().collect()
 }
 
 fn check(world: &World) -> Option<Check> {
     let top = world.stack.top.as_deref()?;
-    let queue = |file: &str| world.see(&format!("sys/block/{top}/queue/{file}"));
+    let queue = |file: &str| world.root.see(&format!("sys/block/{top}/queue/{file}"));
     let (most, granularity) = (queue("discard_max_bytes")?, queue("discard_granularity"));
     let hardware = queue("discard_max_hw_bytes");
     let number = |seen: Option<&Evidence>| seen.and_then(Evidence::number).unwrap_or(0);
-    let kinds: Vec<Kind> = world.stack.disks.iter().map(|disk| disk.kind).collect();
+    let kinds: Vec<DiskKind> = world.stack.disks.iter().map(|disk| disk.kind).collect();
     let check = if number(Some(&most)) > 0 {
         match (used_by(world), world.target.filesystem.as_str()) {
             (_, "none") => Check::fine(ID, "the device takes TRIM"),
@@ -36,9 +36,9 @@ fn check(world: &World) -> Option<Check> {
         }
     } else if number(hardware.as_ref()) > 0 {
         switched_off(world, top, hardware.as_ref())
-    } else if kinds.iter().all(|kind| *kind == Kind::Turning) {
+    } else if kinds.iter().all(|kind| *kind == DiskKind::Turning) {
         Check::fine(ID, "a disk that turns needs no TRIM")
-    } else if kinds.iter().any(|kind| matches!(kind, Kind::Nvme | Kind::Solid)) {
+    } else if kinds.iter().any(|kind| matches!(kind, DiskKind::Nvme | DiskKind::Solid)) {
         no_trim(world)
     } else {
         Check::fine(ID, "the device takes no TRIM: whoever provides it keeps what was once written")
@@ -47,19 +47,19 @@ fn check(world: &World) -> Option<Check> {
     Some(check.of(top).found([most]).found(granularity).found(hardware).source(source))
 }
 
-/// What tells the device of free blocks, as far as that can be seen.
+/// Returns the mechanism that trims, as far as it is visible.
 fn used_by(world: &World) -> Option<Evidence> {
     let options = &world.target.mount_options;
     let mounted = options.iter().find(|option| is_discard(option));
     if let Some(option) = mounted {
         return Some(Evidence::new("/proc/self/mountinfo", option.clone()));
     }
-    // A link to a unit that is not below the same root is a link nevertheless.
-    let timer = TIMERS.iter().find(|timer| world.path(timer).symlink_metadata().is_ok())?;
+    // A link to a unit outside of this root still counts.
+    let timer = TIMERS.iter().find(|timer| world.root.path(timer).symlink_metadata().is_ok())?;
     Some(Evidence::new(format!("/{timer}"), "is there"))
 }
 
-/// `discard`, `discard=async` and `discard=sync`, but not `nodiscard`.
+/// Returns whether it is `discard`, `discard=async` or `discard=sync`, but not `nodiscard`.
 pub(super) fn is_discard(option: &str) -> bool {
     option == "discard" || option.starts_with("discard=")
 }
@@ -93,7 +93,7 @@ fn switched_off(world: &World, top: &str, hardware: Option<&Evidence>) -> Check 
 
 fn no_trim(world: &World) -> Check {
     let is_encrypted = world.stack.layers.iter().any(|layer| {
-        let uuid = world.text(&format!("sys/block/{layer}/dm/uuid"));
+        let uuid = world.root.text(&format!("sys/block/{layer}/dm/uuid"));
         uuid.is_some_and(|uuid| uuid.starts_with("CRYPT-"))
     });
     let check = Check::advice(ID, "flash that is never told of free blocks: no TRIM reaches it")

@@ -1,27 +1,28 @@
-//! The control groups that this process is in, as folders (cgroups(7)).
+//! The control groups of this process, as folders (cgroups(7)).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Which of the two hierarchies of control groups a controller is in.
+/// The hierarchy of control groups that a controller is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     One,
     Two,
 }
 
-/// The folders of the control groups by which one controller holds this process: its own first, then
-/// each that its own lies in, as far up as can be seen.
+/// The folders of the control groups through which one controller limits this process: its own,
+/// then its ancestors as far as they are visible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
     pub version: Version,
     pub folders: Vec<PathBuf>,
 }
 
-/// The groups of this process under a controller: `blkio` in version 1 is `io` in version 2.
+/// Returns the groups of this process under a controller: `blkio` in version 1 is `io` in version
+/// 2.
 ///
-/// From `/proc/self/cgroup` and `/proc/self/mountinfo`. `None` where no hierarchy has the controller,
-/// where it is not mounted here, or where the process's own group lies outside of what is mounted.
+/// From `/proc/self/cgroup` and `/proc/self/mountinfo`. `None` where no hierarchy has the
+/// controller, where it is not mounted here, or where the process's group is outside of the mount.
 pub fn groups(root: &Path, one: &str, two: &str) -> Option<Groups> {
     let own = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;
@@ -33,7 +34,7 @@ pub fn groups(root: &Path, one: &str, two: &str) -> Option<Groups> {
             wanted(controllers).then_some(path)
         })
     };
-    // A controller is in one hierarchy alone.
+    // A controller is in one hierarchy only.
     if let Some(path) = line(&|controllers| controllers.split(',').any(|known| known == one)) {
         let found = mounts.lines().filter_map(Mount::parse);
         let mut found = found.filter(|mount| mount.kind == "cgroup" && mount.has(one));
@@ -53,7 +54,7 @@ pub fn groups(root: &Path, one: &str, two: &str) -> Option<Groups> {
 
 /// One line of `/proc/self/mountinfo`.
 struct Mount<'a> {
-    /// The folder of the hierarchy that is mounted.
+    /// The mounted folder of the hierarchy.
     root: &'a str,
     point: &'a str,
     kind: &'a str,
@@ -76,7 +77,7 @@ impl<'a> Mount<'a> {
         self.options.split(',').any(|known| known == controller)
     }
 
-    /// The folder of the group at `path` of the hierarchy, and all that it lies in.
+    /// Returns the folder of the group at `path` of the hierarchy, and those of its ancestors.
     fn folders(&self, root: &Path, path: &str) -> Option<Vec<PathBuf>> {
         let within = Path::new(path).strip_prefix(self.root).ok()?;
         // `/../other` is a group outside of this process's namespace (cgroup_namespaces(7)).

@@ -1,11 +1,11 @@
-//! How busy each CPU was, whoever gave it something to do: from `/proc/stat` (proc_stat(5)).
+//! The load of each CPU by all processes, from `/proc/stat` (proc_stat(5)).
 
 use wrote_result::document::CpuBusy;
 
-/// A CPU whose time moved by less than this many ticks (of 10 ms) can't be told busy from idle.
+/// With fewer ticks (of 10 ms) a CPU's load is unknown.
 const TICKS_MIN: u64 = 10;
 
-/// What each CPU has done since the machine started, in ticks.
+/// The ticks of each CPU since the machine started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct CpuTimes(Vec<CpuTime>);
 
@@ -17,19 +17,19 @@ struct CpuTime {
 }
 
 impl CpuTimes {
-    /// Until now; of no CPU where the kernel does not say. Takes some 10 us and more on large machines:
-    /// it belongs before and behind a clock, not inside.
+    /// Returns the ticks until now; no CPU where the kernel does not report them. Takes 10 us, and
+    /// longer on large machines, so call it outside the clock.
     fn now() -> CpuTimes {
         CpuTimes::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
     fn parse(text: &str) -> CpuTimes {
-        // They are the first lines; the first of all is the sum of them.
+        // The first lines; the very first is their sum.
         let lines = text.lines().take_while(|line| line.starts_with("cpu"));
         CpuTimes(lines.filter_map(CpuTime::parse).collect())
     }
 
-    /// The CPU that had the most to do since `earlier`; `None` where that was too short ago to tell.
+    /// Returns the busiest CPU since `earlier`; `None` after too short a time.
     fn busiest_since(&self, earlier: &CpuTimes) -> Option<CpuBusy> {
         let share = |now: &CpuTime| {
             let before = earlier.0.iter().find(|before| before.cpu == now.cpu)?;
@@ -38,15 +38,15 @@ impl CpuTimes {
             let busy_share = (busy as f64 / total.max(1) as f64).min(1.0);
             (total >= TICKS_MIN).then_some(CpuBusy { cpu: now.cpu, busy_share })
         };
-        // Of several as busy the first.
+        // Of equally busy ones the first.
         let all = self.0.iter().filter_map(share);
         all.reduce(|most, next| if next.busy_share > most.busy_share { next } else { most })
     }
 }
 
 impl CpuTime {
-    /// `cpu0 user nice system idle iowait irq softirq steal guest guest_nice`. What was stolen by the
-    /// hypervisor was wanted; a guest's time is in `user` too.
+    /// Parses `cpu0 user nice system idle iowait irq softirq steal guest guest_nice`. Stolen time
+    /// was wanted; a guest's time is in `user` too.
     fn parse(line: &str) -> Option<CpuTime> {
         let mut words = line.split_ascii_whitespace();
         let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
@@ -57,43 +57,43 @@ impl CpuTime {
     }
 }
 
-/// How long the threads of this process were ready to run and had no CPU, in seconds, until now; `None`
-/// where the kernel does not count that (`/proc/PID/schedstat`, proc_pid_schedstat(5)). Threads that have
-/// ended are not among them.
+/// Returns the time in which this process's threads were ready to run and had no CPU, in seconds;
+/// `None` where the kernel does not count it (`/proc/PID/schedstat`, proc_pid_schedstat(5)). Ended
+/// threads are missing.
 pub fn waited_s() -> Option<f64> {
     let threads = std::fs::read_dir("/proc/self/task").ok()?;
     let of_thread = |thread: std::io::Result<std::fs::DirEntry>| {
-        // One that ended meanwhile has waited for nothing more.
+        // The thread may have ended meanwhile.
         let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
-        // Nanoseconds on a CPU, nanoseconds of waiting for one, how often.
+        // Nanoseconds on a CPU, nanoseconds of waiting for one, number of waits.
         text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()
     };
     let each: Vec<u64> = threads.filter_map(of_thread).collect();
     (!each.is_empty()).then(|| each.iter().sum::<u64>() as f64 / 1e9)
 }
 
-/// What the CPUs and those who waited for them had counted when a run began.
+/// The counters of the CPUs and of waiting threads when a run began.
 pub struct CpuWatch {
     times: CpuTimes,
     waited_s: Option<f64>,
 }
 
-/// What a run had of the CPUs.
+/// The load of the CPUs during a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuUse {
-    /// The CPU that had the most to do.
+    /// The busiest CPU.
     pub busiest: Option<CpuBusy>,
-    /// How long threads of this process waited for a CPU, in seconds.
+    /// The time in which threads of this process waited for a CPU.
     pub waited_s: Option<f64>,
 }
 
 impl CpuWatch {
-    /// Belongs just before a clock starts.
+    /// Reads the counters; call it just before a clock starts.
     pub fn begin() -> CpuWatch {
         CpuWatch { times: CpuTimes::now(), waited_s: waited_s() }
     }
 
-    /// Belongs just behind its end.
+    /// Returns the load since then; call it just after the clock stops.
     pub fn end(&self) -> CpuUse {
         let waited_s = waited_s().zip(self.waited_s);
         CpuUse {

@@ -1,26 +1,26 @@
-//! How hot drives are, and how fast the links that they hang on: what `/sys` tells of it.
+//! The temperature of drives, and the speed of their links, from `/sys`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What `/sys` tells of some drives; what it does not tell is not there.
+/// Facts about some drives from `/sys`; missing ones are absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Drives {
-    /// Each sensor of temperature that says from when on it is too hot.
+    /// Each sensor of temperature that has a limit.
     pub heat: Vec<Heat>,
-    /// Each link that says how fast it is and how fast it could be.
+    /// Each link that reports its present and its greatest speed.
     pub links: Vec<Link>,
-    /// Each loop device that goes through the page cache of the file below it.
+    /// Each loop device that goes through the page cache of its file.
     pub cached_loops: Vec<CachedLoop>,
 }
 
-/// A loop device that goes through the page cache: what it was given directly may be in memory alone
-/// until it is flushed (loop(4), `losetup --direct-io`).
+/// A loop device that goes through the page cache: direct writes to it may be in memory alone until
+/// they are flushed (loop(4), `losetup --direct-io`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct CachedLoop {
     /// The disk: `loop0`.
     pub disk: String,
-    /// The file below it.
+    /// Its file.
     pub file: String,
 }
 
@@ -29,11 +29,11 @@ pub struct CachedLoop {
 pub struct Heat {
     /// The disk: `nvme0n1`.
     pub disk: String,
-    /// What the sensor is called: `Composite`; or its file.
+    /// The sensor's label, `Composite`, or its file.
     pub sensor: String,
-    /// How hot it is.
+    /// The temperature.
     pub celsius: f64,
-    /// From here on the drive calls itself too hot, and may slow down to cool.
+    /// The drive's own limit, above which it may slow down.
     pub celsius_max: f64,
 }
 
@@ -42,19 +42,19 @@ pub struct Heat {
 pub struct Link {
     /// The disk: `nvme0n1`.
     pub disk: String,
-    /// What of the link: `PCI Express, GT/s a lane`, `PCI Express, lanes`, `SATA, Gbps`.
+    /// The measure: `PCI Express, GT/s a lane`, `PCI Express, lanes`, `SATA, Gbps`.
     pub what: String,
-    /// How much it has.
+    /// Its present value.
     pub now: f64,
-    /// How much it could have.
+    /// Its greatest value.
     pub most: f64,
 }
 
 impl Drives {
-    /// Looks at drives by the kernel's names of their disks.
+    /// Reads the facts about disks, by the kernel's names.
     ///
-    /// Heat is what hwmon has (the kernel's `Documentation/hwmon/sysfs-interface.rst`): of NVMe drives
-    /// since Linux 5.5, of SATA drives where the module `drivetemp` is loaded. Links are the PCI
+    /// Temperatures are hwmon's (the kernel's `Documentation/hwmon/sysfs-interface.rst`): of NVMe
+    /// drives since Linux 5.5, of SATA drives with the module `drivetemp`. Links are the PCI
     /// device's `current_link_*` and `max_link_*` (`Documentation/ABI/testing/sysfs-bus-pci`) and
     /// libata's `sata_spd` and `id` (`Documentation/ABI/testing/sysfs-ata`).
     pub(super) fn look(root: &Path, disks: &[String]) -> Drives {
@@ -71,15 +71,15 @@ impl Drives {
     }
 }
 
-/// The number of a disk.
+/// Returns the number of a disk.
 pub(super) fn number(root: &Path, disk: &str) -> Option<(u32, u32)> {
     let number = text(&root.join("sys/class/block").join(disk.replace('/', "!")), "dev")?;
     let (major, minor) = number.split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// The folders that a disk's own lies in. Of an NVMe drive with several ways to it (multipath) the
-/// controllers are elsewhere, and each is a way of its own.
+/// Returns the device folders of a disk: its own, or of an NVMe drive with several paths
+/// (multipath) those of its controllers, one for each path.
 fn devices(root: &Path, disk: &str) -> Vec<PathBuf> {
     let link = root.join("sys/class/block").join(disk.replace('/', "!"));
     let Ok(folder) = link.canonicalize() else { return Vec::new() };
@@ -94,10 +94,10 @@ fn devices(root: &Path, disk: &str) -> Vec<PathBuf> {
     controllers
 }
 
-/// The sensors of the first folder above the disk that has any.
+/// Returns the sensors of the first folder above the disk that has any.
 fn heat(disk: &str, device: &Path) -> Vec<Heat> {
     let sensors = device.ancestors().map(|folder| {
-        // Some lie in a folder `hwmon`, those of devices with a class of their own do not.
+        // Some are in a folder `hwmon`; those of devices with a class of their own are not.
         let own = entries(folder).into_iter().chain(entries(&folder.join("hwmon")));
         let mut own: Vec<PathBuf> =
             own.filter(|entry| is_numbered(&name(entry), "hwmon")).collect();
@@ -121,7 +121,7 @@ fn sensors(disk: &str, hwmon: &Path) -> Vec<Heat> {
             let value = text(hwmon, &format!("{sensor}_{kind}"))?;
             Some(value.parse::<f64>().ok()? / 1000.0)
         };
-        // A drive that names no limit of its own says 0 K or 65535 K.
+        // A drive without a limit of its own reports 0 K or 65535 K.
         let told = |most: &f64| (1.0..1000.0).contains(most);
         let celsius_max = celsius("max").filter(told).or_else(|| celsius("crit").filter(told))?;
         let celsius = celsius("input")?;
@@ -131,21 +131,21 @@ fn sensors(disk: &str, hwmon: &Path) -> Vec<Heat> {
     inputs.into_iter().filter_map(sensor).collect()
 }
 
-/// The links of the nearest PCI device above the disk.
+/// Returns the links of the nearest PCI device above the disk.
 fn pci_links(disk: &str, device: &Path) -> Vec<Link> {
     let mut above = device.ancestors();
     let Some(pci) = above.find(|folder| folder.join("current_link_speed").exists()) else {
         return Vec::new();
     };
     let link = |what: &str, kind: &str| {
-        // `8.0 GT/s PCIe`; `Unknown` where there is none; a width is a number alone.
+        // `8.0 GT/s PCIe`, or `Unknown`; a width is a number alone.
         let value = |file: String| {
             let text = text(pci, &file)?;
             text.split(' ').next()?.parse::<f64>().ok().filter(|value| *value > 0.0)
         };
         let now = value(format!("current_link_{kind}"))?;
         let most = value(format!("max_link_{kind}"))?;
-        // A device without a link says 255 lanes.
+        // A device without a link reports 255 lanes.
         let told = now < 255.0 && most < 255.0;
         told.then(|| Link { disk: disk.into(), what: what.into(), now, most })
     };
@@ -155,22 +155,22 @@ fn pci_links(disk: &str, device: &Path) -> Vec<Link> {
         .collect()
 }
 
-/// The SATA link of the port that the disk is on, and what the drive itself could do. The limits of the
-/// link (`sata_spd_limit`) do not tell that: where the kernel slowed a link down it lowered that limit
-/// too, and the port's own may be above what a drive has.
+/// Returns the SATA link of the disk's port, with the drive's greatest speed. The link's own limits
+/// (`sata_spd_limit`) differ from that: the kernel lowers them when it slows a link down, and a
+/// port may be faster than its drive.
 fn sata_link(disk: &str, device: &Path) -> Option<Link> {
     let port = device.ancestors().find(|folder| is_numbered(&name(folder), "ata"))?;
     let link = entries(port).into_iter().find(|entry| is_numbered(&name(entry), "link"))?;
-    // `6.0 Gbps`; `<unknown>` where nothing is linked.
+    // `6.0 Gbps`; `<unknown>` without a link.
     let now = text(&link.join("ata_link").join(name(&link)), "sata_spd")?;
     let now = now.strip_suffix(" Gbps")?.parse().ok()?;
-    // Two on one link are of parallel ATA.
+    // Parallel ATA has two drives on one link.
     let drive = entries(&link).into_iter().find(|entry| name(entry).starts_with("dev"))?;
     let identity = text(&drive.join("ata_device").join(name(&drive)), "id")?;
     Some(Link { disk: disk.into(), what: "SATA, Gbps".into(), now, most: sata_gbps(&identity)? })
 }
 
-/// The fastest of the speeds in word 76 of a drive's answer to IDENTIFY DEVICE (ATA8-ACS).
+/// Returns the fastest speed in word 76 of a drive's answer to IDENTIFY DEVICE (ATA8-ACS).
 fn sata_gbps(identity: &str) -> Option<f64> {
     let word = u16::from_str_radix(identity.split_whitespace().nth(76)?, 16).ok()?;
     // All bits are one where no drive answered.
@@ -192,13 +192,13 @@ fn name(folder: &Path) -> String {
     folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Whether a name is this word and a number.
+/// Returns whether a name is this word and a number.
 fn is_numbered(name: &str, word: &str) -> bool {
     let number = name.strip_prefix(word).unwrap_or_default();
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A file's text without the space around it.
+/// Returns a file's trimmed text.
 fn text(folder: &Path, file: &str) -> Option<String> {
     let text = fs::read_to_string(folder.join(file)).ok()?;
     Some(text.trim().to_owned())
@@ -210,7 +210,7 @@ pub(super) mod tests {
     use std::os::unix::fs::symlink;
     use tempfile::TempDir;
 
-    /// A folder that looks like the root of a machine.
+    /// A folder that imitates the root of a machine.
     pub(in crate::watch) struct Fake(TempDir);
 
     impl Fake {
@@ -238,7 +238,7 @@ pub(super) mod tests {
             symlink(self.path().join(to), from).unwrap();
         }
 
-        /// A path as it is on the machine that this looks like.
+        /// A path as the imitated machine has it.
         pub fn shown(&self, path: &Path) -> String {
             format!("/{}", path.strip_prefix(self.path()).unwrap().display())
         }
@@ -246,7 +246,7 @@ pub(super) mod tests {
 
     const PCI: &str = "sys/devices/pci0000:00/0000:00:1d.0/0000:3b:00.0";
 
-    /// An NVMe drive at 70 degrees that calls itself too hot from 82 on, on 4 lanes of 16 GT/s.
+    /// An NVMe drive at 70 degrees with a limit of 82, on 4 lanes of 16 GT/s.
     fn nvme(celsius: &str) -> Fake {
         let fake = Fake::new();
         let controller = format!("{PCI}/nvme/nvme0");
@@ -319,7 +319,7 @@ pub(super) mod tests {
         fake.file(&format!("{drive}/hwmon/hwmon1/temp1_max"), "60000\n");
         let link = format!("{port}/link3");
         fake.file(&format!("{link}/ata_link/link3/sata_spd"), "1.5 Gbps\n");
-        // As the kernel leaves them when errors made it slow the link down.
+        // The kernel's values after errors made it slow the link down.
         fake.file(&format!("{link}/ata_link/link3/hw_sata_spd_limit"), "<unknown>\n");
         fake.file(&format!("{link}/ata_link/link3/sata_spd_limit"), "1.5 Gbps\n");
         let identity = format!("{link}/dev3.0/ata_device/dev3.0/id");
@@ -330,7 +330,7 @@ pub(super) mod tests {
             fake.file(&identity, &lines.concat());
             look(&fake, "sda").links.first().map(|link| (link.now, link.most))
         };
-        // All three speeds; of an older drive two; nobody answered.
+        // All three speeds; two speeds of an older drive; no answer.
         assert_eq!(most("850e"), Some((1.5, 6.0)));
         assert_eq!(most("0506"), Some((1.5, 3.0)));
         assert_eq!((most("ffff"), most("0000")), (None, None));

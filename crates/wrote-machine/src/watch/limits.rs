@@ -1,22 +1,21 @@
-//! What the control groups of this process let it have of a device and of the CPUs, and whether they
-//! stopped it.
+//! The control groups' limits on a device and on CPUs, and the stops that they caused.
 
 use super::cgroup::{Groups, Version, groups};
 use std::fs;
 use std::path::Path;
 use wrote_result::document::Limit;
 
-/// How a control group's limit on CPUs stopped the process, or another one of its group.
+/// Stops of the process, or of another one of its group, by a limit on CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Throttled {
-    /// In how many periods (of 0.1 s, where nobody chose another length).
+    /// The number of periods with a stop (of 0.1 s by default).
     pub periods: u64,
-    /// For how long, in seconds, over all CPUs.
+    /// The time stopped, over all CPUs.
     pub stopped_s: f64,
 }
 
 impl Throttled {
-    /// What came since `earlier`.
+    /// Returns the stops since `earlier`.
     pub(super) fn since(&self, earlier: &Throttled) -> Throttled {
         Throttled {
             periods: self.periods.saturating_sub(earlier.periods),
@@ -25,8 +24,8 @@ impl Throttled {
     }
 }
 
-/// Version 1: a file for each figure, with a line `MAJOR:MINOR VALUE` for each device that is limited
-/// (the kernel's `Documentation/admin-guide/cgroup-v1/blkio-controller.rst`).
+/// Version 1: a file for each figure, with a line `MAJOR:MINOR VALUE` for each limited device (the
+/// kernel's `Documentation/admin-guide/cgroup-v1/blkio-controller.rst`).
 const OF_DEVICE: [(&str, &str); 4] = [
     ("read_bytes_per_s", "blkio.throttle.read_bps_device"),
     ("write_bytes_per_s", "blkio.throttle.write_bps_device"),
@@ -43,12 +42,12 @@ const KEYS: [(&str, &str); 4] = [
     ("write_iops", "wiops"),
 ];
 
-/// Every limit on one of these devices, then those on CPUs.
+/// Returns every limit on one of these devices, then those on CPUs.
 pub(super) fn limits(root: &Path, devices: &[(u32, u32)]) -> Vec<Limit> {
     let mut all = Vec::new();
     if let Some(groups) = groups(root, "blkio", "io") {
         match groups.version {
-            // Each group holds its own processes alone: of those that it lies in it inherits nothing.
+            // A group's limits do not apply to its descendants.
             Version::One => of_devices(root, &groups.folders[0], devices, &mut all),
             Version::Two => {
                 groups.folders.iter().for_each(|folder| io_max(root, folder, devices, &mut all));
@@ -82,7 +81,7 @@ fn io_max(root: &Path, folder: &Path, devices: &[(u32, u32)], all: &mut Vec<Limi
     }
 }
 
-/// The lines of a file about these devices: the number, and what stands behind it.
+/// Returns the lines of a file about these devices: the number, and the rest.
 fn lines(folder: &Path, file: &str, devices: &[(u32, u32)]) -> Vec<((u32, u32), String)> {
     let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
     let line = |line: &str| {
@@ -99,7 +98,7 @@ fn limit(of: &str, most: f64, root: &Path, file: &Path) -> Limit {
     Limit { of: of.into(), most, from: from.display().to_string() }
 }
 
-/// How many CPUs a group may use: so many microseconds of each period.
+/// Returns the CPUs that a group may use: its quota of microseconds in each period.
 fn cpus(root: &Path, folder: &Path) -> Option<Limit> {
     let number = |file: &str| {
         let text = fs::read_to_string(folder.join(file)).ok()?;
@@ -118,8 +117,7 @@ fn cpus(root: &Path, folder: &Path) -> Option<Limit> {
     is_limit.then(|| limit("cpus", quota / period, root, &folder.join(file)))
 }
 
-/// What the limits on CPUs have done until now to this process's groups; `None` where it has none that
-/// can be seen.
+/// Returns the stops of this process's groups until now; `None` without a visible group.
 pub(super) fn throttled(root: &Path) -> Option<Throttled> {
     let Groups { folders, .. } = groups(root, "cpu", "cpu")?;
     let of = |sum: Throttled, folder: &Path| {
@@ -146,7 +144,7 @@ mod tests {
     const ONE: &str = "/sys/fs/cgroup/blkio";
     const CPU: &str = "sys/fs/cgroup/cpu";
 
-    /// A process in `/jail` of version 1, whose own limits lie there.
+    /// A process in `/jail` of version 1, with limits of its own.
     fn version_one() -> Fake {
         let fake = Fake::new();
         fake.file("proc/self/cgroup", "7:blkio:/jail\n1:cpu:/jail\n0::/\n");
@@ -181,7 +179,7 @@ mod tests {
         let file = "blkio.throttle.write_bps_device";
         fake.file(&format!("sys/fs/cgroup/blkio/jail/{file}"), "8:0 1048576\n254:0 5000000\n");
         fake.file("sys/fs/cgroup/blkio/jail/blkio.throttle.read_iops_device", "254:0 200\n");
-        // Version 1 inherits nothing.
+        // Version 1 inherits no limits.
         fake.file(&format!("sys/fs/cgroup/blkio/{file}"), "254:0 7\n");
         let from = |file: &str| format!("{ONE}/jail/{file}");
         assert_eq!(
