@@ -1,4 +1,4 @@
-//! The data that is written: random, never the same twice, and cheap enough for the timed path.
+//! The data to write: random, never repeated, and cheap enough for the timed path.
 
 use crate::spec;
 use rand::{Rng, SeedableRng};
@@ -8,29 +8,29 @@ use std::time::{Duration, Instant};
 /// The unit in which a drive might find equal data: the smallest logical block.
 const SECTOR_BYTES: usize = 512;
 
-/// Buffers smaller than this are refilled before each write. File systems that compress do so in
-/// records of 128 KiB (btrfs always; ZFS's default `recordsize`), and would find the same small
-/// buffer many times in one record.
+/// Smaller buffers are refilled before each write. File systems compress records of 128 KiB (btrfs
+/// always; ZFS's default `recordsize`), and would find the bytes of a smaller buffer again in one
+/// record.
 const RECORD_BYTES: usize = 128 << 10;
 
-/// The least that is kept ready, so that what a small buffer takes from it comes again only far
-/// beyond what a compressor remembers.
+/// The least size of the pool, so that its bytes repeat only beyond a compressor's window.
 const POOL_BYTES_MIN: usize = 1 << 20;
 
-/// The step of splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+/// The step of splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
+/// 2014).
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Makes what a run writes, so that neither a compressor nor a deduplicator gains by it (M2).
+/// Makes the data of a run, so that neither a compressor nor a deduplicator gains by it (M2).
 ///
-/// [`Data::fill`] gives a buffer random bytes once, before the clock starts. [`Data::stamp`] is then
-/// called before each write: it gives every 512 bytes a number that never comes again, so that no
-/// two sectors of a run are equal however often a buffer is written.
+/// [`Data::fill`] gives a buffer random bytes once, before the clock starts. [`Data::stamp`] before
+/// each write gives every 512 bytes a number that never repeats, so that no two sectors of a run
+/// are equal.
 ///
-/// A buffer of 128 KiB or more keeps its other bytes from one write to the next. What finds repeats
-/// over more than that (a ZFS with large records) gains unless the buffers that are written in turn
-/// are together larger than what it remembers.
+/// A buffer of 128 KiB or more keeps its other bytes from one write to the next. A compressor with
+/// a larger window (a ZFS with large records) gains, unless the buffers in turn are together larger
+/// than that window.
 ///
-/// One `Data` belongs to one thread. Give each its own seed: their random bytes then differ too.
+/// One `Data` belongs to one thread. Threads with different seeds have different random bytes.
 #[derive(Clone, Debug)]
 pub struct Data {
     random: Xoshiro256PlusPlus,
@@ -42,24 +42,23 @@ pub struct Data {
 }
 
 impl Data {
-    /// Makes at least `size_bytes` of random bytes from `seed`; the same seed gives the same data.
-    ///
-    /// They are what small buffers are refilled from; 1 MiB is the least that is made.
+    /// Makes a pool of at least `size_bytes` and 1 MiB of random bytes from `seed`; equal seeds
+    /// give equal data.
     pub fn new(size_bytes: usize, seed: u64) -> Data {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut pool = vec![0; size_bytes.max(POOL_BYTES_MIN).next_multiple_of(SECTOR_BYTES)];
         random.fill_bytes(&mut pool);
-        // Where the numbers begin is random, so that two seeds do not give the same ones in turn.
+        // A random start keeps the numbers of two seeds apart.
         let counter = random.next_u64();
         Data { random, pool, pool_offset: 0, counter, kept_bytes: RECORD_BYTES }
     }
 
-    /// From now on large buffers are refilled too: something else uses them between two writes.
+    /// Refills large buffers too from now on: another user overwrites them between two writes.
     pub fn refill_always(&mut self) {
         self.kept_bytes = usize::MAX;
     }
 
-    /// Makes the buffer ready for its next write.
+    /// Prepares the buffer for its next write.
     pub fn make(&mut self, buffer: &mut [u8], kind: spec::Data) {
         match kind {
             spec::Data::Random => self.stamp(buffer),
@@ -73,16 +72,15 @@ impl Data {
         }
     }
 
-    /// Fills `buffer` with random bytes that were not given before. Not for the timed path.
+    /// Fills `buffer` with new random bytes. Not for the timed path.
     pub fn fill(&mut self, buffer: &mut [u8]) {
         self.random.fill_bytes(buffer);
     }
 
-    /// Makes every sector of `buffer` different from all that were stamped before.
+    /// Makes every sector of `buffer` different from all earlier ones.
     ///
-    /// The first 8 of each 512 bytes are replaced; a buffer of less than 128 KiB is refilled from
-    /// the pool first. A piece shorter than 8 bytes at the end is stamped as far as it goes, and may
-    /// come again.
+    /// Replaces the first 8 of each 512 bytes; refills a buffer of less than 128 KiB from the pool
+    /// first. A last piece shorter than 8 bytes gets a part of its number, and may repeat.
     pub fn stamp(&mut self, buffer: &mut [u8]) {
         if buffer.len() < self.kept_bytes {
             self.refill(buffer);
@@ -94,10 +92,11 @@ impl Data {
         }
     }
 
-    /// How fast [`Data::stamp`] makes buffers of `bs_bytes` ready, in bytes per second.
+    /// Measures the rate of [`Data::stamp`] for buffers of `bs_bytes`, in bytes per second.
     ///
-    /// Takes about 20 ms and 16 MiB (or one buffer): the buffers are taken in turn, so that they come
-    /// from memory as those of a deep queue do, not from the processor's cache. 0 for `bs_bytes` 0.
+    /// Takes about 20 ms and 16 MiB (or one buffer). The buffers are used in turn, so that they
+    /// come from memory as those of a deep queue do, and not from the processor's cache. 0 for
+    /// `bs_bytes` 0.
     pub fn measure(&mut self, bs_bytes: usize) -> f64 {
         if bs_bytes == 0 {
             return 0.0;
@@ -118,7 +117,7 @@ impl Data {
         }
     }
 
-    /// Copies the next bytes of the pool, from its beginning again after its end.
+    /// Copies the next bytes of the pool, in a circle.
     fn refill(&mut self, buffer: &mut [u8]) {
         let mut rest = buffer;
         while !rest.is_empty() {
@@ -131,8 +130,7 @@ impl Data {
         }
     }
 
-    /// splitmix64: a counter, mixed by a function that maps no two numbers to one. It comes round
-    /// after 2^64 sectors.
+    /// splitmix64: a counter, mixed by a bijection. It repeats after 2^64 sectors.
     fn next_number(&mut self) -> u64 {
         self.counter = self.counter.wrapping_add(GOLDEN);
         let mut number = self.counter;
@@ -147,7 +145,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// What `count` writes of one and the same buffer put on the disk.
+    /// The data of `count` writes of one buffer.
     fn written(seed: u64, bs_bytes: usize, count: usize) -> Vec<u8> {
         let mut data = Data::new(0, seed);
         let mut buffer = vec![0; bs_bytes];
@@ -178,7 +176,7 @@ mod tests {
             for _ in 0..(64 << 20) / bs_bytes {
                 data.stamp(&mut buffer);
                 for sector in buffer.chunks(SECTOR_BYTES) {
-                    // Sectors that differ in the stamp differ.
+                    // Sectors with different stamps differ.
                     assert!(seen.insert(u64::from_le_bytes(sector[..8].try_into().unwrap())));
                 }
             }
@@ -210,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_small_buffer_takes_the_whole_pool_before_any_of_it_comes_again() {
-        // 3000 divides no power of two: the end and the beginning of the pool meet in one buffer.
+        // 3000 divides no power of two: one buffer wraps around the pool.
         let count = POOL_BYTES_MIN / 3000;
         let disk = written(5, 3000, count);
         let mut seen = HashSet::new();

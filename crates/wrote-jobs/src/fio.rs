@@ -1,8 +1,7 @@
-//! fio's job files: from text to jobs that can be run, or to one line that says what is wrong.
+//! fio's job files: from text to jobs that can be run, or to a one-line error.
 //!
-//! `docs/fio.md` lists every key that is taken, and what differs from fio and why. Where its manual
-//! and the program differ, fio 3.33 itself is followed: `tests/fio.rs` holds the two against each
-//! other.
+//! `docs/fio.md` lists every accepted key, and the differences from fio with their reasons. Where
+//! fio's manual and program differ, fio 3.33 itself is followed: `tests/fio.rs` compares the two.
 
 mod block;
 mod draft;
@@ -14,6 +13,7 @@ mod job;
 mod keys;
 mod names;
 mod note;
+mod section;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -27,9 +27,9 @@ use group::Groups;
 use ini::Entry;
 use note::Notes;
 
-/// What a job file is read with, beside its text.
+/// The context of a job file.
 pub struct Surroundings<'a> {
-    /// The value of an environment variable (`${NAME}`), or `None` where it is not set.
+    /// Returns the value of an environment variable (`${NAME}`); `None` where it is not set.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// `$ncpus`: CPUs online.
     pub cpus: u32,
@@ -37,33 +37,33 @@ pub struct Surroundings<'a> {
     pub page_bytes: u32,
     /// `$mb_memory`: the machine's memory in units of 2^20 bytes.
     pub memory_mib: u64,
-    /// The seed of jobs that are to be different each time (`randrepeat=0`).
+    /// The seed of jobs that differ in each run (`randrepeat=0`).
     pub seed: u64,
-    /// Keys and values that come after each job's own, as `--runtime=10` on fio's command line does
-    /// for all jobs; no value is a bare key.
+    /// Keys and values that follow each job's own, as `--runtime=10` on fio's command line does for
+    /// all jobs; a bare key has no value.
     pub overrides: &'a [(String, Option<String>)],
 }
 
-/// A job file that was understood.
+/// A parsed job file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parsed {
     /// The jobs, in the file's order, `numjobs` of each. There is at least one.
     pub jobs: Vec<JobSpec>,
-    /// What is done otherwise than the file says, or than fio would.
+    /// Differences from the file's words, or from fio's behaviour.
     pub notes: Vec<Note>,
-    /// The keys and values of all `[global]` sections under their usual names, for reports.
+    /// The keys and values of all `[global]` sections under their canonical names, for reports.
     pub global: Vec<(String, String)>,
 }
 
 impl Parsed {
-    /// How many groups the jobs are in.
+    /// Returns the number of groups of jobs.
     pub fn groups(&self) -> u32 {
         self.jobs.iter().map(|job| job.group + 1).max().unwrap_or(0)
     }
 }
 
-/// Lets the groups of several files follow one another: the jobs of a file begin when those of the
-/// file before it have ended (fio(1), "JOB FILE FORMAT").
+/// Numbers the groups of several files in sequence: the jobs of a file begin when those of the
+/// previous file have ended (fio(1), "JOB FILE FORMAT").
 pub fn renumber(files: &mut [Parsed]) {
     let mut first = 0;
     for file in files {
@@ -75,13 +75,13 @@ pub fn renumber(files: &mut [Parsed]) {
     }
 }
 
-/// The jobs of a job file.
+/// Parses a job file.
 ///
-/// Nothing is read but `text` and `surroundings`: whether a file or a folder exists is not looked at.
+/// Reads only `text` and `surroundings`, and checks no file or folder for existence.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong, in one line with its number; the caller adds the file's name.
+/// The first error, in one line with its number; the caller adds the file's name.
 pub fn parse(text: &str, surroundings: &Surroundings<'_>) -> Result<Parsed, ParseError> {
     let mut notes = Notes::default();
     let sections = ini::sections(text, surroundings, &mut notes)?;
@@ -91,12 +91,12 @@ pub fn parse(text: &str, surroundings: &Surroundings<'_>) -> Result<Parsed, Pars
     let mut jobs = Vec::new();
     for section in &sections {
         if section.is_global() {
-            globals.take(&section.entries, &mut notes)?;
+            section::apply(&mut globals, &section.entries, &mut notes)?;
             continue;
         }
         let mut draft = globals.of_job(section);
-        draft.take(&section.entries, &mut notes)?;
-        draft.take(&overrides, &mut notes)?;
+        section::apply(&mut draft, &section.entries, &mut notes)?;
+        section::apply(&mut draft, &overrides, &mut notes)?;
         let group = groups.join(&draft);
         job::add(&draft, group, surroundings.seed, &mut jobs, &mut notes)?;
     }
@@ -107,12 +107,12 @@ pub fn parse(text: &str, surroundings: &Surroundings<'_>) -> Result<Parsed, Pars
     Ok(Parsed { jobs, notes: notes.into_vec(), global: globals.pairs() })
 }
 
-/// Bytes, or another whole number, as fio writes it: `4k` is 4096. `None` of what is none.
+/// Parses bytes, or another whole number, as fio writes it: `4k` is 4096.
 pub fn bytes(text: &str) -> Option<u64> {
     single(text, &mut Notes::default()).number().ok()
 }
 
-/// A time as fio writes it, in seconds where it has no unit. `None` of what is none.
+/// Parses a time as fio writes it, in seconds without a unit.
 pub fn time(text: &str) -> Option<std::time::Duration> {
     single(text, &mut Notes::default()).time().ok()
 }

@@ -1,33 +1,35 @@
 //! Reports of jobs as fio's own JSON, for the scripts and plots that read it.
 //!
 //! The keys, their order and their units are those of `fio --output-format=json` (fio 3.33 and
-//! later); what differs is told in `docs/results.md`.
+//! later); `docs/results.md` lists the differences.
 
 mod direction;
 mod job;
+mod pairs;
 mod shares;
 
 use crate::jobs::{GroupReport, JobReport, span};
 use job::{Job, Numbers};
-use serde::{Serialize, Serializer};
+use pairs::Pairs;
+use serde::Serialize;
 use std::time::Duration;
 use wrote_result::document::Direction;
 
-/// The unit in which the kernel counts what a disk moved, whatever the disk's own blocks are.
+/// The kernel's unit of counters of a disk with any block size.
 const SECTOR_BYTES: u64 = 512;
 
-/// Parts of the document beside the jobs.
+/// Facts in the document besides the jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct About<'a> {
-    /// When all was over.
+    /// The end of the last job.
     pub ended_at: jiff::Timestamp,
-    /// The keys of the job file's `[global]`, as they were written, in their order.
+    /// The keys of the job file's `[global]`, as written, in their order.
     pub global: &'a [(String, String)],
     /// The kernel's name of the device below the first job's files: `sda1`.
     pub device: Option<&'a str>,
 }
 
-/// fio's document. Only made to be written.
+/// fio's document, only for serialization.
 #[derive(Clone, Debug, Serialize)]
 pub struct Document {
     #[serde(rename = "fio version")]
@@ -41,8 +43,8 @@ pub struct Document {
     disk_util: Vec<DiskUtil>,
 }
 
-/// The block layer's counts of the device below, for all programs. fio's other figures of a disk
-/// (requests, merges, ticks, utilisation) are left out: they are not counted here.
+/// The block layer's counters of the device below, for all processes. fio's other figures of a disk
+/// (requests, merges, ticks, utilisation) are not counted here and left out.
 #[derive(Clone, Debug, Serialize)]
 struct DiskUtil {
     name: String,
@@ -50,19 +52,9 @@ struct DiskUtil {
     write_sectors: u64,
 }
 
-/// An object whose keys are data, in their order.
-#[derive(Clone, Debug)]
-struct Pairs<V>(Vec<(String, V)>);
-
-impl<V: Serialize> Serialize for Pairs<V> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
-    }
-}
-
-/// Reports of jobs as fio would give them.
+/// Makes fio's document of reports.
 ///
-/// Each job, and each of its `numjobs`, is an entry of `jobs`; those of a group with
+/// Each job, and each of its `numjobs`, is an entry of `jobs`; jobs of a group with
 /// `group_reporting` are one entry. The version is `wrote-` and ours, as fio's is `fio-3.33`.
 pub fn document(groups: &[GroupReport], about: &About) -> Document {
     let elapsed_s = whole_seconds(span(groups.iter().flat_map(|group| &group.jobs)));
@@ -71,7 +63,7 @@ pub fn document(groups: &[GroupReport], about: &About) -> Document {
         fio_version: concat!("wrote-", env!("CARGO_PKG_VERSION")).into(),
         timestamp: about.ended_at.as_second(),
         timestamp_ms: about.ended_at.as_millisecond(),
-        // As ctime(3) writes it, but in UTC: fio takes the local time.
+        // As ctime(3) writes it, but in UTC: fio uses the local time.
         time: about.ended_at.strftime("%a %b %e %H:%M:%S %Y").to_string(),
         global_options: Pairs(unchanged(groups, about.global)),
         jobs,
@@ -79,8 +71,8 @@ pub fn document(groups: &[GroupReport], about: &About) -> Document {
     }
 }
 
-/// The global options that hold for every job. Readers take them over a job's own, so one that a
-/// section changes must not be among them; the jobs have it all the same.
+/// Returns the global options that hold for every job. Readers prefer them to a job's own, so an
+/// option that a section changes must not be among them; each job has it anyway.
 fn unchanged(groups: &[GroupReport], global: &[(String, String)]) -> Vec<(String, String)> {
     let holds = |option: &&(String, String)| {
         groups.iter().flat_map(|group| &group.jobs).all(|job| {
@@ -93,7 +85,7 @@ fn unchanged(groups: &[GroupReport], global: &[(String, String)]) -> Vec<(String
 
 fn entries_of(group: &GroupReport, elapsed_s: u64) -> Vec<Job> {
     let entries = entries(group);
-    // Each entry reports its part of the sum of all entries.
+    // The rate of all entries together, for each entry's share of it.
     let rate = |direction| entries.iter().map(|entry| bytes_per_s(entry, direction)).sum::<f64>();
     let numbers = |entry: &[&JobReport]| Numbers {
         elapsed_s,
@@ -104,7 +96,7 @@ fn entries_of(group: &GroupReport, elapsed_s: u64) -> Vec<Job> {
     entries.iter().map(|entry| Job::of(entry, &numbers(entry))).collect()
 }
 
-/// Returns the entries of a group: each a job, or several that are reported as one.
+/// Splits the jobs of a group into reported entries, none of them empty.
 fn entries(group: &GroupReport) -> Vec<Vec<&JobReport>> {
     let mut entries: Vec<Vec<&JobReport>> = Vec::new();
     for job in &group.jobs {

@@ -4,6 +4,7 @@ mod findings;
 mod fio;
 mod known;
 mod options;
+mod output;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -13,15 +14,15 @@ use wrote_result::Error;
 use wrote_result::compare;
 use wrote_result::document::{Document, SCHEMA};
 
-/// Reads a result: ours, or fio's JSON (`--output-format=json`), with findings on what its numbers leave
-/// out. `name` is what errors call it.
+/// Reads a result: ours, or fio's JSON (`--output-format=json`), with findings on the costs that
+/// its numbers leave out. Errors call it `name`.
 ///
-/// Keys of ours that this version does not know are passed over, since a later one may have added them.
-/// What fio says before its JSON is passed over too.
+/// Ignores keys of ours that this version does not know, since a later one may have added them, and
+/// fio's messages before its JSON.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] where it is neither, in one line: what, where, and what would be right.
+/// [`Error::Usage`] where it is neither, in one line with the expected formats.
 pub fn read(name: &str, text: &str) -> Result<Document, Error> {
     let value = json(name, text)?;
     match value.get("schema").and_then(Value::as_str) {
@@ -48,7 +49,7 @@ fn json(name: &str, text: &str) -> Result<Value, Error> {
     }
     match serde_json::from_str(text) {
         Ok(value) => Ok(value),
-        // fio writes its warnings where its result goes (axboe/fio#731).
+        // fio prints warnings to its result's file (axboe/fio#731).
         Err(error) => after_words(text).ok_or_else(|| {
             refused(
                 name,
@@ -61,7 +62,7 @@ fn json(name: &str, text: &str) -> Result<Value, Error> {
     }
 }
 
-/// The object that begins on a line of its own after other lines, where there is one.
+/// Returns the object that begins on a line of its own after other lines.
 fn after_words(text: &str) -> Option<Value> {
     if text.trim_start().starts_with('{') {
         return None;
@@ -86,7 +87,7 @@ fn refused(name: &str, what: &str) -> Error {
     Error::Usage(format!("{name}: {what}"))
 }
 
-/// The first of a text, without what a terminal would obey.
+/// Returns the first letters of a text, without control characters.
 fn plain(text: &str) -> String {
     text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,4 +1,4 @@
-//! The page cache's part of the source: filled, dropped, and looked at.
+//! The state of a source file in the page cache: filled, dropped, and examined.
 
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
@@ -8,17 +8,15 @@ use std::path::Path;
 use wrote_result::document::{Fallback, SourceCache};
 use wrote_result::{Error, Stop};
 
-/// Places of a file that are looked at.
+/// The number of examined places of a file.
 const PROBES: u64 = 64;
-/// A file of which more than this part is in the cache is no longer dropped; one of which less than
-/// the rest is, is not warm.
+/// A dropped file may have at most this share in the cache, and a warm one may lack it.
 const STRAY_SHARE_MAX: f64 = 0.1;
 
-/// Has the cache hold the whole file, or nothing of it, and tells what it holds then, with the reason
-/// where that is something else.
+/// Brings the file into the wanted state; returns the reached state, with the reason if it differs.
 ///
-/// Dropping is `posix_fadvise(2)` with `POSIX_FADV_DONTNEED` on the one file, which must be on the
-/// device; it needs no privilege and is nobody else's loss.
+/// Drops by `posix_fadvise(2)` with `POSIX_FADV_DONTNEED` on this one file, whose pages must be on
+/// the device. That needs no privilege and affects no other file.
 pub fn prepare(
     path: &Path,
     wanted: SourceCache,
@@ -51,15 +49,15 @@ pub fn prepare(
     Ok(judged(wanted, share))
 }
 
-/// What the cache holds, by the part of the file that was found in it.
+/// Judges the reached state from the share of the file in the cache.
 fn judged(wanted: SourceCache, share: Result<f64, String>) -> (SourceCache, Option<Fallback>) {
     let told = |got: &str, because| {
         Some(Fallback { wanted: format!("{wanted} source"), got: got.into(), because })
     };
     match (wanted, share) {
-        // It was read just now.
+        // It was just read.
         (SourceCache::Warm, Err(_)) => (SourceCache::Warm, None),
-        // What can't be told is not claimed to be cold.
+        // An unknown state is not called dropped.
         (SourceCache::Dropped, Err(because)) => {
             (SourceCache::Warm, told("what the page cache held", because))
         }
@@ -75,10 +73,10 @@ fn judged(wanted: SourceCache, share: Result<f64, String>) -> (SourceCache, Opti
     }
 }
 
-/// Which part of the file is in the page cache: of so many places those that a read that may not wait
-/// (`RWF_NOWAIT`, preadv2(2), Linux 4.14) finds there.
+/// Returns the share of the examined places that are in the page cache: a read that may not wait
+/// (`RWF_NOWAIT`, preadv2(2), Linux 4.14) finds them there.
 fn held_share(file: &File, len: u64) -> Result<f64, Errno> {
-    // A read that finds nothing has the kernel read ahead; with this, one page at most.
+    // A missed read starts read-ahead; with this advice of one page at most.
     let _ = fadvise(file, 0, None, Advice::Random);
     let page = rustix::param::page_size() as u64;
     let pages = len.div_ceil(page);

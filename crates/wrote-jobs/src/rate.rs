@@ -1,33 +1,33 @@
-//! The rate that a workload is held to: an open loop.
+//! Rates of workloads: an open loop.
 
 use std::time::Duration;
 use wrote_result::Error;
 pub use wrote_result::document::Process;
 
-/// How long a run at a rate is, where nothing is said: long enough for its percentiles to mean
-/// something, and for a rate that is not reached to be seen.
+/// The default time of a run at a rate: long enough for its percentiles, and for a missed rate to
+/// show.
 pub const RUN_TIME: Duration = Duration::from_secs(2);
 
-/// What a workload is held to.
+/// The rate of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// How much.
+    /// The work due in a second.
     pub amount: Amount,
-    /// When within its time each operation is due.
+    /// The distribution of the due times.
     pub process: Process,
 }
 
-/// How much of a workload is due in a second.
+/// The work due in a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// So many operations.
+    /// Operations.
     OperationsPerS(u32),
-    /// So many bytes.
+    /// Bytes.
     BytesPerS(u64),
 }
 
 impl Rate {
-    /// The mean distance between operations of so many bytes.
+    /// Returns the mean distance between operations of `bs_bytes`.
     pub fn mean_distance(&self, bs_bytes: u64) -> Duration {
         Duration::from_secs_f64(match self.amount {
             Amount::OperationsPerS(operations) => 1.0 / f64::from(operations.max(1)),
@@ -35,8 +35,8 @@ impl Rate {
         })
     }
 
-    /// What the worker of this number is held to, so that so many of them together are held to the
-    /// whole. Less than one operation or byte a second is none: see `check`.
+    /// Returns the share of worker `number` of `workers`; the shares add up to the whole. A share
+    /// below one operation or byte a second is 0: see `check`.
     pub fn share(&self, number: u32, workers: u32) -> Rate {
         let workers = workers.max(1);
         let amount = match self.amount {
@@ -51,7 +51,7 @@ impl Rate {
         Rate { amount, ..*self }
     }
 
-    /// Refuses a rate that leaves nothing for some of so many workers.
+    /// Refuses a rate that leaves a worker without work.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Rate {
         )))
     }
 
-    /// The part of so many percent.
+    /// Returns this percentage of the rate.
     pub fn percent(&self, percent: u32) -> Rate {
         let part = |whole: u64| (whole * u64::from(percent) / 100).max(1);
         let amount = match self.amount {
@@ -79,14 +79,14 @@ impl Rate {
         Rate { amount, ..*self }
     }
 
-    /// About the most operations of so many bytes that are due within a time: six standard deviations
-    /// beyond the mean, which a Poisson process is not in a lifetime.
+    /// Returns about the most operations of `bs_bytes` due within `time`: six standard deviations
+    /// beyond the mean, which a Poisson process practically never exceeds.
     pub fn operations_max(&self, bs_bytes: u64, time: Duration) -> u64 {
         let mean = time.as_secs_f64() / self.mean_distance(bs_bytes).as_secs_f64().max(1e-12);
         (mean + 6.0 * mean.sqrt()).ceil() as u64 + 1
     }
 
-    /// Operations per second, where the rate is one of those.
+    /// Returns a rate of operations per second.
     pub fn iops(&self) -> Option<u32> {
         match self.amount {
             Amount::OperationsPerS(operations) => Some(operations),
@@ -94,17 +94,17 @@ impl Rate {
         }
     }
 
-    /// What each of so many workers does of these in the mean: for the result.
+    /// Returns the mean operations per second of each worker, for the result.
     pub fn iops_of(&self, workers: u32) -> Option<f64> {
         self.iops().map(|whole| f64::from(whole) / f64::from(workers.max(1)))
     }
 
-    /// What each of so many workers does of bytes in the mean: for the result.
+    /// Returns the mean bytes per second of each worker, for the result.
     pub fn bytes_per_s_of(&self, workers: u32) -> Option<f64> {
         self.bytes_per_s().map(|whole| whole as f64 / f64::from(workers.max(1)))
     }
 
-    /// Bytes per second, where the rate is one of those.
+    /// Returns a rate of bytes per second.
     pub fn bytes_per_s(&self) -> Option<u64> {
         match self.amount {
             Amount::OperationsPerS(_) => None,

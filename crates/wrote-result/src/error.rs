@@ -1,16 +1,16 @@
-//! Why a measurement gave no result.
+//! The errors of measurements.
 
-/// Why a measurement gave no result. The text is one line, ready to be shown.
+/// The error of a measurement. Its text is one line, ready to be shown.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What was asked makes no sense: exit 2.
+    /// The request makes no sense: exit 2.
     #[error("{0}")]
     Usage(String),
-    /// What was asked could not be done: exit 1.
+    /// The request could not be done: exit 1.
     #[error("{0}")]
     Failed(String),
-    /// The run was stopped (see [`crate::Stop`]); what it had made is removed.
+    /// The run was stopped (see [`crate::Stop`]), and its files are removed.
     #[error("interrupted")]
     Interrupted,
 }

@@ -1,4 +1,4 @@
-//! Statistics: what several measurements of one thing say together.
+//! Statistics of several measurements of one thing.
 
 use crate::document::{Interval, Latency};
 use distrs::StudentsT;
@@ -7,24 +7,24 @@ use hdrhistogram::Histogram;
 /// The probability below the upper end of a two-sided 95 % interval.
 const UPPER: f64 = 0.975;
 
-/// The median of `values`; 0 of none.
+/// Returns the median of `values`; 0 without any.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     match sorted.len() {
         0 => 0.0,
         n if n % 2 == 1 => sorted[n / 2],
-        // Halved before they are added: the sum of two large values may overflow.
+        // Halved first: the sum of two large values may overflow.
         n => sorted[n / 2 - 1] / 2.0 + sorted[n / 2] / 2.0,
     }
 }
 
-/// The median of `values` and a 95 % confidence interval, in the unit of `values`.
+/// Returns the median of `values` and a 95 % confidence interval, in the unit of `values`.
 ///
 /// The interval is Student's t on the logarithms of the values: throughputs are positive and err by
-/// a factor rather than by a sum. Where a value is zero or negative there is no logarithm, and the
-/// interval is that of the values themselves. Values that are no numbers are left out. The interval
-/// always contains the median; of one value it is the value; of none it is 0.
+/// a factor. With a value of zero or below, it is that of the values themselves. Values that are
+/// not finite are left out. The interval always contains the median; of one value it is that value;
+/// of none it is 0.
 pub fn interval(values: &[f64]) -> Interval {
     let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     let median = median(&values);
@@ -38,7 +38,7 @@ pub fn interval(values: &[f64]) -> Interval {
     } else {
         t_interval(&values)
     };
-    // JSON has no infinity, and the mean need not lie where the median does.
+    // JSON has no infinity, and the mean may lie away from the median.
     Interval {
         median,
         ci95_low: low.clamp(f64::MIN, median),
@@ -46,7 +46,7 @@ pub fn interval(values: &[f64]) -> Interval {
     }
 }
 
-/// The 95 % confidence interval of the mean of two values or more, by Student's t.
+/// Returns the 95 % confidence interval of the mean of two values or more, by Student's t.
 fn t_interval(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().map(|value| value / count).sum::<f64>();
@@ -56,23 +56,23 @@ fn t_interval(values: &[f64]) -> (f64, f64) {
     (mean - half_width, mean + half_width)
 }
 
-/// How far an interval reaches from its median, on the side where it reaches farther, as a part of
-/// the median: 0.25 is ±25 %. Infinite where the median is 0 and the interval is not.
+/// Returns the larger distance of the interval's ends from the median, as a share of the median:
+/// 0.25 is ±25 %. Infinite where the median is 0 and the interval is not.
 pub fn relative_width(interval: &Interval) -> f64 {
     let reach =
         (interval.ci95_high - interval.median).max(interval.median - interval.ci95_low).abs();
     if reach == 0.0 { 0.0 } else { reach / interval.median.abs() }
 }
 
-/// Whether two intervals have no value in common, so that what they measured can be told apart.
+/// Returns whether two intervals have no common value, so that the measurements differ.
 ///
-/// The interval of a single run is a point and says nothing of how the runs vary: ask this only of
-/// intervals over two runs or more.
+/// The interval of a single run is a point without information on the variation: use intervals over
+/// two runs or more.
 pub fn distinguishable(a: &Interval, b: &Interval) -> bool {
     a.ci95_high < b.ci95_low || b.ci95_high < a.ci95_low
 }
 
-/// The figures of a histogram of nanoseconds; all 0 where it is empty.
+/// Returns the figures of a histogram of nanoseconds; all 0 where it is empty.
 pub fn latency(histogram: &Histogram<u64>) -> Latency {
     if histogram.is_empty() {
         return Latency::default();

@@ -4,14 +4,14 @@ use crate::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Asks a run to end early: it stops within one batch of writes and removes what it made.
+/// Asks a run to end early: it stops within one batch of writes and removes its files.
 ///
-/// Clones share one flag, so a signal handler can hold one and the run another.
+/// Clones share one flag, for a signal handler and the run.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// A flag that nobody has raised.
+    /// Makes a flag that is not raised.
     pub fn new() -> Stop {
         Stop::default()
     }
@@ -21,12 +21,12 @@ impl Stop {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the run was asked to end.
+    /// Returns whether the run was asked to end.
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// [`Error::Interrupted`] if the run was asked to end.
+    /// Returns [`Error::Interrupted`] if the run was asked to end.
     pub fn check(&self) -> Result<(), Error> {
         if self.is_requested() { Err(Error::Interrupted) } else { Ok(()) }
     }

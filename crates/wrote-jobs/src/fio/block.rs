@@ -4,13 +4,13 @@ use super::value::Value;
 use crate::spec::{BlockShare, BlockSizes};
 use wrote_result::units;
 
-/// The largest block: as much as one registered buffer may have (io_uring_register(2)).
+/// The largest block: the most bytes of one registered buffer (io_uring_register(2)).
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
 /// The most sizes of a split, as in fio.
 const SHARES_MAX: usize = 64;
 
-/// `bs`: one size.
+/// Parses `bs`: one size.
 pub(super) fn one(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, String> {
     if text.contains('-') {
         return Err("is a range; that is said with bsrange, shares with bssplit".into());
@@ -21,8 +21,8 @@ pub(super) fn one(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, Strin
     Ok(BlockSizes::one(size(value, text)?))
 }
 
-/// `bsrange`: the multiples of the least size up to the largest, each as often as the others. That
-/// can be said in whole percents of 1, 2, 4, 5, 10, 20, 25 or 50 sizes.
+/// Parses `bsrange`: the multiples of the least size up to the largest, each equally often. Whole
+/// percents express that for 1, 2, 4, 5, 10, 20, 25 or 50 sizes.
 pub(super) fn range(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, String> {
     let Some((first, second)) = text.split_once(['-', ':']) else {
         return Err("must be a range, as 4k-16k".into());
@@ -42,7 +42,7 @@ pub(super) fn range(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, Str
     Ok(BlockSizes(shares.collect()))
 }
 
-/// `bssplit`: `size/percent:size/percent`; sizes without a percent share what is left evenly.
+/// Parses `bssplit`: `size/percent:size/percent`; sizes without a percent share the rest evenly.
 pub(super) fn split(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, String> {
     let parts: Vec<&str> = text.split(':').map(str::trim).filter(|part| !part.is_empty()).collect();
     if parts.is_empty() || parts.len() > SHARES_MAX {
@@ -61,8 +61,8 @@ pub(super) fn split(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, Str
     Ok(BlockSizes(filled(&shares, 100 - given, open)))
 }
 
-/// `left` percents go to those without any, as evenly as whole percents can. Sizes of no operations
-/// are left out.
+/// Gives `left` percents to the sizes without any, as evenly as whole percents allow, and drops
+/// sizes of no operations.
 fn filled(shares: &[(u64, Option<u32>)], left: u32, open: u32) -> Vec<BlockShare> {
     let mut seen = 0;
     let share = |&(bytes, percent): &(u64, Option<u32>)| {

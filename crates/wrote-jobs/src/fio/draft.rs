@@ -1,23 +1,22 @@
-//! A job while its section is read: what was said so far, and on which lines.
+//! A job while its sections are read: its values so far, and their lines.
 
 use super::engine::Engine;
 use super::ini::{Entry, Section};
-use super::keys::{self, Key};
 use super::note::quoted;
-use super::value::{KbBase, Size, Value};
+use super::value::{KbBase, Size};
 use super::{Notes, ParseError};
 use crate::rate::Process;
 use crate::spec::{BlockSizes, Data, Fallocate, Rw, SyncEach};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What sections say, with fio's defaults for what they do not.
+/// The values of sections, with fio's defaults for the rest.
 #[derive(Clone)]
 pub(super) struct Draft {
-    /// The section's own name, which names its files.
+    /// The section's own name, from which its files are named.
     pub section: String,
     pub section_line: Option<usize>,
-    /// The name in reports, where it is another.
+    /// The name in reports, where it differs.
     pub name: Option<String>,
     pub kb_base: KbBase,
     pub rw: Rw,
@@ -26,11 +25,11 @@ pub(super) struct Draft {
     pub iodepth: u32,
     pub iodepth_batch: u32,
     pub iodepth_batch_complete_min: u32,
-    /// `bs` of reads and writes; what it is without a word is 4 KiB.
+    /// `bs` of reads and writes; 4 KiB by default.
     pub bs: [Option<BlockSizes>; 2],
-    /// `bsrange`, which counts more than `bs` wherever it stands, as in fio.
+    /// `bsrange`, which precedes `bs` in any order of lines, as in fio.
     pub bsrange: [Option<BlockSizes>; 2],
-    /// `bssplit`, which counts more than both.
+    /// `bssplit`, which precedes both.
     pub bssplit: [Option<BlockSizes>; 2],
     pub blockalign: Option<u64>,
     pub directories: Vec<String>,
@@ -56,7 +55,7 @@ pub(super) struct Draft {
     pub rate: [Option<u64>; 2],
     pub rate_iops: [Option<u64>; 2],
     pub rate_process: Process,
-    /// `gtod_reduce`, which stands for the three others.
+    /// `gtod_reduce`, which implies the three others.
     pub gtod_reduce: bool,
     pub disable_lat: bool,
     pub disable_clat: bool,
@@ -80,22 +79,22 @@ pub(super) struct Draft {
     pub stonewall: bool,
     pub new_group: bool,
     pub group_reporting: bool,
-    /// Each key that was said, under its usual name: its line and value.
-    said: BTreeMap<&'static str, Said>,
-    /// Counts the keys, so that reports have them in their order.
+    /// Each key so far, under its canonical name: its line and value.
+    said: BTreeMap<&'static str, KeyLine>,
+    /// Counts the keys, for reports in their order.
     count: usize,
 }
 
 #[derive(Clone)]
-struct Said {
+struct KeyLine {
     order: usize,
     line: Option<usize>,
     value: Option<String>,
-    /// By the section that is being read.
+    /// Whether the present section has it.
     own: bool,
 }
 
-/// The percentiles of a report where `percentile_list` says nothing: fio's.
+/// fio's percentiles of a report without `percentile_list`.
 const PERCENTILES: [f64; 17] = [
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
     99.99,
@@ -171,7 +170,7 @@ impl Default for Draft {
 }
 
 impl Draft {
-    /// What a job begins with: all that the `[global]` sections above it said.
+    /// Begins a job with the values of the `[global]` sections above it.
     pub fn of_job(&self, section: &Section) -> Draft {
         let mut draft = self.clone();
         draft.section = section.name.clone();
@@ -180,54 +179,39 @@ impl Draft {
         draft
     }
 
-    /// Takes what a section says, line by line; the last word counts. `kb_base` comes first, since
-    /// it says how the others are read.
-    pub fn take(&mut self, entries: &[Entry], notes: &mut Notes) -> Result<(), ParseError> {
-        let kb_base = |entry: &&Entry| entry.key == "kb_base";
-        let (first, rest): (Vec<&Entry>, Vec<&Entry>) = entries.iter().partition(kb_base);
+    /// Begins a section, which has no keys yet.
+    pub fn begin_section(&mut self) {
         self.said.values_mut().for_each(|said| said.own = false);
-        for entry in first.into_iter().chain(rest) {
-            let told = |problem: String| {
-                let quoted = quoted(&entry.key, entry.value.as_deref());
-                ParseError::new(entry.line, format!("{quoted}: {problem}"))
-            };
-            let key = keys::find(&entry.key).map_err(told)?;
-            self.take_one(key, entry, notes).map_err(told)?;
-        }
-        Ok(())
     }
 
-    fn take_one(&mut self, key: &Key, entry: &Entry, notes: &mut Notes) -> Result<(), String> {
-        let mut value =
-            Value { text: entry.value.as_deref(), line: entry.line, kb_base: self.kb_base, notes };
-        key.take(self, &mut value)?;
-        let said = Said {
-            order: self.said.get(key.name).map_or(self.count, |said| said.order),
+    /// Records a key of the present section; its last line counts.
+    pub fn record(&mut self, name: &'static str, entry: &Entry) {
+        let said = KeyLine {
+            order: self.said.get(name).map_or(self.count, |said| said.order),
             line: entry.line,
             value: entry.value.clone(),
             own: true,
         };
-        self.said.insert(key.name, said);
+        self.said.insert(name, said);
         self.count += 1;
-        Ok(())
     }
 
-    /// Whether the section that is being read said this key before.
+    /// Returns whether the present section had this key before.
     pub fn said_here(&self, key: &str) -> bool {
         self.said.get(key).is_some_and(|said| said.own)
     }
 
-    /// Whether anyone said this key.
+    /// Returns whether any section had this key.
     pub fn said(&self, key: &str) -> bool {
         self.said.contains_key(key)
     }
 
-    /// The line of a key; of one that was not said, the section's.
+    /// Returns the line of a key, or the section's line.
     pub fn line(&self, key: &str) -> Option<usize> {
         self.said.get(key).map_or(self.section_line, |said| said.line)
     }
 
-    /// An error about a key that was said, with its line and what it said.
+    /// Makes an error about a key, with its line and value.
     pub fn wrong(&self, key: &str, problem: impl AsRef<str>) -> ParseError {
         let problem = problem.as_ref();
         let text = match self.said.get(key) {
@@ -237,26 +221,26 @@ impl Draft {
         ParseError::new(self.line(key), text)
     }
 
-    /// A note about a key, with its line and what it said.
+    /// Adds a note about a key, with its line and value.
     pub fn note(&self, key: &str, text: impl AsRef<str>, notes: &mut Notes) {
         let value = self.said.get(key).and_then(|said| said.value.as_deref());
         notes.add(self.line(key), format!("{}: {}", quoted(key, value), text.as_ref()));
     }
 
-    /// All keys and values under their usual names, in the order in which they were first said.
+    /// Returns all keys and values under their canonical names, in the order of their first lines.
     pub fn pairs(&self) -> Vec<(String, String)> {
         let mut said: Vec<_> = self.said.iter().collect();
         said.sort_by_key(|(_, said)| said.order);
-        let value = |said: &Said| said.value.clone().unwrap_or_else(|| "1".into());
+        let value = |said: &KeyLine| said.value.clone().unwrap_or_else(|| "1".into());
         said.into_iter().map(|(name, said)| (name.to_string(), value(said))).collect()
     }
 
-    /// Whether anyone wants each operation's latency: without `lat` there is still `clat`.
+    /// Returns whether each operation's latency is wanted: without `lat` there is still `clat`.
     pub fn takes_latencies(&self) -> bool {
         !(self.gtod_reduce || self.disable_lat && self.disable_clat)
     }
 
-    /// What is written.
+    /// Returns the data to write.
     pub fn data(&self) -> Data {
         match (self.zero_buffers, self.compress_percent) {
             (true, _) => Data::Zeros,

@@ -1,18 +1,18 @@
-//! The I/O engines: fio's names, and what carries them out here.
+//! The I/O engines: fio's names, and the library's engines behind them.
 
 use super::value::Value;
 use wrote::Ioengine;
 
-/// An engine under the name that the job file gives it.
+/// An engine under its name in the job file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Engine {
     pub name: &'static str,
     pub ioengine: Ioengine,
-    /// It does one operation at a time, whatever `iodepth` says.
+    /// Whether it does one operation at a time, for any `iodepth`.
     pub synchronous: bool,
 }
 
-/// All names that are taken. fio's `posixaio` is the C library's, which on Linux is threads (aio(7)).
+/// All accepted names. fio's `posixaio` is the C library's, which on Linux is threads (aio(7)).
 const ENGINES: &[Engine] = &[
     Engine { name: "psync", ioengine: Ioengine::Psync, synchronous: true },
     Engine { name: "io_uring", ioengine: Ioengine::IoUring, synchronous: false },
@@ -26,13 +26,13 @@ const ENGINES: &[Engine] = &[
 ];
 
 impl Default for Engine {
-    /// fio's on Linux.
+    /// Returns fio's default on Linux.
     fn default() -> Engine {
         ENGINES[0]
     }
 }
 
-/// `ioengine`.
+/// Parses `ioengine`.
 pub(super) fn engine(value: &mut Value<'_>) -> Result<Engine, String> {
     let text = value.text()?;
     let Some(engine) = ENGINES.iter().find(|engine| engine.name == text) else {

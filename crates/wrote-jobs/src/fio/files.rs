@@ -1,4 +1,4 @@
-//! The files of a job: those that are named, or else fio's own names.
+//! The files of a job: named ones, or else fio's own names.
 
 use super::draft::Draft;
 use super::value::Value;
@@ -10,7 +10,7 @@ pub(super) const NRFILES_MAX: u32 = wrote::Options::FILES_MAX;
 /// fio's name of a file (fio(1), `filename_format`).
 const FORMAT: &str = "$jobname.$jobnum.$filenum";
 
-/// `filename` and `directory`: a list with `:` between; `\:` is a `:` of the name.
+/// Parses `filename` and `directory`: a list with `:` between; `\:` is a `:` of the name.
 pub(super) fn list(value: &Value<'_>) -> Result<Vec<String>, String> {
     let mut names = vec![String::new()];
     let mut rest = value.text()?.chars().peekable();
@@ -30,7 +30,7 @@ pub(super) fn list(value: &Value<'_>) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// `filename`: only what can be opened anew, and read and written at any offset.
+/// Parses `filename`: only files that can be opened anew, and read and written at any offset.
 pub(super) fn filenames(value: &Value<'_>) -> Result<Vec<String>, String> {
     const STREAMS: [&str; 4] = ["-", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
     const DESCRIPTORS: [&str; 2] = ["/dev/fd/", "/proc/self/fd/"];
@@ -47,7 +47,7 @@ pub(super) fn filenames(value: &Value<'_>) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// `filename_format`.
+/// Parses `filename_format`.
 pub(super) fn format(value: &Value<'_>) -> Result<String, String> {
     let format = value.text()?;
     if format.contains("$clientuid") {
@@ -56,7 +56,7 @@ pub(super) fn format(value: &Value<'_>) -> Result<String, String> {
     Ok(format.to_string())
 }
 
-/// How many files one of the job's clones has. `nrfiles` counts only where fio makes up the names.
+/// Returns the number of files of one clone. `nrfiles` counts only where fio makes up the names.
 pub(super) fn count(draft: &Draft) -> usize {
     match draft.filenames.len() {
         0 => draft.nrfiles as usize,
@@ -64,9 +64,9 @@ pub(super) fn count(draft: &Draft) -> usize {
     }
 }
 
-/// The files of the job's clone number `clone`, in their order. As in fio, clones with files of
-/// their own are spread over the directories in turn, named files are all in the first, and a name
-/// that begins with `/` is in the directory all the same.
+/// Returns the files of a clone, in their order. As in fio, clones with files of their own are
+/// spread over the directories in turn, named files are all in the first, and a name that begins
+/// with `/` is in the directory too.
 pub(super) fn paths(draft: &Draft, clone: u32) -> Vec<PathBuf> {
     if !draft.filenames.is_empty() {
         let directory = draft.directories.first();
@@ -82,12 +82,12 @@ pub(super) fn paths(draft: &Draft, clone: u32) -> Vec<PathBuf> {
 fn within(directory: Option<&String>, name: &str) -> PathBuf {
     match directory {
         None => PathBuf::from(name),
-        // Not `join`, by which a name that begins with / would leave the directory.
+        // `join` would let a name that begins with / leave the directory.
         Some(directory) => PathBuf::from(format!("{}/{}", directory.trim_end_matches('/'), name)),
     }
 }
 
-/// One pass, so that a job that is called `$filenum` keeps its name.
+/// Replaces all variables in one pass, so that a job called `$filenum` keeps its name.
 fn named(format: &str, job: &str, clone: u32, number: u32) -> String {
     let (clone, number) = (clone.to_string(), number.to_string());
     let words = [("$jobname", job), ("$jobnum", clone.as_str()), ("$filenum", number.as_str())];

@@ -1,21 +1,21 @@
-//! Which jobs run at once.
+//! The groups of jobs that run at once.
 
 use super::draft::Draft;
 use super::{Notes, ParseError};
 
-/// Numbers the groups of a file as its jobs come.
+/// Numbers the groups of a file in the order of its jobs.
 #[derive(Default)]
 pub(super) struct Groups {
-    /// The group of the job before.
+    /// The group of the previous job.
     current: Option<u32>,
-    /// Which groups are reported as one.
+    /// The groups that are reported as one.
     reported_as_one: Vec<u32>,
-    /// The jobs that begin a group of reports in the middle of one, and their group.
+    /// The jobs with `new_group` in the middle of a group, and their group.
     split: Vec<(u32, Draft)>,
 }
 
 impl Groups {
-    /// The group of the next job: a new one where `stonewall` has it wait for those before.
+    /// Returns the group of the next job: a new one where `stonewall` makes it wait.
     pub fn join(&mut self, draft: &Draft) -> u32 {
         let group = match self.current {
             None => 0,
@@ -34,8 +34,8 @@ impl Groups {
         group
     }
 
-    /// `new_group` has jobs run at once and be reported apart. Where no jobs are added up it changes
-    /// nothing; where they are it can't be done.
+    /// Refuses `new_group` in a group that is reported as one. Elsewhere it has no effect: its jobs
+    /// run at once and are reported apart anyway.
     pub fn check(&self, notes: &mut Notes) -> Result<(), ParseError> {
         for (group, draft) in &self.split {
             if self.reported_as_one.contains(group) {

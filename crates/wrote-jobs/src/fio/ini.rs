@@ -1,9 +1,9 @@
-//! Lines into sections: names, keys and values with their lines, and no key understood yet.
+//! From lines to sections: names, keys and values with their lines, without a meaning.
 
 use super::note::quoted;
 use super::{Notes, ParseError, Surroundings, variable};
 
-/// A section and what it says.
+/// A section and its entries.
 #[derive(Debug)]
 pub(super) struct Section {
     pub line: usize,
@@ -29,8 +29,8 @@ impl Section {
 
 const GLOBAL: &str = "global";
 
-/// The sections of a job file. A `;` or a `#` begins a comment wherever it stands, as in fio; lines
-/// end in LF or CR LF; a byte order mark is passed over.
+/// Splits a job file into sections. A `;` or a `#` begins a comment anywhere, as in fio; lines end
+/// in LF or CR LF; a byte order mark is ignored.
 pub(super) fn sections(
     text: &str,
     surroundings: &Surroundings<'_>,
@@ -70,8 +70,7 @@ pub(super) fn sections(
     Ok(sections)
 }
 
-/// The line up to its comment. Where that begins in the middle of a word, as in `filename=a#b`, it
-/// is said.
+/// Cuts a line's comment off. A comment in the middle of a word, as in `filename=a#b`, is noted.
 fn without_comment<'a>(line: &'a str, number: usize, notes: &mut Notes) -> &'a str {
     let Some(start) = line.find([';', '#']) else { return line };
     let kept = &line[..start];
@@ -90,7 +89,7 @@ fn name(line: &str) -> Result<String, String> {
     if name.trim().is_empty() {
         return Err(format!("{told}: the section has no name"));
     }
-    // To fio every name that begins so is [global], and [Global] is a job.
+    // fio takes every name that begins so for [global], and [Global] for a job.
     let begins = name.get(..GLOBAL.len()).is_some_and(|start| start.eq_ignore_ascii_case(GLOBAL));
     if name != GLOBAL && begins {
         return Err(format!("{told}: write [global], or give the job a name that is unlike it"));

@@ -1,4 +1,4 @@
-//! A section that was read into the jobs that it stands for, and what can't be about them.
+//! From a draft to its jobs, with the checks of their combinations of values.
 
 use super::draft::Draft;
 use super::value::{BYTES_MAX, Size};
@@ -10,13 +10,13 @@ use std::path::PathBuf;
 use wrote::Ioengine;
 use wrote_result::units;
 
-/// The most jobs of a file, clones included: each is a thread.
+/// The most jobs of a file, with clones: each is a thread.
 const JOBS_MAX: usize = 1024;
 
-/// The block size where nothing is said.
+/// The default block size.
 const BS_BYTES: u64 = 4096;
 
-/// The seed of jobs that are the same each time (`randrepeat=1`), and fio's `randseed`.
+/// The seed of jobs that repeat in each run (`randrepeat=1`): fio's `randseed`.
 const REPEATED_SEED: u64 = 0x89;
 
 /// Adds the section's `numjobs` jobs to `jobs`.
@@ -42,7 +42,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Block sizes of reads and writes, and the least and largest of those that the job does.
+/// Block sizes of reads and writes, and the least and largest that the job uses.
 struct Blocks {
     read: BlockSizes,
     write: BlockSizes,
@@ -50,7 +50,7 @@ struct Blocks {
     most_bytes: u64,
 }
 
-/// The used bytes of each file, and the transferred bytes of all files.
+/// The used region of each file, and the bytes of all files together.
 struct Region {
     offset_bytes: u64,
     file_bytes: Option<u64>,
@@ -86,7 +86,7 @@ fn check_engine(draft: &Draft) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// Keys that are taken and come to nothing, or to something else.
+/// Notes keys that have no effect here, or another one.
 fn note_engine(draft: &Draft, notes: &mut Notes) {
     let mut note = |key, text: &str| draft.note(key, text, notes);
     if draft.iodepth_batch_complete_min == 0 {
@@ -140,7 +140,7 @@ fn check_data(draft: &Draft) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// `bssplit` counts before `bsrange`, and that before `bs`, wherever they stand: as in fio.
+/// Chooses the block sizes: `bssplit` precedes `bsrange`, and that `bs`, in any order, as in fio.
 fn blocks(draft: &Draft, notes: &mut Notes) -> Result<Blocks, ParseError> {
     let all = [("bssplit", &draft.bssplit), ("bsrange", &draft.bsrange), ("bs", &draft.bs)];
     let of = |direction: usize| {
@@ -221,8 +221,8 @@ fn file_bytes(
     Ok(Some(whole))
 }
 
-/// Returns the bytes to transfer: whole blocks, at least the bytes that were asked. `size` beside
-/// `filesize` is never more than the files, as in fio; `io_size` is.
+/// Returns the bytes to transfer: whole blocks, at least the requested bytes. `size` beside
+/// `filesize` never exceeds the files, as in fio; `io_size` may.
 fn io_bytes(
     draft: &Draft,
     blocks: &Blocks,
@@ -243,7 +243,7 @@ fn io_bytes(
     Ok(Some(bytes.max(1).next_multiple_of(blocks.least_bytes)))
 }
 
-/// Each job has a seed of its own, so that clones on one file are not at the same offset at once.
+/// Returns the job's own seed, so that clones on one file use different offsets.
 fn seed(draft: &Draft, random_seed: u64, number: usize) -> u64 {
     let seed = match draft.randseed {
         Some(seed) => seed,
@@ -322,9 +322,8 @@ fn spec(
     }
 }
 
-/// Returns the options of the file, and those that tools which read results need (fio-plot: `rw`,
-/// `bs`,
-/// `iodepth` and `numjobs`).
+/// Returns the file's options, with those that readers of results look for in each job (fio-plot:
+/// `rw`, `bs`, `iodepth` and `numjobs`).
 fn options(draft: &Draft) -> Vec<(String, String)> {
     let mut pairs = draft.pairs();
     let mixed = draft.said("bssplit") || draft.said("bsrange");

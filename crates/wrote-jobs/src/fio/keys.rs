@@ -1,4 +1,4 @@
-//! The keys that are taken: their names, and what each does to the job.
+//! The accepted keys: their names, and their effects on a job.
 
 use super::draft::Draft;
 use super::value::{KbBase, Size, Value};
@@ -8,21 +8,21 @@ use crate::spec::{Fallocate, Rw, SyncEach};
 
 /// A key of a job file.
 pub(super) struct Key {
-    /// The name that reports use, as fio does.
+    /// The canonical name, which reports use, as fio does.
     pub name: &'static str,
-    /// Other names of the same.
+    /// Other names of the key.
     pub aliases: &'static [&'static str],
     effect: Effect,
 }
 
-/// What a key does.
+/// The effect of a key.
 enum Effect {
-    /// It says something about the job.
+    /// Sets a value of the job.
     Set(fn(&mut Draft, &mut Value<'_>) -> Result<(), String>),
-    /// Only these values are taken, since they say what is done anyway; the text is about the
-    /// others.
+    /// Accepts only these values, which name the only behaviour here; the text explains the refusal
+    /// of others.
     Only(&'static [&'static str], &'static str),
-    /// It can't matter here, for this reason.
+    /// Has no effect here, for this reason.
     Note(&'static str),
 }
 
@@ -40,7 +40,7 @@ const ALWAYS_PERCENTILES: &str = "changes nothing: percentiles are always report
 const VERIFY: &str = "only whole blocks are checked, after all writes; leave it out";
 
 impl Key {
-    /// Takes the key's value.
+    /// Applies the key's value to a draft.
     pub fn take(&self, draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
         match self.effect {
             Set(set) => set(draft, value),
@@ -62,12 +62,12 @@ impl Key {
     }
 }
 
-/// The key of that name. The error says whether fio knows it, or which one is near.
+/// Returns the key of that name. The error says whether fio knows it, or suggests a similar one.
 pub(super) fn find(name: &str) -> Result<&'static Key, String> {
     KEYS.iter().find(|key| key.is(name)).ok_or_else(|| names::unknown(name, all_names()))
 }
 
-/// Every name of every key that is taken.
+/// Returns every name of every accepted key.
 pub(super) fn all_names() -> impl Iterator<Item = &'static str> {
     KEYS.iter().flat_map(|key| std::iter::once(key.name).chain(key.aliases.iter().copied()))
 }
@@ -76,7 +76,7 @@ const fn key(name: &'static str, aliases: &'static [&'static str], effect: Effec
     Key { name, aliases, effect }
 }
 
-/// Stores a value, and is done.
+/// Makes the effect that stores a value.
 macro_rules! set {
     ($draft:ident, $value:ident => $($field:ident).+ = $new:expr) => {
         Set(|$draft, $value| {
@@ -88,7 +88,7 @@ macro_rules! set {
 
 #[rustfmt::skip]
 static KEYS: &[Key] = &[
-    // What is done.
+    // The work.
     key("name", &[], set!(d, v => name = Some(v.text()?.to_string()))),
     key("description", &[], Set(|_, _| Ok(()))),
     key("rw", &["readwrite"], set!(d, v => rw = rw(v)?)),
@@ -122,7 +122,7 @@ static KEYS: &[Key] = &[
     key("offset_increment", &[], set!(d, v => offset_increment = bytes(v)?)),
     key("fallocate", &[], set!(d, v => fallocate = fallocate(v)?)),
     key("invalidate", &[], set!(d, v => invalidate = v.flag()?)),
-    // How it is done.
+    // The way.
     key("ioengine", &[], set!(d, v => engine = engine::engine(v)?)),
     key("iodepth", &[], set!(d, v => iodepth = v.within(1..=wrote::Options::IODEPTH_MAX)?)),
     key("iodepth_batch", &["iodepth_batch_submit"], set!(d, v => iodepth_batch = v.within(0..=u32::MAX)?)),
@@ -135,14 +135,14 @@ static KEYS: &[Key] = &[
     key("registerfiles", &[], set!(d, v => registerfiles = v.flag()?)),
     key("sqthread_poll", &[], set!(d, v => sqthread_poll = v.flag()?)),
     key("sqthread_poll_cpu", &[], set!(d, v => sqthread_poll_cpu = Some(v.within(0..=u32::MAX)?))),
-    // What is safe, and checked.
+    // Safety and checks.
     key("sync", &[], set!(d, v => sync = sync(v)?)),
     key("fsync", &[], set!(d, v => fsync = every(v)?)),
     key("fdatasync", &[], set!(d, v => fdatasync = every(v)?)),
     key("end_fsync", &[], set!(d, v => end_fsync = v.flag()?)),
     key("verify", &[], set!(d, v => verify = verify(v)?)),
     key("do_verify", &[], set!(d, v => do_verify = v.flag()?)),
-    // What is written.
+    // The data.
     key("zero_buffers", &[], set!(d, v => zero_buffers = v.flag()?)),
     key("buffer_compress_percentage", &[], set!(d, v => compress_percent = Some(v.within(0..=100)?))),
     // Jobs, groups and reports.
@@ -156,7 +156,7 @@ static KEYS: &[Key] = &[
     key("disable_clat", &[], set!(d, v => disable_clat = v.flag()?)),
     key("disable_bw_measurement", &["disable_bw"], set!(d, v => disable_bw = v.flag()?)),
     key("kb_base", &[], set!(d, v => kb_base = kb_base(v)?)),
-    // What can't matter here.
+    // Keys without an effect here.
     key("thread", &[], Note("every job is a thread of one process")),
     key("refill_buffers", &[], Note("changes nothing: no two sectors that are written are the same")),
     key("scramble_buffers", &[], Note("changes nothing: no two sectors that are written are the same")),
@@ -194,7 +194,7 @@ static KEYS: &[Key] = &[
     key("unit_base", &[], Note("results are in bytes")),
     key("block_error_percentiles", &[], Note("there are no trims")),
     key("error_dump", &[], Note("every error is told")),
-    // What is done anyway, and can't be done otherwise.
+    // Keys that name the only behaviour here.
     key("file_service_type", &[], Only(&["roundrobin"], "files are served in turn")),
     key("random_distribution", &[], Only(&["random"], "random offsets are uniform")),
     key("percentage_random", &[], Only(&["100"], "a random job is random all over")),
@@ -269,7 +269,7 @@ fn rw(value: &mut Value<'_>) -> Result<Rw, String> {
     Ok(Rw { read, write, random })
 }
 
-/// `size`. 0 is no size, and so is 100%: all there is.
+/// Parses `size`. 0 and 100% mean the whole file.
 fn size(value: &mut Value<'_>) -> Result<Option<u64>, String> {
     match value.size()? {
         Size::Bytes(0) | Size::Percent(100) => Ok(None),
@@ -289,8 +289,8 @@ fn unless_zero(size: Size) -> Option<Size> {
     Some(size).filter(|&size| size != Size::Bytes(0))
 }
 
-/// A second line of the same section adds files, as in fio; the job's own are instead of those of
-/// `[global]`.
+/// Parses `filename`. A second line of a section adds files, as in fio; the job's own files replace
+/// those of `[global]`.
 fn filename(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     let mut named = files::filenames(value)?;
     if draft.said_here("filename") {
@@ -332,7 +332,7 @@ fn process(value: &mut Value<'_>) -> Result<Process, String> {
     }
 }
 
-/// `fsync` and `fdatasync`: after so many writes; 0 is never.
+/// Parses `fsync` and `fdatasync`: a number of writes; 0 is never.
 fn every(value: &mut Value<'_>) -> Result<Option<u32>, String> {
     Ok(Some(value.within(0..=u32::MAX)?).filter(|&writes| writes > 0))
 }

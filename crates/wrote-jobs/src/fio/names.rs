@@ -1,6 +1,6 @@
-//! Names that are not taken: those that fio knows, and those that nobody does.
+//! Names that are not accepted: fio's other keys, and unknown ones.
 
-/// The keys of fio that are not taken, each group with a word on why.
+/// fio's keys that are not accepted, each group with a reason.
 const NOT_TAKEN: &[(&str, &[&str])] = &[
     ("commands are not run", &["exec_prerun", "exec_postrun"]),
     (
@@ -83,7 +83,7 @@ const NOT_TAKEN: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The keys of fio that are not taken, without a word on why.
+/// fio's keys that are not accepted, without a reason.
 const NOT_TAKEN_EITHER: &[&str] = &[
     "wait_for",
     "opendir",
@@ -151,7 +151,7 @@ const NOT_TAKEN_EITHER: &[&str] = &[
     "apptag_mask",
 ];
 
-/// Why `name` is no key that is taken; `taken` are those that are.
+/// Explains why `name` is not accepted; `taken` are the accepted names.
 pub(super) fn unknown(name: &str, taken: impl Iterator<Item = &'static str>) -> String {
     if let Some((why, _)) = NOT_TAKEN.iter().find(|(_, names)| names.contains(&name)) {
         return format!("fio knows this key, but it is not taken here: {why}");
@@ -165,14 +165,14 @@ pub(super) fn unknown(name: &str, taken: impl Iterator<Item = &'static str>) -> 
     }
 }
 
-/// All keys of fio that are not taken.
+/// Returns all keys of fio that are not accepted.
 #[cfg(test)]
 pub(super) fn not_taken() -> impl Iterator<Item = &'static str> {
     let explained = NOT_TAKEN.iter().flat_map(|(_, names)| names.iter());
     explained.chain(NOT_TAKEN_EITHER).copied()
 }
 
-/// The name that is most like it, if any is: so that one letter in four may be wrong.
+/// Returns the most similar name, if at most one letter in four differs.
 fn near(name: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     let name = name.trim_start_matches('-').to_ascii_lowercase().replace('-', "_");
     if name.len() > 40 {

@@ -1,21 +1,20 @@
-//! What is said about a job file: the error that ends the parsing, and notes that do not.
+//! Messages about a job file: the error that ends the parsing, and notes that do not.
 
 use std::fmt;
 
-/// Something that is done otherwise than the file says, or than fio would.
+/// A difference from the file's words, or from fio's behaviour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// The line of the file, from 1; `None` where it is about an override.
+    /// The line of the file, from 1; `None` for an override.
     pub line: Option<usize>,
     /// One line of text.
     pub text: String,
 }
 
-/// Why a job file was not understood: `line 7: iodepht=64: there is no such key; did you mean
-/// iodepth?`
+/// The error of a job file: `line 7: iodepht=64: there is no such key; did you mean iodepth?`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// The line of the file, from 1; `None` where it is about an override, or the whole file.
+    /// The line of the file, from 1; `None` for an override, or for the whole file.
     pub line: Option<usize>,
     /// One line of text.
     pub text: String,
@@ -52,8 +51,7 @@ fn told(f: &mut fmt::Formatter<'_>, line: Option<usize>, text: &str) -> fmt::Res
     }
 }
 
-/// The notes so far. The same note of the same line is kept once: a key of `[global]` is looked at
-/// again with each job.
+/// The notes so far, each once for a line: every job applies a key of `[global]` again.
 #[derive(Default)]
 pub(super) struct Notes(Vec<Note>);
 
@@ -71,7 +69,7 @@ impl Notes {
     }
 }
 
-/// A key with its value, as it is quoted in what is said: short, and without line breaks.
+/// Quotes a key with its value for a message: short, and without line breaks.
 pub(super) fn quoted(key: &str, value: Option<&str>) -> String {
     let short = |text: &str| {
         const MOST: usize = 60;
@@ -86,7 +84,7 @@ pub(super) fn quoted(key: &str, value: Option<&str>) -> String {
     }
 }
 
-/// Line breaks and other control characters are escaped: what is said is one line.
+/// Escapes control characters, so that a message is one line.
 fn one_line(text: &str) -> String {
     let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     let mut line = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! What a job file means, and what is said of it.
+//! Tests of the meaning of job files, and of the messages about them.
 
 mod any_text;
 mod listed;
@@ -49,7 +49,7 @@ fn read(text: &str) -> Result<Parsed, ParseError> {
     parse(text, &surroundings(&[]))
 }
 
-/// The only job of a section `[a]` with these lines, which is 1 MiB where they say nothing else.
+/// The only job of a section `[a]` with these lines, of 1 MiB by default.
 fn job(lines: &str) -> JobSpec {
     let text = format!("[a]\nsize=1m\n{lines}\n");
     let mut jobs = read(&text).unwrap_or_else(|error| panic!("{text}{error}")).jobs;
@@ -81,7 +81,7 @@ fn the_job_file_of_the_article_is_what_it_says() {
     assert_eq!(job.write_bs, BlockSizes::one(512 << 10));
     assert_eq!((job.file_bytes, job.io_bytes), (Some(16 << 30), None));
     assert!(job.hipri && job.fixedbufs && job.sqthread_poll);
-    // As in fio: the kernel's thread is given registered files whatever the file says.
+    // As in fio: the kernel's thread gets registered files with any value in the file.
     assert!(job.registerfiles);
     assert_eq!(job.files, [PathBuf::from("testfile")]);
     assert_eq!(parsed.notes.len(), 1);
@@ -163,7 +163,7 @@ fn files_are_named_as_fio_names_them() {
         paths(&job("filename_format=$filenum/$jobname-$jobnum.$x\nnrfiles=2")),
         ["0/a-0.$x", "1/a-0.$x"]
     );
-    // The section names the files, whatever `name` says.
+    // The section names the files, also beside `name`.
     let named = job("name=other");
     assert_eq!((named.name.as_str(), paths(&named)), ("other", vec!["a.0.0"]));
     assert_eq!(paths(&job("filename=x\nfilename=y")), ["x", "y"]);

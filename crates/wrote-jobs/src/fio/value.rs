@@ -1,20 +1,20 @@
-//! Values: numbers with fio's units, times, switches and lists of one for each direction.
+//! Values: numbers with fio's units, times, switches, and lists of one for each direction.
 
 use super::Notes;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// What the letters of a size stand for (`kb_base`).
+/// The meaning of the letters of a size (`kb_base`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum KbBase {
-    /// `k` is 1024 and `KiB` 1000: fio's default, the reverse of what the words mean elsewhere.
+    /// `k` is 1024 and `KiB` 1000: fio's default, the reverse of the usual meaning.
     #[default]
     Reversed,
     /// `k` is 1000 and `KiB` 1024.
     Si,
 }
 
-/// A value as it was written, and where to say something about it.
+/// A value as written, with the place for notes about it.
 pub(super) struct Value<'a> {
     /// `None` of a bare key.
     pub text: Option<&'a str>,
@@ -23,14 +23,14 @@ pub(super) struct Value<'a> {
     pub notes: &'a mut Notes,
 }
 
-/// Bytes, or a share of something.
+/// Bytes, or a share of a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Size {
     Bytes(u64),
     Percent(u32),
 }
 
-/// A file's offsets are signed to the kernel (`off_t`).
+/// The kernel's offsets in a file are signed (`off_t`).
 pub(super) const BYTES_MAX: u64 = i64::MAX as u64;
 
 /// The longest time: ten years.
@@ -41,12 +41,12 @@ impl Value<'_> {
         self.notes.add(self.line, text);
     }
 
-    /// The text, which must be there.
+    /// Returns the text; the error is a missing value.
     pub fn text(&self) -> Result<&str, String> {
         self.text.filter(|text| !text.is_empty()).ok_or_else(|| "has no value".into())
     }
 
-    /// `0`, `1`, or nothing at all, which is 1.
+    /// Parses `0`, `1`, or no value, which is 1.
     pub fn flag(&self) -> Result<bool, String> {
         match self.text {
             None | Some("1") => Ok(true),
@@ -56,13 +56,13 @@ impl Value<'_> {
         }
     }
 
-    /// A whole number, with a unit where there is one.
+    /// Parses a whole number, with an optional unit.
     pub fn number(&mut self) -> Result<u64, String> {
         let text = self.text()?.to_string();
         self.number_of(&text)
     }
 
-    /// A whole number within `range`.
+    /// Parses a whole number within `range`.
     pub fn within(&mut self, range: RangeInclusive<u32>) -> Result<u32, String> {
         let number = self.number()?;
         let (least, most) = (range.start(), range.end());
@@ -70,7 +70,7 @@ impl Value<'_> {
         inside.ok_or_else(|| format!("must be a whole number from {least} to {most}"))
     }
 
-    /// Bytes, or so many percent.
+    /// Parses bytes, or percents.
     pub fn size(&mut self) -> Result<Size, String> {
         let text = self.text()?.to_string();
         let Some(percent) = text.strip_suffix('%') else {
@@ -80,13 +80,13 @@ impl Value<'_> {
         percent.map(Size::Percent).ok_or_else(|| "percents are from 1% to 100%".into())
     }
 
-    /// A whole number, one for each direction: see [`Value::directions`].
+    /// Parses a whole number for each direction: see [`Value::directions`].
     pub fn numbers(&mut self) -> Result<[Option<u64>; 2], String> {
         self.directions(|value, part| value.number_of(part))
     }
 
-    /// What is said of reads and of writes: `one`, `reads,writes`, `reads,` or `,writes`. A part that
-    /// is empty is `None`, a single one is for both; a third, of trims, is passed over.
+    /// Parses `one`, `reads,writes`, `reads,` or `,writes`. An empty part is `None`, a single one
+    /// counts for both; a third, for trims, is ignored.
     pub fn directions<T: Clone>(
         &mut self,
         mut part: impl FnMut(&mut Self, &str) -> Result<T, String>,
@@ -108,7 +108,7 @@ impl Value<'_> {
         }
     }
 
-    /// A whole number in `text`, which is the value or a part of it.
+    /// Parses a whole number in `text`, which is the value or a part of it.
     pub fn number_of(&mut self, text: &str) -> Result<u64, String> {
         let (number, unit) = split(text)?;
         let unit = unit.to_ascii_lowercase();
@@ -124,7 +124,7 @@ impl Value<'_> {
         Ok(product)
     }
 
-    /// A time; without a unit it is in seconds.
+    /// Parses a time, in seconds without a unit.
     pub fn time(&self) -> Result<Duration, String> {
         let text = self.text()?;
         let (number, unit) = split(text)?;
@@ -144,7 +144,7 @@ impl Value<'_> {
     }
 }
 
-/// What a unit stands for, and whether that is fio's reversed reading of it.
+/// Returns the multiple of a unit, and whether that is fio's reversed reading.
 fn multiple(unit: &str, kb_base: KbBase) -> Result<(u64, bool), String> {
     let letter = unit.chars().next().unwrap_or('b');
     let power = match letter {
@@ -160,7 +160,7 @@ fn multiple(unit: &str, kb_base: KbBase) -> Result<(u64, bool), String> {
     let rest = unit.get(1..).unwrap_or("");
     match (rest, kb_base) {
         ("", _) if power == 0 => Ok((1, false)),
-        // fio 3.33 reads 4ki as 4k, though its manual says otherwise.
+        // fio 3.33 reads 4ki as 4k, against its manual.
         ("" | "b" | "i", KbBase::Reversed) if power > 0 => Ok((1024_u64.pow(power), false)),
         ("ib", KbBase::Reversed) if power > 0 => Ok((1000_u64.pow(power), true)),
         ("" | "b", KbBase::Si) if power > 0 => Ok((1000_u64.pow(power), false)),
@@ -177,7 +177,7 @@ fn unknown(unit: &str) -> String {
     format!("{unit} is no unit; there are k, m, g, t and p, each also with b or iB")
 }
 
-/// The number at the front of `text`, and what stands after it.
+/// Splits `text` into its leading number and the rest.
 fn split(text: &str) -> Result<(u64, &str), String> {
     if text.starts_with('(') {
         return Err("arithmetic is not taken; write the number".into());

@@ -1,9 +1,9 @@
-//! `${NAME}` of the environment, and the few facts about the machine that a value may name.
+//! Variables in values: `${NAME}` of the environment, and a few facts about the machine.
 
 use super::Surroundings;
 
-/// `value` with its variables replaced. One that is not set is an error: fio takes it for nothing,
-/// and `filename=${DISK}/file` becomes `/file`.
+/// Replaces the variables of `value`. An unset one is an error: fio takes it for empty, and
+/// `filename=${DISK}/file` becomes `/file`.
 pub(super) fn substitute(value: &str, surroundings: &Surroundings<'_>) -> Result<String, String> {
     let mut result = String::with_capacity(value.len());
     let mut rest = value;

@@ -1,6 +1,6 @@
-//! The figures of an entry in one direction, in fio's units: KiB/s, milliseconds, nanoseconds.
+//! An entry's work in one direction, in fio's units: KiB/s, milliseconds, nanoseconds.
 
-use super::Pairs;
+use super::pairs::Pairs;
 use crate::jobs::{JobReport, merged};
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use wrote_result::document as result;
 
 const KIB: u64 = 1 << 10;
-/// How long one sample of a rate is.
+/// The length of one sample of a rate.
 const SAMPLE_NS: i128 = 500_000_000;
 
 /// fio's `read`, `write` and `trim`.
@@ -20,7 +20,7 @@ pub(super) struct Direction {
     /// KiB/s.
     bw: u64,
     iops: f64,
-    /// Milliseconds; 0 where nothing was transferred.
+    /// Milliseconds; 0 without a transfer.
     runtime: u64,
     total_ios: u64,
     short_ios: u64,
@@ -30,7 +30,7 @@ pub(super) struct Direction {
     lat_ns: Latency,
     bw_min: u64,
     bw_max: u64,
-    /// Percent of what the entry's group transferred.
+    /// Percent of the group's transfer.
     bw_agg: f64,
     bw_mean: f64,
     bw_dev: f64,
@@ -42,7 +42,7 @@ pub(super) struct Direction {
     iops_samples: u64,
 }
 
-/// fio's latencies. Without samples there are no percentiles.
+/// fio's latencies, without percentiles if there are no samples.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Latency {
     min: u64,
@@ -73,7 +73,7 @@ impl Latency {
 }
 
 impl Direction {
-    /// `group_bytes_per_s` is what the whole group transferred in this direction.
+    /// `group_bytes_per_s` is the whole group's rate in this direction.
     pub(super) fn of(
         entry: &[&JobReport],
         direction: result::Direction,
@@ -99,7 +99,7 @@ impl Direction {
             bw_bytes: bytes_per_s as u64,
             bw: bytes_per_s as u64 / KIB,
             iops: total_ios as f64 / elapsed.as_secs_f64().max(1e-9),
-            // 0 stands for nothing transferred.
+            // 0 means no transfer.
             runtime: (elapsed.as_millis() as u64).max(1),
             total_ios,
             short_ios: 0,
@@ -126,7 +126,7 @@ fn percent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { (part * 100.0 / whole).min(100.0) } else { 0.0 }
 }
 
-/// Rates that were sampled while an entry's jobs ran, those of the same half second added up.
+/// Sampled rates of an entry's jobs, added up for each half second.
 struct Samples(Vec<f64>);
 
 impl Samples {
@@ -156,7 +156,7 @@ impl Samples {
         self.0.len() as u64
     }
 
-    /// 0 of none, like the next two.
+    /// Returns the least; 0 without samples, like the next two.
     fn min(&self) -> f64 {
         self.0.iter().copied().reduce(f64::min).unwrap_or(0.0)
     }
@@ -169,7 +169,7 @@ impl Samples {
         self.0.iter().sum::<f64>() / self.0.len().max(1) as f64
     }
 
-    /// The standard deviation of a sample, as fio computes it; 0 of less than two.
+    /// Returns the standard deviation of a sample, as fio computes it; 0 of less than two.
     fn deviation(&self) -> f64 {
         let mean = self.mean();
         let squares: f64 = self.0.iter().map(|sample| (sample - mean).powi(2)).sum();

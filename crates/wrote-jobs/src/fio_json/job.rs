@@ -1,6 +1,6 @@
 //! One entry of fio's `jobs`: a job, or several that are reported as one.
 
-use super::Pairs;
+use super::pairs::Pairs;
 use super::direction::{Direction, Latency};
 use super::shares::{self, BATCHES, DEPTHS};
 use crate::jobs::{JobReport, merged, span};
@@ -9,11 +9,11 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use wrote_result::document::Direction as Way;
 
-/// Figures of other entries that an entry reports.
+/// Figures that an entry shares with the others.
 pub(super) struct Numbers {
     /// Whole seconds of all jobs together.
     pub elapsed_s: u64,
-    /// How many jobs have the name of the entry's first.
+    /// The number of jobs with the name of the entry's first.
     pub numjobs: usize,
     pub group_read_bytes_per_s: f64,
     pub group_write_bytes_per_s: f64,
@@ -26,7 +26,7 @@ pub(super) struct Job {
     groupid: u32,
     job_start: i64,
     error: i32,
-    /// Seconds that are left: none, as it is over.
+    /// Seconds left: 0 after the end.
     eta: u64,
     elapsed: u64,
     #[serde(rename = "job options")]
@@ -62,7 +62,7 @@ struct Sync {
 }
 
 impl Job {
-    /// `entry` is never empty; what it has of each job and cannot add up is the first's.
+    /// `entry` is never empty; figures that cannot be added up are the first job's.
     pub(super) fn of(entry: &[&JobReport], numbers: &Numbers) -> Job {
         let spec = &entry[0].spec;
         let elapsed = span(entry.iter().copied());
@@ -118,11 +118,11 @@ impl Job {
     }
 }
 
-/// The options as they were written, and those that readers look for (fio-plot: `rw`, `bs`,
-/// `iodepth`, `numjobs`) also where they were not.
+/// Returns the options as written, and those that readers look for (fio-plot: `rw`, `bs`,
+/// `iodepth`, `numjobs`).
 fn options(spec: &JobSpec, numjobs: usize) -> Vec<(String, String)> {
     let mut options: Vec<(String, String)> = Vec::new();
-    // A key that is said twice, in [global] and in the section, holds as it was said last.
+    // Of a key in [global] and in the section, the last value holds.
     for (key, value) in &spec.options {
         match options.iter_mut().find(|(known, _)| known == key) {
             Some((_, known)) => known.clone_from(value),
@@ -143,7 +143,8 @@ fn options(spec: &JobSpec, numjobs: usize) -> Vec<(String, String)> {
     options
 }
 
-/// As fio takes it: `4k`; `4k,64k` of reads and writes; `4k/60:64k/40` of a split.
+/// Writes block sizes as fio reads them: `4k`; `4k,64k` of reads and writes; `4k/60:64k/40` of a
+/// split.
 fn block_sizes(spec: &JobSpec) -> String {
     match (spec.rw.read, spec.rw.write) {
         (true, true) if spec.read_bs != spec.write_bs => {

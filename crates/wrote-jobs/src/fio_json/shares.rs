@@ -1,6 +1,6 @@
-//! Which part of the operations lies within each of fio's fixed bounds, in percent.
+//! The percents of operations within each of fio's fixed bounds.
 
-use super::Pairs;
+use super::pairs::Pairs;
 use hdrhistogram::Histogram;
 
 /// Bounds: a label, and the last value that belongs to it. The last label takes all the rest.
@@ -10,7 +10,7 @@ type Bounds = [(&'static str, u64)];
 pub(super) const DEPTHS: [(&str, u64); 7] =
     [("1", 1), ("2", 3), ("4", 7), ("8", 15), ("16", 31), ("32", 63), (">=64", u64::MAX)];
 
-/// Operations handed on or completed together, as fio labels them: `4` is 1 to 4.
+/// Operations submitted or completed together, as fio labels them: `4` is 1 to 4.
 pub(super) const BATCHES: [(&str, u64); 7] =
     [("0", 0), ("4", 4), ("8", 8), ("16", 16), ("32", 32), ("64", 64), (">=64", u64::MAX)];
 
@@ -31,7 +31,7 @@ const LATENCIES: [(&str, u64); 32] = [
     ("750", 750 * MS - 1), ("1000", 1000 * MS - 1), ("2000", 2000 * MS - 1), (">=2000", u64::MAX),
 ];
 
-/// Latencies as fio's `latency_ns`, `latency_us` and `latency_ms`.
+/// Returns latencies as fio's `latency_ns`, `latency_us` and `latency_ms`.
 pub(super) fn latencies(histogram: &Histogram<u64>) -> [Pairs<f64>; 3] {
     let Pairs(mut ns) = shares(histogram, &LATENCIES);
     let ms = ns.split_off(20);
@@ -39,9 +39,9 @@ pub(super) fn latencies(histogram: &Histogram<u64>) -> [Pairs<f64>; 3] {
     [ns, us, ms].map(Pairs)
 }
 
-/// How many percent of what was counted lies within each bound; all 0 of nothing.
+/// Returns the percent of the counted values within each bound; all 0 without values.
 ///
-/// A value that the histogram knows only roughly belongs where the upper end of its bucket does.
+/// A value counts where the upper end of its bucket of the histogram does.
 pub(super) fn shares(histogram: &Histogram<u64>, bounds: &Bounds) -> Pairs<f64> {
     let mut counts = vec![0; bounds.len()];
     for bucket in histogram.iter_recorded() {
@@ -67,7 +67,7 @@ mod tests {
         histogram
     }
 
-    /// The labels with something in them.
+    /// The labels with a share above 0.
     fn filled(Pairs(pairs): &Pairs<f64>) -> Vec<(&str, f64)> {
         pairs.iter().filter(|(_, part)| *part > 0.0).map(|(key, part)| (&**key, *part)).collect()
     }

@@ -1,9 +1,9 @@
-//! What of a document this version knows: keys that a later one has added are taken out.
+//! The filter of keys that a later version added to a result.
 
 use serde_json::Value;
 use wrote_result::document::schema;
 
-/// Takes out every key that the schema of our result does not name.
+/// Removes every key that our result's schema does not name.
 pub(super) fn retain(document: &mut Value) {
     let schema = schema();
     retain_below(document, &schema, &schema["$defs"]);
@@ -26,7 +26,7 @@ fn retain_below(value: &mut Value, schema: &Value, definitions: &Value) {
     }
 }
 
-/// What a reference leads to; of something or null, the something.
+/// Follows a reference; of an optional schema returns the schema.
 fn resolved<'a>(schema: &'a Value, definitions: &'a Value) -> &'a Value {
     if let Some(any) = schema["anyOf"].as_array() {
         let something = any.iter().find(|one| one["type"] != "null");

@@ -1,11 +1,11 @@
-//! A job's options in fio's JSON: its own, else those that hold for all, else fio's defaults.
+//! A job's options in fio's JSON: its own, else the global ones, else fio's defaults.
 
 use crate::fio;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use wrote_result::document::{BlockShare, Direction, Flush};
 
-/// Other names of the same option. fio's JSON has the name that was written.
+/// Other names of options. fio's JSON has the name as written.
 const ALIASES: [(&str, &str); 9] = [
     ("rw", "readwrite"),
     ("bs", "blocksize"),
@@ -17,7 +17,7 @@ const ALIASES: [(&str, &str); 9] = [
     ("rwmixread", "rwmixreads"),
     ("thread", "use_thread"),
 ];
-/// fio's default where the file says none.
+/// fio's default.
 const BS_BYTES: u64 = 4096;
 
 /// The options of a job.
@@ -34,7 +34,7 @@ impl<'a> Options<'a> {
         Options { global, own }
     }
 
-    /// What is said of an option, by any of its names.
+    /// Returns the value of an option, under any of its names.
     pub(super) fn text(&self, key: &str) -> Option<&'a str> {
         let aliases = ALIASES.iter().filter(|(name, _)| *name == key).map(|(_, alias)| *alias);
         let names: Vec<&str> = std::iter::once(key).chain(aliases).collect();
@@ -44,12 +44,12 @@ impl<'a> Options<'a> {
         of(self.own).or_else(|| of(self.global))
     }
 
-    /// Whether a switch is on; one without a value is.
+    /// Returns whether a switch is on; without a value it is.
     pub(super) fn flag(&self, key: &str) -> bool {
         self.text(key).is_some_and(|text| text != "0")
     }
 
-    /// A whole number; none where there is no such option, or something else stands there.
+    /// Returns a whole number; `None` for another value.
     pub(super) fn number(&self, key: &str) -> Option<u64> {
         fio::bytes(self.text(key)?)
     }
@@ -58,7 +58,7 @@ impl<'a> Options<'a> {
         fio::time(self.text(key)?).map(|time| time.as_secs_f64()).filter(|time| *time > 0.0)
     }
 
-    /// The part of a value that is about a direction: `4k`, or one of `4k,64k`.
+    /// Returns the part of a value for a direction: `4k`, or one of `4k,64k`.
     pub(super) fn of_direction(&self, key: &str, direction: Direction) -> Option<&'a str> {
         let parts: Vec<&str> = self.text(key)?.split(',').map(str::trim).collect();
         let part = match (direction, parts.as_slice()) {
@@ -69,7 +69,7 @@ impl<'a> Options<'a> {
         (!part.is_empty()).then_some(*part)
     }
 
-    /// The sizes of operations, where there are several, and the largest.
+    /// Returns the largest size of operations, and all sizes where there are several.
     pub(super) fn block_sizes(&self, direction: Direction) -> (u64, Option<Vec<BlockShare>>) {
         let split = self.of_direction("bssplit", direction).and_then(split);
         let largest = split.iter().flatten().map(|share| share.bytes).max();
@@ -79,14 +79,14 @@ impl<'a> Options<'a> {
         (largest.or(range).or(single).unwrap_or(BS_BYTES), split)
     }
 
-    /// Whether the page cache is bypassed.
+    /// Returns whether the page cache is bypassed.
     pub(super) fn is_direct(&self) -> bool {
         self.flag("direct") || self.text("buffered") == Some("0")
     }
 
-    /// When writes are flushed within the job's clock, as `wrote.result/1` calls it. The clock of a job
-    /// with `end_fsync` runs until that flush has returned; of one with `fsync_on_close` it has stopped
-    /// before (fio 3.33; axboe/fio#831).
+    /// Returns when writes are flushed within the job's clock. The clock of a job with `end_fsync`
+    /// runs until that flush has returned; with `fsync_on_close` it stops before (fio 3.33;
+    /// axboe/fio#831).
     pub(super) fn sync(&self) -> Flush {
         let every = |key, flush: fn(u32) -> Flush| {
             let writes = self.number(key).filter(|writes| *writes > 0)?;
@@ -101,12 +101,12 @@ impl<'a> Options<'a> {
         let fsync = every("fsync", Flush::fsync_after);
         let fdatasync = every("fdatasync", Flush::fdatasync_after);
         let each = |flush: &Flush| flush.is_each();
-        // What is flushed every so many writes leaves the last ones out; the end does not.
+        // A flush at the end covers the last writes; one after every few writes does not.
         let all = [opened, fsync.filter(each), fdatasync.filter(each), at_end, fsync, fdatasync];
         all.into_iter().flatten().next().unwrap_or_default()
     }
 
-    /// What is written, where that is not random.
+    /// Describes the data, where it is not random.
     pub(super) fn data(&self) -> Option<String> {
         if self.flag("zero_buffers") {
             return Some("zeros".into());
@@ -116,7 +116,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// `4k/60:64k/40`; none of what is something else.
+/// Parses `4k/60:64k/40`; `None` for another form.
 fn split(text: &str) -> Option<Vec<BlockShare>> {
     let share = |part: &str| {
         let (bytes, percent) = part.split_once('/')?;

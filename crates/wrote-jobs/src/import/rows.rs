@@ -1,18 +1,18 @@
 //! The rows of fio's jobs: one for each direction, the clones of a job together.
 
-use super::fio::{Direction as Part, Job, Latency as FiosLatency};
 use super::options::Options;
+use super::output::{OutputJob, OutputLatency, OutputPart};
 use wrote_result::document::{
     Blocks, Direction, Flush, Latency, Process, Row, Run, Settings, SettingsPair,
 };
 use wrote_result::stats;
 
 /// A job with its clones: `numjobs` of them, each an entry of its own without `group_reporting`.
-pub(super) struct Batch<'a>(Vec<&'a Job>);
+pub(super) struct Batch<'a>(Vec<&'a OutputJob>);
 
 impl<'a> Batch<'a> {
-    /// All jobs, entries of one name and group together. None is empty.
-    pub(super) fn all_of(jobs: &'a [Job]) -> Vec<Batch<'a>> {
+    /// Groups all jobs by name and group number. No batch is empty.
+    pub(super) fn all_of(jobs: &'a [OutputJob]) -> Vec<Batch<'a>> {
         let mut batches: Vec<Batch> = Vec::new();
         for job in jobs {
             match batches.last_mut() {
@@ -23,21 +23,21 @@ impl<'a> Batch<'a> {
         batches
     }
 
-    pub(super) fn first(&self) -> &'a Job {
+    pub(super) fn first(&self) -> &'a OutputJob {
         self.0[0]
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &'a Job> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &'a OutputJob> {
         self.0.iter().copied()
     }
 }
 
-impl Job {
-    fn is_clone_of(&self, other: &Job) -> bool {
+impl OutputJob {
+    fn is_clone_of(&self, other: &OutputJob) -> bool {
         self.jobname == other.jobname && self.groupid == other.groupid
     }
 
-    fn part(&self, direction: Direction) -> &Part {
+    fn part(&self, direction: Direction) -> &OutputPart {
         match direction {
             Direction::Read => &self.read,
             Direction::Write => &self.write,
@@ -45,7 +45,7 @@ impl Job {
     }
 }
 
-/// The batch's rows, of each direction in which something was transferred.
+/// Makes the batch's rows, one for each direction with a transfer.
 pub(super) fn rows(batch: &Batch<'_>, options: &Options<'_>) -> Vec<Row> {
     let moved = |direction: &Direction| batch.iter().any(|job| job.part(*direction).io_bytes > 0);
     let directions: Vec<Direction> =
@@ -70,7 +70,7 @@ fn row(batch: &Batch<'_>, options: &Options<'_>, direction: Direction, both: boo
         workload: format!("group {}", job.groupid),
         way,
         direction,
-        // fio does not look at what lies below, on which that depends.
+        // That depends on the device below, which fio does not examine.
         survives: None,
         bytes_per_run: run.bytes,
         crash_leaves: None,
@@ -126,9 +126,9 @@ fn settings(batch: &Batch<'_>, options: &Options<'_>, direction: Direction) -> S
     }
 }
 
-/// The clones begin together: what they moved, over the time of the one that took longest.
+/// Makes the run of the clones, which begin together: their bytes, over the longest time.
 fn run(batch: &Batch<'_>, direction: Direction) -> Run {
-    let parts: Vec<&Part> = batch.iter().map(|job| job.part(direction)).collect();
+    let parts: Vec<&OutputPart> = batch.iter().map(|job| job.part(direction)).collect();
     let bytes = sum(parts.iter().map(|part| part.io_bytes));
     let runtime_ms = parts.iter().map(|part| part.runtime).fold(0.0, f64::max);
     let throughput: f64 = match parts.as_slice() {
@@ -139,10 +139,10 @@ fn run(batch: &Batch<'_>, direction: Direction) -> Run {
     let operations = sum(parts.iter().map(|part| part.total_ios));
     let elapsed_s =
         if runtime_ms > 0.0 { runtime_ms / 1e3 } else { bytes as f64 / throughput.max(1.0) };
-    // What a job that reads and writes has used belongs to both.
+    // The use by a job that reads and writes is shared between both.
     let both = sum(batch.iter().flat_map(|job| [job.read.total_ios, job.write.total_ios]));
     let share = if both == 0 { 1.0 } else { operations as f64 / both as f64 };
-    let cpu_s = |percent: fn(&Job) -> f64| {
+    let cpu_s = |percent: fn(&OutputJob) -> f64| {
         share * batch.iter().map(|job| percent(job) / 100.0 * job.job_runtime / 1e3).sum::<f64>()
     };
     Run {
@@ -157,7 +157,7 @@ fn run(batch: &Batch<'_>, direction: Direction) -> Run {
         cpu_system_s: cpu_s(|job| job.sys_cpu),
         context_switches: (share * batch.iter().map(|job| job.ctx as f64).sum::<f64>()) as u64,
         iodepth_reached: batch.iter().map(depth_reached).max().unwrap_or(0),
-        // Percentiles of several can't be made into those of all.
+        // Percentiles of several jobs cannot be merged.
         latency_ns: match parts.as_slice() {
             [one] => latency(one),
             _ => None,
@@ -166,27 +166,27 @@ fn run(batch: &Batch<'_>, direction: Direction) -> Run {
     }
 }
 
-/// What stands in a file that anyone may have written need not fit.
+/// Adds up; a file from elsewhere may overflow the sum.
 fn sum(figures: impl Iterator<Item = u64>) -> u64 {
     figures.fold(0, u64::saturating_add)
 }
 
-/// The deepest level at which there were operations: at least so many were in flight (fio counts by
+/// Returns the deepest level with operations: the least depth that was reached (fio counts by
 /// powers of two).
-fn depth_reached(job: &Job) -> u32 {
+fn depth_reached(job: &OutputJob) -> u32 {
     let levels = job.iodepth_level.iter().filter(|(_, percent)| **percent > 0.0);
     let depths = levels.filter_map(|(level, _)| level.trim_start_matches(">=").parse().ok());
     depths.max().unwrap_or(1)
 }
 
-/// From when an operation is made to its completion where fio was told to keep percentiles of that
-/// (`lat_percentiles`), else from when it was handed on, fio's default. None where a percentile of ours
-/// is not among them.
-fn latency(part: &Part) -> Option<Latency> {
+/// Returns the latency from an operation's creation to its completion if fio kept percentiles of
+/// that (`lat_percentiles`), else from its submission, fio's default. `None` where a percentile of
+/// ours is missing.
+fn latency(part: &OutputPart) -> Option<Latency> {
     [&part.lat_ns, &part.clat_ns].into_iter().flatten().find_map(with_percentiles)
 }
 
-fn with_percentiles(latency: &FiosLatency) -> Option<Latency> {
+fn with_percentiles(latency: &OutputLatency) -> Option<Latency> {
     let at = |percent: &str| latency.percentile.get(percent).copied();
     Some(Latency {
         min: latency.min,

@@ -4,7 +4,7 @@ use wrote_result::document::{
     Blocks, Direction, Flush, Ioengine, Process, Row, Survives, is_imported,
 };
 
-/// What fio 3.33 wrote of jobs of a few MB.
+/// fio 3.33's result of jobs of a few MB.
 const DIRECTIONS: &str = include_str!("samples/directions.json");
 const FLUSHES: &str = include_str!("samples/flushes.json");
 const COMMAND_LINE: &str = include_str!("samples/command-line.json");
@@ -119,7 +119,7 @@ fn a_write_that_is_not_flushed_within_its_clock_is_found() {
     let ids: Vec<&str> = document.findings.iter().map(|finding| finding.id.as_str()).collect();
     assert_eq!(ids, ["flush-outside-clock"]);
     let finding = &document.findings[0];
-    // Not those that end with a flush, that flush every few writes, that go past the cache, or read.
+    // Not jobs that end with a flush, flush every few writes, are direct, or read.
     assert_eq!(finding.evidence["rows"], serde_json::json!(["cached"]));
     assert!(finding.text.contains("end_fsync=1") && finding.text.contains("direct=1"));
 }

@@ -1,19 +1,19 @@
-//! What differs between two things of a result, key by key.
+//! Differences between two parts of a result, key by key.
 
-use super::Difference;
+use super::document::Difference;
 use crate::document::Document;
 use crate::document::is_imported;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Keys that never are the same, and say nothing.
+/// Keys that always differ, without a meaning.
 const ALWAYS_OTHER: [&str; 2] = ["target.free_bytes", "host.clock_read_ns"];
-/// So much more of the file system in use is told.
+/// The least difference of the used share that is reported.
 const USED_SHARE_OTHER: f64 = 0.1;
 
-/// What differs between the programs, the machines, and what lies under the paths. What an imported
-/// result does not know is no difference.
+/// Returns the differences between the programs, the machines and the targets. An unknown value of
+/// an imported result is no difference.
 pub(super) fn documents(old: &Document, new: &Document) -> Vec<Difference> {
     let imported = is_imported(old) || is_imported(new);
     let whole = |document: &Document| {
@@ -32,7 +32,7 @@ pub(super) fn documents(old: &Document, new: &Document) -> Vec<Difference> {
     differences
 }
 
-/// Whether this is what a key has where nobody knows.
+/// Returns whether this is a key's value where it is unknown.
 fn is_unknown(value: &Value) -> bool {
     match value {
         Value::String(text) => text.is_empty(),
@@ -42,7 +42,7 @@ fn is_unknown(value: &Value) -> bool {
     }
 }
 
-/// How full the file system was, where that is clearly not the same.
+/// Returns the difference of the used share of the file system, where it matters.
 fn used(old: &Document, new: &Document) -> Option<Difference> {
     let share = |document: &Document| {
         let target = &document.target;
@@ -58,7 +58,7 @@ fn used(old: &Document, new: &Document) -> Option<Difference> {
     })
 }
 
-/// The keys of an object, those of objects in it with a point between.
+/// Flattens an object: nested keys are joined by a point.
 pub(super) fn flat(name: &str, value: &impl Serialize) -> BTreeMap<String, Value> {
     let mut flat = BTreeMap::new();
     let value = serde_json::to_value(value).expect("parts of a result are JSON");
@@ -81,7 +81,7 @@ fn add_all(name: &str, object: Map<String, Value>, flat: &mut BTreeMap<String, V
     }
 }
 
-/// The keys whose values differ, or that one of the two does not have.
+/// Returns the keys whose values differ, or that one side lacks.
 pub(super) fn maps(
     old: &BTreeMap<String, Value>,
     new: &BTreeMap<String, Value>,

@@ -1,17 +1,17 @@
 //! The gate for continuous integration: whether a comparison shows that something became slower.
 
-use super::{Because, Comparison, Measure, RowComparison, Verdict};
+use super::document::{Because, Comparison, Measure, RowComparison, Verdict};
 use crate::Error;
 
-/// Names are counted rather than told beyond this many.
+/// The most names in the message; more are counted.
 const NAMES_MAX: usize = 6;
 
 /// Fails where a row became slower by more than `share` (0.05 is 5 %), and where a row of the old
-/// result was not compared: a check that looks at nothing must not pass.
+/// result was not compared: a check of no row must not pass.
 ///
-/// Slower is a row whose verdict is [`Verdict::Slower`], so that its 95 % interval lies wholly on the
-/// slow side, and whose ratio is worse than `1 - share`; of rows that are held to a rate, whose P99 is
-/// more than `1 + share` times as long.
+/// A row is slower if its verdict is [`Verdict::Slower`], so that its 95 % interval is wholly on
+/// the slow side, and its ratio is worse than `1 - share`. For rows at a rate, the P99 is more than
+/// `1 + share` times as long.
 ///
 /// # Errors
 ///
@@ -50,7 +50,7 @@ fn is_slower(row: &RowComparison, share: f64) -> bool {
     row.verdict == Verdict::Slower && beyond
 }
 
-/// `stream/cached (0.82)`.
+/// Shows a row with its ratio: `stream/cached (0.82)`.
 fn told(row: &RowComparison) -> String {
     match (row.by, &row.p99_latency_ns) {
         (Measure::P99LatencyNs, Some(change)) => {
@@ -60,7 +60,7 @@ fn told(row: &RowComparison) -> String {
     }
 }
 
-/// Percent without digits that say nothing.
+/// Returns percents, rounded to meaningful digits.
 fn percent(share: f64) -> f64 {
     (share * 1e6).round() / 1e4
 }

@@ -1,37 +1,45 @@
-//! Which rows of two results belong together, and whether they did the same work.
+//! The pairing of the rows of two results, and the check that their work was equal.
 
 use super::differ::{flat, maps};
-use super::{Allowed, Because, Difference, NotCompared};
-use crate::document::is_imported;
-use crate::document::{Document, Row, schema};
+use super::document::{Because, Difference, NotCompared};
+use crate::document::{Document, Row, is_imported, schema};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Settings that say how long a run is. They are chosen by a calibration, and a throughput is one
-/// whatever the length; by the time that a job may take too.
+/// Settings of a run's length, which a calibration or the given time chooses. A throughput does not
+/// depend on them.
 const LENGTHS: [&str; 4] = ["size_bytes", "messages", "runtime_s", "time_based"];
-/// What of a row beside its settings makes the work.
+/// Keys of a row, besides its settings, that define its work.
 const OF_ROW: [&str; 3] = ["direction", "survives", "crash_leaves"];
-/// Random access over a file that is so many times as large is other work.
+/// Random access over a file larger by this factor is other work.
 pub(super) const FACTOR_MAX: f64 = 2.0;
 
-/// What was found of the rows of two results.
-pub(super) struct Paired<'a> {
+/// The settings that may differ in compared rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Allowed {
+    /// These keys of the settings, as in `wrote.result/1` or without their unit: `iodepth`, `bs`.
+    Only(Vec<String>),
+    /// All: the difference is intended.
+    Everything,
+}
+
+/// The pairs of rows of two results.
+pub(super) struct RowPairs<'a> {
     /// In the order of the old result.
-    pub pairs: Vec<Pair<'a>>,
+    pub pairs: Vec<RowPair<'a>>,
     pub not_compared: Vec<NotCompared>,
 }
 
 /// Two rows of the same work.
-pub(super) struct Pair<'a> {
+pub(super) struct RowPair<'a> {
     pub scenario: &'a str,
     pub old: &'a Row,
     pub new: &'a Row,
-    /// What differs, and may.
+    /// Allowed differences.
     pub differences: Vec<Difference>,
 }
 
-/// Every key of the settings, and of a row, that may be allowed to differ.
+/// Returns every key of the settings, and of a row, that may be allowed to differ.
 pub fn allowable() -> Vec<String> {
     let schema = schema();
     let settings = schema["$defs"]["Settings"]["properties"].as_object();
@@ -39,16 +47,16 @@ pub fn allowable() -> Vec<String> {
     settings.chain(OF_ROW.map(str::to_owned)).collect()
 }
 
-/// Whether a key of the settings or of a row has this name, with or without its unit.
+/// Returns whether a key of the settings or of a row has this name, with or without its unit.
 pub fn is_allowable(name: &str) -> bool {
     allowable().iter().any(|key| is_called(key, name))
 }
 
 /// Pairs the rows of two results.
-pub(super) fn rows<'a>(old: &'a Document, new: &'a Document, allowed: &Allowed) -> Paired<'a> {
+pub(super) fn rows<'a>(old: &'a Document, new: &'a Document, allowed: &Allowed) -> RowPairs<'a> {
     let imported = is_imported(old) || is_imported(new);
     let partners = Partners::new(old, new, allowed);
-    let mut paired = Paired { pairs: Vec::new(), not_compared: Vec::new() };
+    let mut paired = RowPairs { pairs: Vec::new(), not_compared: Vec::new() };
     for (scenario, row) in all_rows(old) {
         let Some(partner) = partners.of(row) else {
             paired.leave_out(row, Because::OnlyInOld, Vec::new());
@@ -60,7 +68,7 @@ pub(super) fn rows<'a>(old: &'a Document, new: &'a Document, allowed: &Allowed) 
         if others.is_empty() {
             let mut differences = varied;
             differences.extend(in_effect(row, partner, imported, &differences));
-            paired.pairs.push(Pair { scenario, old: row, new: partner, differences });
+            paired.pairs.push(RowPair { scenario, old: row, new: partner, differences });
         } else {
             paired.leave_out(row, Because::OtherWork, others);
         }
@@ -71,7 +79,7 @@ pub(super) fn rows<'a>(old: &'a Document, new: &'a Document, allowed: &Allowed) 
     paired
 }
 
-impl Paired<'_> {
+impl RowPairs<'_> {
     fn leave_out(&mut self, row: &Row, because: Because, differences: Vec<Difference>) {
         self.not_compared.push(NotCompared { name: row.name.clone(), because, differences });
     }
@@ -82,7 +90,7 @@ fn all_rows(document: &Document) -> impl Iterator<Item = (&str, &Row)> {
     scenarios.flat_map(|scenario| scenario.rows.iter().map(|row| (scenario.name.as_str(), row)))
 }
 
-/// The row of the new result for each of the old one.
+/// Finds the row of the new result for each of the old one.
 struct Partners<'a> {
     /// By the old row's name.
     partners: BTreeMap<&'a str, &'a Row>,
@@ -112,7 +120,7 @@ impl<'a> Partners<'a> {
         self.partners.get(row.name.as_str()).copied()
     }
 
-    /// Whether a row of the new result is some row's partner.
+    /// Returns whether a row of the new result has a partner.
     fn has(&self, row: &Row) -> bool {
         self.partners.values().any(|partner| partner.name == row.name)
     }
@@ -126,7 +134,7 @@ fn workloads(document: &Document) -> BTreeMap<&str, Vec<&Row>> {
     workloads
 }
 
-/// What makes two rows other work.
+/// Returns the differences of two rows' work.
 fn differences(old: &Row, new: &Row, imported: bool) -> Vec<Difference> {
     let spans = old.settings.asked.rw.starts_with("rand") && random_span_differs(old, new);
     let work = |row: &Row| {
@@ -138,12 +146,12 @@ fn differences(old: &Row, new: &Row, imported: bool) -> Vec<Difference> {
     known_on_both(maps(&work(old), &work(new)), imported)
 }
 
-/// What was in effect of the same request, where that differs: fallbacks. What was allowed to differ
-/// differs here too, and is not told twice.
+/// Returns differences of the effective settings under an equal request: fallbacks. Differences in
+/// `told` are already reported.
 fn in_effect(old: &Row, new: &Row, imported: bool, told: &[Difference]) -> Vec<Difference> {
     let effective = |row: &Row| {
         let mut effective = flat("effective", &row.settings.effective);
-        // The depth is a count of what was reached; flags of a ring follow from the kernel.
+        // The depth counts what was reached; flags of a ring follow from the kernel.
         effective.retain(|key, _| {
             !is_length(key) && key != "effective.iodepth" && key != "effective.ring_flags"
         });
@@ -155,7 +163,7 @@ fn in_effect(old: &Row, new: &Row, imported: bool, told: &[Difference]) -> Vec<D
     differences
 }
 
-/// Whether a random access spans clearly more of a file on one side than on the other.
+/// Returns whether random access spans clearly more of a file on one side.
 fn random_span_differs(old: &Row, new: &Row) -> bool {
     let [old, new] = [old, new].map(|row| row.settings.asked.size_bytes as f64);
     old.max(new) > FACTOR_MAX * old.min(new)
@@ -174,7 +182,7 @@ fn of_row(row: &Row) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// Of an imported result not all is known: what is said on one side alone is no difference then.
+/// Removes differences where one side is unknown, as in imported results.
 fn known_on_both(differences: Vec<Difference>, imported: bool) -> Vec<Difference> {
     let known = |value: &Option<Value>| value.as_ref().is_some_and(|value| value != "unknown");
     let both = |difference: &Difference| known(&difference.old) && known(&difference.new);
@@ -189,7 +197,7 @@ fn last(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or(key)
 }
 
-/// Whether a key may differ: by its name, or by that without its unit.
+/// Returns whether a key may differ: by its name, or by that without its unit.
 fn is_allowed(key: &str, allowed: &Allowed) -> bool {
     let names = |name: &String| is_called(last(key), name);
     match allowed {
@@ -198,7 +206,7 @@ fn is_allowed(key: &str, allowed: &Allowed) -> bool {
     }
 }
 
-/// Whether `name` means this key: `bs` means `bs_bytes`.
+/// Returns whether `name` means this key: `bs` means `bs_bytes`.
 pub(super) fn is_called(key: &str, name: &str) -> bool {
     let units = ["", "_bytes", "_percent", "_s", "_bytes_per_s"];
     units.iter().any(|unit| key.strip_suffix(unit) == Some(name))

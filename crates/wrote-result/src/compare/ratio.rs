@@ -1,44 +1,44 @@
-//! The ratio of two medians, with an interval and the chance that it is noise: the bootstrap.
+//! The ratio of two medians, with an interval and the probability of chance: the bootstrap.
 //!
-//! Each side's runs are drawn again, with replacement, as many as there were; what the ratio of the
-//! medians of such draws is spread over says how sure the ratio is (Efron and Tibshirani, *An
-//! Introduction to the Bootstrap*, 1993, chapters 13 and 16).
+//! Each side's runs are resampled with replacement. The spread of the ratio of the samples' medians
+//! is the confidence in the ratio (Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993,
+//! chapters 13 and 16).
 
 use crate::stats;
 use distrs::{Normal, StudentsT};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// How often the runs are drawn.
+/// The number of resamples.
 const RESAMPLES: usize = 10_000;
-/// The same runs always give the same interval.
+/// Fixed, so that equal runs give equal intervals.
 const SEED: u64 = 0x7772_6f74_6520_7673;
-/// With fewer runs on a side the draws are too like the runs, and the interval is widened.
+/// With fewer runs on a side the resamples vary too little, and the interval is widened.
 const RUNS_ENOUGH: usize = 5;
-/// What lies on each side of a 95 % interval.
+/// The probability on each side of a 95 % interval.
 const TAIL: f64 = 0.025;
 
-/// A ratio, and how sure it is.
+/// A ratio with its confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ratio {
     /// The median of the new values over that of the old ones.
     pub ratio: f64,
-    /// The 95 % interval: none where a side has a single value.
-    pub interval: Option<Sure>,
+    /// The 95 % interval; `None` where a side has a single value.
+    pub interval: Option<RatioInterval>,
 }
 
 /// A 95 % interval of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Sure {
+pub(super) struct RatioInterval {
     pub low: f64,
     pub high: f64,
-    /// How likely so great a difference is where there is none.
+    /// The probability of such a difference by chance.
     pub p_value: f64,
 }
 
 impl Ratio {
-    /// Of the new values to the old ones. None where a side has no value, or one that is not above 0:
-    /// there is no ratio to nothing.
+    /// Returns the ratio of the new values to the old ones; `None` where a side has no value, or
+    /// one that is not above 0.
     pub fn of(old: &[f64], new: &[f64]) -> Option<Ratio> {
         let positive = |values: &[f64]| {
             !values.is_empty() && values.iter().all(|value| value.is_finite() && *value > 0.0)
@@ -53,10 +53,10 @@ impl Ratio {
     }
 }
 
-/// The logarithms of the medians of what was drawn. On logarithms a ratio is a difference, and twice as
-/// fast lies as far from equal as half as fast.
+/// The logarithms of the medians of resamples. On logarithms a ratio is a difference, and twice as
+/// fast is as far from equal as half as fast.
 struct Draws {
-    /// Of both sides, in no order.
+    /// Unsorted, like the other side's.
     old: Vec<f64>,
     new: Vec<f64>,
     /// New less old, sorted.
@@ -78,24 +78,24 @@ impl Draws {
         Draws { old: drawn_old, new: drawn_new, differences, runs: [old.len(), new.len()] }
     }
 
-    /// The interval between the percentiles, and what it says of a difference of none.
-    fn sure(&self, difference: f64) -> Sure {
+    /// Returns the interval between the percentiles, and the probability of no difference.
+    fn sure(&self, difference: f64) -> RatioInterval {
         let widening = self.widening();
         let last = (self.differences.len() - 1) as f64;
         let at = |part: f64| self.differences[(part * last).round() as usize];
         let low = difference - widening * (difference - at(TAIL)).max(0.0);
         let high = difference + widening * (at(1.0 - TAIL) - difference).max(0.0);
-        // Where none would lie if the draws were not widened.
+        // The place of no difference before the widening.
         let none = difference - difference / widening;
         let count = |of: &dyn Fn(&f64) -> bool| self.differences.iter().filter(|d| of(d)).count();
         let beyond = count(&|drawn| *drawn <= none).min(count(&|drawn| *drawn >= none));
         let p_value = (2.0 * (beyond + 1) as f64 / (last + 2.0)).min(1.0);
-        Sure { low: low.exp(), high: high.exp(), p_value }
+        RatioInterval { low: low.exp(), high: high.exp(), p_value }
     }
 
-    /// By how much the interval is too narrow where there are few runs. Draws of n runs vary less than
-    /// n runs do, by n - 1 to n; and how much they vary is itself known from n runs alone, for which
-    /// Student's t stands instead of the normal distribution, with the degrees of freedom of Welch and
+    /// Returns the factor that widens the interval for few runs. Resamples of n runs vary less than
+    /// n runs do, by n - 1 to n. The variation itself is known from n runs alone, for which
+    /// Student's t replaces the normal distribution, with the degrees of freedom of Welch and
     /// Satterthwaite (1947).
     fn widening(&self) -> f64 {
         let [old_runs, new_runs] = self.runs.map(|runs| runs as f64);
@@ -120,7 +120,7 @@ fn drawn_median(values: &[f64], random: &mut Xoshiro256PlusPlus) -> f64 {
     let drawn: Vec<f64> = values
         .iter()
         .map(|_| {
-            // The high half of a product is even over the values, to within one in 2^60.
+            // The high half of a product is uniform, to within one in 2^60.
             let place = (u128::from(random.next_u64()) * values.len() as u128) >> 64;
             values[place as usize]
         })
@@ -133,8 +133,8 @@ fn variance(values: &[f64]) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64
 }
 
-/// Which of these chances are too small for noise, when all are looked at together: Holm's procedure
-/// (Holm, *A simple sequentially rejective multiple test procedure*, 1979) at 5 %.
+/// Returns which probabilities are too small for chance among all of them: Holm's procedure (Holm,
+/// *A simple sequentially rejective multiple test procedure*, 1979) at 5 %.
 pub(super) fn holm(p_values: &[f64]) -> Vec<bool> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn sure(old: &[f64], new: &[f64]) -> Sure {
+    fn sure(old: &[f64], new: &[f64]) -> RatioInterval {
         Ratio::of(old, new).unwrap().interval.unwrap()
     }
 
@@ -161,7 +161,7 @@ mod tests {
     fn the_ratio_is_that_of_the_medians_and_lies_in_its_interval() {
         let ratio = Ratio::of(&[90.0, 100.0, 110.0, 95.0, 105.0], &[190.0, 200.0, 210.0]).unwrap();
         assert!((ratio.ratio - 2.0).abs() < 1e-9, "{ratio:?}");
-        let Sure { low, high, p_value } = ratio.interval.unwrap();
+        let RatioInterval { low, high, p_value } = ratio.interval.unwrap();
         assert!(1.0 < low && low < 2.0 && 2.0 < high && p_value < 0.05, "{ratio:?}");
     }
 
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn runs_that_never_differ_differ_by_nothing() {
-        let Sure { low, high, p_value } = sure(&[5.0; 3], &[5.0; 3]);
+        let RatioInterval { low, high, p_value } = sure(&[5.0; 3], &[5.0; 3]);
         assert_eq!((low, high, p_value), (1.0, 1.0, 1.0));
         let twice = sure(&[5.0; 3], &[10.0; 3]);
         assert!((twice.low - 2.0).abs() < 1e-9 && twice.p_value < 0.001, "{twice:?}");
@@ -209,11 +209,11 @@ mod tests {
         (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
     }
 
-    /// How a run's throughput differs from the usual one, as a logarithm.
+    /// The deviation of a run's throughput from the usual one, as a logarithm.
     fn noise(shape: u32, random: &mut Xoshiro256PlusPlus) -> f64 {
         match shape {
             0 => 0.05 * normal(random),
-            // Now and then far off, Student's t with three degrees.
+            // Rare outliers: Student's t with three degrees of freedom.
             1 => {
                 let squares: f64 = (0..3).map(|_| normal(random).powi(2)).sum();
                 0.05 * normal(random) / (squares / 3.0).sqrt()
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// Of 100 intervals of two sides of so many runs that do not differ, how many hold 1.
+    /// Counts the intervals that hold 1 among 100, of two sides of `runs` equal runs.
     fn coverage_percent(runs: usize, shape: u32) -> f64 {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(runs as u64 * 10 + u64::from(shape));
         const TRIALS: u32 = 100;
@@ -233,8 +233,8 @@ mod tests {
             .filter(|_| {
                 let (old, new) = (side(), side());
                 let difference = stats::median(&new).ln() - stats::median(&old).ln();
-                // Fewer draws than are made of results: this is a hundred results.
-                let Sure { low, high, .. } = Draws::new(&old, &new, 1000).sure(difference);
+                // Fewer resamples than for a result: this is a hundred results.
+                let RatioInterval { low, high, .. } = Draws::new(&old, &new, 1000).sure(difference);
                 low <= 1.0 && 1.0 <= high
             })
             .count();
@@ -260,7 +260,7 @@ mod tests {
         ) {
             let (there, back) = (Ratio::of(&old, &new).unwrap(), Ratio::of(&new, &old).unwrap());
             prop_assert!((there.ratio * back.ratio - 1.0).abs() < 1e-9);
-            let Sure { low, high, p_value } = there.interval.unwrap();
+            let RatioInterval { low, high, p_value } = there.interval.unwrap();
             prop_assert!(low <= there.ratio && there.ratio <= high);
             prop_assert!((0.0..=1.0).contains(&p_value));
         }

@@ -1,19 +1,19 @@
-//! The rows that are compared: their ratios, and what can be said of them.
+//! The compared rows: their ratios and verdicts.
 
-use super::pair::{FACTOR_MAX, Pair, Paired};
+use super::document::{Because, Change, Measure, NotCompared, RowComparison, Verdict};
+use super::pair::{FACTOR_MAX, RowPair, RowPairs};
 use super::ratio::{Ratio, holm};
-use super::{Because, Change, Measure, NotCompared, RowComparison, Verdict};
 use crate::document::{Latency, Row, Run, View};
 use crate::stats;
 
-/// What came of the pairs.
-pub(super) struct Compared {
+/// The outcome of the comparison of all pairs.
+pub(super) struct ComparedRows {
     pub rows: Vec<RowComparison>,
     pub not_compared: Vec<NotCompared>,
 }
 
-/// Compares each pair, and then looks at all of them together.
-pub(super) fn compared(paired: &Paired<'_>) -> Compared {
+/// Compares each pair, and then decides over all of them together.
+pub(super) fn compared(paired: &RowPairs<'_>) -> ComparedRows {
     let mut not_compared = paired.not_compared.clone();
     let mut rows = Vec::new();
     for pair in &paired.pairs {
@@ -36,12 +36,12 @@ pub(super) fn compared(paired: &Paired<'_>) -> Compared {
             _ => row.throughput_bytes_per_s.verdict,
         };
     }
-    Compared { rows, not_compared }
+    ComparedRows { rows, not_compared }
 }
 
-/// `None` where there is no ratio.
-fn compared_row(pair: &Pair<'_>) -> Option<RowComparison> {
-    let Pair { scenario, old, new, differences } = pair;
+/// Compares a pair; `None` without a ratio.
+fn compared_row(pair: &RowPair<'_>) -> Option<RowComparison> {
+    let RowPair { scenario, old, new, differences } = pair;
     let throughput = change(old, new, |run| Some(run.throughput_bytes_per_s))?;
     let p99_latency_ns = change(old, new, p99);
     let held_to_a_rate = is_held_to_a_rate(old) && is_held_to_a_rate(new);
@@ -64,7 +64,7 @@ fn compared_row(pair: &Pair<'_>) -> Option<RowComparison> {
     })
 }
 
-/// Whether all operations are of one size.
+/// Returns whether all operations have one size.
 fn one_size(row: &Row) -> bool {
     View::of(row) != View::Messages && row.settings.asked.bssplit.is_none()
 }
@@ -79,7 +79,7 @@ fn p99(run: &Run) -> Option<f64> {
     run.latency_ns.as_ref().filter(counted).map(|latency| latency.p99 as f64)
 }
 
-/// `None` where some run has no such figure, or there is no ratio of them.
+/// Returns the change of a figure; `None` where a run lacks it, or without a ratio.
 fn change(old: &Row, new: &Row, figure: fn(&Run) -> Option<f64>) -> Option<Change> {
     let figures = |row: &Row| row.runs.iter().map(figure).collect::<Option<Vec<f64>>>();
     let (old, new) = (figures(old)?, figures(new)?);
@@ -97,8 +97,8 @@ fn change(old: &Row, new: &Row, figure: fn(&Run) -> Option<f64>) -> Option<Chang
     })
 }
 
-/// The verdicts on a figure over all rows: different only where the row's own interval leaves out 1,
-/// and where that is no chance among so many rows.
+/// Decides the verdicts on a figure over all rows: a difference needs a row's own interval without
+/// 1, and must not be chance among the number of rows.
 fn decide(mut changes: Vec<&mut Change>, more: Verdict, less: Verdict) {
     changes.retain(|change| change.p_value.is_some());
     let p_values: Vec<f64> = changes.iter().filter_map(|change| change.p_value).collect();
@@ -112,8 +112,8 @@ fn decide(mut changes: Vec<&mut Change>, more: Verdict, less: Verdict) {
     }
 }
 
-/// What else must be known to read the ratios.
-pub(super) fn notes(paired: &Paired<'_>, rows: &[RowComparison]) -> Vec<String> {
+/// Returns the facts that a reader of the ratios needs.
+pub(super) fn notes(paired: &RowPairs<'_>, rows: &[RowComparison]) -> Vec<String> {
     let lengths = paired.pairs.iter().filter(|pair| are_of_other_lengths(pair));
     let lengths: Vec<&str> = lengths.map(|pair| pair.old.name.as_str()).collect();
     let mut notes = Vec::new();
@@ -144,15 +144,15 @@ pub(super) fn notes(paired: &Paired<'_>, rows: &[RowComparison]) -> Vec<String> 
     notes
 }
 
-/// Whether its own interval tells a difference, and the look at all rows does not.
+/// Returns whether a row's own interval shows a difference, and all rows together do not.
 fn is_only_alone(change: &Change) -> bool {
     let leaves_out_1 = change.ci95_low.is_some_and(|low| low > 1.0)
         || change.ci95_high.is_some_and(|high| high < 1.0);
     leaves_out_1 && change.verdict == Verdict::NoDetectableDifference
 }
 
-/// Whether the calibrations chose so differently that the runs did not see the same of the drive.
-fn are_of_other_lengths(pair: &Pair<'_>) -> bool {
+/// Returns whether the calibrations differ so much that the runs met other states of the drive.
+fn are_of_other_lengths(pair: &RowPair<'_>) -> bool {
     let [old, new] = [pair.old, pair.new].map(|row| &row.settings.asked);
     let asked_alike = old.size_bytes == new.size_bytes
         && old.messages == new.messages

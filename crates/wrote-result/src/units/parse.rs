@@ -1,4 +1,4 @@
-//! From text to bytes and times. What is wrong is told in one line that also says what is right.
+//! From text to bytes and times. An error is one line, with examples of right values.
 
 use std::time::Duration;
 
@@ -6,17 +6,16 @@ const SIZE_EXAMPLES: &str = "sizes look like 512M, 4GiB or 1.5G";
 const BLOCK_SIZE_EXAMPLES: &str = "block sizes look like 4k, 512K or 1M";
 const DURATION_EXAMPLES: &str = "times look like 30s, 500ms or 2m";
 
-/// Bytes from a size: `64M`, `1GiB`, `512K`, `4096`, `1.5G`.
+/// Parses a size into bytes: `64M`, `1GiB`, `512K`, `4096`, `1.5G`.
 ///
-/// Units are decimal (`k`, `M`, `G`, `T`, with or without `B`, are powers of 1000) unless they say
-/// otherwise (`Ki`, `Mi`, `Gi`, `Ti`, with or without `B`, are powers of 1024). Upper and lower case
-/// are the same. The error is one line: what is wrong, then what a size looks like. Zero, a negative
+/// Units are decimal (`k`, `M`, `G`, `T`, with or without `B`, are powers of 1000), except `Ki`,
+/// `Mi`, `Gi`, `Ti`, with or without `B` (powers of 1024). Case does not matter. Zero, a negative
 /// size, a fraction of a byte and more than `u64::MAX` bytes are errors.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     parse_bytes(text, 1000).map_err(|problem| line(text, &problem, SIZE_EXAMPLES))
 }
 
-/// Bytes from a block size, whose units are binary by tradition: `4k` is 4096 bytes.
+/// Parses a block size into bytes, with binary units by tradition: `4k` is 4096 bytes.
 ///
 /// `k`, `M`, `G`, `T`, with or without `B`, are powers of 1024, as fio reads them (its option
 /// `kb_base` is 1024 by default); so `4k`, `4K`, `4KB` and `4KiB` are all 4096. One difference: fio
@@ -26,11 +25,10 @@ pub fn parse_block_size(text: &str) -> Result<u64, String> {
     parse_bytes(text, 1024).map_err(|problem| line(text, &problem, BLOCK_SIZE_EXAMPLES))
 }
 
-/// A time: `30s`, `500ms`, `2m`, `1.5s`.
+/// Parses a time: `30s`, `500ms`, `2m`, `1.5s`.
 ///
 /// Units are `ns`, `us`, `ms`, `s`, `m` (or `min`) and `h`; without a unit it is seconds, as fio
-/// reads its `runtime`. The error is one line: what is wrong, then what a time looks like. Zero, a
-/// negative time and a fraction of a nanosecond are errors.
+/// reads its `runtime`. Zero, a negative time and a fraction of a nanosecond are errors.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     parse_nanoseconds(text)
         .map(Duration::from_nanos)
@@ -84,7 +82,7 @@ fn parse_nanoseconds(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A decimal number as it was written: `digits / 10^decimals`.
+/// A decimal number as written: `digits / 10^decimals`.
 struct Decimal {
     digits: u128,
     decimals: u32,
@@ -97,7 +95,7 @@ enum Product {
 }
 
 impl Decimal {
-    /// The number times `multiple`, exactly.
+    /// Returns the number times `multiple`, exactly.
     fn times(&self, multiple: u128) -> Product {
         let Some(product) = self.digits.checked_mul(multiple) else {
             return Product::TooLarge;
@@ -111,7 +109,7 @@ impl Decimal {
     }
 }
 
-/// The number at the front of `text`, and the unit after it.
+/// Splits `text` into its leading number and its unit.
 fn split(text: &str) -> Result<(Decimal, &str), String> {
     let text = text.trim();
     if text.is_empty() {
@@ -137,7 +135,7 @@ fn decimal(number: &str) -> Result<Decimal, String> {
         Some((whole, fraction)) => (whole, fraction.trim_end_matches('0')),
         None => (number, ""),
     };
-    // 2^64 has 20 digits. 20 and 15 digits are fewer than the 38 that 128 bits hold.
+    // 2^64 has 20 digits, and 128 bits hold 38.
     if whole.trim_start_matches('0').len() > 20 {
         return Err("is too large".into());
     }

@@ -1,10 +1,9 @@
-//! From bytes and times to text: three significant digits, decimal units unless the name says
-//! otherwise.
+//! From bytes and times to text: three significant digits, in decimal units by default.
 
 /// The units of bytes above the byte, each 1000 times the one before.
 const DECIMAL: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
 
-/// Bytes: `1.07 GB`, `512 B`.
+/// Shows bytes: `1.07 GB`, `512 B`.
 pub fn bytes(size_bytes: u64) -> String {
     if size_bytes < 1000 {
         format!("{size_bytes} B")
@@ -13,14 +12,14 @@ pub fn bytes(size_bytes: u64) -> String {
     }
 }
 
-/// A part of bytes and their whole: `2.70 of 3.00 GB`, `512 B of 3.00 GB`.
+/// Shows a part of bytes and their whole: `2.70 of 3.00 GB`, `512 B of 3.00 GB`.
 pub fn part(part_bytes: u64, whole_bytes: u64) -> String {
     let (part, whole) = (bytes(part_bytes), bytes(whole_bytes));
     let unit = whole.trim_start_matches(|letter: char| letter != ' ');
     format!("{} of {whole}", part.strip_suffix(unit).unwrap_or(&part))
 }
 
-/// Bytes per second: `2.41 GB/s`; `? B/s` of what is no rate (negative, infinite, not a number).
+/// Shows bytes per second: `2.41 GB/s`; `? B/s` for a rate that is negative or not finite.
 pub fn rate(bytes_per_s: f64) -> String {
     if !bytes_per_s.is_finite() || bytes_per_s < 0.0 {
         "? B/s".into()
@@ -31,13 +30,13 @@ pub fn rate(bytes_per_s: f64) -> String {
     }
 }
 
-/// A time in nanoseconds: `1.20 ms`, `85 ns`.
+/// Shows a time in nanoseconds: `1.20 ms`, `85 ns`.
 pub fn nanoseconds(elapsed_ns: u64) -> String {
     if elapsed_ns < 1000 { format!("{elapsed_ns} ns") } else { seconds(elapsed_ns as f64 / 1e9) }
 }
 
-/// A time in seconds: `320 ms`, `12.3 s`, `2 min 05 s`, `1 h 02 min`; `? s` of what is no time
-/// (negative, infinite, not a number).
+/// Shows a time in seconds: `320 ms`, `12.3 s`, `2 min 05 s`, `1 h 02 min`; `? s` for a time that
+/// is negative or not finite.
 pub fn seconds(elapsed_s: f64) -> String {
     if !elapsed_s.is_finite() || elapsed_s < 0.0 {
         return "? s".into();
@@ -57,7 +56,8 @@ pub fn seconds(elapsed_s: f64) -> String {
     }
 }
 
-/// A block size, exactly and in the largest binary unit that divides it: `4 KiB`, `1 MiB`, `1536 B`.
+/// Shows a block size, exactly and in the largest binary unit that divides it: `4 KiB`, `1 MiB`,
+/// `1536 B`.
 pub fn block_size(size_bytes: u64) -> String {
     let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let whole = |(_, shift): &&(&str, u32)| size_bytes > 0 && size_bytes.trailing_zeros() >= *shift;
@@ -67,7 +67,7 @@ pub fn block_size(size_bytes: u64) -> String {
     }
 }
 
-/// A size, exactly and as an option takes it: `500M`, `1536`. [`super::parse_size`] reads it back.
+/// Shows a size exactly, in the form of an option: `500M`, `1536`. [`super::parse_size`] parses it.
 pub fn exact(size_bytes: u64) -> String {
     let units = [("T", 12), ("G", 9), ("M", 6), ("k", 3)];
     let whole =
@@ -78,12 +78,12 @@ pub fn exact(size_bytes: u64) -> String {
     }
 }
 
-/// Three significant digits, or all digits before the point: `0.97`, `12.3`, `2410`.
+/// Shows three significant digits, or all digits before the point: `0.97`, `12.3`, `2410`.
 pub fn significant(value: f64) -> String {
     format!("{value:.0$}", decimals(value))
 }
 
-/// The decimals of a value with three significant digits.
+/// Returns the decimals of a value with three significant digits.
 fn decimals(value: f64) -> usize {
     match value {
         v if v >= 99.95 => 0,
@@ -92,12 +92,12 @@ fn decimals(value: f64) -> usize {
     }
 }
 
-/// `value` in the unit that leaves one to three digits before the point, with three significant
-/// digits in all.
+/// Shows `value` in the unit that leaves one to three digits before the point, with three
+/// significant digits.
 fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     let mut value = value;
     let mut unit = 0;
-    // 999.5 would be shown as 1000: it belongs to the next unit.
+    // 999.5 would round to 1000: it belongs to the next unit.
     while value >= step - 0.5 && unit + 1 < units.len() {
         value /= step;
         unit += 1;

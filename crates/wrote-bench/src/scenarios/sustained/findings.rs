@@ -6,9 +6,9 @@ use wrote_result::document::{Change, Finding, Row, Severity, Sustained};
 use wrote_result::finding::finding;
 use wrote_result::units::{bytes, rate, seconds};
 
-/// Sizes of the fast caches of seven drives of 1 or 2 TB, in GB, as reviewers measured them: WD Blue
-/// SN570 and SN580, Corsair MP600 Elite, MSI Spatium M480 Play, ADATA XPG Atom 50, Lexar NM800 Pro,
-/// Crucial T500 (techpowerup.com, "Write Intensive Usage", 2021 to 2024).
+/// Sizes of the fast caches of seven drives of 1 or 2 TB, in GB, as reviewers measured them: WD
+/// Blue SN570 and SN580, Corsair MP600 Elite, MSI Spatium M480 Play, ADATA XPG Atom 50, Lexar NM800
+/// Pro, Crucial T500 (techpowerup.com, "Write Intensive Usage", 2021 to 2024).
 const KNOWN_CACHES_GB: [u64; 7] = [12, 48, 200, 280, 341, 592, 700];
 /// A variation below this share of the mean, after a cliff, looks like a limit..
 const LIMITED_VARIATION_MAX: f64 = 0.02;

@@ -1,4 +1,4 @@
-//! What no text may do: break the parser, or get more than one line for an answer.
+//! Properties for any text: it neither breaks the parser nor gets an error of two lines.
 
 use super::{ARTICLE, ParseError, Parsed, job, read};
 use crate::fio::keys;
@@ -34,7 +34,7 @@ filename=x\\:y:z
 fallocate=posix
 ";
 
-/// Whatever came of it is fit to be shown, and what was understood can be run.
+/// Checks that messages are printable, and that jobs can be run.
 fn is_sound(text: &str, result: Result<Parsed, ParseError>) -> Result<(), TestCaseError> {
     match result {
         Err(error) => prop_assert_eq!(error.to_string().lines().count(), 1, "{:?}", text),

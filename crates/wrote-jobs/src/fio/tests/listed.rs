@@ -1,4 +1,4 @@
-//! The keys that are taken are those that `docs/fio.md` lists.
+//! Tests that the accepted keys are those of `docs/fio.md`.
 
 use super::read;
 use crate::fio::{keys, names};
@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 
 const PAGE: &str = include_str!("../../../../../docs/fio.md");
 
-/// A line for every key, with a value that is taken. A key with a value is an example that `fio`
-/// itself takes too, but for engines that it was built without.
+/// A line for every key, with an accepted value. fio accepts a key with its value too, except for
+/// engines that it was built without.
 const EXAMPLES: &str = include_str!("examples.txt");
 
-/// What the first column of the page's tables of keys says between backquotes.
+/// The keys in the first column of the page's tables.
 fn listed() -> BTreeSet<&'static str> {
     let (keys, _) = PAGE.split_once("## What differs").expect("the last table is of other things");
     let rows = keys.lines().filter(|line| line.starts_with("| `"));

@@ -1,4 +1,4 @@
-//! What is refused, and in which words.
+//! Tests of refusals and their messages.
 
 use super::problem;
 

@@ -1,0 +1,201 @@
+//! The document of a comparison.
+
+use crate::document::{Document, Finding, Program};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The name and version of the comparison's own document.
+pub const SCHEMA: &str = "wrote.compare/1";
+
+/// The comparison of a result with an older one.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Comparison {
+    /// `wrote.compare/1`.
+    #[schemars(extend("const" = SCHEMA))]
+    pub schema: String,
+    /// The older result.
+    pub old: Side,
+    /// The newer one.
+    pub new: Side,
+    /// Differences between the programs, the machines and the targets.
+    pub differences: Vec<Difference>,
+    /// The rows that did the same work on both sides.
+    pub rows: Vec<RowComparison>,
+    /// The rows that were not compared, with the reason.
+    pub not_compared: Vec<NotCompared>,
+    /// Facts that the reader of the ratios needs.
+    pub notes: Vec<String>,
+    /// The two results, old and new, if both were measured for this comparison.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<Document>,
+}
+
+/// One of the two results.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Side {
+    /// The file's name, or the settings by which this side differs.
+    pub name: String,
+    /// The command line that measured it; empty where unknown.
+    pub command: Vec<String>,
+    /// The start of its run, RFC 3339 in UTC; empty where unknown.
+    pub started_at: String,
+    /// The program that measured it.
+    pub wrote: Program,
+    /// Its findings of severity `warning`.
+    pub warnings: Vec<Finding>,
+}
+
+/// A value that differs between the sides. A missing value is left out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Difference {
+    /// The key, as in `wrote.result/1`: `host.kernel`, `asked.iodepth`.
+    pub key: String,
+    /// The value in the old result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<Value>,
+    /// The value in the new result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<Value>,
+}
+
+/// The conclusion from a difference.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The new side is faster.
+    Faster,
+    /// The new side is slower.
+    Slower,
+    /// The difference may be chance.
+    NoDetectableDifference,
+    /// A side has a single run, so chance is unknown.
+    OneRun,
+}
+
+/// The figure that decides a row's verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// The throughput.
+    Throughput,
+    /// The 99th percentile of the latency, of rows at a rate, whose throughput is that rate.
+    P99LatencyNs,
+}
+
+/// One row, on both sides.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RowComparison {
+    /// Its name on the old side.
+    pub name: String,
+    /// Its name on the new side, where that differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_name: Option<String>,
+    /// The scenario.
+    pub scenario: String,
+    /// The group of rows that it is compared with.
+    pub workload: String,
+    /// Bytes of one operation, where all have one size, equal on both sides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bs_bytes: Option<u64>,
+    /// The conclusion.
+    pub verdict: Verdict,
+    /// The figure that decides the verdict.
+    pub by: Measure,
+    /// File bytes per second.
+    pub throughput_bytes_per_s: Change,
+    /// The 99th percentile of the latency of one operation, in nanoseconds, where each run has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_latency_ns: Option<Change>,
+    /// Differences that were allowed, or that are in the effective settings.
+    pub differences: Vec<Difference>,
+}
+
+/// The change of a figure.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// The median over the old side's runs.
+    pub old: f64,
+    /// The median over the new side's runs.
+    pub new: f64,
+    /// `new / old`.
+    pub ratio: f64,
+    /// The lower end of the ratio's 95 % interval; absent where a side has a single run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ci95_low: Option<f64>,
+    /// The upper end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ci95_high: Option<f64>,
+    /// The probability of such a difference by chance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_value: Option<f64>,
+    /// The number of runs of the old side.
+    pub old_runs: u32,
+    /// The number of runs of the new side.
+    pub new_runs: u32,
+    /// The conclusion, in view of the number of compared rows.
+    pub verdict: Verdict,
+}
+
+/// A row that was not compared.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NotCompared {
+    /// Its name.
+    pub name: String,
+    /// The reason.
+    pub because: Because,
+    /// The differences of the work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<Difference>,
+}
+
+/// The reason for not comparing a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Because {
+    /// The two did different work.
+    OtherWork,
+    /// The new result has no such row.
+    OnlyInOld,
+    /// The old result has no such row.
+    OnlyInNew,
+    /// A run transferred no byte, so there is no ratio.
+    NothingMoved,
+}
+
+impl std::fmt::Display for Difference {
+    /// `asked.iodepth is 4 in OLD and 64 in NEW`.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (old, new) = (shown(self.old.as_ref()), shown(self.new.as_ref()));
+        write!(formatter, "{} is {old} in OLD and {new} in NEW", self.key)
+    }
+}
+
+/// Shows a value of a result in one line: text without quotes, `none` for a missing one.
+pub fn shown(value: Option<&Value>) -> String {
+    match value {
+        None => "none".into(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(values)) => {
+            values.iter().map(|value| shown(Some(value))).collect::<Vec<_>>().join(",")
+        }
+        // 9 instead of 9.0.
+        Some(Value::Number(number)) if number.is_f64() => {
+            number.as_f64().unwrap_or_default().to_string()
+        }
+        Some(other) => other.to_string(),
+    }
+}
+
+/// Returns the JSON Schema of [`Comparison`].
+pub fn schema() -> Value {
+    schemars::schema_for!(Comparison).into()
+}
