@@ -10,7 +10,6 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
-use wrote::Engine;
 use wrote::device::{self, BlockDevice, Target};
 use wrote_jobs::data::Data;
 use wrote_jobs::findings::Evidence;
@@ -98,7 +97,7 @@ pub(crate) fn bench_at(
         .collect::<Result<_, _>>()?;
     let watched = watch.end(device_of(&target));
     ticker.finish();
-    let host = host::host(Engine::probe_io_uring().err().unwrap_or_else(|| "yes".into()));
+    let host = host::host();
     if request.keep {
         let folder = scratch.keep();
         observer.note(&format!("the test files are in {}", folder.display()));

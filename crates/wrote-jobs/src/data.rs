@@ -54,7 +54,7 @@ impl Data {
     }
 
     /// Refills large buffers too from now on: another user overwrites them between two writes.
-    pub fn refill_always(&mut self) {
+    pub(crate) fn refill_always(&mut self) {
         self.kept_bytes = usize::MAX;
     }
 
@@ -73,7 +73,7 @@ impl Data {
     }
 
     /// Fills `buffer` with new random bytes. Not for the timed path.
-    pub fn fill(&mut self, buffer: &mut [u8]) {
+    pub(crate) fn fill(&mut self, buffer: &mut [u8]) {
         self.random.fill_bytes(buffer);
     }
 
@@ -81,7 +81,7 @@ impl Data {
     ///
     /// Replaces the first 8 of each 512 bytes; refills a buffer of less than 128 KiB from the pool
     /// first. A last piece shorter than 8 bytes gets a part of its number, and may repeat.
-    pub fn stamp(&mut self, buffer: &mut [u8]) {
+    pub(crate) fn stamp(&mut self, buffer: &mut [u8]) {
         if buffer.len() < self.kept_bytes {
             self.refill(buffer);
         }

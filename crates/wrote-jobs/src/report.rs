@@ -12,7 +12,7 @@ pub use repeated::{Repeated, repeated};
 
 use crate::jobs::GroupReport;
 use std::time::Duration;
-use wrote::Engine;
+
 use wrote_machine::host;
 use wrote_result::document::{Document, Program, SCHEMA, Scenario};
 
@@ -64,7 +64,7 @@ pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
     });
     let scenarios = scenarios.collect();
     let watched = before.watched();
-    let host = host::host(Engine::probe_io_uring().err().unwrap_or_else(|| "yes".into()));
+    let host = host::host();
     let target = before.shown();
     let findings = evidence.findings(&target, before, watched, &host);
     Document {

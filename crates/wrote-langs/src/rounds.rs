@@ -7,16 +7,15 @@ mod table;
 mod tests;
 
 use super::Request;
-use super::ahead::{RunsAhead, Cell};
+use super::ahead::{Cell, RunsAhead};
 use super::build::{BuiltProgram, build};
 use super::catalogue::{Candidate, catalogue};
-use super::plan::{Plan, PlacePlan};
+use super::plan::{PlacePlan, Plan};
 use super::workload::{Table, Task};
 use std::fs::File;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use wrote::Engine;
 use wrote_bench::scratch::Scratch;
 use wrote_bench::{Alone, Observer, Site, Ticker, report_leftovers};
 use wrote_machine::target::{device_of, shown_target};
@@ -128,7 +127,7 @@ pub fn langs(
         started_at: started_at.to_string(),
         elapsed_s: began.elapsed().as_secs_f64(),
         command: request.command.clone(),
-        host: host::host(Engine::probe_io_uring().err().unwrap_or_else(|| "yes".into())),
+        host: host::host(),
         languages,
         places,
     })

@@ -91,11 +91,10 @@ pub const IDS: [&str; 43] = [
 /// [`Error::Failed`] where the path cannot be examined.
 pub fn examine(path: &Path) -> Result<Examination, Error> {
     let world = World::of(path)?;
-    let io_uring = world.io_uring.clone().err().unwrap_or_else(|| "yes".into());
     Ok(Examination {
         schema: SCHEMA.into(),
         examined_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        host: host::host(io_uring),
+        host: host::host(),
         target: shown_target(&world.target, None),
         checks: checks(&world),
     })

@@ -4,6 +4,7 @@ use std::fs;
 use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
+use wrote::Engine;
 use wrote_result::document::Host;
 
 /// Clocks outside of the processor, and those that count ticks: the kernel takes them if it does
@@ -19,10 +20,8 @@ pub fn memory_bytes() -> u64 {
     bytes
 }
 
-/// Describes the machine of this process.
-///
-/// `io_uring` is the engine's report on it. A figure that cannot be read is `unknown`, or 0.
-pub fn host(io_uring: String) -> Host {
+/// Describes the machine of this process. A figure that cannot be read is `unknown`, or 0.
+pub fn host() -> Host {
     let root = Path::new("/");
     let uname = rustix::system::uname();
     let cpus = std::thread::available_parallelism().map_or(0, |cpus| cpus.get());
@@ -33,14 +32,14 @@ pub fn host(io_uring: String) -> Host {
         cpus: cpus as u32,
         memory_bytes: memory_bytes(),
         virtualization: virtualization(root),
-        io_uring,
+        io_uring: Engine::probe_io_uring().err().unwrap_or_else(|| "yes".into()),
         clocksource: text(root, "sys/devices/system/clocksource/clocksource0/current_clocksource"),
         clock_read_ns: Some(clock_read_ns()),
     }
 }
 
 /// Returns whether the machine is known to be a guest.
-pub fn is_virtual() -> bool {
+pub(crate) fn is_virtual() -> bool {
     virtualization(Path::new("/")) != "none"
 }
 
@@ -221,7 +220,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_kernel_a_processor_and_memory() {
-        let host = host("yes".into());
+        let host = host();
         assert!(host.kernel.contains('.'), "{host:?}");
         assert!(host.cpus >= 1);
         assert!(host.memory_bytes > 16 << 20);

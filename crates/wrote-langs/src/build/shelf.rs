@@ -152,7 +152,7 @@ impl Shelf {
 
     fn taken_away(&self) -> Error {
         let shown = self.path.display();
-        Error::Failed(format!("{shown}: somebody else removes what is built in it"))
+        Error::Failed(format!("{shown}: another process removes its contents"))
     }
 }
 

@@ -99,7 +99,7 @@ fn needless_flushes(world: &World, disk: &Disk) -> Check {
 
 fn untold(disk: &Disk) -> Check {
     let text = "write through: the kernel sends no flushes";
-    let because = "whether the disk itself has a volatile cache is not in /sys, and someone may have set \
+    let because = "whether the disk itself has a volatile cache is not in /sys, and a user may have set \
                    this by hand";
     let how = match disk.kind {
         DiskKind::Nvme => format!("nvme id-ctrl /dev/{} | grep vwc", disk.name),

@@ -38,7 +38,7 @@ fn attributes_check(world: &World) -> Option<Check> {
     let check = if has(IFlags::IMMUTABLE) {
         Check::risk(ID, "immutable (chattr +i): nothing can be written")
             .costs("Everything.")
-            .change(change("-i", "someone meant it to stay as it is"))
+            .change(change("-i", "it was set to keep the file as it is"))
     } else if has(IFlags::SYNC) {
         Check::advice(ID, "synchronous (chattr +S): every write waits for the disk")
             .costs(format!("A wait for the disk each time. {}", world.measure("ladder")))
@@ -66,7 +66,7 @@ fn attributes_check(world: &World) -> Option<Check> {
             ))
             .change(
                 Change::how("keep what need not be encrypted in another folder: it can't be taken off")
-                    .risk("what lies there can be read by whoever has the disk"),
+                    .risk("a person with the disk can read its contents"),
             )
     } else if has(IFlags::NOCOW) && world.target.filesystem == "btrfs" {
         Check::risk(
@@ -78,7 +78,7 @@ fn attributes_check(world: &World) -> Option<Check> {
     } else if has(IFlags::APPEND) {
         Check::advice(ID, "append only (chattr +a): nothing that is there can be written again")
             .costs("No speed, but ways of writing that reuse blocks fail.")
-            .change(change("-a", "someone meant what is there to stay"))
+            .change(change("-a", "it was set to keep the contents"))
     } else {
         Check::fine(ID, "no attribute that matters to writes")
     };

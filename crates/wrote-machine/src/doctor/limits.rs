@@ -87,7 +87,7 @@ fn limited(number: &str, limits: Vec<Evidence>) -> Check {
         .change(
             Change::run(off)
                 .lasting("where the group is made: IOWriteBandwidthMax= of systemd, --device-write-bps of Docker")
-                .risk("someone set it so that this process leaves the disk to others"),
+                .risk("it was set so that this process leaves the disk to other processes"),
         )
         .source("kernel: Documentation/admin-guide/cgroup-v2.rst, io.max; cgroup-v1/blkio-controller.rst")
 }
@@ -120,7 +120,7 @@ fn cpu_limit(world: &World, groups: &Groups) -> Check {
         .change(
             change
                 .lasting("where the group is made: CPUQuota= of systemd, --cpus of Docker")
-                .risk("someone set it so that this process leaves the CPUs to others"),
+                .risk("it was set so that this process leaves the CPUs to other processes"),
         )
         .source("kernel: Documentation/scheduler/sched-bwc.rst")
 }

@@ -42,7 +42,7 @@ fn dirty_pages(world: &World) -> Option<Check> {
         return Some(
             Check::risk(
                 ID,
-                "nothing is written out by itself: what nobody syncs stays in memory alone",
+                "no data is written out by itself: unsynced data stays in memory alone",
             )
             .found([round])
             .costs("No speed. A crash loses all that was written since memory last ran short.")
@@ -57,7 +57,7 @@ fn dirty_pages(world: &World) -> Option<Check> {
     let expire_s = expire.number().and_then(|centis| u64::try_from(centis / 100).ok()).unwrap_or(0);
     if expire_s > EXPIRE_S_MAX {
         let name = "vm.dirty_expire_centisecs";
-        let text = format!("what nobody syncs may stay in memory alone for {expire_s} s");
+        let text = format!("unsynced data may stay in memory alone for {expire_s} s");
         return Some(
             Check::risk(ID, text)
                 .found([expire])
@@ -76,7 +76,7 @@ fn dirty_pages(world: &World) -> Option<Check> {
         return Some(
             Check::advice(ID, "laptop mode: writes are held back until the disk is awake anyway")
                 .found([laptop])
-                .costs("Writes come in bursts, and a crash loses more of what nobody synced.")
+                .costs("Writes come in bursts, and a crash loses more unsynced data.")
                 .change(
                     Change::run(sysctl(name, "0"))
                         .lasting(sysctl_lasting(name, "0"))
@@ -119,7 +119,7 @@ fn dirty_pages(world: &World) -> Option<Check> {
             .change(
                 Change::run(sysctl("vm.dirty_bytes", "1000000000"))
                     .lasting(sysctl_lasting("vm.dirty_bytes", "1000000000"))
-                    .risk("a crash loses more of what nobody synced"),
+                    .risk("a crash loses more unsynced data"),
             )
     } else {
         let text = format!(

@@ -295,9 +295,8 @@ fn commit(world: &World) -> Option<Check> {
     let found = options(world, |option| option.starts_with("commit="));
     let usual = if world.target.filesystem == "btrfs" { COMMIT_S_MAX } else { COMMIT_S };
     let check = if seconds > COMMIT_S_MAX {
-        let text = format!(
-            "commit={seconds}: what nobody synced may be {seconds} s old and still be lost"
-        );
+        let text =
+            format!("commit={seconds}: unsynced data may be {seconds} s old and still be lost");
         Check::risk("mount-commit", text).costs("No speed. What was synced is safe in any case.")
     } else if seconds < COMMIT_S {
         let text = format!("commit={seconds}: the journal is committed every {seconds} s");
@@ -309,7 +308,7 @@ fn commit(world: &World) -> Option<Check> {
                 .found(found),
         );
     };
-    let risk = "with a longer time a crash loses more of what nobody synced, with a shorter one the disk \
+    let risk = "with a longer time a crash loses more unsynced data, with a shorter one the disk \
                 is written more often";
     let change = remount(world, &format!("commit={usual}"), risk);
     Some(check.found(found).change(change).source("ext4(5), commit; btrfs(5), commit"))

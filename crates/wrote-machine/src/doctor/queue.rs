@@ -124,7 +124,7 @@ fn throttling(world: &World, disk: &Disk) -> Option<Check> {
         check
             .found(found)
             .costs(format!(
-                "Only writes through the page cache, and only while somebody reads; direct writes and \
+                "Only writes through the page cache, and only while a process reads; direct writes and \
                  those of an fsync are not throttled. {}",
                 world.measure("stream")
             ))

@@ -41,7 +41,7 @@ fn check(world: &World) -> Option<Check> {
     } else if kinds.iter().any(|kind| matches!(kind, DiskKind::Nvme | DiskKind::Solid)) {
         no_trim(world)
     } else {
-        Check::fine(ID, "the device takes no TRIM: whoever provides it keeps what was once written")
+        Check::fine(ID, "the device takes no TRIM: its provider keeps all written blocks")
     };
     let source = "kernel: Documentation/ABI/stable/sysfs-block, discard_max_bytes; fstrim(8)";
     Some(check.of(top).found([most]).found(granularity).found(hardware).source(source))
@@ -87,7 +87,7 @@ fn switched_off(world: &World, top: &str, hardware: Option<&Evidence>) -> Check 
         .change(
             Change::run(set_queue(top, "discard_max_bytes", &most))
                 .lasting("take out the udev rule or script that sets it to 0")
-                .risk("someone may have set it because this disk's TRIM is slow or broken"),
+                .risk("it may have been set because this disk's TRIM is slow or broken"),
         )
 }
 
@@ -101,7 +101,7 @@ fn no_trim(world: &World) -> Check {
             "It slows down under long writes once every block was written. {}",
             world.measure("sustained")
         ));
-    let risk = "whoever has the disk sees which blocks are free (crypttab(5))";
+    let risk = "a person with the disk sees which blocks are free (crypttab(5))";
     if is_encrypted {
         check
             .change(Change::how("the option discard in /etc/crypttab lets TRIM through").risk(risk))
