@@ -108,7 +108,7 @@ impl Lab {
         if measured.is_ok() {
             assert_eq!(told.ahead.runs_left(), 0);
         }
-        reporter.ticker.finish();
+        told.ticker.finish();
         if measured.is_ok() {
             let last = noted.progress.last().unwrap();
             assert_eq!(last.runs_done, last.runs);
