@@ -1,7 +1,7 @@
 //! One entry of fio's `jobs`: a job, or several that are reported as one.
 
-use super::pairs::Pairs;
 use super::direction::{Direction, Latency};
+use super::pairs::Pairs;
 use super::shares::{self, BATCHES, DEPTHS};
 use crate::jobs::{JobReport, merged, span};
 use crate::spec::{BlockSizes, JobSpec};
