@@ -143,14 +143,10 @@ fn not_made(parent: &Path, error: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fixtures::names;
     use rustix::io::Errno;
     use std::fs;
     use tempfile::TempDir;
-
-    fn names(folder: &Path) -> Vec<String> {
-        let entries = fs::read_dir(folder).unwrap();
-        entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
-    }
 
     fn refused(parent: &Path) -> Error {
         let error = Scratch::make(parent).unwrap_err();
@@ -192,9 +188,7 @@ mod tests {
         fs::write(path.join("job-1.data/job-0.data"), "theirs").unwrap();
         let error = scratch.remove().unwrap_err().to_string();
         assert!(error.contains("job-1.data") && error.contains("thesis.txt"), "{error}");
-        let mut left = names(&path);
-        left.sort();
-        assert_eq!(left, ["job-1.data", "thesis.txt"]);
+        assert_eq!(names(&path), ["job-1.data", "thesis.txt"]);
         assert_eq!(fs::read(path.join("job-1.data/job-0.data")).unwrap(), b"theirs");
     }
 

@@ -142,12 +142,8 @@ fn refused(path: &Path, error: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fixtures::names;
     use std::fs;
-
-    fn names(folder: &Path) -> Vec<String> {
-        let entries = fs::read_dir(folder).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-    }
 
     #[test]
     fn a_file_that_is_there_is_replaced_only_by_force() {

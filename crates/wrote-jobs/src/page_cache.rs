@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_file_that_was_read_is_in_the_cache() {
-        let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let file = fixtures::file();
         std::fs::write(file.path(), vec![1; 300_000]).unwrap();
         let prepared = prepare(file.path(), SourceCache::Warm, &Stop::new()).unwrap();
         assert_eq!(prepared, (SourceCache::Warm, None));

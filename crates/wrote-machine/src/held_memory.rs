@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn what_is_held_lies_in_a_file_until_it_is_given_back() {
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let folder = fixtures::folder();
         let mut held = held(folder.path(), 3 << 20);
         held.give_back().unwrap();
         for _ in 0..2 {
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn what_is_old_is_taken_anew_before_the_kernel_writes_it_back() {
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let folder = fixtures::folder();
         let mut held = held(folder.path(), 1 << 20);
         let since = |held: &HeldMemory| held.file.as_ref().unwrap().1;
         held.take(&Stop::new()).unwrap();
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn nothing_is_held_where_nothing_is_asked_for_and_a_stop_is_heard() {
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let folder = fixtures::folder();
         let mut none = held(folder.path(), 0);
         none.take(&Stop::new()).unwrap();
         assert!(!folder.path().join("held").exists());

@@ -48,7 +48,7 @@ fn the_ladder_is_a_document_on_stdout_alone_and_leaves_nothing() {
     }
     for workload in ["stream", "small"] {
         let of_workload = rows.iter().filter(|row| row.workload == workload);
-        assert!(of_workload.map(|row| survived(row)).is_sorted(), "{workload}");
+        assert!(of_workload.map(survived).is_sorted(), "{workload}");
     }
     device_saw_what_was_written_directly(&document);
 }

@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn what_is_written_through_the_page_cache_is_found_there_and_a_hole_is_not() {
-        let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let file = fixtures::file();
         file.as_file().set_len(3 << 20).unwrap();
         let rw = Rw { read: false, write: true, random: false };
         let files = vec![file.path().to_owned()];

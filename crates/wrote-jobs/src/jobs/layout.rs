@@ -76,7 +76,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     fn laid_out(range: Range<u64>, before: impl Fn(&File)) -> Vec<u8> {
-        let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let file = fixtures::file();
         before(file.as_file());
         file.as_file().sync_all().unwrap();
         lay_out(file.path(), file.as_file(), range.clone(), &Stop::new()).unwrap();
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn it_ends_when_someone_asks() {
-        let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let file = fixtures::file();
         let stop = Stop::new();
         stop.request();
         let ended = lay_out(file.path(), file.as_file(), 0..1 << 30, &stop);

@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_file_that_was_given_the_name_and_the_number_of_a_removed_one_is_not_the_runs() {
         // W7
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let folder = fixtures::folder();
         let path = folder.path().join("file");
         let mut made = Made::default();
         let born = made.make(&path).unwrap().metadata().unwrap();

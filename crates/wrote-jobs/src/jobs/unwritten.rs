@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn holes_allocated_blocks_and_what_lies_behind_the_end_are_unwritten() {
-        let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let file = fixtures::file().into_file();
         file.write_all_at(&[1; BLOCK as usize], 0).unwrap();
         file.write_all_at(&[1; BLOCK as usize], 4 * BLOCK).unwrap();
         file.sync_all().unwrap();

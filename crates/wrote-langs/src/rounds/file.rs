@@ -127,7 +127,7 @@ mod tests {
     }
 
     fn in_place(task: Task, test: impl FnOnce(&mut Subject)) {
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let folder = fixtures::folder();
         let scratch = Scratch::make(folder.path()).unwrap();
         let (table, stop) = (table(task), Stop::new());
         let target = device::examine(folder.path()).unwrap();

@@ -42,7 +42,7 @@ struct Lab {
 
 impl Lab {
     fn new(kind: Kind) -> Lab {
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let folder = fixtures::folder();
         let mut request = Request::new(vec![folder.path().into()], "/cache".into());
         request.workloads = vec![kind];
         (request.size_bytes, request.runs, request.saves, request.lines) = (1000, 3, 5, 20);

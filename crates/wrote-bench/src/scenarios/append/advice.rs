@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_lines_that_are_shown_write_the_message() {
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let folder = fixtures::folder();
         let (path, message) = (folder.path().join("file"), b"hello".to_vec());
         let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
         let written = || {

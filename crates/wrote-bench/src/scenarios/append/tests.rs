@@ -1,6 +1,7 @@
 //! Every way writes what was sent, or is found not to; and nothing is left.
 
 use super::*;
+use fixtures::folder;
 use crate::sample::Asked;
 use crate::scratch::Scratch;
 use std::collections::HashSet;
@@ -13,10 +14,6 @@ use wrote_result::document::Row;
 use wrote_result::{Error, Stop};
 
 const MESSAGES: u64 = 700;
-
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
-}
 
 fn request(folder: &Path, only: &str, runs: u32) -> Asked {
     Asked {

@@ -1,6 +1,7 @@
 //! The table of ways, and runs of them on the disk of the sources.
 
 use super::*;
+use fixtures::folder;
 use std::collections::HashSet;
 use std::path::Path;
 use wrote_jobs::jobs;
@@ -50,10 +51,6 @@ fn run(numjobs: u32, blocks: Blocks, folder: &Path, stop: &Stop) -> Result<Group
     let permissions = Permissions { overwrite: blocks == Written, ..Permissions::default() };
     jobs::run(&job.on_each(&files, None), permissions, stop, &mut ())
         .map(|mut groups| groups.remove(0))
-}
-
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
 }
 
 #[test]

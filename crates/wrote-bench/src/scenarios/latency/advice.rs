@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_lines_that_are_shown_save_the_text() {
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let folder = fixtures::folder();
         let (folder, path) = (folder.path(), folder.path().join("file"));
         let temporary = folder.join("temporary");
         examples::wrote_write(&path, "one").unwrap();

@@ -3,6 +3,7 @@
 mod cut;
 
 use super::save::{Place, save};
+use fixtures::folder;
 use super::*;
 use crate::progress::{Observer, Progress};
 use crate::sample::Asked;
@@ -17,10 +18,6 @@ use wrote_result::document::{Row, View};
 use wrote_result::{Error, Stop};
 
 const SIZE_BYTES: u64 = 700;
-
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
-}
 
 fn request(folder: &Path, only: &str, iterations: u32, runs: u32) -> Asked {
     Asked {

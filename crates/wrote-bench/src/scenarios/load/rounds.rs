@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_real_curve_has_a_row_at_every_rate_and_leaves_nothing() {
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let folder = fixtures::folder();
         for name in ["rand/read", "small/cached", "small/direct-o_dsync-each-overwrite"] {
             let request = Asked {
                 only: vec![name.into()],

@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_lines_that_are_shown_write_the_file() {
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let folder = fixtures::folder();
         let (folder, path) = (folder.path(), folder.path().join("file"));
         let bytes: Vec<u8> = (0..100_000_u32).map(|number| number as u8).collect();
         let pieces: Vec<&[u8]> = bytes.chunks(1000).collect();

@@ -1,6 +1,7 @@
 //! Every way leaves the right bytes and nothing else, and says what it is.
 
 use super::*;
+use fixtures::folder;
 use crate::sample::Asked;
 use crate::scratch::Scratch;
 use std::collections::HashSet;
@@ -11,10 +12,6 @@ use wrote_result::{Error, Stop};
 
 /// Not a multiple of the largest chunk.
 const SIZE_BYTES: u64 = 11 * MIB;
-
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
-}
 
 fn request(folder: &Path, only: &str, runs: u32) -> Asked {
     Asked {

@@ -3,6 +3,7 @@
 use super::super::testing::{SampleLog, assert_begins, read_all, two_segments};
 use super::super::{LogReader, batch, record, segment};
 use super::*;
+use fixtures::names;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,15 +12,6 @@ fn written(files: &[(PathBuf, Vec<u8>)]) {
     for (path, bytes) in files {
         std::fs::write(path, bytes).unwrap();
     }
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    names
 }
 
 fn verified(folder: &Path) -> Verified {

@@ -1,5 +1,6 @@
 //! The scenario `sustained` on a real folder: what it counts, and what it leaves.
 
+use fixtures::folder;
 use std::time::Duration;
 use wrote_bench::{Common, Long, Observer, Progress, Request, Scenarios, bench};
 use wrote_result::{Error, Stop};
@@ -19,10 +20,6 @@ fn request(folder: &tempfile::TempDir) -> Request {
         },
         ..Request::new(folder.path().to_owned())
     }
-}
-
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
 }
 
 fn is_empty(folder: &tempfile::TempDir) -> bool {
