@@ -69,7 +69,7 @@ pub(super) fn contents(folder: impl AsFd) -> io::Result<Contents> {
 /// The files in the folder of a run's log; none where `name` is something else, or where there
 /// is anything in it that is no log's.
 fn log_in(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<LogFiles>> {
-    if !name.to_str().is_some_and(is_a_place) {
+    if !is_a_runs_log(name) {
         return Ok(None);
     }
     let folder = match openat(parent, name, FOLDER, Mode::empty()) {
@@ -103,6 +103,12 @@ struct LogFiles {
     folder: OwnedFd,
     names: Vec<OsString>,
     size_bytes: u64,
+}
+
+/// Whether a run gives the folder of a log such a name: `append-log-0.data`.
+fn is_a_runs_log(name: &OsStr) -> bool {
+    let words = name.to_str().and_then(words_of);
+    words.is_some_and(|words| words.rsplit('-').next() == Some("log"))
 }
 
 /// Whether a log gives its files such names: its lock, or a segment's number of 20 digits with what
@@ -155,12 +161,16 @@ fn is_number(text: &str) -> bool {
 }
 
 fn is_a_place(name: &str) -> bool {
-    let stem = name.strip_suffix(".data").and_then(|stem| stem.rsplit_once('-'));
-    let Some((words, number)) = stem else { return false };
+    words_of(name).is_some()
+}
+
+/// Returns the words before the number in the name of a run's file.
+fn words_of(name: &str) -> Option<&str> {
+    let (words, number) = name.strip_suffix(".data")?.rsplit_once('-')?;
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
     };
-    words.split('-').all(is_word) && is_number(number)
+    (words.split('-').all(is_word) && is_number(number)).then_some(words)
 }
 
 /// Removes the files that a run made in `folder`, then the folder. What else is in it stays, and the
@@ -250,6 +260,10 @@ mod tests {
             ["1.segment", "00000000000000000001.segments", "0000000000000000000x.log", "log"]
         {
             assert!(!is_a_logs(name.as_ref()), "{name}");
+        }
+        assert!(is_a_runs_log("append-log-5001.data".as_ref()));
+        for name in ["append-log-.data", "langs-data-0.data", "job-1.data"] {
+            assert!(!is_a_runs_log(name.as_ref()), "{name}");
         }
     }
 
