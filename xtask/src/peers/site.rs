@@ -43,7 +43,12 @@ impl Site {
 
     /// Runs a line of a shell, and counts its time, CPU time and memory by `trial run`.
     pub fn measure(&self, line: &str) -> Result<(Finished, Outcome), Failure> {
-        let finished = self.command(&["trial", "run", "--", "sh", "-c", line])?.success(line)?;
+        let mut finished = self.command(&["trial", "run", "--", "sh", "-c", line])?;
+        // The command's own words say more about a failure than the line of `trial` after them.
+        if let Some((words, _)) = finished.stderr.split_once("trial: sh: ") {
+            finished.stderr.truncate(words.len());
+        }
+        let finished = finished.success(line)?;
         let outcome = Outcome::of_line(&finished.stdout, line)?;
         Ok((finished, outcome))
     }
@@ -177,6 +182,19 @@ mod tests {
         assert!(finished.stdout.contains("\"total_ios\": 1"), "{}", finished.stdout);
         assert_eq!(outcome.cpu_s, 0.5);
         assert_eq!(fake::calls(&site)[1], "fio job.fio");
+    }
+
+    #[test]
+    fn a_command_that_fails_is_told_by_its_own_words() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let site = fake::site(folder.path(), 1, 4096);
+        std::fs::write(
+            folder.path().join("trial"),
+            "#!/bin/sh\nshift 2\n\"$@\"\necho 'trial: sh: exit status: 3' >&2\nexit 1\n",
+        )
+        .expect("room");
+        let failed = site.measure("echo no room >&2; exit 3").expect_err("failed");
+        assert_eq!(failed.to_string(), "echo no room >&2; exit 3: exit code 1: no room");
     }
 
     #[test]
