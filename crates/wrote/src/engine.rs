@@ -52,7 +52,6 @@ use crate::error::errno_of;
 use backend::{Backend, Kernel, Reply, Request};
 use open_file::OpenFile;
 use pending::{PendingOp, TRANSFER_BYTES_MAX};
-use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -92,7 +91,7 @@ pub struct Engine {
     slots: Vec<Option<PendingOp>>,
     free_slots: Vec<u32>,
     /// Completions that were not reaped yet.
-    completed: VecDeque<Completion>,
+    completed: Vec<Completion>,
     /// Replies to one call; kept to save allocations.
     done: Vec<Reply>,
     /// Whether a registration of the pool was tried.
@@ -151,7 +150,7 @@ impl Engine {
             opened: 0,
             slots: (0..depth).map(|_| None).collect(),
             free_slots: (0..depth).rev().collect(),
-            completed: VecDeque::new(),
+            completed: Vec::new(),
             done: Vec::with_capacity(depth as usize),
             registered: false,
             poisoned_folders: Vec::new(),
@@ -228,14 +227,14 @@ impl Engine {
         while self.is_full() {
             if let Err(error) = self.advance(1) {
                 let result = Err(error);
-                self.completed.push_back(Completion { user_data, result, buffer: None });
+                self.completed.push(Completion { user_data, result, buffer: None });
                 return;
             }
         }
         let file = self.known(op.file());
         let op = PendingOp::new(user_data, op);
         if let Some(error) = op.refusal(file) {
-            self.completed.push_back(op.into_completion(Err(error)));
+            self.completed.push(op.into_completion(Err(error)));
             return;
         }
         self.check_disjoint(&op);
@@ -303,7 +302,7 @@ impl Engine {
                 self.advance(missing)?;
             }
             if self.completed.len() >= min {
-                completions.extend(self.completed.drain(..));
+                completions.append(&mut self.completed);
                 return Ok(());
             }
         }
@@ -323,7 +322,7 @@ impl Engine {
         if self.in_flight() > 0 && self.completed.is_empty() {
             self.advanced(|backend, done| backend.wait_within(time, done))?;
         }
-        completions.extend(self.completed.drain(..));
+        completions.append(&mut self.completed);
         Ok(())
     }
 

@@ -132,7 +132,7 @@ impl Engine {
             }
             (result, _) => result,
         };
-        self.completed.push_back(op.into_completion(result));
+        self.completed.push(op.into_completion(result));
     }
 }
 
