@@ -34,8 +34,8 @@ pub(super) struct DrivePlan {
 }
 
 impl DrivePlan {
-    /// The cells that are measured beside files of `size_bytes`. `None` where the file system lies in
-    /// memory, or has no room for the cells' file.
+    /// Plans the cells beside files of `size_bytes`. `None` where the file system is in memory, or
+    /// has no room for the cells' file.
     pub(super) fn new(target: &Target, size_bytes: u64) -> Result<Option<DrivePlan>, Error> {
         let size_bytes =
             size_bytes.clamp(FILE_BYTES_MIN, FILE_BYTES_MAX).min(space::room_bytes(target));
