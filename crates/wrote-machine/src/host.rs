@@ -195,16 +195,12 @@ fn text(root: &Path, path: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tempfile::TempDir;
+    use fixtures::Tree;
 
     /// Makes a root that holds these files.
-    fn root(files: &[(&str, &str)]) -> TempDir {
-        let root = TempDir::new().unwrap();
-        for (path, text) in files {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
+    fn root(files: &[(&str, &str)]) -> Tree {
+        let root = Tree::new();
+        files.iter().for_each(|(path, text)| root.file(path, text));
         root
     }
 

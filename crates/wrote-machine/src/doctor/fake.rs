@@ -4,24 +4,20 @@ use super::file_facts::FileFacts;
 use super::root::Root;
 use super::stack::Stack;
 use super::world::World;
-use std::fs;
-use std::os::unix::fs::symlink;
-use tempfile::TempDir;
+use fixtures::Tree;
 use wrote::device::{Backing, BlockDevice, Target};
 use wrote_result::doctor::{Check, State};
 
 /// The imitated root.
-pub(super) struct Fake(TempDir);
+pub(super) struct Fake(Tree);
 
 impl Fake {
     pub fn new() -> Fake {
-        Fake(tempfile::tempdir().unwrap())
+        Fake(Tree::new())
     }
 
     pub fn file(&self, path: &str, content: &str) {
-        let path = self.0.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, format!("{content}\n")).unwrap();
+        self.0.file(path, &format!("{content}\n"));
     }
 
     /// Adds a whole disk or a layer with these files in its queue.
@@ -30,7 +26,7 @@ impl Fake {
         for (file, content) in queue {
             self.file(&format!("sys/block/{name}/queue/{file}"), content);
         }
-        self.link(&format!("sys/block/{name}"), &format!("sys/class/block/{name}"));
+        self.0.link(&format!("sys/class/block/{name}"), &format!("sys/block/{name}"));
     }
 
     /// Adds a partition that begins at this sector of 512 bytes.
@@ -38,15 +34,13 @@ impl Fake {
         let folder = format!("sys/block/{disk}/{name}");
         self.file(&format!("{folder}/partition"), "1");
         self.file(&format!("{folder}/start"), &start.to_string());
-        self.link(&folder, &format!("sys/class/block/{name}"));
+        self.0.link(&format!("sys/class/block/{name}"), &folder);
     }
 
     /// Lets `upper` lie on `lower`.
     pub fn slave(&self, upper: &str, lower: &str) {
-        self.link(
-            &format!("sys/class/block/{lower}"),
-            &format!("sys/block/{upper}/slaves/{lower}"),
-        );
+        let link = format!("sys/block/{upper}/slaves/{lower}");
+        self.0.link(&link, &format!("sys/class/block/{lower}"));
     }
 
     /// Returns the world as seen from a folder on an ext4 on this device.
@@ -80,14 +74,6 @@ impl Fake {
             inodes: (1000, 900),
             swaps: Vec::new(),
             file: FileFacts { is_folder: true, ..FileFacts::default() },
-        }
-    }
-
-    fn link(&self, to: &str, from: &str) {
-        let from = self.0.path().join(from);
-        fs::create_dir_all(from.parent().unwrap()).unwrap();
-        if !from.exists() {
-            symlink(self.0.path().join(to), from).unwrap();
         }
     }
 }

@@ -93,21 +93,21 @@ impl<'a> Mount<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::drive::tests::Fake;
+    use fixtures::Tree;
 
     const MOUNTS: &str = "22 1 0:21 / / rw - ext4 /dev/sda rw\n\
         32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
         38 31 0:35 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio\n\
         41 31 0:37 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
 
-    fn fake(own: &str, mounts: &str) -> Fake {
-        let fake = Fake::new();
+    fn fake(own: &str, mounts: &str) -> Tree {
+        let fake = Tree::new();
         fake.file("proc/self/cgroup", own);
         fake.file("proc/self/mountinfo", mounts);
         fake
     }
 
-    fn found(fake: &Fake, one: &str, two: &str) -> Option<(Version, Vec<String>)> {
+    fn found(fake: &Tree, one: &str, two: &str) -> Option<(Version, Vec<String>)> {
         let groups = groups(fake.path(), one, two)?;
         let shown = |folder: &PathBuf| fake.shown(folder);
         Some((groups.version, groups.folders.iter().map(shown).collect()))
@@ -146,6 +146,6 @@ mod tests {
         let elsewhere = fake("7:blkio:/jail\n", "38 31 0:35 /other /x rw - cgroup c rw,blkio\n");
         elsewhere.folder("x");
         assert_eq!(found(&elsewhere, "blkio", "io"), None, "another part is mounted");
-        assert_eq!(found(&Fake::new(), "blkio", "io"), None);
+        assert_eq!(found(&Tree::new(), "blkio", "io"), None);
     }
 }

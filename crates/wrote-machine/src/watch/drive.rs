@@ -205,50 +205,15 @@ fn text(folder: &Path, file: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
-    use tempfile::TempDir;
-
-    /// A folder that imitates the root of a machine.
-    pub(in crate::watch) struct Fake(TempDir);
-
-    impl Fake {
-        pub fn new() -> Fake {
-            Fake(tempfile::tempdir().unwrap())
-        }
-
-        pub fn path(&self) -> &Path {
-            self.0.path()
-        }
-
-        pub fn file(&self, path: &str, content: &str) {
-            let path = self.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
-        }
-
-        pub fn folder(&self, path: &str) {
-            fs::create_dir_all(self.path().join(path)).unwrap();
-        }
-
-        pub fn link(&self, from: &str, to: &str) {
-            let from = self.path().join(from);
-            fs::create_dir_all(from.parent().unwrap()).unwrap();
-            symlink(self.path().join(to), from).unwrap();
-        }
-
-        /// A path as the imitated machine has it.
-        pub fn shown(&self, path: &Path) -> String {
-            format!("/{}", path.strip_prefix(self.path()).unwrap().display())
-        }
-    }
+    use fixtures::Tree;
 
     const PCI: &str = "sys/devices/pci0000:00/0000:00:1d.0/0000:3b:00.0";
 
     /// An NVMe drive at 70 degrees with a limit of 82, on 4 lanes of 16 GT/s.
-    fn nvme(celsius: &str) -> Fake {
-        let fake = Fake::new();
+    fn nvme(celsius: &str) -> Tree {
+        let fake = Tree::new();
         let controller = format!("{PCI}/nvme/nvme0");
         fake.folder(&format!("{controller}/nvme0n1"));
         fake.file(&format!("{controller}/nvme0n1/dev"), "259:3\n");
@@ -274,7 +239,7 @@ pub(super) mod tests {
         fake
     }
 
-    fn look(fake: &Fake, disk: &str) -> Drives {
+    fn look(fake: &Tree, disk: &str) -> Drives {
         Drives::look(fake.path(), &[disk.to_owned()])
     }
 
@@ -310,7 +275,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_sata_drive_tells_its_heat_and_the_speed_of_its_link() {
-        let fake = Fake::new();
+        let fake = Tree::new();
         let port = "sys/devices/pci0000:00/0000:00:17.0/ata3";
         let drive = format!("{port}/host2/target2:0:0/2:0:0:0");
         fake.folder(&format!("{drive}/block/sda"));
@@ -340,7 +305,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_loop_device_tells_whether_it_goes_through_the_page_cache() {
-        let fake = Fake::new();
+        let fake = Tree::new();
         let device = "sys/devices/virtual/block/loop0";
         fake.file(&format!("{device}/loop/backing_file"), "/data/an image\n");
         fake.file(&format!("{device}/loop/dio"), "0\n");
@@ -353,7 +318,7 @@ pub(super) mod tests {
 
     #[test]
     fn of_a_drive_that_tells_nothing_nothing_is_known() {
-        let fake = Fake::new();
+        let fake = Tree::new();
         assert_eq!(look(&fake, "vda"), Drives::default());
         fake.folder("sys/devices/pci0000:00/0000:00:04.0/virtio2/block/vda");
         fake.link("sys/class/block/vda", "sys/devices/pci0000:00/0000:00:04.0/virtio2/block/vda");

@@ -139,14 +139,14 @@ pub(super) fn throttled(root: &Path) -> Option<Throttled> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::drive::tests::Fake;
+    use fixtures::Tree;
 
     const ONE: &str = "/sys/fs/cgroup/blkio";
     const CPU: &str = "sys/fs/cgroup/cpu";
 
     /// A process in `/jail` of version 1, with limits of its own.
-    fn version_one() -> Fake {
-        let fake = Fake::new();
+    fn version_one() -> Tree {
+        let fake = Tree::new();
         fake.file("proc/self/cgroup", "7:blkio:/jail\n1:cpu:/jail\n0::/\n");
         fake.file(
             "proc/self/mountinfo",
@@ -159,8 +159,8 @@ mod tests {
     }
 
     /// A process in `/a/b` of version 2.
-    fn version_two() -> Fake {
-        let fake = Fake::new();
+    fn version_two() -> Tree {
+        let fake = Tree::new();
         fake.file("proc/self/cgroup", "0::/a/b\n");
         fake.file("proc/self/mountinfo", "30 1 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n");
         fake.file("sys/fs/cgroup/cgroup.controllers", "cpu io\n");
@@ -168,7 +168,7 @@ mod tests {
         fake
     }
 
-    fn told(fake: &Fake, devices: &[(u32, u32)]) -> Vec<(String, f64, String)> {
+    fn told(fake: &Tree, devices: &[(u32, u32)]) -> Vec<(String, f64, String)> {
         let limits = limits(fake.path(), devices).into_iter();
         limits.map(|limit| (limit.of, limit.most, limit.from)).collect()
     }
@@ -237,6 +237,6 @@ mod tests {
         let later = throttled(two.path()).unwrap();
         assert_eq!(later, Throttled { periods: 2, stopped_s: 0.25 });
         assert_eq!(later.since(&later), Throttled::default());
-        assert_eq!(throttled(Fake::new().path()), None);
+        assert_eq!(throttled(Tree::new().path()), None);
     }
 }
