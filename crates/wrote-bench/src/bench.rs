@@ -55,7 +55,8 @@ pub fn bench_of(
     bench_at(scenarios, request, &OnceLock::new(), stop, observer)
 }
 
-/// As [`bench_of`]. The first calibration fills `speed`; a later benchmark of the same disk uses it.
+/// As [`bench_of`]. The first calibration fills `speed`; a later benchmark of the same disk uses
+/// it.
 pub(crate) fn bench_at(
     scenarios: &[&dyn Scenario],
     request: &Request,

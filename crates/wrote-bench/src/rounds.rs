@@ -68,8 +68,8 @@ impl Peers for Alone {
 
 /// Prepares a plan, runs its rows in turn, and adds up their runs.
 ///
-/// A run's files are removed after it, and shared files at the end. With [`Site::keep`] the files of
-/// the last run that makes files stay, and the shared ones.
+/// A run's files are removed after it, and shared files at the end. With [`Site::keep`] the files
+/// of the last run that makes files stay, and the shared ones.
 pub(crate) fn measure<P: Plan>(
     mut plan: P,
     site: &Site,

@@ -32,11 +32,13 @@ pub trait Scenario {
     fn is_alone(&self) -> bool {
         false
     }
-    /// Checks the settings and plans the rows that the call names: one measurement, several, or none.
+    /// Checks the settings and plans the rows that the call names: one measurement, several, or
+    /// none.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] where a setting makes no sense, [`Error::Failed`] where the disk has no room.
+    /// [`Error::Usage`] where a setting makes no sense, [`Error::Failed`] where the disk has no
+    /// room.
     fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error>;
     /// Findings on its own rows.
     fn findings(&self, _: &Evidence) -> Vec<Finding> {
@@ -123,7 +125,8 @@ impl<'a> Site<'a> {
         self.scratch.file(self.scenario, part, number)
     }
 
-    /// The disk before the jobs of a run; the blocks of the files `settled` were written and flushed.
+    /// The disk before the jobs of a run; the blocks of the files `settled` were written and
+    /// flushed.
     pub fn before(&self, settled: &[PathBuf], files: &[PathBuf]) -> Before {
         let counts = self.device().is_some_and(BlockDevice::counts);
         let settled = settled.iter().cloned().collect();

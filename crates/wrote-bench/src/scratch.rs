@@ -18,8 +18,8 @@ const PREFIX: &str = ".wrote-";
 /// The folder of a run, and the lock in it that tells a living run from a dead one.
 ///
 /// Dropping it removes the folder with all that the run made in it, and nothing else: only files of
-/// the names that a run gives (`lock`, and `ways-output-0.data` and its like), no folder below but one of
-/// a log's files (`append-log-0.data`), never through a symbolic link.
+/// the names that a run gives (`lock`, and `ways-output-0.data` and its like), no folder below but
+/// one of a log's files (`append-log-0.data`), never through a symbolic link.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
@@ -56,8 +56,8 @@ impl Scratch {
         &self.path
     }
 
-    /// The path of a scenario's file, or of its log's folder: `ways-source-0.data`. Only files of such
-    /// names are removed, and of such folders only a log's files.
+    /// The path of a scenario's file, or of its log's folder: `ways-source-0.data`. Only files of
+    /// such names are removed, and of such folders only a log's files.
     pub fn file(&self, scenario: &str, part: &str, number: u32) -> PathBuf {
         self.path.join(format!("{scenario}-{part}-{number}.data"))
     }
@@ -80,8 +80,8 @@ impl Scratch {
         self.remove_once()
     }
 
-    /// Leaves the folder and its files to the user, and says where. It is no longer a run's: the lock
-    /// goes, so that no later run takes it for a leftover.
+    /// Leaves the folder and its files to the user, and says where. It is no longer a run's: the
+    /// lock goes, so that no later run takes it for a leftover.
     pub fn keep(mut self) -> PathBuf {
         if self.lock.take().is_some() {
             // At worst the folder is taken for a leftover of a run that was killed.

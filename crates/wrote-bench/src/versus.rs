@@ -15,10 +15,10 @@ use wrote_result::{Error, Stop};
 
 /// Measures what `old` asks and what `new` asks in turn, and holds the two against each other.
 ///
-/// Each round is a whole benchmark of one run of each row; the rounds go A B, B A, A B, so that a steady
-/// drift falls on both alike and none is always the one that comes after (M8). There are as many as
-/// `old` asks for runs, five by default. The sizes that a side's first calibration chose are those of
-/// all its runs. The comparison has both results in it.
+/// Each round is a whole benchmark of one run of each row; the rounds go A B, B A, A B, so that a
+/// steady drift falls on both alike and none is always the one that comes after (M8). There are as
+/// many as `old` asks for runs, five by default. The sizes that a side's first calibration chose
+/// are those of all its runs. The comparison has both results in it.
 ///
 /// # Errors
 ///

@@ -54,8 +54,8 @@ pub fn run(cli: Cli, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
 }
 
 /// The exit code and, where something went wrong, the one line about it: 0 done, 1 failed, 2 bad
-/// usage, 128 and the signal's number when a signal ended the run. What a signal only found done, or
-/// what has no other end (a log that is followed), is nothing to complain of.
+/// usage, 128 and the signal's number when a signal ended the run. What a signal only found done,
+/// or what has no other end (a log that is followed), is nothing to complain of.
 pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<String>) {
     match (signals.exit_code(), result) {
         (Some(code), Ok(())) => (code, None),
@@ -77,8 +77,8 @@ pub(crate) fn of_library(error: &wrote::Error) -> Error {
     }
 }
 
-/// A write beyond RLIMIT_FSIZE is an error to be told of (EFBIG, `setrlimit(2)`), not the end of the
-/// process: its signal is taken, and nothing done about it.
+/// A write beyond RLIMIT_FSIZE is an error to be told of (EFBIG, `setrlimit(2)`), not the end of
+/// the process: its signal is taken, and nothing done about it.
 fn outlive_the_size_limit() -> Result<(), Error> {
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
         .map(drop)

@@ -28,8 +28,8 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
     }
 }
 
-/// Writes a result to the file, or to standard output where there is none. `write` is told where the
-/// text will be read.
+/// Writes a result to the file, or to standard output where there is none. `write` is told where
+/// the text will be read.
 ///
 /// # Errors
 ///

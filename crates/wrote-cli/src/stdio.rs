@@ -12,8 +12,8 @@ const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// The most that is written at once where the kernel can't write without waiting: what a pipe that is
-/// ready has room for (`PIPE_BUF`, `pipe(7)`).
+/// The most that is written at once where the kernel can't write without waiting: what a pipe that
+/// is ready has room for (`PIPE_BUF`, `pipe(7)`).
 const WAITING_WRITE_BYTES_MAX: usize = 4096;
 
 /// The offset that means "where the file stands" (`pwritev2(2)`).
@@ -76,15 +76,16 @@ impl From<wrote::Error> for End {
     }
 }
 
-/// Standard output; a write that waits for its reader ends with `ECANCELED` once the user asks to stop.
+/// Standard output; a write that waits for its reader ends with `ECANCELED` once the user asks to
+/// stop.
 #[derive(Debug)]
 pub struct Output<'a> {
     stdout: Stdout,
     stop: &'a Stop,
     /// Never ready or not ready: all can be written at once.
     is_ordinary: bool,
-    /// Writes may say that they would have to wait (`RWF_NOWAIT`): terminals have no such thing, pipes
-    /// since Linux 6.4.
+    /// Writes may say that they would have to wait (`RWF_NOWAIT`): terminals have no such thing,
+    /// pipes since Linux 6.4.
     nowait: bool,
 }
 

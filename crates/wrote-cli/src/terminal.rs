@@ -7,9 +7,9 @@ use wrote_report::Screen;
 /// The width of a screen that tells none.
 const WIDTH_DEFAULT: usize = 80;
 
-/// Returns the capabilities of standard output. Its width is that of its terminal, else `COLUMNS`, else 80.
-/// It is coloured only on a terminal, if `NO_COLOR` is unset or empty (the convention of no-color.org)
-/// and `TERM` is not `dumb`.
+/// Returns the capabilities of standard output. Its width is that of its terminal, else `COLUMNS`,
+/// else 80. It is coloured only on a terminal, if `NO_COLOR` is unset or empty (the convention of
+/// no-color.org) and `TERM` is not `dumb`.
 pub fn stdout_screen() -> Screen {
     let is_terminal = stdout().is_terminal();
     let width = if is_terminal { terminal_width() } else { None };
@@ -30,8 +30,8 @@ pub fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Returns whether the locale's characters are UTF-8. The first of `LC_ALL`, `LC_CTYPE` and `LANG` that is
-/// set decides (`locale(7)`).
+/// Returns whether the locale's characters are UTF-8. The first of `LC_ALL`, `LC_CTYPE` and `LANG`
+/// that is set decides (`locale(7)`).
 pub fn is_utf8() -> bool {
     names_utf8(["LC_ALL", "LC_CTYPE", "LANG"].map(std::env::var_os))
 }

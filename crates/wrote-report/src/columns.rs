@@ -102,8 +102,8 @@ impl<'a, T> Column<'a, T> {
     }
 }
 
-/// Returns the columns of a format that have any text. A single run has no interval; a read survives
-/// nothing.
+/// Returns the columns of a format that have any text. A single run has no interval; a read
+/// survives nothing.
 pub fn shown<'a, T: 'a>(
     columns: Vec<Column<'a, T>>,
     format: Format,

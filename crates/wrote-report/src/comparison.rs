@@ -216,8 +216,8 @@ fn reason(row: &NotCompared) -> String {
     }
 }
 
-/// The warnings of both sides, each with its side. A warning of both has the text of the new side: the
-/// figures in it are each side's own.
+/// The warnings of both sides, each with its side. A warning of both has the text of the new side:
+/// the figures in it are each side's own.
 pub fn warnings(comparison: &Comparison) -> Vec<String> {
     let (old, new) = (&comparison.old.warnings, &comparison.new.warnings);
     let has = |side: &[Finding], id: &str| side.iter().any(|finding| finding.id == id);

@@ -7,9 +7,9 @@ use wrote_result::document::{Direction, Document, Latency, Row, Run, Scenario};
 /// The name of a column, and its value.
 pub type Field = (&'static str, String);
 
-/// Writes a line for each run. All views have the same columns, so that one file can hold them all. A value
-/// that does not apply is empty. Names that begin with `row_` are figures of the row over all of its runs,
-/// repeated on each line.
+/// Writes a line for each run. All views have the same columns, so that one file can hold them all.
+/// A value that does not apply is empty. Names that begin with `row_` are figures of the row over
+/// all of its runs, repeated on each line.
 pub fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     let rows = document
         .scenarios
@@ -42,8 +42,8 @@ pub fn write_records(
     for record in records {
         lines.write_record(record)?;
     }
-    // Through memory: the errors of the crate csv hide the kind of an I/O error, and a reader that has
-    // gone differs from a full disk.
+    // Through memory: the errors of the crate csv hide the kind of an I/O error, and a reader that
+    // has gone differs from a full disk.
     let text = lines.into_inner().map_err(|error| error.into_error())?;
     out.write_all(&text)
 }

@@ -7,8 +7,8 @@ use crate::{Format, Screen, write_json};
 use std::io::{self, Write};
 use wrote_result::doctor::{Change, Check, Examination, State};
 
-/// Writes an examination, ending with a line feed. `all` writes fine checks at length too. An examination
-/// has no CSV: it is written as a table.
+/// Writes an examination, ending with a line feed. `all` writes fine checks at length too. An
+/// examination has no CSV: it is written as a table.
 ///
 /// # Errors
 ///

@@ -61,7 +61,8 @@ impl<'a> Group<'a> {
         self.is_counted() && self.rows.iter().any(|row| row.is_random() || is_read(row))
     }
 
-    /// Returns whether the rows are known by their names, as jobs are. Ways are known by their words.
+    /// Returns whether the rows are known by their names, as jobs are. Ways are known by their
+    /// words.
     pub fn has_names(&self) -> bool {
         let is_way = |row: &Row| {
             row.name.strip_prefix(self.workload).is_some_and(|rest| rest.starts_with('/'))
@@ -84,8 +85,8 @@ impl<'a> Group<'a> {
         self.rows.iter().all(|row| value(row) == first).then_some(first)
     }
 
-    /// The work and its repetition, as far as all rows have them in common: `512 KiB writes, 1.07 GB a
-    /// run, 3 runs of each`.
+    /// The work and its repetition, as far as all rows have them in common: `512 KiB writes, 1.07
+    /// GB a run, 3 runs of each`.
     pub fn summary(&self) -> String {
         let row = self.rows[0];
         let runs = self.rows.iter().map(|row| row.runs.len()).max().unwrap_or(0);
@@ -110,7 +111,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The rate that all rows are held to: `open loop: 5.00 k/s, poisson; latency from when each was due`.
+    /// The rate that all rows are held to: `open loop: 5.00 k/s, poisson; latency from when each
+    /// was due`.
     fn open_loop(&self) -> Option<String> {
         if !self.rows.iter().all(|row| row.is_open_loop()) {
             return None;
@@ -168,8 +170,8 @@ impl<'a> Group<'a> {
         )
     }
 
-    /// The cost of sync in a workload of saves: `52.1 times as long by P50: fs::write, fsync (1.20 ms)
-    /// against fs::write (23.0 us)`.
+    /// The cost of sync in a workload of saves: `52.1 times as long by P50: fs::write, fsync (1.20
+    /// ms) against fs::write (23.0 us)`.
     pub fn sync_costs(&self) -> Vec<String> {
         let shown = |row: &Row| {
             format!("{} ({})", row.way, latency(row.latency_ns.as_ref(), |latency| latency.p50))

@@ -68,8 +68,8 @@ pub fn place_titles(document: &Document) -> Vec<String> {
     titles(&paths)
 }
 
-/// The facts about the machine and each path, each group under a label. Several paths are labelled as
-/// their columns are.
+/// The facts about the machine and each path, each group under a label. Several paths are labelled
+/// as their columns are.
 pub fn facts(document: &Document) -> Vec<(String, Vec<String>)> {
     let of = |place: &Place| target::facts(&place.target, &document.host);
     let named = |(name, facts): (&str, Vec<String>)| (name.to_owned(), facts);
@@ -89,7 +89,8 @@ pub fn facts(document: &Document) -> Vec<(String, Vec<String>)> {
     machine.into_iter().chain(places).collect()
 }
 
-/// The drive's own rates: `writes 2.21 GB/s ±3% (peak/write/512k-64-registered)`. `writes` is the verb.
+/// The drive's own rates: `writes 2.21 GB/s ±3% (peak/write/512k-64-registered)`. `writes` is the
+/// verb.
 fn drive_facts(place: &Place, writes: &str) -> Vec<String> {
     let Some(drive) = &place.drive else {
         return vec![format!("its own rate is not known{}", why_not_known(place))];

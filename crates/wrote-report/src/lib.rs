@@ -1,7 +1,8 @@
 //! Every text that is made from a document: tables for a screen, Markdown, CSV, JSON.
 //!
-//! A document of benchmarks or jobs is laid out by [`write`], a comparison by [`write_comparison`], an
-//! examination of the doctor by [`write_examination`], a comparison of languages by [`write_langs`].
+//! A document of benchmarks or jobs is laid out by [`write`], a comparison by [`write_comparison`],
+//! an examination of the doctor by [`write_examination`], a comparison of languages by
+//! [`write_langs`].
 
 #![forbid(unsafe_code)]
 
@@ -34,7 +35,8 @@ pub enum Format {
     Table,
     /// The whole document.
     Json,
-    /// A line for each run or row, for a spreadsheet. An examination has none: it is written as a table.
+    /// A line for each run or row, for a spreadsheet. An examination has none: it is written as a
+    /// table.
     Csv,
     /// Markdown with the tables of GitHub Flavored Markdown, to paste in an issue.
     Markdown,

@@ -55,7 +55,8 @@ impl Page {
         Ok(())
     }
 
-    /// Writes a list under a title, whose lines go on in column `indent`. An empty list has no title.
+    /// Writes a list under a title, whose lines go on in column `indent`. An empty list has no
+    /// title.
     pub fn list(
         self,
         title: &str,

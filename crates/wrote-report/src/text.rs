@@ -3,7 +3,8 @@
 use textwrap::{Options, WordSplitter, WrapAlgorithm};
 use unicode_width::UnicodeWidthStr;
 
-/// Breaks prose that begins in column `indent`: every line but the first is indented by as many columns.
+/// Breaks prose that begins in column `indent`: every line but the first is indented by as many
+/// columns.
 pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let width = width.saturating_sub(indent).max(1);
     let options = Options::new(width)
@@ -14,8 +15,8 @@ pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
     textwrap::wrap(&plain(text), options).join(&format!("\n{}", " ".repeat(indent)))
 }
 
-/// Breaks a list that begins in column `indent`, with commas between its items. An item stays on one
-/// line if it fits on one.
+/// Breaks a list that begins in column `indent`, with commas between its items. An item stays on
+/// one line if it fits on one.
 pub fn listed(items: &[String], width: usize, indent: usize) -> String {
     let room = width.saturating_sub(indent).max(1);
     let mut lines: Vec<String> = vec![String::new()];
@@ -35,8 +36,8 @@ pub fn listed(items: &[String], width: usize, indent: usize) -> String {
     wrapped.collect::<Vec<_>>().join(&format!("\n{}", " ".repeat(indent)))
 }
 
-/// Returns text on one line, without control characters that a terminal would obey. Paths, models and
-/// the kernel's words come from outside.
+/// Returns text on one line, without control characters that a terminal would obey. Paths, models
+/// and the kernel's words come from outside.
 pub fn plain(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }

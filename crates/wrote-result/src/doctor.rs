@@ -19,8 +19,8 @@ pub struct Examination {
     pub host: Host,
     /// The folder, file system and device under the path.
     pub target: Target,
-    /// The checks that apply: `risk` first, then `advice`, `unknown` and `fine`, each in the order of
-    /// `docs/doctor.md`. A check of a disk is there once for each disk.
+    /// The checks that apply: `risk` first, then `advice`, `unknown` and `fine`, each in the order
+    /// of `docs/doctor.md`. A check of a disk is there once for each disk.
     pub checks: Vec<Check>,
 }
 
@@ -199,7 +199,8 @@ impl Evidence {
         self.value.parse().ok()
     }
 
-    /// Returns the word in brackets, as in `none [mq-deadline] kyber`; without brackets, the whole value.
+    /// Returns the word in brackets, as in `none [mq-deadline] kyber`; without brackets, the whole
+    /// value.
     pub fn chosen(&self) -> &str {
         let bracketed = self.value.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
         bracketed.map_or(&self.value, |(chosen, _)| chosen)

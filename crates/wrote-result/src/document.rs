@@ -42,11 +42,11 @@ pub struct Document {
     pub command: Vec<String>,
     /// The machine.
     pub host: Host,
-    /// What lies under the path.
+    /// The disk under the path.
     pub target: Target,
-    /// What was measured.
+    /// The scenarios that were measured.
     pub scenarios: Vec<Scenario>,
-    /// What the evidence of the run says, beside the numbers.
+    /// The findings on the run, beside the numbers.
     pub findings: Vec<Finding>,
     /// How to write here.
     pub advice: Vec<Advice>,
@@ -86,12 +86,12 @@ pub struct Host {
     /// The clock that the kernel tells time by: `tsc`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clocksource: Option<String>,
-    /// What one look at the clock costs, in nanoseconds.
+    /// The cost of one clock read, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_read_ns: Option<f64>,
 }
 
-/// What lies under the path.
+/// The disk under the path.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
@@ -103,12 +103,12 @@ pub struct Target {
     pub mount_options: Vec<String>,
     /// Its size, in bytes.
     pub capacity_bytes: u64,
-    /// What an ordinary user may still use, in bytes, before the run.
+    /// The bytes that an ordinary user may still use, before the run.
     pub free_bytes: u64,
-    /// What the offset and length of a direct transfer must be multiples of.
+    /// The unit of the offset and length of a direct transfer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dio_offset_align_bytes: Option<u32>,
-    /// What the memory address of a direct transfer must be a multiple of.
+    /// The unit of the memory address of a direct transfer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dio_memory_align_bytes: Option<u32>,
     /// The block device, where there is one.
@@ -117,7 +117,7 @@ pub struct Target {
     /// Why there is no block device, where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_device_because: Option<String>,
-    /// What the control groups of this process let the device do, and the CPU.
+    /// The limits that control groups of this process put on the device and the CPU.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<Limit>,
 }
@@ -226,7 +226,7 @@ pub struct Advice {
     /// The purpose: `streaming`, `small durable records`, `data that may be lost`.
     #[serde(rename = "for")]
     pub purpose: String,
-    /// What to do.
+    /// The advised action.
     #[serde(rename = "do")]
     pub action: String,
     /// The measured reason.

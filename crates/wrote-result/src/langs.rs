@@ -1,4 +1,4 @@
-//! What came of a comparison of languages: one JSON document, `wrote.langs/1`.
+//! The result of a comparison of languages: one JSON document, `wrote.langs/1`.
 //!
 //! Keys carry their units, and a key that does not apply is left out, never null.
 
@@ -41,17 +41,17 @@ pub struct Language {
     pub id: String,
     /// As it is shown: `C++ get/put`.
     pub name: String,
-    /// What its program writes bytes by: `BufWriter, 8 KiB`.
+    /// The way by which its program writes bytes: `BufWriter, 8 KiB`.
     pub way: String,
-    /// What it reads them by, where `way` does not say it: `BufReader, 8 KiB`.
+    /// The way by which it reads them, where `way` does not say it: `BufReader, 8 KiB`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<String>,
-    /// What it appends lines by, where that is something else: `BufferedWriter, 8 KiB`.
+    /// The way by which it appends lines, where that is something else: `BufferedWriter, 8 KiB`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<String>,
     /// Whether it was run.
     pub state: State,
-    /// What its compiler or interpreter says of itself, one line: `go version go1.26 linux/amd64`.
+    /// The version line of its compiler or interpreter: `go version go1.26 linux/amd64`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Why it was not run: what was looked for, or what its compiler said.
@@ -74,18 +74,18 @@ pub enum State {
     BuildFailed,
 }
 
-/// What was measured in one folder.
+/// The measurements in one folder.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
-    /// What lies under the path.
+    /// The disk under the path.
     pub target: Target,
-    /// The drive's own rate, measured in the same run; none where there is no direct I/O, no room for its file,
-    /// or nothing to measure against it: texts alone are saved.
+    /// The drive's own rate, measured in the same run; none where there is no direct I/O, no room
+    /// for its file, or nothing to measure against it: texts alone are saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drive: Option<Drive>,
-    /// What was done here, in the order in which it was done. What can't be done here is left out: cold reads
-    /// where the page cache keeps the file.
+    /// The workloads, in the order in which they ran. A workload that can't run here is left out:
+    /// cold reads where the page cache keeps the file.
     pub workloads: Vec<Workload>,
 }
 
@@ -95,11 +95,11 @@ pub struct Place {
 pub struct Drive {
     /// The cell that wrote fastest: `peak/write/512k-64-registered`.
     pub write_row: String,
-    /// What it wrote, in bytes per second.
+    /// Its writes, in bytes per second.
     pub write_bytes_per_s: Interval,
     /// The cell that read fastest.
     pub read_row: String,
-    /// What it read, in bytes per second.
+    /// Its reads, in bytes per second.
     pub read_bytes_per_s: Interval,
 }
 
@@ -109,13 +109,13 @@ pub struct Drive {
 pub struct Workload {
     /// `bytes/write`, `bytes/read`, `bytes/read-cold`, `save/500`, `save-sync/500`, `lines`.
     pub name: String,
-    /// What each program did, in words.
+    /// The work of each program, in words.
     pub words: String,
     /// Bytes of one timing: the file of `bytes` and `lines`, the text of a save.
     pub bytes: u64,
     /// The place of the bytes while the clock ran.
     pub cache: Cache,
-    /// What the bytes survive when the clock stops (M3); reads have none.
+    /// The level that the bytes survive when the clock stops (M3); reads have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survives: Option<Survives>,
     /// One for each language that did it, the fastest first.
@@ -147,7 +147,7 @@ impl fmt::Display for Cache {
     }
 }
 
-/// What one language gave.
+/// The figures of one language.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
@@ -159,14 +159,14 @@ pub struct Row {
     pub throughput_bytes_per_s: Interval,
     /// The bytes of all runs that are not dropped over their time: the mean as the seconds have it.
     pub throughput_mean_bytes_per_s: f64,
-    /// CPU seconds, user and system, of all its processes for a gigabyte (10^9 bytes), with what it takes
-    /// to start: the median of the runs that are not dropped.
+    /// CPU seconds, user and system, of all its processes for a gigabyte (10^9 bytes), with what it
+    /// takes to start: the median of the runs that are not dropped.
     pub cpu_s_per_gb: f64,
     /// The peak of resident memory, in bytes: the largest of all runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rss_bytes: Option<u64>,
-    /// The latency of one save, by the program's own clock, over all runs that are not dropped; only of
-    /// saves.
+    /// The latency of one save, by the program's own clock, over all runs that are not dropped;
+    /// only of saves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Latency>,
 }
@@ -177,8 +177,8 @@ pub struct Row {
 pub struct Run {
     /// File bytes, over all timings.
     pub bytes: u64,
-    /// By the program's own clock: from the opening of the file to its closing, in seconds; the sum where
-    /// there are several timings.
+    /// By the program's own clock: from the opening of the file to its closing, in seconds; the sum
+    /// where there are several timings.
     pub elapsed_s: f64,
     /// From the start of the process to its end, in seconds, by our clock.
     pub process_s: f64,
@@ -205,12 +205,12 @@ pub struct Run {
 pub struct Failure {
     /// Its id.
     pub language: String,
-    /// What went wrong, one line: `the file's byte 12345 is 7, not 57`, `took longer than 15 min`.
+    /// The failure, one line: `the file's byte 12345 is 7, not 57`, `took longer than 15 min`.
     pub because: String,
 }
 
 impl Language {
-    /// What it does a workload's work by: of `bytes/read`, what it reads by.
+    /// The way by which it does a workload's work: for `bytes/read`, the way by which it reads.
     pub fn way_of(&self, workload: &str) -> &str {
         let own = match workload {
             "lines" => &self.lines,

@@ -1,5 +1,5 @@
-//! The documents that `wrote` writes and reads, and what follows from them alone: statistics, units,
-//! comparison.
+//! The documents that `wrote` writes and reads, and what follows from them alone: statistics,
+//! units, comparison.
 
 pub mod compare;
 pub mod doctor;

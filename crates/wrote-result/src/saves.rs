@@ -17,8 +17,8 @@ pub struct SyncCost<'a> {
     pub times: f64,
 }
 
-/// Returns the costs of sync in one workload of saves. A way that was measured without its counterpart is
-/// left out. `fs::write` comes first.
+/// Returns the costs of sync in one workload of saves. A way that was measured without its
+/// counterpart is left out. `fs::write` comes first.
 pub fn sync_costs<'a>(rows: &[&'a Row]) -> Vec<SyncCost<'a>> {
     let of = |way: &str| {
         let is = |row: &&Row| row.name.strip_prefix(&row.workload) == Some(&format!("/{way}"));

@@ -143,8 +143,8 @@ impl Strategy {
 
     fn acknowledged(&self, flush_reaches_device: bool, in_memory: bool) -> Survives {
         let flushed = match self.kind {
-            // A tokio file has taken the bytes into a buffer of its own, and a thread that writes it
-            // may not even have begun (tokio::fs::File, "flush").
+            // A tokio file has taken the bytes into a buffer of its own, and a thread that writes
+            // it may not even have begun (tokio::fs::File, "flush").
             Loop | Mutex | Mpsc | FlumeBufWriter => return Survives::Nothing,
             Log(Promise { waits: false, .. }) => return Survives::Nothing,
             FlumeWriters { .. } | Rendezvous => false,

@@ -87,8 +87,8 @@ macro_rules! way {
     };
 }
 
-/// Every way, in the order in which programs usually come upon them. Where the words end in `folder`,
-/// the folder is flushed too, for the name's sake.
+/// Every way, in the order in which programs usually come upon them. Where the words end in
+/// `folder`, the folder is flushed too, for the name's sake.
 #[rustfmt::skip]
 pub(crate) const WAYS: &[Way] = &[
     way!("fs-write",         FsWrite,         "fs::write",                 "fs::write"),
@@ -206,8 +206,8 @@ impl Kind {
         }
     }
 
-    /// Whether the way flushes the folder, so that the file's name survives. In a file that is there
-    /// only a rename changes anything about its name.
+    /// Whether the way flushes the folder, so that the file's name survives. In a file that is
+    /// there only a rename changes anything about its name.
     fn syncs_folder(self, state: State) -> bool {
         match self {
             FsWrite | FsWriteFsync | Rename | Append => false,
@@ -235,8 +235,8 @@ impl Kind {
         .survives()
     }
 
-    /// The states that a crash in the middle may leave: every one that no manual page or standard rules out. Some file
-    /// systems are kinder (`docs/methodology.md`).
+    /// The states that a crash in the middle may leave: every one that no manual page or standard
+    /// rules out. Some file systems are kinder (`docs/methodology.md`).
     pub(crate) fn leaves(self, state: State) -> CrashLeaves {
         match (self, state) {
             // The content is flushed before it gets the name.

@@ -39,12 +39,13 @@ const WORDS: &str = "direct io_uring, on and on";
 
 /// The time of the long run by default.
 const TIME: Duration = Duration::from_secs(60);
-/// Without a size it writes no more than this in a second: no drive on four lanes of PCIe 4.0 is faster.
+/// Without a size it writes no more than this in a second: no drive on four lanes of PCIe 4.0 is
+/// faster.
 const BYTES_PER_S_MAX: u64 = 8_000_000_000;
 /// The file on a file system that does not tell how much room it has.
 const FILE_BYTES_UNKNOWN: u64 = 16 << 30;
-/// Writes in flight: 8 MiB, which keeps a fast drive busy. There is no calibration that could choose: it
-/// would use up some of the burst.
+/// Writes in flight: 8 MiB, which keeps a fast drive busy. There is no calibration that could
+/// choose: it would use up some of the burst.
 const IODEPTH: u32 = 16;
 /// The device rests so long before it is looked at again.
 const IDLE: Duration = Duration::from_secs(10);

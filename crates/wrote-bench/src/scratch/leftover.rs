@@ -39,9 +39,9 @@ struct Candidate {
 
 /// The folders in `parent` that runs of the current user made and that are still there, by name.
 ///
-/// A folder is a run's when its name is `.wrote-` and six letters or digits, and when it holds a lock
-/// file with a run's first line; or when it is empty, because the run was killed while it made the
-/// folder or removed it. A parent that can't be read has none.
+/// A folder is a run's when its name is `.wrote-` and six letters or digits, and when it holds a
+/// lock file with a run's first line; or when it is empty, because the run was killed while it made
+/// the folder or removed it. A parent that can't be read has none.
 pub fn leftovers(parent: &Path) -> Vec<Leftover> {
     candidates(parent).into_iter().map(|candidate| candidate.leftover).collect()
 }

@@ -124,8 +124,8 @@ fn is_a_logs(name: &OsStr) -> bool {
     name == lock::NAME || segment
 }
 
-/// Removes the log's folder of this name, if there is one. What is no log's stays, and the error names
-/// the folder.
+/// Removes the log's folder of this name, if there is one. What is no log's stays, and the error
+/// names the folder.
 pub(super) fn remove_log(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     if let Err(Errno::NOENT) = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         return Ok(());
@@ -142,8 +142,8 @@ pub(super) fn remove_log(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     }
 }
 
-/// Whether a run gives its files such names: words of small letters, hyphens between them, a number,
-/// `.data`. A copy on its way to such a name has `.NAME.wrote-PROCESS-NUMBER`.
+/// Whether a run gives its files such names: words of small letters, hyphens between them, a
+/// number, `.data`. A copy on its way to such a name has `.NAME.wrote-PROCESS-NUMBER`.
 fn is_a_runs(name: &OsString) -> bool {
     let Some(name) = name.to_str() else { return false };
     let on_its_way = name.strip_prefix('.').and_then(|name| name.split_once(".wrote-"));
@@ -173,8 +173,8 @@ fn words_of(name: &str) -> Option<&str> {
     (words.split('-').all(is_word) && is_number(number)).then_some(words)
 }
 
-/// Removes the files that a run made in `folder`, then the folder. What else is in it stays, and the
-/// folder with it, and the error names it.
+/// Removes the files that a run made in `folder`, then the folder. What else is in it stays, and
+/// the folder with it, and the error names it.
 pub(super) fn remove(folder: &Path) -> Result<(), Error> {
     let failed = |error: io::Error| {
         Error::Failed(format!("{}: can't be removed: {error}", folder.display()))

@@ -3,8 +3,8 @@
 use wrote_result::document::{Document, Latency, Row, Run};
 use wrote_result::stats;
 
-/// One result of all rounds, which are never none. The findings are those of the rounds, each told once;
-/// there is no advice, since one round's alone would be a guess.
+/// One result of all rounds, which are never none. The findings are those of the rounds, each told
+/// once; there is no advice, since one round's alone would be a guess.
 pub(super) fn merged(documents: Vec<Document>) -> Document {
     let mut documents = documents.into_iter();
     let mut all = documents.next().expect("there is a round");
@@ -49,8 +49,8 @@ fn sum_up(row: &mut Row) {
     }
 }
 
-/// Of latencies whose histograms are gone: the least, the greatest, the mean, the sum and the count are
-/// those of all operations; a percentile is the median of the runs' own.
+/// Of latencies whose histograms are gone: the least, the greatest, the mean, the sum and the count
+/// are those of all operations; a percentile is the median of the runs' own.
 fn together(runs: &[Latency]) -> Latency {
     let median = |figure: fn(&Latency) -> u64| {
         let figures: Vec<f64> = runs.iter().map(|run| figure(run) as f64).collect();

@@ -60,7 +60,8 @@ fn a_time_ends_it_and_a_rate_holds_it() {
     request.common.rate = Some(rate);
     let document = bench(&request, &Stop::new(), &mut ()).unwrap();
     let row = &document.scenarios[0].rows[0];
-    // 21 are due in that time; after a sleep that was too long as many as may be in flight are more.
+    // 21 are due in that time; after a sleep that was too long as many as may be in flight are
+    // more.
     assert!((1..=25).contains(&row.latency_ns.unwrap().count), "{row:?}");
     assert_eq!(row.settings.asked.rate_iops, Some(100.0));
 }

@@ -75,11 +75,11 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub only: Vec<String>,
 
-    /// File bytes of one run: 512M, 2GB, 1GiB; of peak and rand, those of the file that all use; of ways,
-    /// those of a whole file
+    /// File bytes of one run: 512M, 2GB, 1GiB; of peak and rand, those of the file that all use; of
+    /// ways, those of a whole file
     ///
-    /// With --numjobs it is shared between the threads. A stream of a size that was given is written
-    /// whole, unless --time is given too; the other runs still end after their time.
+    /// With --numjobs it is shared between the threads. A stream of a size that was given is
+    /// written whole, unless --time is given too; the other runs still end after their time.
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size, allow_hyphen_values = true)]
     pub size: Option<u64>,
 
@@ -98,8 +98,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "SIZE[,SIZE]", value_parser = block_sizes, allow_hyphen_values = true)]
     pub bs: Option<BlockSizes>,
 
-    /// Reads or writes in flight at once through io_uring, from 1 to 4096; of peak and rand, the only
-    /// depth
+    /// Reads or writes in flight at once through io_uring, from 1 to 4096; of peak and rand, the
+    /// only depth
     #[arg(long, value_name = "N", value_parser = units::parse_count::<{ Common::IODEPTH_MAX }>, allow_hyphen_values = true)]
     pub iodepth: Option<u32>,
 
@@ -126,8 +126,8 @@ pub struct BenchArgs {
 
     /// Measure the same again with ARGS over these arguments, in turn with it, and compare the two
     ///
-    /// ARGS is one word for the shell: --vs '--iodepth 64'. It may name another PATH, too. The result
-    /// is the comparison (see wrote compare), in JSON with both results in it.
+    /// ARGS is one word for the shell: --vs '--iodepth 64'. It may name another PATH, too. The
+    /// result is the comparison (see wrote compare), in JSON with both results in it.
     #[arg(long, value_name = "ARGS", conflicts_with_all = ["keep", "load_curve"], allow_hyphen_values = true)]
     pub vs: Option<String>,
 

@@ -130,7 +130,8 @@ impl From<Workload> for Kind {
 }
 
 impl LangsArgs {
-    /// What is asked. Programs are built below `cache`; `command` is the command line as it was given.
+    /// The request. Programs are built below `cache`; `command` is the command line as it was
+    /// given.
     pub fn request(&self, cache: PathBuf, command: Vec<String>) -> Request {
         Request {
             only: self.only.clone(),

@@ -41,8 +41,8 @@ pub(super) fn block_sizes(text: &str) -> Result<BlockSizes, String> {
     }
 }
 
-/// Operations (`5000`, `5k`) or bytes (`20MB`, `20MB/s`) a second. Only bytes end in `B`: so that nobody
-/// is held to 5000 bytes who thought of 5000 requests.
+/// Operations (`5000`, `5k`) or bytes (`20MB`, `20MB/s`) a second. Only bytes end in `B`: so that
+/// no request for 5000 operations becomes one for 5000 bytes.
 pub(super) fn rate(text: &str) -> Result<Amount, String> {
     let amount = text.strip_suffix("/s").unwrap_or(text);
     let bad = || format!("{text:?}: must be operations a second, as 5000 or 5k, or bytes, as 20MB");

@@ -32,7 +32,8 @@ pub(super) fn run(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> R
     })
 }
 
-/// Measures the command line's request and the same with `words` over it, in turn, and compares them.
+/// Measures the command line's request and the same with `words` over it, in turn, and compares
+/// them.
 fn run_versus(
     arguments: &BenchArgs,
     words: &str,

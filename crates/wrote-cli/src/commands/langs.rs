@@ -48,8 +48,8 @@ fn languages(arguments: &LangsArgs, stop: &Stop) -> Result<Vec<Language>, Error>
     catalogue(&arguments.add)?.find(wrote.as_deref(), stop)
 }
 
-/// Refuses a folder that is named twice, also by two names: its two columns would be the same disk's, in
-/// the same run, and look like two.
+/// Refuses a folder that is named twice, also by two names: its two columns would be the same
+/// disk's, in the same run, and look like two.
 fn check_paths(paths: &[PathBuf]) -> Result<(), Error> {
     // What is not there is refused, with the kernel's reason, where it is looked at.
     let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());

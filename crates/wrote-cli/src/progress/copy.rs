@@ -24,8 +24,8 @@ pub struct CopyReporter {
 }
 
 impl CopyReporter {
-    /// A reporter that draws on standard error if that is a terminal and `TERM` is not `dumb`; never
-    /// where that was not wanted.
+    /// A reporter that draws on standard error if that is a terminal and `TERM` is not `dumb`;
+    /// never where that was not wanted.
     pub fn new(quiet: bool) -> CopyReporter {
         let draws = !quiet && stderr().is_terminal() && !terminal::is_dumb();
         let bar = draws.then(|| {

@@ -36,8 +36,8 @@ struct Seen {
 }
 
 impl JobReporter {
-    /// A reporter of these jobs that draws on standard error if that is a terminal and `TERM` is not
-    /// `dumb`.
+    /// A reporter of these jobs that draws on standard error if that is a terminal and `TERM` is
+    /// not `dumb`.
     pub fn new(jobs: &[JobSpec]) -> JobReporter {
         let mut groups: Vec<u32> = jobs.iter().map(|job| job.group).collect();
         groups.dedup();

@@ -1,5 +1,5 @@
-//! What is said while languages are compared: what is about to be done and how it is made short, a bar on a
-//! terminal, and notes.
+//! Progress of a comparison of languages: the announcement and how to make the run short, a
+//! bar on a terminal, and notes.
 
 use super::{Reporter, counted};
 use std::time::Duration;
@@ -11,7 +11,8 @@ const LONG: Duration = Duration::from_secs(5 * 60);
 
 /// Tells a person on standard error what a comparison of languages does.
 ///
-/// The announcement and the notes are always said; the bar is shown only on a terminal that can draw one.
+/// The announcement and the notes are always said; the bar is shown only on a terminal that can
+/// draw one.
 #[derive(Debug)]
 pub struct LangsReporter {
     reporter: Reporter,
@@ -20,8 +21,8 @@ pub struct LangsReporter {
 }
 
 impl LangsReporter {
-    /// A reporter of a comparison in so many folders that draws on standard error if that is a terminal and
-    /// `TERM` is not `dumb`.
+    /// A reporter of a comparison in so many folders that draws on standard error if that is a
+    /// terminal and `TERM` is not `dumb`.
     pub fn new(folders: usize) -> LangsReporter {
         LangsReporter { reporter: Reporter::new(), folders }
     }
@@ -47,8 +48,8 @@ impl Observer for LangsReporter {
 const SHORTER: &str = "most of it goes to the languages that are slow byte by byte (Python, Ruby, Node.js); \
     --size 25MB makes it short, --only leaves languages out";
 
-/// The announcement of a run, in one line. How long that takes nobody knows before each language has run
-/// once.
+/// The announcement of a run, in one line. The time is unknown before each language
+/// has run once.
 fn announced(announcement: &Announcement, folders: usize) -> String {
     let others = match folders {
         0 | 1 => String::new(),

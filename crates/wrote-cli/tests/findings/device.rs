@@ -1,5 +1,5 @@
-//! Findings on the device and the file system: which there is, how full, and how large its cache may
-//! be.
+//! Findings on the device and the file system: which there is, how full, and how large its cache
+//! may be.
 
 use crate::scene::{Disk, MIB, bench, of, run, said, silent};
 use crate::strange::Strange;
@@ -47,7 +47,8 @@ fn counters_off_is_not_said_where_it_counts() {
     silent(&bench(disk.path(), SOME), "counters-off");
 }
 
-/// Gives blocks to a file until so many hundredths of the file system are free for an ordinary user.
+/// Gives blocks to a file until so many hundredths of the file system are free for an ordinary
+/// user.
 fn fill(folder: &Path, free_percent: u64) {
     let stat = statvfs(folder).expect("a file system");
     let taken = stat.f_bavail - stat.f_blocks * free_percent / 100;

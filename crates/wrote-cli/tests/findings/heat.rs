@@ -1,5 +1,5 @@
-//! Findings on a drive that is hot or badly connected, which the kernel's files tell of; here they are
-//! a test's own, laid over the real ones for the program alone (mount_namespaces(7)).
+//! Findings on a drive that is hot or badly connected, which the kernel's files tell of; here they
+//! are a test's own, laid over the real ones for the program alone (mount_namespaces(7)).
 
 use crate::scene::{Disk, MIB, jobs, of, silent};
 use crate::support::document;
@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use wrote_result::document::Document;
 
-/// What a run of the program says of a loop device above which `/sys` has these files, as it has them
-/// of the bus that a drive is on.
+/// The findings of a run on a loop device above which `/sys` has these files, as it has
+/// them of the bus that a drive is on.
 fn seen_below(files: &[(&str, &str)]) -> Result<Document, String> {
     is_installed("unshare")?;
     let disk = Disk::ext4(64 * MIB)?;

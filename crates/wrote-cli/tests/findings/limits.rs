@@ -1,4 +1,5 @@
-//! Findings on what holds the device back from outside, and on what it writes beyond what it is given.
+//! Findings on what holds the device back from outside, and on what it writes beyond what it is
+//! given.
 
 use crate::scene::{Disk, MIB, alone, jobs, of, run, said, silent};
 use crate::support::document;

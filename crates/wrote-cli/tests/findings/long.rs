@@ -1,5 +1,5 @@
-//! Findings on a disk that is written for long: where it slows down, and whether it becomes steady; and
-//! how well the scenario `sustained` finds that.
+//! Findings on a disk that is written for long: where it slows down, and whether it becomes steady;
+//! and how well the scenario `sustained` finds that.
 
 use crate::scene::{alone, bench, of, silent};
 use crate::strange::Strange;
@@ -8,8 +8,8 @@ use wrote_result::document::{Document, Interval, Sustained};
 
 const MB: u64 = 1_000_000;
 
-/// A cliff: a tenth from 1.2 GB on, until the disk has rested. What the machine makes too late is made
-/// up for.
+/// A cliff: a tenth from 1.2 GB on, until the disk has rested. What the machine makes too late is
+/// made up for.
 const CLIFF_BYTES: u64 = 1200 * MB;
 const FAST_BYTES_PER_S: f64 = 400e6;
 const SLOW_BYTES_PER_S: f64 = 40e6;

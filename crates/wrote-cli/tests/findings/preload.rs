@@ -1,4 +1,5 @@
-//! Libraries of the tests' own that the program finds before the C library (`LD_PRELOAD` in ld.so(8)).
+//! Libraries of the tests' own that the program finds before the C library (`LD_PRELOAD` in
+//! ld.so(8)).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -19,7 +19,8 @@ pub fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An ext4 file system on a loop device of the test's own, whose counters count nobody else's bytes.
+/// An ext4 file system on a loop device of the test's own, whose counters count no other program's
+/// bytes.
 #[derive(Debug)]
 pub struct Disk {
     /// Put back before the device goes.
@@ -41,8 +42,8 @@ impl Disk {
         Ok(self)
     }
 
-    /// Has the loop device hand on what it is given past the page cache of the image, as a disk does
-    /// (`--direct-io` in losetup(8)).
+    /// Has the loop device hand on what it is given past the page cache of the image, as a disk
+    /// does (`--direct-io` in losetup(8)).
     pub fn without_cache(self) -> Result<Disk, String> {
         let folder = Path::new("/sys/dev/block").join(self.number());
         let folder = folder.canonicalize().map_err(|error| error.to_string())?;

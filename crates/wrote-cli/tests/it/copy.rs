@@ -1,5 +1,5 @@
-//! `wrote copy` as a person has it: whole or not at all, one line about it on standard error, nothing
-//! left behind.
+//! `wrote copy` as a person has it: whole or not at all, one line about it on standard error,
+//! nothing left behind.
 
 use crate::support::wrote;
 use fixtures::{Finished, Running, finish, folder, names};

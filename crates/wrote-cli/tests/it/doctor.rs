@@ -1,5 +1,5 @@
-//! `wrote doctor` on devices and file systems that a test has set up badly, and on good ones; and that it
-//! writes nothing. Most need root.
+//! `wrote doctor` on devices and file systems that a test has set up badly, and on good ones; and
+//! that it writes nothing. Most need root.
 
 use crate::support::{printed, wrote};
 use fixtures::{Group, Loop, Mounted, Setting, finish, folder, names, or_skip, run, skip_here};
@@ -193,7 +193,8 @@ fn a_limit_on_the_disk_is_named_inside_its_group_and_nowhere_else() {
     assert_eq!(state(&doctor(disk.node()), "disk-limit"), State::Fine);
 }
 
-/// What can be seen to change when something is written: names, times, sizes of a tree of one level.
+/// The visible effects of a write: names, times, sizes of a tree of one
+/// level.
 fn seen(folder: &Path) -> Vec<String> {
     let of = |path: &Path| {
         let metadata = path.symlink_metadata().unwrap();
@@ -235,7 +236,8 @@ fn no_system_call_that_writes_is_made() {
     }
 }
 
-/// Whether a line of strace's is of a call that changes a file, other than the program's own output.
+/// Whether a line of strace's is of a call that changes a file, other than the program's own
+/// output.
 fn writes(line: &str) -> bool {
     let call = line.split_once(' ').map_or(line, |(_, call)| call).trim_start();
     let name = call.split('(').next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! `wrote language-program`: `wrote` keeps the protocol of `langs/README.md` as any language's program does.
+//! `wrote language-program`: `wrote` keeps the protocol of `langs/README.md` as any language's
+//! program does.
 
 use crate::support::wrote;
 use fixtures::{Finished, finish, folder, names};

@@ -1,5 +1,5 @@
-//! `wrote log` as a person has it: records on standard output, what is wrong in one line, a log that is
-//! changed only by what says so.
+//! `wrote log` as a person has it: records on standard output, what is wrong in one line, a log
+//! that is changed only by what says so.
 
 use crate::support::{assert_golden, wrote};
 use fixtures::{Finished, Running, finish, folder, names};

@@ -1,5 +1,5 @@
-//! `wrote bench` on file systems that are full, read-only, in memory, stacked, or not ext4. All need
-//! root.
+//! `wrote bench` on file systems that are full, read-only, in memory, stacked, or not ext4. All
+//! need root.
 
 use crate::support::{bench, document, findings, row, survived, until_it_writes};
 use fixtures::{Mounted, Running, finish, names, or_skip};

@@ -1,5 +1,5 @@
-//! Programs are built once for each version of their text and of their compiler, and what is half built is
-//! never taken for a program.
+//! Programs are built once for each version of their text and of their compiler, and what is half
+//! built is never taken for a program.
 
 use crate::scene::{Scene, document, failures, language, manifest, program, row, text, workload};
 use fixtures::{Running, finish, names};
@@ -10,8 +10,8 @@ use wrote_result::langs::State;
 
 const LITTLE: &str = "--workloads lines --lines 20 --runs 1";
 
-/// A language that is built by `build.sh`, told `{source}` and `{build}`, and says the version that is in a
-/// file of the test's.
+/// A language that is built by `build.sh`, told `{source}` and `{build}`, and says the version that
+/// is in a file of the test's.
 fn built(scene: &Scene, build: &str, program: &str) {
     let version = scene.beside("version");
     if !version.exists() {

@@ -6,7 +6,8 @@ use fixtures::{finish, names};
 /// Long for what answers in some milliseconds, however busy the machine is, and short to wait for.
 const PATIENCE: &str = "--workloads lines --lines 20 --runs 1 --timeout 5s --format json";
 
-/// Runs a rogue and an honest one, asserts that nothing is left of either, and gives why the rogue failed.
+/// Runs a rogue and an honest one, asserts that nothing is left of either, and gives why the rogue
+/// failed.
 fn hangs(otherwise: &str) -> Result<(), String> {
     let scene = Scene::new();
     scene.honest();

@@ -1,5 +1,5 @@
-//! `wrote langs` with languages of the tests' own, honest ones and rogues: what a program does wrong is told of
-//! it alone, and nothing is left of it.
+//! `wrote langs` with languages of the tests' own, honest ones and rogues: what a program does
+//! wrong is told of it alone, and nothing is left of it.
 //!
 //! The languages are made of `honest.sh`, with some of its functions written anew.
 

@@ -1,4 +1,5 @@
-//! Folders that are no languages, and what was asked for that there is not: one line each, and nothing made.
+//! Folders that are no languages, and what was asked for that there is not: one line each, and
+//! nothing made.
 
 use crate::scene::{Scene, assert_says, manifest, text};
 use crate::support::wrote;

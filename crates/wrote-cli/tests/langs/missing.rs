@@ -1,5 +1,5 @@
-//! Toolchains that are not there, and where they are looked for: what is missing is named with the line that
-//! installs it, and the rest run.
+//! Toolchains that are not there, and where they are looked for: what is missing is named with the
+//! line that installs it, and the rest run.
 
 use crate::scene::{
     Scene, assert_says, document, language, manifest, program, row, workload, workloads,

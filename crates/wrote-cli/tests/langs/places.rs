@@ -1,4 +1,5 @@
-//! Where the languages write: a place for each path, nothing that was there is touched, and nothing is left.
+//! Where the languages write: a place for each path, nothing that was there is touched, and nothing
+//! is left.
 
 use crate::scene::{MEMORY, Scene, document, row, text};
 use crate::support::wrote;

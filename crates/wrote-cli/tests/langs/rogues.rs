@@ -1,5 +1,5 @@
-//! Programs that crash, lie or write what they were not to: each is caught, named with its reason, and has no
-//! row, and the honest one beside them has all of its own.
+//! Programs that crash, lie or write what they were not to: each is caught, named with its reason,
+//! and has no row, and the honest one beside them has all of its own.
 //!
 //! One run has all of them, and every test looks at what came of it.
 
@@ -89,7 +89,8 @@ fn values(size: usize) -> Vec<u8> {
     (0..=u8::MAX).cycle().take(size).collect()
 }
 
-/// Asserts that a rogue's every failure in a table is one line with these words, and that there is one.
+/// Asserts that a rogue's every failure in a table is one line with these words, and that there is
+/// one.
 fn caught(id: &str, workload: &str, words: &[&str]) {
     let table = self::workload(&LINEUP.document, workload);
     let of = table.failures.iter().filter(|failure| failure.language == id);
@@ -253,7 +254,8 @@ fn a_folder_in_place_of_the_file_is_left_and_told_and_the_others_write_elsewhere
     assert_says(&failure.because, &["folder in place of the file"]);
 }
 
-/// Runs a rogue before and after an honest one; gives the result, and the one file `theirs` that is left.
+/// Runs a rogue before and after an honest one; gives the result, and the one file `theirs` that is
+/// left.
 fn littered(otherwise: &str) -> (Document, String) {
     let scene = Scene::new();
     scene.honest();

@@ -1,5 +1,5 @@
-//! What these tests have in common: languages of a test's own, `wrote langs` on them with a home and a cache
-//! of their own, and what came of it.
+//! The common parts of these tests: languages of a test's own, `wrote langs` on them with a home
+//! and a cache of their own, and what came of it.
 
 use crate::support::{printed, wrote};
 use fixtures::{Finished, HONEST_LANGUAGE, finish, folder};
@@ -22,8 +22,8 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Languages that write in memory, where there is such a file system: what they do wrong is the same
-    /// there, and there is no drive to be measured beside.
+    /// Languages that write in memory, where there is such a file system: what they do wrong is the
+    /// same there, and there is no drive to be measured beside.
     pub fn new() -> Scene {
         let target = TempDir::with_prefix_in("wrote-test-", MEMORY);
         Scene::writing_in(target.unwrap_or_else(|_| folder()))
@@ -83,7 +83,8 @@ impl Scene {
         self.add("honest", &manifest("honest", "", ""), &[("program.sh", &program(""))]);
     }
 
-    /// Makes one that does `otherwise` (functions in place of the honest ones), in these tasks alone.
+    /// Makes one that does `otherwise` (functions in place of the honest ones), in these tasks
+    /// alone.
     pub fn rogue(&self, id: &str, otherwise: &str, tasks: &str) {
         self.add(id, &manifest(id, "", tasks), &[("program.sh", &program(otherwise))]);
     }
@@ -157,8 +158,8 @@ impl Drop for Scene {
     }
 }
 
-/// A manifest of a language in sh: with lines more of its toolchain, and with these tasks alone (all where
-/// empty), a word each.
+/// A manifest of a language in sh: with lines more of its toolchain, and with these tasks alone
+/// (all where empty), a word each.
 pub fn manifest(id: &str, toolchain: &str, tasks: &str) -> String {
     let tasks: Vec<&str> = tasks.split_whitespace().collect();
     format!(

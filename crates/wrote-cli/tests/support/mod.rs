@@ -38,7 +38,8 @@ pub fn document(finished: &Finished) -> Document {
     printed(finished)
 }
 
-/// Waits until a run's folder below `parent` holds a file that is being written. Returns the folder.
+/// Waits until a run's folder below `parent` holds a file that is being written. Returns the
+/// folder.
 pub fn until_it_writes(run: &mut Running, parent: &Path) -> PathBuf {
     let is_written = |path: &PathBuf| !job_files(path).is_empty();
     run.until("a job's file", || run_folders(parent).into_iter().find(is_written))
@@ -74,8 +75,8 @@ pub fn survived(row: &Row) -> Survives {
     row.survives.unwrap_or_else(|| panic!("{row:?}"))
 }
 
-/// Compares a text with the file `tests/golden/NAME`. `WROTE_UPDATE_GOLDEN=1` writes the file anew: read
-/// the difference before you commit it.
+/// Compares a text with the file `tests/golden/NAME`. `WROTE_UPDATE_GOLDEN=1` writes the file anew:
+/// read the difference before you commit it.
 pub fn assert_golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("WROTE_UPDATE_GOLDEN").is_some() {

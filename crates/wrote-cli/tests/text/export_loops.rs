@@ -1,5 +1,5 @@
-//! What rows at a rate look like, alone, among others, and as a curve: made-up results against the texts
-//! in `golden/`, written anew as those of `export.rs` are.
+//! The exports of rows at a rate, alone, among others, and as a curve: made-up results against the
+//! texts in `golden/`, written anew as those of `export.rs` are.
 
 use crate::screen::{PLAIN, assert_fits, exported};
 use crate::support::assert_golden;

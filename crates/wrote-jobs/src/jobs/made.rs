@@ -12,8 +12,9 @@ pub struct Made {
     files: Vec<(PathBuf, Identity)>,
 }
 
-/// The identity of a file, unlike that of another file that gets its name later: also its birth, where the file
-/// system keeps that, because the number of a file that was removed is soon given out again.
+/// The identity of a file, unlike that of another file that gets its name later: also its birth,
+/// where the file system keeps that, because the number of a file that was removed is soon given
+/// out again.
 type Identity = (u64, u64, Option<SystemTime>);
 
 fn identity(metadata: &Metadata) -> Identity {

@@ -6,8 +6,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use wrote_result::Error;
 
-/// A name of the file that is the same for all paths that lead to it, whether it is there or not; its
-/// hard links are other files.
+/// A name of the file that is the same for all paths that lead to it, whether it is there or not;
+/// its hard links are other files.
 pub fn file_key(path: &Path) -> PathBuf {
     let of_folder = || {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -18,8 +18,8 @@ pub fn file_key(path: &Path) -> PathBuf {
     key.unwrap_or_else(|| path.to_owned())
 }
 
-/// The identity that all names of a file share, its hard links too; of one that does not exist, where
-/// it will be.
+/// The identity that all names of a file share, its hard links too; of one that does not exist,
+/// where it will be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Identity {
     /// Of a file that is there: its device's number and its own.

@@ -70,8 +70,8 @@ impl Before {
         Ok(before)
     }
 
-    /// A state that is known already: `target` lies under all files, and `settled` are those whose blocks
-    /// were written and flushed.
+    /// A state that is known already: `target` lies under all files, and `settled` are those whose
+    /// blocks were written and flushed.
     pub fn new(
         first: PathBuf,
         target: Target,
@@ -117,8 +117,8 @@ impl Before {
     }
 }
 
-/// The disk under a file, or under its future place: where it does not exist yet, under the folder that it will be
-/// in.
+/// The disk under a file, or under its future place: where it does not exist yet, under the folder
+/// that it will be in.
 fn target_of(file: &Path) -> Result<Target, Error> {
     if is_block_device(file) {
         return Ok(device::examine(file)?);

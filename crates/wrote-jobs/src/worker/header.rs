@@ -1,5 +1,5 @@
-//! What a block of a job with `verify=crc32c` carries at its start, so that a reader can tell whether
-//! it is what was written here.
+//! The header of a block of a job with `verify=crc32c`, so that a reader can tell
+//! whether it is what was written here.
 //!
 //! 40 bytes, little-endian:
 //!

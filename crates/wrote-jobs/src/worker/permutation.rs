@@ -1,6 +1,7 @@
 //! The numbers below a bound in an order that looks random, each once, without remembering any.
 
-/// The step of splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+/// The step of splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
+/// 2014).
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// How often a number is mixed. Two rounds leave neighbours' high bits alike, three do not.

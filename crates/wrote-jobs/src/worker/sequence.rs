@@ -155,8 +155,9 @@ impl Sequence {
         &self.outline
     }
 
-    /// A number below `bound`, by the upper half of a product (Lemire: Fast Random Integer Generation
-    /// in an Interval, 2019); without its rejection, which no one would see at these bounds.
+    /// A number below `bound`, by the upper half of a product (Lemire: Fast Random Integer
+    /// Generation in an Interval, 2019); without its rejection, which no one would see at these
+    /// bounds.
     fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.chance.next_u64()) * u128::from(bound)) >> 64) as u64
     }

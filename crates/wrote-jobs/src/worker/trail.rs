@@ -3,8 +3,8 @@
 /// The most marks; where one more would come, every second one is dropped first (W8).
 pub const MARKS_MAX: usize = 1000;
 
-/// Marks are no closer than this: operations that one look at the queue finds together came over a while,
-/// and their bytes over the time since the look before would be a speed that no device has.
+/// Marks are no closer than this: operations that one look at the queue finds together came over a
+/// while, and their bytes over the time since the look before would be a speed that no device has.
 const APART_NS_MIN: u64 = 5_000_000;
 
 /// So many bytes were done at this time.
@@ -18,10 +18,10 @@ pub struct Mark {
 
 /// The marks of one direction of a run.
 ///
-/// They lie about evenly both in bytes and in time: the next one comes as soon as either is due. A device
-/// that becomes a hundred times slower writes few bytes in much time, and has its marks too. How far apart
-/// they are follows from how far the run is, so nobody need know beforehand how long it will be; it is 5 ms
-/// at least.
+/// They lie about evenly both in bytes and in time: the next one comes as soon as either is due. A
+/// device that becomes a hundred times slower writes few bytes in much time, and has its marks too.
+/// How far apart they are follows from how far the run is, so the length need not be known
+/// beforehand: how long it will be; it is 5 ms at least.
 #[derive(Clone, Debug)]
 pub struct Trail {
     marks: Vec<Mark>,
@@ -90,8 +90,8 @@ impl Trail {
         *self = Trail { from_ns: now_ns, ..Trail::new() };
     }
 
-    /// The marks, the last of which is the end of all. A rest that is too short to say much belongs to the
-    /// piece before.
+    /// The marks, the last of which is the end of all. A rest that is too short to say much belongs
+    /// to the piece before.
     pub fn marks(&self) -> Vec<Mark> {
         let mut marks = self.marks.clone();
         let rest = match marks.last() {

@@ -1,5 +1,5 @@
-//! What a run of jobs tells of its files beside its figures: what was never written, what two jobs used
-//! at once, what the page cache holds of those that were to go past it.
+//! The report of a run of jobs on its files, beside its figures: unwritten bytes, bytes that two
+//! jobs used at once, what the page cache holds of those that were to go past it.
 
 use crate::scene::{BLOCK, FILE, READ, WRITE, go, go_with, job, one};
 use fixtures::folder;

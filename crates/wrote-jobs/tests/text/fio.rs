@@ -17,7 +17,7 @@ fn read(text: &str) -> Result<Parsed, ParseError> {
     parse(text, &surroundings)
 }
 
-/// What fio says on standard output; `None` where it says no by its exit code. It has ten seconds.
+/// The standard output of fio; `None` where its exit code is a failure. It has ten seconds.
 fn fio(folder: &Path, arguments: &[&str]) -> Option<String> {
     let output = folder.join("output");
     let mut child = Command::new("fio")

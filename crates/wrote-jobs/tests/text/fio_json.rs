@@ -1,4 +1,4 @@
-//! What `--format fio-json` writes has the keys, types and units of fio's own output.
+//! The output of `--format fio-json` has the keys, types and units of fio's own output.
 
 use fixtures::samples::reports as sample;
 use serde_json::{Value, json};
@@ -50,8 +50,8 @@ fn paths_of(value: &Value) -> BTreeMap<String, &'static str> {
     found
 }
 
-/// What fio itself writes of a tiny job that reads, writes and flushes; `None`, and a line that says
-/// so, where it is not installed.
+/// The output of fio itself for a tiny job that reads, writes and flushes; `None`, and a line that
+/// says so, where it is not installed.
 fn fios_own(test: &str) -> Option<Value> {
     let folder = tempfile::tempdir().expect("a folder");
     let job = "[global]\nbs=4k\n[tiny]\nrw=randrw\nsize=1m\nfsync=8\niodepth=1\n";

@@ -1,4 +1,5 @@
-//! A comparison for a person: a table for each workload, then differences, rows that were left out, notes.
+//! A comparison for a person: a table for each workload, then differences, rows that were left out,
+//! notes.
 
 use super::{
     Block, blocks, columns, differences, not_compared, other_latencies, side, verdict, warnings,

@@ -10,19 +10,19 @@ use wrote_result::langs::{Cache, Document, Language, Place, Row, Workload};
 pub struct Chart<'a> {
     /// `bytes/write`.
     pub name: &'a str,
-    /// What each did, and how often.
+    /// The work of each language, and the number of runs.
     pub summary: String,
     /// The time of a save counts, not a rate.
     pub is_of_saves: bool,
     /// The fastest first, in the first path.
     pub lines: Vec<Line<'a>>,
-    /// What the bytes survive, and whether a drive had to do with it.
+    /// The level that the bytes survive, and the drive's part in it.
     pub notes: Vec<String>,
-    /// Who failed, and how.
+    /// The languages that failed, and how.
     pub failures: Vec<String>,
 }
 
-/// What a line is of.
+/// The subject of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// A language's own I/O.
@@ -46,7 +46,7 @@ pub struct Line<'a> {
     pub is_level: bool,
 }
 
-/// What one language, or the drive, gave in one path.
+/// The figures of one language, or of the drive, in one path.
 #[derive(Clone, Copy, Debug)]
 pub struct Cell<'a> {
     /// In bytes per second.
@@ -160,7 +160,7 @@ fn ranked(mut lines: Vec<Line>, is_of_saves: bool) -> Vec<Line> {
 }
 
 impl<'a> Line<'a> {
-    /// What it gave in the first path.
+    /// The figures in the first path.
     pub fn first(&self) -> Option<Cell<'a>> {
         self.cells.first().copied().flatten()
     }
@@ -202,7 +202,7 @@ fn summary(workload: &Workload) -> String {
     }
 }
 
-/// What the bytes survive (M3) and where they were; said for each path where they differ.
+/// The level that the bytes survive (M3) and their place; printed for each path where they differ.
 fn notes(document: &Document, done: &[(&Place, Option<&Workload>)]) -> Vec<String> {
     let mut told: Vec<(String, Vec<String>)> = Vec::new();
     for ((place, workload), title) in done.iter().zip(place_titles(document)) {

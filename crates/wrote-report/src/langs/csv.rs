@@ -1,5 +1,5 @@
-//! A comparison of languages for a spreadsheet or a data frame: one line for each language in each workload
-//! and path.
+//! A comparison of languages for a spreadsheet or a data frame: one line for each language in each
+//! workload and path.
 
 use crate::csv::{Field, LatencyField, latencies, write_lines};
 use crate::figures::text;

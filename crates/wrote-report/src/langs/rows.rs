@@ -13,8 +13,8 @@ use crate::{Format, Screen};
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
-/// HOW is broken into lines before a figure is dropped, but never into narrower lines than this, nor,
-/// up to the second width, within its words.
+/// HOW is broken into lines before a figure is dropped, but never into narrower lines than this,
+/// nor, up to the second width, within its words.
 const HOW_WIDTH_MIN: usize = 16;
 const HOW_WORD_WIDTH_MAX: usize = 26;
 /// The mark of the rows of `wrote`.

@@ -1,5 +1,5 @@
-//! A comparison of languages for a person: a table for each workload, the fastest first, with the drive and
-//! `wrote` among the languages.
+//! A comparison of languages for a person: a table for each workload, the fastest first, with the
+//! drive and `wrote` among the languages.
 
 use super::rows::{self, Rows};
 use super::{

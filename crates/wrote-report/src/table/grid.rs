@@ -25,8 +25,8 @@ pub struct Grid<'a> {
 }
 
 impl<'a> Grid<'a> {
-    /// The grid of a group; `None` where its rows are no cells of one. At a rate all cells have the same
-    /// throughput, and their latencies need a table.
+    /// The grid of a group; `None` where its rows are no cells of one. At a rate all cells have the
+    /// same throughput, and their latencies need a table.
     pub fn of(group: &'a Group<'a>) -> Option<Grid<'a>> {
         if group.rows.iter().any(|row| row.is_open_loop()) {
             return None;

@@ -92,8 +92,8 @@ pub fn padded(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
-/// A bar for a part of the whole `width`, in eighths of a column if the screen has them. Any part above
-/// zero is visible.
+/// A bar for a part of the whole `width`, in eighths of a column if the screen has them. Any part
+/// above zero is visible.
 pub fn bar(part: f64, width: usize, unicode: bool) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     if part.is_nan() || part <= 0.0 || width == 0 {

@@ -15,7 +15,8 @@ use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 use wrote_result::document::View;
 
-/// The name is broken into lines before an important column is dropped, but never into narrower lines.
+/// The name is broken into lines before an important column is dropped, but never into narrower
+/// lines.
 const NAME_WIDTH_MIN: usize = 16;
 /// Columns are dropped before the name becomes narrower than this.
 const NAME_WIDTH_EASY: usize = 28;

@@ -106,8 +106,8 @@ fn write_levels(sustained: &Sustained, page: Page, out: &mut dyn Write) -> io::R
     Ok(())
 }
 
-/// Draws the throughput against the bytes written, as wide as the screen. A column's rate is its part of the
-/// bytes over their time.
+/// Draws the throughput against the bytes written, as wide as the screen. A column's rate is its
+/// part of the bytes over their time.
 fn drawing(samples: &[Sample], screen: Screen) -> Vec<String> {
     let Some(last) = samples.last() else { return Vec::new() };
     let (line, corner, dash) = if screen.unicode { ("│", "└", "─") } else { ("|", "+", "-") };

@@ -12,7 +12,8 @@ pub enum Process {
     /// At even distances.
     #[default]
     Linear,
-    /// At random distances, as requests of many who know nothing of each other come: a Poisson process.
+    /// At random distances, as requests of many who know nothing of each other come: a Poisson
+    /// process.
     Poisson,
 }
 
@@ -29,7 +30,7 @@ impl Process {
 /// Of the rate that is asked for, less than this part is not that rate.
 const REACHED_SHARE_MIN: f64 = 0.95;
 
-/// What a row was held to, and what it came to.
+/// The rate that a row asked for, and the rate that it reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reached {
     /// Operations or bytes per second, over all jobs of a run.
@@ -38,8 +39,8 @@ pub struct Reached {
     pub achieved_per_s: f64,
     /// Whether both are of operations, else they are of bytes.
     pub is_of_operations: bool,
-    /// Whether at least 95 % came, or as much as random arrivals may leave. Latencies of a rate that is
-    /// not reached grow with the length of the run.
+    /// Whether at least 95 % came, or as much as random arrivals may leave. Latencies of a rate
+    /// that is not reached grow with the length of the run.
     pub is_reached: bool,
 }
 

@@ -26,8 +26,8 @@ pub struct Row {
     /// File bytes transferred by each run (the median, where runs are bounded by time).
     pub bytes_per_run: u64,
     /// The state of the file after a crash in the middle of a save, where whole files are saved:
-    /// `old-or-new`, `torn` (some of both), `empty` (or a part of the new), `old-and-part` (all of the
-    /// old, and a part of the appended).
+    /// `old-or-new`, `torn` (some of both), `empty` (or a part of the new), `old-and-part` (all of
+    /// the old, and a part of the appended).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crash_leaves: Option<CrashLeaves>,
     /// The settings that were asked, those in effect, and the reasons of each difference.
@@ -67,8 +67,8 @@ pub struct Run {
     pub throughput_bytes_per_s: f64,
     /// Operations per second.
     pub iops: f64,
-    /// CPU seconds in user space: of the whole process, or of a job's threads. A job that both reads
-    /// and writes divides its CPU seconds between its two rows by their operations.
+    /// CPU seconds in user space: of the whole process, or of a job's threads. A job that both
+    /// reads and writes divides its CPU seconds between its two rows by their operations.
     pub cpu_user_s: f64,
     /// CPU seconds in the kernel, of the same threads.
     pub cpu_system_s: f64,
@@ -80,8 +80,8 @@ pub struct Run {
     /// Bytes that any process read from the block device in the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_read_bytes: Option<u64>,
-    /// Peak resident memory, in bytes: of a whole file's way that of the run alone, else that of the
-    /// process until then. None where the kernel cannot reset the peak.
+    /// Peak resident memory, in bytes: of a whole file's way that of the run alone, else that of
+    /// the process until then. None where the kernel cannot reset the peak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rss_bytes: Option<u64>,
     /// The largest number of operations in flight.
@@ -92,15 +92,15 @@ pub struct Run {
     /// The latency of one write or read of this run alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Latency>,
-    /// Of a run that is held to a rate: the delay of an operation's start after it was due, or after
-    /// there was room for it. It is the measuring program's own part of the latencies.
+    /// Of a run that is held to a rate: the delay of an operation's start after it was due, or
+    /// after there was room for it. It is the measuring program's own part of the latencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issue_delay_ns: Option<Latency>,
     /// The busiest CPU, with the work of all processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_busiest: Option<CpuBusy>,
-    /// CPU seconds that threads of this process were ready to run and had no CPU: other threads had it,
-    /// or a control group withheld it.
+    /// CPU seconds that threads of this process were ready to run and had no CPU: other threads had
+    /// it, or a control group withheld it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_waited_s: Option<f64>,
     /// Bytes of the run's files that the page cache held at its end and need not have held from
@@ -136,8 +136,8 @@ pub struct Records {
     pub torn: u64,
     /// Whole messages that are there once more.
     pub doubled: u64,
-    /// Messages behind one that the same producer handed over later. Where every message has a task of
-    /// its own, the maker of the tasks is the producer.
+    /// Messages behind one that the same producer handed over later. Where every message has a task
+    /// of its own, the maker of the tasks is the producer.
     pub out_of_order: u64,
 }
 
@@ -149,14 +149,14 @@ impl Records {
 }
 
 impl Row {
-    /// Returns whether in every run each message is in the file once and nothing else is, as far as the
-    /// file was read back.
+    /// Returns whether in every run each message is in the file once and nothing else is, as far as
+    /// the file was read back.
     pub fn has_all_records(&self) -> bool {
         self.runs.iter().filter_map(|run| run.records).all(|records| records.are_whole())
     }
 
-    /// Returns whether operations began at a rate of their own. Their latencies then count from when
-    /// each was due (M5).
+    /// Returns whether operations began at a rate of their own. Their latencies then count from
+    /// when each was due (M5).
     pub fn is_open_loop(&self) -> bool {
         let asked = &self.settings.asked;
         asked.rate_iops.is_some() || asked.rate_bytes_per_s.is_some()
@@ -167,14 +167,14 @@ impl Row {
         self.settings.effective.rw.starts_with("rand")
     }
 
-    /// Returns whether random bytes survive a power loss. Bytes that a drive can compress say little of
-    /// others.
+    /// Returns whether random bytes survive a power loss. Bytes that a drive can compress say
+    /// little of others.
     pub fn is_durable(&self) -> bool {
         self.survives == Some(Survives::PowerLoss) && self.settings.effective.data.is_none()
     }
 
-    /// Returns whether two rows cannot be told apart. A single run says nothing of its variation: then
-    /// the medians count.
+    /// Returns whether two rows cannot be told apart. A single run says nothing of its variation:
+    /// then the medians count.
     pub fn is_tied_with(&self, other: &Row) -> bool {
         let (one, other_interval) = (&self.throughput_bytes_per_s, &other.throughput_bytes_per_s);
         self.runs.len() >= 2 && other.runs.len() >= 2 && !distinguishable(one, other_interval)
@@ -190,7 +190,8 @@ impl Row {
         self.median_of(|run| Some(run.iops))
     }
 
-    /// Returns the CPU seconds, user and kernel, of a gigabyte (10^9 bytes): the median over the runs.
+    /// Returns the CPU seconds, user and kernel, of a gigabyte (10^9 bytes): the median over the
+    /// runs.
     pub fn cpu_s_per_gb(&self) -> f64 {
         let cost = |run: &Run| run.cpu_s() / (run.bytes as f64 / 1e9);
         self.median_of(|run| (run.bytes > 0).then(|| cost(run)))

@@ -4,13 +4,13 @@ use super::{Blocks, Flush, Ioengine, Process, SourceCache};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What was asked, what was in effect, and why they differ.
+/// The settings as asked and in effect, and why they differ.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SettingsPair {
-    /// What was asked.
+    /// The settings as asked.
     pub asked: Settings,
-    /// What was in effect.
+    /// The settings in effect.
     pub effective: Settings,
     /// Each step from the one to the other.
     pub fallbacks: Vec<Fallback>,
@@ -40,8 +40,8 @@ pub struct Settings {
     /// writes. Reads have `none`.
     #[schemars(with = "String")]
     pub sync: Flush,
-    /// What the file's blocks are when the clock starts: `new`, `allocated`, `written` (the same
-    /// file overwritten, or read), or `unknown` (reads that may be of blocks never written).
+    /// The state of the file's blocks when the clock starts: `new`, `allocated`, `written` (the
+    /// same file overwritten, or read), or `unknown` (reads that may be of blocks never written).
     pub blocks: Blocks,
     /// Whether the buffers are registered with the ring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,8 +99,8 @@ pub struct Settings {
     /// How often the whole is done, where more than once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loops: Option<u32>,
-    /// What is written, where it is not random: `zeros`; `constant`, the same block again and again;
-    /// or `compressible` with the percentage of each block that is zeros.
+    /// The data, where it is not random: `zeros`; `constant`, the same block again and
+    /// again; or `compressible` with the percentage of each block that is zeros.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
     /// Of a way that reads its source while the clock runs, whether the page cache held it at the
@@ -110,17 +110,18 @@ pub struct Settings {
     /// The checksum that blocks carry: `crc32c`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,
-    /// Bytes of the shortest message, where messages are appended: `bs_bytes` are those of the longest.
+    /// Bytes of the shortest message, where messages are appended: `bs_bytes` are those of the
+    /// longest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_bytes_min: Option<u64>,
     /// Messages of one run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,
-    /// How many hand messages over at once, each one after the other; none where every message has a
-    /// task of its own.
+    /// How many hand messages over at once, each one after the other; none where every message has
+    /// a task of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub producers: Option<u32>,
-    /// What hands messages over: `one task`, `threads`, `tasks`, `a task a message`.
+    /// The kind of the producers: `one task`, `threads`, `tasks`, `a task a message`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub producers_are: Option<String>,
 }
@@ -139,17 +140,17 @@ pub struct BlockShare {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fallback {
-    /// What was wanted: `io_uring`.
+    /// The wanted setting: `io_uring`.
     pub wanted: String,
-    /// What was got instead: `threads`.
+    /// The setting in effect instead: `threads`.
     pub got: String,
     /// The kernel's reason: `io_uring_setup: Operation not permitted (os error 1)`.
     pub because: String,
 }
 
 impl Settings {
-    /// Takes over what a later run had less of: the deepest queue, and the weakest of the rest, since
-    /// a fallback may come in any run.
+    /// Takes over what a later run had less of: the deepest queue, and the weakest of the rest,
+    /// since a fallback may come in any run.
     pub fn weaken(&mut self, later: &Settings) {
         self.iodepth = self.iodepth.max(later.iodepth);
         self.direct &= later.direct;

@@ -1,4 +1,4 @@
-//! What is said of a device that was written for long.
+//! The result of a long write to a device.
 
 use super::Interval;
 use schemars::JsonSchema;
@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// Fewer samples say nothing about changes.
 pub const SAMPLES_MIN: usize = 32;
-/// A change is one to this part of the throughput or less, or from it: by a quarter of the higher one.
+/// A change is one to this part of the throughput or less, or from it: by a quarter of the higher
+/// one.
 pub const CHANGED_SHARE_MAX: f64 = 0.75;
 
 /// How the throughput went while the device was written for long, against bytes and against time.
@@ -31,8 +32,8 @@ pub struct Sustained {
     /// How long the pause was, in seconds. There is one only after a cliff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_s: Option<f64>,
-    /// Whether a steady state was reached, by the rule of SNIA's Solid State Storage Performance Test
-    /// Specification; none where there are too few samples to tell.
+    /// Whether a steady state was reached, by the rule of SNIA's Solid State Storage Performance
+    /// Test Specification; none where there are too few samples to tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady_state: Option<SteadyState>,
 }
@@ -63,8 +64,9 @@ pub struct Change {
     pub after_bytes_per_s: f64,
 }
 
-/// Whether a steady state was reached: over 5 rounds, equal parts of the run's time, the greatest and the least are at most 20 % of the
-/// mean apart, and the least-squares line changes by at most 10 % of the mean.
+/// Whether a steady state was reached: over 5 rounds, equal parts of the run's time, the greatest
+/// and the least are at most 20 % of the mean apart, and the least-squares line changes by at most
+/// 10 % of the mean.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SteadyState {
@@ -72,25 +74,27 @@ pub struct SteadyState {
     pub reached: bool,
     /// The throughput of each round, in their order.
     pub rounds_bytes_per_s: Vec<f64>,
-    /// The rounds that are looked at, from 1, first and last included: behind the last change the first
-    /// five that are steady, or the last five of all.
+    /// The rounds that are looked at, from 1, first and last included: behind the last change the
+    /// first five that are steady, or the last five of all.
     pub first_round: u32,
     /// The last of them.
     pub last_round: u32,
     /// The greatest less the least of them, as a part of their mean.
     pub range_share: f64,
-    /// How much their least-squares line changes from the first to the last, as a part of their mean.
+    /// How much their least-squares line changes from the first to the last, as a part of their
+    /// mean.
     pub slope_share: f64,
 }
 
 impl Sustained {
-    /// Whether there are samples enough to tell a change: of fewer, that none was found says nothing.
+    /// Whether there are samples enough to tell a change: of fewer, that none was found says
+    /// nothing.
     pub fn tells_changes(&self) -> bool {
         self.samples.len() >= SAMPLES_MIN
     }
 
-    /// The changes behind which the device stays slow: to at most three quarters of the throughput before,
-    /// which no later stretch exceeds again. What is slow for a while only is no cliff.
+    /// The changes behind which the device stays slow: to at most three quarters of the throughput
+    /// before, which no later stretch exceeds again. What is slow for a while only is no cliff.
     pub fn cliffs(&self) -> impl Iterator<Item = &Change> {
         self.changes
             .iter()

@@ -20,8 +20,8 @@ pub enum View {
 }
 
 impl View {
-    /// Returns the view of a row. No document names it, so that older and imported documents have views
-    /// too; no other code guesses a row's kind.
+    /// Returns the view of a row. No document names it, so that older and imported documents have
+    /// views too; no other code guesses a row's kind.
     pub fn of(row: &Row) -> View {
         if row.crash_leaves.is_some() {
             View::Saves

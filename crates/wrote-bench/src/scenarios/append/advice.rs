@@ -14,8 +14,8 @@ const EXAMPLES: &str = include_str!("advice/examples.rs");
 /// The first part of the names of rows of `Log`.
 const OURS: &str = "append/log-";
 
-/// The rows that may be advised: the first part of the name, the advice, and the function whose body
-/// is shown. The other ways are slower forms of these, and a loop serves one producer.
+/// The rows that may be advised: the first part of the name, the advice, and the function whose
+/// body is shown. The other ways are slower forms of these, and a loop serves one producer.
 const WAYS: [(&str, &str, &str); 7] = [
     ("append/log-no", "Append to a wrote::Log, and sync it as often as must be", "log_no"),
     ("append/log-everysec", "Append to a wrote::Log that is synced each second", "log_everysec"),

@@ -5,7 +5,8 @@ use wrote_jobs::pace::{Pace, nap};
 use wrote_jobs::rate::Rate;
 use wrote_result::Stop;
 
-/// The last part before a message is due is not slept: a thread is woken some ten microseconds late.
+/// The last part before a message is due is not slept: a thread is woken some ten microseconds
+/// late.
 const AWAKE: Duration = Duration::from_micros(100);
 /// tokio's timers count milliseconds (tokio::time::sleep).
 const AWAKE_TASK: Duration = Duration::from_millis(2);
@@ -25,8 +26,8 @@ impl Arrivals {
         Arrivals { pace: pace.unwrap_or_default(), start: None }
     }
 
-    /// Waits until the next message is due, which has so many bytes, and tells when that was; nothing
-    /// where there is no rate, or someone asked to stop.
+    /// Waits until the next message is due, which has so many bytes, and tells when that was;
+    /// nothing where there is no rate, or someone asked to stop.
     pub(super) fn wait(&mut self, bytes: usize, stop: &Stop) -> Option<Instant> {
         let due = self.due(bytes)?;
         while let Some(left) = time_until(due) {

@@ -31,8 +31,8 @@ pub(super) fn open(folder: &Path, promise: Promise) -> Result<Log, Error> {
     Ok(Log::options().sync(promise.sync).format(promise.format).open(folder)?)
 }
 
-/// Appends every producer's messages, all of them at once, and makes them durable. `clock` is given what
-/// is to be timed: the producers are there and wait for it.
+/// Appends every producer's messages, all of them at once, and makes them durable. `clock` is given
+/// what is to be timed: the producers are there and wait for it.
 pub(super) fn append<T>(
     task: &Task,
     messages: Vec<Messages>,

@@ -5,11 +5,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::ops::Range;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// The first bytes of a stamp. No byte of a stamp is below 128, none of a message is 0 or a line feed:
-/// the same messages are lines.
+/// The first bytes of a stamp. No byte of a stamp is below 128, none of a message is 0 or a line
+/// feed: the same messages are lines.
 pub(super) const MAGIC: [u8; 2] = [0xF7, 0xA3];
-/// Bytes of a stamp: the magic, then in groups of 7 bits the length (4 bytes), the producer (3), the
-/// message's number (5) and the checksum (10).
+/// Bytes of a stamp: the magic, then in groups of 7 bits the length (4 bytes), the producer (3),
+/// the message's number (5) and the checksum (10).
 const STAMP_BYTES: usize = 24;
 /// The shortest message that can be told from others.
 pub(crate) const BYTES_MIN: u32 = 32;
@@ -19,7 +19,8 @@ pub(crate) const BYTES_MAX: u32 = 512 << 10;
 pub(crate) const PRODUCERS_MAX: u32 = 1024;
 /// The most messages of a run.
 pub(crate) const MESSAGES_MAX: u64 = 1_000_000_000;
-/// Bytes that all producers together prepare. A message repeats, but for its stamp, after this many bytes.
+/// Bytes that all producers together prepare. A message repeats, but for its stamp, after this many
+/// bytes.
 const READY_BYTES: usize = 32 << 20;
 /// The same messages in every run.
 const SEED: u64 = 0x6170_7065_6e64;

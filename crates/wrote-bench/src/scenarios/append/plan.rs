@@ -63,8 +63,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan of the named rows; `None` where the request names none. It is measured only when asked
-    /// for: the ladder alone takes a minute.
+    /// The plan of the named rows; `None` where the request names none. It is measured only when
+    /// asked for: the ladder alone takes a minute.
     pub(crate) fn new(asked: &Append, call: &Call) -> Result<Option<Plan>, Error> {
         Plan::within(asked, call, host::memory_bytes())
     }
@@ -140,7 +140,8 @@ impl Plan {
             .then(|| FIRST_MESSAGES.min(self.messages_max(way)))
     }
 
-    /// Messages of the next look, after one of so many that took so long; none where that was enough.
+    /// Messages of the next look, after one of so many that took so long; none where that was
+    /// enough.
     pub(super) fn longer_look(&self, way: &Way, messages: u64, elapsed_s: f64) -> Option<u64> {
         let most = self.messages_max(way);
         (elapsed_s < LOOK_S_MIN && messages < most).then(|| (messages * LOOK_GROWTH).min(most))

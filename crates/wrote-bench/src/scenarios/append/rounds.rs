@@ -135,8 +135,8 @@ impl<'a> Files<'a> {
         Files { plan, site, file: site.file("file", 0), log: site.file("log", 0) }
     }
 
-    /// Short runs that tell how fast a way is, each longer than the one before until one is long enough
-    /// to tell, with what they wrote; none where it need not be known.
+    /// Short runs that tell how fast a way is, each longer than the one before until one is long
+    /// enough to tell, with what they wrote; none where it need not be known.
     fn first_look(&self, way: &Way) -> Result<Option<(Run, u64)>, Error> {
         let mut written_bytes = 0;
         let mut next = self.plan.first_messages(way);

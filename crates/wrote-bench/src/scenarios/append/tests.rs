@@ -126,8 +126,8 @@ fn what_ten_handles_lose_is_counted() {
     let row = &request.measured(&scratch, &Stop::new(), true).unwrap().scenario.rows[0];
     let records = row.runs[0].records.unwrap();
     assert_eq!((records.sent, records.whole + records.lost), (MESSAGES, MESSAGES));
-    // Each of the ten begins where the file does. Only where a single one took all messages from the
-    // channel is the file as long as they are.
+    // Each of the ten begins where the file does. Only where a single one took all messages from
+    // the channel is the file as long as they are.
     let len = entries(scratch.path())[0].metadata().unwrap().len();
     assert_eq!(records.lost > 0, len < row.runs[0].bytes, "{records:?}");
     assert_eq!(row.has_all_records(), len == row.runs[0].bytes, "{records:?}");

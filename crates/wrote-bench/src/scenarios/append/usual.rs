@@ -45,8 +45,8 @@ struct Delivery {
     written: oneshot::Sender<()>,
 }
 
-/// Hands every message over by the way, and tells how long each took until the way acknowledged it: the
-/// write returned, and its task was told so where the way tells it.
+/// Hands every message over by the way, and tells how long each took until the way acknowledged it:
+/// the write returned, and its task was told so where the way tells it.
 pub(super) fn append(kind: Kind, task: Task) -> Result<Histogram<u64>, Error> {
     match kind {
         Kind::Loop => task.runtime.block_on(in_a_loop(task)),
@@ -174,8 +174,8 @@ async fn flume_writers(task: Task<'_>, opened: Opened) -> Result<Histogram<u64>,
     Ok(latencies)
 }
 
-/// A task a message, into a channel without room: it waits until a thread takes the message, and then
-/// for the answer that it is written.
+/// A task a message, into a channel without room: it waits until a thread takes the message, and
+/// then for the answer that it is written.
 async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     let Task { path, mut file, mut messages, mut arrivals, stop, .. } = task;
     let (sender, receiver) = flume::bounded::<Delivery>(0);

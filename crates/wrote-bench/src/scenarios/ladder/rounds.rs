@@ -113,7 +113,8 @@ impl scenario::Plan for Plan {
 }
 
 impl Plan {
-    /// Chooses the sizes by the speed of the disk, which is measured once. Returns the bytes written.
+    /// Chooses the sizes by the speed of the disk, which is measured once. Returns the bytes
+    /// written.
     fn calibrate(&mut self, site: &Site) -> Result<u64, Error> {
         if !self.needs_calibration() {
             return Ok(0);
@@ -130,8 +131,8 @@ impl Plan {
         Ok(written_bytes)
     }
 
-    /// Returns the speed of a stream in bytes per second, and the bytes written. The flush at its end
-    /// shows the device's speed where the file system refuses direct I/O.
+    /// Returns the speed of a stream in bytes per second, and the bytes written. The flush at its
+    /// end shows the device's speed where the file system refuses direct I/O.
     fn measure_speed(&self, site: &Site) -> Result<(f64, u64), Error> {
         let (sizes, files) = (self.calibration(), site.files("calibration", 1));
         let job = sizes.fill(sizes.bs_bytes, sizes.iodepth);

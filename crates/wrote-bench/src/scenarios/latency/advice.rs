@@ -12,8 +12,8 @@ use wrote_result::units::{nanoseconds, significant};
 /// Where the lines are that are shown.
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
-/// The ways that may be advised: the advice, and the function whose body is shown. The other ways can
-/// lose the new text or the old one.
+/// The ways that may be advised: the advice, and the function whose body is shown. The other ways
+/// can lose the new text or the old one.
 const WAYS: [(Kind, &str, &str); 2] = [
     (Kind::WroteWrite, "Save it by wrote::write", "wrote_write"),
     (
@@ -23,9 +23,9 @@ const WAYS: [(Kind, &str, &str); 2] = [
     ),
 ];
 
-/// The cheapest way that survives a power loss and leaves all of the old text or all of the new, and
-/// the states that cheaper ways may leave. Of several workloads the first that has such a way, of an existing file
-/// before a new one.
+/// The cheapest way that survives a power loss and leaves all of the old text or all of the new,
+/// and the states that cheaper ways may leave. Of several workloads the first that has such a way,
+/// of an existing file before a new one.
 pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let workload = workloads(evidence).into_iter().find(|rows| choose(rows).is_some())?;
     let row = choose(&workload)?;
@@ -76,8 +76,8 @@ fn workloads<'a>(evidence: &Evidence<'a>) -> Vec<Vec<&'a Row>> {
     workloads.into_iter().map(|(_, rows)| rows).collect()
 }
 
-/// The cheapest safe way. Where it can't be told apart from `wrote::write` that is chosen: a single call,
-/// which keeps permissions and owner too.
+/// The cheapest safe way. Where it can't be told apart from `wrote::write` that is chosen: a single
+/// call, which keeps permissions and owner too.
 fn choose<'a>(rows: &[&'a Row]) -> Option<&'a Row> {
     let safe = || rows.iter().copied().filter(|row| is_safe(row));
     let fastest = fastest(safe())?;

@@ -40,8 +40,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan of the named rows; `None` where the request names none. It is measured only when asked
-    /// for: the ladder alone takes a minute.
+    /// The plan of the named rows; `None` where the request names none. It is measured only when
+    /// asked for: the ladder alone takes a minute.
     pub(crate) fn new(asked: &Latency, call: &Call) -> Result<Option<Plan>, Error> {
         let sizes_bytes = asked.checked_sizes()?;
         let called: Vec<Called> =
@@ -102,8 +102,8 @@ impl Plan {
         turns.iter().map(of).sum()
     }
 
-    /// How long all saves of a row that are left take, where one takes so long; in an open loop they
-    /// are not over before the last is due.
+    /// How long all saves of a row that are left take, where one takes so long; in an open loop
+    /// they are not over before the last is due.
     pub(super) fn time_of(&self, row: &SaveRow, saves: u32, each: Duration) -> Duration {
         let distance = self.rate.map_or(Duration::ZERO, |rate| rate.mean_distance(row.size_bytes));
         each.max(distance) * saves

@@ -25,7 +25,8 @@ use wrote_result::document::{Row, Run};
 use wrote_result::{Error, Stop, units};
 
 /// The last of the time until a save is due is not slept through: a sleeper wakes up later than it
-/// asked to (`PR_SET_TIMERSLACK`, prctl(2): by 50 us and more), and that would be counted as latency.
+/// asked to (`PR_SET_TIMERSLACK`, prctl(2): by 50 us and more), and that would be counted as
+/// latency.
 const AWAKE: Duration = Duration::from_micros(200);
 /// No longer sleep than this, so that a request to stop is heard.
 const NAP_MAX: Duration = Duration::from_millis(50);
@@ -151,8 +152,8 @@ impl<'a> Saves<'a> {
         Saves { plan, site, temporary, files }
     }
 
-    /// Saves so many texts by a row's way, in batches: texts are made and new files removed between two
-    /// of them, outside of the clock. The last batch's files stay.
+    /// Saves so many texts by a row's way, in batches: texts are made and new files removed between
+    /// two of them, outside of the clock. The last batch's files stay.
     fn run(&mut self, row: &SaveRow, saves: u32, rate: Option<Rate>) -> Result<OneRun, Error> {
         if row.state == State::Existing {
             self.make_old(row)?;
@@ -219,8 +220,8 @@ impl<'a> Saves<'a> {
         made.map_err(|error| Error::Failed(format!("{}: {error}", path.display())))
     }
 
-    /// Removes the files, and waits until the file system has let go of them. The write-back of unflushed
-    /// pages then adds to no other row's latency.
+    /// Removes the files, and waits until the file system has let go of them. The write-back of
+    /// unflushed pages then adds to no other row's latency.
     fn clear(&self) -> Result<(), Error> {
         measured::clear(&self.files, self.site.scratch.path())
     }

@@ -198,8 +198,8 @@ fn every_row_has_a_name_of_its_own_that_can_be_asked_for() {
     }
 }
 
-/// The promise of each way on a disk where flushes reach the device, and the states it leaves: of a new
-/// file, of an existing one.
+/// The promise of each way on a disk where flushes reach the device, and the states it leaves: of a
+/// new file, of an existing one.
 const PROMISES: [(Kind, [(Survives, CrashLeaves); 2]); 9] = {
     use CrashLeaves::{Empty, OldAndPart, OldOrNew, Torn};
     const CACHED: Survives = Survives::ProcessCrash;

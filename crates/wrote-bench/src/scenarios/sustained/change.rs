@@ -11,23 +11,24 @@ use wrote_result::stats::median;
 /// A level lasts for at least this part of the samples, and for so many of them.
 const LEVEL_SHARE_MIN: f64 = 0.03;
 const LEVEL_SAMPLES_MIN: usize = 8;
-/// The gain that a further change must bring, in units of the long-run variance and the logarithm of the number of
-/// samples: 2 is that of Schwarz's criterion, and more is careful.
+/// The gain that a further change must bring, in units of the long-run variance and the logarithm
+/// of the number of samples: 2 is that of Schwarz's criterion, and more is careful.
 const PENALTY: f64 = 3.0;
-/// A change is a step, not a slope: of the difference between the levels at least this part lies between
-/// the samples close by on both sides.
+/// A change is a step, not a slope: of the difference between the levels at least this part lies
+/// between the samples close by on both sides.
 const NEAR_SHARE_MIN: f64 = 0.5;
 
 /// The changes, in their order; none where there are too few samples to tell.
 ///
-/// Levels are fitted to the logarithm of each sample's throughput, its spikes clipped, by least squares and a
-/// penalty for each change: exactly, by the dynamic programming that PELT speeds up (Killick, Fearnhead,
-/// Eckley: Optimal Detection of Changepoints With a Linear Computational Cost, Journal of the American
-/// Statistical Association 107, 2012; of a thousand samples at most it needs no speeding up). The penalty
-/// grows with the long-run variance, so that noise which depends on itself is not cut into levels. Each
-/// change must then hold against its two neighbours: by a quarter in the median, by half as much in bytes
-/// over time, by a step and not a slope, and by a test that knows nothing of the noise. One that does not
-/// is dropped, the weakest first, and the others are judged anew.
+/// Levels are fitted to the logarithm of each sample's throughput, its spikes clipped, by least
+/// squares and a penalty for each change: exactly, by the dynamic programming that PELT speeds up
+/// (Killick, Fearnhead, Eckley: Optimal Detection of Changepoints With a Linear Computational Cost,
+/// Journal of the American Statistical Association 107, 2012; of a thousand samples at most it
+/// needs no speeding up). The penalty grows with the long-run variance, so that noise which depends
+/// on itself is not cut into levels. Each change must then hold against its two neighbours: by a
+/// quarter in the median, by half as much in bytes over time, by a step and not a slope, and by a
+/// test that knows nothing of the noise. One that does not is dropped, the weakest first, and the
+/// others are judged anew.
 pub(super) fn changes(samples: &[Sample]) -> Vec<Change> {
     let Some(series) = Series::new(samples) else { return Vec::new() };
     let mut places = series.segment();
@@ -107,7 +108,8 @@ impl<'a> Series<'a> {
         begin..places.get(number).copied().unwrap_or(self.samples.len())
     }
 
-    /// The change to drop: of the changes that do not hold, the one between the levels that differ least.
+    /// The change to drop: of the changes that do not hold, the one between the levels that differ
+    /// least.
     fn weakest(&self, places: &[usize]) -> Option<usize> {
         let sides = |number| (self.level(places, number), self.level(places, number + 1));
         (0..places.len())

@@ -195,7 +195,8 @@ fn describe(samples: &[Sample], file_bytes: u64) -> Sustained {
     sustained
 }
 
-/// The samples of the burst: before the first cliff, or the first change, from the change before on.
+/// The samples of the burst: before the first cliff, or the first change, from the change before
+/// on.
 fn burst(sustained: &Sustained) -> Range<usize> {
     let samples = &sustained.samples;
     let end = sustained.cliffs().next().or(sustained.changes.first());

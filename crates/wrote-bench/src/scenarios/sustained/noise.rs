@@ -1,5 +1,5 @@
-//! The noise of a series: spikes clipped, and how much the mean of a stretch errs although its values
-//! depend on those before.
+//! The noise of a series: spikes clipped, and how much the mean of a stretch errs although its
+//! values depend on those before.
 
 use wrote_result::stats::median;
 
@@ -31,9 +31,10 @@ pub(super) fn clipped(values: &[f64]) -> Vec<f64> {
 
 /// The long-run variance: the variance of the mean of `n` values is about this over `n`.
 ///
-/// That of an autoregression of first order, from the medians of the differences of values one and two
-/// apart, which neither a few changes of level nor spikes disturb (Chakar, Lebarbier, Lévy-Leduc, Robin: A
-/// robust approach for estimating change-points in the mean of an AR(1) process, Bernoulli 23, 2017).
+/// That of an autoregression of first order, from the medians of the differences of values one and
+/// two apart, which neither a few changes of level nor spikes disturb (Chakar, Lebarbier,
+/// Lévy-Leduc, Robin: A robust approach for estimating change-points in the mean of an AR(1)
+/// process, Bernoulli 23, 2017).
 pub(super) fn long_run_variance(values: &[f64]) -> f64 {
     let differences = |apart: usize| {
         let pairs = values.iter().zip(values.iter().skip(apart));

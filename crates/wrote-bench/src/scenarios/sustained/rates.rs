@@ -4,8 +4,8 @@ use std::ops::Range;
 use wrote_result::document::{Interval, Sample};
 use wrote_result::stats;
 
-/// A stretch is divided into so many batches, each long enough to depend little on the one before; and
-/// each of at least so many samples.
+/// A stretch is divided into so many batches, each long enough to depend little on the one before;
+/// and each of at least so many samples.
 const BATCHES: usize = 10;
 const BATCH_SAMPLES_MIN: usize = 3;
 
@@ -26,9 +26,9 @@ pub(super) fn rate(samples: &[Sample], range: Range<usize>) -> f64 {
     (to.0 - from.0) as f64 / (to.1 - from.1).max(1e-9)
 }
 
-/// The throughput of a stretch with a 95 % interval, by the method of batch means: the samples depend on
-/// those before, the throughputs of ten long batches hardly do (Law: Simulation Modeling and Analysis, 5th
-/// edition, 9.5.3). The median is that of the batches.
+/// The throughput of a stretch with a 95 % interval, by the method of batch means: the samples
+/// depend on those before, the throughputs of ten long batches hardly do (Law: Simulation Modeling
+/// and Analysis, 5th edition, 9.5.3). The median is that of the batches.
 pub(super) fn interval(samples: &[Sample], range: Range<usize>) -> Interval {
     let batches = (range.len() / BATCH_SAMPLES_MIN).clamp(1, BATCHES);
     let place = |number: usize| range.start + range.len() * number / batches;

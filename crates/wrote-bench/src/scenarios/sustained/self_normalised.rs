@@ -1,16 +1,18 @@
-//! The self-normalised test for a change of the mean: it need not know how values depend on those before.
+//! The self-normalised test for a change of the mean: it need not know how values depend on those
+//! before.
 
-/// The value that the statistic exceeds in one of a thousand series without a change (Shao and Zhang 2010, table 1,
-/// of one parameter); a test holds the table's 5 % against white noise.
+/// The value that the statistic exceeds in one of a thousand series without a change (Shao and
+/// Zhang 2010, table 1, of one parameter); a test holds the table's 5 % against white noise.
 pub(super) const CRITICAL: f64 = 121.9;
 
 /// The statistic of a change of the mean between `values[..at]` and `values[at..]`; infinite where
 /// neither side varies and they differ.
 ///
-/// The square of the centred sum of the first `at` values, over the same of all parts of either side: both
-/// grow with the long-run variance, so that it cancels out (Shao and Zhang: Testing for Change Points in
-/// Time Series, Journal of the American Statistical Association 105, 2010). A side that wanders by itself
-/// makes the denominator large: only what wanders less within than it changes between counts.
+/// The square of the centred sum of the first `at` values, over the same of all parts of either
+/// side: both grow with the long-run variance, so that it cancels out (Shao and Zhang: Testing for
+/// Change Points in Time Series, Journal of the American Statistical Association 105, 2010). A side
+/// that wanders by itself makes the denominator large: only what wanders less within than it
+/// changes between counts.
 pub(super) fn statistic(values: &[f64], at: usize) -> f64 {
     let count = values.len() as f64;
     let (before, after) = values.split_at(at);

@@ -17,9 +17,9 @@ const ROUNDING: f64 = 1e-9;
 
 /// The verdict on a run; none where it has too few samples to tell.
 ///
-/// The rule is that of SNIA's Solid State Storage Performance Test Specification (2.0.1, "Steady State
-/// Verification"). Rounds that begin before `from_s` are not asked: in SNIA's procedure the device is past
-/// its burst before the first round.
+/// The rule is that of SNIA's Solid State Storage Performance Test Specification (2.0.1, "Steady
+/// State Verification"). Rounds that begin before `from_s` are not asked: in SNIA's procedure the
+/// device is past its burst before the first round.
 pub(super) fn steady_state(samples: &[Sample], from_s: f64) -> Option<SteadyState> {
     if samples.len() < SAMPLES_MIN {
         return None;
@@ -71,7 +71,8 @@ fn judge(rounds: Vec<f64>, first: usize) -> SteadyState {
     }
 }
 
-/// How far the values are apart, and how much their least-squares line changes, as parts of their mean.
+/// How far the values are apart, and how much their least-squares line changes, as parts of their
+/// mean.
 fn shares(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = (values.iter().sum::<f64>() / count).max(f64::MIN_POSITIVE);

@@ -1,4 +1,5 @@
-//! Changes in series that are known: where they are found, and how often none is found where there is none.
+//! Changes in series that are known: where they are found, and how often none is found where there
+//! is none.
 
 use super::change::changes;
 use super::made_up::{Noise, samples, step};
@@ -55,8 +56,8 @@ fn near(found: f64, truth: f64, share: f64) -> bool {
     (found / truth - 1.0).abs() <= share
 }
 
-/// Whether exactly one change was found, at this place to 5 %; and where the noise is about the level on
-/// both sides, between these rates to 10 %.
+/// Whether exactly one change was found, at this place to 5 %; and where the noise is about the
+/// level on both sides, between these rates to 10 %.
 fn is_cliff(changes: &[Change], at: usize, rates: Option<(f64, f64)>) -> bool {
     let [change] = changes else { return false };
     near(change.at_bytes as f64, at as f64 * 1e6, 0.05)

@@ -75,8 +75,8 @@ impl Plan {
         Ok(Some(plan))
     }
 
-    /// Leaves out the ways that would hold more than half of the machine's memory: the kernel ends a
-    /// program that takes all of it, which is what happens to those who write so (W8).
+    /// Leaves out the ways that would hold more than half of the machine's memory: the kernel ends
+    /// a program that takes all of it, which is what happens to those who write so (W8).
     fn keep_memory(&mut self, memory_bytes: u64) {
         let sizes = self.sizes_max();
         self.leave_out(|way| {

@@ -34,7 +34,8 @@ impl Task<'_> {
     }
 
     fn create(&self) -> Result<File, Error> {
-        // Every way makes its file, as `File::create` does; W7: a file that exists belongs to another program.
+        // Every way makes its file, as `File::create` does; W7: a file that exists belongs to
+        // another program.
         File::create_new(self.output).map_err(|error| self.failed("create", &error))
     }
 

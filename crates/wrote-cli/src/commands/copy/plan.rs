@@ -122,8 +122,8 @@ mod tests {
     use crate::args::{Cli, Command};
     use clap::Parser;
 
-    /// The plan of a command line, each `@` of which is a folder with the file `file` and the folder
-    /// `folder`.
+    /// The plan of a command line, each `@` of which is a folder with the file `file` and the
+    /// folder `folder`.
     fn plan(line: &str) -> Result<Vec<(String, String, Kind)>, String> {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("file"), b"x").unwrap();

@@ -138,8 +138,8 @@ fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// The level that the copies survive: they were flushed, if that was asked, and where the file system passes
-/// a flush on, that is a power loss.
+/// The level that the copies survive: they were flushed, if that was asked, and where the file
+/// system passes a flush on, that is a power loss.
 pub(super) fn survives(to: &Path, options: &CopyOptions, done: &Done) -> Survives {
     let target = device::examine(to).ok();
     let acknowledged = Acknowledged {

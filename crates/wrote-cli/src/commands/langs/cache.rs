@@ -15,9 +15,9 @@ pub(super) enum Cache {
 }
 
 impl Cache {
-    /// `$XDG_CACHE_HOME/wrote`, or `~/.cache/wrote` (XDG Base Directory Specification, 0.8). Where the user
-    /// has no home, a new folder: a name that others know in a folder that all may write in is one under
-    /// which they could leave a program for this user to run.
+    /// `$XDG_CACHE_HOME/wrote`, or `~/.cache/wrote` (XDG Base Directory Specification, 0.8). Where
+    /// the user has no home, a new folder: a name that others know in a folder that all may write
+    /// in is one under which they could leave a program for this user to run.
     pub(super) fn of_user() -> Result<Cache, Error> {
         let variable = |name| std::env::var_os(name);
         if let Some(path) = kept(variable("XDG_CACHE_HOME"), variable("HOME")) {
@@ -41,8 +41,9 @@ impl Cache {
     }
 }
 
-/// The folder by the two variables. A relative path in either is as none: the specification has such a
-/// `XDG_CACHE_HOME` ignored, and a relative home names another folder from wherever one stands.
+/// The folder by the two variables. A relative path in either is as none: the specification has
+/// such a `XDG_CACHE_HOME` ignored, and a relative home names another folder from wherever one
+/// stands.
 fn kept(cache_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute =
         |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());

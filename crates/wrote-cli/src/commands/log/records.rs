@@ -9,7 +9,8 @@ use wrote::LogReader;
 use wrote::log::summary;
 use wrote_result::{Error, Stop};
 
-/// How long nothing may come before it is looked whether somebody asked to stop, or stopped reading.
+/// How long nothing may come before the command looks at a request to stop, or at a reader that
+/// stopped reading.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How much further back is looked where fewer records are there than places for them.
@@ -107,7 +108,8 @@ fn follow(
     printer.flush()
 }
 
-/// Where the last `count` records begin: a sequence, and how many records from there on are passed over.
+/// Where the last `count` records begin: a sequence, and how many records from there on are passed
+/// over.
 fn last(folder: &Path, count: u64, stop: &Stop) -> Result<(u64, u64), End> {
     let summary = summary(folder)?;
     let (first, next) = (summary.first_sequence, summary.next_sequence);

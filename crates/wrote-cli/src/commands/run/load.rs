@@ -115,8 +115,8 @@ fn keep_sections(files: &mut [JobFile], sections: &[String]) -> Result<(), Error
     Ok(())
 }
 
-/// Numbers the groups from 0 through all files, without gaps: the jobs of a file begin when those of
-/// the file before have ended.
+/// Numbers the groups from 0 through all files, without gaps: the jobs of a file begin when those
+/// of the file before have ended.
 fn number_groups(files: &mut [JobFile]) {
     let mut next = 0;
     for file in files {
