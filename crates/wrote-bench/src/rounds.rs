@@ -24,8 +24,10 @@ pub struct Turn {
 /// drift falls on all rows alike (M8).
 pub fn in_turn(rows: usize, rounds: u32) -> Vec<Turn> {
     let of_round = |round: u32| {
-        (0..rows)
-            .map(move |row| Turn { row: if round % 2 == 0 { row } else { rows - 1 - row }, round })
+        (0..rows).map(move |row| Turn {
+            row: if round.is_multiple_of(2) { row } else { rows - 1 - row },
+            round,
+        })
     };
     (0..rounds).flat_map(of_round).collect()
 }

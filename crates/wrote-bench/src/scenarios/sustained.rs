@@ -196,10 +196,10 @@ mod plan_tests {
     #[test]
     fn it_is_measured_only_where_it_is_named() {
         let target = place(1 << 40, 1 << 39);
-        assert!((&asked(&[])).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_none());
-        assert!((&asked(&["ladder"])).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_none());
-        assert!((&asked(&["sustained"])).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_some());
-        assert!((&asked(&[ROW])).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_some());
+        assert!(asked(&[]).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_none());
+        assert!(asked(&["ladder"]).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_none());
+        assert!(asked(&["sustained"]).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_some());
+        assert!(asked(&[ROW]).plan(&target, |of, call| Plan::new(&of.sustained, call)).unwrap().is_some());
     }
 
     #[test]
@@ -242,12 +242,12 @@ mod plan_tests {
             Asked { size_bytes: Some(4096), ..asked(&[NAME]) },
             Asked { stream_bs_bytes: Some(1 << 40), ..asked(&[NAME]) },
         ] {
-            let Err(Error::Usage(text)) = (&request).plan(&target, |of, call| Plan::new(&of.sustained, call)) else {
+            let Err(Error::Usage(text)) = request.plan(&target, |of, call| Plan::new(&of.sustained, call)) else {
                 panic!("{request:?}")
             };
             assert_eq!(text.lines().count(), 1);
         }
-        let full = (&asked(&[NAME])).plan(&place(10 << 30, 1 << 30), |of, call| Plan::new(&of.sustained, call)).unwrap_err();
+        let full = asked(&[NAME]).plan(&place(10 << 30, 1 << 30), |of, call| Plan::new(&of.sustained, call)).unwrap_err();
         assert!(full.to_string().contains("stays free"), "{full}");
     }
 
@@ -257,7 +257,7 @@ mod plan_tests {
         let plan = plan(&request, &place(1 << 40, 1 << 39));
         assert_eq!(plan.written_bytes_max(), (1 << 30) + (1 << 29));
         let request = Asked { idle: Some(Duration::ZERO), ..request };
-        let plan = (&request).plan(&place(1 << 40, 1 << 39), |of, call| Plan::new(&of.sustained, call)).unwrap().unwrap();
+        let plan = request.plan(&place(1 << 40, 1 << 39), |of, call| Plan::new(&of.sustained, call)).unwrap().unwrap();
         assert_eq!(plan.written_bytes_max(), 1 << 30);
     }
 }

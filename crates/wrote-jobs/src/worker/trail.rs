@@ -20,8 +20,8 @@ pub struct Mark {
 ///
 /// They lie about evenly both in bytes and in time: the next one comes as soon as either is due. A
 /// device that becomes a hundred times slower writes few bytes in much time, and has its marks too.
-/// How far apart they are follows from how far the run is, so the length need not be known
-/// beforehand: how long it will be; it is 5 ms at least.
+/// Their distance follows from the progress of the run, so that the length of the run need not be
+/// known beforehand. It is 5 ms at least.
 #[derive(Clone, Debug)]
 pub struct Trail {
     marks: Vec<Mark>,

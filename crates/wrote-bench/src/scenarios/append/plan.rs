@@ -220,7 +220,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn plan(request: &Asked) -> Plan {
-        (request).plan(&target(1 << 40, 1 << 39), |of, call| Plan::within(&of.append, call, 16 * GIB)).unwrap().unwrap()
+        request.plan(&target(1 << 40, 1 << 39), |of, call| Plan::within(&of.append, call, 16 * GIB)).unwrap().unwrap()
     }
 
     fn names(plan: &Plan) -> Vec<String> {
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn the_scenario_is_measured_only_when_it_is_asked_for() {
-        let none = (&asked(&[])).plan(&target(1 << 40, 1 << 39), |of, call| Plan::within(&of.append, call, 16 * GIB)).unwrap();
+        let none = asked(&[]).plan(&target(1 << 40, 1 << 39), |of, call| Plan::within(&of.append, call, 16 * GIB)).unwrap();
         assert!(none.is_none());
         assert_eq!(plan(&asked(&["append"])).ways.len(), 7 + 2 * 5);
         let two = plan(&asked(&["append/mutex", "append/log-no"]));
@@ -273,7 +273,7 @@ mod tests {
             Asked { producers: vec![4, 0], ..asked(&["append"]) },
             Asked { producers: vec![PRODUCERS_MAX + 1], ..asked(&["append"]) },
         ] {
-            match (&request).plan(&target(1 << 40, 1 << 39), |of, call| Plan::new(&of.append, call)) {
+            match request.plan(&target(1 << 40, 1 << 39), |of, call| Plan::new(&of.append, call)) {
                 Err(Error::Usage(text)) => assert_eq!(text.lines().count(), 1, "{text}"),
                 other => panic!("{other:?}"),
             }
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_gets_fewer_messages_or_none() {
-        let within = |request: &Asked, free| (request).plan(&target(10 * GIB, free), |of, call| Plan::within(&of.append, call, GIB));
+        let within = |request: &Asked, free| request.plan(&target(10 * GIB, free), |of, call| Plan::within(&of.append, call, GIB));
         let little = within(&asked(&["append"]), GIB + GIB / 2).unwrap().unwrap();
         assert!(little.space_bytes_max() <= GIB / 2, "{}", little.space_bytes_max());
         let full = within(&asked(&["append"]), GIB).unwrap_err();

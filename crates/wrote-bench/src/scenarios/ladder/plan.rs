@@ -271,7 +271,7 @@ mod tests {
     }
 
     fn plan(request: &Asked) -> Result<Plan, Error> {
-        (request).plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call))
+        request.plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call))
     }
 
     fn refusal(request: &Asked) -> String {
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!((fast.size_bytes, fast.iodepth), (1 << 30, 64));
         let slow = plan.sizes(Workload::Stream, 20e6);
         assert!(slow.size_bytes <= 6_000_000 && slow.iodepth == 4, "{slow:?}");
-        let asked = (&Asked { iodepth: Some(64), size_bytes: Some(1 << 28), ..request() }).plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call));
+        let asked = Asked { iodepth: Some(64), size_bytes: Some(1 << 28), ..request() }.plan(&target(1 << 40, 1 << 39), |_, call| Plan::new(call));
         let slow = asked.unwrap().sizes(Workload::Stream, 20e6);
         assert_eq!((slow.size_bytes, slow.iodepth), (1 << 28, 64));
     }
@@ -344,10 +344,10 @@ mod tests {
 
     #[test]
     fn a_disk_that_is_too_full_is_refused_and_left_alone() {
-        let error = (&request()).plan(&target(10 << 30, 1 << 30), |_, call| Plan::new(call)).unwrap_err();
+        let error = request().plan(&target(10 << 30, 1 << 30), |_, call| Plan::new(call)).unwrap_err();
         assert!(matches!(&error, Error::Failed(text) if text.contains("stays free")), "{error}");
         let large = Asked { size_bytes: Some(9 << 30), ..request() };
-        assert!((&large).plan(&target(10 << 30, 9 << 30), |_, call| Plan::new(call)).is_err());
+        assert!(large.plan(&target(10 << 30, 9 << 30), |_, call| Plan::new(call)).is_err());
     }
 
     proptest! {
@@ -362,7 +362,7 @@ mod tests {
             let request = Asked {
                 numjobs: Some(numjobs), stream_bs_bytes: bs, small_bs_bytes: bs, ..request()
             };
-            let plan = (&request).plan(&target(1 << 45, free), |_, call| Plan::new(call)).unwrap();
+            let plan = request.plan(&target(1 << 45, free), |_, call| Plan::new(call)).unwrap();
             prop_assert!(plan.space_bytes_max() <= space::budget(1 << 45, free));
             for workload in [Workload::Stream, Workload::Small] {
                 let sizes = plan.sizes(workload, bytes_per_s);

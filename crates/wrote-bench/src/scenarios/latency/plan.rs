@@ -155,7 +155,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn planned(request: &Asked) -> Result<Option<Plan>, Error> {
-        (request).plan(&target(1 << 40, 1 << 39), |of, call| Plan::new(&of.latency, call))
+        request.plan(&target(1 << 40, 1 << 39), |of, call| Plan::new(&of.latency, call))
     }
 
     fn plan(request: &Asked) -> Plan {
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_disk_without_room_is_refused_and_a_small_one_will_do() {
-        let within = |request: &Asked, free| (request).plan(&target(10 * GIB, free), |of, call| Plan::new(&of.latency, call));
+        let within = |request: &Asked, free| request.plan(&target(10 * GIB, free), |of, call| Plan::new(&of.latency, call));
         assert!(within(&asked(&["latency"]), GIB + 4 * (1 << 20)).is_ok());
         let full = within(&asked(&["latency"]), GIB).unwrap_err().to_string();
         assert!(full.contains("--iterations") && full.lines().count() == 1, "{full}");
@@ -255,7 +255,7 @@ mod tests {
                 save_size: vec![size_bytes],
                 ..asked(&["latency/wrote-write"])
             };
-            let plan = (&request).plan(&target(0, 0), |of, call| Plan::new(&of.latency, call)).unwrap().unwrap();
+            let plan = request.plan(&target(0, 0), |of, call| Plan::new(&of.latency, call)).unwrap().unwrap();
             let total: u64 = (0..plan.runs).map(|round| u64::from(plan.saves(round))).sum();
             prop_assert_eq!(total, u64::from(iterations));
             for row in &plan.rows {
