@@ -85,6 +85,7 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("doc", || finish(doc.env("RUSTDOCFLAGS", "-D warnings"), "cargo doc"))?;
     report.step("no dependency twice", no_duplicates)?;
     report.step("links between documents", links::check)?;
+    report.step("prose", || prose::check(&[]))?;
     report.step("build of the release", || release_lab("wrote").map(|_| Outcome::Passed))?;
     report.step("build of the tests", || programs::build().map(|_| Outcome::Passed))?;
     tests(report, "tests", &[])?;
