@@ -1,16 +1,16 @@
-//! Where text goes: standard output, or a file that is whole or not there.
+//! The destinations of text: standard output, or a file that is there whole or not at all.
 
+use crate::commands::of_library;
 use crate::terminal::{file_screen, stdout_screen};
 use rustix::fs::{Access, access};
-use std::fs::Permissions;
+use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use wrote_report::Screen;
 use wrote_result::Error;
 
-/// Writes to standard output. When its reader has gone (`wrote ... | head -1`), the rest is left
-/// out quietly: the reader has what it wanted.
+/// Writes to standard output. When its reader has gone (`wrote ... | head -1`), the rest is left out
+/// quietly: the reader has enough.
 ///
 /// # Errors
 ///
@@ -19,7 +19,7 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
     let mut out = BufWriter::new(io::stdout().lock());
     match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {
-            // What the buffer still holds must not be tried again when it is dropped.
+            // A dropped buffer would try to write its rest again.
             drop(out.into_parts());
             Ok(())
         }
@@ -28,12 +28,12 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
     }
 }
 
-/// Writes a result to the file, or to standard output where there is none. `write` is told where
-/// the text will be read.
+/// Writes a result to the file, or to standard output without a file. `write` gets the screen that the
+/// text is for.
 ///
 /// # Errors
 ///
-/// Those of [`ResultFile::write`] and [`to_stdout`].
+/// The errors of [`ResultFile::write`] and [`to_stdout`].
 pub fn deliver(
     file: Option<ResultFile>,
     write: impl FnOnce(Screen, &mut dyn Write) -> io::Result<()>,
@@ -44,106 +44,72 @@ pub fn deliver(
     }
 }
 
-/// A file that will hold a result: written beside its place under another name and then renamed, so
-/// that it is never there in part.
+/// A file that will hold a result.
 #[derive(Debug)]
 pub struct ResultFile {
-    /// Its place, symbolic links followed.
     path: PathBuf,
-    /// Whether a file that is there already is replaced.
+    /// Whether the file replaces an older one.
     replace: bool,
 }
 
 impl ResultFile {
-    /// Checks, before anything is measured, that `path` can be written and is not there yet. With
-    /// `replace` an ordinary file may be there.
+    /// Checks, before any measurement, that the file can be written. It must not exist, or with `replace`
+    /// must be an ordinary file.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] where the file is there, is no ordinary file, or its folder does not exist
-    /// or cannot be written.
+    /// [`Error::Usage`] where the file exists, is no ordinary file, or its folder does not exist or cannot
+    /// be written.
     pub fn new(path: &Path, replace: bool) -> Result<ResultFile, Error> {
-        let shown = path.display();
-        match path.metadata() {
-            Ok(there) if !there.is_file() => {
-                return Err(Error::Usage(format!("--output {shown}: is not an ordinary file")));
-            }
-            Ok(_) if !replace => {
-                return Err(Error::Usage(format!(
-                    "--output {shown}: exists already; --force replaces it"
-                )));
-            }
-            // Renaming over a symbolic link would replace the link, not what it leads to.
-            Ok(_) => {
-                let path = path.canonicalize().map_err(|error| refused(path, &error))?;
-                return ResultFile { path, replace }.in_writable_folder();
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(refused(path, &error)),
+        let refused =
+            |because: &dyn Display| Error::Usage(format!("--output {}: {because}", path.display()));
+        let place = match path.metadata() {
+            Ok(found) if !found.is_file() => return Err(refused(&"is not an ordinary file")),
+            Ok(_) if !replace => return Err(refused(&"exists already; --force replaces it")),
+            // The file is replaced in the folder of its own, behind all symbolic links.
+            Ok(_) => path.canonicalize(),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(path.to_owned()),
+            Err(error) => Err(error),
+        };
+        let place = place.map_err(|error| refused(&error))?;
+        if place.file_name().is_none() {
+            return Err(refused(&"is not the name of a file"));
         }
-        if path.file_name().is_none() {
-            return Err(Error::Usage(format!("--output {shown}: is not the name of a file")));
-        }
-        ResultFile { path: path.to_owned(), replace }.in_writable_folder()
+        let folder = place.parent().filter(|folder| *folder != Path::new(""));
+        let folder = folder.unwrap_or(Path::new("."));
+        access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| {
+            let error = io::Error::from(errno);
+            Error::Usage(format!("--output {}: {error}", folder.display()))
+        })?;
+        Ok(ResultFile { path: path.to_owned(), replace })
     }
 
-    fn in_writable_folder(self) -> Result<ResultFile, Error> {
-        let folder = self.folder();
-        access(folder, Access::WRITE_OK | Access::EXEC_OK)
-            .map_err(|errno| refused(folder, &errno.into()))?;
-        Ok(self)
-    }
-
-    fn folder(&self) -> &Path {
-        match self.path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        }
-    }
-
-    /// Writes the file: whole and on stable storage when this returns, or not there.
+    /// Writes the file: whole and on stable storage when this returns, or not at all.
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] where the kernel refuses, or where another process has made the file
-    /// meanwhile.
+    /// [`Error::Failed`] where the kernel refuses, or where another process has made the file meanwhile.
     pub fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
-        self.try_write(write)
-            .map_err(|error| Error::Failed(format!("{}: {error}", self.path.display())))
+        let mut bytes = Vec::new();
+        write(&mut bytes)
+            .map_err(|error| Error::Failed(format!("{}: {error}", self.path.display())))?;
+        let written = match self.replace {
+            true => wrote::write(&self.path, bytes),
+            false => wrote::write_new(&self.path, bytes),
+        };
+        written.map_err(|error| of_library(&error))
     }
-
-    fn try_write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let mut file = tempfile::Builder::new()
-            .prefix(&format!(".{name}."))
-            .suffix(".tmp")
-            // As for any new file; the umask takes away from it what it must.
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(self.folder())?;
-        let mut out = BufWriter::new(file.as_file_mut());
-        write(&mut out)?;
-        out.flush()?;
-        drop(out);
-        file.as_file().sync_all()?;
-        if self.replace {
-            file.persist(&self.path)?;
-        } else {
-            file.persist_noclobber(&self.path)?;
-        }
-        // The name is durable only when its folder is (fsync(2)).
-        std::fs::File::open(self.folder())?.sync_all()
-    }
-}
-
-fn refused(path: &Path, error: &io::Error) -> Error {
-    Error::Usage(format!("--output {}: {error}", path.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fixtures::names;
     use std::fs;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
 
     #[test]
     fn a_file_that_is_there_is_replaced_only_by_force() {
