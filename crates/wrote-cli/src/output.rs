@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use wrote_report::Screen;
 use wrote_result::Error;
 
-/// Writes to standard output. When its reader has gone (`wrote ... | head -1`), the rest is left out
-/// quietly: the reader has enough.
+/// Writes to standard output. When its reader has gone (`wrote ... | head -1`), the rest is left
+/// out quietly: the reader has enough.
 ///
 /// # Errors
 ///
@@ -28,8 +28,8 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
     }
 }
 
-/// Writes a result to the file, or to standard output without a file. `write` gets the screen that the
-/// text is for.
+/// Writes a result to the file, or to standard output without a file. `write` gets the screen that
+/// the text is for.
 ///
 /// # Errors
 ///
@@ -53,13 +53,13 @@ pub struct ResultFile {
 }
 
 impl ResultFile {
-    /// Checks, before any measurement, that the file can be written. It must not exist, or with `replace`
-    /// must be an ordinary file.
+    /// Checks, before any measurement, that the file can be written. It must not exist, or with
+    /// `replace` must be an ordinary file.
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] where the file exists, is no ordinary file, or its folder does not exist or cannot
-    /// be written.
+    /// [`Error::Usage`] where the file exists, is no ordinary file, or its folder does not exist or
+    /// cannot be written.
     pub fn new(path: &Path, replace: bool) -> Result<ResultFile, Error> {
         let refused =
             |because: &dyn Display| Error::Usage(format!("--output {}: {because}", path.display()));
@@ -88,7 +88,8 @@ impl ResultFile {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] where the kernel refuses, or where another process has made the file meanwhile.
+    /// [`Error::Failed`] where the kernel refuses, or where another process has made the file
+    /// meanwhile.
     pub fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
         let mut bytes = Vec::new();
         write(&mut bytes)
