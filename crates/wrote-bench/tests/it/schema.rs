@@ -1,5 +1,4 @@
-//! The schema that `wrote bench --schema` prints takes the documents that `wrote` writes, and no
-//! others.
+//! The schema that `wrote bench --schema` prints: it takes the documents of `wrote`, and no others.
 
 use fixtures::{folder, judge};
 use serde_json::{Value, json};
@@ -98,7 +97,7 @@ fn sample() -> Value {
     })
 }
 
-/// The sample without the keys that may be left out.
+/// The sample without its optional keys.
 fn least() -> Value {
     let mut document = sample();
     let mut remove = |pointer: &str, keys: &[&str]| {

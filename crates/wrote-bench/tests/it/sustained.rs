@@ -1,4 +1,4 @@
-//! The scenario `sustained` on a real folder: what it counts, and what it leaves.
+//! The scenario `sustained` on a real folder: its counts and leftovers.
 
 use fixtures::folder;
 use std::time::Duration;
@@ -60,13 +60,12 @@ fn a_time_ends_it_and_a_rate_holds_it() {
     request.common.rate = Some(rate);
     let document = bench(&request, &Stop::new(), &mut ()).unwrap();
     let row = &document.scenarios[0].rows[0];
-    // 21 are due in that time; after a sleep that was too long as many as may be in flight are
-    // more.
+    // 21 operations are due in that time. After a long sleep, up to `iodepth` more are started.
     assert!((1..=25).contains(&row.latency_ns.unwrap().count), "{row:?}");
     assert_eq!(row.settings.asked.rate_iops, Some(100.0));
 }
 
-/// Asks to stop as soon as the run tells that it is under way.
+/// An observer that requests a stop when the run reports progress.
 struct Impatient<'a>(&'a Stop);
 
 impl Observer for Impatient<'_> {
@@ -85,7 +84,7 @@ fn it_tells_how_far_it_is_and_leaves_nothing_when_it_is_interrupted() {
         amount: wrote_jobs::rate::Amount::OperationsPerS(20),
         process: Default::default(),
     };
-    // An hour at a trickle.
+    // The run would take an hour at a low rate.
     let mut request = request(&folder);
     request.common.time = Some(Duration::from_secs(3600));
     (request.common.size_bytes, request.common.rate) = (Some(1 << 30), Some(rate));

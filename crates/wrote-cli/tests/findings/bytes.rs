@@ -1,4 +1,4 @@
-//! Findings on where bytes went, and on what they were.
+//! Findings on the way of the bytes, and on their content.
 
 use crate::scene::{Disk, MIB, bench, found, of, run, said, silent};
 use crate::strange::Strange;
@@ -6,10 +6,10 @@ use fixtures::{Mounted, or_skip};
 use serde_json::json;
 use std::fs::File;
 
-/// Directly, and in place: every byte passes the device.
+/// A way that is direct and in place: every byte passes the device.
 const DIRECT: &str = "stream/direct-io_uring-overwrite";
 
-/// Bounded by size alone, so that the machine's speed changes nothing.
+/// Options that bound a run by its size alone, so that the speed of the machine does not matter.
 fn once(rows: &str, size: &str) -> String {
     format!("--only {rows} --size {size} --time 60s --runs 1")
 }
@@ -39,12 +39,12 @@ fn ram_not_disk_is_not_said_of_direct_writes_or_of_a_flush_within_the_clock() {
     silent(&bench(disk.path(), &once(&rows, "4MiB")), "ram-not-disk");
 }
 
-/// A job that writes directly.
+/// A job of direct writes.
 const DIRECT_JOB: &str = "[direct]\nrw=write\nbs=256k\nsize=16m\ndirect=1\n";
 
 #[test]
 fn a_file_system_that_journals_data_is_not_taken_for_direct() {
-    // With data=journal ext4 writes through the page cache, whatever was opened
+    // With data=journal, ext4 writes through the page cache despite O_DIRECT
     // (Documentation/filesystems/ext4); newer kernels refuse O_DIRECT there.
     let mounted = or_skip!(Mounted::image_with("ext4", 256 * MIB, "data=journal"));
     let document = run(mounted.path(), DIRECT_JOB, "");
@@ -56,7 +56,7 @@ fn a_file_system_that_journals_data_is_not_taken_for_direct() {
 
 #[test]
 fn direct_not_honoured_is_said_of_a_file_system_that_lies() {
-    // So slowly that what is not yet in the page cache when the run ends is little.
+    // Slow enough that few bytes are missing from the page cache when the run ends.
     let strange = or_skip!(Strange::mount("--keep-direct --slow-rate 16000000"));
     let document = run(strange.path(), DIRECT_JOB, "");
     said(&document, "direct-not-honoured", &["direct"]);
@@ -68,7 +68,7 @@ fn direct_not_honoured_is_said_of_a_loop_device_that_caches_its_image() {
     let document = run(disk.path(), DIRECT_JOB, "");
     let finding = said(&document, "direct-not-honoured", &["direct"]);
     assert!(finding.text.contains("loop"), "{finding:?}");
-    // What is flushed is on the disk below.
+    // Flushed bytes are on the disk below.
     let flushed = format!("{DIRECT_JOB}end_fsync=1\n");
     silent(&run(disk.path(), &flushed, "--overwrite"), "direct-not-honoured");
 }
@@ -78,7 +78,8 @@ fn direct_not_honoured_is_not_said_of_one_that_writes_directly() {
     let disk = or_skip!(Disk::ext4(256 * MIB).and_then(Disk::without_cache));
     silent(&run(disk.path(), DIRECT_JOB, ""), "direct-not-honoured");
     silent(&bench(disk.path(), &once("stream", "4MiB")), "direct-not-honoured");
-    // Nor of one that refuses it at once: that is a fallback, and is called so.
+    // A file system that refuses O_DIRECT at once causes a fallback, which has a finding of its
+    // own.
     let strange = or_skip!(Strange::mount("--refuse-direct open"));
     let document = run(strange.path(), DIRECT_JOB, "");
     silent(&document, "direct-not-honoured");
@@ -115,7 +116,7 @@ fn unwritten_read_is_said_of_blocks_that_were_only_allocated() {
 fn unwritten_read_is_not_said_of_blocks_that_were_written() {
     let disk = or_skip!(Disk::ext4(256 * MIB));
     std::fs::write(disk.path().join("file"), vec![7; 4 << 20]).expect("room");
-    // Neither where they might have been unwritten and were not, nor where the run wrote them.
+    // Neither of blocks that only might have been unwritten, nor of blocks that the run wrote.
     silent(&run(disk.path(), READ_JOB, "--read-unwritten"), "unwritten-read");
     silent(&run(disk.path(), "[own]\nrw=randread\nsize=4m\n", ""), "unwritten-read");
 }

@@ -1,5 +1,4 @@
-//! Findings on the device and the file system: which there is, how full, and how large its cache
-//! may be.
+//! Findings on the device and the file system: their kind, free space, and cache.
 
 use crate::scene::{Disk, MIB, bench, of, run, said, silent};
 use crate::strange::Strange;
@@ -37,7 +36,7 @@ fn counters_off_is_said_where_the_queue_counts_nothing() {
     let disk = or_skip!(Disk::ext4(64 * MIB).and_then(|disk| disk.with("iostats", "0")));
     let document = bench(disk.path(), SOME);
     of(&document, "counters-off");
-    // What is not counted is not called memory.
+    // Without counters, no finding speaks of memory.
     silent(&document, "ram-not-disk");
 }
 
@@ -47,7 +46,7 @@ fn counters_off_is_not_said_where_it_counts() {
     silent(&bench(disk.path(), SOME), "counters-off");
 }
 
-/// Gives blocks to a file until so many hundredths of the file system are free for an ordinary
+/// Fills the file system with one file until `free_percent` of it are free for an ordinary
 /// user.
 fn fill(folder: &Path, free_percent: u64) {
     let stat = statvfs(folder).expect("a file system");

@@ -1,5 +1,5 @@
-//! Findings on whole files: where a copy's source came from, what a way takes of the memory, which
-//! ways could not be measured.
+//! Findings on whole files: the source of a copy in memory, the memory of a way, ways without a
+//! measurement.
 
 use crate::scene::{Disk, MIB, bench, of, said, silent};
 use crate::support::{self, document};

@@ -1,5 +1,5 @@
-//! Findings on a drive that is hot or badly connected, which the kernel's files tell of; here they
-//! are a test's own, laid over the real ones for the program alone (mount_namespaces(7)).
+//! Findings on a hot or badly connected drive. A test lays files of its own over those of the
+//! kernel, for the program alone (mount_namespaces(7)).
 
 use crate::scene::{Disk, MIB, jobs, of, silent};
 use crate::support::document;
@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use wrote_result::document::Document;
 
-/// The findings of a run on a loop device above which `/sys` has these files, as it has
-/// them of the bus that a drive is on.
+/// Returns the result of a run on a loop device above which `/sys` has these files, as it has those
+/// of a drive's bus.
 fn seen_below(files: &[(&str, &str)]) -> Result<Document, String> {
     is_installed("unshare")?;
     let disk = Disk::ext4(64 * MIB)?;
@@ -28,7 +28,7 @@ fn seen_below(files: &[(&str, &str)]) -> Result<Document, String> {
     Ok(document(&finished))
 }
 
-/// The same command, which sees the folder's files among the kernel's.
+/// Returns the same command, which sees the folder's files among those of the kernel.
 fn laid_over(upper: &Path, command: &Command) -> Command {
     let script = "mount -t overlay -o \"lowerdir=$0:$1\" overlay \"$1\" && shift && exec \"$@\"";
     let mut over = Command::new("unshare");
@@ -39,8 +39,8 @@ fn laid_over(upper: &Path, command: &Command) -> Command {
     over
 }
 
-/// A drive at so many thousandths of a degree, which its maker wants to stay below 80 degrees
-/// (`Documentation/hwmon/sysfs-interface.rst`).
+/// Returns the result of a run on a drive at this temperature, in thousandths of a degree. The
+/// drive's limit is 80 degrees (`Documentation/hwmon/sysfs-interface.rst`).
 fn at(temperature: &str) -> Result<Document, String> {
     seen_below(&[
         ("hwmon0/name", "nvme"),
@@ -62,7 +62,8 @@ fn too_hot_is_not_said_of_a_cool_one_or_of_one_without_a_sensor() {
     silent(&or_skip!(seen_below(&[])), "too-hot");
 }
 
-/// A drive on PCI Express, whose link came up so (`Documentation/ABI/testing/sysfs-bus-pci`).
+/// Returns the result of a run on a drive whose PCI Express link has this speed and width
+/// (`Documentation/ABI/testing/sysfs-bus-pci`).
 fn linked(speed: &str, width: &str) -> Result<Document, String> {
     seen_below(&[
         ("current_link_speed", speed),

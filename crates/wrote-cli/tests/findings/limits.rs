@@ -1,5 +1,4 @@
-//! Findings on what holds the device back from outside, and on what it writes beyond what it is
-//! given.
+//! Findings on limits of the device, and on writes that the program did not ask for.
 
 use crate::scene::{Disk, MIB, alone, jobs, of, run, said, silent};
 use crate::support::document;
@@ -8,7 +7,7 @@ use wrote_result::document::Document;
 
 const DIRECT: &str = "[direct]\nrw=write\nbs=64k\nsize=6m\ndirect=1\n";
 
-/// A direct stream of 6 MiB to a disk that is held to so much.
+/// Returns the result of a direct stream of 6 MiB to a disk limited to `bytes_per_s`.
 fn held_to(bytes_per_s: u64) -> Result<Document, String> {
     let disk = Disk::ext4(64 * MIB)?;
     let group = Group::throttled(&disk.number(), bytes_per_s)?;
@@ -18,7 +17,7 @@ fn held_to(bytes_per_s: u64) -> Result<Document, String> {
 #[test]
 fn throttled_is_said_of_a_control_group_whose_limit_was_met() {
     let _alone = alone();
-    // For six seconds, of which the finding forgives nearly one in which nothing was written.
+    // The run takes six seconds; the finding tolerates nearly one second without writes.
     let document = or_skip!(held_to(1_000_000));
     let limit = document.target.limits.iter().find(|limit| limit.of == "write_bytes_per_s");
     assert_eq!(limit.map(|limit| limit.most), Some(1e6), "{:?}", document.target.limits);
@@ -34,8 +33,8 @@ fn throttled_is_not_said_of_a_limit_that_is_far_off_or_of_none() {
 
 #[test]
 fn write_amplification_is_said_of_small_appends_that_each_commit_the_journal() {
-    // Large enough that mkfs.ext4 makes blocks of 4 KiB: each write is one of them, and some of the
-    // journal.
+    // The disk is large enough that mkfs.ext4 makes blocks of 4 KiB. Each write is one block, and
+    // some blocks of the journal.
     let disk = or_skip!(Disk::ext4(768 * MIB));
     let appends = "[appends]\nrw=write\nbs=4k\nsize=3m\nsync=dsync\n";
     let document = run(disk.path(), appends, "");

@@ -1,5 +1,5 @@
-//! Findings on a disk that is written for long: where it slows down, and whether it becomes steady;
-//! and how well the scenario `sustained` finds that.
+//! Findings on long writes: the point where a disk slows down, and its steady state, as the
+//! scenario `sustained` finds them.
 
 use crate::scene::{alone, bench, of, silent};
 use crate::strange::Strange;
@@ -8,15 +8,15 @@ use wrote_result::document::{Document, Interval, Sustained};
 
 const MB: u64 = 1_000_000;
 
-/// A cliff: a tenth from 1.2 GB on, until the disk has rested. What the machine makes too late is
-/// made up for.
+/// A cliff: a tenth of the rate from 1.2 GB on, until the disk has rested. The file system makes up
+/// for late wake-ups of the machine.
 const CLIFF_BYTES: u64 = 1200 * MB;
 const FAST_BYTES_PER_S: f64 = 400e6;
 const SLOW_BYTES_PER_S: f64 = 40e6;
 const CLIFF: &str = "--forget --capacity-mib 20000 --fast-bytes 1200MB \
                      --fast-rate 400MB/s --slow-rate 40MB/s --idle-restores 1s";
 
-/// The result of the scenario, of this many bytes.
+/// Returns the result of the scenario with these options.
 fn sustained(strange: &Strange, more: &str) -> Document {
     bench(strange.path(), &format!("--only sustained {more}"))
 }
@@ -65,7 +65,7 @@ fn not_steady_is_said_of_a_disk_that_is_fast_and_slow_in_turn() {
     let strange = or_skip!(Strange::mount(
         "--forget --capacity-mib 20000 --swing 300ms --fast-rate 200MB/s --slow-rate 20MB/s"
     ));
-    // A round takes 200 ms: none of five in a row is like the others.
+    // A round takes 200 ms: five rounds in a row all differ.
     let document = sustained(&strange, "--size 2GB --time 5s --idle 0s");
     assert_eq!(row(&document).steady_state.as_ref().map(|state| state.reached), Some(false));
     of(&document, "not-steady");

@@ -1,5 +1,4 @@
-//! Findings on the program and the machine that it runs on: what else than the disk a number may be
-//! of.
+//! Findings on the program and its machine, where a figure is not that of the disk.
 
 use crate::preload::library;
 use crate::scene::{Disk, MIB, alone, bench, found, jobs, of, run, said, silent};
@@ -34,11 +33,11 @@ fn generator_limited_is_not_said_of_a_disk_that_is_slower() {
 fn debug_build_is_said_of_one() {
     let folder = fixtures::folder();
     let document = bench(folder.path(), "--only small/cached --size 64KiB --runs 1");
-    // As these tests were built, so was the program.
+    // The program has the build profile of these tests.
     assert_eq!(found(&document, "debug-build").is_some(), cfg!(debug_assertions));
 }
 
-/// The program as `cargo build --release` made it, where it did.
+/// Returns the program that `cargo build --release` made, if any.
 fn release() -> Result<PathBuf, String> {
     let debug = Path::new(env!("CARGO_BIN_EXE_wrote"));
     let release = debug.with_file_name("../release/wrote");
@@ -54,7 +53,7 @@ fn debug_build_is_not_said_of_a_release() {
     silent(&document(&finish(&mut command)), "debug-build");
 }
 
-/// The same arguments for another program.
+/// Returns a command with the same arguments for another program.
 fn as_program(program: &Path, command: Command) -> Command {
     let mut other = Command::new(program);
     other.args(command.get_args());
@@ -62,7 +61,7 @@ fn as_program(program: &Path, command: Command) -> Command {
     other
 }
 
-/// Small reads of a file in memory, for long enough that CPU time can be told.
+/// Small reads of a file in memory, long enough that CPU time can be measured.
 const CPU_BOUND: &str = "[memory]\nrw=randread\nbs=4k\nsize=4m\ntime_based\nruntime=2\n\
                          norandommap=1\n";
 
@@ -71,7 +70,7 @@ fn cpu_limited_is_said_of_small_reads_of_a_file_system_in_memory() {
     let _alone = alone();
     or_skip!(is_installed("chrt"));
     let mounted = or_skip!(Mounted::tmpfs(64 * MIB));
-    // In real time, or what others take of the CPU would be missing from what the run used.
+    // The run has real-time priority: other processes would take CPU time from it.
     let command = jobs(mounted.path(), CPU_BOUND, "");
     let mut first = Command::new("chrt");
     first.args(["--fifo", "1"]).arg(command.get_program()).args(command.get_args());
@@ -87,7 +86,7 @@ fn cpu_limited_is_not_said_of_a_disk_that_is_waited_for() {
     silent(&document, "cpu-limited");
 }
 
-/// The findings on small writes, with this library before the C library.
+/// Returns the result of small writes, with this library before the C library.
 fn timed(library: Option<&Path>) -> Result<Document, String> {
     let disk = Disk::ext4(64 * MIB)?;
     let mut command = jobs(disk.path(), "[small]\nrw=write\nbs=4k\nsize=1m\n", "");

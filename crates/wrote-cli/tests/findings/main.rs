@@ -1,8 +1,8 @@
-//! Every finding of `docs/findings.md`: made to happen for real by the built program, and shown to
-//! keep silent where it has no reason to speak.
+//! Every finding of `docs/findings.md`: the built program reports it where it applies, and keeps
+//! silent elsewhere.
 //!
 //! The tests of a finding `an-id` are called `an_id_is_said..` and `an_id_is_not_said..`; one test
-//! here holds their names against the catalogue. Most need root, for devices of their own.
+//! here compares their names with the catalogue. Most need root, for devices of their own.
 
 #[path = "../support/mod.rs"]
 mod support;

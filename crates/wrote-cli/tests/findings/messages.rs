@@ -1,11 +1,11 @@
-//! Findings on messages that were appended: whether they are all there, and in which order.
+//! Findings on appended messages: lost ones, and their order.
 
 use crate::scene::{bench, said, silent};
 use crate::support::row;
 use fixtures::folder;
 use wrote_result::document::Document;
 
-/// Enough messages that tasks on two processors and more get in each other's way.
+/// Enough messages that tasks on two or more processors overtake each other.
 fn appended(rows: &str) -> Document {
     let folder = folder();
     bench(folder.path(), &format!("--only {rows} --messages 20000 --message-size 64 --runs 2"))
@@ -26,7 +26,7 @@ fn records_lost_is_not_said_of_one_handle_or_of_a_log() {
 fn records_out_of_order_is_said_of_tasks_that_each_hand_over_one() {
     let document = appended("append/mutex,append/loop");
     let records = |name: &str| row(&document, name).runs[0].records.expect("looked for");
-    // Two tasks that never overtook each other would make this a test of nothing.
+    // The test proves something only if one task overtakes another.
     assert!(records("append/mutex").out_of_order > 0, "{document:?}");
     said(&document, "records-out-of-order", &["append/mutex"]);
 }

@@ -1,4 +1,4 @@
-//! Findings on others who use the device, and on runs that differ.
+//! Findings on other users of the device, and on runs that differ.
 
 use crate::scene::{Disk, MIB, alone, bench, run, said, silent};
 use crate::strange::Strange;
@@ -9,11 +9,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// A job that hardly uses the device, for as long as it takes a neighbour to use it much.
+/// A job that hardly uses the device, and is long enough for a neighbour to use it much.
 const QUIET: &str = "[quiet]\nrw=write\nbs=4k\nsize=1m\ndirect=1\nrate_iops=100\ntime_based\n\
                      runtime=3\n";
 
-/// Writes to the device of the folder until it is told to stop.
+/// Writes to the device of the folder until `stop` is set.
 fn neighbour(folder: &Path, stop: &AtomicBool) {
     let file = File::create_new(folder.join("neighbour")).expect("a file");
     let piece = vec![7; 8 << 20];
@@ -31,7 +31,7 @@ fn busy_neighbour_is_said_while_another_writes_to_the_same_device() {
     let document = thread::scope(|scope| {
         scope.spawn(|| neighbour(folder, &stop));
         let finished = fixtures::finish(&mut crate::scene::jobs(folder, QUIET, ""));
-        // First of all, or a failure would be waited for for ever.
+        // Before any assertion: a failure would leave the neighbour running.
         stop.store(true, Ordering::Relaxed);
         crate::support::document(&finished)
     });
@@ -42,19 +42,19 @@ fn busy_neighbour_is_said_while_another_writes_to_the_same_device() {
 fn busy_neighbour_is_not_said_of_a_device_that_nobody_else_uses() {
     let disk = or_skip!(Disk::ext4(256 * MIB));
     silent(&run(disk.path(), QUIET, ""), "busy-neighbour");
-    // Nor of one whose every write is also a commit of its journal.
+    // Nor of a job that commits the journal at each write.
     silent(&bench(disk.path(), "--only stream,small --size 4MiB --runs 2"), "busy-neighbour");
 }
 
-/// A pace that is kept however late the machine wakes anyone.
+/// A pace that a machine keeps even if it wakes threads late.
 const EVEN: &str = "--slow-rate 4MB/s";
-/// Runs of 4 s each, of which what is in between is little.
+/// Runs of 4 s each, with little time between them.
 const RUNS: &str = "--only stream/direct-psync --size 16MB --time 60s";
 
 #[test]
 fn noisy_is_said_where_one_run_meets_a_disk_that_stands_still() {
     let _alone = alone();
-    // In the second of two runs.
+    // The neighbour writes in the second of two runs.
     let strange = or_skip!(Strange::mount("--slow-rate 16MB/s --stall-after 20MB --stall 5s"));
     let document = bench(strange.path(), &format!("{RUNS} --runs 2"));
     said(&document, "noisy", &["stream/direct-psync"]);

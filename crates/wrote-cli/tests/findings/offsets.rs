@@ -1,4 +1,4 @@
-//! Findings on what jobs were asked to do, and on what results of other tools leave out.
+//! Findings on the options of jobs, and on gaps in the results of other tools.
 
 use crate::scene::{Disk, MIB, alone, found, of, run, said, silent};
 use crate::strange::Strange;
@@ -44,7 +44,7 @@ fn rate_not_reached_is_not_said_of_one_that_takes_ten_times_as_much() {
     let _alone = alone();
     let strange = or_skip!(Strange::mount("--slow-rate 10000000"));
     silent(&run(strange.path(), &rated("1m"), ""), "rate-not-reached");
-    // Nor where no rate was asked for.
+    // Nor of a job without a rate.
     silent(&run(strange.path(), "[free]\nrw=write\nsize=1m\n", ""), "rate-not-reached");
 }
 

@@ -1,11 +1,10 @@
-//! Libraries of the tests' own that the program finds before the C library (`LD_PRELOAD` in
-//! ld.so(8)).
+//! Libraries of the tests that the program loads before the C library (`LD_PRELOAD` in ld.so(8)).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A library, and the folder that it is in until this is dropped.
+/// A library, and its folder, which goes when this is dropped.
 pub struct Library {
     pub path: PathBuf,
     _folder: TempDir,

@@ -1,5 +1,4 @@
-//! The common parts of the tests of findings: a disk of their own, jobs on it, and the findings on
-//! them.
+//! The common parts of the tests of findings: a disk of the test, jobs on it, and their findings.
 
 use crate::support::{document, wrote};
 use fixtures::{Mounted, Setting, finish};
@@ -12,38 +11,38 @@ use wrote_result::document::{Document, Finding};
 
 pub const MIB: u64 = 1 << 20;
 
-/// Held by a test whose finding is about time: what else goes on then is at least not another such.
+/// Returns a lock for tests whose findings are about time, so that they do not run beside each
+/// other.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    // Of a test that failed nothing is left that the next one could stumble over.
+    // A failed test leaves nothing that disturbs the next one.
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An ext4 file system on a loop device of the test's own, whose counters count no other program's
-/// bytes.
+/// An ext4 file system on a loop device of the test. The device counts only bytes of the test.
 #[derive(Debug)]
 pub struct Disk {
-    /// Put back before the device goes.
+    /// Restored before the device goes.
     settings: Vec<Setting>,
     mounted: Mounted,
 }
 
 impl Disk {
     pub fn ext4(size_bytes: u64) -> Result<Disk, String> {
-        // Or the kernel would go on making the file system while it is measured (ext4(5)).
+        // Else the kernel initialises the file system during the measurement (ext4(5)).
         let mounted = Mounted::image_with("ext4", size_bytes, "noinit_itable")?;
         Ok(Disk { settings: Vec::new(), mounted })
     }
 
-    /// Changes `queue/SETTING` of the device for as long as it is there.
+    /// Changes `queue/SETTING` of the device until the disk is dropped.
     pub fn with(mut self, setting: &str, value: &str) -> Result<Disk, String> {
         let path = Path::new("/sys/dev/block").join(self.number()).join("queue").join(setting);
         self.settings.push(Setting::set(path, value)?);
         Ok(self)
     }
 
-    /// Has the loop device hand on what it is given past the page cache of the image, as a disk
-    /// does (`--direct-io` in losetup(8)).
+    /// Lets the loop device bypass the page cache of the image, as a disk does (`--direct-io` in
+    /// losetup(8)).
     pub fn without_cache(self) -> Result<Disk, String> {
         let folder = Path::new("/sys/dev/block").join(self.number());
         let folder = folder.canonicalize().map_err(|error| error.to_string())?;
@@ -56,14 +55,15 @@ impl Disk {
         self.mounted.path()
     }
 
-    /// `MAJOR:MINOR`, as cgroups want it.
+    /// Returns the device number in the form of cgroups, `MAJOR:MINOR`.
     pub fn number(&self) -> String {
         let device = fs::metadata(self.path()).expect("it is mounted").dev();
         format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
     }
 }
 
-/// `wrote run` of jobs whose files lie in the folder, with more arguments, a word each.
+/// Returns the command `wrote run` of jobs whose files lie in the folder, with more arguments, a
+/// word each.
 pub fn jobs(folder: &Path, text: &str, more: &str) -> Command {
     let path = folder.join("jobs.fio");
     fs::write(&path, text).expect("a job file");
@@ -73,35 +73,35 @@ pub fn jobs(folder: &Path, text: &str, more: &str) -> Command {
     command
 }
 
-/// The result of `wrote bench` in the folder, with more arguments, a word each.
+/// Returns the result of `wrote bench` in the folder, with more arguments, a word each.
 pub fn bench(folder: &Path, more: &str) -> Document {
     document(&finish(crate::support::bench(folder, more).args(["--format", "json"])))
 }
 
-/// The result of `wrote run`, as [`jobs`].
+/// Returns the result of the command that [`jobs`] makes.
 pub fn run(folder: &Path, text: &str, more: &str) -> Document {
     document(&finish(&mut jobs(folder, text, more)))
 }
 
-/// The first finding of this name.
+/// Returns the first finding of this id, if any.
 pub fn found<'a>(document: &'a Document, id: &str) -> Option<&'a Finding> {
     document.findings.iter().find(|finding| finding.id == id)
 }
 
-/// The finding of this name, which is there, and names these rows alone.
+/// Returns the finding of this id, and asserts that it names exactly these rows.
 pub fn said<'a>(document: &'a Document, id: &str, rows: &[&str]) -> &'a Finding {
     let finding = of(document, id);
     assert_eq!(finding.evidence["rows"], serde_json::json!(rows), "{finding:?}");
     finding
 }
 
-/// The finding of this name, which is there.
+/// Returns the finding of this id.
 pub fn of<'a>(document: &'a Document, id: &str) -> &'a Finding {
     found(document, id)
         .unwrap_or_else(|| panic!("no {id}: {:?} of {:?}", document.findings, document.scenarios))
 }
 
-/// Asserts that nothing of this name was found.
+/// Asserts that there is no finding of this id.
 pub fn silent(document: &Document, id: &str) {
     assert!(found(document, id).is_none(), "{:?}", found(document, id));
 }

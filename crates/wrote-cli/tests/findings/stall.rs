@@ -1,4 +1,4 @@
-//! The latencies of a closed and an open loop on a disk that stands still once.
+//! Latencies of a closed and an open loop on a disk that stalls once.
 
 use crate::scene::{alone, run};
 use crate::strange::Strange;
@@ -8,7 +8,8 @@ use wrote_result::document::Latency;
 
 const MS_NS: u64 = 1_000_000;
 
-/// Small writes for four seconds, of which the disk stands still for one; what more is asked.
+/// Returns the latencies of small writes for four seconds, with these additional options. The disk
+/// stalls for one second.
 fn through_a_stall(more: &str) -> Result<Latency, String> {
     let strange = Strange::mount("--stall-after 2000000 --stall 1s")?;
     let job =
@@ -24,7 +25,8 @@ fn a_stall_of_a_second_is_seen_by_an_open_loop_and_not_by_a_closed_one() {
     let closed = or_skip!(through_a_stall(""));
     let open = or_skip!(through_a_stall("rate_iops=500"));
     assert!(closed.max >= 1000 * MS_NS && open.max >= 1000 * MS_NS, "{closed:?} {open:?}");
-    // One operation of thousands waited; of those that came meanwhile, each.
+    // In the closed loop, one operation of thousands waits. In the open loop, each operation due in
+    // that second waits.
     assert!(closed.count > 2000, "{closed:?}");
     assert!(closed.p99_9 < 100 * MS_NS, "{closed:?}");
     assert!(open.p99_9 >= 500 * MS_NS, "{open:?}");

@@ -1,4 +1,4 @@
-//! The file system of `lab/strange-fs`, built once, and mounted until it is dropped.
+//! The file system of `lab/strange-fs`, built once, and unmounted when dropped.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
@@ -9,11 +9,11 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long a daemon may take to mount, or to go.
+/// The longest time in which a daemon mounts or ends.
 const LIMIT: Duration = Duration::from_secs(20);
 const TICK: Duration = Duration::from_millis(10);
 
-/// A file system that misbehaves as it was told to.
+/// A mounted file system that misbehaves on demand.
 #[derive(Debug)]
 pub struct Strange {
     daemon: Child,
@@ -23,7 +23,8 @@ pub struct Strange {
 impl Strange {
     /// Mounts it with these arguments, a word each; the error is a reason to skip the test.
     pub fn mount(arguments: &str) -> Result<Strange, String> {
-        // Opened as its daemon will: a container may have the file and forbid its use.
+        // A container may have the file and forbid its use, so the test opens it as the daemon
+        // does.
         fs::File::options()
             .read(true)
             .write(true)
@@ -70,7 +71,7 @@ impl Strange {
 
 impl Drop for Strange {
     fn drop(&mut self) {
-        // It unmounts itself at SIGTERM, unless a file is still open in it.
+        // The daemon unmounts at SIGTERM, unless a file is still open.
         if !self.has_ended() {
             let _ = kill_process(Pid::from_child(&self.daemon), Signal::TERM);
         }
@@ -85,14 +86,14 @@ impl Drop for Strange {
         let _ = self.daemon.kill();
         let _ = self.daemon.wait();
         if is_mounted(self.path()) {
-            // What is still mounted must not be emptied along with the folder.
+            // Removing the folder would empty a file system that is still mounted.
             self.folder.disable_cleanup(true);
         }
     }
 }
 
-/// Whether something is mounted on the folder. Asks the kernel's list: looking at the folder itself
-/// would wait for the daemon.
+/// Returns whether something is mounted on the folder, from the kernel's list: a look at the folder
+/// itself would wait for the daemon.
 fn is_mounted(point: &Path) -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     mounts.lines().any(|line| line.split(' ').nth(4).map(OsStr::new) == Some(point.as_os_str()))

@@ -1,5 +1,5 @@
-//! `wrote bench` and `wrote clean` as a person has them: the result on standard output, everything
-//! else on standard error, and nothing left behind.
+//! `wrote bench` and `wrote clean`: the result on standard output, messages on standard error, and
+//! nothing left behind.
 
 use crate::support::{
     bench, document, findings, job_files, row, run_folders, survived, until_it_writes, wrote,
@@ -20,9 +20,9 @@ use wrote_result::document::{Blocks, Direction, Document, Row, Settings};
 
 const MIB: u64 = 1 << 20;
 
-/// A run that is over at once.
+/// A run that ends at once.
 const SHORT: &str = "--only small/cached --size 64KiB --runs 1 --iodepth 1";
-/// A run that is not over before a test ends it: a flush for each of 50 times 50 000 writes.
+/// A run that lasts until a test ends it: a flush for each of 50 times 50 000 writes.
 const LONG: &str = "--only small/fdatasync-each --size 200M --runs 50 --time 30s --iodepth 1";
 
 #[test]
@@ -53,7 +53,7 @@ fn the_ladder_is_a_document_on_stdout_alone_and_leaves_nothing() {
     device_saw_what_was_written_directly(&document);
 }
 
-/// The rows that are measured by default.
+/// Returns the rows that are measured by default.
 fn ladder_rows() -> Vec<Listed> {
     catalogue().into_iter().filter(|listed| listed.scenario == "ladder").collect()
 }
@@ -67,7 +67,7 @@ fn grids_are_measured_when_they_are_asked_for_and_leave_nothing() {
     assert_eq!(scenarios, ["peak", "rand"]);
     for row in document.scenarios.iter().flat_map(|scenario| &scenario.rows) {
         assert!(row.name.starts_with("peak/read/") || row.name.starts_with("rand/mix/"));
-        // M9, M3: what is read was written; only writes survive something.
+        // M9, M3: reads are of written blocks; only writes survive something.
         let is_read = row.direction == Direction::Read;
         assert_eq!(
             (row.settings.effective.blocks, row.survives.is_none()),
@@ -180,12 +180,12 @@ fn a_signal_while_messages_are_appended_leaves_nothing() {
     }
 }
 
-/// The operations of all runs, by their bytes.
+/// Returns the number of operations of all runs, by their bytes.
 fn operations(row: &Row) -> u64 {
     row.runs.iter().map(|run| run.bytes / row.settings.asked.bs_bytes).sum()
 }
 
-/// 2 runs of 2 MiB each, whole, and with the settings in effect (M6).
+/// Asserts that a row has 2 whole runs of 2 MiB, and its settings in effect (M6).
 fn assert_measured_as_asked(row: &Row) {
     let listed = catalogue().into_iter().find(|listed| listed.row == row.name).expect("listed");
     assert!(survived(row) <= listed.survives.expect("a write").into(), "{row:?}");
@@ -203,14 +203,14 @@ fn assert_measured_as_asked(row: &Row) {
     let percentiles =
         [latency.min, latency.p50, latency.p90, latency.p95, latency.p99, latency.p99_9];
     assert!(percentiles.is_sorted() && latency.p99_9 <= latency.max, "{row:?}");
-    // What is not as it was asked has a reason; what is, has none.
+    // A setting that differs from the request has a reason; an equal one has none.
     let iodepth = asked.iodepth;
     // No argument asks for huge pages, or for a ring's flags.
     let as_reached = Settings { iodepth, ring_flags: None, huge_pages: None, ..effective.clone() };
     assert_eq!(as_reached == *asked, row.settings.fallbacks.is_empty(), "{row:?}");
 }
 
-/// Others may write at the same time, so there is no upper bound (M7).
+/// Asserts a lower bound (M7): other processes may write at the same time.
 fn device_saw_what_was_written_directly(document: &Document) {
     let rows = document.scenarios[0].rows.iter().filter(|row| row.settings.effective.direct);
     for row in rows {
@@ -315,7 +315,7 @@ fn colour_is_for_a_terminal_where_nobody_said_no() {
     assert!(!piped.stdout.contains('\x1b') && !piped.stderr.contains('\x1b'), "{piped:?}");
 }
 
-/// The terminal output of a command that ends well.
+/// Returns the terminal output of a command that succeeds.
 fn on_a_terminal(mut command: Command) -> rustix::io::Result<String> {
     let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
     grantpt(&screen)?;
@@ -324,11 +324,11 @@ fn on_a_terminal(mut command: Command) -> rustix::io::Result<String> {
     let name = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
     let end = File::options().read(true).write(true).open(name).expect("the terminal's other end");
     let run = Running::start(command.stdout(end));
-    // With it goes our hold on the other end: the screen is at its end when the run is.
+    // This closes our copy of the other end, so the screen ends when the run ends.
     drop(command);
     let reader = std::thread::spawn(move || {
         let (mut text, mut screen) = (Vec::new(), File::from(screen));
-        // Where the other end has no user left, reading is an error (EIO).
+        // Once no process has the other end open, a read fails (EIO).
         let _ = screen.read_to_end(&mut text);
         String::from_utf8(text).expect("the screen shows text")
     });
@@ -358,7 +358,7 @@ fn a_signal_ends_a_run_with_one_line_and_nothing_left() {
     }
 }
 
-/// Whether a child of this process would ignore the signal, as under `nohup`.
+/// Returns whether a child of this process would ignore the signal, as under `nohup`.
 fn is_ignored(signal: Signal) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -374,7 +374,7 @@ fn a_signal_at_any_moment_leaves_nothing() {
         std::thread::sleep(Duration::from_millis(moment_ms));
         run.send(Signal::TERM);
         let finished = run.finish();
-        // Before the program listens, the signal itself ends it.
+        // Until the program has a handler, the signal itself ends it.
         let is_ended = finished.code() == Some(143) || finished.signal() == Some(15);
         assert!(is_ended && finished.stdout.is_empty(), "{finished:?}");
         assert_eq!(names(folder.path()), [""; 0], "after {moment_ms} ms");
@@ -409,7 +409,7 @@ fn a_killed_run_leaves_one_folder_at_most_of_which_the_next_run_tells_and_which_
     }
 }
 
-/// Asserts that a run measures, and names what a killed one left and what removes it.
+/// Asserts that a run measures, and names the leftovers of a killed run and their remedy.
 fn next_run_tells(parent: &Path, left: &[PathBuf]) {
     let next = finish(&mut bench(parent, &format!("{SHORT} --format json")));
     let document = document(&next);
@@ -466,7 +466,7 @@ fn what_is_kept_is_whole_and_its_place_is_told() {
         for file in job_files(&kept[0]) {
             assert_eq!(fs::metadata(&file).unwrap().len(), MIB, "{}", file.display());
         }
-        // It is the user's now.
+        // The folder is the user's now.
         next_run_tells_of_nothing(folder.path());
         assert_eq!(finish(wrote(&["clean"]).arg(folder.path())).stdout, "nothing to clean\n");
         assert_eq!(job_files(&kept[0]).len(), files.len());
@@ -571,7 +571,7 @@ fn sizes_that_cannot_be_measured_are_refused() {
     assert!(line.contains("stays free"), "{line}");
 }
 
-/// The one line about arguments with which nothing is measured, and nothing made.
+/// Returns the one line that refuses arguments, and asserts that nothing was measured or made.
 fn refusal(more: &str, code: i32) -> String {
     let folder = folder();
     let refused: Finished = finish(&mut bench(folder.path(), more));

@@ -1,4 +1,4 @@
-//! `wrote compare` and `wrote bench --vs` as they are run: what they say, refuse, and exit with.
+//! `wrote compare` and `wrote bench --vs`: their output, refusals and exit codes.
 
 use crate::support::{assert_golden, wrote};
 use fixtures::{Finished, finish, folder, names, samples};
@@ -14,7 +14,7 @@ use wrote_result::stats;
 
 const PLAIN: Screen = Screen { width: 80, colour: false, unicode: true };
 
-/// The sample with five runs of each row, and another kernel.
+/// Returns the sample with five runs of each row, and another kernel.
 fn before() -> Document {
     let mut document = samples::document();
     document.host.kernel = "6.17.1".into();
@@ -32,7 +32,7 @@ fn before() -> Document {
     document
 }
 
-/// The same after a change for the worse of small writes and the better of one stream.
+/// Returns [`before`] with slower small writes and one faster stream.
 fn after() -> Document {
     let mut document = before();
     document.host.kernel = "6.18.5-arch1-1".into();
@@ -98,7 +98,7 @@ fn the_json_is_the_comparison_itself() {
     );
 }
 
-/// A file with this result in the folder.
+/// Writes a result to a file in the folder.
 fn file(folder: &Path, name: &str, document: &Document) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, serde_json::to_string(document).expect("it is JSON")).expect("a file");

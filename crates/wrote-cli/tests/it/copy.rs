@@ -1,5 +1,5 @@
-//! `wrote copy` as a person has it: whole or not at all, one line about it on standard error,
-//! nothing left behind.
+//! `wrote copy`: a whole copy or none, one line about it on standard error, and nothing left
+//! behind.
 
 use crate::support::wrote;
 use fixtures::{Finished, Running, finish, folder, names};
@@ -17,7 +17,7 @@ use std::time::SystemTime;
 
 const MIB: usize = 1 << 20;
 
-/// Bytes that are nowhere the same: some pages and an odd end.
+/// Makes bytes without a repetition: some pages and an odd end.
 fn bytes(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
@@ -29,28 +29,28 @@ fn bytes(len: usize) -> Vec<u8> {
     (0..len.div_ceil(8)).flat_map(|_| next()).take(len).collect()
 }
 
-/// A folder with the file `from` of these bytes.
+/// Makes a folder with the file `from` of these bytes.
 fn place(content: &[u8]) -> tempfile::TempDir {
     let folder = folder();
     fs::write(folder.path().join("from"), content).expect("a file");
     folder
 }
 
-/// `wrote copy`, run in the folder, with a word for each argument.
+/// Returns the command `wrote copy` in the folder, with a word for each argument.
 fn copy(folder: &Path, arguments: &str) -> Command {
     let mut command = wrote(&["copy"]);
     command.args(arguments.split_whitespace()).current_dir(folder);
     command
 }
 
-/// Asserts that all went well, and gives the one line about it.
+/// Asserts that the copy succeeded, and returns the one line about it.
 fn line(finished: &Finished) -> &str {
     assert_eq!((finished.code(), finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
     assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
     finished.stderr.trim_end()
 }
 
-/// The one line about a refusal, which is bad usage.
+/// Returns the one line of a refusal for bad usage.
 fn refusal(command: &mut Command) -> String {
     let finished = finish(command);
     assert_eq!(finished.code(), Some(2), "{finished:?}");
@@ -258,7 +258,7 @@ fn a_file_is_not_appended_to_itself() {
     assert_eq!(content(folder.path(), "from"), b"some");
 }
 
-/// Sends SIGINT once the copy has begun, and asserts that it then ends without a trace.
+/// Sends SIGINT once the copy has begun, and asserts that it ends and leaves nothing.
 fn interrupt(folder: &Path, mut running: Running, left: &[&str]) {
     let has_begun = || names(folder).iter().any(|name| name.contains(".wrote-")).then_some(());
     running.until("a temporary file", has_begun);
@@ -295,8 +295,7 @@ fn a_copy_to_standard_output_is_interrupted_while_nobody_reads() {
 #[test]
 fn a_copy_of_a_file_that_is_interrupted_leaves_nothing() {
     let folder = folder();
-    // A file that is long enough to be found at, and is no load: one hole of 64 GiB, whose zeros
-    // are put into the checksum.
+    // A long copy without much load: one hole of 64 GiB, whose zeros only enter the checksum.
     let file = File::create(folder.path().join("from")).expect("a file");
     file.set_len(64 << 30).expect("a hole");
     let running = Running::start(&mut copy(folder.path(), "--verify from to"));
@@ -330,7 +329,7 @@ fn a_limit_of_size_is_told_and_leaves_nothing() {
     }
 }
 
-/// A tree with everything that there is but devices.
+/// Makes a tree with every kind of file but devices.
 fn tree(root: &Path) -> PathBuf {
     let tree = root.join("tree");
     for folder in ["", "a", "a/b", "empty"] {
@@ -385,7 +384,7 @@ fn a_folder_that_is_there_is_merged_only_by_force() {
     assert_eq!(content(&copy_of, "one"), b"1");
     assert_eq!(content(&copy_of, "theirs"), b"precious");
     assert_eq!(names(&copy_of), ["a", "dangling", "empty", "one", "theirs"]);
-    // Everything is there already.
+    // The whole target exists already.
     line(&finish(&mut copy(folder.path(), "-rf tree copy")));
 }
 
@@ -414,12 +413,12 @@ fn a_bar_is_drawn_on_a_terminal_and_cleared_before_the_line() {
         let screen = fs::OpenOptions::new().read(true).write(true).open(name).expect("opens");
         let mut command = copy(folder.path(), arguments);
         let mut child = command.env("TERM", "xterm").stderr(screen).spawn().expect("it starts");
-        // The other end must be closed here for the screen to end.
+        // The screen ends only if this process closes the other end.
         drop(command);
         let mut said = Vec::new();
         let mut piece = [0; 4096];
         let mut screen = File::from(terminal);
-        // EIO: no process has the other end open any more.
+        // Once no process has the other end open, a read fails (EIO).
         while let Ok(bytes @ 1..) = screen.read(&mut piece) {
             said.extend_from_slice(&piece[..bytes]);
         }

@@ -1,5 +1,5 @@
-//! `wrote doctor` on devices and file systems that a test has set up badly, and on good ones; and
-//! that it writes nothing. Most need root.
+//! `wrote doctor` on good devices and file systems, and on those with bad settings. It writes
+//! nothing. Most tests need root.
 
 use crate::support::{printed, wrote};
 use fixtures::{Group, Loop, Mounted, Setting, finish, folder, names, or_skip, run, skip_here};
@@ -29,7 +29,7 @@ fn examination(command: &mut Command) -> Examination {
     printed(&finished)
 }
 
-/// The one check of this name.
+/// Returns the one check of this name.
 fn check<'a>(examination: &'a Examination, id: &str) -> &'a Check {
     let mut of = examination.checks.iter().filter(|check| check.id == id);
     let check = of.next().unwrap_or_else(|| panic!("no {id}: {examination:?}"));
@@ -41,7 +41,7 @@ fn state(examination: &Examination, id: &str) -> State {
     check(examination, id).state
 }
 
-/// The first command that changes what a check found.
+/// Returns the first command that remedies the finding of a check.
 fn command<'a>(examination: &'a Examination, id: &str) -> &'a str {
     let change = check(examination, id).change.as_ref();
     let command = change.and_then(|change| change.commands.first());
@@ -101,7 +101,7 @@ fn a_loop_device_is_named_until_it_writes_past_the_page_cache() {
     assert_eq!(state(&found, "loop-device"), State::Advice);
     let node = disk.node().to_str().unwrap();
     assert_eq!(command(&found, "loop-device"), format!("losetup --direct-io=on {node}"));
-    // The command that was named, as it stands.
+    // The named command works unchanged.
     or_skip!(run("losetup", &["--direct-io=on", node]));
     assert_eq!(state(&doctor(disk.node()), "loop-device"), State::Fine);
 }
@@ -127,7 +127,7 @@ fn options_of_a_mount_that_cost_or_endanger_are_named() {
         assert_eq!(state(&found, id), State::Advice, "{id}: {found:?}");
     }
     assert_eq!(state(&found, "mount-barrier"), State::Risk, "{found:?}");
-    // The mount point has a space in its name: the command must hold all the same.
+    // The command works although the mount point has a space in its name.
     let mounted_anew = run("sh", &["-c", command(&found, "mount-discard")]);
     assert!(mounted_anew.is_ok(), "{mounted_anew:?}");
     assert_eq!(state(&doctor(mounted.path()), "mount-discard"), State::Fine);
@@ -193,8 +193,7 @@ fn a_limit_on_the_disk_is_named_inside_its_group_and_nowhere_else() {
     assert_eq!(state(&doctor(disk.node()), "disk-limit"), State::Fine);
 }
 
-/// The visible effects of a write: names, times, sizes of a tree of one
-/// level.
+/// Returns the names, times and sizes in a tree of one level: a write changes one of them.
 fn seen(folder: &Path) -> Vec<String> {
     let of = |path: &Path| {
         let metadata = path.symlink_metadata().unwrap();
@@ -236,8 +235,7 @@ fn no_system_call_that_writes_is_made() {
     }
 }
 
-/// Whether a line of strace's is of a call that changes a file, other than the program's own
-/// output.
+/// Returns whether a line of strace shows a call that changes a file other than standard output.
 fn writes(line: &str) -> bool {
     let call = line.split_once(' ').map_or(line, |(_, call)| call).trim_start();
     let name = call.split('(').next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! `wrote log` as a person has it: records on standard output, what is wrong in one line, a log
-//! that is changed only by what says so.
+//! `wrote log`: records on standard output, one line for an error, and only commands that say so
+//! change the log.
 
 use crate::support::{assert_golden, wrote};
 use fixtures::{Finished, Running, finish, folder, names};
@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use wrote::{Format, Log, Sync};
 
-/// `wrote log`, run in the folder, with a word for each argument.
+/// Returns the command `wrote log` in the folder, with a word for each argument.
 fn log(folder: &Path, arguments: &str) -> Command {
     let mut command = wrote(&["log"]);
     command.args(arguments.split_whitespace()).current_dir(folder);
     command
 }
 
-/// The standard output where all is well.
+/// Returns the standard output of a successful run.
 fn said(folder: &Path, arguments: &str) -> String {
     let finished = finish(&mut log(folder, arguments));
     assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""), "{arguments}");
@@ -29,7 +29,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// A log that takes no longer than it must: small buffers and segments, no flushes on the way.
+/// Opens a fast log: small buffers and segments, and no flushes until it is told to flush.
 fn open(folder: &Path, format: Format) -> Log {
     let options = Log::options().sync(Sync::No).format(format).buffers(2).buffer_bytes(16 << 10);
     options.segment_bytes(32 << 10).open(folder.join("events")).expect("a log")
@@ -51,7 +51,7 @@ fn lines(numbers: std::ops::Range<u64>) -> String {
     numbers.map(|number| text(number) + "\n").collect()
 }
 
-/// A folder with the closed log `events` of so many records.
+/// Makes a folder with the closed log `events` of this number of records.
 fn place(format: Format, records: u64) -> tempfile::TempDir {
     let folder = folder();
     let log = open(folder.path(), format);
@@ -60,14 +60,14 @@ fn place(format: Format, records: u64) -> tempfile::TempDir {
     folder
 }
 
-/// The segments of `events`, in order.
+/// Returns the segments of `events`, in order.
 fn segments(folder: &Path) -> Vec<PathBuf> {
     let is_segment = |name: &String| name.ends_with(".segment") || name.ends_with(".log");
     let events = folder.join("events");
     names(&events).into_iter().filter(is_segment).map(|name| events.join(name)).collect()
 }
 
-/// Changes a byte in the middle of record `number`, which is on the disk.
+/// Changes a byte in the middle of record `number` on the disk.
 fn damage(folder: &Path, number: u64) -> PathBuf {
     let wanted = text(number);
     for path in segments(folder) {
@@ -82,7 +82,7 @@ fn damage(folder: &Path, number: u64) -> PathBuf {
     panic!("record {number} is in no segment");
 }
 
-/// The names and bytes of all files of the log but its lock, which says who had it last.
+/// Returns the names and bytes of all files of the log but its lock. The lock names its last owner.
 fn content(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let events = folder.join("events");
     let files = names(&events).into_iter().filter(|name| name != "lock");
@@ -162,7 +162,7 @@ fn tail_passes_over_places_that_nobody_filled() {
     assert_eq!(said(folder.path(), "tail -n 3 events"), lines(4..5) + &lines(25..27));
 }
 
-/// Reads so many records of a log that is followed.
+/// Reads this number of records of a followed log.
 fn read(from: &mut impl Read, records: usize) -> String {
     let mut bytes = vec![0; records * 101];
     from.read_exact(&mut bytes).expect("as much comes");
@@ -180,7 +180,7 @@ fn tail_follows_what_is_appended_until_it_is_interrupted_and_says_no_word() {
         let mut running = Running::start(command.stdout(output));
         drop(command);
         assert_eq!(read(&mut reader, 10), lines(10..20));
-        // So many that segments end meanwhile.
+        // Enough records that segments end meanwhile.
         append(&writer, 20..1000);
         assert!(read(&mut reader, 980) == lines(20..1000), "{format}");
         append(&writer, 1000..1001);
@@ -277,7 +277,7 @@ fn a_whole_log_is_verified_and_left_as_it_is_by_repair() {
     }
 }
 
-/// Asserts that damage was found, and gives what was said of it.
+/// Asserts that damage was found, and returns the report.
 fn found(finished: &Finished) -> &str {
     assert_eq!(finished.code(), Some(1), "{finished:?}");
     let complaint = "wrote: events: damaged in 1 place; wrote log repair events keeps every record \
@@ -306,7 +306,7 @@ fn damage_is_told_with_its_place_and_repaired_with_what_was_there_kept() {
     );
     assert!(content(folder.path()) == before);
 
-    // What comes before the damage is printed before it is told.
+    // The records before the damage are printed before its report.
     let finished = finish(&mut log(folder.path(), "cat events"));
     assert_eq!((finished.code(), finished.stdout), (Some(1), lines(0..100)));
     let complaint = &finished.stderr;
@@ -383,7 +383,7 @@ fn each_line_of_standard_input_becomes_a_record() {
         assert!(said_of_it.starts_with("appended 3 records (0 to 2), 23 B, in "), "{said_of_it}");
         assert!(said_of_it.ends_with("survives a power loss\n"), "{said_of_it}");
         assert_eq!(said(folder.path(), "cat events"), "one\n\nlast, without an end\n");
-        // The log keeps the format in which it was begun.
+        // The log keeps its first format.
         let finished = append_by_command(folder.path(), "-q", b"four\n");
         assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""));
         assert_eq!(said(folder.path(), "tail -n 1 --sequence events"), "3\tfour\n");

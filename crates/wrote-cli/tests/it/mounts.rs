@@ -1,5 +1,5 @@
 //! `wrote bench` on file systems that are full, read-only, in memory, stacked, or not ext4. All
-//! need root.
+//! tests need root.
 
 use crate::support::{bench, document, findings, row, survived, until_it_writes};
 use fixtures::{Mounted, Running, finish, names, or_skip};
@@ -12,12 +12,12 @@ use wrote_result::units::parse_size;
 
 const MIB: u64 = 1 << 20;
 
-/// The rows of which this is about: unflushed, in place, and flushed.
+/// The measured rows: unflushed, in place, and flushed.
 const SOME: &str = "--only stream/cached,stream/direct-io_uring-overwrite,small/o_dsync-each,\
                     small/direct-o_dsync-each-overwrite --size 4MiB --time 60s --runs 1 \
                     --format json";
 
-/// Measures some rows on a file system on which every one of them works.
+/// Measures these rows on a file system where each of them works.
 fn measured(mounted: &Mounted) -> Document {
     let before = names(mounted.path());
     let document = document(&finish(&mut bench(mounted.path(), SOME)));
@@ -32,14 +32,14 @@ fn survives(document: &Document, name: &str) -> Survives {
     survived(row(document, name))
 }
 
-/// Gives blocks to a file of the test's own until the file system has none left but `free_bytes`.
+/// Fills the file system with one file until `free_bytes` are left.
 fn fill(folder: &Path, free_bytes: u64) {
     let mut options = File::options();
     let file = options.append(true).create(true).open(folder.join("filler")).unwrap();
     let mut piece = 16 * MIB;
     while piece >= 4096 {
         let stat = statvfs(folder).unwrap();
-        // Root may also use what is reserved for it.
+        // Root may also use the blocks reserved for root.
         if stat.f_bfree * stat.f_frsize < free_bytes + piece {
             piece /= 2;
             continue;
@@ -149,14 +149,14 @@ fn no_flush_survives_a_power_loss_where_barriers_are_off() {
 
 #[test]
 fn a_disk_that_others_fill_meanwhile_ends_the_run_and_leaves_nothing() {
-    // Blocks are taken by each write, or by fallocate before the first.
+    // The first row takes blocks at each write, the second by fallocate before the first write.
     for row in ["small/fdatasync-each", "small/direct-psync"] {
         let mounted = or_skip!(Mounted::image("ext4", 256 * MIB));
         let before = names(mounted.path());
         let more = format!("--only {row} --size 100M --runs 1000 --time 5s --iodepth 1");
         let mut run = Running::start(&mut bench(mounted.path(), &more));
         until_it_writes(&mut run, mounted.path());
-        // Again, because a run whose file was whole gives its blocks back, and the next takes them.
+        // Repeatedly: a run that ends gives its blocks back, and the next run takes them.
         run.while_it_runs(|| fill(mounted.path(), 0));
         let finished = run.finish();
         assert_eq!((finished.code(), finished.stdout.as_str()), (Some(1), ""), "{finished:?}");

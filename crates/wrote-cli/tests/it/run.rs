@@ -1,5 +1,4 @@
-//! `wrote run` as a person has it: fio's job files in, the result out, and nothing touched that was
-//! not said.
+//! `wrote run`: fio's job files in, the result out, and no file touched but those of the jobs.
 
 use crate::support::{document, row, survived, wrote};
 use fixtures::{Running, finish, folder, names};
@@ -17,17 +16,18 @@ const JOBS: &str = "[global]\nioengine=io_uring\niodepth=4\nsize=1m\n\
                     [seq]\nrw=write\nbs=128k\nend_fsync=1\n\
                     [mix]\nstonewall\nrw=randrw\nbs=4k\nnumjobs=2\ngroup_reporting\n";
 
-/// A job that is not over before a test ends it.
+/// A job that lasts until a test ends it.
 const LONG: &str = "[long]\nioengine=psync\nrw=write\nbs=4k\nsize=4m\ntime_based\nruntime=60\n";
 
-/// The job file `jobs.fio` with this text, in the folder.
+/// Writes the job file `jobs.fio` with this text into the folder.
 fn job_file(folder: &Path, text: &str) -> PathBuf {
     let path = folder.join("jobs.fio");
     fs::write(&path, text).expect("a file");
     path
 }
 
-/// `wrote run FOLDER/jobs.fio` with its files in the folder, and more arguments, a word each.
+/// Returns the command `wrote run FOLDER/jobs.fio` with its files in the folder, and more
+/// arguments, a word each.
 fn run(folder: &Path, text: &str, more: &str) -> Command {
     let mut command = wrote(&["run"]);
     command.arg(job_file(folder, text)).arg("--directory").arg(folder);

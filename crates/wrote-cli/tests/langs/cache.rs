@@ -1,5 +1,5 @@
-//! Programs are built once for each version of their text and of their compiler, and what is half
-//! built is never taken for a program.
+//! Builds of programs: one for each version of text and compiler. An unfinished build is never
+//! taken for a program.
 
 use crate::scene::{Scene, document, failures, language, manifest, program, row, text, workload};
 use fixtures::{Running, finish, names};
@@ -10,8 +10,8 @@ use wrote_result::langs::State;
 
 const LITTLE: &str = "--workloads lines --lines 20 --runs 1";
 
-/// A language that is built by `build.sh`, told `{source}` and `{build}`, and says the version that
-/// is in a file of the test's.
+/// Adds a language that `build.sh` builds from `{source}` in `{build}`. A file of the test holds
+/// its version.
 fn built(scene: &Scene, build: &str, program: &str) {
     let version = scene.beside("version");
     if !version.exists() {
@@ -24,7 +24,7 @@ fn built(scene: &Scene, build: &str, program: &str) {
     scene.add("built", &manifest, &[("build.sh", build), ("program.sh", program)]);
 }
 
-/// A build that works, and leaves a line in a file each time.
+/// A build that succeeds, and appends a line to a file.
 fn counting(scene: &Scene) -> (PathBuf, String) {
     let count = scene.beside("count");
     let build = format!("set -e\ncp \"$1\"/*.sh \"$2\"\necho built >> {}\n", text(&count));
@@ -35,7 +35,7 @@ fn times(count: &Path) -> usize {
     fs::read_to_string(count).unwrap_or_default().lines().count()
 }
 
-/// Runs it and asserts that it has its row.
+/// Runs the language and asserts that it has its row.
 fn runs(scene: &Scene) {
     let document = scene.document(&["built"], LITTLE);
     assert_eq!(language(&document, "built").state, State::Ready, "{document:?}");
@@ -92,7 +92,7 @@ fn what_older_versions_were_built_into_is_removed() {
     }
 }
 
-/// The text of every `program.sh` below a folder.
+/// Returns the text of every `program.sh` below a folder.
 fn programs(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -128,7 +128,7 @@ fn a_build_that_failed_is_tried_again() {
     let scene = Scene::new();
     scene.honest();
     let (count, build) = counting(&scene);
-    // By a fault of the machine's, which neither the text nor the version tells of.
+    // The fault lies in the machine: text and version stay the same.
     let machine = scene.beside("machine");
     let build = format!("test -e {} || exit 1\n{build}", text(&machine));
     built(&scene, &build, &program(""));

@@ -1,13 +1,13 @@
-//! Programs that do not end: each is ended with all that it started, and the others go on.
+//! Programs that hang: `wrote` ends each one with its children, and the other programs go on.
 
 use crate::scene::{Scene, assert_says, document, failures, row, workload};
 use fixtures::{finish, names};
 
-/// Long for what answers in some milliseconds, however busy the machine is, and short to wait for.
+/// Long for an answer of some milliseconds even on a busy machine, and short for a test.
 const PATIENCE: &str = "--workloads lines --lines 20 --runs 1 --timeout 5s --format json";
 
-/// Runs a rogue and an honest one, asserts that nothing is left of either, and gives why the rogue
-/// failed.
+/// Runs a rogue and an honest one, asserts that both leave nothing, and returns the rogue's
+/// failure.
 fn hangs(otherwise: &str) -> Result<(), String> {
     let scene = Scene::new();
     scene.honest();

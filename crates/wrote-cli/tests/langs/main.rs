@@ -1,7 +1,7 @@
-//! `wrote langs` with languages of the tests' own, honest ones and rogues: what a program does
-//! wrong is told of it alone, and nothing is left of it.
+//! `wrote langs` with languages of the tests, honest ones and rogues. A fault is reported of its
+//! program alone, and nothing is left.
 //!
-//! The languages are made of `honest.sh`, with some of its functions written anew.
+//! The languages consist of `fixtures::HONEST_LANGUAGE`, with some of its functions replaced.
 
 #[path = "../support/mod.rs"]
 mod support;

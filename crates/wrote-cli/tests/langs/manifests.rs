@@ -1,12 +1,12 @@
-//! Folders that are no languages, and what was asked for that there is not: one line each, and
-//! nothing made.
+//! Folders that are no languages, and requests for unknown languages: one line each, and nothing
+//! made.
 
 use crate::scene::{Scene, assert_says, manifest, text};
 use crate::support::wrote;
 use fixtures::{finish, names};
 use std::fs;
 
-/// The one line about a folder that is given as a language.
+/// Returns the one line about a folder that is given as a language.
 fn refusal(scene: &Scene, folder: &str) -> String {
     let mut command = wrote(&["langs", text(&scene.target()), "--add", folder]);
     scene.at_home(&mut command);
@@ -17,7 +17,7 @@ fn refusal(scene: &Scene, folder: &str) -> String {
     finished.complaint().to_owned()
 }
 
-/// Asserts that a manifest is refused by a line that names its file and has these words.
+/// Asserts that `wrote` refuses a manifest in one line with the name of its file and these words.
 fn refused(manifest: &str, words: &[&str]) {
     let scene = Scene::new();
     let folder = scene.add("wrong", manifest, &[]);

@@ -1,5 +1,5 @@
-//! Toolchains that are not there, and where they are looked for: what is missing is named with the
-//! line that installs it, and the rest run.
+//! Missing toolchains, and the search for toolchains. A missing one is named with its install
+//! command, and the other languages run.
 
 use crate::scene::{
     Scene, assert_says, document, language, manifest, program, row, workload, workloads,
@@ -13,7 +13,7 @@ use std::process::Command;
 use wrote_result::langs::State;
 
 const LITTLE: &str = "--workloads lines --lines 20 --runs 1";
-/// Every language that needs something installed.
+/// The languages that need a toolchain.
 const EMBEDDED: [&str; 12] = [
     "c",
     "cpp",
@@ -28,10 +28,10 @@ const EMBEDDED: [&str; 12] = [
     "zig",
     "rust",
 ];
-/// The program that the honest language calls.
+/// A program that the honest language calls.
 const TOOLS: [&str; 7] = ["sh", "date", "od", "awk", "sync", "sleep", "env"];
 
-/// A folder with the tools of the honest language alone.
+/// Makes a folder with only the tools of the honest language.
 fn few_tools(scene: &Scene) -> PathBuf {
     let folder = scene.beside("tools");
     fs::create_dir(&folder).expect("a folder");
@@ -44,7 +44,7 @@ fn few_tools(scene: &Scene) -> PathBuf {
     folder
 }
 
-/// A command that finds the tools of the honest language alone.
+/// Returns a command that finds only the tools of the honest language.
 fn with_few_tools(scene: &Scene, mut command: Command) -> Command {
     command.env("PATH", few_tools(scene));
     command
@@ -81,7 +81,7 @@ fn what_is_missing_is_named_below_the_tables_as_well() {
     assert!(finished.stdout.contains("write absent anew"), "{finished:?}");
 }
 
-/// The manifest of a language whose interpreter no machine has.
+/// The manifest of a language whose interpreter is on no machine.
 fn absent() -> String {
     manifest("absent", "", "").replace("'sh'", "'no-such-interpreter'")
 }
@@ -111,7 +111,7 @@ fn the_list_names_every_language_with_its_version_or_the_line_that_installs_it()
     }
     assert!(finished.stdout.contains("apt install ruby"), "{finished:?}");
     assert!(finished.stdout.contains("1.0 of honest"), "{finished:?}");
-    // Nothing is built, and nothing is made where `wrote` was called.
+    // Nothing is built, and the working folder of `wrote` stays empty.
     assert!(!scene.cache().join("wrote").exists(), "{:?}", names(&scene.cache()));
 }
 
@@ -177,7 +177,7 @@ fn a_language_of_ones_own_stands_beside_an_embedded_one() {
         assert!(workload.failures.is_empty(), "{workload:?}");
         row(workload, "honest");
         row(workload, "c");
-        // Those of saves are by the median save.
+        // Tables of saves are ordered by the median save.
         assert!(workload.rows.is_sorted_by(|one, other| {
             match (one.latency_ns, other.latency_ns) {
                 (Some(one), Some(other)) => one.p50 <= other.p50,

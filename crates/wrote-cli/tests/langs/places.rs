@@ -1,5 +1,4 @@
-//! Where the languages write: a place for each path, nothing that was there is touched, and nothing
-//! is left.
+//! Places of the languages: one for each path. Existing files stay untouched, and nothing is left.
 
 use crate::scene::{MEMORY, Scene, document, row, text};
 use crate::support::wrote;
@@ -13,7 +12,7 @@ use wrote_result::langs::{Document, Place};
 
 const LITTLE: &str = "--size 5000 --runs 1 --saves 3 --lines 20";
 
-/// `wrote langs` of the honest language in these places.
+/// Returns the command `wrote langs` of the honest language in these places.
 fn honest(scene: &Scene, paths: &[&Path], more: &str) -> Command {
     let mut command = wrote(&["langs"]);
     command.args(paths).arg("--add").arg(scene.language("honest")).args(["--only", "honest"]);
@@ -28,14 +27,14 @@ fn scene() -> Scene {
     scene
 }
 
-/// As [`scene`], on a disk.
+/// Makes the scene of [`scene`] on a disk.
 fn on_disk() -> Scene {
     let scene = Scene::on_disk();
     scene.honest();
     scene
 }
 
-/// The names of a place's tables.
+/// Returns the names of a place's tables.
 fn tables(place: &Place) -> Vec<&str> {
     place.workloads.iter().map(|workload| workload.name.as_str()).collect()
 }
@@ -157,7 +156,7 @@ fn every_save_is_in_the_latency_of_its_row() {
         let row = row(workload, "honest");
         assert_eq!(row.latency_ns.map(|latency| latency.count), Some(7), "{row:?}");
         if workload.name.starts_with("save/") {
-            // M3: what was not synced is in the page cache.
+            // M3: unsynced bytes are in the page cache.
             assert_eq!(workload.survives, Some(Survives::ProcessCrash), "{workload:?}");
         }
     }

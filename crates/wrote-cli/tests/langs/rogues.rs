@@ -1,7 +1,7 @@
-//! Programs that crash, lie or write what they were not to: each is caught, named with its reason,
-//! and has no row, and the honest one beside them has all of its own.
+//! Programs that crash, lie or write elsewhere. Each is named with a reason and has no row; the
+//! honest one beside them has all its rows.
 //!
-//! One run has all of them, and every test looks at what came of it.
+//! One run has all of them, and every test examines its outcome.
 
 use crate::scene::{Scene, assert_says, document, failures, row, text, workload, workloads};
 use fixtures::{finish, names};
@@ -9,10 +9,10 @@ use std::fs;
 use std::sync::LazyLock;
 use wrote_result::langs::Document;
 
-/// A rogue: its id, its tasks, and what it does otherwise than the honest program.
+/// A rogue: its id, its tasks, and the functions that differ from the honest program's.
 type Rogue = (&'static str, &'static str, &'static str);
 
-/// `ASIDE` is a folder of the test's, beside the run's.
+/// The rogues. `ASIDE` is a folder of the test, beside that of the run.
 const ROGUES: [Rogue; 29] = [
     ("crash", "lines", "on_lines() { echo 'out of cheese' >&2; exit 3; }"),
     ("segfault", "lines", "on_lines() { ulimit -c 0; kill -SEGV $$; }"),
@@ -45,7 +45,7 @@ const ROGUES: [Rogue; 29] = [
     ("saves-elsewhere", "save-sync", "on_sync() { path=ASIDE/elsewhere; save_text; sync_text; }"),
 ];
 
-/// Puts a byte over that at a place.
+/// Overwrites the byte at an offset.
 const PUT: &str =
     r#"put() { printf "$1" | dd of="$path" bs=1 seek="$2" conv=notrunc status=none; }"#;
 
@@ -54,9 +54,9 @@ struct Lineup {
     document: Document,
     /// The notes beside the result.
     stderr: String,
-    /// The entries left in their folder, and their processes that still live.
+    /// The entries left in their folder, and their living processes.
     left: (Vec<String>, Vec<String>),
-    /// The file that a rogue has put a symbolic link to in place of its own.
+    /// The target of the symbolic link that a rogue has put in place of its file.
     victim: Vec<u8>,
 }
 
@@ -67,7 +67,7 @@ fn lineup() -> Lineup {
     scene.honest();
     let aside = scene.beside("aside");
     fs::create_dir(&aside).expect("a folder");
-    // To the byte what the rogue was to write.
+    // The exact bytes that the rogue must write.
     fs::write(aside.join("victim"), values(5000)).expect("a file");
     for (id, tasks, otherwise) in ROGUES {
         let otherwise = otherwise.replace("ASIDE", text(&aside));
@@ -84,13 +84,12 @@ fn lineup() -> Lineup {
     }
 }
 
-/// The bytes that `bytes-write` writes.
+/// Returns the bytes that `bytes-write` writes.
 fn values(size: usize) -> Vec<u8> {
     (0..=u8::MAX).cycle().take(size).collect()
 }
 
-/// Asserts that a rogue's every failure in a table is one line with these words, and that there is
-/// one.
+/// Asserts that a rogue has failures in a table, and that each is one line with these words.
 fn caught(id: &str, workload: &str, words: &[&str]) {
     let table = self::workload(&LINEUP.document, workload);
     let of = table.failures.iter().filter(|failure| failure.language == id);
@@ -241,7 +240,7 @@ fn files_that_a_program_makes_beside_its_own_are_left_and_told() {
     let beside = "on_lines() { append_lines; echo theirs > \"${path%/*}/theirs\"; }";
     let (document, left) = littered(beside);
     assert_eq!(left, "theirs");
-    // What it was to write it wrote.
+    // The rogue wrote its own file correctly.
     row(workload(&document, "lines"), "litter");
 }
 
@@ -254,8 +253,8 @@ fn a_folder_in_place_of_the_file_is_left_and_told_and_the_others_write_elsewhere
     assert_says(&failure.because, &["folder in place of the file"]);
 }
 
-/// Runs a rogue before and after an honest one; gives the result, and the one file `theirs` that is
-/// left.
+/// Runs a rogue before and after an honest one. Returns the result, and the one remaining file
+/// `theirs`.
 fn littered(otherwise: &str) -> (Document, String) {
     let scene = Scene::new();
     scene.honest();

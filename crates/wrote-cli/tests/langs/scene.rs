@@ -1,5 +1,5 @@
-//! The common parts of these tests: languages of a test's own, `wrote langs` on them with a home
-//! and a cache of their own, and what came of it.
+//! The common parts of these tests: languages of a test, `wrote langs` on them with a home and a
+//! cache of the test, and the result.
 
 use crate::support::{printed, wrote};
 use fixtures::{Finished, HONEST_LANGUAGE, finish, folder};
@@ -9,9 +9,9 @@ use std::process::Command;
 use tempfile::TempDir;
 use wrote_result::langs::{Document, Failure, Language, Row, Workload};
 
-/// A file system in memory, of every Linux (shm_overview(7)).
+/// A file system in memory that every Linux has (shm_overview(7)).
 pub const MEMORY: &str = "/dev/shm";
-/// The mark of every process of a test: children inherit it, whatever they do with their parents.
+/// The mark of every process of a test: children inherit it, even those that leave their parents.
 const MARK: &str = "WROTE_TEST_SCENE";
 
 /// A folder to write in, languages, and the home of their user: all of it goes when dropped.
@@ -22,14 +22,14 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Languages that write in memory, where there is such a file system: what they do wrong is the
-    /// same there, and there is no drive to be measured beside.
+    /// Makes a scene that writes in memory if possible: faults are the same there, and no drive is
+    /// measured beside.
     pub fn new() -> Scene {
         let target = TempDir::with_prefix_in("wrote-test-", MEMORY);
         Scene::writing_in(target.unwrap_or_else(|_| folder()))
     }
 
-    /// Languages that write to the disk that the build is on.
+    /// Makes a scene that writes to the disk of the build.
     pub fn on_disk() -> Scene {
         Scene::writing_in(folder())
     }
@@ -42,7 +42,7 @@ impl Scene {
         scene
     }
 
-    /// Where the languages write.
+    /// Returns the folder in which the languages write.
     pub fn target(&self) -> PathBuf {
         self.target.path().to_owned()
     }
@@ -51,7 +51,7 @@ impl Scene {
         self.folder.path().join("home")
     }
 
-    /// A path for what a test makes beside.
+    /// Returns a path beside the target, for files of the test.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -60,15 +60,15 @@ impl Scene {
         self.folder.path().join("languages")
     }
 
-    /// The folder of the language of this id, for `--add`.
+    /// Returns the folder of the language of this id, for `--add`.
     pub fn language(&self, id: &str) -> PathBuf {
         self.languages().join(id)
     }
 
-    /// Makes a language of this manifest, with the honest program's text and these files.
+    /// Adds a language with this manifest, the honest program's text, and these files.
     pub fn add(&self, id: &str, manifest: &str, files: &[(&str, &str)]) -> PathBuf {
         let language = self.language(id);
-        // Also written anew, by a test that changes a language.
+        // A test that changes a language writes it again.
         fs::create_dir_all(&language).expect("a folder");
         fs::write(language.join("manifest.toml"), manifest).expect("a manifest");
         fs::write(language.join("honest.sh"), HONEST_LANGUAGE).expect("a program");
@@ -78,25 +78,25 @@ impl Scene {
         language
     }
 
-    /// Makes the honest language.
+    /// Adds the honest language.
     pub fn honest(&self) {
         self.add("honest", &manifest("honest", "", ""), &[("program.sh", &program(""))]);
     }
 
-    /// Makes one that does `otherwise` (functions in place of the honest ones), in these tasks
-    /// alone.
+    /// Adds a rogue: `otherwise` replaces functions of the honest program, in these tasks alone.
     pub fn rogue(&self, id: &str, otherwise: &str, tasks: &str) {
         self.add(id, &manifest(id, "", tasks), &[("program.sh", &program(otherwise))]);
     }
 
-    /// `wrote langs` of these languages of the test's own, with more arguments, a word each.
+    /// Returns the command `wrote langs` of these languages alone, with more arguments, a word
+    /// each.
     pub fn langs(&self, ids: &[&str], more: &str) -> Command {
         let mut command = self.langs_of(ids, more);
         command.args(["--only", &ids.join(",")]);
         command
     }
 
-    /// The same, with every language that is embedded as well.
+    /// Returns the command `wrote langs` of these and all embedded languages.
     pub fn langs_of(&self, added: &[&str], more: &str) -> Command {
         let mut command = wrote(&["langs"]);
         command.arg(self.target());
@@ -108,23 +108,23 @@ impl Scene {
         command
     }
 
-    /// Gives a command the home of this scene, and the mark by which its processes are found.
+    /// Gives a command the home of this scene, and the mark of its processes.
     pub fn at_home(&self, command: &mut Command) {
         command.env("HOME", self.home()).env("XDG_CACHE_HOME", self.home().join("cache"));
         command.env(MARK, self.folder.path());
     }
 
-    /// The result of `wrote langs` of these languages.
+    /// Returns the result of `wrote langs` of these languages.
     pub fn document(&self, ids: &[&str], more: &str) -> Document {
         document(&finish(&mut self.langs(ids, &format!("{more} --format json"))))
     }
 
-    /// Where programs are built.
+    /// Returns the folder in which programs are built.
     pub fn cache(&self) -> PathBuf {
         self.home().join("cache")
     }
 
-    /// Processes that this scene's commands started and that still live: what each is called.
+    /// Returns the command lines of the living processes that this scene's commands started.
     pub fn processes(&self) -> Vec<String> {
         self.living().into_iter().map(|(_, name)| name).collect()
     }
@@ -136,7 +136,7 @@ impl Scene {
             let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
                 continue;
             };
-            // Of one that has ended and waits for its parent the environment is empty: proc(5).
+            // A process that waits to be reaped has an empty environment: proc(5).
             let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
             if environment.split(|byte| *byte == 0).any(|variable| variable == mark) {
                 let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
@@ -149,7 +149,7 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        // What a test that failed has left would sleep on.
+        // Processes that a failed test has left would sleep on.
         for (id, _) in self.living() {
             if let Some(process) = rustix::process::Pid::from_raw(id) {
                 let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
@@ -158,8 +158,8 @@ impl Drop for Scene {
     }
 }
 
-/// A manifest of a language in sh: with lines more of its toolchain, and with these tasks alone
-/// (all where empty), a word each.
+/// Returns the manifest of a language in sh, with these lines of its toolchain and these tasks, a
+/// word each. No task means all tasks.
 pub fn manifest(id: &str, toolchain: &str, tasks: &str) -> String {
     let tasks: Vec<&str> = tasks.split_whitespace().collect();
     format!(
@@ -179,7 +179,7 @@ pub fn manifest(id: &str, toolchain: &str, tasks: &str) -> String {
     )
 }
 
-/// A program: the honest one, with these functions in place of its own.
+/// Returns the honest program with these functions in place of its own.
 pub fn program(otherwise: &str) -> String {
     format!(". \"${{0%/*}}/honest.sh\"\n{otherwise}\nmain \"$@\"\n")
 }
@@ -189,13 +189,13 @@ pub fn document(finished: &Finished) -> Document {
     printed(finished)
 }
 
-/// Every table of the only place.
+/// Returns every table of the only place.
 pub fn workloads(document: &Document) -> &[Workload] {
     let [place] = &document.places[..] else { panic!("{document:?}") };
     &place.workloads
 }
 
-/// The table of this name.
+/// Returns the table of this name.
 pub fn workload<'a>(document: &'a Document, name: &str) -> &'a Workload {
     let mut of = workloads(document).iter().filter(|workload| workload.name == name);
     let workload = of.next().unwrap_or_else(|| panic!("no {name}: {document:?}"));
@@ -203,25 +203,25 @@ pub fn workload<'a>(document: &'a Document, name: &str) -> &'a Workload {
     workload
 }
 
-/// The row of a language.
+/// Returns the row of a language.
 pub fn row<'a>(workload: &'a Workload, id: &str) -> &'a Row {
     let row = workload.rows.iter().find(|row| row.language == id);
     row.unwrap_or_else(|| panic!("no row of {id}: {workload:?}"))
 }
 
-/// All that went wrong with a language, in every table.
+/// Returns all failures of a language, in every table.
 pub fn failures<'a>(document: &'a Document, id: &str) -> Vec<&'a Failure> {
     let all = workloads(document).iter().flat_map(|workload| &workload.failures);
     all.filter(|failure| failure.language == id).collect()
 }
 
-/// The description of a language itself.
+/// Returns the description of a language.
 pub fn language<'a>(document: &'a Document, id: &str) -> &'a Language {
     let language = document.languages.iter().find(|language| language.id == id);
     language.unwrap_or_else(|| panic!("no {id}: {document:?}"))
 }
 
-/// The words by which a test can tell that a line is about what it did.
+/// Asserts that a text is one line with these words.
 pub fn assert_says(line: &str, words: &[&str]) {
     for word in words {
         assert!(line.contains(word), "{word:?} is not in {line:?}");
@@ -229,7 +229,7 @@ pub fn assert_says(line: &str, words: &[&str]) {
     assert!(!line.trim().is_empty() && !line.contains('\n'), "{line:?}");
 }
 
-/// A path as text.
+/// Returns a path as text.
 pub fn text(path: &Path) -> &str {
     path.to_str().expect("paths of tests are text")
 }

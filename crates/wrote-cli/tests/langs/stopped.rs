@@ -1,4 +1,4 @@
-//! A signal while a language runs: nothing of the run is left, neither files nor processes.
+//! Signals while a language runs: no files and no processes of the run are left.
 
 use crate::scene::{Scene, text};
 use crate::support::wrote;
@@ -7,7 +7,8 @@ use rustix::process::Signal;
 
 const LITTLE: &str = "--workloads lines --lines 20";
 
-/// Runs a language that tells when it has begun and then does this; then sends a signal.
+/// Runs a language that reports its start and then does `otherwise`. Sends a signal after the
+/// report.
 fn stopped(otherwise: &str, signal: Signal, code: i32) {
     let scene = Scene::new();
     let begun = scene.beside("begun");

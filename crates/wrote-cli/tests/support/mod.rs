@@ -38,7 +38,7 @@ pub fn document(finished: &Finished) -> Document {
     printed(finished)
 }
 
-/// Waits until a run's folder below `parent` holds a file that is being written. Returns the
+/// Waits until a run's folder below `parent` holds a file that is being written. Returns that
 /// folder.
 pub fn until_it_writes(run: &mut Running, parent: &Path) -> PathBuf {
     let is_written = |path: &PathBuf| !job_files(path).is_empty();

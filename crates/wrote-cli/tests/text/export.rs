@@ -15,7 +15,7 @@ fn table(screen: Screen) -> String {
     exported(&samples::document(), Format::Table, screen)
 }
 
-/// The reports of three made-up jobs on the sample's machine.
+/// Makes the document of three jobs on the sample's machine.
 fn jobs() -> Document {
     let groups = reports::groups();
     let file = JobFile { name: "demo.fio", groups: &groups };
@@ -25,7 +25,7 @@ fn jobs() -> Document {
     document
 }
 
-/// A made-up grid of four cells, the fastest of which one other can't be told from.
+/// Makes a grid of four cells. The fastest cell and one other are level.
 fn peak() -> Document {
     let mut document = samples::document();
     let scenario = &mut document.scenarios[0];
@@ -56,7 +56,8 @@ fn a_grid_is_the_golden_one_with_its_best_cell_and_those_level_with_it_marked() 
     assert!(table(false).is_ascii());
 }
 
-/// Whole files by made-up ways, three of which survive a power loss, and two sizes of chunks.
+/// Makes a result of whole files by several ways, three of which survive a power loss, and of two
+/// sizes of chunks.
 fn ways() -> Document {
     let mut document = samples::document();
     let rows = &mut document.scenarios[0].rows;
@@ -117,7 +118,7 @@ fn a_csv_of_whole_files_leaves_latencies_empty() {
     }
 }
 
-/// Messages appended by made-up ways, one of which loses some.
+/// Makes a result of messages appended in several ways, one of which loses messages.
 fn appended() -> Document {
     let mut document = samples::document();
     let rows = &mut document.scenarios[0].rows;
@@ -168,7 +169,7 @@ fn messages_are_the_golden_ones_with_the_way_that_loses_some_marked() {
     }
 }
 
-/// A text saved by made-up ways, into new files and into an existing one.
+/// Makes a result of a text saved in several ways, into new files and into an existing one.
 fn saves() -> Document {
     let mut document = samples::document();
     let rows = &mut document.scenarios[0].rows;
@@ -235,7 +236,7 @@ fn saves_are_the_golden_ones_with_every_figure_where_there_is_room_and_what_sync
     assert!(table(140, true).contains("ITERATIONS") && wide.contains("1000 saves of each"));
 }
 
-/// A made-up disk that slows down twice, and recovers.
+/// Makes the result of a disk that slows down twice and recovers.
 fn sustained() -> Document {
     let mut document = samples::document();
     let mut row = document.scenarios[0].rows[3].clone();
@@ -350,7 +351,7 @@ fn fios_json_of_jobs_is_the_golden_one() {
     let document = fio_json::document(&reports::groups(), &about);
     write_json(&document, &mut text).expect("memory takes everything");
     let text = String::from_utf8(text).expect("JSON is UTF-8");
-    // The version is that of the build.
+    // The document has the version of the build.
     assert_golden("jobs-fio.json", &text.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
 }
 
@@ -385,7 +386,7 @@ fn json_read_back_is_the_same_document() {
 fn no_line_is_wider_than_the_screen() {
     for width in 72..=200 {
         for line in table(Screen { width, ..PLAIN }).lines() {
-            // Code is not broken: it is there to be copied.
+            // Code is to be copied, so its lines are not broken.
             if !line.contains("wrote::") {
                 assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
             }

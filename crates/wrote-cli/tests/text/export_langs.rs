@@ -1,5 +1,5 @@
-//! The exports of a comparison of languages: a made-up document against the texts in
-//! `golden/`; and that its schema and docs/results.md tell of every key.
+//! The exports of a made-up comparison of languages against the texts in `golden/`. Its schema and
+//! docs/results.md describe every key.
 
 use crate::screen::{PLAIN, assert_lines_fit};
 use crate::support::{assert_golden, wrote};
@@ -60,7 +60,7 @@ fn languages() -> Vec<Language> {
     made.into_iter().chain(absent).collect()
 }
 
-/// Six runs around a rate, the first of them slow and dropped.
+/// Makes six runs around a rate; the first is slow and dropped.
 fn row(id: &str, mb_per_s: f64, bytes: u64) -> Row {
     let run = |(number, factor): (usize, f64)| Run {
         bytes,
@@ -89,7 +89,7 @@ fn row(id: &str, mb_per_s: f64, bytes: u64) -> Row {
     }
 }
 
-/// A thousand saves by one process.
+/// Makes a run of a thousand saves by one process.
 fn saves(id: &str, p50_us: u64, bytes: u64) -> Row {
     let at = |percent: u64| p50_us * 10 * percent;
     let run = Run {
@@ -183,7 +183,7 @@ fn around(median: f64) -> Interval {
     Interval { median, ci95_low: median * 0.97, ci95_high: median * 1.03 }
 }
 
-/// One path.
+/// Makes a comparison on one path.
 fn document() -> Document {
     let sample = samples::document();
     let drive = Drive {
@@ -205,7 +205,8 @@ fn document() -> Document {
     }
 }
 
-/// Three paths: a slow one, and one without a device where a workload was not done and one failed.
+/// Makes a comparison on three paths. One is slow; one has no device, one workload left out, and
+/// one failed.
 fn several() -> Document {
     let mut document = document();
     let place = |path: &str| {
@@ -349,7 +350,7 @@ fn a_drive_that_is_not_known_is_no_line_and_no_column() {
     let text = table(&document, 120);
     assert!(text.contains("Drive    its own rate is not known"), "{text}");
     assert!(!text.contains("x DRIVE") && !text.contains("the drive itself"), "{text}");
-    // It has direct I/O: that is not the reason.
+    // Direct I/O works there: its lack is not the reason.
     assert!(!text.contains("no direct I/O"), "{text}");
     document.places[0].workloads.retain(|workload| workload.name.starts_with("save"));
     let text = table(&document, 120);
@@ -398,7 +399,7 @@ fn json_read_back_is_the_same_document() {
     assert!(text.ends_with("}\n"));
 }
 
-/// The objects of a schema with their keys.
+/// Returns the objects of a schema with their keys.
 fn objects(schema: &Value) -> Vec<(String, BTreeSet<String>)> {
     let keys = |object: &Value| -> BTreeSet<String> {
         object["properties"].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
@@ -420,7 +421,7 @@ fn the_command_prints_the_schema_of_the_format() {
 fn docs_results_tells_of_every_key_of_the_format_in_its_chapter() {
     let chapter = RESULTS.split("\n## `wrote langs`").nth(1).expect("there is such a chapter");
     let chapter = chapter.split("\n## ").next().expect("it has a text");
-    // These are told of where wrote.result/1 has them, and the chapter leads there.
+    // The chapter links to the description of these objects in wrote.result/1.
     let elsewhere =
         ["Program", "Host", "Target", "Device", "Limit", "Interval", "Latency"].map(str::to_owned);
     for (object, keys) in objects(&schema()) {

@@ -1,5 +1,5 @@
-//! The exports of rows at a rate, alone, among others, and as a curve: made-up results against the
-//! texts in `golden/`, written anew as those of `export.rs` are.
+//! The exports of made-up rows at a rate, alone, among others and as a curve, against the texts in
+//! `golden/`.
 
 use crate::screen::{PLAIN, assert_fits, exported};
 use crate::support::assert_golden;
@@ -7,7 +7,7 @@ use fixtures::samples;
 use wrote_report::Format;
 use wrote_result::document::{Document, Knee, Latency, Row};
 
-/// The sample's small writes, without what is said of them.
+/// Returns the sample's small writes, without findings and advice.
 fn small() -> Document {
     let mut document = samples::document();
     document.scenarios[0].rows.retain(|row| row.workload == "small");
@@ -16,7 +16,7 @@ fn small() -> Document {
     document
 }
 
-/// Holds a row to so many operations a second.
+/// Limits a row to `iops` operations a second.
 fn hold(row: &mut Row, iops: u32, process: &str) {
     for settings in [&mut row.settings.asked, &mut row.settings.effective] {
         settings.rate_iops = Some(iops.into());
@@ -43,7 +43,7 @@ fn rows_at_a_rate_among_others_are_marked_and_the_mark_is_explained() {
     assert_fits(&document);
 }
 
-/// A curve of made-up rates, the last of which was not reached.
+/// Makes a curve of rates; the last was not reached.
 fn curve() -> Document {
     let mut document = small();
     let scenario = &mut document.scenarios[0];

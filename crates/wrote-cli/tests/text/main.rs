@@ -1,4 +1,4 @@
-//! The texts of `wrote`, none of which needs a disk: exports, help, and refusals of bad input.
+//! The texts of `wrote`: exports, help, and refusals of bad input. No test needs a disk.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,5 +1,5 @@
-//! Bad input gets one clear line and exit code 2; what is asked about the program is answered on
-//! standard output.
+//! Bad input, which gets one clear line and exit code 2, and questions about the program, which get
+//! an answer on standard output.
 
 use crate::support::wrote;
 use fixtures::{Finished, finish};
@@ -178,7 +178,7 @@ fn what_a_killed_run_left_is_listed_and_removed_and_nothing_else() {
     // W7
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
-    // Killed before it had made its first file.
+    // The run was killed before it made its first file.
     fs::create_dir(path(".wrote-abc123")).expect("a folder");
     fs::create_dir(path(".wrote-not-a-run")).expect("a folder");
     fs::write(path("precious"), "data").expect("a file");
@@ -249,7 +249,7 @@ fn completions_know_every_flag_and_bash_takes_its_own() {
     }
 }
 
-/// Asserts that a shell, where it is installed, takes a script without running it.
+/// Asserts that an installed shell parses a script.
 fn assert_parses(shell: &str, script: &str) {
     let flag = if shell == "fish" { "--no-execute" } else { "-n" };
     let mut file = tempfile::NamedTempFile::new().expect("a file");
@@ -263,7 +263,7 @@ fn assert_parses(shell: &str, script: &str) {
 
 #[test]
 fn the_manual_page_has_every_flag_and_subcommand() {
-    // In roff a hyphen that is one is written `\-`.
+    // Roff writes a literal hyphen as `\-`.
     let page = answer(&["man"]).replace("\\-", "-");
     assert!(page.starts_with(".TH wrote 1 "), "{page}");
     for flag in long_flags() {
@@ -285,7 +285,7 @@ fn the_manual_page_has_every_flag_and_subcommand() {
     }
 }
 
-/// The long flags of all subcommands and theirs, without their hyphens.
+/// Returns the long flags of all subcommands at every level, without hyphens.
 fn long_flags() -> Vec<String> {
     fn of(command: &clap::Command) -> Vec<String> {
         let own = command.get_arguments().filter_map(|flag| flag.get_long().map(str::to_owned));

@@ -1,4 +1,4 @@
-//! Jobs on real files: what they leave behind and what they count.
+//! Jobs on real files: their files and counts.
 
 use crate::scene::*;
 use fixtures::{folder, names};
@@ -84,7 +84,7 @@ fn what_is_written_is_what_verify_expects_and_a_flipped_byte_is_found_and_named(
             let write = JobSpec { verify: VERIFY, direct, ..job(folder.path(), "file", rw) };
             let path = folder.path().join("file");
             assert_eq!(one(write).verified_bytes, FILE);
-            // A later run reads it, in another order.
+            // A later run reads the file in another order.
             let read = job(folder.path(), "file", random(READ));
             let read = JobSpec { verify: VERIFY, direct, file_bytes: None, ..read };
             assert_eq!(one(read.clone()).verified_bytes, FILE);
@@ -139,7 +139,7 @@ fn groups_run_one_after_the_other_and_later_ones_use_the_files_of_earlier_ones()
     let reports = run(&jobs, Permissions::default(), &Stop::new(), &mut told).unwrap();
     let order: Vec<&str> = reports.iter().map(|group| group.jobs[0].spec.name.as_str()).collect();
     assert_eq!(order, ["write", "write again", "read"]);
-    // What the first wrote was there for the last to read.
+    // The last job read the blocks of the first.
     assert_eq!(told.0, [(0, 1, 0), (1, 1, 0), (2, 1, 0)]);
     assert_eq!(names(folder.path()), ["file"]);
 }
@@ -174,7 +174,7 @@ fn a_missing_file_is_laid_out_with_random_data_and_the_watcher_is_told_how_much(
     let mut told = Told::default();
     let jobs = [read(0, FILE), read(1, FILE), read(2, 3 * FILE)];
     run(&jobs, Permissions::default(), &Stop::new(), &mut told).unwrap();
-    // The run's own file is laid out further when a later job reads more of it.
+    // A later job that reads more of the run's own file extends it first.
     assert_eq!(told.0, [(0, 1, FILE), (1, 1, 0), (2, 1, 2 * FILE)]);
     assert_eq!(file[0].metadata().unwrap().len(), 3 * FILE);
     assert!(all_blocks_differ(&file[0]));
@@ -217,7 +217,7 @@ fn a_rate_lets_no_more_through_than_its_time_allows() {
         let spec = JobSpec { io_bytes: Some(10 * BLOCK), ..spec };
         let report = one(spec);
         assert_eq!(report.write.operations, 10);
-        // The tenth is due 90 ms after the first.
+        // The tenth operation is due 90 ms after the first.
         assert!(report.elapsed >= Duration::from_millis(90), "{:?}", report.elapsed);
     }
 }
@@ -229,7 +229,7 @@ fn the_rates_of_a_mix_say_what_it_is_made_of_and_each_direction_waits_for_itself
     let rates = JobSpec { read_rate_iops: Some(4000), write_rate_iops: Some(1000), ..mix.clone() };
     let report = one(rates);
     assert_eq!((report.read.operations, report.write.operations), (40, 10));
-    // M5: what has no rate is never late, however long the other one waits.
+    // M5: a direction without a rate is never late, even if the other one waits.
     let one_rate = JobSpec { read_rate_iops: Some(100), ..mix };
     let report = one(JobSpec { files: vec![folder.path().join("other")], ..one_rate });
     assert_eq!(report.read.operations + report.write.operations, 50);

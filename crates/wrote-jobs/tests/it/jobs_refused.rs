@@ -1,4 +1,4 @@
-//! Jobs that are refused, interrupted or fail: what they say, and that they leave nothing behind.
+//! Jobs that are refused, interrupted or fail: their messages, and nothing left behind.
 
 use crate::scene::*;
 use fixtures::{folder, names};
@@ -16,7 +16,7 @@ fn a_file_that_exists_is_refused_and_untouched_unless_it_may_be_written_over() {
         let folder = folder();
         let path = folder.path().join("file");
         std::fs::write(&path, vec![7; FILE as usize]).unwrap();
-        // A job before it does not begin either.
+        // An earlier job does not begin either.
         let before = job(folder.path(), "before", WRITE);
         let spec = JobSpec { group: 1, ..job(folder.path(), "file", rw) };
         let error = refusal(&[before, spec.clone()]);
@@ -67,7 +67,7 @@ fn a_device_is_never_written() {
     let spec = JobSpec { files: vec![device], ..job(Path::new("/"), "device", WRITE) };
     let everything = Permissions { overwrite: true, read_unwritten: true, overlap: true };
     let error = refusal_with(&[spec], everything);
-    // Who may not read the device is told that before.
+    // A user who may not read the device gets that error first.
     assert!(error.contains("is a block device") || error.contains("ermission"), "{error}");
 }
 
@@ -185,11 +185,11 @@ fn a_job_that_fails_ends_the_others_and_leaves_nothing() {
         runtime: Some(Duration::from_secs(3600)),
         ..job(folder.path(), "endless", random(WRITE))
     };
-    // What it reads has no headers.
+    // The blocks that the job reads have no headers.
     std::fs::write(folder.path().join("bare"), vec![7; FILE as usize]).unwrap();
     let wrong = JobSpec { verify: VERIFY, ..job(folder.path(), "bare", READ) };
     let error = refusal(&[endless, wrong]);
-    // Whichever of the first blocks came first.
+    // Any of the first blocks may complete first.
     assert!(error.contains("bare: verify at byte "), "{error}");
     assert!(error.contains(": there is no header"), "{error}");
     assert_eq!(names(folder.path()), ["bare"]);

@@ -1,5 +1,5 @@
-//! The report of a run of jobs on its files, beside its figures: unwritten bytes, bytes that two
-//! jobs used at once, what the page cache holds of those that were to go past it.
+//! Reports on the files of jobs: unwritten blocks, blocks that two jobs used at once, and cached
+//! blocks of direct jobs.
 
 use crate::scene::{BLOCK, FILE, READ, WRITE, go, go_with, job, one};
 use fixtures::folder;
@@ -28,7 +28,7 @@ fn what_a_job_reads_and_nobody_wrote_is_told() {
     assert_eq!(told(), Some(FILE / 2));
     file.write_all_at(&[1; FILE as usize], 0).unwrap();
     assert_eq!(told(), Some(0));
-    // A file that the run makes is written first.
+    // The run writes a new file before it reads it.
     assert_eq!(one(job(folder.path(), "b", READ)).unwritten_bytes, Some(0));
 }
 
@@ -59,7 +59,7 @@ fn what_the_page_cache_holds_is_told_of_jobs_that_ask_to_go_past_it_and_of_no_ot
     }
     assert_eq!(held.len(), 1);
     assert_eq!((&held[0].file, held[0].before_bytes), (&folder.path().join("a"), 0));
-    // Where direct I/O was refused it went through the cache.
+    // Where direct I/O is refused, the job uses the page cache.
     if groups[0].jobs[0].direct {
         assert!(held[0].after_bytes < FILE / 2, "{held:?}");
     }

@@ -1,4 +1,4 @@
-//! Holds the parser of job files against fio itself, where fio is installed.
+//! The parser of job files, compared with an installed fio.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ fn read(text: &str) -> Result<Parsed, ParseError> {
     parse(text, &surroundings)
 }
 
-/// The standard output of fio; `None` where its exit code is a failure. It has ten seconds.
+/// Returns fio's standard output; `None` if fio fails. Gives fio ten seconds.
 fn fio(folder: &Path, arguments: &[&str]) -> Option<String> {
     let output = folder.join("output");
     let mut child = Command::new("fio")
@@ -43,7 +43,7 @@ fn fio(folder: &Path, arguments: &[&str]) -> Option<String> {
     status.success().then(|| std::fs::read_to_string(&output).expect("text"))
 }
 
-/// The version of fio; where there is none, says that `test` is skipped.
+/// Returns the version of fio; without fio, skips `test`.
 fn version(test: &str) -> Option<String> {
     match Command::new("fio").arg("--version").output() {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).trim().to_string()),
@@ -58,7 +58,7 @@ fn there_is_fio(test: &str) -> bool {
     version(test).is_some()
 }
 
-/// The keys are those of one version: others have more, and fewer.
+/// The version whose keys are compared: other versions have more or fewer.
 fn there_is_the_fio_that_was_read(test: &str) -> bool {
     let version = version(test);
     let same = version.as_deref() == Some("fio-3.33");
@@ -68,7 +68,7 @@ fn there_is_the_fio_that_was_read(test: &str) -> bool {
     same
 }
 
-/// The numbers that fio reads from the values of a job with these lines, in their order.
+/// Returns the numbers that fio reads from the values of these lines of a job, in their order.
 fn values_in_fio(folder: &Path, lines: &str) -> Vec<u64> {
     std::fs::write(folder.join("job.fio"), format!("[a]\n{lines}\n")).expect("a job file");
     let told = fio(folder, &["--debug=parse", "--parse-only", "job.fio"]).expect("fio's word");
@@ -147,7 +147,7 @@ fn every_key_of_fio_is_taken_or_known() {
     }
 }
 
-/// A job by which fio writes files, and what it wrote: name and bytes, in order.
+/// Runs a job in fio and returns its files: name and bytes, in order.
 fn files_of_fio(folder: &Path, text: &str) -> Vec<(String, u64)> {
     let made = folder.join("made");
     std::fs::create_dir_all(made.join("d1")).expect("a folder");

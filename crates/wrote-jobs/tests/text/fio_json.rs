@@ -1,4 +1,4 @@
-//! The output of `--format fio-json` has the keys, types and units of fio's own output.
+//! The output of `--format fio-json`: the keys, types and units of fio's own output.
 
 use fixtures::samples::reports as sample;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn about<'a>(global: &'a [(String, String)]) -> About<'a> {
     About { ended_at, global, device: Some("nvme0n1p2") }
 }
 
-/// The document of these groups, through its text as a reader has it.
+/// Returns the document of these groups, parsed from its text.
 fn written(groups: &[GroupReport], global: &[(String, String)]) -> Value {
     let text = serde_json::to_string(&document(groups, &about(global))).expect("it is JSON");
     serde_json::from_str(&text).expect("it is JSON")
@@ -23,7 +23,8 @@ fn pair(key: &str, value: &str) -> (String, String) {
     (key.into(), value.into())
 }
 
-/// Every key below `value`, with the type of what it has; lists count as their first.
+/// Collects every key below `value`, with the type of its value. A list counts as its first
+/// element.
 fn paths(value: &Value, path: String, found: &mut BTreeMap<String, &'static str>) {
     let kind = match value {
         Value::Object(object) => {
@@ -50,8 +51,8 @@ fn paths_of(value: &Value) -> BTreeMap<String, &'static str> {
     found
 }
 
-/// The output of fio itself for a tiny job that reads, writes and flushes; `None`, and a line that
-/// says so, where it is not installed.
+/// Returns fio's own output for a tiny job that reads, writes and flushes; `None`, after a skip, if
+/// fio is not installed.
 fn fios_own(test: &str) -> Option<Value> {
     let folder = tempfile::tempdir().expect("a folder");
     let job = "[global]\nbs=4k\n[tiny]\nrw=randrw\nsize=1m\nfsync=8\niodepth=1\n";
@@ -80,7 +81,7 @@ fn every_key_of_fios_own_output_is_there_with_its_type() {
     let group = GroupReport { jobs: vec![job], ..sample::groups().remove(0) };
     let ours = written(&[group], &[pair("bs", "4k")]);
     let (ours, fios) = (paths_of(&ours), paths_of(&fios));
-    // Requests, merges, ticks and utilisation are not counted here.
+    // `wrote` does not count requests, merges, ticks and utilisation.
     let left_out = |path: &str| path.starts_with("/disk_util[]/");
     let missing: Vec<_> = fios
         .iter()
@@ -153,7 +154,7 @@ fn clones_are_entries_of_their_own_unless_the_group_is_reported_as_one() {
     assert_eq!(group["job_runtime"], 2500, "of all jobs, added up");
     assert_eq!(group["usr_cpu"], 15.0, "of the time that the jobs took");
     assert_eq!(group["sync"]["total_ios"], 3);
-    // Half seconds that were sampled at once are added up.
+    // Samples of the same half second add up.
     assert_eq!(group["read"]["bw_samples"], 2);
     assert_eq!(group["read"]["bw_mean"], f64::from((64 + 64 + 16) << 10));
 }

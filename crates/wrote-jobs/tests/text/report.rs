@@ -19,7 +19,7 @@ fn row<'a>(document: &'a Document, name: &str) -> &'a Row {
     rows.find(|row| row.name == name).unwrap_or_else(|| panic!("no row {name}: {document:?}"))
 }
 
-/// The groups with something changed in their first job, a sequential direct write.
+/// Returns the document of the sample with a change in its first job, a sequential direct write.
 fn write_with(change: impl FnOnce(&mut wrote_jobs::jobs::JobReport)) -> Document {
     let mut groups = sample::groups();
     change(&mut groups[0].jobs[0]);
@@ -94,7 +94,7 @@ fn a_direct_write_is_in_the_device_only_over_blocks_that_were_written_before() {
     let told = documented(&sample::groups(), &settled);
     assert_eq!(survives(&told), Survives::OsCrash);
     assert_eq!(row(&told, "seq-write").settings.asked.blocks, Blocks::Written);
-    // What is read is written and flushed before.
+    // Blocks are written and flushed before they are read.
     assert_eq!(row(&told, "mix/write").survives, Some(Survives::OsCrash));
     assert_eq!(row(&told, "mix/write").settings.asked.blocks, Blocks::Written);
     let mut groups = sample::groups();
@@ -108,7 +108,7 @@ fn a_direct_write_is_in_the_device_only_over_blocks_that_were_written_before() {
 
 #[test]
 fn a_row_survives_less_where_direct_io_fell_back_or_blocks_are_copied() {
-    // M3, M6: in one of its runs.
+    // M3, M6: one of the runs fell back.
     let file = PathBuf::from("/mnt/data/seq-write.0");
     let row_of = |filesystem: &str, direct: [bool; 2]| {
         let target = Target { filesystem: filesystem.into(), ..sample::target() };
@@ -163,7 +163,7 @@ fn what_the_page_cache_holds_counts_as_far_as_it_can_not_be_from_before() {
         row(&documented(&groups, &sample::before()), "seq-write").runs[0].page_cache_bytes
     };
     assert_eq!(counted(vec![held(0, 5000)], true), Some(5000));
-    // 1 GiB was written over what was there.
+    // 1 GiB was written over existing blocks.
     assert_eq!(counted(vec![held(5000, 5000)], true), Some(5000));
     assert_eq!(counted(vec![held(2 << 30, 1 << 30)], true), Some(0));
     assert_eq!(counted(vec![held(0, 5000)], false), None, "it went through the cache");
@@ -180,7 +180,7 @@ fn reads_of_what_may_never_have_been_written_are_of_unknown_blocks() {
         let reader = row(&told, "reader");
         (reader.settings.asked.blocks, reader.runs[0].unwritten_bytes)
     };
-    // Of two clones.
+    // The job has two clones.
     assert_eq!(told(Some(0)), (Blocks::Written, Some(0)));
     assert_eq!(told(Some(4096)), (Blocks::Unknown, Some(4096)));
     assert_eq!(told(None), (Blocks::Unknown, None));
