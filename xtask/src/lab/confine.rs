@@ -15,20 +15,7 @@ use std::process::Command;
 /// languages. The benchmark of each condition covers their use of io_uring.
 const NEVER: [&str; 3] = ["findings", "langs", "language_programs"];
 /// Programs that open no engine.
-const NO_ENGINE: [&str; 12] = [
-    "export",
-    "export_langs",
-    "export_loops",
-    "fio",
-    "fio_json",
-    "language_program",
-    "languages",
-    "report",
-    "schema",
-    "text",
-    "usage",
-    "wrote_result",
-];
+const NO_ENGINE: [&str; 3] = ["text", "wrote_report", "wrote_result"];
 /// Modules of the library that probe the ring and fall back.
 const ENGINE: [&str; 4] = ["engine::", "file_waiting::", "writer::", "log::"];
 const IO_URING_DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";
