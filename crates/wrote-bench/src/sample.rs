@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 use wrote::device::{self, Target};
-use wrote_jobs::rate::{Process, Rate};
-use wrote_result::document::{self, Row};
+use wrote_jobs::rate::Rate;
+use wrote_result::document::{self, Process, Row};
 use wrote_result::{Error, Stop};
 
 /// The settings of a request in one flat list.

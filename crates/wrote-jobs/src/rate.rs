@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use wrote_result::Error;
-pub use wrote_result::document::Process;
+use wrote_result::document::Process;
 
 /// The default time of a run at a rate: long enough for its percentiles, and for a missed rate to
 /// show.

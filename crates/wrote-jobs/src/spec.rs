@@ -3,11 +3,12 @@
 //! The parser of job files and the scenarios `ladder`, `peak`, `rand` and `sustained` make them.
 //! [`crate::jobs`] runs them.
 
-use crate::rate::{Process, Rate};
+use crate::rate::Rate;
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Ioengine;
 pub use wrote_result::document::BlockShare;
+use wrote_result::document::Process;
 
 /// One job on its files. A section with `numjobs` is that many [`JobSpec`]s.
 #[derive(Clone, Debug, PartialEq)]

@@ -224,7 +224,8 @@ mod tests {
     use crate::scenarios::{Peak, Rand};
     use std::collections::HashSet;
     use wrote::device::BlockDevice;
-    use wrote_jobs::rate::{Amount, Process};
+    use wrote_jobs::rate::Amount;
+    use wrote_result::document::Process;
 
     fn target(io_poll: bool) -> Target {
         let device = BlockDevice {

@@ -8,7 +8,7 @@ use crate::scenario::{self, Call, Listed, Measurement, Scenario};
 use crate::scenarios::{grid, ladder};
 use std::time::Duration;
 use subject::Subject;
-use wrote_jobs::rate::Process;
+use wrote_result::document::Process;
 use wrote_result::Error;
 
 /// The scenario's name.

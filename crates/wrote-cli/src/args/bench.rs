@@ -5,8 +5,9 @@ use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_bench::{Common, Request, Scenarios};
-use wrote_jobs::rate::{Amount, Process, Rate};
+use wrote_jobs::rate::{Amount, Rate};
 use wrote_report::Format;
+use wrote_result::document::Process;
 use wrote_result::units;
 
 /// The help at length.

@@ -5,10 +5,10 @@ use super::ini::{Entry, Section};
 use super::note::quoted;
 use super::value::{KbBase, Size};
 use super::{Notes, ParseError};
-use crate::rate::Process;
 use crate::spec::{BlockSizes, Data, Fallocate, Rw, SyncEach};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use wrote_result::document::Process;
 
 /// The values of sections, with fio's defaults for the rest.
 #[derive(Clone)]

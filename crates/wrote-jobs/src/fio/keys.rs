@@ -3,8 +3,8 @@
 use super::draft::Draft;
 use super::value::{KbBase, Size, Value};
 use super::{block, engine, files, names};
-use crate::rate::Process;
 use crate::spec::{Fallocate, Rw, SyncEach};
+use wrote_result::document::Process;
 
 /// A key of a job file.
 pub(super) struct Key {

@@ -5,11 +5,11 @@ mod listed;
 mod wrong;
 
 use super::*;
-use crate::rate::Process;
 use crate::spec::{BlockShare, BlockSizes, Data, Fallocate, Rw, SyncEach, Verify};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Ioengine;
+use wrote_result::document::Process;
 
 /// The job file of an article on fast file I/O (Ozgur Akkurt, 2025), as it was printed.
 const ARTICLE: &str = "\

@@ -1,9 +1,10 @@
 //! Due times of the operations of a job with a rate (M5).
 
-use crate::rate::{Amount, Process, Rate};
+use crate::rate::{Amount, Rate};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::Duration;
+use wrote_result::document::Process;
 
 const NS_PER_S: f64 = 1e9;
 

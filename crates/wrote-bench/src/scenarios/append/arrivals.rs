@@ -77,7 +77,8 @@ fn time_until(due: Instant) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wrote_jobs::rate::{Amount, Process};
+    use wrote_jobs::rate::Amount;
+    use wrote_result::document::Process;
 
     #[test]
     fn a_message_is_due_by_those_before_it_however_late_it_is_asked_for() {

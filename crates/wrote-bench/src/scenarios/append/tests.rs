@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device;
-use wrote_jobs::rate::{Amount, Process, Rate};
-use wrote_result::document::Row;
+use wrote_jobs::rate::{Amount, Rate};
+use wrote_result::document::{Process, Row};
 use wrote_result::{Error, Stop};
 
 const MESSAGES: u64 = 700;

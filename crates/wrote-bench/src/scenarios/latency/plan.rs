@@ -150,7 +150,8 @@ mod tests {
     use crate::rounds::in_turn;
     use crate::sample::{Asked, asked, place as target};
     use proptest::prelude::*;
-    use wrote_jobs::rate::{Amount, Process};
+    use wrote_jobs::rate::Amount;
+    use wrote_result::document::Process;
 
     const GIB: u64 = 1 << 30;
 

@@ -13,8 +13,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device;
-use wrote_jobs::rate::{Amount, Process};
-use wrote_result::document::{Row, View};
+use wrote_jobs::rate::Amount;
+use wrote_result::document::{Process, Row, View};
 use wrote_result::{Error, Stop};
 
 const SIZE_BYTES: u64 = 700;

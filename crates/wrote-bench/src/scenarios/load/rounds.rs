@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use crate::sample::{self, Asked};
     use crate::scratch::Scratch;
-    use wrote_jobs::rate::Process;
+    use wrote_result::document::Process;
     use wrote_result::Stop;
     use wrote_result::document::Latency;
 

@@ -4,7 +4,6 @@
 use super::super::crew::{sequence, task};
 use super::super::files::Ready;
 use super::{BLOCKS, BS_BYTES, filled, run, spec, writes};
-use crate::rate::Process;
 use crate::spec::{JobSpec, Rw};
 use crate::worker::{Done, Progress, Shared, Worker};
 use std::io::Write;
@@ -13,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use wrote::{Engine, FileOptions, Ioengine, Options};
 use wrote_result::Stop;
+use wrote_result::document::Process;
 
 const READ: Rw = Rw { read: true, write: false, random: false };
 const READS: u64 = 100;
