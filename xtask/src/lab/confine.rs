@@ -185,12 +185,15 @@ fn arguments(program: &Program, condition: &Condition, share: Share) -> Option<V
         Tests::Engine => Part::Modules,
     };
     match (share, default) {
-        (Share::Default, Part::Whole) | (Share::Rest, Part::Nothing) => Some(Vec::new()),
+        (Share::Default, Part::Whole) => Some(Vec::new()),
         (Share::Default, Part::Modules) => Some(ENGINE.to_vec()),
+        (Share::Default, Part::Nothing) => None,
+        (Share::Rest, Part::Whole) => Some(vec!["--ignored"]),
         (Share::Rest, Part::Modules) => {
-            Some(ENGINE.into_iter().flat_map(|module| ["--skip", module]).collect())
+            let skipped = ENGINE.into_iter().flat_map(|module| ["--skip", module]);
+            Some(["--include-ignored"].into_iter().chain(skipped).collect())
         }
-        (Share::Default, Part::Nothing) | (Share::Rest, Part::Whole) => None,
+        (Share::Rest, Part::Nothing) => Some(vec!["--include-ignored"]),
     }
 }
 
@@ -235,14 +238,16 @@ mod tests {
         };
         let [container, old_kernel, unlocked, ..] = CONDITIONS else { panic!("conditions") };
         let (library, command) = (program("wrote", "it"), program("wrote-cli", "it"));
-        assert_eq!(both(&library, container), [Some(Vec::new()), None]);
-        assert_eq!(both(&command, container), [Some(Vec::new()), None]);
-        assert_eq!(both(&program("wrote-cli", "text"), container), [None, Some(Vec::new())]);
-        assert_eq!(both(&command, old_kernel), [None, Some(Vec::new())]);
+        let (whole, campaigns) = (Some(Vec::new()), Some(vec!["--ignored"]));
+        let all = Some(vec!["--include-ignored"]);
+        assert_eq!(both(&library, container), [whole.clone(), campaigns.clone()]);
+        assert_eq!(both(&command, container), [whole, campaigns]);
+        assert_eq!(both(&program("wrote-cli", "text"), container), [None, all.clone()]);
+        assert_eq!(both(&command, old_kernel), [None, all]);
         assert_eq!(both(&command, unlocked), [None, None]);
         assert_eq!(both(&program("wrote-cli", "findings"), container), [None, None]);
         let [Some(default), Some(rest)] = both(&library, unlocked) else { panic!("two shares") };
         assert_eq!(default, ENGINE);
-        assert_eq!(rest, ENGINE.map(|module| ["--skip", module]).concat());
+        assert_eq!(rest[1..], ENGINE.map(|module| ["--skip", module]).concat());
     }
 }
