@@ -22,7 +22,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Makes the data of a run, so that neither a compressor nor a deduplicator gains by it (M2).
 ///
-/// [`Data::fill`] gives a buffer random bytes once, before the clock starts. [`Data::stamp`] before
+/// `Data::fill` gives a buffer random bytes once, before the clock starts. `Data::stamp` before
 /// each write gives every 512 bytes a number that never repeats, so that no two sectors of a run
 /// are equal.
 ///
@@ -92,7 +92,7 @@ impl Data {
         }
     }
 
-    /// Measures the rate of [`Data::stamp`] for buffers of `bs_bytes`, in bytes per second.
+    /// Measures the rate of `Data::stamp` for buffers of `bs_bytes`, in bytes per second.
     ///
     /// Takes about 20 ms and 16 MiB (or one buffer). The buffers are used in turn, so that they
     /// come from memory as those of a deep queue do, and not from the processor's cache. 0 for

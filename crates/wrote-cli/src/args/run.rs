@@ -102,6 +102,7 @@ impl RunArgs {
             overwrite: self.overwrite,
             read_unwritten: self.read_unwritten,
             overlap: self.allow_overlap,
+            fill: false,
         }
     }
 }

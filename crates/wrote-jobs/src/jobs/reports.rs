@@ -17,6 +17,8 @@ pub struct Permissions {
     pub read_unwritten: bool,
     /// Jobs may write to the same bytes at once.
     pub overlap: bool,
+    /// Jobs may make files that leave little free: the caller has checked the room for all of them.
+    pub fill: bool,
 }
 
 /// The report of one job.

@@ -65,7 +65,8 @@ fn a_device_is_never_written() {
         return fixtures::skip("a_device_is_never_written", "there is none in /dev");
     };
     let spec = JobSpec { files: vec![device], ..job(Path::new("/"), "device", WRITE) };
-    let everything = Permissions { overwrite: true, read_unwritten: true, overlap: true };
+    let everything =
+        Permissions { overwrite: true, read_unwritten: true, overlap: true, fill: true };
     let error = refusal_with(&[spec], everything);
     // A user who may not read the device gets that error first.
     assert!(error.contains("is a block device") || error.contains("ermission"), "{error}");

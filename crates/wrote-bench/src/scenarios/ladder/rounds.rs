@@ -176,6 +176,7 @@ fn written_part(workload: Workload) -> &'static str {
 
 /// Runs jobs at once.
 fn run_jobs(jobs: &[JobSpec], overwrite: bool, site: &Site) -> Result<GroupReport, Error> {
-    let permissions = Permissions { overwrite, ..Permissions::default() };
+    // The plan has left room for every file that exists at once.
+    let permissions = Permissions { overwrite, fill: true, ..Permissions::default() };
     Ok(jobs::run(jobs, permissions, site.stop, &mut ())?.remove(0))
 }

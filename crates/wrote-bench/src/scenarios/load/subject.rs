@@ -94,7 +94,8 @@ impl Subject {
     /// Fills the files, where runs read them or write over them, and returns the bytes written.
     pub(super) fn prepare(&self, files: &[PathBuf], site: &Site) -> Result<u64, Error> {
         let Some(fill) = &self.fill else { return Ok(0) };
-        jobs::run(&fill.on_each(files, None), Permissions::default(), site.stop, &mut ())?;
+        let permissions = Permissions { fill: true, ..Permissions::default() };
+        jobs::run(&fill.on_each(files, None), permissions, site.stop, &mut ())?;
         Ok(self.file_bytes())
     }
 
@@ -112,7 +113,7 @@ impl Subject {
             job.seed = seed();
         }
         let overwrite = self.fill.is_some();
-        let permissions = Permissions { overwrite, ..Permissions::default() };
+        let permissions = Permissions { overwrite, fill: true, ..Permissions::default() };
         let group =
             jobs::run(&job.on_each(files, rate), permissions, site.stop, &mut ())?.remove(0);
         if self.way.is_some() {
