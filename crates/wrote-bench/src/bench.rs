@@ -41,11 +41,11 @@ pub fn bench(
     bench_of(&request.scenarios.all(), request, stop, observer)
 }
 
-/// Measures `scenarios`, which need not be those of the registry. Else as [`bench`].
+/// Measures `scenarios`, which need not be those of the registry. Else as [`fn@bench`].
 ///
 /// # Errors
 ///
-/// As [`bench`].
+/// As [`fn@bench`].
 pub fn bench_of(
     scenarios: &[&dyn Scenario],
     request: &Request,
@@ -141,7 +141,7 @@ pub(crate) fn bench_at(
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] and [`Error::Failed`] as [`bench`], where planning meets them.
+/// [`Error::Usage`] and [`Error::Failed`] as [`fn@bench`], where planning meets them.
 pub(crate) fn outlook(request: &Request) -> Result<Announcement, Error> {
     scratch::check_folder(&request.path)?;
     let target = device::examine(&request.path)?;

@@ -150,7 +150,8 @@ pub struct Measured {
     pub left_out: Vec<(String, String)>,
 }
 
-/// The rows of a scenario, and how one run of a row is made. [`rounds`] owns the loop around it.
+/// The rows of a scenario, and how one run of a row is made. The module `rounds` owns the loop
+/// around it.
 pub trait Plan {
     /// The runs of one row, added up.
     type Runs: Default;

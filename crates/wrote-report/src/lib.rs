@@ -1,8 +1,8 @@
 //! Every text that is made from a document: tables for a screen, Markdown, CSV, JSON.
 //!
-//! A document of benchmarks or jobs is laid out by [`write`], a comparison by [`write_comparison`],
-//! an examination of the doctor by [`write_examination`], a comparison of languages by
-//! [`write_langs`].
+//! A document of benchmarks or jobs is laid out by [`fn@write`], a comparison by
+//! [`write_comparison`], an examination of the doctor by [`write_examination`], a comparison of
+//! languages by [`write_langs`].
 
 #![forbid(unsafe_code)]
 
