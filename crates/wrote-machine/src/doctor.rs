@@ -84,7 +84,7 @@ pub const IDS: [&str; 43] = [
 /// Examines `path` (a folder, a file or a block device), without a write.
 ///
 /// A fact that cannot be read, without privileges or in a container, becomes a check in
-/// [`State::Unknown`], never an error.
+/// [`State::Unknown`](wrote_result::doctor::State::Unknown), never an error.
 ///
 /// # Errors
 ///
