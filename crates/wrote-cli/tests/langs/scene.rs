@@ -6,6 +6,8 @@ use fixtures::{Finished, HONEST_LANGUAGE, finish, folder};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use wrote_result::langs::{Document, Failure, Language, Row, Workload};
 
@@ -13,6 +15,9 @@ use wrote_result::langs::{Document, Failure, Language, Row, Workload};
 pub const MEMORY: &str = "/dev/shm";
 /// The mark of every process of a test: children inherit it, even those that leave their parents.
 const MARK: &str = "WROTE_TEST_SCENE";
+/// The longest time that the kernel takes to end a killed process.
+const LIMIT: Duration = Duration::from_secs(60);
+const TICK: Duration = Duration::from_millis(10);
 
 /// A folder to write in, languages, and the home of their user: all of it goes when dropped.
 pub struct Scene {
@@ -125,7 +130,13 @@ impl Scene {
     }
 
     /// Returns the command lines of the living processes that this scene's commands started.
+    ///
+    /// The kernel ends a killed process a moment after the signal: this waits for it.
     pub fn processes(&self) -> Vec<String> {
+        let deadline = Instant::now() + LIMIT;
+        while !self.living().is_empty() && Instant::now() < deadline {
+            thread::sleep(TICK);
+        }
         self.living().into_iter().map(|(_, name)| name).collect()
     }
 
