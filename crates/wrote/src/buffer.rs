@@ -2,17 +2,14 @@
 
 use crate::Error;
 use crate::error::errno_of;
-use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
-use rustix::param::page_size;
+use mapping::{Mapping, page_size};
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
 use std::rc::Rc;
 
-/// The usual huge page: 2 MiB on x86-64 and on most of arm64.
-const HUGE_PAGE_BYTES: usize = 2 << 20;
+#[cfg_attr(miri, path = "buffer/miri.rs")]
+mod mapping;
 
 /// A region of memory, aligned to pages, that is leased in buffers of one size.
 ///
@@ -38,7 +35,8 @@ impl Pool {
         let stride_bytes = buffer_bytes.next_multiple_of(page_size());
         let refused = |errno| Error::Engine { what: "mapping the engine's buffers", errno };
         let length_bytes = stride_bytes.checked_mul(count as usize).ok_or(refused(libc::ENOMEM))?;
-        let mapping = map(length_bytes).map_err(|errno| refused(errno_of(&errno.into())))?;
+        let mapping =
+            Mapping::new(length_bytes).map_err(|errno| refused(errno_of(&errno.into())))?;
         Ok(Pool(Rc::new(Region {
             mapping,
             stride_bytes,
@@ -99,37 +97,6 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// A private mapping, zeroed by the kernel.
-struct Mapping {
-    start: NonNull<u8>,
-    length_bytes: usize,
-    /// Whether it lies in pages that the administrator set aside (`vm.nr_hugepages`).
-    huge: bool,
-}
-
-/// Maps memory in huge pages, which save page-table walks, and page pins where the memory is
-/// registered: pages set aside where they suffice, else those that the kernel finds (`madvise(2)`).
-fn map(length_bytes: usize) -> Result<Mapping, Errno> {
-    let anonymous = |length_bytes, flags| {
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the kernel chooses the place of a new private mapping, which no other code uses.
-        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), length_bytes, access, flags)? };
-        Ok(NonNull::new(start.cast()).expect("mmap does not return null"))
-    };
-    if length_bytes >= HUGE_PAGE_BYTES {
-        let length_bytes = length_bytes.next_multiple_of(HUGE_PAGE_BYTES);
-        let flags = MapFlags::PRIVATE | MapFlags::HUGETLB | MapFlags::HUGE_2MB;
-        if let Ok(start) = anonymous(length_bytes, flags) {
-            return Ok(Mapping { start, length_bytes, huge: true });
-        }
-    }
-    let start: NonNull<u8> = anonymous(length_bytes, MapFlags::PRIVATE)?;
-    // A kernel without huge pages refuses, which costs only speed.
-    // SAFETY: the range is the mapping made above, and the advice changes no contents.
-    let _ = unsafe { madvise(start.as_ptr().cast(), length_bytes, Advice::LinuxHugepage) };
-    Ok(Mapping { start, length_bytes, huge: false })
-}
-
 impl Region {
     fn length_bytes(&self) -> usize {
         self.stride_bytes * self.count as usize
@@ -139,14 +106,6 @@ impl Region {
         debug_assert!(index < self.count);
         // SAFETY: `index` is below `count`, so the result is inside the mapping.
         unsafe { self.mapping.start.as_ptr().add(index as usize * self.stride_bytes) }
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is this region's own. Every buffer holds the region, so none is left,
-        // and the engine keeps the buffers of operations in flight (W5).
-        let _ = unsafe { munmap(self.mapping.start.as_ptr().cast(), self.mapping.length_bytes) };
     }
 }
 

@@ -118,6 +118,20 @@ pub enum Error {
         /// The reason, and what would be right.
         because: String,
     },
+    /// Another program changed the length of a file that this one appends to. Neither the other's
+    /// bytes nor later ones of this program were written over.
+    #[error(
+        "{}: another program made it {len} bytes long, {} by this one: nothing more is written",
+        path.display(), known(*len_known)
+    )]
+    Interfered {
+        /// The file.
+        path: PathBuf,
+        /// Its length, in bytes.
+        len: u64,
+        /// The shortest and the longest length that this program's own writes explain, in bytes.
+        len_known: (u64, u64),
+    },
     /// A copy differs from its source.
     #[error("{}: {because}", path.display())]
     Differs {
@@ -156,6 +170,13 @@ impl Error {
         Error::File { path: path.to_owned(), action, offset, errno: errno_of(error) }
     }
 
+    /// Returns the kernel's error number behind an [`io::Error`]: its own, or that of the [`Error`]
+    /// that it was made from. [`io::Error::raw_os_error`] knows only the first.
+    pub fn errno_in(error: &io::Error) -> Option<i32> {
+        let inner = || error.get_ref()?.downcast_ref::<Error>().map(Error::errno);
+        error.raw_os_error().or_else(inner)
+    }
+
     pub(crate) fn refused(path: &Path, because: impl Into<String>) -> Error {
         Error::Refused { path: path.to_owned(), because: because.into() }
     }
@@ -184,13 +205,14 @@ impl Error {
             | Error::TooLong { path, .. }
             | Error::Refused { path, .. }
             | Error::Damaged { path, .. }
+            | Error::Interfered { path, .. }
             | Error::Differs { path, .. } => Some(path),
             Error::Engine { .. } | Error::Interrupted => None,
         }
     }
 
     /// The kernel's error number. `EINVAL` for [`Error::Alignment`] and [`Error::Refused`],
-    /// `ENOBUFS` for [`Error::TooLong`], `EIO` for [`Error::Differs`] and [`Error::Damaged`],
+    /// `ENOBUFS` for [`Error::TooLong`], `ESTALE` for [`Error::Interfered`], `EIO` for [`Error::Differs`] and [`Error::Damaged`],
     /// `EINTR` for [`Error::Interrupted`].
     pub fn errno(&self) -> i32 {
         match self {
@@ -201,6 +223,7 @@ impl Error {
             Error::Damaged { .. } | Error::Differs { .. } => Errno::IO.raw_os_error(),
             Error::Interrupted => Errno::INTR.raw_os_error(),
             Error::TooLong { .. } => Errno::NOBUFS.raw_os_error(),
+            Error::Interfered { .. } => Errno::STALE.raw_os_error(),
         }
     }
 }
@@ -217,6 +240,7 @@ impl<T, E: Into<io::Error>> Tried<T> for Result<T, E> {
     }
 }
 
+/// Keeps the kind, and the whole error inside: [`Error::errno_in`] finds its number.
 impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
         io::Error::new(io::Error::from_raw_os_error(error.errno()).kind(), error)
@@ -225,11 +249,15 @@ impl From<Error> for io::Error {
 
 /// Returns the kernel's error number inside an I/O error; `EIO` where it has none.
 pub(crate) fn errno_of(error: &io::Error) -> i32 {
-    error.raw_os_error().unwrap_or(Errno::IO.raw_os_error())
+    Error::errno_in(error).unwrap_or(Errno::IO.raw_os_error())
 }
 
 fn words(errno: i32) -> io::Error {
     io::Error::from_raw_os_error(errno)
+}
+
+fn known((shortest, longest): (u64, u64)) -> String {
+    if shortest == longest { format!("{longest}") } else { format!("{shortest} to {longest}") }
 }
 
 fn place(offset: Option<u64>) -> String {
@@ -252,7 +280,13 @@ mod tests {
             error.to_string(),
             "/data/file: write at byte 4096: No space left on device (os error 28)"
         );
-        assert_eq!(io::Error::from(error).kind(), io::ErrorKind::StorageFull);
+        let error = io::Error::from(error);
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(Error::errno_in(&error), Some(28));
+        // Once more through the library, as by a reader that is handed to a `Writer`.
+        let error = Error::file(Path::new("/data/file"), Action::Read, None, &error);
+        assert_eq!(error.errno(), 28);
+        assert_eq!(Error::errno_in(&io::Error::other("no number")), None);
         let error =
             Error::file(Path::new("/no"), Action::Open, None, &io::Error::from_raw_os_error(2));
         assert_eq!(error.to_string(), "/no: open: No such file or directory (os error 2)");

@@ -119,10 +119,10 @@ impl Metadata {
 }
 
 pub(crate) fn times(stat: &Stat) -> Timestamps {
-    let time = |tv_sec, nanoseconds: u64| Timespec { tv_sec, tv_nsec: nanoseconds as _ };
+    // The type of the nanoseconds depends on rustix's backend.
     Timestamps {
-        last_access: time(stat.st_atime, stat.st_atime_nsec),
-        last_modification: time(stat.st_mtime, stat.st_mtime_nsec),
+        last_access: Timespec { tv_sec: stat.st_atime, tv_nsec: stat.st_atime_nsec as _ },
+        last_modification: Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ },
     }
 }
 

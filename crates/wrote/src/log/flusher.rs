@@ -430,7 +430,8 @@ impl Flusher {
     }
 
     fn fill_slot(&mut self, state: &LogState, slot: usize, buffer: Buffer) {
-        let address = buffer.as_ptr().expose_provenance();
+        // Not through a reference to the bytes: producers write by this address.
+        let address = buffer.address().expose_provenance();
         self.buffers[slot] = Some(buffer);
         state.claims.free(slot, address);
     }

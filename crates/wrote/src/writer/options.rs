@@ -101,6 +101,12 @@ impl WriterOptions {
     }
 
     /// Sets whether the contents of an existing file stay, and writes come after them.
+    ///
+    /// The file is locked meanwhile (`flock(2)`): a second `Writer` that appends to it is refused
+    /// at its opening. A program that takes no lock can append, too (`O_APPEND`). The length is
+    /// examined before every change of the file, so its bytes are found, and this `Writer` writes
+    /// nothing more ([`Error::Interfered`]). Only bytes appended between that examination and the
+    /// change itself can be lost. Programs that share a file should use one [`crate::Log`].
     pub fn append(mut self, append: bool) -> WriterOptions {
         self.append = append;
         self
@@ -146,7 +152,7 @@ impl WriterOptions {
             direct: self.direct,
             ..FileOptions::default()
         };
-        let mut stream = Stream::open(engine, path, &file, self.sync)?;
+        let mut stream = Stream::open(engine, path, &file, self.sync, self.append)?;
         stream.allocate(self.size_hint_bytes)?;
         Ok(Writer::new(stream))
     }

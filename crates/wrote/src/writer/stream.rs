@@ -7,6 +7,7 @@ use crate::error::Tried;
 use crate::{
     Action, Completion, Effective, Engine, Error, FileId, FileOptions, Found, Located, Op, Sync,
 };
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::path::{Path, PathBuf};
@@ -53,6 +54,9 @@ pub(super) struct Stream {
     /// Whether the file's name is known to be on stable storage.
     is_name_durable: bool,
     sync: Sync,
+    /// Whether other programs may append to the file, too: then its length is examined before each
+    /// change, and the file is locked.
+    appends: bool,
     /// Writes queued since the last submission, and the number that triggers one. A device gets
     /// each write at once; a worker serves the page cache, and is woken for several.
     queued: u32,
@@ -76,6 +80,7 @@ impl Stream {
         path: &Path,
         options: &FileOptions,
         sync: Sync,
+        appends: bool,
     ) -> Result<Stream, Error> {
         let opened_at = Instant::now();
         // The sync must reach the folder of the file, not of a link to it.
@@ -86,6 +91,9 @@ impl Stream {
         }
         let folder = std::path::absolute(folder_of(&path)).tried(&path, Action::Examine)?;
         let file = engine.open_file(&path, options)?;
+        if appends {
+            lock(&engine, file, &path)?;
+        }
         let len = engine.file_len(file)?;
         let align_bytes = u64::from(engine.align_bytes(file));
         let mut stream = Stream {
@@ -102,6 +110,7 @@ impl Stream {
             is_dirty: true,
             is_name_durable: false,
             sync,
+            appends,
             queued: 0,
             queued_max: if options.direct { 1 } else { engine.effective().iodepth.div_ceil(2) },
             is_sequential: true,
@@ -164,8 +173,9 @@ impl Stream {
         };
         let room = &mut buffer[self.filled..capacity];
         let next = room.as_mut_ptr();
-        let last = room.last_mut().filter(|_| !watched).map_or(next, std::ptr::from_mut);
-        (next, last)
+        let last = if watched { 0 } else { room.len().saturating_sub(1) };
+        // A second reference into the buffer would end `next` (Stacked Borrows).
+        (next, next.wrapping_add(last))
     }
 
     /// Learns that the fast path has filled the buffer up to `next`.
@@ -279,6 +289,10 @@ impl Stream {
         };
         self.is_open = false;
         let direct = self.engine.is_direct(self.file);
+        if let Some(descriptor) = self.engine.descriptor(self.file).filter(|_| self.appends) {
+            // Closing would do it, but a ring may let go of the file later.
+            let _ = flock(descriptor, FlockOperation::Unlock);
+        }
         self.buffer = None;
         let closed = self.engine.close_file(self.file);
         ended.and(closed)?;
@@ -327,6 +341,7 @@ impl Stream {
     /// Hands the buffer's whole blocks to the engine, and moves the rest to another buffer.
     fn hand_over(&mut self) -> Result<(), Error> {
         self.extend_ahead()?;
+        self.check_others()?;
         let whole = self.whole();
         let mut full = self.buffer.take().expect("there is a buffer while nothing failed");
         let leased = self.engine.lease();
@@ -366,6 +381,7 @@ impl Stream {
 
     /// Writes the buffer, and keeps the partial block.
     fn write_buffer(&mut self) -> Result<(), Error> {
+        self.check_others()?;
         let end = self.position();
         let padded = self.filled.next_multiple_of(self.align_bytes as usize);
         let mut buffer = self.buffer.take().expect("there is a buffer while nothing failed");
@@ -405,19 +421,21 @@ impl Stream {
     }
 
     /// Extends a growing file ahead of the writes. A direct write that extends its file waits for
-    /// all others, and they for it (ext4).
+    /// all others, and they for it (ext4). Bytes that another program appends meanwhile lie behind
+    /// the extension, and are found there.
     fn extend_ahead(&mut self) -> Result<(), Error> {
         let grown = self.since_sync_bytes;
-        let wanted = self.extends_ahead
-            && grown >= AHEAD_FROM_BYTES
-            && self.base + self.filled as u64 > self.len_in_kernel
-            && self.engine.is_direct(self.file);
-        if !wanted {
+        let pays = grown >= AHEAD_FROM_BYTES && self.engine.is_direct(self.file);
+        let is_behind = self.position() > self.len_in_kernel;
+        if !(self.extends_ahead && is_behind && (pays || self.appends)) {
             return Ok(());
         }
         self.reap(usize::MAX)?;
         // Without it the writes extend the file.
-        self.extends_ahead = self.try_allocate(self.base, grown.min(AHEAD_BYTES_MAX)).is_ok();
+        self.extends_ahead = {
+            let len = grown.min(AHEAD_BYTES_MAX).max(self.filled as u64);
+            self.try_allocate(self.base, len).is_ok()
+        };
         self.check()
     }
 
@@ -431,6 +449,7 @@ impl Stream {
             let errno = Errno::FBIG.into();
             return Err(Error::file(&self.path, Action::Fallocate, Some(offset), &errno));
         }
+        self.find_others()?;
         self.engine.queue(ALLOCATION, Op::Fallocate { file: self.file, offset, len });
         let mut completions = Vec::new();
         self.engine.reap(1, &mut completions)?;
@@ -442,11 +461,31 @@ impl Stream {
 
     fn cut(&mut self) -> Result<(), Error> {
         if self.len_in_kernel > self.len {
+            self.check_others()?;
             let cut = self.engine.truncate(self.file, self.len);
             self.note(cut)?;
             self.len_in_kernel = self.len;
         }
         Ok(())
+    }
+
+    /// Fails for good where another program changed the length of a file that this one appends to.
+    fn check_others(&mut self) -> Result<(), Error> {
+        let found = self.find_others();
+        self.note(found)
+    }
+
+    fn find_others(&self) -> Result<(), Error> {
+        if !self.appends {
+            return Ok(());
+        }
+        let len = self.engine.file_len(self.file)?;
+        // Writes in flight may have extended the file or not.
+        let len_known = (self.settled_len, self.len_in_kernel);
+        if (len_known.0..=len_known.1).contains(&len) {
+            return Ok(());
+        }
+        Err(Error::Interfered { path: self.path.clone(), len, len_known })
     }
 
     /// Waits for at least `min` completions, and handles them.
@@ -490,8 +529,22 @@ impl Stream {
             Some(place) if self.is_sequential => self.len.min(place).max(self.settled_len),
             _ => self.len,
         };
-        if self.len_in_kernel > len {
+        if self.len_in_kernel > len && self.find_others().is_ok() {
             let _ = self.engine.truncate(self.file, len);
         }
+    }
+}
+
+/// Locks a file that is appended to (`flock(2)`), against another `Writer`. A file system without
+/// locks is no error: the length is examined there, too.
+fn lock(engine: &Engine, file: FileId, path: &Path) -> Result<(), Error> {
+    let Some(descriptor) = engine.descriptor(file) else { return Ok(()) };
+    match flock(descriptor, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => {
+            let because =
+                "another program has it locked, perhaps another Writer that appends to it";
+            Err(Error::refused(path, because))
+        }
+        _ => Ok(()),
     }
 }

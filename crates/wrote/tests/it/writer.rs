@@ -224,6 +224,70 @@ fn what_is_there_is_replaced_kept_or_refused_as_was_said() {
     );
 }
 
+#[test]
+fn a_file_that_is_appended_to_has_one_writer_at_a_time() {
+    // W7
+    let (_folder, path) = folder();
+    std::fs::write(&path, b"old").unwrap();
+    let mut first = Writer::options().append(true).open(&path).unwrap();
+    first.write_all(b" and new").unwrap();
+    let second = Writer::options().append(true).open(&path).unwrap_err();
+    assert!(second.to_string().contains("has it locked"), "{second}");
+    first.finish().unwrap();
+    for _ in 0..50 {
+        // Its end is the end of its lock.
+        let mut next = Writer::options().append(true).open(&path).unwrap();
+        next.write_all(b".").unwrap();
+        next.finish().unwrap();
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), [b"old and new", &[b'.'; 50][..]].concat());
+}
+
+#[test]
+fn bytes_that_another_program_appends_are_neither_cut_off_nor_written_over() {
+    // W7
+    let append = |path: &Path, bytes: &[u8]| {
+        let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+        file.write_all(bytes).unwrap();
+    };
+    for direct in [true, false] {
+        for (before, after) in [(0, 9), (9, 0), (9, 9), (100_000, 9), (100_000, 400_000)] {
+            let (_folder, path) = folder();
+            std::fs::write(&path, b"old").unwrap();
+            let options = small().append(true).direct(direct);
+            let mut writer = options.open(&path).unwrap();
+            writer.write_all(&content(before)).unwrap();
+            writer.flush().unwrap();
+            append(&path, b"theirs");
+            let written = writer.write_all(&content(after));
+            let ended = written.and_then(|()| writer.finish().map(drop).map_err(From::from));
+            let bytes = std::fs::read(&path).unwrap();
+            match ended {
+                // Everything was written before the other program came.
+                Ok(()) => {
+                    assert_eq!(after, 0);
+                    assert_eq!(bytes, [b"old", &content(before)[..], b"theirs"].concat());
+                }
+                Err(error) => assert_eq!(Error::errno_in(&error), Some(libc::ESTALE), "{error}"),
+            }
+            assert!(bytes.starts_with(b"old"));
+            let theirs = bytes.windows(6).filter(|bytes| bytes == b"theirs").count();
+            assert_eq!(theirs, 1, "direct {direct}, {before} and {after} bytes");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_another_program_cuts_is_not_written_on() {
+    let (_folder, path) = folder();
+    std::fs::write(&path, b"old").unwrap();
+    let mut writer = small().append(true).open(&path).unwrap();
+    writer.write_all(b"new").unwrap();
+    std::fs::write(&path, b"").unwrap();
+    assert!(matches!(writer.finish(), Err(Error::Interfered { len: 0, .. })));
+    assert_eq!(std::fs::read(&path).unwrap(), b"");
+}
+
 fn on_each_file_system(test: impl Fn(&Path)) {
     let made = [
         ("ext4", Mounted::image("ext4", 128 << 20)),

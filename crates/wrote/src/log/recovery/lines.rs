@@ -5,7 +5,7 @@ use super::super::input::{Input, LogFiles};
 use super::super::lines::{LineCount, UNSURE_FILES, read};
 use super::super::retention::SealedSegment;
 use super::{ActiveSegment, Recovered, Recovery, cut};
-use crate::Error;
+use crate::{Error, metadata};
 use rustix::fs::fstat;
 use std::path::PathBuf;
 
@@ -90,5 +90,6 @@ fn recovery(
 fn modified_at_ns(input: &Input) -> u64 {
     let engine = input.files.engine();
     let stat = engine.descriptor(input.file).and_then(|descriptor| fstat(descriptor).ok());
-    stat.map_or(0, |stat| stat.st_mtime as u64 * 1_000_000_000 + stat.st_mtime_nsec)
+    let modified = stat.map(|stat| metadata::times(&stat).last_modification);
+    modified.map_or(0, |at| at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64)
 }
