@@ -26,7 +26,12 @@ pub struct OpenLog<'a> {
     pub follower: Option<CheckedReader>,
     /// The first error of the log, in words: every later call must return it (W2).
     pub poison: Option<String>,
+    /// The disk was full once. A framed log fails only where it writes a record, and waits for room
+    /// where it prepares space.
+    pub was_full: bool,
 }
+
+const ENOSPC: i32 = 28;
 
 impl OpenLog<'_> {
     /// Does a step.
@@ -79,7 +84,11 @@ impl OpenLog<'_> {
             (Ok(value), None) => Ok(Some(value)),
             (Err(error), None) => {
                 self.disk.excuse(&error)?;
-                self.poison = Some(error.to_string());
+                if error.errno() == ENOSPC && self.format == Format::Framed {
+                    self.was_full = true;
+                } else {
+                    self.poison = Some(error.to_string());
+                }
                 self.tally.errors += 1;
                 Ok(None)
             }
@@ -215,7 +224,7 @@ impl OpenLog<'_> {
         holds(order.is_sorted(), || {
             format!("durable, written, appended, sent are {order:?}, each at least the one before")
         })?;
-        holds(self.poison.is_some() || stats.next_sequence == end, || {
+        holds(self.poison.is_some() || self.was_full || stats.next_sequence == end, || {
             format!("{} is said to be next, {end} is", stats.next_sequence)
         })?;
         holds(stats.durable_sequence >= self.model.durable(), || {

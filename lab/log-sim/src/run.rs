@@ -246,7 +246,8 @@ impl Run {
     fn living<'a>(&'a mut self, log: &'a Log, opening: Opening) -> OpenLog<'a> {
         let Run { disk, model, tally, .. } = self;
         let format = disk.format;
-        OpenLog { disk, model, tally, log, format, opening, follower: None, poison: None }
+        let (follower, poison, was_full) = (None, None, false);
+        OpenLog { disk, model, tally, log, format, opening, follower, poison, was_full }
     }
 
     /// Opens the log. If an error with a reason ends the opening, it opens the log once more

@@ -9,8 +9,8 @@ use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Blocks of the measured file; each way writes to each of them in turn.
-const BLOCKS: u32 = 8;
+/// The most blocks of the measured file; each way writes to each of them in turn.
+const BLOCKS_MAX: u32 = 8;
 
 /// The way by which a durable write reaches stable storage. By both it survives a power loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -141,14 +141,16 @@ pub fn calibrate(
         let (action, offset, len) = (Action::Write, 0, write_bytes);
         return Err(Error::TooLong { path, action, offset, len, len_max: len_max as u64 });
     }
-    fill(disk, &file, write_bytes)?;
+    let rounds = rounds.max(1);
+    let blocks = rounds.min(BLOCKS_MAX);
+    fill(disk, &file, blocks, write_bytes)?;
     let mut times_ns = [Vec::new(), Vec::new()];
-    for round in 0..rounds.max(1) {
+    for round in 0..rounds {
         for way in in_turn(round) {
             file.set_durable(way);
             // Changed bytes: no device can take them for those that it has.
             let buffer = filled(disk, write_bytes, 2 * round + way as u32)?;
-            let offset = u64::from(round % BLOCKS) * write_bytes as u64;
+            let offset = u64::from(round % blocks) * write_bytes as u64;
             let start = Instant::now();
             file.write_durable(buffer, offset)?;
             times_ns[way as usize].push(start.elapsed().as_nanos() as u64);
@@ -178,8 +180,8 @@ fn nameless(disk: &Disk, path: &Path) -> Result<DirectFile, Error> {
 }
 
 /// Writes the blocks once and flushes them: a later write changes only data.
-fn fill(disk: &Disk, file: &DirectFile, write_bytes: usize) -> Result<(), Error> {
-    for block in 0..BLOCKS {
+fn fill(disk: &Disk, file: &DirectFile, blocks: u32, write_bytes: usize) -> Result<(), Error> {
+    for block in 0..blocks {
         let buffer = filled(disk, write_bytes, u32::MAX - block)?;
         file.write(buffer, u64::from(block) * write_bytes as u64)?;
     }

@@ -48,7 +48,7 @@ impl LogDriver {
                     return Err(self.refusal("the log was closed, and takes no more records"));
                 }
                 None if !waits => return Ok(None),
-                None => self.wait_for_room(),
+                None => self.wait_for_room()?,
             }
         }
     }

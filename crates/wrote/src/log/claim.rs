@@ -292,13 +292,23 @@ impl Claims {
         self.open_next(&mut turn);
     }
 
+    /// Returns the next batch in order, if it is ready; [`Claims::take_ready`] takes it.
+    pub(super) fn next_ready(&self) -> Option<ClosedBatch> {
+        self.ready(&self.turn())
+    }
+
     /// Takes the next batch in order, if it is ready.
     pub(super) fn take_ready(&self) -> Option<ClosedBatch> {
         let mut turn = self.turn();
+        self.ready(&turn)?;
+        turn.closed.pop_front()
+    }
+
+    fn ready(&self, turn: &Turn) -> Option<ClosedBatch> {
         let front = turn.closed.front()?;
         // Acquire: the bytes of every producer are seen.
         let progress = self.slots[front.slot].progress.load(Ordering::Acquire);
-        if progress == READY { turn.closed.pop_front() } else { None }
+        (progress == READY).then_some(*front)
     }
 
     /// Tells whether a closed batch waits for the flusher, ready or not.
@@ -345,11 +355,18 @@ impl Claims {
         !self.is_over(self.word.0.load(Ordering::Acquire)) || self.has_ended()
     }
 
-    pub(super) fn wait_for_room(&self) {
+    /// Waits until a batch is open, the log has ended, or `gives_up`.
+    pub(super) fn wait_for_room(&self, gives_up: impl Fn() -> bool) {
         let mut turn = self.turn();
-        while !turn.ended && self.is_over(self.word.0.load(Ordering::Acquire)) {
+        while !turn.ended && !gives_up() && self.is_over(self.word.0.load(Ordering::Acquire)) {
             turn = self.opened.wait(turn).expect("no thread panics while it holds the turn");
         }
+    }
+
+    /// Makes every thread that waits for room check again whether it gives up.
+    pub(super) fn wake_waiting(&self) {
+        drop(self.turn());
+        self.opened.notify_all();
     }
 
     /// Ends the log: refuses every later claim, and wakes the producers that wait for room. Claimed
@@ -507,7 +524,7 @@ mod tests {
                     for number in 0..each {
                         loop {
                             let Some(place) = claims.claim(9 + number % 90).place else {
-                                claims.wait_for_room();
+                                claims.wait_for_room(|| false);
                                 continue;
                             };
                             let Place { slot, offset, len, sequence, .. } = place;

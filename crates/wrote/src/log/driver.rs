@@ -14,6 +14,20 @@ use std::task::Waker;
 use std::thread::Thread;
 use std::time::Duration;
 
+/// A future that waits for a record.
+#[derive(Clone, Copy)]
+pub(super) struct Waiting {
+    waiter: Waiter,
+    /// [`LogState::lacks`] at its first poll.
+    lacks: u64,
+}
+
+impl Waiting {
+    pub(super) fn forget(self, frontier: &Frontier) {
+        frontier.forget(self.waiter);
+    }
+}
+
 pub(super) struct LogDriver {
     pub state: LogState,
     effective: Mutex<Effective>,
@@ -51,10 +65,14 @@ impl LogDriver {
     /// Waits until every record before `end` is done, and drives if no other thread does.
     pub(super) fn wait(&self, frontier: &Frontier, end: u64, gate: &Gate) -> Result<(), Error> {
         frontier.want(end);
+        let lacks = self.state.lacks();
         loop {
             let seen = gate.look();
             if let Some(outcome) = self.state.outcome(frontier, end) {
                 return outcome;
+            }
+            if let Some(error) = self.state.lacked_since(lacks, end) {
+                return Err(error);
             }
             if self.drive(|| frontier.done() >= end) || self.state.outcome(frontier, end).is_some()
             {
@@ -73,29 +91,40 @@ impl LogDriver {
         &self,
         frontier: &Frontier,
         end: u64,
-        known: &mut Option<Waiter>,
+        known: &mut Option<Waiting>,
         waker: &Waker,
     ) -> Option<Result<(), Error>> {
-        if let Some(outcome) = self.state.outcome(frontier, end) {
+        let lacks = known.as_ref().map_or_else(|| self.state.lacks(), |known| known.lacks);
+        let outcome = || {
+            let lacked = || self.state.lacked_since(lacks, end).map(Err);
+            self.state.outcome(frontier, end).or_else(lacked)
+        };
+        if let Some(outcome) = outcome() {
             return Some(outcome);
         }
         frontier.want(end);
-        *known = Some(frontier.wake_at(end, *known, waker));
+        let waiter = frontier.wake_at(end, known.as_ref().map(|known| known.waiter), waker);
+        *known = Some(Waiting { waiter, lacks });
         match self.background.get() {
             Some(_) => self.notify(),
             None => _ = self.drive(|| frontier.done() >= end),
         }
-        self.state.outcome(frontier, end)
+        outcome()
     }
 
-    pub(super) fn wait_for_room(&self) {
-        let claims = &self.state.claims;
+    /// Waits for room in a buffer. Fails on a full disk, where there may be none for long.
+    pub(super) fn wait_for_room(&self) -> Result<(), Error> {
+        let (claims, lacks) = (&self.state.claims, self.state.lacks());
         match self.background.get() {
             Some(_) => {
                 self.notify();
-                claims.wait_for_room();
+                claims.wait_for_room(|| self.state.lacks() != lacks);
             }
             None => _ = self.drive(|| claims.has_room()),
+        }
+        match self.state.lacked_since(lacks, u64::MAX) {
+            Some(error) if !claims.has_room() => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -140,11 +169,10 @@ impl LogDriver {
 
     fn has_work(&self) -> bool {
         let LogState { written, durable, claims, .. } = &self.state;
+        let is_wanted = || written.is_wanted() || durable.is_wanted() || claims.has_closed();
         !self.state.has_failed()
             && (self.has_left_work.load(Ordering::SeqCst)
-                || written.is_wanted()
-                || durable.is_wanted()
-                || claims.has_closed())
+                || !self.state.lacks_room() && is_wanted())
     }
 
     pub(super) fn notify(&self) {
@@ -175,7 +203,9 @@ impl LogDriver {
     /// Puts the background thread, which calls this, to sleep until a record comes, or for `time`.
     pub(super) fn sleep(&self, time: Duration) {
         self.is_asleep.store(true, Ordering::SeqCst);
-        if !self.state.claims.has_open_records() && !self.has_work() {
+        // On a full disk the next attempt is the next tick's, or the next caller's.
+        let is_open = self.state.claims.has_open_records() && !self.state.lacks_room();
+        if !is_open && !self.has_work() {
             std::thread::park_timeout(time);
         }
         self.is_asleep.store(false, Ordering::SeqCst);
@@ -197,7 +227,8 @@ impl LogDriver {
         let _ = self.state.claims.end();
     }
 
-    /// Writes everything that was appended, makes it durable and marks the log as closed.
+    /// Writes everything that was appended, makes it durable and marks the log as closed. On a full
+    /// disk the rest stays in memory, and a later call tries again.
     pub(super) fn close(&self) -> Result<(), Error> {
         let mut flusher = self.flusher.lock().unwrap_or_else(|poisoned| {
             self.state.fail(half_done());
@@ -206,7 +237,7 @@ impl LogDriver {
         let closed = self.state.check().and_then(|()| flusher.close(&self.state));
         // No write of a failed log may reach the disk once another process can open the log.
         flusher.drain();
-        closed.inspect_err(|error| self.state.fail(error.clone()))
+        closed.inspect_err(|error| self.state.fail(error.clone()))?
     }
 }
 

@@ -6,6 +6,8 @@
 
 mod segments;
 
+pub(super) use segments::AHEAD_BYTES_MIN;
+
 use super::batch::BatchHeader;
 use super::claim::{ClosedBatch, Start};
 use super::format::Format;
@@ -44,7 +46,9 @@ pub(super) struct Flusher {
     previous: Option<(u64, u32)>,
     /// Full segments that are not flushed yet.
     unflushed: Vec<OpenSegment>,
-    next: NextSegment,
+    preparing: Preparing,
+    /// Bytes of records written since the opening: so much space is prepared ahead.
+    written_bytes: u64,
     retention: Retention,
     /// Names in the folder have changed since it was synced.
     is_folder_dirty: bool,
@@ -82,10 +86,10 @@ enum Flush {
     },
 }
 
-/// The segment after the one that is written. It is prepared ahead.
-enum NextSegment {
+/// The preparation of space ahead: more of the segment that is written, or the next segment.
+enum Preparing {
     Idle,
-    /// A step of its preparation is in flight.
+    /// A step of it is in flight.
     InFlight(Preparation),
     /// No step is in flight; [`Preparation::is_ready`] tells whether one is left.
     Waiting(Preparation),
@@ -98,6 +102,8 @@ pub(super) struct OpenSegment {
     pub path: PathBuf,
     pub number: u64,
     pub end: u64,
+    /// The end of its prepared space; no record is written behind it. A segment of lines has none.
+    pub prepared: u64,
     pub last_checksum: u32,
     created_at_ns: u64,
     /// It exceeded its age: the next batch but one begins another.
@@ -114,6 +120,7 @@ impl OpenSegment {
             path,
             number,
             end: 0,
+            prepared: 0,
             last_checksum: 0,
             created_at_ns,
             is_old: false,
@@ -151,7 +158,8 @@ impl Flusher {
             segment: beginning.segment,
             previous: None,
             unflushed: Vec::new(),
-            next: beginning.first.map_or(NextSegment::Idle, NextSegment::Waiting),
+            preparing: beginning.first.map_or(Preparing::Idle, Preparing::Waiting),
+            written_bytes: 0,
             retention: beginning.retention,
             is_folder_dirty: true,
             after_cut: beginning.after_cut,
@@ -187,6 +195,7 @@ impl Flusher {
         while !state.has_failed() && !is_enough() {
             match self.step(state) {
                 Ok(true) => unpublished = 0,
+                Ok(false) if state.lacks_room() => break,
                 Ok(false) if state.claims.has_closed() => {
                     unpublished += 1;
                     give_way(unpublished);
@@ -229,7 +238,13 @@ impl Flusher {
         let mut has_started = false;
         // One buffer is left for the open batch.
         while self.batches.len() < self.buffers.len() - 1 {
-            let Some(closed) = state.claims.take_ready() else { break };
+            let Some(ready) = state.claims.next_ready() else { break };
+            if let Err(error) = self.make_room(state, &ready)? {
+                state.lack_room(self.taken, error);
+                break;
+            }
+            state.find_room();
+            let closed = state.claims.take_ready().expect("one thread takes ready batches");
             self.start_batch(state, closed)?;
             has_started = true;
         }
@@ -248,9 +263,6 @@ impl Flusher {
             && state.durable.done() == self.taken
             && !matches!(self.flush, Flush::Running { .. })
             && !state.claims.has_closed();
-        if closed.start.offset == 0 {
-            self.begin_segment(state, closed.start)?;
-        }
         let is_durable = is_alone && !self.is_folder_dirty && closed.start.offset > 0;
         if state.format() == Format::Framed {
             self.write_headers(state, &closed, &mut buffer);
@@ -269,6 +281,7 @@ impl Flusher {
         let slot = closed.slot;
         self.batches.push_back(BatchInFlight { slot, end_sequence, is_durable, is_done: false });
         self.taken = end_sequence;
+        self.written_bytes += bytes as u64;
         let mut counted = state.counted();
         counted.batches += 1;
         counted.written_bytes += bytes as u64;
@@ -374,7 +387,7 @@ impl Flusher {
 
     fn settle(&mut self, state: &LogState, completion: Completion) -> Result<(), Error> {
         match completion.user_data {
-            prepare::USER_DATA => self.settle_preparation(completion),
+            prepare::USER_DATA => return self.settle_preparation(completion),
             FLUSH => {
                 completion.result?;
                 let Flush::Running { covers, left } = &mut self.flush else {

@@ -2,7 +2,7 @@
 
 use super::claim::{CAPACITY_MAX, Layout, SLOTS_MAX, Start};
 use super::driver::LogDriver;
-use super::flusher::{Beginning, Flusher, OpenSegment};
+use super::flusher::{AHEAD_BYTES_MIN, Beginning, Flusher, OpenSegment};
 use super::format::Format;
 use super::handle::Log;
 use super::input::LogFiles;
@@ -29,7 +29,7 @@ const SEGMENT_BYTES_MAX: u64 = 1 << 62;
 /// Operations besides batches: flushes of segments, and the preparation of the next segment.
 const OTHER_OPERATIONS: u32 = 6;
 /// Writes of each way in the choice of how records are made durable.
-const CALIBRATION_ROUNDS: u32 = 8;
+const CALIBRATION_ROUNDS: u32 = 4;
 
 impl Log {
     /// Opens the log in `folder` with the defaults of [`Log::options`], or begins one. Fails as
@@ -168,7 +168,7 @@ fn assemble(
     let start = start(&found, &layout);
     let (mut segment, mut first) = (None, None);
     if let Some(active) = &found.active {
-        segment = Some(continue_segment(&mut engine, active, &layout, &start, prepare)?);
+        segment = Some(continue_segment(&mut engine, active, &layout, &start)?);
     } else if options.format == Format::Framed {
         first = Some(first_segment(&mut engine, folder, &layout, prepare)?);
     }
@@ -207,25 +207,20 @@ fn start(found: &Recovery, layout: &Layout) -> Start {
     layout.start(Start { first_sequence, segment: active.number, offset }, false)
 }
 
-/// Opens the segment in which a log continues, and prepares the rest of it.
+/// Opens the segment in which a log continues. Its space is prepared with the first record.
 fn continue_segment(
     engine: &mut Engine,
     active: &ActiveSegment,
     layout: &Layout,
     start: &Start,
-    prepare: Prepare,
 ) -> Result<OpenSegment, Error> {
     let is_framed = layout.format == Format::Framed;
     let options = FileOptions { write: true, direct: is_framed, ..Default::default() };
     let file = prepare::open(engine, &active.path, &options)?;
-    if is_framed && start.segment == active.number {
-        let (from, end) = (start.offset, layout.segment_bytes);
-        Preparation::rest_of(file, &active.path, active.number, prepare, from, end)
-            .finish(engine)?;
-    }
     let mut segment =
         OpenSegment::new(file, active.path.clone(), active.number, active.created_at_ns);
     segment.end = active.bytes;
+    segment.prepared = active.bytes.next_multiple_of(layout.block_bytes);
     segment.last_checksum = active.last_checksum;
     segment.end_sequence = start.first_sequence;
     Ok(segment)
@@ -239,7 +234,8 @@ fn first_segment(
     prepare: Prepare,
 ) -> Result<Preparation, Error> {
     let path = segment::path(folder, layout.format, 1);
-    let mut first = Preparation::new(engine, &path, 1, prepare, layout.segment_bytes)?;
+    let bytes = AHEAD_BYTES_MIN.min(layout.segment_bytes).next_multiple_of(layout.block_bytes);
+    let mut first = Preparation::new(engine, &path, 1, prepare, bytes)?;
     if let Err(error) = first.finish(engine) {
         first.abandon(engine);
         return Err(error);

@@ -32,10 +32,12 @@ pub(super) struct Preparation {
     pub file: FileId,
     pub path: PathBuf,
     pub number: u64,
+    pub end: u64,
     how: Prepare,
     step: PrepareStep,
     from: u64,
-    end: u64,
+    /// Whether the file was made for it and holds no records.
+    is_new: bool,
 }
 
 /// The next step of a preparation, or the one in flight.
@@ -59,7 +61,8 @@ impl Preparation {
         let options =
             FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
         let file = open(engine, path, &options)?;
-        Ok(Preparation::rest_of(file, path, number, how, 0, bytes))
+        let rest = Preparation::rest_of(file, path, number, how, 0, bytes);
+        Ok(Preparation { is_new: true, ..rest })
     }
 
     /// Prepares a file between `from`, a multiple of its blocks, and `end`.
@@ -72,11 +75,16 @@ impl Preparation {
         end: u64,
     ) -> Preparation {
         let step = if from < end { PrepareStep::Allocate } else { PrepareStep::Done };
-        Preparation { file, path: path.to_owned(), number, how, step, from, end }
+        Preparation { file, path: path.to_owned(), number, how, step, from, end, is_new: false }
     }
 
     pub(super) fn is_ready(&self) -> bool {
         self.step == PrepareStep::Done
+    }
+
+    /// Whether the step in flight flushes records, too.
+    pub(super) fn flushes_records(&self) -> bool {
+        !self.is_new && self.step == PrepareStep::Flush
     }
 
     /// Starts the next step, while none is in flight.
@@ -134,9 +142,15 @@ impl Preparation {
         Ok(())
     }
 
+    /// Returns the space. A new file is removed.
     pub(super) fn abandon(self, engine: &mut Engine) {
-        // The caller reports the first error. Without one, a file that stays does no harm.
-        let _ = engine.close_file(self.file);
-        let _ = engine.remove(&self.path);
+        // The caller reports the first error. Without one, space that stays does no harm.
+        if self.is_new {
+            let _ = engine.close_file(self.file);
+            let _ = engine.remove(&self.path);
+        } else {
+            // A failed allocation may have taken all that there was (ext4).
+            let _ = engine.truncate(self.file, self.from);
+        }
     }
 }

@@ -8,6 +8,7 @@ use super::stats::LogStats;
 use super::wait::{Frontier, Gate, wake};
 use crate::{Acknowledged, Durable, Error, Survives, Sync};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub(super) struct LogState {
@@ -23,6 +24,18 @@ pub(super) struct LogState {
     counted: Mutex<LogStats>,
     /// The first error; nothing is written after it (W2).
     failed: OnceLock<Error>,
+    lack: Lack,
+}
+
+/// A full disk: the next batch waits in memory. It is no failure: the next attempt may find room.
+#[derive(Default)]
+struct Lack {
+    /// Whether the last attempt to write a batch found no room.
+    is_now: AtomicBool,
+    /// The attempts that found none.
+    times: AtomicU64,
+    /// The first record that waits, and the error of the last such attempt.
+    last: Mutex<Option<(u64, Error)>>,
 }
 
 /// Facts of a log that do not change while it is open.
@@ -63,6 +76,7 @@ impl LogState {
             gates: (0..=slots).map(|_| Gate::default()).collect(),
             counted: Mutex::new(counted),
             failed: OnceLock::new(),
+            lack: Lack::default(),
             terms,
         }
     }
@@ -86,9 +100,49 @@ impl LogState {
         let _ = self.failed.set(error);
         // A failed log has no flusher that would take a ready batch.
         let _ = self.claims.end();
+        self.wake_all();
+    }
+
+    fn wake_all(&self) {
         self.gates.iter().for_each(Gate::open);
         wake(self.written.all());
         wake(self.durable.all());
+    }
+
+    /// Tells every caller that waits for the record `sequence` or a later one that the disk is
+    /// full.
+    pub(super) fn lack_room(&self, sequence: u64, error: Error) {
+        *self.lack.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((sequence, error));
+        self.lack.is_now.store(true, Ordering::SeqCst);
+        self.lack.times.fetch_add(1, Ordering::SeqCst);
+        self.claims.wake_waiting();
+        self.wake_all();
+    }
+
+    pub(super) fn find_room(&self) {
+        if self.lacks_room() {
+            self.lack.is_now.store(false, Ordering::SeqCst);
+        }
+    }
+
+    pub(super) fn lacks_room(&self) -> bool {
+        self.lack.is_now.load(Ordering::SeqCst)
+    }
+
+    /// Returns the number of attempts that found the disk full, for [`LogState::lacked_since`].
+    pub(super) fn lacks(&self) -> u64 {
+        self.lack.times.load(Ordering::SeqCst)
+    }
+
+    /// Returns the error of a full disk if one keeps a record before `end` in memory, and an
+    /// attempt since `lacks` has found no room for it.
+    pub(super) fn lacked_since(&self, lacks: u64, end: u64) -> Option<Error> {
+        if self.lacks() == lacks {
+            return None;
+        }
+        let last = self.lack.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = last.as_ref().filter(|(sequence, _)| end > *sequence);
+        waits.map(|(_, error)| error.clone())
     }
 
     /// Returns the frontier that makes a record as safe as the log promises.

@@ -1,7 +1,6 @@
 //! `Ticket`: waits until one record is as safe as its log promises.
 
-use super::driver::LogDriver;
-use super::wait::Waiter;
+use super::driver::{LogDriver, Waiting};
 use crate::{Error, Survives};
 use std::fmt;
 use std::future::Future;
@@ -18,12 +17,12 @@ pub struct Ticket<'log> {
     sequence: u64,
     /// The gate of the threads that wait for the record's batch.
     gate: usize,
-    waiter: Option<Waiter>,
+    waiting: Option<Waiting>,
 }
 
 impl Ticket<'_> {
     pub(super) fn new(driver: &LogDriver, sequence: u64, gate: usize) -> Ticket<'_> {
-        Ticket { driver, sequence, gate, waiter: None }
+        Ticket { driver, sequence, gate, waiting: None }
     }
 
     /// Returns the record's place in the log.
@@ -61,11 +60,11 @@ impl Future for Ticket<'_> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let ticket = &mut *self;
-        if ticket.waiter.is_none() {
+        if ticket.waiting.is_none() {
             ticket.check()?;
         }
         let (driver, end) = (ticket.driver, ticket.sequence + 1);
-        match driver.poll(driver.state.promised(), end, &mut ticket.waiter, context.waker()) {
+        match driver.poll(driver.state.promised(), end, &mut ticket.waiting, context.waker()) {
             Some(outcome) => Poll::Ready(outcome),
             None => Poll::Pending,
         }
@@ -74,8 +73,8 @@ impl Future for Ticket<'_> {
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        if let Some(waiter) = self.waiter.take() {
-            self.driver.state.promised().forget(waiter);
+        if let Some(waiting) = self.waiting.take() {
+            waiting.forget(self.driver.state.promised());
         }
     }
 }

@@ -4,6 +4,7 @@
 use fixtures::{Mounted, or_skip};
 use rustix::fs::FallocateFlags;
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,13 +15,14 @@ const PRODUCERS: u64 = 4;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Returns options of logs that run out of space while they prepare a segment, or in a write.
-fn ways() -> [LogOptions; 4] {
+fn ways() -> [(LogOptions, Format); 4] {
     let small = Log::options().segment_bytes(512 << 10).buffer_bytes(32 << 10);
+    let lines = small.clone().format(Format::Lines);
     [
-        small.clone().prepare(Prepare::Write),
-        small.clone().prepare(Prepare::Allocate),
-        small.clone().format(Format::Lines),
-        small.format(Format::Lines).sync(Sync::No),
+        (small.clone().prepare(Prepare::Write), Format::Framed),
+        (small.prepare(Prepare::Allocate), Format::Framed),
+        (lines.clone(), Format::Lines),
+        (lines.sync(Sync::No), Format::Lines),
     ]
 }
 
@@ -38,6 +40,19 @@ fn leave_room_for(folder: &Path, bytes: u64) -> PathBuf {
     let ballast = File::create(&path).unwrap();
     let len = (free.f_bavail * free.f_frsize).saturating_sub(bytes);
     rustix::fs::fallocate(&ballast, FallocateFlags::empty(), 0, len).unwrap();
+    path
+}
+
+/// Takes every block, those that are kept for root as well.
+fn fill_up(folder: &Path) -> PathBuf {
+    let path = leave_room_for(folder, 0);
+    let ballast = File::options().write(true).open(&path).unwrap();
+    let mut len = ballast.metadata().unwrap().len();
+    for more in [1 << 20, 64 << 10, 4096] {
+        while rustix::fs::fallocate(&ballast, FallocateFlags::empty(), len, more).is_ok() {
+            len += more;
+        }
+    }
     path
 }
 
@@ -73,8 +88,17 @@ fn reopen(options: &LogOptions, folder: &Path) -> Log {
     }
 }
 
+/// Closes a log as soon as the file system has freed removed files.
+fn close(log: &Log) {
+    let patience = Instant::now() + PATIENCE;
+    while let Err(error) = log.close() {
+        assert!(error.errno() == libc::ENOSPC && Instant::now() < patience, "{error}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// Fills the file system with a log's records, and checks the log.
-fn fill(options: &LogOptions, folder: &Path) {
+fn fill(options: &LogOptions, format: Format, folder: &Path) {
     let path = folder.join("log");
     let ballast = leave_room_for(folder, 4 << 20);
     let log = options.open(&path).unwrap();
@@ -88,17 +112,26 @@ fn fill(options: &LogOptions, folder: &Path) {
         assert_eq!(error.errno(), libc::ENOSPC, "{error}");
         assert_eq!(error.to_string().lines().count(), 1);
     }
-    // W2
-    assert_eq!(log.append(b"more").unwrap_err().errno(), libc::ENOSPC);
+    let more = log.append(b"more").and_then(|ticket| ticket.wait());
+    assert_eq!(more.unwrap_err().errno(), libc::ENOSPC);
     assert_eq!(log.sync().unwrap_err().errno(), libc::ENOSPC);
     let acknowledged = produced.iter().map(|(acknowledged, _)| acknowledged.len()).sum::<usize>();
     assert!(acknowledged > 100, "{acknowledged} records");
     for (sequence, _) in produced.iter().flat_map(|(acknowledged, _)| acknowledged) {
         log.ticket(*sequence).wait().unwrap();
     }
+    if format == Format::Framed {
+        // No record was written without room, so that all in memory can be, with the log still open.
+        assert_eq!(log.close().unwrap_err().errno(), libc::ENOSPC);
+        fs::remove_file(ballast).unwrap();
+        close(&log);
+    } else {
+        // W2: the write of a record failed.
+        assert_eq!(log.append(b"more").unwrap_err().errno(), libc::ENOSPC);
+        fs::remove_file(ballast).unwrap();
+    }
     drop(log);
 
-    fs::remove_file(ballast).unwrap();
     let log = reopen(options, &path);
     let found: Vec<Record> = log.reader(0).unwrap().map(|record| record.unwrap()).collect();
     assert!(found.iter().zip(0..).all(|(record, sequence)| record.sequence == sequence));
@@ -125,14 +158,69 @@ fn fill(options: &LogOptions, folder: &Path) {
 #[test]
 fn a_full_disk_is_an_error_of_those_that_are_not_safe_and_with_room_the_log_goes_on() {
     let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
-    ways().iter().for_each(|options| fill(options, mounted.path()));
+    ways().iter().for_each(|(options, format)| fill(options, *format, mounted.path()));
+}
+
+#[test]
+fn a_log_goes_on_when_a_full_disk_has_room_again() {
+    let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
+    for prepare in [Prepare::Write, Prepare::Allocate] {
+        let path = mounted.path().join("log");
+        let ballast = leave_room_for(mounted.path(), 4 << 20);
+        let options = Log::options().buffer_bytes(32 << 10).prepare(prepare);
+        let log = options.open(&path).unwrap();
+        let (_, error) = produce(&log, 0);
+        assert_eq!(error.errno(), libc::ENOSPC);
+        fs::remove_file(&ballast).unwrap();
+        let patience = Instant::now() + PATIENCE;
+        // Whatever was appended on the full disk is written before.
+        let mut appended = log.stats().next_sequence;
+        while let Err(error) = log.append(b"with room again").and_then(|ticket| ticket.wait()) {
+            assert!(error.errno() == libc::ENOSPC && Instant::now() < patience, "{error}");
+            appended += 1;
+        }
+        assert_eq!(log.stats().durable_sequence, appended + 1);
+        log.close().unwrap();
+        assert_eq!(log.reader(0).unwrap().map(Result::unwrap).count() as u64, appended + 1);
+        drop(log);
+        fs::remove_dir_all(path).unwrap();
+    }
+}
+
+#[test]
+fn a_log_opens_with_two_mebibytes_free_and_one_that_exists_writes_little() {
+    let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
+    let path = mounted.path().join("log");
+    leave_room_for(mounted.path(), 2 << 20);
+    for number in 0..20 {
+        let written = written_bytes();
+        let log = Log::open(&path).unwrap();
+        assert!(number == 0 || written_bytes() - written <= 64 << 10);
+        let ticket = log.append(b"an event").unwrap();
+        assert_eq!(ticket.sequence(), number);
+        ticket.wait().unwrap();
+        let blocks: u64 = fs::read_dir(&path)
+            .unwrap()
+            .map(|entry| entry.unwrap().metadata().unwrap().blocks())
+            .sum();
+        // Some space ahead, and no segment of 64 MiB.
+        assert!(blocks * 512 < 512 << 10, "{blocks} blocks");
+        log.close().unwrap();
+    }
+}
+
+/// Bytes that this thread has sent towards the disk (`proc(5)`, `/proc/pid/io`).
+fn written_bytes() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/io").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap();
+    line.parse().unwrap()
 }
 
 #[test]
 fn a_log_for_which_there_is_no_room_at_all_is_not_begun_and_can_be_later() {
     let mounted = or_skip!(Mounted::image("ext4", 32 << 20));
     let path = mounted.path().join("log");
-    let ballast = leave_room_for(mounted.path(), 64 << 10);
+    let ballast = fill_up(mounted.path());
     let options = Log::options().segment_bytes(4 << 20).prepare(Prepare::Allocate);
     let refused = options.open(&path).and_then(|log| log.append(b"first")?.wait());
     assert_eq!(refused.unwrap_err().errno(), libc::ENOSPC);

@@ -2,22 +2,58 @@
 //! the last.
 
 use super::super::batch::{self, BatchHeader};
-use super::super::claim::Start;
+use super::super::claim::{ClosedBatch, Start};
 use super::super::format::Format;
 use super::super::prepare::Preparation;
 use super::super::retention::SealedSegment;
 use super::super::segment::{self, unix_ns};
-use super::super::state::LogState;
-use super::{Flush, Flusher, NextSegment, OpenSegment};
-use crate::{Completion, Error, FileId, FileOptions, Op};
-use std::path::PathBuf;
+use super::super::state::{LogState, Terms};
+use super::{Flush, Flusher, OpenSegment, Preparing};
+use crate::{Completion, Error, FileOptions, Op};
+
+/// The least space that is prepared at once. An opened log has no more before its first record.
+pub(in crate::log) const AHEAD_BYTES_MIN: u64 = 64 << 10;
+
+/// Prepared space, or the error of a full disk. Any other error is outside and fails the log.
+type Room<T> = Result<Result<T, Error>, Error>;
+
+fn room<T>(error: Error) -> Room<T> {
+    match error.errno() {
+        libc::ENOSPC | libc::EDQUOT => Ok(Err(error)),
+        _ => Err(error),
+    }
+}
 
 impl Flusher {
-    /// Begins the segment of a batch that is about to be written.
-    pub(super) fn begin_segment(&mut self, state: &LogState, start: Start) -> Result<(), Error> {
-        if self.segment.as_ref().is_some_and(|segment| segment.number == start.segment) {
-            return Ok(());
+    /// Prepares the space of a batch that is about to be written, and begins its segment.
+    pub(super) fn make_room(&mut self, state: &LogState, batch: &ClosedBatch) -> Room<()> {
+        let Start { segment: number, offset, .. } = batch.start;
+        if batch.count == 0 {
+            return Ok(Ok(()));
         }
+        if offset == 0 && self.number() != Some(number) {
+            let begun = match state.format() {
+                Format::Framed => self.prepare(state, number, 0)?.map(|()| self.take_prepared()),
+                Format::Lines => self.make_lines(state, number).or_else(room)?,
+            };
+            match begun {
+                Ok(segment) => self.begin_segment(state, segment)?,
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        match state.format() {
+            Format::Framed => self.prepare(state, number, offset + batch.bytes as u64),
+            Format::Lines => Ok(Ok(())),
+        }
+    }
+
+    /// Returns the number of the segment that is written.
+    fn number(&self) -> Option<u64> {
+        self.segment.as_ref().map(|segment| segment.number)
+    }
+
+    /// Moves on to a segment.
+    fn begin_segment(&mut self, state: &LogState, segment: OpenSegment) -> Result<(), Error> {
         // The first of three segments is durable before the third begins: recovery reads only two.
         self.seal(state, state.durable.done())?;
         while !self.unflushed.is_empty() {
@@ -32,106 +68,156 @@ impl Flusher {
             self.previous = Some((full.end, full.last_checksum));
             self.unflushed.push(full);
         }
-        let (file, path) = match state.format() {
-            Format::Framed => self.take_prepared(state, start.segment)?,
-            Format::Lines => self.make_lines(state, start.segment)?,
-        };
-        self.segment = Some(OpenSegment::new(file, path, start.segment, unix_ns()));
+        self.segment = Some(segment);
         state.counted().segments += 1;
         Ok(())
     }
 
-    fn make_lines(&mut self, state: &LogState, number: u64) -> Result<(FileId, PathBuf), Error> {
+    fn make_lines(&mut self, state: &LogState, number: u64) -> Room<OpenSegment> {
         let path = segment::path(&state.terms.folder, Format::Lines, number);
         let options = FileOptions { create_new: true, write: true, ..Default::default() };
         self.is_folder_dirty = true;
-        Ok((self.engine.open_file(&path, &options)?, path))
+        match self.engine.open_file(&path, &options) {
+            Ok(file) => Ok(Ok(OpenSegment::new(file, path, number, unix_ns()))),
+            Err(error) => room(error),
+        }
     }
 
-    /// Takes the prepared file of segment `number`, and prepares it now if that was not done ahead.
-    fn take_prepared(&mut self, state: &LogState, number: u64) -> Result<(FileId, PathBuf), Error> {
-        let is_ahead = self.next.preparation().is_some_and(|next| next.number == number);
-        let mut is_last_try = false;
-        if !is_ahead {
-            self.abandon_preparing(state)?;
-        }
-        loop {
-            match self.next.take() {
-                NextSegment::Waiting(next) if next.is_ready() => return Ok((next.file, next.path)),
-                NextSegment::Failed(error) if is_last_try => return Err(error),
-                NextSegment::Idle => self.begin_preparing(state, number, None)?,
-                // An attempt ahead of its time failed: only the next one counts.
-                NextSegment::Failed(error) => self.begin_preparing(state, number, Some(error))?,
-                next => {
-                    self.next = next;
+    fn take_prepared(&mut self) -> OpenSegment {
+        let Preparing::Waiting(next) = self.preparing.take() else {
+            unreachable!("a segment was prepared")
+        };
+        let mut segment = OpenSegment::new(next.file, next.path, next.number, unix_ns());
+        segment.prepared = next.end;
+        segment
+    }
+
+    /// Waits until the segment `number`, which is written or is next, is prepared up to `end`. On a
+    /// disk without room for the space ahead it prepares the needed part only.
+    fn prepare(&mut self, state: &LogState, number: u64, end: u64) -> Room<()> {
+        let block_bytes = state.terms.layout.block_bytes;
+        let mut lengths = [self.ahead_bytes(), AHEAD_BYTES_MIN, block_bytes].into_iter();
+        while !self.is_prepared(number, end) {
+            if self.preparing.preparation().is_some_and(|next| next.number != number) {
+                self.abandon_preparing(state)?;
+            }
+            match self.preparing.take() {
+                failed @ (Preparing::Idle | Preparing::Failed(_)) => match (lengths.next(), failed)
+                {
+                    (Some(len), failed) => self.begin_preparing(state, number, end, len, failed),
+                    (None, Preparing::Failed(error)) => {
+                        // Nothing is tried ahead until the next record needs it.
+                        self.preparing = Preparing::Failed(error.clone());
+                        return room(error);
+                    }
+                    (None, _) => unreachable!("every preparation is done or has failed"),
+                },
+                preparing => {
+                    self.preparing = preparing;
                     self.start_preparing(state)?;
                     self.reap(state)?;
-                    continue;
                 }
             }
-            is_last_try = true;
+        }
+        Ok(Ok(()))
+    }
+
+    /// The prepared space grows with the log, so that preparing costs no more than the records do.
+    fn ahead_bytes(&self) -> u64 {
+        self.written_bytes.max(AHEAD_BYTES_MIN)
+    }
+
+    fn is_prepared(&self, number: u64, end: u64) -> bool {
+        match (&self.segment, &self.preparing) {
+            (Some(segment), _) if segment.number == number => segment.prepared >= end,
+            (_, Preparing::Waiting(next)) => next.number == number && next.is_ready(),
+            _ => false,
         }
     }
 
-    /// Makes the file of the next segment. `failed` is the error of an earlier attempt.
+    /// Begins to prepare the segment `number` up to `end`, and `ahead_bytes` in all where the
+    /// segment is that long. `failed` is an earlier attempt.
     fn begin_preparing(
         &mut self,
         state: &LogState,
         number: u64,
-        failed: Option<Error>,
-    ) -> Result<(), Error> {
-        let terms = &state.terms;
-        let path = segment::path(&terms.folder, terms.layout.format, number);
+        end: u64,
+        ahead_bytes: u64,
+        failed: Preparing,
+    ) {
+        let Terms { layout, folder, prepare, .. } = &state.terms;
+        let end_after = |from: u64| {
+            let ahead = (from + ahead_bytes).min(layout.segment_bytes);
+            ahead.max(end).next_multiple_of(layout.block_bytes)
+        };
+        if let Some(segment) = self.segment.as_ref().filter(|segment| segment.number == number) {
+            let OpenSegment { file, path, prepared, .. } = segment;
+            let end = end_after(*prepared);
+            let rest = Preparation::rest_of(*file, path, number, *prepare, *prepared, end);
+            self.preparing = Preparing::Waiting(rest);
+            return;
+        }
+        let path = segment::path(folder, layout.format, number);
         self.is_folder_dirty = true;
-        let bytes = terms.layout.segment_bytes;
-        let next = Preparation::new(&mut self.engine, &path, number, terms.prepare, bytes);
-        // A failed attempt whose file could not be removed either: report its error.
-        let is_left = next.as_ref().is_err_and(|error| error.errno() == libc::EEXIST);
-        let next = next.map_err(|error| failed.filter(|_| is_left).unwrap_or(error))?;
-        self.next = NextSegment::Waiting(next);
-        Ok(())
+        let next = Preparation::new(&mut self.engine, &path, number, *prepare, end_after(0));
+        self.preparing = match (next, failed) {
+            (Ok(next), _) => Preparing::Waiting(next),
+            // A failed attempt whose file could not be removed either: report its error.
+            (Err(error), Preparing::Failed(first)) if error.errno() == libc::EEXIST => {
+                Preparing::Failed(first)
+            }
+            (Err(error), _) => Preparing::Failed(error),
+        };
     }
 
-    /// Prepares the next segment a step further, once the segment that is written is half full.
+    /// Prepares space a step further, once half of what lies ahead is used.
     pub(super) fn start_preparing(&mut self, state: &LogState) -> Result<(), Error> {
-        if matches!(self.next, NextSegment::Idle) && state.format() == Format::Framed {
+        if matches!(self.preparing, Preparing::Idle) && state.format() == Format::Framed {
             let segment_bytes = state.terms.layout.segment_bytes;
-            let half_full = self.segment.as_ref().filter(|segment| segment.end * 2 > segment_bytes);
-            let Some(number) = half_full.map(|segment| segment.number + 1) else { return Ok(()) };
-            if let Err(error) = self.begin_preparing(state, number, None) {
-                self.next = NextSegment::Failed(error);
+            let Some(segment) = &self.segment else { return Ok(()) };
+            let is_whole = segment.prepared >= segment_bytes;
+            let ahead_bytes = self.ahead_bytes().min(segment_bytes);
+            if segment.end + ahead_bytes / 2 > segment.prepared {
+                let number = segment.number + u64::from(is_whole);
+                self.begin_preparing(state, number, 0, ahead_bytes, Preparing::Idle);
             }
         }
-        self.next = match self.next.take() {
-            NextSegment::Waiting(mut next) if !next.is_ready() => {
+        self.preparing = match self.preparing.take() {
+            Preparing::Waiting(mut next) if !next.is_ready() => {
                 next.start(&mut self.engine)?;
-                NextSegment::InFlight(next)
+                Preparing::InFlight(next)
             }
             next => next,
         };
         Ok(())
     }
 
-    pub(super) fn settle_preparation(&mut self, completion: Completion) {
-        let NextSegment::InFlight(mut next) = self.next.take() else {
+    pub(super) fn settle_preparation(&mut self, completion: Completion) -> Result<(), Error> {
+        let Preparing::InFlight(mut next) = self.preparing.take() else {
             unreachable!("a preparation is in flight")
         };
-        self.next = match next.complete(completion) {
-            Ok(()) => NextSegment::Waiting(next),
+        match next.complete(completion) {
+            // W2
+            Err(error) if next.flushes_records() => return Err(error),
             Err(error) => {
                 next.abandon(&mut self.engine);
-                NextSegment::Failed(error)
+                self.preparing = Preparing::Failed(error);
             }
-        };
+            Ok(()) if !next.is_ready() => self.preparing = Preparing::Waiting(next),
+            Ok(()) => match &mut self.segment {
+                Some(segment) if segment.number == next.number => segment.prepared = next.end,
+                _ => self.preparing = Preparing::Waiting(next),
+            },
+        }
+        Ok(())
     }
 
     fn abandon_preparing(&mut self, state: &LogState) -> Result<(), Error> {
-        while matches!(self.next, NextSegment::InFlight(_)) {
+        while matches!(self.preparing, Preparing::InFlight(_)) {
             self.reap(state)?;
         }
-        match self.next.take() {
-            NextSegment::Waiting(next) => next.abandon(&mut self.engine),
-            next => self.next = next,
+        if let Preparing::Waiting(next) = self.preparing.take() {
+            next.abandon(&mut self.engine);
         }
         Ok(())
     }
@@ -166,12 +252,16 @@ impl Flusher {
     }
 
     /// Ends a log that takes no more records: makes everything durable, marks the end with a last
-    /// batch, and cuts off the space behind it.
-    pub(in crate::log) fn close(&mut self, state: &LogState) -> Result<(), Error> {
+    /// batch, and cuts off the space behind it. On a full disk the rest stays in memory.
+    pub(in crate::log) fn close(&mut self, state: &LogState) -> Room<()> {
+        let lacks = state.lacks();
         let end = state.next_sequence();
         state.durable.want(end);
         self.run(state, &|| state.durable.done() >= end);
         state.check()?;
+        if let Some(error) = state.lacked_since(lacks, end) {
+            return Ok(Err(error));
+        }
         // Operations can be in flight even if there was nothing to flush.
         self.reap_all(state)?;
         self.abandon_preparing(state)?;
@@ -181,14 +271,19 @@ impl Flusher {
         if let Some(segment) = self.segment.take() {
             self.engine.close_file(segment.file)?;
         }
-        self.engine.sync_folder(&state.terms.folder)
+        self.engine.sync_folder(&state.terms.folder).map(Ok)
     }
 
     fn write_closing_batch(&mut self, state: &LogState) -> Result<(), Error> {
-        let Some(segment) = &self.segment else { return Ok(()) };
+        let Some(OpenSegment { file, number, end, .. }) = self.segment else { return Ok(()) };
         let layout = &state.terms.layout;
-        let (file, seed) = (segment.file, segment::seed(layout.log_id, segment.number));
-        let offset = segment.end.next_multiple_of(layout.block_bytes);
+        let seed = segment::seed(layout.log_id, number);
+        let offset = end.next_multiple_of(layout.block_bytes);
+        if self.prepare(state, number, offset + layout.block_bytes)?.is_err() {
+            // A log without that mark is whole, too, as after a crash.
+            self.engine.truncate(file, end)?;
+            return self.engine.flush(file);
+        }
         let mut buffer = self.engine.lease()?;
         buffer.set_len(layout.block_bytes as usize);
         buffer.fill(0);
@@ -211,15 +306,15 @@ impl Flusher {
     }
 }
 
-impl NextSegment {
-    fn take(&mut self) -> NextSegment {
-        std::mem::replace(self, NextSegment::Idle)
+impl Preparing {
+    fn take(&mut self) -> Preparing {
+        std::mem::replace(self, Preparing::Idle)
     }
 
     fn preparation(&self) -> Option<&Preparation> {
         match self {
-            NextSegment::InFlight(next) | NextSegment::Waiting(next) => Some(next),
-            NextSegment::Idle | NextSegment::Failed(_) => None,
+            Preparing::InFlight(next) | Preparing::Waiting(next) => Some(next),
+            Preparing::Idle | Preparing::Failed(_) => None,
         }
     }
 }
