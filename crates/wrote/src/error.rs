@@ -151,6 +151,15 @@ pub enum Error {
         /// The damage, and the command to run.
         because: String,
     },
+    /// A segment of another log, or of another place, stands among the segments of a log. No crash
+    /// does that: a file was copied or renamed. Nothing was changed.
+    #[error("{}: {because}", path.display())]
+    Foreign {
+        /// The segment.
+        path: PathBuf,
+        /// Both logs, or both places, and the file with which it was compared.
+        because: String,
+    },
     /// The caller asked to stop. The unfinished work is undone.
     #[error("interrupted")]
     Interrupted,
@@ -206,13 +215,15 @@ impl Error {
             | Error::Refused { path, .. }
             | Error::Damaged { path, .. }
             | Error::Interfered { path, .. }
+            | Error::Foreign { path, .. }
             | Error::Differs { path, .. } => Some(path),
             Error::Engine { .. } | Error::Interrupted => None,
         }
     }
 
     /// The kernel's error number. `EINVAL` for [`Error::Alignment`] and [`Error::Refused`],
-    /// `ENOBUFS` for [`Error::TooLong`], `ESTALE` for [`Error::Interfered`], `EIO` for [`Error::Differs`] and [`Error::Damaged`],
+    /// `ENOBUFS` for [`Error::TooLong`], `ESTALE` for [`Error::Interfered`], `EIO` for [`Error::Differs`], [`Error::Damaged`] and
+    /// [`Error::Foreign`],
     /// `EINTR` for [`Error::Interrupted`].
     pub fn errno(&self) -> i32 {
         match self {
@@ -220,7 +231,9 @@ impl Error {
             | Error::Poisoned { errno, .. }
             | Error::Engine { errno, .. } => *errno,
             Error::Alignment { .. } | Error::Refused { .. } => Errno::INVAL.raw_os_error(),
-            Error::Damaged { .. } | Error::Differs { .. } => Errno::IO.raw_os_error(),
+            Error::Damaged { .. } | Error::Differs { .. } | Error::Foreign { .. } => {
+                Errno::IO.raw_os_error()
+            }
             Error::Interrupted => Errno::INTR.raw_os_error(),
             Error::TooLong { .. } => Errno::NOBUFS.raw_os_error(),
             Error::Interfered { .. } => Errno::STALE.raw_os_error(),

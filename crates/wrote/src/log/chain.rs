@@ -34,11 +34,13 @@ pub(super) fn read_headers(
     names: &[(u64, PathBuf)],
 ) -> Result<Vec<SegmentHead>, Error> {
     let mut segments = Vec::with_capacity(names.len());
-    let mut log_id = None;
+    let mut known: Option<(&Path, u64)> = None;
     for (number, path) in names {
         let mut input = Input::open(files, path, true, false)?;
-        let header = read_header(&mut input, *number)?
-            .filter(|header| header.log_id == *log_id.get_or_insert(header.log_id));
+        let header = read_header(&mut input, *number)?;
+        if let Some(SegmentHeader { log_id, .. }) = header {
+            check_log((path, log_id), *known.get_or_insert((path, log_id)))?;
+        }
         let (number, path, file_bytes) = (*number, path.clone(), input.len_bytes);
         let mut first_batch = None;
         if let Some(header) = &header {
@@ -51,10 +53,34 @@ pub(super) fn read_headers(
     Ok(segments)
 }
 
-/// Reads the header of segment `number`; `None` if the file does not begin as that segment.
+/// Checks that two segments, each with its log's number, are of one log.
+pub(super) fn check_log(
+    (path, log_id): (&Path, u64),
+    (known, known_id): (&Path, u64),
+) -> Result<(), Error> {
+    if log_id == known_id {
+        return Ok(());
+    }
+    let because = format!(
+        "a segment of the log {log_id:016x}, but {} is of the log {known_id:016x}; move the one that \
+         does not belong here out of the folder",
+        known.display()
+    );
+    Err(Error::Foreign { path: path.to_owned(), because })
+}
+
+/// Reads the header of segment `number`; `None` if the file does not begin as a segment. Fails if it
+/// is a whole header of another segment.
 pub(super) fn read_header(input: &mut Input, number: u64) -> Result<Option<SegmentHeader>, Error> {
     match SegmentHeader::decode(input.bytes(0, HEADER_BYTES)?) {
-        Ok(header) => Ok(Some(header).filter(|header| header.segment_id == number)),
+        Ok(header) if header.segment_id == number => Ok(Some(header)),
+        Ok(SegmentHeader { log_id, segment_id, .. }) => {
+            let because = format!(
+                "segment {segment_id} of the log {log_id:016x}, with the name of segment {number}; \
+                 give it its own name back, or move it out of the folder"
+            );
+            Err(Error::Foreign { path: input.path.clone(), because })
+        }
         Err(NotASegment::Damaged) => Ok(None),
         Err(NotASegment::Version(version)) => {
             let because =

@@ -235,3 +235,46 @@ fn a_pipe_with_a_segments_name_is_refused_and_not_waited_for() {
         assert!(small(format).open(&folder).is_err());
     }
 }
+
+#[test]
+fn a_segment_of_another_log_or_place_is_named_and_nothing_is_changed() {
+    // W7
+    let (folder, path) = folder();
+    let other = folder.path().join("other");
+    for folder in [&path, &other] {
+        let log = small(Format::Framed).open(folder).unwrap();
+        (0..600).for_each(|number| drop(log.append(&record(number)).unwrap()));
+        log.close().unwrap();
+    }
+    let (own, others) = (segments(&path, Format::Framed), segments(&other, Format::Framed));
+    assert!(own.len() >= 3 && own.len() == others.len());
+    let everything = || -> Vec<_> {
+        let mut paths: Vec<_> =
+            fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths.into_iter().map(|path| (fs::read(&path).unwrap(), path)).collect()
+    };
+    let last = own.len() - 1;
+    for (place, from) in [(0, &others[0]), (1, &others[1]), (last, &others[last]), (1, &own[0])] {
+        let saved = fs::read(&own[place]).unwrap();
+        fs::write(&own[place], fs::read(from).unwrap()).unwrap();
+        let before = everything();
+        let named = |error: Error, by: &str| {
+            assert!(matches!(error, Error::Foreign { .. }), "{by}: {error}");
+            assert_eq!(error.to_string().lines().count(), 1);
+            // Both logs, or both places.
+            let names = if from == &own[0] { "name of segment" } else { ", but " };
+            assert!(error.to_string().contains(names), "{by}: {error}");
+        };
+        named(small(Format::Framed).open(&path).unwrap_err(), "open");
+        named(wrote::log::verify(&path, |_, _| true).unwrap_err(), "verify");
+        named(wrote::log::repair(&path).unwrap_err(), "repair");
+        named(wrote::log::summary(&path).unwrap_err(), "summary");
+        let read = LogReader::open(&path, 0);
+        let read = read.and_then(|mut reader| reader.try_for_each(|record| record.map(drop)));
+        named(read.unwrap_err(), "read");
+        assert!(everything() == before, "place {place}");
+        fs::write(&own[place], saved).unwrap();
+    }
+    assert_eq!(read(&path).len(), 600);
+}

@@ -1,6 +1,6 @@
 //! A reader's position in a framed log.
 
-use super::super::chain::read_header;
+use super::super::chain::{self, read_header};
 use super::super::damage;
 use super::super::format::Format;
 use super::super::input::{Input, LogFiles};
@@ -35,6 +35,11 @@ pub(super) fn find(files: &LogFiles, folder: &Path, from: u64) -> Result<Option<
     let Some(cursor) = open(files, *number, path)? else {
         return check_unwritten(files, &names).map(|()| None);
     };
+    // The reader compares each later segment with the one before.
+    let (first, first_path) = &names[0];
+    if let Some(begin) = open(files, *first, first_path)? {
+        chain::check_log((path, cursor.header.log_id), (first_path, begin.header.log_id))?;
+    }
     Ok(Some(Box::new(cursor)))
 }
 
@@ -84,8 +89,10 @@ impl Cursor for FramedCursor {
             Ok(Some(open(&self.walk.input.files, next, &path)?.map(|cursor| (cursor, must_follow))))
         })?;
         let Some((cursor, must_follow)) = next else { return Ok(false) };
-        let is_next = cursor.header.log_id == self.header.log_id
-            && (!must_follow || cursor.header.first_sequence == self.walk.sequence);
+        let log = |cursor: &FramedCursor| (cursor.walk.input.path.clone(), cursor.header.log_id);
+        let ((path, log_id), (own_path, own_id)) = (log(&cursor), log(self));
+        chain::check_log((&path, log_id), (&own_path, own_id))?;
+        let is_next = !must_follow || cursor.header.first_sequence == self.walk.sequence;
         if is_next {
             *self = cursor;
         }

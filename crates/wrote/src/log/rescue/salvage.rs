@@ -155,12 +155,13 @@ impl Salvage<'_> {
             found => found?.pop().expect("one name was given"),
         };
         let Some(header) = found.header else { return Ok(false) };
-        let is_of_log = self.log_id == 0 || header.log_id == self.log_id;
-        if is_of_log {
-            self.log_id = header.log_id;
-            self.segments[index] = found;
+        let known = self.segments.iter().find(|segment| segment.header.is_some());
+        if let Some(known) = known {
+            chain::check_log((&found.path, header.log_id), (&known.path, self.log_id))?;
         }
-        Ok(is_of_log)
+        self.log_id = header.log_id;
+        self.segments[index] = found;
+        Ok(true)
     }
 
     /// Returns the header that a segment has, or should have.
