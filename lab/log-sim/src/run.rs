@@ -110,7 +110,7 @@ impl Disk {
             Fault::Once(errno) if AGAIN.contains(&errno) => None,
             Fault::Once(errno) | Fault::Forever(errno) => Some(errno),
             Fault::PowerLoss => Some(EIO),
-            Fault::Short(_) => None,
+            Fault::Short(_) | Fault::Lie | Fault::Rot | Fault::Misdirected => None,
         });
         let full = self.limited.get() && error.errno() == ENOSPC;
         let of_disk = matches!(error, Error::File { .. } | Error::Poisoned { .. });

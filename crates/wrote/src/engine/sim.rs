@@ -2,17 +2,21 @@
 //!
 //! Files live in memory in two layers: stable bytes, and bytes written since the last flush. A
 //! power loss keeps or loses each unflushed 512-byte sector by itself, as a drive's volatile cache
-//! does: that reorders writes, and tears those longer than a sector. Names are apart from files, as
+//! does: that reorders writes, and tears those longer than a sector. A failed flush loses sectors,
+//! too, and a later flush that succeeds brings none of them back: Linux has marked their pages
+//! clean (`fsync(2)`; Rebello et al.: Can Applications Recover from fsync Failures?, 2020). Names are apart from files, as
 //! in a real file system: a file's name is stable once its folder was synced, not its file. A power
 //! loss keeps the first few of the later changes of names, as a journal does. All chance comes from
 //! the seed, so a failed run can be repeated.
 
+mod file;
 mod names;
 
 use super::backend::{Backend, FileAccess, Reply, Request};
 use super::names::{Found, Located, NameChange};
 use super::op::OpKind;
 use super::{Effective, Fallback, FileOptions};
+use file::{SECTOR_BYTES, SimFile};
 use names::Names;
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -20,9 +24,6 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// A drive writes this unit as a whole or not at all.
-const SECTOR_BYTES: usize = 512;
 
 /// The fault of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,13 @@ pub enum Fault {
     /// The power fails before the operation: this one and every later one fail with `EIO`, and each
     /// sector that was not flushed is kept or lost by chance.
     PowerLoss,
+    /// A flush reports success and makes nothing stable, as a drive does that ignores it; other
+    /// operations are not affected.
+    Lie,
+    /// A read finds one flipped bit, which stays on the disk; other operations are not affected.
+    Rot,
+    /// A read finds the bytes of another place of the file; other operations are not affected.
+    Misdirected,
 }
 
 /// A handle to a simulated disk; clones share the disk, and it outlives every engine on it.
@@ -79,7 +87,7 @@ impl Sim {
     /// prepares the beginning of a test.
     pub fn sync(&self) {
         let mut disk = self.disk();
-        disk.files.iter_mut().for_each(|file| file.stable.clone_from(&file.cached));
+        disk.files.iter_mut().for_each(SimFile::flush);
         disk.names.sync();
     }
 
@@ -92,7 +100,10 @@ impl Sim {
         disk.forever = None;
         disk.faults.clear();
         disk.boot += 1;
-        disk.files.iter_mut().for_each(|file| file.cached.clone_from(&file.stable));
+        for file in &mut disk.files {
+            file.cached.clone_from(&file.stable);
+            file.lost.clear();
+        }
         disk.names.restart();
     }
 
@@ -145,12 +156,10 @@ impl Chance {
     }
 }
 
-#[derive(Default)]
-struct SimFile {
-    /// The bytes on stable storage.
-    stable: Vec<u8>,
-    /// The bytes on the running system.
-    cached: Vec<u8>,
+/// The permission for an operation, and a fault that it does not report.
+struct Permit {
+    bytes_max: u64,
+    hidden: Option<Fault>,
 }
 
 #[derive(Default)]
@@ -177,19 +186,11 @@ impl SimDisk {
         }
         let SimDisk { files, names, chance, .. } = self;
         names.lose_power(chance);
-        for SimFile { stable, cached } in files {
-            for (start, sector) in cached.chunks(SECTOR_BYTES).enumerate() {
-                let start = start * SECTOR_BYTES;
-                let known = stable.get(start..start + sector.len());
-                if known != Some(sector) && chance.below(2) == 0 {
-                    let end = start + sector.len();
-                    stable.resize(stable.len().max(end), 0);
-                    stable[start..end].copy_from_slice(sector);
-                }
-            }
+        for file in files {
+            file.harden_some(chance);
             // A truncation is kept or lost too.
-            if stable.len() > cached.len() && chance.below(2) == 0 {
-                stable.truncate(cached.len());
+            if file.stable.len() > file.cached.len() && chance.below(2) == 0 {
+                file.stable.truncate(file.cached.len());
             }
         }
     }
@@ -201,8 +202,8 @@ impl SimDisk {
         file
     }
 
-    /// Counts the operation, and returns how many bytes it may move.
-    fn admit(&mut self) -> Result<u64, Errno> {
+    /// Counts the operation, and returns what it may do.
+    fn admit(&mut self) -> Result<Permit, Errno> {
         let fault = self.faults.get(&self.operations).copied();
         self.operations += 1;
         if self.off {
@@ -212,8 +213,11 @@ impl SimDisk {
             return Err(errno);
         }
         match fault {
-            None => Ok(u64::MAX),
-            Some(Fault::Short(bytes)) => Ok(bytes),
+            None => Ok(Permit { bytes_max: u64::MAX, hidden: None }),
+            Some(Fault::Short(bytes_max)) => Ok(Permit { bytes_max, hidden: None }),
+            Some(hidden @ (Fault::Lie | Fault::Rot | Fault::Misdirected)) => {
+                Ok(Permit { bytes_max: u64::MAX, hidden: Some(hidden) })
+            }
             Some(Fault::Once(errno)) => Err(Errno::from_raw_os_error(errno)),
             Some(Fault::Forever(errno)) => {
                 let errno = Errno::from_raw_os_error(errno);
@@ -228,7 +232,7 @@ impl SimDisk {
     }
 
     /// Does the same for an engine that may belong to an earlier boot.
-    fn admit_of(&mut self, boot: u64) -> Result<u64, Errno> {
+    fn admit_of(&mut self, boot: u64) -> Result<Permit, Errno> {
         if boot == self.boot { self.admit() } else { Err(Errno::IO) }
     }
 
@@ -240,7 +244,16 @@ impl SimDisk {
     }
 
     fn perform(&mut self, request: &Request, slot: &SimSlot) -> Result<usize, Errno> {
-        let bytes_max = self.admit()?;
+        let admitted = self.admit();
+        let is_flush = matches!(request.kind, OpKind::Fdatasync | OpKind::Fsync);
+        if let Err(errno) = admitted
+            && is_flush
+            && !self.off
+            && !matches!(errno, Errno::INTR | Errno::AGAIN)
+        {
+            self.files[slot.file].lose_some(&mut self.chance);
+        }
+        let Permit { bytes_max, hidden } = admitted?;
         if slot.direct && request.kind.transfers() && self.refuse_direct_at_transfer {
             return Err(Errno::INVAL);
         }
@@ -248,7 +261,21 @@ impl SimDisk {
         let file = &mut self.files[slot.file];
         let growth = |end: u64| end.saturating_sub(file.cached.len() as u64);
         match request.kind {
-            OpKind::Read => Ok(read(file, request, bytes_max)),
+            OpKind::Read => {
+                let end = (request.offset + request.len).min(file.cached.len() as u64);
+                if hidden == Some(Fault::Rot) && request.offset < end {
+                    let at = self.chance.below((end - request.offset) as usize);
+                    file.rot(request.offset as usize + at, 1 << self.chance.below(8));
+                }
+                let sectors = file.cached.len() / SECTOR_BYTES;
+                let mut offset = request.offset;
+                if hidden == Some(Fault::Misdirected) && sectors > 1 {
+                    let by = 1 + self.chance.below(sectors - 1);
+                    offset =
+                        (offset + (by * SECTOR_BYTES) as u64) % (sectors * SECTOR_BYTES) as u64;
+                }
+                Ok(file.read(request, offset, bytes_max))
+            }
             OpKind::Write | OpKind::DurableWrite => {
                 let over = growth(request.offset + request.len).saturating_sub(room);
                 let mut fits = request.len.saturating_sub(over);
@@ -259,14 +286,16 @@ impl SimDisk {
                 if len == 0 && over > 0 {
                     return Err(Errno::NOSPC);
                 }
-                write(file, request, len);
+                file.write(request, len);
                 if request.kind == OpKind::DurableWrite {
-                    harden(file, request.offset as usize, len);
+                    file.harden(request.offset as usize, len);
                 }
                 Ok(len)
             }
             OpKind::Fdatasync | OpKind::Fsync => {
-                file.stable.clone_from(&file.cached);
+                if hidden != Some(Fault::Lie) {
+                    file.flush();
+                }
                 Ok(0)
             }
             OpKind::Fallocate if growth(request.offset + request.len) > room => {
@@ -282,35 +311,6 @@ impl SimDisk {
             }
         }
     }
-}
-
-fn write(file: &mut SimFile, request: &Request, len: usize) {
-    let start = request.offset as usize;
-    // SAFETY: the engine keeps the request's bytes valid until it is done (W5).
-    let bytes = unsafe { std::slice::from_raw_parts(request.address, len) };
-    if len > 0 {
-        file.cached.resize(file.cached.len().max(start + len), 0);
-        file.cached[start..start + len].copy_from_slice(bytes);
-    }
-}
-
-/// Makes a range of the file stable, with the length that it needs: `RWF_DSYNC` promises no more.
-fn harden(file: &mut SimFile, start: usize, len: usize) {
-    if len == 0 {
-        return;
-    }
-    let end = start + len;
-    file.stable.resize(file.stable.len().max(end), 0);
-    file.stable[start..end].copy_from_slice(&file.cached[start..end]);
-}
-
-fn read(file: &SimFile, request: &Request, bytes_max: u64) -> usize {
-    let there = file.cached.get(request.offset as usize..).unwrap_or_default();
-    let len = there.len().min(request.len.min(bytes_max) as usize);
-    // SAFETY: as in `write`, and `len` is at most the request's.
-    let bytes = unsafe { std::slice::from_raw_parts_mut(request.address, len) };
-    bytes.copy_from_slice(&there[..len]);
-    len
 }
 
 struct SimSlot {

@@ -69,8 +69,8 @@ pub(super) fn check_log(
     Err(Error::Foreign { path: path.to_owned(), because })
 }
 
-/// Reads the header of segment `number`; `None` if the file does not begin as a segment. Fails if it
-/// is a whole header of another segment.
+/// Reads the header of segment `number`; `None` if the file does not begin as a segment. Fails if
+/// it is a whole header of another segment.
 pub(super) fn read_header(input: &mut Input, number: u64) -> Result<Option<SegmentHeader>, Error> {
     match SegmentHeader::decode(input.bytes(0, HEADER_BYTES)?) {
         Ok(header) if header.segment_id == number => Ok(Some(header)),

@@ -65,8 +65,8 @@ use std::time::Duration;
 /// A full disk (`ENOSPC`, `EDQUOT`) is no failure of a framed log: space is prepared before records
 /// are written to it. Calls that wait for a record without space return the error, and appends do
 /// so once the buffers are full. The records stay in memory, in their order. Each later call, and
-/// the log's thread once a second, tries again. [`Log::close`] can then be called again, too. In the
-/// format of lines the write itself finds the disk full, and the log fails.
+/// the log's thread once a second, tries again. [`Log::close`] can then be called again, too. In
+/// the format of lines the write itself finds the disk full, and the log fails.
 ///
 /// Dropping the last clone does what [`Log::close`] does. An error can then only be logged (crate
 /// `log`, level error).
@@ -77,8 +77,8 @@ use std::time::Duration;
 /// [`LogOptions::buffer_bytes`](super::LogOptions::buffer_bytes), however much is appended (W8).
 /// Disk: about as much again as the records appended since the opening, until the log is closed: 64
 /// KiB at least, two segments at most. The default of [`crate::Sync::Always`] writes zeros there
-/// ([`Prepare::Write`](super::Prepare::Write)). Each batch begins a block of 4 KiB: a record that is
-/// made durable alone takes that much. One thread, which sleeps while no producer appends.
+/// ([`Prepare::Write`](super::Prepare::Write)). Each batch begins a block of 4 KiB: a record that
+/// is made durable alone takes that much. One thread, which sleeps while no producer appends.
 #[derive(Clone)]
 pub struct Log(Arc<Handle>);
 

@@ -121,7 +121,7 @@ fn fill(options: &LogOptions, format: Format, folder: &Path) {
         log.ticket(*sequence).wait().unwrap();
     }
     if format == Format::Framed {
-        // No record was written without room, so that all in memory can be, with the log still open.
+        // No record was written without room, so all in memory can be, with the log still open.
         assert_eq!(log.close().unwrap_err().errno(), libc::ENOSPC);
         fs::remove_file(ballast).unwrap();
         close(&log);

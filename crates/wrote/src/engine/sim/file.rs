@@ -1,0 +1,101 @@
+//! A file of a simulated disk: its stable bytes, and those of the running system.
+
+use super::super::backend::Request;
+use super::Chance;
+use std::collections::HashSet;
+
+/// A drive writes this unit as a whole or not at all.
+pub(super) const SECTOR_BYTES: usize = 512;
+
+#[derive(Default)]
+pub(super) struct SimFile {
+    /// The bytes on stable storage.
+    pub stable: Vec<u8>,
+    /// The bytes on the running system.
+    pub cached: Vec<u8>,
+    /// Sectors that a failed flush lost: no later flush writes them, unless they are written again.
+    pub lost: HashSet<usize>,
+}
+
+impl SimFile {
+    /// Makes every byte stable, but for the sectors that a failed flush has lost.
+    pub(super) fn flush(&mut self) {
+        let SimFile { stable, cached, lost } = self;
+        if lost.is_empty() {
+            return stable.clone_from(cached);
+        }
+        stable.resize(cached.len(), 0);
+        for (sector, bytes) in cached.chunks(SECTOR_BYTES).enumerate() {
+            if !lost.contains(&sector) {
+                stable[sector * SECTOR_BYTES..][..bytes.len()].copy_from_slice(bytes);
+            }
+        }
+    }
+
+    /// Returns the sectors whose bytes are not stable.
+    fn unstable(&self) -> Vec<usize> {
+        let is_stable = |(sector, bytes): (usize, &[u8])| {
+            let start = sector * SECTOR_BYTES;
+            self.stable.get(start..start + bytes.len()) == Some(bytes)
+        };
+        let sectors = self.cached.chunks(SECTOR_BYTES).enumerate();
+        sectors.filter(|&sector| !is_stable(sector)).map(|(sector, _)| sector).collect()
+    }
+
+    /// Makes some of the sectors stable that are not, and loses the others, for this system.
+    pub(super) fn lose_some(&mut self, chance: &mut Chance) {
+        self.harden_some(chance);
+        self.lost.extend(self.unstable());
+    }
+
+    pub(super) fn harden_some(&mut self, chance: &mut Chance) {
+        for sector in self.unstable() {
+            if !self.lost.contains(&sector) && chance.below(2) == 0 {
+                let start = sector * SECTOR_BYTES;
+                let end = (start + SECTOR_BYTES).min(self.cached.len());
+                self.stable.resize(self.stable.len().max(end), 0);
+                self.stable[start..end].copy_from_slice(&self.cached[start..end]);
+            }
+        }
+    }
+
+    /// Flips bits of a byte, on the running system and on stable storage.
+    pub(super) fn rot(&mut self, at: usize, bits: u8) {
+        self.cached[at] ^= bits;
+        if let Some(byte) = self.stable.get_mut(at) {
+            *byte ^= bits;
+        }
+    }
+
+    pub(super) fn write(&mut self, request: &Request, len: usize) {
+        let start = request.offset as usize;
+        // SAFETY: the engine keeps the request's bytes valid until it is done (W5).
+        let bytes = unsafe { std::slice::from_raw_parts(request.address, len) };
+        if len > 0 {
+            self.cached.resize(self.cached.len().max(start + len), 0);
+            self.cached[start..start + len].copy_from_slice(bytes);
+            let sectors = start / SECTOR_BYTES..=(start + len - 1) / SECTOR_BYTES;
+            sectors.for_each(|sector| _ = self.lost.remove(&sector));
+        }
+    }
+
+    /// Makes a range of the file stable, with the length that it needs: `RWF_DSYNC` promises no
+    /// more.
+    pub(super) fn harden(&mut self, start: usize, len: usize) {
+        if len == 0 {
+            return;
+        }
+        let end = start + len;
+        self.stable.resize(self.stable.len().max(end), 0);
+        self.stable[start..end].copy_from_slice(&self.cached[start..end]);
+    }
+
+    pub(super) fn read(&self, request: &Request, offset: u64, bytes_max: u64) -> usize {
+        let there = self.cached.get(offset as usize..).unwrap_or_default();
+        let len = there.len().min(request.len.min(bytes_max) as usize);
+        // SAFETY: as in `write`, and `len` is at most the request's.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(request.address, len) };
+        bytes.copy_from_slice(&there[..len]);
+        len
+    }
+}
