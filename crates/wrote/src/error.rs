@@ -222,9 +222,9 @@ impl Error {
     }
 
     /// The kernel's error number. `EINVAL` for [`Error::Alignment`] and [`Error::Refused`],
-    /// `ENOBUFS` for [`Error::TooLong`], `ESTALE` for [`Error::Interfered`], `EIO` for [`Error::Differs`], [`Error::Damaged`] and
-    /// [`Error::Foreign`],
-    /// `EINTR` for [`Error::Interrupted`].
+    /// `ENOBUFS` for [`Error::TooLong`], `ESTALE` for [`Error::Interfered`], `EINTR` for
+    /// [`Error::Interrupted`], `EIO` for [`Error::Differs`], [`Error::Damaged`] and
+    /// [`Error::Foreign`].
     pub fn errno(&self) -> i32 {
         match self {
             Error::File { errno, .. }
