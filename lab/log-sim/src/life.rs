@@ -242,7 +242,8 @@ impl OpenLog<'_> {
     /// Checks that the log keeps no more than its options say.
     fn size(&self) -> Result<(), Trouble> {
         let Some(retain_bytes) = self.opening.retain_bytes else { return Ok(()) };
-        let segment_bytes = self.opening.segment_buffers * self.opening.buffer_bytes as u64;
+        // An earlier life may have left longer segments.
+        let segment_bytes = self.disk.segment_bytes_max.get();
         let bytes = self.disk.segment_bytes();
         holds(bytes <= retain_bytes + SEGMENTS_MORE * (segment_bytes + SEGMENT_SLACK), || {
             format!("segments take {bytes} bytes, {retain_bytes} are to be kept")

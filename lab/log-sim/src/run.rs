@@ -71,6 +71,8 @@ pub struct Disk {
     planned: RefCell<Vec<PlannedFault>>,
     /// Whether the free space is limited.
     limited: Cell<bool>,
+    /// The longest segment of any life so far, by its options.
+    pub segment_bytes_max: Cell<u64>,
 }
 
 /// The error numbers EINTR and EAGAIN.
@@ -190,6 +192,7 @@ pub fn carry_out(program: &Program, seed: u64) -> Result<Tally, String> {
         format: program.format,
         planned: RefCell::default(),
         limited: Cell::new(false),
+        segment_bytes_max: Cell::new(0),
     };
     let mut run = Run { disk, model: Model::default(), tally: Tally::default(), removes: false };
     for (number, life) in program.lives.iter().enumerate() {
@@ -269,6 +272,8 @@ impl Run {
     fn try_to_open(&mut self, opening: Opening) -> Result<Option<Log>, Trouble> {
         self.see()?;
         self.removes |= opening.removes();
+        let longest = &self.disk.segment_bytes_max;
+        longest.set(longest.get().max(opening.segment_buffers * opening.buffer_bytes as u64));
         let opened = life::open(&self.disk, self.disk.format, opening).map_err(reading_trouble);
         let Some(log) = self.disk.unless_excused(opened)? else { return Ok(None) };
         self.tally.opened += 1;
