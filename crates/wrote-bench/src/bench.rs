@@ -3,7 +3,7 @@
 use crate::progress::{Announcement, Observer, Ticker};
 use crate::request::Request;
 use crate::rounds::Alone;
-use crate::scenario::{Call, Measured, Measurement, Scenario, Site};
+use crate::scenario::{Call, Measured, Plan, Scenario, Site};
 use crate::scenarios;
 use crate::scratch::{self, Scratch};
 use std::fs::File;
@@ -83,7 +83,7 @@ pub(crate) fn bench_at(
     let watch = Watch::begin(device_of(&target));
     let measured: Vec<Measured> = planned
         .into_iter()
-        .map(|planned| {
+        .map(|mut planned| {
             let site = Site {
                 scenario: planned.name(),
                 target: &target,
@@ -154,7 +154,7 @@ pub(crate) fn plan(
     scenarios: &[&dyn Scenario],
     request: &Request,
     target: &Target,
-) -> Result<Vec<Box<dyn Measurement>>, Error> {
+) -> Result<Vec<Box<dyn Plan>>, Error> {
     scenarios::check_names(scenarios, &request.only)?;
     request.common.check()?;
     let call = Call { only: &request.only, common: &request.common, target };
@@ -176,7 +176,7 @@ pub(crate) fn plan(
     Ok(planned)
 }
 
-fn announcement(folder: PathBuf, planned: &[Box<dyn Measurement>]) -> Announcement {
+fn announcement(folder: PathBuf, planned: &[Box<dyn Plan>]) -> Announcement {
     Announcement {
         folder,
         // One after the other: each removes its files.

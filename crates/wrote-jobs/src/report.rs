@@ -8,7 +8,7 @@ mod row;
 mod settings;
 
 pub use before::Before;
-pub use repeated::{Repeated, repeated};
+pub use repeated::{Repeated, join, sum_up};
 
 use crate::jobs::GroupReport;
 use std::time::Duration;

@@ -15,7 +15,7 @@ mod walk;
 pub use message::Sizes as MessageSizes;
 pub use options::{Append, AppendAs};
 
-use crate::scenario::{self, Call, Listed, Measurement, Scenario};
+use crate::scenario::{self, Call, Listed, Scenario};
 use plan::Plan;
 use wrote::device::Target;
 use wrote::{Acknowledged, Format, Survives, Sync};
@@ -122,8 +122,8 @@ impl Scenario for Append {
         STRATEGIES.iter().map(listed).collect()
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
-        Ok(Plan::new(self, call)?.map(scenario::boxed).into_iter().collect())
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
+        Ok(scenario::boxed(Plan::new(self, call)?))
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {

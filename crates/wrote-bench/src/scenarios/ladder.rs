@@ -8,7 +8,7 @@ mod rounds;
 mod tests;
 
 use crate::measured;
-use crate::scenario::{self, Call, Listed, Measurement, Scenario, Site};
+use crate::scenario::{self, Call, Listed, Scenario, Site};
 use plan::Plan;
 use std::fs::File;
 use std::path::PathBuf;
@@ -17,7 +17,6 @@ use wrote::{Acknowledged, Ioengine, Survives};
 use wrote_jobs::buffers::seed;
 use wrote_jobs::findings::Evidence;
 use wrote_jobs::rate::Rate;
-use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::{Fallocate, JobSpec, Rw, SyncEach};
 use wrote_result::Error;
 use wrote_result::document::{Advice, Blocks, Flush, Row, Settings};
@@ -49,9 +48,9 @@ impl Scenario for Ladder {
         WAYS.iter().map(listed).collect()
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
         let plan = Plan::new(call)?;
-        Ok(if plan.ways.is_empty() { Vec::new() } else { vec![scenario::boxed(plan)] })
+        Ok(scenario::boxed((!plan.ways.is_empty()).then_some(plan)))
     }
 
     fn advice(&self, evidence: &Evidence) -> Vec<Advice> {
@@ -202,9 +201,8 @@ impl Way {
         }
     }
 
-    /// Returns the row of the runs.
-    pub(crate) fn row(&self, runs: Repeated) -> Row {
-        let mut row = runs.rows().remove(0);
+    /// Describes the way in a row of its runs.
+    pub(crate) fn label(&self, row: &mut Row) {
         row.workload = self.workload.as_str().into();
         row.way = self.words.into();
         for settings in [&mut row.settings.asked, &mut row.settings.effective] {
@@ -217,7 +215,6 @@ impl Way {
                 ..std::mem::take(settings)
             };
         }
-        row
     }
 
     /// Returns what a write survives on a disk without a fallback.

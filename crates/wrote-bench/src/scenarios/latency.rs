@@ -13,7 +13,7 @@ mod way_of;
 pub use options::Latency;
 pub(crate) use way_of::way_of;
 
-use crate::scenario::{self, Call, Listed, Measurement, Scenario};
+use crate::scenario::{self, Call, Listed, Scenario};
 use plan::Plan;
 use wrote::device::Target;
 use wrote::{Acknowledged, Survives};
@@ -124,8 +124,8 @@ impl Scenario for Latency {
         Called::parse(name).is_some()
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
-        Ok(Plan::new(self, call)?.map(scenario::boxed).into_iter().collect())
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
+        Ok(scenario::boxed(Plan::new(self, call)?))
     }
 
     fn advice(&self, evidence: &Evidence) -> Vec<Advice> {

@@ -4,7 +4,7 @@ mod knee;
 mod rounds;
 mod subject;
 
-use crate::scenario::{self, Call, Listed, Measurement, Scenario};
+use crate::scenario::{self, Call, Listed, Scenario};
 use crate::scenarios::{grid, ladder};
 use std::time::Duration;
 use subject::Subject;
@@ -66,9 +66,9 @@ impl Scenario for Load {
         self.load_curve
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
         let plans = if self.load_curve { self.curves(call)? } else { Vec::new() };
-        Ok(plans.into_iter().map(scenario::boxed).collect())
+        Ok(scenario::boxed(plans))
     }
 }
 
@@ -134,6 +134,7 @@ const MIX: &str = "rand/mix";
 mod tests {
     use super::*;
     use crate::sample::{self, Asked, place};
+    use crate::scenario::Plan as _;
     use crate::scenarios::Scenarios;
 
     fn asked(only: &[&str]) -> Asked {

@@ -1,7 +1,7 @@
 //! The scenario `peak`: the most that sequential reads and writes reach, and with what.
 
 use super::grid::{Grid, called, GridWorkload, READ as READS, WRITE as WRITES, can_poll, short};
-use crate::scenario::{self, Call, Listed, Measurement, Scenario};
+use crate::scenario::{self, Call, Listed, Scenario};
 use std::time::Duration;
 use wrote_jobs::spec::JobSpec;
 use wrote_result::{Error, units};
@@ -67,8 +67,8 @@ impl Scenario for Peak {
         WORKLOADS.iter().map(|workload| workload.listed()).collect()
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
-        Ok(Peak::grid(call)?.map(scenario::boxed).into_iter().collect())
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
+        Ok(scenario::boxed(Peak::grid(call)?))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The scenario `rand`: small random reads, writes and a mix, over the depth of the queue.
 
 use super::grid::{Grid, called, GridWorkload};
-use crate::scenario::{self, Call, Listed, Measurement, Scenario};
+use crate::scenario::{self, Call, Listed, Scenario};
 use std::time::Duration;
 use wrote_jobs::spec::Rw;
 use wrote_result::Error;
@@ -53,8 +53,8 @@ impl Scenario for Rand {
         WORKLOADS.iter().map(|workload| workload.listed()).collect()
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
-        Ok(Rand::grid(call)?.map(scenario::boxed).into_iter().collect())
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
+        Ok(scenario::boxed(Rand::grid(call)?))
     }
 }
 

@@ -13,7 +13,7 @@ mod steady;
 mod tests;
 
 use crate::bench::STREAM_BS_BYTES;
-use crate::scenario::{self, Call, Listed, Measurement, Scenario};
+use crate::scenario::{self, Call, Listed, Scenario};
 use std::time::Duration;
 use wrote::Survives;
 use wrote_jobs::buffers::buffers_bytes;
@@ -73,8 +73,8 @@ impl Scenario for Long {
         vec![Listed { scenario: NAME, row: ROW, way: WORDS, survives }]
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
-        Ok(Plan::new(self, call)?.map(scenario::boxed).into_iter().collect())
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
+        Ok(scenario::boxed(Plan::new(self, call)?))
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
@@ -188,6 +188,7 @@ mod plan_tests {
     use super::*;
     use wrote::device::Target;
     use crate::sample::{Asked, asked, place};
+    use crate::scenario::Plan as _;
 
     fn plan(request: &Asked, target: &Target) -> Plan {
         request.plan(target, |of, call| Plan::new(&of.sustained, call)).unwrap().expect("it is called for")

@@ -12,7 +12,7 @@ mod write;
 
 pub(crate) use ours::Done;
 
-use crate::scenario::{self, Call, Listed, Measurement, Scenario};
+use crate::scenario::{self, Call, Listed, Scenario};
 use wrote::device::Target;
 use wrote::{Acknowledged, CopyOptions, Survives};
 use wrote_jobs::findings::Evidence;
@@ -126,8 +126,8 @@ impl Scenario for Ways {
         false
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
-        Ok(plan::Plan::new(call)?.map(scenario::boxed).into_iter().collect())
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
+        Ok(scenario::boxed(plan::Plan::new(call)?))
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {

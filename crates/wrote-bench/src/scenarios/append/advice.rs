@@ -4,6 +4,7 @@
 mod examples;
 
 use crate::choice::{Choice, body_of, per_s, ratio};
+use crate::scenario::is_below;
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Advice, Row, View, fastest};
 use wrote_result::units::{nanoseconds, significant};
@@ -72,10 +73,7 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
 }
 
 fn way(row: &Row) -> Option<(&'static str, &'static str)> {
-    let is_of = |name: &str| {
-        row.name.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let (_, action, function) = WAYS.iter().find(|(name, ..)| is_of(name))?;
+    let (_, action, function) = WAYS.iter().find(|(name, ..)| is_below(&row.name, name))?;
     Some((action, function))
 }
 

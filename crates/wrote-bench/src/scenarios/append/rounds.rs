@@ -6,7 +6,7 @@ use super::message::Messages;
 use super::plan::{BESIDE, Plan, RUN_S};
 use super::walk::walk;
 use super::{Kind, NAME, Promise, QUESTION, Way, log, usual};
-use crate::measured::{self, OneRun, RowLabel, Runs};
+use crate::measured::{self, OneRun, RowLabel};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
@@ -18,13 +18,12 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use wrote::{Format, LogReader};
 use wrote_jobs::clock::clocked;
+use wrote_jobs::report::Repeated;
 use wrote_machine::usage::Usage;
 use wrote_result::Error;
-use wrote_result::document::{Fallback, Records, Row, Run, Settings};
+use wrote_result::document::{Fallback, Records, Run, Settings};
 
 impl scenario::Plan for Plan {
-    type Runs = Runs;
-
     fn name(&self) -> &'static str {
         NAME
     }
@@ -81,15 +80,17 @@ impl scenario::Plan for Plan {
         self.left_out.clone()
     }
 
-    fn run(
-        &mut self,
-        turn: Turn,
-        runs: &mut Runs,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<u64, Error> {
-        let run = Files::new(self, site).run(&self.ways[turn.row], self.counts[turn.row])?;
-        Ok(runs.add(run))
+    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+        let (way, count) = (&self.ways[turn.row], self.counts[turn.row]);
+        let run = Files::new(self, site).run(way, count)?;
+        let asked = way.asked(self, count, run.run.bytes);
+        Ok(run.row(RowLabel {
+            name: &way.name(),
+            workload: NAME,
+            words: &way.words(),
+            survives: way.survives(site.target),
+            asked,
+        }))
     }
 
     fn makes_files(&self, _: usize) -> bool {
@@ -98,19 +99,6 @@ impl scenario::Plan for Plan {
 
     fn clear(&mut self, _: usize, site: &Site) -> Result<(), Error> {
         Files::new(self, site).clear()
-    }
-
-    fn sum_up(&self, row: usize, runs: Runs, site: &Site) -> Vec<Row> {
-        let way = &self.ways[row];
-        let size_bytes = runs.effective().size_bytes;
-        let label = RowLabel {
-            name: &way.name(),
-            workload: NAME,
-            words: &way.words(),
-            survives: way.survives(site.target),
-            asked: way.asked(self, self.counts[row], size_bytes),
-        };
-        vec![runs.row(label)]
     }
 }
 

@@ -13,8 +13,6 @@ use wrote_result::Error;
 use wrote_result::document::{Direction, Row};
 
 impl scenario::Plan for Grid {
-    type Runs = Repeated;
-
     fn name(&self) -> &'static str {
         self.name
     }
@@ -57,34 +55,23 @@ impl scenario::Plan for Grid {
         Ok(self.space_bytes_max())
     }
 
-    fn run(
-        &mut self,
-        turn: Turn,
-        runs: &mut Repeated,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<u64, Error> {
+    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let files = files(self, site);
         let group = run_jobs(&self.cells[turn.row].jobs(&files, self.rate), site)?;
-        runs.add(&group, &site.before(&files, &files));
-        Ok(group.written_bytes())
-    }
-
-    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
-        files(self, site)
-    }
-
-    fn sum_up(&self, row: usize, runs: Repeated, _: &Site) -> Vec<Row> {
-        let cell = &self.cells[row];
-        let mut rows = runs.rows();
-        for row in &mut rows {
+        let mut run = Repeated::of(&group, &site.before(&files, &files));
+        let cell = &self.cells[turn.row];
+        for row in &mut run.rows {
             row.workload = cell.workload.into();
             row.way = cell.words.clone();
             if cell.spec.rw.read && cell.spec.rw.write {
                 half_of_mix(row);
             }
         }
-        rows
+        Ok(run)
+    }
+
+    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
+        files(self, site)
     }
 }
 

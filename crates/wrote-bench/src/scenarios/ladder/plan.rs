@@ -262,7 +262,7 @@ fn called(call: &Call) -> Vec<&'static Way> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Measurement as _;
+    use crate::scenario::Plan as _;
     use crate::sample::{Asked, place as target};
     use proptest::prelude::*;
 

@@ -14,11 +14,8 @@ use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::JobSpec;
 use wrote_machine::held_memory::HeldMemory;
 use wrote_result::Error;
-use wrote_result::document::Row;
 
 impl scenario::Plan for Plan {
-    type Runs = Repeated;
-
     fn name(&self) -> &'static str {
         NAME
     }
@@ -67,13 +64,7 @@ impl scenario::Plan for Plan {
         Ok(written_bytes)
     }
 
-    fn run(
-        &mut self,
-        turn: Turn,
-        runs: &mut Repeated,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<u64, Error> {
+    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let way = self.ways[turn.row];
         let (sizes, files) = (*self.sizes_of(way.workload), self.files(way, site));
         let in_place = way.blocks == Blocks::Written;
@@ -83,8 +74,9 @@ impl scenario::Plan for Plan {
         let job = way.job(&sizes, self.time(way.workload));
         let group = run_jobs(&job.on_each(&files, sizes.rate), in_place, site)?;
         let settled = if in_place { &files[..] } else { &[] };
-        runs.add(&group, &site.before(settled, &files));
-        Ok(group.written_bytes())
+        let mut run = Repeated::of(&group, &site.before(settled, &files));
+        way.label(&mut run.rows[0]);
+        Ok(run)
     }
 
     fn makes_files(&self, row: usize) -> bool {
@@ -105,10 +97,6 @@ impl scenario::Plan for Plan {
 
     fn finish(&mut self) -> Result<(), Error> {
         self.held.as_mut().map_or(Ok(()), HeldMemory::give_back)
-    }
-
-    fn sum_up(&self, row: usize, runs: Repeated, _: &Site) -> Vec<Row> {
-        vec![self.ways[row].row(runs)]
     }
 }
 

@@ -190,7 +190,7 @@ mod tests {
             let request = Asked { iterations, runs, ..asked(&["latency/new-500"]) };
             let plan = plan(&request);
             let order = in_turn(plan.rows.len(), plan.runs);
-            assert_eq!(order.len() as u32, crate::scenario::Measurement::runs_total(&plan));
+            assert_eq!(order.len() as u32, plan.runs_total());
             for row in 0..plan.rows.len() {
                 let saves = order.iter().filter(|turn| turn.row == row);
                 let saves = saves.map(|turn| plan.saves(turn.round));

@@ -6,7 +6,7 @@ use super::plan::{
 use super::save::{Place, save, sync_folder};
 use super::text::Texts;
 use super::{NAME, QUESTION, SaveRow, State};
-use crate::measured::{self, OneRun, RowLabel, Runs};
+use crate::measured::{self, OneRun, RowLabel};
 use crate::progress::Ticker;
 use crate::rounds::{Turn, in_turn};
 use crate::scenario::{self, Site};
@@ -20,8 +20,9 @@ use wrote_jobs::clock::clocked;
 use wrote_jobs::histogram;
 use wrote_jobs::pace::Pace;
 use wrote_jobs::rate::Rate;
+use wrote_jobs::report::Repeated;
 use wrote_machine::usage::Usage;
-use wrote_result::document::{Row, Run};
+use wrote_result::document::Run;
 use wrote_result::{Error, Stop, units};
 
 /// The last of the time until a save is due is not slept through: a sleeper wakes up later than it
@@ -32,8 +33,6 @@ const AWAKE: Duration = Duration::from_micros(200);
 const NAP_MAX: Duration = Duration::from_millis(50);
 
 impl scenario::Plan for Plan {
-    type Runs = Runs;
-
     fn name(&self) -> &'static str {
         NAME
     }
@@ -96,13 +95,7 @@ impl scenario::Plan for Plan {
         Some(self.time_of_turns(left))
     }
 
-    fn run(
-        &mut self,
-        turn: Turn,
-        runs: &mut Runs,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<u64, Error> {
+    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (row, saves) = (self.rows[turn.row], self.saves(turn.round));
         let rate = self.rate;
         let run = Saves::new(self, site).run(&row, saves, rate)?;
@@ -110,7 +103,16 @@ impl scenario::Plan for Plan {
             self.times[turn.row] =
                 Duration::from_secs_f64(run.run.elapsed_s / f64::from(saves));
         }
-        Ok(runs.add(run))
+        let label = RowLabel {
+            name: &row.name(),
+            workload: &row.workload(),
+            words: row.words(),
+            survives: row.survives(site.target),
+            asked: row.asked(self.saves_max().into(), self.rate),
+        };
+        let mut run = run.row(label);
+        run.rows[0].crash_leaves = Some(row.way.kind.leaves(row.state));
+        Ok(run)
     }
 
     fn makes_files(&self, _: usize) -> bool {
@@ -119,19 +121,6 @@ impl scenario::Plan for Plan {
 
     fn clear(&mut self, _: usize, site: &Site) -> Result<(), Error> {
         Saves::new(self, site).clear()
-    }
-
-    fn sum_up(&self, row: usize, runs: Runs, site: &Site) -> Vec<Row> {
-        let row = &self.rows[row];
-        let label = RowLabel {
-            name: &row.name(),
-            workload: &row.workload(),
-            words: row.words(),
-            survives: row.survives(site.target),
-            asked: row.asked(self.saves_max().into(), self.rate),
-        };
-        let leaves = row.way.kind.leaves(row.state);
-        vec![Row { crash_leaves: Some(leaves), ..runs.row(label) }]
     }
 }
 

@@ -21,8 +21,6 @@ const REST: Duration = Duration::from_millis(50);
 const OPERATIONS_MIN: u64 = 100;
 
 impl scenario::Plan for Plan {
-    type Runs = Repeated;
-
     fn name(&self) -> &'static str {
         NAME
     }
@@ -84,33 +82,22 @@ impl scenario::Plan for Plan {
         Ok(written_bytes)
     }
 
-    fn run(
-        &mut self,
-        turn: Turn,
-        runs: &mut Repeated,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<u64, Error> {
-        let rate = self.rate(PERCENTS[turn.row]);
-        let group = self.run_once(Some(rate), self.time_at_rate(), site)?;
-        self.subject.add(runs, &group, &self.files(site), site);
-        Ok(group.written_bytes())
+    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+        let percent = PERCENTS[turn.row];
+        let group = self.run_once(Some(self.rate(percent)), self.time_at_rate(), site)?;
+        let mut run = self.subject.rows(&group, &self.files(site), site);
+        let row = &mut run.rows[0];
+        row.name = self.rows().swap_remove(turn.row);
+        row.workload = self.workload();
+        row.way = format!("{percent} % of {:.0}/s", self.closed_iops);
+        for settings in [&mut row.settings.asked, &mut row.settings.effective] {
+            settings.load_share = Some(f64::from(percent) / 100.0);
+        }
+        Ok(run)
     }
 
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
         self.files(site)
-    }
-
-    fn sum_up(&self, row: usize, runs: Repeated, _: &Site) -> Vec<Row> {
-        let percent = PERCENTS[row];
-        let mut sum = self.subject.row(runs);
-        sum.name = self.rows().swap_remove(row);
-        sum.workload = self.workload();
-        sum.way = format!("{percent} % of {:.0}/s", self.closed_iops);
-        for settings in [&mut sum.settings.asked, &mut sum.settings.effective] {
-            settings.load_share = Some(f64::from(percent) / 100.0);
-        }
-        vec![sum]
     }
 
     fn knee(&self, rows: &[Row]) -> Option<Knee> {

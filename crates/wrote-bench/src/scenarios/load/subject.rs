@@ -15,7 +15,7 @@ use wrote_jobs::rate::Rate;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::JobSpec;
 use wrote_result::Error;
-use wrote_result::document::{Blocks, Row};
+use wrote_result::document::Blocks;
 
 /// Operations in flight: enough for the device to be the limit, and not the queue.
 const IODEPTH: u32 = 64;
@@ -122,23 +122,13 @@ impl Subject {
         Ok(group)
     }
 
-    /// Adds a run to the runs at its rate.
-    pub(super) fn add(
-        &self,
-        runs: &mut Repeated,
-        group: &GroupReport,
-        files: &[PathBuf],
-        site: &Site,
-    ) {
+    /// Returns the row of a run.
+    pub(super) fn rows(&self, group: &GroupReport, files: &[PathBuf], site: &Site) -> Repeated {
         let settled = if self.fill.is_some() { files } else { &[] };
-        runs.add(group, &site.before(settled, files));
-    }
-
-    /// Returns the row of the runs at one rate.
-    pub(super) fn row(&self, runs: Repeated) -> Row {
-        match self.way {
-            Some(way) => way.row(runs),
-            None => runs.rows().remove(0),
+        let mut run = Repeated::of(group, &site.before(settled, files));
+        if let Some(way) = self.way {
+            way.label(&mut run.rows[0]);
         }
+        run
     }
 }

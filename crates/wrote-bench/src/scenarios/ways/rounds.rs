@@ -3,7 +3,7 @@
 use super::plan::{BESIDE, Plan, Sizes, USUAL_BYTES_PER_S};
 use super::write::{self, Task};
 use super::{Kind, NAME, QUESTION, Way, dd, ours};
-use crate::measured::{self, OneRun, RowLabel, Runs};
+use crate::measured::{self, OneRun, RowLabel};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
@@ -15,14 +15,13 @@ use wrote_jobs::clock::clocked;
 use wrote_jobs::histogram;
 use wrote_jobs::jobs::lay_out;
 use wrote_jobs::page_cache;
+use wrote_jobs::report::Repeated;
 use wrote_machine::peak_memory;
 use wrote_machine::usage::Usage;
-use wrote_result::document::{Fallback, Row, Run, Settings};
+use wrote_result::document::{Fallback, Run, Settings};
 use wrote_result::{Error, Stop};
 
 impl scenario::Plan for Plan {
-    type Runs = Runs;
-
     fn name(&self) -> &'static str {
         NAME
     }
@@ -66,16 +65,17 @@ impl scenario::Plan for Plan {
         self.left_out.clone()
     }
 
-    fn run(
-        &mut self,
-        turn: Turn,
-        runs: &mut Runs,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<u64, Error> {
+    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (source, output) = (source(site), output(site));
-        let run = Files { site, source, output, sizes: self.sizes }.run(self.ways[turn.row])?;
-        Ok(runs.add(run))
+        let way = self.ways[turn.row];
+        let run = Files { site, source, output, sizes: self.sizes }.run(way)?;
+        Ok(run.row(RowLabel {
+            name: way.name,
+            workload: way.workload,
+            words: way.words,
+            survives: way.survives(site.target),
+            asked: way.asked(self.sizes.of(way)),
+        }))
     }
 
     fn makes_files(&self, _: usize) -> bool {
@@ -88,18 +88,6 @@ impl scenario::Plan for Plan {
 
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
         vec![source(site)]
-    }
-
-    fn sum_up(&self, row: usize, runs: Runs, site: &Site) -> Vec<Row> {
-        let way = self.ways[row];
-        let label = RowLabel {
-            name: way.name,
-            workload: way.workload,
-            words: way.words,
-            survives: way.survives(site.target),
-            asked: way.asked(self.sizes.of(way)),
-        };
-        vec![runs.row(label)]
     }
 }
 
