@@ -86,7 +86,7 @@ pub fn parse(text: &str, surroundings: &Surroundings<'_>) -> Result<Parsed, Pars
     let mut notes = Notes::default();
     let sections = ini::sections(text, surroundings, &mut notes)?;
     let overrides = overrides(surroundings);
-    let mut globals = Draft::default();
+    let mut globals = Draft::new();
     let mut groups = Groups::default();
     let mut jobs = Vec::new();
     for section in &sections {

@@ -27,7 +27,7 @@ impl Groups {
                 current
             }
         };
-        if draft.group_reporting {
+        if draft.job.group_reporting {
             self.reported_as_one.push(group);
         }
         self.current = Some(group);

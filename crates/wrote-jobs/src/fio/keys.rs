@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use super::value::{KbBase, Size, Value};
 use super::{block, engine, files, names};
-use crate::spec::{Fallocate, Rw, SyncEach};
+use crate::spec::{Fallocate, Rw, SyncEach, Verify};
 use wrote_result::document::Process;
 
 /// A key of a job file.
@@ -89,58 +89,58 @@ macro_rules! set {
 #[rustfmt::skip]
 static KEYS: &[Key] = &[
     // The work.
-    key("name", &[], set!(d, v => name = Some(v.text()?.to_string()))),
+    key("name", &[], set!(d, v => job.name = v.text()?.to_string())),
     key("description", &[], Set(|_, _| Ok(()))),
-    key("rw", &["readwrite"], set!(d, v => rw = rw(v)?)),
-    key("rwmixread", &[], set!(d, v => rwmixread_percent = v.within(0..=100)?)),
-    key("rwmixwrite", &[], set!(d, v => rwmixread_percent = 100 - v.within(0..=100)?)),
+    key("rw", &["readwrite"], set!(d, v => job.rw = rw(v)?)),
+    key("rwmixread", &[], set!(d, v => job.rwmixread_percent = v.within(0..=100)?)),
+    key("rwmixwrite", &[], set!(d, v => job.rwmixread_percent = 100 - v.within(0..=100)?)),
     key("bs", &["blocksize"], Set(|d, v| merge(&mut d.bs, v.directions(block::one)?))),
     key("bsrange", &["blocksize_range"], Set(|d, v| merge(&mut d.bsrange, v.directions(block::range)?))),
     key("bssplit", &[], Set(|d, v| merge(&mut d.bssplit, v.directions(block::split)?))),
     key("ba", &["blockalign"], set!(d, v => blockalign = Some(v.number()?))),
-    key("norandommap", &[], set!(d, v => norandommap = v.flag()?)),
+    key("norandommap", &[], set!(d, v => job.norandommap = v.flag()?)),
     key("randrepeat", &[], set!(d, v => randrepeat = v.flag()?)),
     key("allrandrepeat", &[], set!(d, v => allrandrepeat = v.flag()?)),
     key("randseed", &[], set!(d, v => randseed = Some(v.number()?))),
     key("size", &[], set!(d, v => size = size(v)?)),
     key("io_size", &["io_limit"], set!(d, v => io_size = unless_zero(v.size()?))),
-    key("loops", &[], set!(d, v => loops = v.within(1..=u32::MAX)?)),
-    key("runtime", &["timeout"], set!(d, v => runtime = Some(v.time()?).filter(|time| !time.is_zero()))),
-    key("time_based", &[], set!(d, v => time_based = v.flag()?)),
-    key("ramp_time", &[], set!(d, v => ramp_time = v.time()?)),
-    key("startdelay", &[], set!(d, v => startdelay = v.time()?)),
+    key("loops", &[], set!(d, v => job.loops = v.within(1..=u32::MAX)?)),
+    key("runtime", &["timeout"], set!(d, v => job.runtime = Some(v.time()?).filter(|time| !time.is_zero()))),
+    key("time_based", &[], set!(d, v => job.time_based = v.flag()?)),
+    key("ramp_time", &[], set!(d, v => job.ramp_time = v.time()?)),
+    key("startdelay", &[], set!(d, v => job.startdelay = v.time()?)),
     key("rate", &[], Set(|d, v| merge(&mut d.rate, v.numbers()?))),
     key("rate_iops", &[], Set(|d, v| merge(&mut d.rate_iops, v.numbers()?))),
-    key("rate_process", &[], set!(d, v => rate_process = process(v)?)),
+    key("rate_process", &[], set!(d, v => job.rate_process = process(v)?)),
     // The files.
     key("filename", &[], Set(filename)),
     key("directory", &[], set!(d, v => directories = files::list(v)?)),
     key("filename_format", &[], set!(d, v => filename_format = Some(files::format(v)?))),
     key("nrfiles", &["nr_files"], set!(d, v => nrfiles = v.within(1..=files::NRFILES_MAX)?)),
     key("filesize", &[], set!(d, v => filesize = Some(v.number()?).filter(|&bytes| bytes > 0))),
-    key("offset", &["fileoffset"], set!(d, v => offset = bytes(v)?)),
+    key("offset", &["fileoffset"], set!(d, v => job.offset_bytes = bytes(v)?)),
     key("offset_increment", &[], set!(d, v => offset_increment = bytes(v)?)),
-    key("fallocate", &[], set!(d, v => fallocate = fallocate(v)?)),
-    key("invalidate", &[], set!(d, v => invalidate = v.flag()?)),
+    key("fallocate", &[], set!(d, v => job.fallocate = fallocate(v)?)),
+    key("invalidate", &[], set!(d, v => job.invalidate = v.flag()?)),
     // The way.
     key("ioengine", &[], set!(d, v => engine = engine::engine(v)?)),
-    key("iodepth", &[], set!(d, v => iodepth = v.within(1..=wrote::Options::IODEPTH_MAX)?)),
-    key("iodepth_batch", &["iodepth_batch_submit"], set!(d, v => iodepth_batch = v.within(0..=u32::MAX)?)),
+    key("iodepth", &[], set!(d, v => job.iodepth = v.within(1..=wrote::Options::IODEPTH_MAX)?)),
+    key("iodepth_batch", &["iodepth_batch_submit"], set!(d, v => job.iodepth_batch = v.within(0..=u32::MAX)?)),
     key("iodepth_batch_complete_min", &["iodepth_batch_complete"],
-        set!(d, v => iodepth_batch_complete_min = v.within(0..=u32::MAX)?)),
-    key("direct", &[], set!(d, v => direct = v.flag()?)),
-    key("buffered", &[], set!(d, v => direct = !v.flag()?)),
-    key("hipri", &[], set!(d, v => hipri = v.flag()?)),
-    key("fixedbufs", &[], set!(d, v => fixedbufs = v.flag()?)),
-    key("registerfiles", &[], set!(d, v => registerfiles = v.flag()?)),
-    key("sqthread_poll", &[], set!(d, v => sqthread_poll = v.flag()?)),
-    key("sqthread_poll_cpu", &[], set!(d, v => sqthread_poll_cpu = Some(v.within(0..=u32::MAX)?))),
+        set!(d, v => job.iodepth_batch_complete_min = v.within(0..=u32::MAX)?)),
+    key("direct", &[], set!(d, v => job.direct = v.flag()?)),
+    key("buffered", &[], set!(d, v => job.direct = !v.flag()?)),
+    key("hipri", &[], set!(d, v => job.hipri = v.flag()?)),
+    key("fixedbufs", &[], set!(d, v => job.fixedbufs = v.flag()?)),
+    key("registerfiles", &[], set!(d, v => job.registerfiles = v.flag()?)),
+    key("sqthread_poll", &[], set!(d, v => job.sqthread_poll = v.flag()?)),
+    key("sqthread_poll_cpu", &[], set!(d, v => job.sqthread_poll_cpu = Some(v.within(0..=u32::MAX)?))),
     // Safety and checks.
-    key("sync", &[], set!(d, v => sync = sync(v)?)),
-    key("fsync", &[], set!(d, v => fsync = every(v)?)),
-    key("fdatasync", &[], set!(d, v => fdatasync = every(v)?)),
-    key("end_fsync", &[], set!(d, v => end_fsync = v.flag()?)),
-    key("verify", &[], set!(d, v => verify = verify(v)?)),
+    key("sync", &[], set!(d, v => job.sync = sync(v)?)),
+    key("fsync", &[], set!(d, v => job.fsync = every(v)?)),
+    key("fdatasync", &[], set!(d, v => job.fdatasync = every(v)?)),
+    key("end_fsync", &[], set!(d, v => job.end_fsync = v.flag()?)),
+    key("verify", &[], set!(d, v => job.verify = verify(v)?)),
     key("do_verify", &[], set!(d, v => do_verify = v.flag()?)),
     // The data.
     key("zero_buffers", &[], set!(d, v => zero_buffers = v.flag()?)),
@@ -149,8 +149,8 @@ static KEYS: &[Key] = &[
     key("numjobs", &[], set!(d, v => numjobs = v.within(1..=NUMJOBS_MAX)?)),
     key("stonewall", &["wait_for_previous"], set!(d, v => stonewall = v.flag()?)),
     key("new_group", &[], set!(d, v => new_group = v.flag()?)),
-    key("group_reporting", &[], set!(d, v => group_reporting = v.flag()?)),
-    key("percentile_list", &[], set!(d, v => percentiles = percentiles(v)?)),
+    key("group_reporting", &[], set!(d, v => job.group_reporting = v.flag()?)),
+    key("percentile_list", &[], set!(d, v => job.percentiles = percentiles(v)?)),
     key("gtod_reduce", &[], set!(d, v => gtod_reduce = v.flag()?)),
     key("disable_lat", &[], set!(d, v => disable_lat = v.flag()?)),
     key("disable_clat", &[], set!(d, v => disable_clat = v.flag()?)),
@@ -337,10 +337,10 @@ fn every(value: &mut Value<'_>) -> Result<Option<u32>, String> {
     Ok(Some(value.within(0..=u32::MAX)?).filter(|&writes| writes > 0))
 }
 
-fn verify(value: &mut Value<'_>) -> Result<bool, String> {
+fn verify(value: &mut Value<'_>) -> Result<Option<Verify>, String> {
     match value.text()? {
-        "0" | "none" => Ok(false),
-        "crc32c" | "crc32c-intel" => Ok(true),
+        "0" | "none" => Ok(None),
+        "crc32c" | "crc32c-intel" => Ok(Some(Verify { after_writes: true })),
         _ => Err("the one checksum that is taken is crc32c".into()),
     }
 }

@@ -1,9 +1,9 @@
 //! The next operation: file, offset and length of each operation of a job, from its seed.
 
-use super::permutation::{Permutation, splitmix};
+use super::permutation::Permutation;
 use crate::spec::{BlockSizes, Rw};
 use rand::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 use std::ops::Range;
 
 /// One operation.
@@ -195,9 +195,9 @@ impl Sequence {
         for (number, place) in self.places.iter_mut().enumerate() {
             place.positions = [0; 2];
             place.taken = 0;
-            let mut key = self.outline.seed ^ (self.passes << 20) ^ number as u64;
-            place.order =
-                one.map(|bytes| Permutation::new(place.len_bytes / bytes, splitmix(&mut key)));
+            let key = self.outline.seed ^ (self.passes << 20) ^ number as u64;
+            let key = SplitMix64::seed_from_u64(key).next_u64();
+            place.order = one.map(|bytes| Permutation::new(place.len_bytes / bytes, key));
         }
         self.passes += 1;
     }
@@ -247,9 +247,7 @@ impl Sequence {
         }
         None
     }
-}
 
-impl Sequence {
     /// The next operation of a direction; `None` where there is no more to be done.
     pub fn next_of(&mut self, write: bool) -> Option<Next> {
         let least = self.least[usize::from(write)];
