@@ -21,7 +21,7 @@ pub use layout::lay_out;
 pub(crate) use merged::{merged, span};
 pub use place::file_key;
 pub use reports::{
-    DirectionReport, GroupReport, Held, JobReport, Mark, Overlap, Permissions, Watcher,
+    DirectionReport, GroupReport, Held, JobReport, Mark, Overlap, Permissions, Usage, Watcher,
 };
 
 use crate::spec::JobSpec;

@@ -80,9 +80,9 @@ fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
     let part = if operations_both == 0 { 1.0 } else { operations as f64 / operations_both as f64 };
     // The process's use includes the engines' own threads, which no job's does.
     let process = group.process.filter(|_| jobs.len() == group.jobs.len());
-    let used = |of_job: fn(&JobReport) -> f64, of_process: fn(&Usage) -> f64| {
-        let of_jobs = || jobs.iter().map(|job| of_job(job)).sum::<f64>();
-        part * process.as_ref().map_or_else(of_jobs, of_process)
+    let used = |figure: fn(&Usage) -> f64| {
+        let of_jobs = || jobs.iter().map(|job| figure(&job.usage)).sum::<f64>();
+        part * process.as_ref().map_or_else(of_jobs, figure)
     };
     let elapsed_s = span(jobs.iter().copied()).as_secs_f64().max(1e-9);
     Run {
@@ -90,13 +90,9 @@ fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
         elapsed_s,
         throughput_bytes_per_s: bytes as f64 / elapsed_s,
         iops: operations as f64 / elapsed_s,
-        cpu_user_s: used(|job| job.cpu_user_s, |process| process.cpu_user_s),
-        cpu_system_s: used(|job| job.cpu_system_s, |process| process.cpu_system_s),
-        context_switches: used(
-            |job| job.context_switches as f64,
-            |process| process.context_switches as f64,
-        )
-        .round() as u64,
+        cpu_user_s: used(|usage| usage.cpu_user_s),
+        cpu_system_s: used(|usage| usage.cpu_system_s),
+        context_switches: used(|usage| usage.context_switches as f64).round() as u64,
         device_written_bytes: group.device_written_bytes,
         device_read_bytes: group.device_read_bytes,
         max_rss_bytes: Some(group.max_rss_bytes),

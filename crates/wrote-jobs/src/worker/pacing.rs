@@ -23,7 +23,7 @@ impl Worker<'_> {
     /// Waits for the task's start within its group.
     pub(super) fn delay(&mut self) {
         let begin = Instant::now();
-        while let Some(left) = self.task.startdelay.checked_sub(begin.elapsed())
+        while let Some(left) = self.spec.startdelay.checked_sub(begin.elapsed())
             && !left.is_zero()
             && !self.shared.must_stop()
         {
@@ -41,7 +41,7 @@ impl Worker<'_> {
         }
         let Rw { read, write, .. } = self.sequence.outline().rw;
         let due = |write: bool| {
-            let pace = &self.task.pace[usize::from(write)];
+            let pace = &self.pace[usize::from(write)];
             pace.holds().then(|| pace.due_ns())
         };
         match (read && write, due(false), due(true)) {
