@@ -13,11 +13,9 @@ mod job;
 mod keys;
 mod names;
 mod note;
-mod section;
 #[cfg(test)]
 mod tests;
 mod value;
-mod variable;
 
 pub use note::{Note, ParseError};
 
@@ -25,7 +23,8 @@ use crate::spec::JobSpec;
 use draft::Draft;
 use group::Groups;
 use ini::Entry;
-use note::Notes;
+use note::{Notes, quoted};
+use value::Value;
 
 /// The context of a job file.
 pub struct Surroundings<'a> {
@@ -91,12 +90,12 @@ pub fn parse(text: &str, surroundings: &Surroundings<'_>) -> Result<Parsed, Pars
     let mut jobs = Vec::new();
     for section in &sections {
         if section.is_global() {
-            section::apply(&mut globals, &section.entries, &mut notes)?;
+            apply(&mut globals, &section.entries, &mut notes)?;
             continue;
         }
         let mut draft = globals.of_job(section);
-        section::apply(&mut draft, &section.entries, &mut notes)?;
-        section::apply(&mut draft, &overrides, &mut notes)?;
+        apply(&mut draft, &section.entries, &mut notes)?;
+        apply(&mut draft, &overrides, &mut notes)?;
         let group = groups.join(&draft);
         job::add(&draft, group, surroundings.seed, &mut jobs, &mut notes)?;
     }
@@ -117,8 +116,8 @@ pub fn time(text: &str) -> Option<std::time::Duration> {
     single(text, &mut Notes::default()).time().ok()
 }
 
-fn single<'a>(text: &'a str, notes: &'a mut Notes) -> value::Value<'a> {
-    value::Value { text: Some(text), line: None, kb_base: value::KbBase::default(), notes }
+fn single<'a>(text: &'a str, notes: &'a mut Notes) -> Value<'a> {
+    Value { text: Some(text), line: None, kb_base: value::KbBase::default(), notes }
 }
 
 fn overrides(surroundings: &Surroundings<'_>) -> Vec<Entry> {
@@ -128,4 +127,31 @@ fn overrides(surroundings: &Surroundings<'_>) -> Vec<Entry> {
         value: value.clone(),
     };
     surroundings.overrides.iter().map(entry).collect()
+}
+
+/// Applies the entries of a section to `draft`; the last line of a key counts. `kb_base` comes
+/// first, since it gives the others their meaning.
+fn apply(
+    draft: &mut Draft,
+    entries: &[Entry],
+    notes: &mut Notes,
+) -> Result<(), ParseError> {
+    let kb_base = |entry: &&Entry| entry.key == "kb_base";
+    let (first, rest): (Vec<&Entry>, Vec<&Entry>) = entries.iter().partition(kb_base);
+    draft.begin_section();
+    for entry in first.into_iter().chain(rest) {
+        apply_entry(draft, entry, notes).map_err(|problem| {
+            let quoted = quoted(&entry.key, entry.value.as_deref());
+            ParseError::new(entry.line, format!("{quoted}: {problem}"))
+        })?;
+    }
+    Ok(())
+}
+
+fn apply_entry(draft: &mut Draft, entry: &Entry, notes: &mut Notes) -> Result<(), String> {
+    let key = keys::find(&entry.key)?;
+    let (text, line, kb_base) = (entry.value.as_deref(), entry.line, draft.kb_base);
+    key.take(draft, &mut Value { text, line, kb_base, notes })?;
+    draft.record(key.name, entry);
+    Ok(())
 }

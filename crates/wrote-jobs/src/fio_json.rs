@@ -5,12 +5,11 @@
 
 mod direction;
 mod job;
-mod pairs;
 mod shares;
 
 use crate::jobs::{GroupReport, JobReport, span};
 use job::{Job, Numbers};
-use pairs::Pairs;
+use shares::Pairs;
 use serde::Serialize;
 use std::time::Duration;
 use wrote_result::document::Direction;

@@ -22,19 +22,8 @@ const USED_SHARE_MIN: f64 = 0.9;
 /// A clock is slow if one reading costs more than this.
 const CLOCK_READ_NS_MAX: f64 = 1000.0;
 
-pub(super) fn find(evidence: &Evidence) -> Vec<Finding> {
-    let single = [
-        stopped(evidence),
-        cpu_limited(evidence),
-        too_hot(evidence),
-        link_downgraded(evidence),
-        slow_clock(evidence),
-    ];
-    held(evidence).into_iter().chain(single.into_iter().flatten()).collect()
-}
-
 /// Makes one finding for each kind of limit on the device that a row came near to.
-fn held(evidence: &Evidence) -> Vec<Finding> {
+pub(super) fn held(evidence: &Evidence) -> Vec<Finding> {
     let mut tightest: Vec<&Limit> = Vec::new();
     for limit in &evidence.target.limits {
         match tightest.iter_mut().find(|known| known.of == limit.of) {
@@ -114,7 +103,7 @@ fn device_bytes_per_s(run: &Run, direction: Direction) -> f64 {
 }
 
 /// Finds a process that the kernel stopped because its control group had used up its CPU time.
-fn stopped(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn stopped(evidence: &Evidence) -> Option<Finding> {
     let watched = &evidence.watched;
     let throttled = watched.cpu_throttled.filter(|throttled| throttled.periods > 0)?;
     if throttled.stopped_s < STOPPED_SHARE_MIN * watched.elapsed_s {
@@ -142,7 +131,7 @@ fn stopped(evidence: &Evidence) -> Option<Finding> {
     Some(finding("throttled", Severity::Warning, text, figures))
 }
 
-fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
     let busy = |row| Some((row, busy_cpu(evidence, row)?));
     let (rows, busy): (Vec<&Row>, Vec<CpuUse>) = evidence.rows.iter().filter_map(busy).unzip();
     let most = busy.iter().max_by(|a, b| a.used_share.total_cmp(&b.used_share))?;
@@ -218,7 +207,7 @@ fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<CpuUse> {
     longest.filter(|_| limited_s >= 0.5 * elapsed_s).and_then(busy)
 }
 
-fn too_hot(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn too_hot(evidence: &Evidence) -> Option<Finding> {
     let is_hot = |heat: &&Heat| heat.celsius >= heat.celsius_max;
     let (before, after) = (&evidence.watched.before.heat, &evidence.watched.after.heat);
     let all =
@@ -243,7 +232,7 @@ fn too_hot(evidence: &Evidence) -> Option<Finding> {
     Some(finding("too-hot", Severity::Warning, text, figures))
 }
 
-fn link_downgraded(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn link_downgraded(evidence: &Evidence) -> Option<Finding> {
     let links = evidence.watched.after.links.iter();
     let slow: Vec<&Link> = links.filter(|link| link.now < link.most).collect();
     if slow.is_empty() {
@@ -261,7 +250,7 @@ fn link_downgraded(evidence: &Evidence) -> Option<Finding> {
     Some(finding("link-downgraded", Severity::Warning, text, [("links", json!(links))]))
 }
 
-fn slow_clock(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn slow_clock(evidence: &Evidence) -> Option<Finding> {
     let read_ns = evidence.host.clock_read_ns;
     let clocksource = evidence.host.clocksource.as_deref().unwrap_or("unknown");
     let is_slow = read_ns.is_some_and(|cost| cost > CLOCK_READ_NS_MAX);

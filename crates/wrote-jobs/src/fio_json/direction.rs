@@ -1,6 +1,6 @@
 //! An entry's work in one direction, in fio's units: KiB/s, milliseconds, nanoseconds.
 
-use super::pairs::Pairs;
+use super::shares::Pairs;
 use crate::jobs::{JobReport, merged};
 use hdrhistogram::Histogram;
 use serde::Serialize;

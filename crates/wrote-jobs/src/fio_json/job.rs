@@ -1,8 +1,7 @@
 //! One entry of fio's `jobs`: a job, or several that are reported as one.
 
 use super::direction::{Direction, Latency};
-use super::pairs::Pairs;
-use super::shares::{self, BATCHES, DEPTHS};
+use super::shares::{self, BATCHES, DEPTHS, Pairs};
 use crate::jobs::{JobReport, merged, span};
 use crate::spec::{BlockSizes, JobSpec};
 use hdrhistogram::Histogram;

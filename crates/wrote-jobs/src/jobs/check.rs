@@ -130,7 +130,9 @@ fn check_files(
             *end = grows_to.max(*end);
             continue;
         }
-        match kind(path)? {
+        let kind = kind(path)?;
+        kind.check_write(path, spec, permissions.overwrite)?;
+        match kind {
             Kind::Missing if spec.file_bytes.is_none() => {
                 return usage("does not exist, and there is no size to make it with");
             }
@@ -139,12 +141,6 @@ fn check_files(
             }
             Kind::Missing => {
                 coming.insert(key, grows_to);
-            }
-            Kind::Device { .. } if spec.rw.write => {
-                return usage("is a block device: jobs read from those and never write to them");
-            }
-            Kind::File { .. } if spec.rw.write && !permissions.overwrite => {
-                return usage("exists and would be written over; --overwrite allows it");
             }
             Kind::File { .. } if spec.rw.write => {
                 coming.insert(key, grows_to);

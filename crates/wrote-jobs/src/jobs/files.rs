@@ -145,16 +145,10 @@ impl Use<'_> {
     }
 
     fn check(&self, permissions: Permissions) -> Result<(), Error> {
-        let path = self.path.display();
+        self.kind.check_write(self.path, self.spec, permissions.overwrite || self.ours)?;
         match self.kind {
-            Kind::Device { .. } if self.spec.rw.write => Err(Error::Usage(format!(
-                "{path}: is a block device: jobs read from those and never write to them"
-            ))),
             Kind::Device { len_bytes } => self.check_length(len_bytes),
             Kind::File { .. } if self.ours => Ok(()),
-            Kind::File { .. } if self.spec.rw.write && !permissions.overwrite => Err(Error::Usage(
-                format!("{path}: exists and would be written over; --overwrite allows it"),
-            )),
             Kind::File { len_bytes } if self.spec.rw.read => {
                 self.check_length(len_bytes)?;
                 if permissions.read_unwritten { Ok(()) } else { self.check_written() }
