@@ -1,5 +1,6 @@
 //! Scenarios: questions about a disk, answered by rows that are measured in turn.
 
+mod arrivals;
 mod bench;
 mod choice;
 mod measured;

@@ -9,7 +9,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use wrote::device::{BlockDevice, Target};
 use wrote_jobs::findings::Evidence;
+use wrote_jobs::jobs::{self, GroupReport, Permissions};
 use wrote_jobs::report::{Before, Repeated};
+use wrote_jobs::spec::JobSpec;
 use wrote_machine::target::device_of;
 use wrote_result::document::{Advice, Finding, Knee, Row};
 use wrote_result::{Error, Stop};
@@ -130,6 +132,19 @@ impl<'a> Site<'a> {
         let counts = self.device().is_some_and(BlockDevice::counts);
         let settled = settled.iter().cloned().collect();
         Before::new(files[0].clone(), self.target.clone(), settled, counts)
+    }
+
+    /// Runs jobs at once on files that the run made, below a folder of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`jobs::run`].
+    pub fn run_jobs(
+        &self,
+        jobs: &[JobSpec],
+        permissions: Permissions,
+    ) -> Result<GroupReport, Error> {
+        Ok(jobs::run(jobs, permissions, self.stop, &mut ())?.remove(0))
     }
 
     /// The paths of `count` files of this scenario.

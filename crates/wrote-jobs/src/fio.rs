@@ -131,11 +131,7 @@ fn overrides(surroundings: &Surroundings<'_>) -> Vec<Entry> {
 
 /// Applies the entries of a section to `draft`; the last line of a key counts. `kb_base` comes
 /// first, since it gives the others their meaning.
-fn apply(
-    draft: &mut Draft,
-    entries: &[Entry],
-    notes: &mut Notes,
-) -> Result<(), ParseError> {
+fn apply(draft: &mut Draft, entries: &[Entry], notes: &mut Notes) -> Result<(), ParseError> {
     let kb_base = |entry: &&Entry| entry.key == "kb_base";
     let (first, rest): (Vec<&Entry>, Vec<&Entry>) = entries.iter().partition(kb_base);
     draft.begin_section();

@@ -9,8 +9,8 @@ mod shares;
 
 use crate::jobs::{GroupReport, JobReport, span};
 use job::{Job, Numbers};
-use shares::Pairs;
 use serde::Serialize;
+use shares::Pairs;
 use std::time::Duration;
 use wrote_result::document::Direction;
 

@@ -1,7 +1,6 @@
 //! The scenario `append`: many producers hand over short messages, and one file takes them.
 
 mod advice;
-mod arrivals;
 mod check;
 mod findings;
 mod log;

@@ -67,6 +67,15 @@ pub(crate) struct GridWorkload {
 }
 
 impl GridWorkload {
+    pub(super) const fn new(
+        scenario: &'static str,
+        workload: &'static str,
+        words: &'static str,
+        writes: bool,
+    ) -> GridWorkload {
+        GridWorkload { scenario, workload, words, writes }
+    }
+
     pub(super) fn listed(&self) -> Listed {
         Listed {
             scenario: self.scenario,
@@ -79,7 +88,7 @@ impl GridWorkload {
 
 /// The workloads of all grids, in the order in which they are measured.
 pub(crate) fn workloads() -> impl Iterator<Item = &'static GridWorkload> {
-    super::peak::WORKLOADS.iter().chain(super::rand::WORKLOADS).copied()
+    super::peak::WORKLOADS.iter().chain(super::rand::WORKLOADS)
 }
 
 /// The grid of the one workload.
@@ -94,12 +103,11 @@ pub(crate) fn of_workload(call: &Call) -> Result<Grid, Error> {
 /// The cells of a grid that the call names; none where it names none. The ladder alone takes a
 /// minute, so grids are measured only when they are named.
 pub(super) fn called(
-    workloads: &[&GridWorkload],
+    workloads: &[GridWorkload],
     call: &Call,
     make: fn(&Call) -> Result<Grid, Error>,
 ) -> Result<Option<Grid>, Error> {
-    let is_called = |of: &&&GridWorkload| call.names(of.scenario, of.workload);
-    if workloads.iter().find(is_called).is_none() {
+    if !workloads.iter().any(|of| call.names(of.scenario, of.workload)) {
         return Ok(None);
     }
     let mut grid = make(call)?;

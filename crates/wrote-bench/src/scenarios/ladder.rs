@@ -68,6 +68,8 @@ pub(crate) enum Workload {
 }
 
 impl Workload {
+    const ALL: [Workload; 2] = [Workload::Stream, Workload::Small];
+
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Workload::Stream => "stream",
@@ -94,19 +96,16 @@ use Flush::{FdatasyncAtEnd, FdatasyncEach, ODsyncEach};
 use Ioengine::{IoUring, Psync};
 use Workload::{Small, Stream};
 
-/// Makes a row of the table below.
-macro_rules! way {
-    ($name:literal, $workload:ident, $words:literal, $ioengine:ident, $direct:literal, $flush:expr, $blocks:ident) => {
-        Way {
-            name: $name,
-            workload: $workload,
-            words: $words,
-            ioengine: $ioengine,
-            direct: $direct,
-            flush: $flush,
-            blocks: $blocks,
-        }
-    };
+const fn way(
+    name: &'static str,
+    workload: Workload,
+    words: &'static str,
+    ioengine: Ioengine,
+    direct: bool,
+    flush: Flush,
+    blocks: Blocks,
+) -> Way {
+    Way { name, workload, words, ioengine, direct, flush, blocks }
 }
 
 /// Every row, from the least safe to the safest. Direct rows write into allocated blocks, as fio
@@ -114,23 +113,23 @@ macro_rules! way {
 /// blocks that were written and flushed before.
 #[rustfmt::skip]
 pub(crate) const WAYS: &[Way] = &[
-    way!("stream/cached",                             Stream, "write",                        Psync,   false, Flush::None,    New),
-    way!("stream/direct-psync",                       Stream, "direct",                       Psync,   true,  Flush::None,    Allocated),
-    way!("stream/direct-io_uring",                    Stream, "direct io_uring",             IoUring, true,  Flush::None,    Allocated),
-    way!("stream/direct-io_uring-overwrite",          Stream, "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
-    way!("stream/cached-fdatasync-at-end",            Stream, "write, fdatasync at end",      Psync,   false, FdatasyncAtEnd, New),
-    way!("stream/direct-io_uring-fdatasync-at-end",   Stream, "direct io_uring+fdatasync", IoUring, true, FdatasyncAtEnd, Allocated),
-    way!("stream/o_dsync-each",                       Stream, "O_DSYNC each write",           Psync,   false, ODsyncEach,      New),
-    way!("stream/fdatasync-each",                     Stream, "fdatasync each write",         Psync,   false, FdatasyncEach,  New),
-    way!("small/cached",                              Small,  "write",                        Psync,   false, Flush::None,    New),
-    way!("small/direct-psync",                        Small,  "direct",                       Psync,   true,  Flush::None,    Allocated),
-    way!("small/direct-io_uring",                     Small,  "direct io_uring",             IoUring, true,  Flush::None,    Allocated),
-    way!("small/direct-io_uring-overwrite",           Small,  "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
-    way!("small/cached-fdatasync-at-end",             Small,  "write, fdatasync at end",      Psync,   false, FdatasyncAtEnd, New),
-    way!("small/direct-io_uring-fdatasync-at-end",    Small,  "direct io_uring+fdatasync", IoUring, true, FdatasyncAtEnd, Allocated),
-    way!("small/o_dsync-each",                        Small,  "O_DSYNC each write",           Psync,   false, ODsyncEach,      New),
-    way!("small/fdatasync-each",                      Small,  "fdatasync each write",         Psync,   false, FdatasyncEach,  New),
-    way!("small/direct-o_dsync-each-overwrite",       Small,  "direct O_DSYNC, in place",  Psync,   true,  ODsyncEach,      Written),
+    way("stream/cached",                             Stream, "write",                        Psync,   false, Flush::None,    New),
+    way("stream/direct-psync",                       Stream, "direct",                       Psync,   true,  Flush::None,    Allocated),
+    way("stream/direct-io_uring",                    Stream, "direct io_uring",             IoUring, true,  Flush::None,    Allocated),
+    way("stream/direct-io_uring-overwrite",          Stream, "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
+    way("stream/cached-fdatasync-at-end",            Stream, "write, fdatasync at end",      Psync,   false, FdatasyncAtEnd, New),
+    way("stream/direct-io_uring-fdatasync-at-end",   Stream, "direct io_uring+fdatasync", IoUring, true, FdatasyncAtEnd, Allocated),
+    way("stream/o_dsync-each",                       Stream, "O_DSYNC each write",           Psync,   false, ODsyncEach,      New),
+    way("stream/fdatasync-each",                     Stream, "fdatasync each write",         Psync,   false, FdatasyncEach,  New),
+    way("small/cached",                              Small,  "write",                        Psync,   false, Flush::None,    New),
+    way("small/direct-psync",                        Small,  "direct",                       Psync,   true,  Flush::None,    Allocated),
+    way("small/direct-io_uring",                     Small,  "direct io_uring",             IoUring, true,  Flush::None,    Allocated),
+    way("small/direct-io_uring-overwrite",           Small,  "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
+    way("small/cached-fdatasync-at-end",             Small,  "write, fdatasync at end",      Psync,   false, FdatasyncAtEnd, New),
+    way("small/direct-io_uring-fdatasync-at-end",    Small,  "direct io_uring+fdatasync", IoUring, true, FdatasyncAtEnd, Allocated),
+    way("small/o_dsync-each",                        Small,  "O_DSYNC each write",           Psync,   false, ODsyncEach,      New),
+    way("small/fdatasync-each",                      Small,  "fdatasync each write",         Psync,   false, FdatasyncEach,  New),
+    way("small/direct-o_dsync-each-overwrite",       Small,  "direct O_DSYNC, in place",  Psync,   true,  ODsyncEach,      Written),
 ];
 
 /// The sizes of a run.

@@ -1,6 +1,6 @@
 //! The scenario `peak`: the most that sequential reads and writes reach, and with what.
 
-use super::grid::{Grid, called, GridWorkload, READ as READS, WRITE as WRITES, can_poll, short};
+use super::grid::{Grid, called, GridWorkload, READ, WRITE, can_poll, short};
 use crate::scenario::{self, Call, Listed, Scenario};
 use std::time::Duration;
 use wrote_jobs::spec::JobSpec;
@@ -10,18 +10,10 @@ const NAME: &str = "peak";
 const QUESTION: &str =
     "How fast does this disk stream at best, with which block size, depth and way of io_uring?";
 
-pub(super) const READ: GridWorkload = GridWorkload {
-    scenario: NAME,
-    workload: "peak/read",
-    words: "reads: bs x iodepth x way",
-    writes: false,
-};
-pub(super) const WRITE: GridWorkload = GridWorkload {
-    scenario: NAME,
-    workload: "peak/write",
-    words: "writes: bs x iodepth x way",
-    writes: true,
-};
+pub(super) const WORKLOADS: &[GridWorkload] = &[
+    GridWorkload::new(NAME, "peak/read", "reads: bs x iodepth x way", false),
+    GridWorkload::new(NAME, "peak/write", "writes: bs x iodepth x way", true),
+];
 
 /// Block sizes: below, between and above what most devices take as one command.
 const BS_BYTES: [u64; 3] = [128 << 10, 512 << 10, 2 << 20];
@@ -49,8 +41,6 @@ const WAYS: [Way; 4] = [
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Peak {}
 
-pub(super) const WORKLOADS: &[&GridWorkload] = &[&READ, &WRITE];
-
 impl Peak {
     /// The grid of the cells that the call names.
     pub(crate) fn grid(call: &Call) -> Result<Option<Grid>, Error> {
@@ -64,7 +54,7 @@ impl Scenario for Peak {
     }
 
     fn catalogue(&self) -> Vec<Listed> {
-        WORKLOADS.iter().map(|workload| workload.listed()).collect()
+        WORKLOADS.iter().map(GridWorkload::listed).collect()
     }
 
     fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
@@ -77,7 +67,7 @@ fn grid(call: &Call) -> Result<Grid, Error> {
     let mut grid = Grid::new(NAME, QUESTION, TIME, call)?;
     let sizes = call.common.stream_bs_bytes.map_or(BS_BYTES.to_vec(), |bytes| vec![bytes]);
     let depths = call.common.iodepth.map_or(IODEPTHS.to_vec(), |depth| vec![depth]);
-    for (named, rw) in [(READ, READS), (WRITE, WRITES)] {
+    for (named, rw) in WORKLOADS.iter().zip([READ, WRITE]) {
         for &bs_bytes in &sizes {
             for &iodepth in &depths {
                 for (way, ask) in

@@ -18,7 +18,7 @@ use std::time::Duration;
 use wrote::Survives;
 use wrote_jobs::buffers::buffers_bytes;
 use wrote_jobs::buffers::check_buffers;
-use wrote_jobs::rate::{Amount, Rate};
+use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{JobSpec, Rw};
 use wrote_machine::target::shown_target;
 use wrote_machine::{host, space};
@@ -138,18 +138,13 @@ impl Plan {
     /// The stream, without a file.
     fn spec(&self) -> JobSpec {
         let write = Rw { read: false, write: true, random: false };
-        let (bytes, iops) = match self.rate.map(|rate| rate.amount) {
-            Some(Amount::BytesPerS(bytes)) => (Some(bytes), None),
-            Some(Amount::OperationsPerS(operations)) => (None, Some(operations)),
-            None => (None, None),
-        };
         JobSpec {
             iodepth: self.iodepth,
             file_bytes: Some(self.file_bytes),
             io_bytes: Some(self.size_bytes),
             runtime: self.time,
-            write_rate_bytes_per_s: bytes,
-            write_rate_iops: iops,
+            write_rate_bytes_per_s: self.rate.and_then(|rate| rate.bytes_per_s()),
+            write_rate_iops: self.rate.and_then(|rate| rate.iops()),
             rate_process: self.rate.map(|rate| rate.process).unwrap_or_default(),
             ..JobSpec::new(ROW, write, self.bs_bytes)
         }
@@ -187,6 +182,7 @@ fn most_bytes(time: Duration, rate: Option<Rate>, bs_bytes: u64) -> u64 {
 mod plan_tests {
     use super::*;
     use wrote::device::Target;
+    use wrote_jobs::rate::Amount;
     use crate::sample::{Asked, asked, place};
     use crate::scenario::Plan as _;
 

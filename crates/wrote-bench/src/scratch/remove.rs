@@ -37,23 +37,11 @@ pub(super) fn open(folder: &Path) -> io::Result<OwnedFd> {
 /// The contents of an open folder.
 pub(super) fn contents(folder: impl AsFd) -> io::Result<Contents> {
     let mut contents = Contents::default();
-    for entry in Dir::read_from(&folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
-        let stat = match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => continue,
-            other => other?,
-        };
-        let name = OsString::from_vec(name.to_bytes().to_vec());
-        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        if is_file && name == lock::NAME {
+    for (name, file_bytes) in entries(&folder)? {
+        if file_bytes.is_some() && name == lock::NAME {
             contents.lock = true;
-        } else if is_file && is_a_runs(&name) {
-            // In units of 512 bytes (stat(3type)): what it takes up, not its length.
-            contents.size_bytes += u64::try_from(stat.st_blocks).unwrap_or(0) * 512;
+        } else if let Some(bytes) = file_bytes.filter(|_| is_a_runs(&name)) {
+            contents.size_bytes += bytes;
             contents.ours.push(name);
         } else if let Some(log) = log_in(folder.as_fd(), &name)? {
             contents.size_bytes += log.size_bytes;
@@ -64,6 +52,27 @@ pub(super) fn contents(folder: impl AsFd) -> io::Result<Contents> {
     }
     contents.foreign.sort();
     Ok(contents)
+}
+
+/// The names in an open folder; those of ordinary files with the bytes that they take up.
+fn entries(folder: impl AsFd) -> io::Result<Vec<(OsString, Option<u64>)>> {
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(&folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let stat = match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => continue,
+            other => other?,
+        };
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        // In units of 512 bytes (stat(3type)): what it takes up, not its length.
+        let bytes = is_file.then(|| u64::try_from(stat.st_blocks).unwrap_or(0) * 512);
+        entries.push((OsString::from_vec(name.to_bytes().to_vec()), bytes));
+    }
+    Ok(entries)
 }
 
 /// The files in the folder of a run's log; none where `name` is something else, or where there
@@ -77,22 +86,9 @@ fn log_in(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<LogFiles>> 
         other => other?,
     };
     let mut files = LogFiles { names: Vec::new(), size_bytes: 0, folder };
-    for entry in Dir::read_from(&files.folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
-        let stat = match statat(&files.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => continue,
-            other => other?,
-        };
-        let name = OsString::from_vec(name.to_bytes().to_vec());
-        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        if !(is_file && is_a_logs(&name)) {
-            return Ok(None);
-        }
-        files.size_bytes += u64::try_from(stat.st_blocks).unwrap_or(0) * 512;
+    for (name, file_bytes) in entries(&files.folder)? {
+        let Some(bytes) = file_bytes.filter(|_| is_a_logs(&name)) else { return Ok(None) };
+        files.size_bytes += bytes;
         files.names.push(name);
     }
     Ok(Some(files))
@@ -136,10 +132,7 @@ pub(super) fn remove_log(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     for file in &log.names {
         unlink(&log.folder, file)?;
     }
-    match unlinkat(parent, name, AtFlags::REMOVEDIR) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(errno.into()),
-    }
+    unlink_as(parent, name, AtFlags::REMOVEDIR)
 }
 
 /// Whether a run gives its files such names: words of small letters, hyphens between them, a
@@ -210,8 +203,12 @@ pub(super) fn listed(names: &[OsString]) -> String {
     }
 }
 
-fn unlink(folder: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<()> {
-    match unlinkat(folder, name, AtFlags::empty()) {
+fn unlink(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    unlink_as(folder, name, AtFlags::empty())
+}
+
+fn unlink_as(folder: &OwnedFd, name: &OsStr, flags: AtFlags) -> io::Result<()> {
+    match unlinkat(folder, name, flags) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(errno.into()),
     }

@@ -59,7 +59,9 @@ impl Kind {
     /// Refuses a job that would write to a device, or over a file where it must not.
     pub fn check_write(self, path: &Path, spec: &JobSpec, overwrite: bool) -> Result<(), Error> {
         let what = match self {
-            Kind::Device { .. } => "is a block device: jobs read from those and never write to them",
+            Kind::Device { .. } => {
+                "is a block device: jobs read from those and never write to them"
+            }
             Kind::File { .. } if !overwrite => {
                 "exists and would be written over; --overwrite allows it"
             }

@@ -1,10 +1,10 @@
 //! The library's own way: `wrote::Log`, by threads or by tasks.
 
 use super::Promise;
-use super::arrivals::Arrivals;
 use super::message::Messages;
 use super::AppendAs;
 use super::usual::record;
+use crate::arrivals::Arrivals;
 use hdrhistogram::Histogram;
 use std::path::Path;
 use std::sync::Barrier;

@@ -1,11 +1,11 @@
 //! One run of each way: messages appended, the file read back, and every message looked for.
 
-use super::arrivals::Arrivals;
 use super::check::Check;
 use super::message::Messages;
 use super::plan::{BESIDE, Plan, RUN_S};
 use super::walk::walk;
 use super::{Kind, NAME, Promise, QUESTION, Way, log, usual};
+use crate::arrivals::Arrivals;
 use crate::measured::{self, OneRun, RowLabel};
 use crate::progress::Ticker;
 use crate::rounds::Turn;

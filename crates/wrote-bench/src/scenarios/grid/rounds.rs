@@ -6,11 +6,14 @@ use crate::rounds::Turn;
 use crate::scenario::{self, Site};
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote_jobs::jobs::{self, GroupReport, Permissions};
+use wrote_jobs::jobs::Permissions;
 use wrote_jobs::report::Repeated;
-use wrote_jobs::spec::JobSpec;
 use wrote_result::Error;
 use wrote_result::document::{Direction, Row};
+
+/// The files are of the run itself.
+const OVERWRITE: Permissions =
+    Permissions { overwrite: true, read_unwritten: false, overlap: false, fill: false };
 
 impl scenario::Plan for Grid {
     fn name(&self) -> &'static str {
@@ -51,13 +54,13 @@ impl scenario::Plan for Grid {
 
     /// Writes the files, which all cells share.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        run_jobs(&self.layout(&files(self, site)), site)?;
+        site.run_jobs(&self.layout(&files(self, site)), OVERWRITE)?;
         Ok(self.space_bytes_max())
     }
 
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let files = files(self, site);
-        let group = run_jobs(&self.cells[turn.row].jobs(&files, self.rate), site)?;
+        let group = site.run_jobs(&self.cells[turn.row].jobs(&files, self.rate), OVERWRITE)?;
         let mut run = Repeated::of(&group, &site.before(&files, &files));
         let cell = &self.cells[turn.row];
         for row in &mut run.rows {
@@ -73,12 +76,6 @@ impl scenario::Plan for Grid {
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
         files(self, site)
     }
-}
-
-/// Runs jobs on files that the run made, below a folder of its own.
-fn run_jobs(jobs: &[JobSpec], site: &Site) -> Result<GroupReport, Error> {
-    let permissions = Permissions { overwrite: true, ..Permissions::default() };
-    Ok(jobs::run(jobs, permissions, site.stop, &mut ())?.remove(0))
 }
 
 /// The files of the jobs, one each.

@@ -6,6 +6,7 @@ use super::plan::{
 use super::save::{Place, save, sync_folder};
 use super::text::Texts;
 use super::{NAME, QUESTION, SaveRow, State};
+use crate::arrivals::Arrivals;
 use crate::measured::{self, OneRun, RowLabel};
 use crate::progress::Ticker;
 use crate::rounds::{Turn, in_turn};
@@ -18,19 +19,11 @@ use std::time::{Duration, Instant};
 use wrote_jobs::buffers::seed;
 use wrote_jobs::clock::clocked;
 use wrote_jobs::histogram;
-use wrote_jobs::pace::Pace;
 use wrote_jobs::rate::Rate;
 use wrote_jobs::report::Repeated;
 use wrote_machine::usage::Usage;
 use wrote_result::document::Run;
-use wrote_result::{Error, Stop, units};
-
-/// The last of the time until a save is due is not slept through: a sleeper wakes up later than it
-/// asked to (`PR_SET_TIMERSLACK`, prctl(2): by 50 us and more), and that would be counted as
-/// latency.
-const AWAKE: Duration = Duration::from_micros(200);
-/// No longer sleep than this, so that a request to stop is heard.
-const NAP_MAX: Duration = Duration::from_millis(50);
+use wrote_result::{Error, units};
 
 impl scenario::Plan for Plan {
     fn name(&self) -> &'static str {
@@ -179,20 +172,17 @@ impl<'a> Saves<'a> {
         let texts = self.plan.texts.make(count as usize, row.size_bytes as usize);
         let (folder, temporary) = (self.site.scratch.path(), self.temporary.as_path());
         let files = &self.files;
-        let mut pace = pace(rate);
+        // Each batch begins anew, so that the time between two batches is no latency.
+        let mut arrivals = Arrivals::seeded(rate, 0, 1, seed());
         let saves = || {
-            let began = Instant::now();
             for (number, text) in texts.enumerate() {
-                stop.check()?;
                 let path = &files[if state == State::New { number } else { 0 }];
                 // M5: in an open loop from the moment at which it should have begun.
-                let due = match pace.holds() {
-                    true => wait_until(began + Duration::from_nanos(pace.due_ns()), stop)?,
-                    false => Instant::now(),
-                };
+                let due = arrivals.wait(text.len(), stop);
+                stop.check()?;
+                let due = due.unwrap_or_else(Instant::now);
                 save(kind, state, Place { path, folder, temporary }, text)?;
                 latencies.saturating_record(due.elapsed().as_nanos() as u64);
-                pace.count(text.len());
             }
             Ok(())
         };
@@ -215,26 +205,6 @@ impl<'a> Saves<'a> {
         measured::clear(&self.files, self.site.scratch.path())
     }
 
-}
-
-/// The pace of a batch. Each batch begins anew, so that the time between two batches is no latency.
-fn pace(rate: Option<Rate>) -> Pace {
-    rate.map_or_else(Pace::default, |rate| Pace::share(rate, 0, 1, seed()))
-}
-
-/// Waits for the moment, and gives it back; it may have passed.
-fn wait_until(due: Instant, stop: &Stop) -> Result<Instant, Error> {
-    loop {
-        let left = due.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(due);
-        }
-        match left.checked_sub(AWAKE) {
-            Some(nap) if !nap.is_zero() => std::thread::sleep(nap.min(NAP_MAX)),
-            _ => std::hint::spin_loop(),
-        }
-        stop.check()?;
-    }
 }
 
 /// Adds a batch to its run.

@@ -9,7 +9,6 @@ use crate::scenarios::{grid, ladder};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_jobs::buffers::seed;
-use wrote_jobs::jobs;
 use wrote_jobs::jobs::{GroupReport, Permissions};
 use wrote_jobs::rate::Rate;
 use wrote_jobs::report::Repeated;
@@ -95,7 +94,7 @@ impl Subject {
     pub(super) fn prepare(&self, files: &[PathBuf], site: &Site) -> Result<u64, Error> {
         let Some(fill) = &self.fill else { return Ok(0) };
         let permissions = Permissions { fill: true, ..Permissions::default() };
-        jobs::run(&fill.on_each(files, None), permissions, site.stop, &mut ())?;
+        site.run_jobs(&fill.on_each(files, None), permissions)?;
         Ok(self.file_bytes())
     }
 
@@ -114,8 +113,7 @@ impl Subject {
         }
         let overwrite = self.fill.is_some();
         let permissions = Permissions { overwrite, fill: true, ..Permissions::default() };
-        let group =
-            jobs::run(&job.on_each(files, rate), permissions, site.stop, &mut ())?.remove(0);
+        let group = site.run_jobs(&job.on_each(files, rate), permissions)?;
         if self.way.is_some() {
             ladder::clear(files, overwrite, site)?;
         }
