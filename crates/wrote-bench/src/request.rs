@@ -6,7 +6,6 @@ use std::time::Duration;
 use wrote_jobs::rate::Rate;
 use wrote_result::Error;
 
-/// The most bytes of one write.
 const BS_BYTES_MAX: u64 = 1 << 30;
 
 /// The request of a benchmark.

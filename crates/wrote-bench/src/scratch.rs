@@ -127,7 +127,6 @@ pub fn check_folder(parent: &Path) -> Result<(), Error> {
     Err(Error::Usage(format!("{shown}: {because}")))
 }
 
-/// Why no folder could be made in `parent`.
 fn not_made(parent: &Path, error: &io::Error) -> Error {
     // By its kind: tempfile's errors hide their number behind the path.
     let because = match error.kind() {

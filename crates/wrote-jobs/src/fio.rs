@@ -100,7 +100,10 @@ pub fn parse(text: &str, surroundings: &Surroundings<'_>) -> Result<Parsed, Pars
         job::add(&draft, group, surroundings.seed, &mut jobs, &mut notes)?;
     }
     if jobs.is_empty() {
-        return Err(ParseError::whole("there is no job in it; a job begins with its name: [job]"));
+        return Err(ParseError::new(
+            None,
+            "there is no job in it; a job begins with its name: [job]",
+        ));
     }
     groups.check(&mut notes)?;
     Ok(Parsed { jobs, notes: notes.into_vec(), global: globals.pairs() })

@@ -6,7 +6,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use wrote_result::Error;
 
-/// The time between two calls of `watch`.
 const WATCH_EVERY: Duration = Duration::from_millis(250);
 
 /// The work of each thread of a run. Its [`Crew::Ready`] stays in the thread.

@@ -59,7 +59,6 @@ pub struct Done {
     pub all_ramp: bool,
 }
 
-/// An operation in flight.
 #[derive(Clone, Copy)]
 struct InFlight {
     next: Next,
@@ -76,7 +75,6 @@ enum Pause {
     Wait,
     /// The next operation is due at this time, in nanoseconds from the start.
     Due(u64),
-    /// A flush is due.
     Flush,
     /// The task has no more operations.
     End,

@@ -22,13 +22,10 @@ use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
 use wrote_result::document::{Advice, Blocks, Finding, Flush, Ioengine, Settings};
 
-/// The scenario's name.
 pub(crate) const NAME: &str = "append";
-/// The scenario's question.
 pub(crate) const QUESTION: &str =
     "How fast does one file take short messages from many producers, and does it get them all?";
 
-/// How messages come into the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// A loop that writes one message after the other to a tokio file.
@@ -44,7 +41,6 @@ pub(crate) enum Kind {
     FlumeWriters { opened: Opened },
     /// A task a message, into a channel without room; one thread writes and answers.
     Rendezvous,
-    /// `wrote::Log`.
     Log(Promise),
 }
 
@@ -161,7 +157,6 @@ impl Kind {
         !matches!(self, Loop | Log(_))
     }
 
-    /// When the way flushes, in the words of the result.
     fn sync(self) -> Flush {
         match self {
             Log(Promise { sync: Sync::Always, .. }) => Flush::Always,

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Survives;
 use wrote::device::{Backing, Target};
-use wrote_jobs::rate;
-use wrote_jobs::rate::Rate;
+use wrote_jobs::rate::{self, Rate};
 use wrote_jobs::spec::{JobSpec, Rw};
 use wrote_machine::space;
 use wrote_machine::target::shown_target;
@@ -16,7 +15,6 @@ use wrote_result::{Error, units};
 
 /// The most bytes of the file that cells read and write.
 const FILE_BYTES_MAX: u64 = 1 << 30;
-/// Runs of each cell.
 const RUNS: u32 = 5;
 /// The time of a run outside its clock.
 pub(super) const BESIDE: Duration = Duration::from_millis(60);
@@ -91,7 +89,6 @@ pub(crate) fn workloads() -> impl Iterator<Item = &'static GridWorkload> {
     super::peak::WORKLOADS.iter().chain(super::rand::WORKLOADS)
 }
 
-/// The grid of the one workload.
 pub(crate) fn of_workload(call: &Call) -> Result<Grid, Error> {
     let grid = match super::peak::Peak::grid(call)? {
         Some(grid) => Some(grid),
@@ -192,17 +189,14 @@ impl Grid {
 }
 
 impl Cell {
-    /// Returns the jobs of a run, one for each file.
     pub(crate) fn jobs(&self, files: &[PathBuf], rate: Option<Rate>) -> Vec<JobSpec> {
         JobSpec { name: self.name.clone(), ..self.spec.clone() }.on_each(files, rate)
     }
 
-    /// Bytes of one operation.
     pub(crate) fn bs_bytes(&self) -> u64 {
         self.spec.read_bs.most_bytes().max(self.spec.write_bs.most_bytes())
     }
 
-    /// The most bytes that are due within a time.
     pub(crate) fn due_bytes_max(&self, rate: Rate, time: Duration) -> u64 {
         rate.operations_max(self.bs_bytes(), time).saturating_mul(self.bs_bytes())
     }

@@ -21,10 +21,8 @@ use wrote_jobs::spec::{Fallocate, JobSpec, Rw, SyncEach};
 use wrote_result::Error;
 use wrote_result::document::{Advice, Blocks, Flush, Row, Settings};
 
-/// The scenario's name.
 pub(crate) const NAME: &str = "ladder";
 
-/// The scenario's question.
 pub(crate) const QUESTION: &str =
     "How fast does this disk take sequential writes, and what does each way survive?";
 
@@ -132,7 +130,6 @@ pub(crate) const WAYS: &[Way] = &[
     way("small/direct-o_dsync-each-overwrite",       Small,  "direct O_DSYNC, in place",  Psync,   true,  ODsyncEach,      Written),
 ];
 
-/// The sizes of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sizes {
     pub bs_bytes: u64,
@@ -147,7 +144,6 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// Bytes of the file of one thread.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.size_bytes / u64::from(self.numjobs)
     }

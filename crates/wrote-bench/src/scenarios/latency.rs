@@ -8,10 +8,8 @@ mod save;
 #[cfg(test)]
 mod tests;
 mod text;
-mod way_of;
 
 pub use options::Latency;
-pub(crate) use way_of::way_of;
 
 use crate::scenario::{self, Call, Listed, Scenario};
 use plan::Plan;
@@ -20,17 +18,13 @@ use wrote::{Acknowledged, Survives};
 use wrote_jobs::rate::Rate;
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
-use wrote_result::document::{Advice, Blocks, CrashLeaves, Flush, Ioengine, Settings};
+use wrote_result::document::{Advice, Blocks, CrashLeaves, Flush, Ioengine, Row, Settings};
 
-/// The scenario's name.
 pub(crate) const NAME: &str = "latency";
-/// The scenario's question.
 pub(crate) const QUESTION: &str = "How long does it take to save a small text, with and without sync?";
 
-/// How a text gets into its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// `std::fs::write`.
     FsWrite,
     /// The same calls, and `fsync` before the file is closed; nothing for its name.
     FsWriteFsync,
@@ -42,7 +36,6 @@ pub(crate) enum Kind {
     Rename,
     /// The same, flushed before and its name after.
     RenameFsync,
-    /// `wrote::write`.
     WroteWrite,
     /// One write behind what is there.
     Append,
@@ -196,7 +189,6 @@ impl State {
 }
 
 impl Kind {
-    /// When the way flushes, in the words of the result.
     fn sync(self) -> Flush {
         match self {
             FsWrite | Rename | Append => Flush::None,
@@ -216,7 +208,6 @@ impl Kind {
         }
     }
 
-    /// How often the way waits for a flush.
     fn flushes(self, state: State) -> u32 {
         u32::from(self.sync() != Flush::None) + u32::from(self.syncs_folder(state))
     }
@@ -248,12 +239,10 @@ impl Kind {
         }
     }
 
-    /// Whether the file is longer after each save.
     fn grows(self, state: State) -> bool {
         matches!(self, Append | AppendFdatasync) && state == State::Existing
     }
 
-    /// The state of the blocks that a save writes to.
     fn blocks(self, state: State) -> Blocks {
         match (self, state) {
             (WriteFdatasync | ODsync, State::Existing) => Blocks::Written,
@@ -283,7 +272,6 @@ impl SaveRow {
             && called.way.is_none_or(|way| way == self.way.name)
     }
 
-    /// The settings of a run of `saves` saves, for the result.
     pub(crate) fn asked(&self, saves: u64, rate: Option<Rate>) -> Settings {
         let (kind, state) = (self.way.kind, self.state);
         Settings {
@@ -308,4 +296,14 @@ impl SaveRow {
         let reaches = target.flushes_reach_device();
         self.way.kind.acknowledged(self.state, reaches, target.in_memory)
     }
+}
+
+/// The way of a row of the scenario, and the file that it saves to.
+pub(crate) fn way_of(row: &Row) -> Option<(State, &'static Way)> {
+    let rest = row.workload.strip_prefix(NAME)?.strip_prefix('/')?;
+    let state = State::ALL.into_iter().find(|state| {
+        rest.strip_prefix(state.as_str()).is_some_and(|rest| rest.starts_with('-'))
+    })?;
+    let name = row.name.strip_prefix(&row.workload)?.strip_prefix('/')?;
+    Some((state, WAYS.iter().find(|way| way.name == name)?))
 }

@@ -11,15 +11,11 @@ use subject::Subject;
 use wrote_result::document::Process;
 use wrote_result::Error;
 
-/// The scenario's name.
 pub(crate) const NAME: &str = "load";
-/// The usual workloads.
 const USUAL: [&str; 2] = ["rand/read", "rand/write"];
 /// The rates, in percent of the speed of a closed loop: closer where latency bends, and one beyond.
 const PERCENTS: [u32; 13] = [10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 100, 110];
-/// Runs at each rate.
 const RUNS: u32 = 3;
-/// The usual time of a run.
 const TIME: Duration = Duration::from_secs(1);
 /// The time of a run outside its clock, with a rest for the device.
 const BESIDE: Duration = Duration::from_millis(150);

@@ -19,7 +19,6 @@ pub(super) const WORKLOADS: &[GridWorkload] = &[
 const BS_BYTES: [u64; 3] = [128 << 10, 512 << 10, 2 << 20];
 /// Few in flight, and enough for a fast device.
 const IODEPTHS: [u32; 2] = [8, 64];
-/// The most that one run transfers.
 const RUN_BYTES_MAX: u64 = 256 << 20;
 const TIME: Duration = Duration::from_millis(250);
 
@@ -42,7 +41,6 @@ const WAYS: [Way; 4] = [
 pub struct Peak {}
 
 impl Peak {
-    /// The grid of the cells that the call names.
     pub(crate) fn grid(call: &Call) -> Result<Option<Grid>, Error> {
         called(WORKLOADS, call, grid)
     }

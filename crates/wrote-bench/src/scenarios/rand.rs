@@ -31,7 +31,6 @@ const MIX_READ_PERCENT: u32 = 70;
 pub struct Rand {}
 
 impl Rand {
-    /// The grid of the cells that the call names.
     pub(crate) fn grid(call: &Call) -> Result<Option<Grid>, Error> {
         called(WORKLOADS, call, grid)
     }
@@ -51,7 +50,6 @@ impl Scenario for Rand {
     }
 }
 
-/// The cells.
 fn grid(call: &Call) -> Result<Grid, Error> {
     let mut grid = Grid::new(NAME, QUESTION, TIME, call)?;
     let bs_bytes = call.common.small_bs_bytes.unwrap_or(BS_BYTES);

@@ -16,8 +16,7 @@ use crate::bench::STREAM_BS_BYTES;
 use crate::scenario::{self, Call, Listed, Scenario};
 use std::time::Duration;
 use wrote::Survives;
-use wrote_jobs::buffers::buffers_bytes;
-use wrote_jobs::buffers::check_buffers;
+use wrote_jobs::buffers::{buffers_bytes, check_buffers};
 use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{JobSpec, Rw};
 use wrote_machine::target::shown_target;
@@ -28,16 +27,12 @@ use wrote_result::{Error, units};
 
 /// Of the room that may be used, this part is left to what the file system keeps of the file.
 const SPARE_PART: u64 = 100;
-/// The scenario's name.
 pub(crate) const NAME: &str = "sustained";
-/// The scenario's question.
 pub(crate) const QUESTION: &str =
     "How fast does this disk take writes for long, and after how many bytes does it slow down?";
-/// Its one row.
 const ROW: &str = "sustained/direct-io_uring";
 const WORDS: &str = "direct io_uring, on and on";
 
-/// The time of the long run by default.
 const TIME: Duration = Duration::from_secs(60);
 /// Without a size it writes no more than this in a second: no drive on four lanes of PCIe 4.0 is
 /// faster.
@@ -82,7 +77,6 @@ impl Scenario for Long {
     }
 }
 
-/// The plan of the long run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     bs_bytes: u64,
@@ -167,7 +161,6 @@ impl Plan {
     }
 }
 
-/// The most that is written within a time.
 fn most_bytes(time: Duration, rate: Option<Rate>, bs_bytes: u64) -> u64 {
     let most = time.as_secs_f64() * BYTES_PER_S_MAX as f64;
     let held = rate.map_or(f64::INFINITY, |rate| {

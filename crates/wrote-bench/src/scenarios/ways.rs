@@ -19,14 +19,10 @@ use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
 use wrote_result::document::{Advice, Blocks, Finding, Flush, Ioengine, Settings, SourceCache};
 
-/// The scenario's name.
 pub(crate) const NAME: &str = "ways";
-/// The scenario's question.
 pub(crate) const QUESTION: &str =
     "How fast is a whole file written by each usual way, and what does the way cost?";
-/// The workload of whole files.
 pub(crate) const FILE: &str = "ways/file";
-/// The workload of chunk sizes.
 pub(crate) const CHUNK: &str = "ways/chunk";
 
 const KIB: u64 = 1 << 10;
@@ -34,10 +30,8 @@ const MIB: u64 = 1 << 20;
 /// Bytes of one write of dd, as most people call it.
 const DD_BS_BYTES: u64 = MIB;
 
-/// How the file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// `std::fs::write`.
     FsWrite,
     /// One `write_all` of everything, then `sync_all`.
     WriteAll,
@@ -57,7 +51,6 @@ pub(crate) enum Kind {
     CopyFile(SourceCache),
 }
 
-/// One row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     pub name: &'static str,
@@ -171,7 +164,6 @@ impl Kind {
         bs_bytes.min(size_bytes)
     }
 
-    /// When the way flushes, in the words of the result.
     fn sync(self) -> Flush {
         match self {
             FsWrite | Dd { direct: true } => Flush::None,

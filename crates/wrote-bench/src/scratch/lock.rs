@@ -7,7 +7,6 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// The lock file's name.
 pub(super) const NAME: &str = "lock";
 
 /// The first line of every lock file. Nothing without it is ever taken for a run's folder.
@@ -23,7 +22,6 @@ pub(super) struct Lock(#[allow(dead_code, reason = "held, not read")] File);
 /// The content of a lock file.
 #[derive(Debug)]
 pub(super) enum State {
-    /// Its run is alive.
     Alive,
     /// Its run is dead. The lock is held by us for as long as this is kept.
     Dead(#[allow(dead_code, reason = "held, not read")] Option<File>),

@@ -14,14 +14,12 @@ use wrote_result::Error;
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// The contents of a run's folder.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     /// Files that a run makes, without the lock.
     pub(super) ours: Vec<OsString>,
     /// Folders of logs that a run makes, with nothing in them but a log's files.
     pub(super) logs: Vec<OsString>,
-    /// Whether the lock is there.
     pub(super) lock: bool,
     /// Everything else.
     pub(super) foreign: Vec<OsString>,
@@ -34,7 +32,6 @@ pub(super) fn open(folder: &Path) -> io::Result<OwnedFd> {
     Ok(openat(CWD, folder, FOLDER, Mode::empty())?)
 }
 
-/// The contents of an open folder.
 pub(super) fn contents(folder: impl AsFd) -> io::Result<Contents> {
     let mut contents = Contents::default();
     for (name, file_bytes) in entries(&folder)? {
@@ -94,7 +91,6 @@ fn log_in(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<LogFiles>> 
     Ok(Some(files))
 }
 
-/// The files of a log, and the folder that they are in.
 struct LogFiles {
     folder: OwnedFd,
     names: Vec<OsString>,

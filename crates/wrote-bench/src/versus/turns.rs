@@ -40,7 +40,6 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// The observer of the next benchmark.
     pub(super) fn next(&mut self) -> Turn<'_, 'a> {
         Turn(self)
     }

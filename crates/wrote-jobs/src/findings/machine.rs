@@ -160,7 +160,6 @@ pub(super) fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
 
 /// The use of the CPUs by a run that waited for nothing else.
 struct CpuUse {
-    /// The busiest CPU.
     busiest: CpuBusy,
     /// The share of the time in which the row's threads ran.
     used_share: f64,

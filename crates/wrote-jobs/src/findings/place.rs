@@ -1,5 +1,5 @@
-//! Findings on the measured place before the run: its file system, the device below it, leftovers of
-//! earlier runs; and on the build of the program.
+//! Findings on the measured place before the run (its file system, the device below it, leftovers
+//! of earlier runs), and on the build of the program.
 
 use super::Evidence;
 use serde_json::json;

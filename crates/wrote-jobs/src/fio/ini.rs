@@ -3,7 +3,6 @@
 use super::note::quoted;
 use super::{Notes, ParseError, Surroundings};
 
-/// A section and its entries.
 #[derive(Debug)]
 pub(super) struct Section {
     pub line: usize,
@@ -11,7 +10,6 @@ pub(super) struct Section {
     pub entries: Vec<Entry>,
 }
 
-/// One line of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     /// `None` of an override.

@@ -12,13 +12,11 @@ use wrote_result::units;
 /// The most jobs of a file, with clones: each is a thread.
 const JOBS_MAX: usize = 1024;
 
-/// The default block size.
 const BS_BYTES: u64 = 4096;
 
 /// The seed of jobs that repeat in each run (`randrepeat=1`): fio's `randseed`.
 const REPEATED_SEED: u64 = 0x89;
 
-/// Adds the section's `numjobs` jobs to `jobs`.
 pub(super) fn add(
     draft: &Draft,
     group: u32,

@@ -6,7 +6,6 @@ use super::{block, engine, files, names};
 use crate::spec::{Fallocate, Rw, SyncEach, Verify};
 use wrote_result::document::Process;
 
-/// A key of a job file.
 pub(super) struct Key {
     /// The canonical name, which reports use, as fio does.
     pub name: &'static str,
@@ -15,9 +14,7 @@ pub(super) struct Key {
     effect: Effect,
 }
 
-/// The effect of a key.
 enum Effect {
-    /// Sets a value of the job.
     Set(fn(&mut Draft, &mut Value<'_>) -> Result<(), String>),
     /// Accepts only these values, which name the only behaviour here; the text explains the refusal
     /// of others.
@@ -67,7 +64,6 @@ pub(super) fn find(name: &str) -> Result<&'static Key, String> {
     KEYS.iter().find(|key| key.is(name)).ok_or_else(|| names::unknown(name, all_names()))
 }
 
-/// Returns every name of every accepted key.
 pub(super) fn all_names() -> impl Iterator<Item = &'static str> {
     KEYS.iter().flat_map(|key| std::iter::once(key.name).chain(key.aliases.iter().copied()))
 }

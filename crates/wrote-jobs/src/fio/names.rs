@@ -60,7 +60,6 @@ pub(super) fn unknown(name: &str, taken: impl Iterator<Item = &'static str>) -> 
     }
 }
 
-/// Returns all keys of fio that are not accepted.
 #[cfg(test)]
 pub(super) fn not_taken() -> impl Iterator<Item = &'static str> {
     NOT_TAKEN.iter().flat_map(|(_, keys)| keys.split(' '))

@@ -75,7 +75,7 @@ impl Latency {
 impl Direction {
     /// `group_bytes_per_s` is the whole group's rate in this direction.
     pub(super) fn of(
-        entry: &[&JobReport],
+        entry: &[JobReport],
         direction: result::Direction,
         elapsed: Duration,
         group_bytes_per_s: f64,
@@ -102,9 +102,6 @@ impl Direction {
             // 0 means no transfer.
             runtime: (elapsed.as_millis() as u64).max(1),
             total_ios,
-            short_ios: 0,
-            drop_ios: 0,
-            slat_ns: Latency::default(),
             clat_ns: latency_ns.clone(),
             lat_ns: latency_ns,
             bw_min: bandwidth.min() as u64,
@@ -118,6 +115,7 @@ impl Direction {
             iops_mean: iops.mean(),
             iops_stddev: iops.deviation(),
             iops_samples: iops.count(),
+            ..Direction::default()
         }
     }
 }
@@ -130,9 +128,9 @@ fn percent(part: f64, whole: f64) -> f64 {
 struct Samples(Vec<f64>);
 
 impl Samples {
-    fn of(entry: &[&JobReport], samples: impl Fn(&JobReport) -> &Vec<f64>) -> Samples {
+    fn of(entry: &[JobReport], samples: impl Fn(&JobReport) -> &Vec<f64>) -> Samples {
         let start = |job: &JobReport| job.started_at.as_nanosecond();
-        let began = entry.iter().map(|job| start(job)).min().unwrap_or_default();
+        let began = entry.iter().map(start).min().unwrap_or_default();
         let mut sums: Vec<f64> = Vec::new();
         for job in entry {
             let offset = ((start(job) - began + SAMPLE_NS / 2) / SAMPLE_NS) as usize;

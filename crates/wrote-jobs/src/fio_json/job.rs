@@ -18,7 +18,6 @@ pub(super) struct Numbers {
     pub group_write_bytes_per_s: f64,
 }
 
-/// fio's job.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Job {
     jobname: String,
@@ -53,7 +52,6 @@ pub(super) struct Job {
     latency_window: u64,
 }
 
-/// fio's flushes.
 #[derive(Clone, Debug, Serialize)]
 struct Sync {
     total_ios: u64,
@@ -62,22 +60,21 @@ struct Sync {
 
 impl Job {
     /// `entry` is never empty; figures that cannot be added up are the first job's.
-    pub(super) fn of(entry: &[&JobReport], numbers: &Numbers) -> Job {
+    pub(super) fn of(entry: &[JobReport], numbers: &Numbers) -> Job {
         let spec = &entry[0].spec;
-        let elapsed = span(entry.iter().copied());
+        let elapsed = span(entry);
         let read = Direction::of(entry, Way::Read, elapsed, numbers.group_read_bytes_per_s);
         let write = Direction::of(entry, Way::Write, elapsed, numbers.group_write_bytes_per_s);
-        let all = |histogram: fn(&JobReport) -> &Histogram<u64>| {
-            merged(entry.iter().map(|job| histogram(job)))
-        };
+        let all =
+            |histogram: fn(&JobReport) -> &Histogram<u64>| merged(entry.iter().map(histogram));
         let flushes = all(|job| &job.flush_ns);
         let both = entry.iter().flat_map(|job| [&job.read.latency_ns, &job.write.latency_ns]);
         let [latency_ns, latency_us, latency_ms] = shares::latencies(&merged(both));
         let running_s: f64 = entry.iter().map(|job| job.elapsed.as_secs_f64()).sum();
         let cpu = |used: fn(&JobReport) -> f64| {
-            entry.iter().map(|job| used(job)).sum::<f64>() * 100.0 / running_s.max(1e-9)
+            entry.iter().map(used).sum::<f64>() * 100.0 / running_s.max(1e-9)
         };
-        let sum = |count: fn(&JobReport) -> u64| entry.iter().map(|job| count(job)).sum();
+        let sum = |count: fn(&JobReport) -> u64| entry.iter().map(count).sum();
         Job {
             jobname: spec.name.clone(),
             groupid: spec.group,

@@ -2,8 +2,8 @@
 
 use super::findings as imported;
 use super::options::Options;
-use super::output::Output;
-use super::rows::{self, Batch};
+use super::output::{Output, OutputJob};
+use super::rows;
 use super::{neither, refused};
 use serde_json::Value;
 use wrote_result::Error;
@@ -24,14 +24,14 @@ pub(super) fn document(name: &str, value: Value) -> Result<Document, Error> {
     let mut rows: Vec<Row> = Vec::new();
     let mut unflushed = Vec::new();
     let mut failed = Vec::new();
-    for batch in Batch::all_of(&output.jobs) {
-        let job = batch.first();
-        let options = Options::new(&output.global, &job.options);
+    for batch in output.jobs.chunk_by(OutputJob::is_clone_of) {
+        let job = &batch[0];
+        let options = Options { global: &output.global, own: &job.options };
         if let Some(failure) = batch.iter().find(|job| job.error != 0) {
             failed.push((job.jobname.clone(), format!("fio: error {}", failure.error)));
             continue;
         }
-        for mut row in rows::rows(&batch, &options) {
+        for mut row in rows::rows(batch, &options) {
             row.name = free(&row.name, &rows);
             unflushed.extend(imported::Unflushed::of(&row, options.flag("fsync_on_close")));
             rows.push(row);

@@ -12,7 +12,6 @@ use wrote::{Ioengine, Options};
 use wrote_machine::{host, space};
 use wrote_result::{Error, units};
 
-/// The most bytes of one operation.
 const BS_BYTES_MAX: u64 = 1 << 30;
 
 /// Refuses jobs that make no sense or are not permitted. `note` receives what is permitted and may

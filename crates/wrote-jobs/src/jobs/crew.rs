@@ -23,7 +23,7 @@ const SQPOLL_IDLE_MS: u32 = 1000;
 pub struct Jobs<'a> {
     pub specs: &'a [&'a JobSpec],
     pub ready: Vec<Ready>,
-    sqpolls: Vec<Option<Sqpoll>>,
+    pub sqpolls: Vec<Option<Sqpoll>>,
     pub progress: &'a [Progress],
     pub stop: &'a Stop,
     pub failed: &'a AtomicBool,
@@ -36,24 +36,8 @@ pub struct Part {
     pub ended: Instant,
 }
 
-impl<'a> Jobs<'a> {
-    pub fn new(
-        specs: &'a [&'a JobSpec],
-        ready: Vec<Ready>,
-        progress: &'a [Progress],
-        stop: &'a Stop,
-        failed: &'a AtomicBool,
-    ) -> Jobs<'a> {
-        Jobs { specs, ready, sqpolls: sqpolls(specs), progress, stop, failed }
-    }
-
-    fn shared(&self, number: usize) -> Shared<'a> {
-        Shared { stop: self.stop, failed: self.failed, progress: &self.progress[number] }
-    }
-}
-
 /// Returns the kernel thread of each job that wants one. Jobs on the same CPU share it.
-fn sqpolls(specs: &[&JobSpec]) -> Vec<Option<Sqpoll>> {
+pub fn sqpolls(specs: &[&JobSpec]) -> Vec<Option<Sqpoll>> {
     let mut shared: Vec<Sqpoll> = Vec::new();
     let mut of = |spec: &&JobSpec| {
         let cpu = spec.sqthread_poll_cpu;
@@ -138,7 +122,9 @@ impl<'a> Crew for Jobs<'a> {
             |path: &std::path::PathBuf| Ok((path.clone(), engine.open_file(path, &options)?));
         let files = spec.files.iter().map(open).collect::<Result<Vec<_>, Error>>()?;
         let sequence = sequence(spec, &self.ready[number])?;
-        let worker = Worker::new(engine, files, spec, sequence.clone(), self.shared(number))?;
+        let Jobs { stop, failed, progress, .. } = *self;
+        let shared = Shared { stop, failed, progress: &progress[number] };
+        let worker = Worker::new(engine, files, spec, sequence.clone(), shared)?;
         Ok((number, worker, sequence))
     }
 

@@ -1,14 +1,13 @@
 //! The run of one group: makes its files ready, runs its jobs at once, and adds up their reports.
 
-use super::crew::{Jobs, Part, sequence};
+use super::crew::{Jobs, Part, sequence, sqpolls};
 use super::files::Files;
 use super::made::Made;
 use super::overlap::overlaps;
 use super::{GroupReport, Permissions, Watcher, held};
-use crate::clock;
-use crate::gates;
 use crate::spec::JobSpec;
 use crate::worker::Progress;
+use crate::{clock, gates};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -41,7 +40,8 @@ pub fn run_group(
     let totals = totals.collect::<Result<Vec<Option<u64>>, Error>>()?;
     let progress: Vec<Progress> = specs.iter().map(|_| Progress::default()).collect();
     let failed = AtomicBool::new(false);
-    let crew = Jobs::new(specs, ready, &progress, stop, &failed);
+    let sqpolls = sqpolls(specs);
+    let crew = Jobs { specs, ready, sqpolls, progress: &progress, stop, failed: &failed };
     let begin = Instant::now();
     let mut watch = || {
         let moved: Vec<[u64; 2]> = progress.iter().map(Progress::moved_bytes).collect();

@@ -1,8 +1,7 @@
 //! The kind of file under the path of a job's file.
 
 use crate::spec::JobSpec;
-use std::io;
-use std::io::Seek;
+use std::io::{self, Seek};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use wrote_result::Error;
@@ -43,14 +42,10 @@ impl Identity {
 pub enum Kind {
     /// Nothing; a file can be made.
     Missing,
-    /// A file.
     File {
-        /// Its length.
         len_bytes: u64,
     },
-    /// A block device.
     Device {
-        /// Its size.
         len_bytes: u64,
     },
 }

@@ -151,7 +151,7 @@ pub fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram<u64>>) -> Histo
 }
 
 /// Returns the time from the first start of these jobs to the last end, and zero without a job.
-pub fn span<'a>(jobs: impl Iterator<Item = &'a JobReport>) -> Duration {
+pub fn span<'a>(jobs: impl IntoIterator<Item = &'a JobReport>) -> Duration {
     let (mut began, mut ended) = (i128::MAX, i128::MIN);
     for job in jobs {
         let start = job.started_at.as_nanosecond();

@@ -9,11 +9,9 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use wrote::device::{self, BlockDevice, Target};
 use wrote_machine::target::{device_of, shown_target};
-use wrote_machine::watch as machine;
-use wrote_machine::watch::{Watch, Watched};
+use wrote_machine::watch::{self as machine, Watch, Watched};
 use wrote_result::Error;
-use wrote_result::document as result;
-use wrote_result::document::Limit;
+use wrote_result::document::{self as result, Limit};
 
 /// The disk under the jobs' files before they run.
 ///

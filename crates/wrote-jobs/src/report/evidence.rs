@@ -1,8 +1,7 @@
 //! The evidence of findings on jobs: rows, and the bytes that a device moved for all jobs at once.
 
 use super::before::Before;
-use crate::findings;
-use crate::findings::Evidence;
+use crate::findings::{self, Evidence};
 use crate::jobs::{GroupReport, Overlap};
 use wrote_machine::watch::Watched;
 use wrote_result::document::{Direction, Finding, Host, Row, Target};

@@ -7,7 +7,6 @@ use crate::spec::JobSpec;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// The context of a group's rows.
 #[derive(Debug)]
 pub(super) struct Known<'a> {
     /// The disk under the files before all groups.

@@ -12,7 +12,10 @@ use wrote_result::stats;
 /// runs.
 pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {
     let mut rows = Vec::new();
-    for jobs in batches(group) {
+    let is_next_clone = |last: &JobReport, job: &JobReport| {
+        last.spec.name == job.spec.name && job.spec.clone > last.spec.clone
+    };
+    for jobs in group.jobs.chunk_by(is_next_clone) {
         let rw = jobs[0].spec.rw;
         let name = &jobs[0].spec.name;
         let directions =
@@ -20,33 +23,17 @@ pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {
         for (_, direction, word) in directions.into_iter().filter(|(is_there, _, _)| *is_there) {
             let wanted = if rw.read && rw.write { format!("{name}/{word}") } else { name.clone() };
             let name = known.take(&wanted);
-            rows.push(row(name, group, &jobs, direction, known));
+            rows.push(row(name, group, jobs, direction, known));
         }
     }
     known.is_over(group);
     rows
 }
 
-/// Returns the jobs of each section; no batch is empty.
-fn batches(group: &GroupReport) -> Vec<Vec<&JobReport>> {
-    let mut batches: Vec<Vec<&JobReport>> = Vec::new();
-    for job in &group.jobs {
-        match batches.last_mut() {
-            Some(batch) if is_next_clone(batch[batch.len() - 1], job) => batch.push(job),
-            _ => batches.push(vec![job]),
-        }
-    }
-    batches
-}
-
-fn is_next_clone(last: &JobReport, job: &JobReport) -> bool {
-    last.spec.name == job.spec.name && job.spec.clone > last.spec.clone
-}
-
 fn row(
     name: String,
     group: &GroupReport,
-    jobs: &[&JobReport],
+    jobs: &[JobReport],
     direction: Direction,
     known: &Known,
 ) -> Row {
@@ -71,8 +58,8 @@ fn row(
     }
 }
 
-fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
-    let sum = |count: &dyn Fn(&JobReport) -> u64| jobs.iter().map(|job| count(job)).sum::<u64>();
+fn run(group: &GroupReport, jobs: &[JobReport], direction: Direction) -> Run {
+    let sum = |count: &dyn Fn(&JobReport) -> u64| jobs.iter().map(count).sum::<u64>();
     let bytes = sum(&|job| job.direction(direction).bytes);
     let operations = sum(&|job| job.direction(direction).operations);
     let operations_both = sum(&|job| job.read.operations + job.write.operations);
@@ -84,7 +71,7 @@ fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
         let of_jobs = || jobs.iter().map(|job| figure(&job.usage)).sum::<f64>();
         part * process.as_ref().map_or_else(of_jobs, figure)
     };
-    let elapsed_s = span(jobs.iter().copied()).as_secs_f64().max(1e-9);
+    let elapsed_s = span(jobs).as_secs_f64().max(1e-9);
     Run {
         bytes,
         elapsed_s,
@@ -114,7 +101,7 @@ fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
 
 /// Returns the cached bytes of the jobs' files that the cache did not hold before. A direct write
 /// drops its bytes from the cache; a direct read may leave them there.
-fn page_cache_bytes(group: &GroupReport, jobs: &[&JobReport]) -> Option<u64> {
+fn page_cache_bytes(group: &GroupReport, jobs: &[JobReport]) -> Option<u64> {
     let uses = |job: &JobReport, held: &Held| {
         job.spec.offset_bytes == held.offset_bytes && job.spec.files.contains(&held.file)
     };
@@ -135,13 +122,13 @@ fn page_cache_bytes(group: &GroupReport, jobs: &[&JobReport]) -> Option<u64> {
 }
 
 /// Returns the issue delay of the jobs' threads; `None` for jobs without a rate.
-fn issue_delay(jobs: &[&JobReport]) -> Option<Latency> {
+fn issue_delay(jobs: &[JobReport]) -> Option<Latency> {
     let delays = merged(jobs.iter().map(|job| &job.issue_delay_ns));
     (!delays.is_empty()).then(|| stats::latency(&delays))
 }
 
 /// Returns the way in words: `random read, direct io_uring x 64`, `write, mmap, fsync each`.
-fn way(jobs: &[&JobReport], direction: Direction, effective: &Settings) -> String {
+fn way(jobs: &[JobReport], direction: Direction, effective: &Settings) -> String {
     let spec = &jobs[0].spec;
     let mut words = if spec.rw.random { "random ".to_owned() } else { String::new() };
     words += match direction {

@@ -28,7 +28,6 @@ impl Flushes {
         Flushes { dirty, written, since_fsync: 0, since_fdatasync: 0 }
     }
 
-    /// Counts a write to the file of this number.
     pub(super) fn count(&mut self, file: usize) {
         self.dirty[file] = true;
         self.written[file] = true;

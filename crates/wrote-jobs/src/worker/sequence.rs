@@ -38,7 +38,6 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// The sizes of a direction.
     fn sizes(&self, write: bool) -> &BlockSizes {
         if write { &self.write_bs } else { &self.read_bs }
     }
@@ -69,7 +68,6 @@ impl Outline {
         self.rw.random && !self.maps() || self.io_bytes.is_some() || self.loops != Some(1)
     }
 
-    /// The bytes of one pass over the regions.
     fn pass_bytes(&self) -> u64 {
         self.regions.iter().map(|region| region.end - region.start).sum()
     }

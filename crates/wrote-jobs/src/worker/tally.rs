@@ -6,10 +6,8 @@ use hdrhistogram::Histogram;
 /// The longest latency of the histogram: 10 minutes.
 const LATENCY_MAX_NS: u64 = 600_000_000_000;
 
-/// The time between samples.
 const SAMPLE_NS: u64 = 500_000_000;
 
-/// The shortest last sample.
 const SAMPLE_NS_MIN: u64 = SAMPLE_NS / 2;
 
 /// Returns an empty histogram of latencies: three significant digits up to 10 minutes.
@@ -99,21 +97,18 @@ impl Tally {
         self.submitted[count] += 1;
     }
 
-    /// Counts operations that completed together.
     pub(super) fn completed(&mut self, count: usize) {
         if count > 0 {
             self.completed[count] += 1;
         }
     }
 
-    /// Counts a complete operation of `bytes`.
     pub(super) fn count(&mut self, write: bool, bytes: usize) {
         let direction = &mut self.directions[usize::from(write)];
         direction.bytes += bytes as u64;
         direction.operations += 1;
     }
 
-    /// Records an operation's latency.
     pub(super) fn record(&mut self, write: bool, latency_ns: u64) {
         if (write, latency_ns) != (self.same.0, self.same.1) {
             self.record_same();
@@ -140,7 +135,6 @@ impl Tally {
         self.flush_ns.saturating_record(latency_ns);
     }
 
-    /// Takes a sample where one is due.
     pub(super) fn sample(&mut self, now_ns: u64) {
         self.trail.pass(self.directions[1].bytes, now_ns);
         let elapsed_ns = now_ns.saturating_sub(self.sampled_ns);

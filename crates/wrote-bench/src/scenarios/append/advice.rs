@@ -9,7 +9,6 @@ use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Advice, Row, View, fastest};
 use wrote_result::units::{nanoseconds, significant};
 
-/// Where the lines are that are shown.
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
 /// The first part of the names of rows of `Log`.

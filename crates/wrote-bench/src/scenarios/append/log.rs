@@ -15,7 +15,6 @@ use wrote_jobs::histogram;
 use wrote_jobs::rate::Rate;
 use wrote_result::{Error, Stop};
 
-/// The state that producers share.
 pub(super) struct Task<'a> {
     pub log: Log,
     pub promise: Promise,
@@ -26,7 +25,6 @@ pub(super) struct Task<'a> {
     pub stop: &'a Stop,
 }
 
-/// A new log in `folder`.
 pub(super) fn open(folder: &Path, promise: Promise) -> Result<Log, Error> {
     Ok(Log::options().sync(promise.sync).format(promise.format).open(folder)?)
 }
@@ -137,7 +135,6 @@ async fn produce_async(
     Ok(latencies)
 }
 
-/// When the messages of each producer are due.
 fn arrivals(task: &Task, messages: &[Messages]) -> Vec<Arrivals> {
     let producers = messages.len() as u32;
     (0..producers).map(|number| Arrivals::new(task.rate, number, producers)).collect()

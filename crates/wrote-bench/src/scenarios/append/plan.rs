@@ -7,8 +7,7 @@ use crate::rounds::RUNS;
 use crate::scenario::Call;
 use std::time::Duration;
 use wrote::device::Target;
-use wrote_jobs::rate;
-use wrote_jobs::rate::Rate;
+use wrote_jobs::rate::{self, Rate};
 use wrote_machine::{host, space};
 use wrote_result::{Error, units};
 
@@ -41,7 +40,6 @@ const SEGMENTS_BYTES: u64 = 4 * (64 << 20);
 /// The time of a run outside its clock: preparation, reading back, removal.
 pub(super) const BESIDE: Duration = Duration::from_millis(300);
 
-/// The plan of the scenario's rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub ways: Vec<Way>,
@@ -52,9 +50,7 @@ pub(crate) struct Plan {
     pub rate: Option<Rate>,
     /// Rows that were called for and can't be measured, with the reason.
     pub left_out: Vec<(String, String)>,
-    /// How long a run at a rate is.
     pub(super) time: Duration,
-    /// Messages of a run, where they were asked for.
     pub(super) messages: Option<u64>,
     /// The bytes that the files of one run may take.
     budget_bytes: u64,

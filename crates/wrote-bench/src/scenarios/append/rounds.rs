@@ -102,7 +102,6 @@ impl scenario::Plan for Plan {
     }
 }
 
-/// The file and the log's folder of a run.
 struct Files<'a> {
     plan: &'a Plan,
     site: &'a Site<'a>,
@@ -217,7 +216,6 @@ impl<'a> Files<'a> {
         Ok(Written { latencies, run, effective, fallbacks })
     }
 
-    /// Looks for every message in the file.
     fn check_file(&self, mut check: Check) -> Result<Records, Error> {
         let failed = |error| Error::Failed(format!("{}: read: {error}", self.file.display()));
         let mut file = File::open(&self.file).map_err(failed)?;
@@ -226,7 +224,6 @@ impl<'a> Files<'a> {
         Ok(check.finish())
     }
 
-    /// Looks for every message in the log, as its readers do.
     fn check_log(&self, mut check: Check) -> Result<Records, Error> {
         let mut reader = LogReader::open(&self.log, 0)?;
         let mut record = Vec::new();

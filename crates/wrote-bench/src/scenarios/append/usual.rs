@@ -59,7 +59,6 @@ pub(super) fn append(kind: Kind, task: Task) -> Result<Histogram<u64>, Error> {
     }
 }
 
-/// A plain loop over a tokio file.
 async fn in_a_loop(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     let Task { path, file, mut messages, mut arrivals, stop, .. } = task;
     let mut file = tokio::fs::File::from_std(file);
@@ -74,7 +73,6 @@ async fn in_a_loop(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     Ok(latencies)
 }
 
-/// A task a message, each of which takes the lock and writes.
 async fn mutex(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     let Task { path, file, messages, arrivals, stop, .. } = task;
     let file = Arc::new(Mutex::new(tokio::fs::File::from_std(file)));
@@ -99,7 +97,6 @@ async fn mutex(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     Ok(latencies)
 }
 
-/// A task a message, into tokio's channel; one task writes.
 async fn tokio_mpsc(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     let Task { path, file, messages, arrivals, stop, .. } = task;
     let (sender, mut receiver) = mpsc::channel::<Sent>(CHANNEL_MESSAGES);
@@ -128,7 +125,6 @@ async fn tokio_mpsc(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     writer.await.map_err(panicked)?
 }
 
-/// A task a message, into a channel without bounds; a thread writes through a `BufWriter`.
 async fn flume_bufwriter(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     let (sender, receiver) = flume::unbounded();
     let (path, file, stop) = (task.path.to_owned(), task.file, task.stop.clone());
@@ -142,7 +138,6 @@ async fn flume_bufwriter(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     writer.join().map_err(panicked_thread)?
 }
 
-/// The same, and ten threads write straight to the file.
 async fn flume_writers(task: Task<'_>, opened: Opened) -> Result<Histogram<u64>, Error> {
     let (sender, receiver) = flume::unbounded();
     let mut writers = Vec::with_capacity(WRITERS);
@@ -245,7 +240,6 @@ fn write_all(
     Ok(latencies)
 }
 
-/// Counts how long a message took.
 pub(super) fn record(latencies: &mut Histogram<u64>, latency: Duration) {
     latencies.saturating_record(latency.as_nanos().clamp(1, u64::MAX.into()) as u64);
 }

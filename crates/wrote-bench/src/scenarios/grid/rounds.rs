@@ -32,7 +32,6 @@ impl scenario::Plan for Grid {
         self.runs
     }
 
-    /// The files' bytes.
     fn space_bytes_max(&self) -> u64 {
         self.file_bytes * u64::from(self.numjobs)
     }
@@ -78,7 +77,6 @@ impl scenario::Plan for Grid {
     }
 }
 
-/// The files of the jobs, one each.
 fn files(grid: &Grid, site: &Site) -> Vec<PathBuf> {
     site.files("data", grid.numjobs)
 }

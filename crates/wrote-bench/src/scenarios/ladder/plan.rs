@@ -32,15 +32,11 @@ pub(super) const RUN_TIME: Duration = Duration::from_millis(500);
 pub(super) const BESIDE: Duration = Duration::from_millis(50);
 /// A time limit longer than any run.
 const WHOLE: Duration = Duration::from_secs(24 * 3600);
-/// The most bytes of a streaming run.
 const STREAM_SIZE_BYTES_MAX: u64 = 1 << 30;
 /// The fewest bytes of a run of small writes, unless the disk has less room.
 const SMALL_SIZE_BYTES_MIN: u64 = 8 << 20;
-/// The most bytes of a run of small writes.
 const SMALL_SIZE_BYTES_MAX: u64 = 128 << 20;
-/// The most bytes of the calibration.
 const CALIBRATION_BYTES_MAX: u64 = 256 << 20;
-/// The time limit of the calibration.
 pub(crate) const CALIBRATION_TIME: Duration = Duration::from_millis(250);
 
 /// A checked call of the ladder, without the sizes that follow from the calibration.
@@ -57,12 +53,10 @@ pub(crate) struct Plan {
     /// The sizes of streaming runs and of those of small writes: those of a fast device until the
     /// calibration.
     pub(super) sizes: [Sizes; 2],
-    /// Memory for cached runs.
     pub(super) held: Option<HeldMemory>,
 }
 
 impl Plan {
-    /// Checks the call, and the space for it.
     pub(crate) fn new(call: &Call) -> Result<Plan, Error> {
         let (request, target) = (call.common, call.target);
         let numjobs = request.numjobs.unwrap_or(1);

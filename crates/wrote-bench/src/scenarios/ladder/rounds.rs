@@ -141,7 +141,6 @@ impl Plan {
         &self.sizes[workload as usize]
     }
 
-    /// The files of a row, one for each thread.
     fn files(&self, way: &Way, site: &Site) -> Vec<PathBuf> {
         let in_place = way.blocks == Blocks::Written;
         let part = if in_place { written_part(way.workload) } else { "new" };

@@ -42,7 +42,6 @@ impl scenario::Plan for Plan {
         self.runs
     }
 
-    /// The files of one run of a row.
     fn space_bytes_max(&self) -> u64 {
         self.rows.iter().map(|row| self.row_space_bytes(row)).max().unwrap_or(0)
     }
@@ -117,7 +116,6 @@ impl scenario::Plan for Plan {
     }
 }
 
-/// The files of a run.
 struct Saves<'a> {
     plan: &'a mut Plan,
     site: &'a Site<'a>,
@@ -207,7 +205,6 @@ impl<'a> Saves<'a> {
 
 }
 
-/// Adds a batch to its run.
 fn add(run: &mut Run, batch: Run) {
     let sum = |ours: Option<u64>, theirs: Option<u64>| match (ours, theirs) {
         (Some(ours), Some(theirs)) => Some(ours + theirs),

@@ -8,7 +8,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use wrote_result::Error;
 
-/// Where a text is saved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     /// The file.

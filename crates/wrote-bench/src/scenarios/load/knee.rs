@@ -7,7 +7,6 @@
 //! `S`, here 1) before it rises above it again. The paper smooths the curve by a spline first; the
 //! points here are already of several runs each, and too few for that.
 
-/// The fewest points of a curve.
 const POINTS_MIN: usize = 5;
 /// The paper's sensitivity: a knee stands out by this multiple of the points' mean distance.
 const SENSITIVITY: f64 = 1.0;

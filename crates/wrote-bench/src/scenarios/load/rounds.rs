@@ -30,7 +30,6 @@ impl scenario::Plan for Plan {
         format!("What does the latency of {name} do as the load rises, and where does it bend?")
     }
 
-    /// A row for each rate.
     fn rows(&self) -> Vec<String> {
         let name = |percent| format!("{}/{:.2}", self.workload(), f64::from(percent) / 100.0);
         PERCENTS.into_iter().map(name).collect()

@@ -30,7 +30,6 @@ pub(super) struct Subject {
     pub name: &'static str,
     /// Threads, each with a file of its own.
     pub numjobs: u32,
-    /// The job of each thread.
     job: JobSpec,
     /// The job that writes each file before the first run; without it each run makes its files.
     fill: Option<JobSpec>,
@@ -80,7 +79,6 @@ impl Subject {
         self.job.rw.write
     }
 
-    /// Returns the bytes of one operation.
     pub(super) fn bs_bytes(&self) -> u64 {
         self.job.read_bs.most_bytes().max(self.job.write_bs.most_bytes())
     }

@@ -10,14 +10,12 @@ use crate::scenario::{self, Site};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use wrote_jobs::jobs;
-use wrote_jobs::jobs::{GroupReport, Mark, Permissions, Watcher};
+use wrote_jobs::jobs::{self, GroupReport, Mark, Permissions, Watcher};
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::JobSpec;
 use wrote_result::document::{Sample, Sustained};
 use wrote_result::{Error, Stop};
 
-/// The part of the file names.
 const PART: &str = "data";
 /// How often the pause looks around.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -151,7 +149,6 @@ fn samples(marks: &[Mark]) -> Vec<Sample> {
     before.zip(marks).map(sample).collect()
 }
 
-/// Describes the long run by its samples.
 fn describe(samples: &[Sample], file_bytes: u64) -> Sustained {
     let mut sustained = Sustained {
         file_bytes,

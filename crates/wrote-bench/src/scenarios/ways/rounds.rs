@@ -96,12 +96,10 @@ fn source(site: &Site) -> PathBuf {
     site.file("source", 0)
 }
 
-/// The file that is written.
 fn output(site: &Site) -> PathBuf {
     site.file("output", 0)
 }
 
-/// The files of a run.
 struct Files<'a> {
     site: &'a Site<'a>,
     source: PathBuf,

@@ -6,10 +6,8 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use wrote_result::{Error, Stop};
 
-/// The byte of the constant block.
 const CONSTANT: u8 = 0xAB;
 
-/// The input and the output of a way.
 pub(super) struct Task<'a> {
     /// The source, as a file.
     pub input: &'a Path,
@@ -75,7 +73,6 @@ pub(super) fn write(kind: Kind, task: &Task) -> Result<(), Error> {
     task.sync(&result?)
 }
 
-/// Each piece of the source, one after the other.
 fn pieces<W: Write>(task: &Task, mut writer: W, bytes: u64) -> Result<W, Error> {
     for piece in task.pieces(bytes) {
         task.stop.check()?;
@@ -84,7 +81,6 @@ fn pieces<W: Write>(task: &Task, mut writer: W, bytes: u64) -> Result<W, Error> 
     Ok(writer)
 }
 
-/// Copies the source in constant memory.
 fn stream(task: &Task, bytes: u64) -> Result<File, Error> {
     let read = |error| Error::Failed(format!("{}: read: {error}", task.input.display()));
     let mut input = File::open(task.input).map_err(read)?;
@@ -100,7 +96,6 @@ fn stream(task: &Task, bytes: u64) -> Result<File, Error> {
     }
 }
 
-/// The same block again and again.
 fn constant(task: &Task, bytes: u64) -> Result<File, Error> {
     let block = vec![CONSTANT; bytes as usize];
     let mut output = task.create()?;
