@@ -55,8 +55,7 @@ pub fn bench_of(
     bench_at(scenarios, request, &OnceLock::new(), stop, observer)
 }
 
-/// As [`bench_of`]. The first calibration fills `speed`; a later benchmark of the same disk uses
-/// it.
+/// As [`bench_of`]. The first calibration fills `speed`; later ones of the disk use it.
 pub(crate) fn bench_at(
     scenarios: &[&dyn Scenario],
     request: &Request,
@@ -85,7 +84,7 @@ pub(crate) fn bench_at(
         .into_iter()
         .map(|mut planned| {
             let site = Site {
-                scenario: planned.name(),
+                scenario: planned.scope().name,
                 target: &target,
                 scratch: &scratch,
                 stop,

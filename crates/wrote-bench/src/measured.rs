@@ -81,8 +81,3 @@ pub fn clear(files: &[PathBuf], folder: &Path) -> Result<(), Error> {
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())
 }
-
-/// A fallback of the engine, for the result.
-pub fn fallback(step: &wrote::Fallback) -> Fallback {
-    Fallback { wanted: step.wanted.into(), got: step.got.into(), because: step.because.clone() }
-}

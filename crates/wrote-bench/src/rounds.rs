@@ -2,7 +2,7 @@
 
 use crate::measured::clear;
 use crate::progress::Ticker;
-use crate::scenario::{Measured, Plan, Site};
+use crate::scenario::{Measured, Plan, Scope, Site};
 use wrote_jobs::report::Repeated;
 use wrote_result::Error;
 use wrote_result::document::{Row, Scenario};
@@ -90,15 +90,16 @@ impl dyn Plan {
 }
 
 fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-    let planned = plan.runs() * plan.rows().len() as u32;
+    let Scope { name, question, runs: rounds } = plan.scope();
+    let planned = rounds * plan.rows().len() as u32;
     let mut written_bytes = plan.prepare(site, ticker)?;
     let names = plan.rows();
-    ticker.leave_out(planned - plan.runs() * names.len() as u32);
+    ticker.leave_out(planned - rounds * names.len() as u32);
     let left_out = plan.left_out();
     for (name, because) in &left_out {
         ticker.note(&format!("{name} is left out: {because}"));
     }
-    let order = in_turn(names.len(), plan.runs());
+    let order = in_turn(names.len(), rounds);
     let last = order.iter().rposition(|turn| plan.makes_files(turn.row)).filter(|_| site.keep);
     let mut runs: Vec<Repeated> = names.iter().map(|_| Repeated::default()).collect();
     for (number, turn) in order.iter().enumerate() {
@@ -121,7 +122,7 @@ fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Meas
     written_bytes += runs.iter().map(|runs| runs.written_bytes).sum::<u64>();
     let rows = site.peers.gather(runs.into_iter().flat_map(Repeated::rows).collect())?;
     let knee = plan.knee(&rows);
-    let scenario = Scenario { name: plan.name().into(), question: plan.question(), rows, knee };
+    let scenario = Scenario { name: name.into(), question, rows, knee };
     Ok(Measured { scenario, written_bytes, left_out })
 }
 

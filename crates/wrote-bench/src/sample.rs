@@ -116,7 +116,7 @@ impl Asked {
         let target = device::examine(&self.path).unwrap();
         let mut planned = self.planned().remove(0);
         let mut ticker = Ticker::new(observer, planned.runs_total(), Duration::ZERO);
-        let (scenario, speed) = (planned.name(), &OnceLock::new());
+        let (scenario, speed) = (planned.scope().name, &OnceLock::new());
         let site = Site { scenario, target: &target, scratch, stop, keep, speed, peers: &Alone };
         planned.measure(&site, &mut ticker)
     }

@@ -164,24 +164,31 @@ pub struct Measured {
     pub left_out: Vec<(String, String)>,
 }
 
+/// The scenario that rows belong to, and the runs of each row.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// The scenario's name.
+    pub name: &'static str,
+    /// The question that the rows answer.
+    pub question: String,
+    /// Runs of each row.
+    pub runs: u32,
+}
+
 /// The rows of a scenario, and how one run of a row is made. The module `rounds` owns the loop
 /// around it.
 pub trait Plan {
-    /// The scenario's name.
-    fn name(&self) -> &'static str;
-    /// The question that the rows answer.
-    fn question(&self) -> String;
+    /// The scenario that the rows belong to, and the runs of each row.
+    fn scope(&self) -> Scope;
     /// The names of the rows, in order.
     fn rows(&self) -> Vec<String>;
-    /// Runs of each row.
-    fn runs(&self) -> u32;
     /// Runs that [`Plan::prepare`] counts by itself.
     fn runs_before(&self) -> u32 {
         0
     }
     /// The number of all runs.
     fn runs_total(&self) -> u32 {
-        self.runs_before() + self.runs() * self.rows().len() as u32
+        self.runs_before() + self.scope().runs * self.rows().len() as u32
     }
     /// The most bytes that lie in the folder at any time.
     fn space_bytes_max(&self) -> u64;

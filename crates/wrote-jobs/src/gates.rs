@@ -106,8 +106,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// Reports whether all went well so far, and waits for the next order. Returns `false` where no
-    /// order will come.
+    /// Reports the state so far, and waits for an order. Returns `false` where none will come.
     fn pass(&self, good: bool) -> bool {
         self.told.send(good).is_ok() && self.ordered.recv().is_ok()
     }

@@ -9,6 +9,7 @@ mod settings;
 
 pub use before::Before;
 pub use repeated::{Repeated, join, sum_up};
+pub use settings::fallback;
 
 use crate::jobs::GroupReport;
 use std::time::Duration;

@@ -136,6 +136,11 @@ impl JobSpec {
         }
     }
 
+    /// Returns the largest block of reads and writes.
+    pub fn bs_bytes_max(&self) -> u64 {
+        self.read_bs.most_bytes().max(self.write_bs.most_bytes())
+    }
+
     /// Returns a clone of the job for each file. With a rate they share it, and each repeats until
     /// its `runtime` is over.
     pub fn on_each(&self, files: &[PathBuf], rate: Option<Rate>) -> Vec<JobSpec> {
@@ -151,8 +156,7 @@ impl JobSpec {
                 job.hold(rate.share(number, count));
                 // At even distances the jobs take turns instead of all writing at once.
                 if rate.process == Process::Linear {
-                    let bs_bytes = self.read_bs.most_bytes().max(self.write_bs.most_bytes());
-                    job.startdelay = rate.mean_distance(bs_bytes) * number;
+                    job.startdelay = rate.mean_distance(self.bs_bytes_max()) * number;
                 }
             }
             job

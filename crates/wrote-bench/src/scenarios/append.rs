@@ -16,7 +16,6 @@ pub use options::{Append, AppendAs};
 
 use crate::scenario::{self, Call, Listed, Scenario};
 use plan::Plan;
-use wrote::device::Target;
 use wrote::{Acknowledged, Format, Survives, Sync};
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
@@ -112,7 +111,7 @@ impl Scenario for Append {
             scenario: NAME,
             row: strategy.name,
             way: strategy.words,
-            survives: Some(strategy.survives_at_best()),
+            survives: Some(strategy.acknowledged(true, false)),
         };
         STRATEGIES.iter().map(listed).collect()
     }
@@ -131,11 +130,7 @@ impl Scenario for Append {
 }
 
 impl Strategy {
-    /// The level that an acknowledged message survives where nothing falls back.
-    pub(crate) fn survives_at_best(&self) -> Survives {
-        self.acknowledged(true, false)
-    }
-
+    /// The level that an acknowledged message survives (M3).
     fn acknowledged(&self, flush_reaches_device: bool, in_memory: bool) -> Survives {
         let flushed = match self.kind {
             // A tokio file has taken the bytes into a buffer of its own, and a thread that writes
@@ -187,11 +182,6 @@ impl Way {
     /// How many hand messages over at once, each in an order of its own.
     fn producers(&self) -> u32 {
         self.producers.unwrap_or(1)
-    }
-
-    /// The level that an acknowledged message survives (M3).
-    fn survives(&self, target: &Target) -> Survives {
-        self.strategy.acknowledged(target.flushes_reach_device(), target.in_memory)
     }
 
     /// The settings of a run of `messages` messages of `size_bytes` bytes together.

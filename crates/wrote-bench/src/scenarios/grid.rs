@@ -160,7 +160,7 @@ impl Grid {
         words: String,
         spec: JobSpec,
     ) {
-        if spec.read_bs.most_bytes().max(spec.write_bs.most_bytes()) <= self.file_bytes {
+        if spec.bs_bytes_max() <= self.file_bytes {
             let name = format!("{workload}/{suffix}");
             self.cells.push(Cell { name, workload, words, spec });
         }
@@ -193,12 +193,9 @@ impl Cell {
         JobSpec { name: self.name.clone(), ..self.spec.clone() }.on_each(files, rate)
     }
 
-    pub(crate) fn bs_bytes(&self) -> u64 {
-        self.spec.read_bs.most_bytes().max(self.spec.write_bs.most_bytes())
-    }
-
     pub(crate) fn due_bytes_max(&self, rate: Rate, time: Duration) -> u64 {
-        rate.operations_max(self.bs_bytes(), time).saturating_mul(self.bs_bytes())
+        let bs_bytes = self.spec.bs_bytes_max();
+        rate.operations_max(bs_bytes, time).saturating_mul(bs_bytes)
     }
 }
 

@@ -225,8 +225,7 @@ impl Way {
     }
 }
 
-/// Removes the files of a run, or flushes them where they stay: pages that the kernel still has to
-/// write would slow later runs.
+/// Removes the files of a run, or flushes them: unwritten pages would slow later runs.
 pub(crate) fn clear(files: &[PathBuf], stay: bool, site: &Site) -> Result<(), Error> {
     if !stay {
         return measured::clear(files, site.scratch.path());

@@ -19,8 +19,7 @@ const RUNS: u32 = 3;
 const TIME: Duration = Duration::from_secs(1);
 /// The time of a run outside its clock, with a rest for the device.
 const BESIDE: Duration = Duration::from_millis(150);
-/// The most bytes that a run writes at the speed of a closed loop: on a device that takes more in
-/// the time of a run, runs are shorter.
+/// The most bytes that a run writes at the speed of a closed loop; a run is shortened to them.
 const WRITTEN_BYTES_MAX: u64 = 512 << 20;
 
 /// One curve.

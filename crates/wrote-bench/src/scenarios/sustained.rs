@@ -34,8 +34,7 @@ const ROW: &str = "sustained/direct-io_uring";
 const WORDS: &str = "direct io_uring, on and on";
 
 const TIME: Duration = Duration::from_secs(60);
-/// Without a size it writes no more than this in a second: no drive on four lanes of PCIe 4.0 is
-/// faster.
+/// The most a second without a size: no drive on four lanes of PCIe 4.0 is faster.
 const BYTES_PER_S_MAX: u64 = 8_000_000_000;
 /// The file on a file system that does not tell how much room it has.
 const FILE_BYTES_UNKNOWN: u64 = 16 << 30;

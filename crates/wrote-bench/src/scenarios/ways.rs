@@ -13,7 +13,6 @@ mod write;
 pub(crate) use ours::Done;
 
 use crate::scenario::{self, Call, Listed, Scenario};
-use wrote::device::Target;
 use wrote::{Acknowledged, CopyOptions, Survives};
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
@@ -110,7 +109,7 @@ impl Scenario for Ways {
             scenario: NAME,
             row: way.name,
             way: way.words,
-            survives: Some(way.survives_at_best()),
+            survives: Some(way.acknowledged(true, false)),
         };
         WAYS.iter().map(listed).collect()
     }
@@ -202,17 +201,8 @@ impl Way {
         }
     }
 
-    /// The level that the file survives on a disk where flushes reach the device.
-    pub(crate) fn survives_at_best(&self) -> Survives {
-        self.acknowledged(true, false)
-    }
-
     /// The level that the file survives once its way returns (M3).
-    pub(crate) fn survives(&self, target: &Target) -> Survives {
-        self.acknowledged(target.flushes_reach_device(), target.in_memory)
-    }
-
-    fn acknowledged(&self, flush_reaches_device: bool, in_memory: bool) -> Survives {
+    pub(crate) fn acknowledged(&self, flush_reaches_device: bool, in_memory: bool) -> Survives {
         Acknowledged {
             flushed: self.kind.sync() != Flush::None,
             flush_reaches_device,

@@ -72,8 +72,7 @@ fn entries(folder: impl AsFd) -> io::Result<Vec<(OsString, Option<u64>)>> {
     Ok(entries)
 }
 
-/// The files in the folder of a run's log; none where `name` is something else, or where there
-/// is anything in it that is no log's.
+/// The files in the folder of a run's log; none where anything else is there.
 fn log_in(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<LogFiles>> {
     if !is_a_runs_log(name) {
         return Ok(None);
@@ -103,8 +102,7 @@ fn is_a_runs_log(name: &OsStr) -> bool {
     words.is_some_and(|words| words.rsplit('-').next() == Some("log"))
 }
 
-/// Whether a log gives its files such names: its lock, or a segment's number of 20 digits with what
-/// stands behind it.
+/// Whether a log names its files so: its lock, or a segment's number of 20 digits and a kind.
 fn is_a_logs(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let segment = name.split_once('.').is_some_and(|(number, rest)| {
@@ -116,8 +114,7 @@ fn is_a_logs(name: &OsStr) -> bool {
     name == lock::NAME || segment
 }
 
-/// Removes the log's folder of this name, if there is one. What is no log's stays, and the error
-/// names the folder.
+/// Removes the log's folder, if there is one. What is no log's stays, and the error names it.
 pub(super) fn remove_log(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     if let Err(Errno::NOENT) = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         return Ok(());

@@ -4,8 +4,8 @@ use fixtures::{folder, names};
 use std::time::Duration;
 use wrote::Survives;
 use wrote_bench::{
-    Call, Common, Listed, OneRun, Plan, Request, RowLabel, Scenario, Site, Ticker, Turn, bench_of,
-    boxed, clear,
+    Call, Common, Listed, OneRun, Plan, Request, RowLabel, Scenario, Scope, Site, Ticker, Turn,
+    bench_of, boxed, clear,
 };
 use wrote_jobs::clock::clocked;
 use wrote_jobs::findings::Evidence;
@@ -64,20 +64,12 @@ impl OwnPlan {
 }
 
 impl Plan for OwnPlan {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn question(&self) -> String {
-        "How fast is a file written?".into()
+    fn scope(&self) -> Scope {
+        Scope { name: NAME, question: "How fast is a file written?".into(), runs: self.runs }
     }
 
     fn rows(&self) -> Vec<String> {
         vec![ROW.into()]
-    }
-
-    fn runs(&self) -> u32 {
-        self.runs
     }
 
     fn space_bytes_max(&self) -> u64 {

@@ -167,8 +167,7 @@ struct CpuUse {
     waited_share: f64,
 }
 
-/// Returns the longest of the runs that a CPU limited, if those take at least half of the time of
-/// all runs.
+/// Returns the longest run that a CPU limited, if such runs take half of the time or more.
 fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<CpuUse> {
     let settings = &row.settings.effective;
     // A write to memory waits for nothing but a CPU. No row reports how many threads of producers

@@ -5,7 +5,7 @@ use super::ini::{Entry, Section};
 use super::note::quoted;
 use super::value::{KbBase, Size};
 use super::{Notes, ParseError};
-use crate::spec::{BlockSizes, Data, JobSpec, Rw};
+use crate::spec::{BlockSizes, JobSpec, Rw};
 use std::collections::BTreeMap;
 
 /// The values of sections, with fio's defaults for the rest.
@@ -155,19 +155,5 @@ impl Draft {
         said.sort_by_key(|(_, said)| said.order);
         let value = |said: &KeyLine| said.value.clone().unwrap_or_else(|| "1".into());
         said.into_iter().map(|(name, said)| (name.to_string(), value(said))).collect()
-    }
-
-    /// Returns whether each operation's latency is wanted: without `lat` there is still `clat`.
-    pub fn takes_latencies(&self) -> bool {
-        !(self.gtod_reduce || self.disable_lat && self.disable_clat)
-    }
-
-    /// Returns the data to write.
-    pub fn data(&self) -> Data {
-        match (self.zero_buffers, self.compress_percent) {
-            (true, _) => Data::Zeros,
-            (false, None | Some(0)) => Data::Random,
-            (false, Some(percent)) => Data::Compressible(percent),
-        }
     }
 }

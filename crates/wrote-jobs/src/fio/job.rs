@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use super::value::{BYTES_MAX, Size};
 use super::{Notes, ParseError, files};
-use crate::spec::{BlockSizes, JobSpec, Verify};
+use crate::spec::{BlockSizes, Data, JobSpec, Verify};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
 use wrote::Ioengine;
@@ -267,10 +267,15 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
         write_rate_bytes_per_s: rate(draft.rate[1]),
         read_rate_iops: iops(draft.rate_iops[0]),
         write_rate_iops: iops(draft.rate_iops[1]),
-        latencies: draft.takes_latencies(),
+        // Without `lat` there is still `clat`.
+        latencies: !(draft.gtod_reduce || draft.disable_lat && draft.disable_clat),
         samples: !(draft.gtod_reduce || draft.disable_bw),
         verify: job.verify.map(|_| Verify { after_writes: draft.do_verify && job.rw.write }),
-        data: draft.data(),
+        data: match (draft.zero_buffers, draft.compress_percent) {
+            (true, _) => Data::Zeros,
+            (false, None | Some(0)) => Data::Random,
+            (false, Some(percent)) => Data::Compressible(percent),
+        },
         hipri: job.hipri && job.direct && io_uring,
         fixedbufs: job.fixedbufs && io_uring,
         registerfiles: (job.registerfiles || job.sqthread_poll) && io_uring,
@@ -281,8 +286,7 @@ fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
     }
 }
 
-/// Returns the file's options, with those that readers of results look for in each job (fio-plot:
-/// `rw`, `bs`, `iodepth` and `numjobs`).
+/// Returns the file's options, and those that readers of results look for (fio-plot).
 fn options(draft: &Draft) -> Vec<(String, String)> {
     let mut pairs = draft.pairs();
     let mixed = draft.said("bssplit") || draft.said("bsrange");

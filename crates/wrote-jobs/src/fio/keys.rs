@@ -16,8 +16,7 @@ pub(super) struct Key {
 
 enum Effect {
     Set(fn(&mut Draft, &mut Value<'_>) -> Result<(), String>),
-    /// Accepts only these values, which name the only behaviour here; the text explains the refusal
-    /// of others.
+    /// Accepts only these values; the text explains the refusal of others.
     Only(&'static [&'static str], &'static str),
     /// Has no effect here, for this reason.
     Note(&'static str),
@@ -285,8 +284,7 @@ fn unless_zero(size: Size) -> Option<Size> {
     Some(size).filter(|&size| size != Size::Bytes(0))
 }
 
-/// Parses `filename`. A second line of a section adds files, as in fio; the job's own files replace
-/// those of `[global]`.
+/// Parses `filename`. A second line adds files, as in fio; those of `[global]` are replaced.
 fn filename(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     let mut named = files::filenames(value)?;
     if draft.said_here("filename") {

@@ -18,7 +18,7 @@ pub(super) struct Numbers {
     pub group_write_bytes_per_s: f64,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Job {
     jobname: String,
     groupid: u32,
@@ -52,7 +52,7 @@ pub(super) struct Job {
     latency_window: u64,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 struct Sync {
     total_ios: u64,
     lat_ns: Latency,
@@ -83,13 +83,10 @@ impl Job {
                 .map(|job| job.started_at.as_millisecond())
                 .min()
                 .unwrap_or_default(),
-            error: 0,
-            eta: 0,
             elapsed: numbers.elapsed_s,
             job_options: Pairs(options(spec, numbers.numjobs)),
             read,
             write,
-            trim: Direction::default(),
             sync: Sync {
                 total_ios: flushes.len(),
                 lat_ns: Latency::of(&flushes, &spec.percentiles),
@@ -107,15 +104,13 @@ impl Job {
             latency_us,
             latency_ms,
             latency_depth: spec.iodepth,
-            latency_target: 0,
             latency_percentile: 100.0,
-            latency_window: 0,
+            ..Job::default()
         }
     }
 }
 
-/// Returns the options as written, and those that readers look for (fio-plot: `rw`, `bs`,
-/// `iodepth`, `numjobs`).
+/// Returns the options as written, and those that readers look for (fio-plot).
 fn options(spec: &JobSpec, numjobs: usize) -> Vec<(String, String)> {
     let mut options: Vec<(String, String)> = Vec::new();
     // Of a key in [global] and in the section, the last value holds.
@@ -139,8 +134,7 @@ fn options(spec: &JobSpec, numjobs: usize) -> Vec<(String, String)> {
     options
 }
 
-/// Writes block sizes as fio reads them: `4k`; `4k,64k` of reads and writes; `4k/60:64k/40` of a
-/// split.
+/// Writes block sizes as fio reads them: `4k`; `4k,64k` of both directions; `4k/60:64k/40`.
 fn block_sizes(spec: &JobSpec) -> String {
     match (spec.rw.read, spec.rw.write) {
         (true, true) if spec.read_bs != spec.write_bs => {

@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 
 /// An object whose keys are data, in their order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Pairs<V>(pub(super) Vec<(String, V)>);
 
 impl<V: Serialize> Serialize for Pairs<V> {

@@ -147,8 +147,7 @@ fn sum(figures: impl Iterator<Item = u64>) -> u64 {
     figures.fold(0, u64::saturating_add)
 }
 
-/// Returns the deepest level with operations: the least depth that was reached (fio counts by
-/// powers of two).
+/// Returns the deepest level with operations: a lower bound, as fio counts by powers of two.
 fn depth_reached(job: &OutputJob) -> u32 {
     let levels = job.iodepth_level.iter().filter(|(_, percent)| **percent > 0.0);
     let depths = levels.filter_map(|(level, _)| level.trim_start_matches(">=").parse().ok());

@@ -185,8 +185,7 @@ impl Use<'_> {
         }
     }
 
-    /// Returns the bytes for the job to read that were never written; `None` where the kernel does
-    /// not tell.
+    /// Returns the unwritten bytes that the job is to read; `None` where the kernel does not tell.
     fn never_written_bytes(&self) -> Option<u64> {
         match self.kind {
             _ if !self.spec.rw.read || self.is_laid_out() => Some(0),

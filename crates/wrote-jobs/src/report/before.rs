@@ -101,8 +101,7 @@ impl Before {
         self.target.in_memory
     }
 
-    /// The disk under the first file, for the result. The alignments are those of the file, where
-    /// it is there now.
+    /// The disk under the first file, with the alignments of the file where it is there now.
     pub(super) fn shown(&self) -> result::Target {
         let shown = shown_target(&self.target, open(&self.first).as_ref());
         result::Target { limits: self.limits.clone(), ..shown }
@@ -115,8 +114,7 @@ impl Before {
     }
 }
 
-/// The disk under a file, or under its future place: where it does not exist yet, under the folder
-/// that it will be in.
+/// The disk under a file; of one that does not exist yet, under the folder that it will be in.
 fn target_of(file: &Path) -> Result<Target, Error> {
     if is_block_device(file) {
         return Ok(device::examine(file)?);

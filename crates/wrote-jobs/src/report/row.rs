@@ -8,8 +8,7 @@ use wrote_machine::usage::Usage;
 use wrote_result::document::{Direction, Flush, Latency, Row, Run, Settings};
 use wrote_result::stats;
 
-/// Returns the group's rows, in the order of its jobs. Callers pass groups in the order of their
-/// runs.
+/// Returns the group's rows, in the order of its jobs. Groups come in the order of their runs.
 pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {
     let mut rows = Vec::new();
     let is_next_clone = |last: &JobReport, job: &JobReport| {

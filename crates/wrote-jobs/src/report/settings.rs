@@ -7,8 +7,7 @@ use std::time::Duration;
 use wrote::{Acknowledged, Ioengine, Survives};
 use wrote_result::document::{Blocks, Direction, Fallback, Flush, Settings, SettingsPair};
 
-/// Returns the settings of the jobs of one row, which differ only in their files and shares of a
-/// rate.
+/// Returns the settings of the jobs of one row: they differ in files and shares of a rate.
 pub(super) fn pair(jobs: &[JobReport], direction: Direction, known: &Known) -> SettingsPair {
     let asked = asked(jobs, direction, known);
     let mut fallbacks: Vec<Fallback> = jobs.iter().flat_map(steps).collect();
@@ -18,13 +17,13 @@ pub(super) fn pair(jobs: &[JobReport], direction: Direction, known: &Known) -> S
     SettingsPair { asked, effective, fallbacks }
 }
 
-fn steps(job: &JobReport) -> Vec<Fallback> {
-    let of_engine = job.effective.fallbacks.iter().map(|step| Fallback {
-        wanted: step.wanted.into(),
-        got: step.got.into(),
-        because: step.because.clone(),
-    });
-    of_engine.chain(job.fallbacks.iter().cloned()).collect()
+fn steps(job: &JobReport) -> impl Iterator<Item = Fallback> {
+    job.effective.fallbacks.iter().map(fallback).chain(job.fallbacks.iter().cloned())
+}
+
+/// Returns a fallback of the engine in the words of the result.
+pub fn fallback(step: &wrote::Fallback) -> Fallback {
+    Fallback { wanted: step.wanted.into(), got: step.got.into(), because: step.because.clone() }
 }
 
 fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {

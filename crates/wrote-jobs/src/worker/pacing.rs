@@ -7,8 +7,7 @@ use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 use wrote_result::Error;
 
-/// The last part of a wait, which the worker spins through: the kernel wakes a thread late by some
-/// ten microseconds.
+/// The worker spins through the last part of a wait: the kernel wakes threads some 10 us late.
 const AWAKE_NS: u64 = 50_000;
 
 impl Worker<'_> {

@@ -169,8 +169,7 @@ impl Sequence {
         }
     }
 
-    /// A size, by the shares; where it is more than `most` the largest that is not. `most` is at
-    /// least the smallest.
+    /// A size by the shares; the largest up to `most`, which is at least the smallest.
     fn size(&mut self, write: bool, most: u64) -> u64 {
         if let Some(one) = self.one[usize::from(write)] {
             return one;

@@ -168,8 +168,7 @@ impl Tally {
         (self.sampled_ns, self.sampled) = (now_ns, [(0, 0); 2]);
     }
 
-    /// Ends the counts. The rest of the time is a last sample, if it is long enough or the only
-    /// one.
+    /// Ends the counts. The rest is a last sample, if it is long enough or the only one.
     pub(super) fn finish(&mut self, now_ns: u64) {
         self.record_same();
         let elapsed_ns = now_ns.saturating_sub(self.sampled_ns);

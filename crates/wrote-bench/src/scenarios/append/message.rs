@@ -17,8 +17,7 @@ pub(crate) const BYTES_MAX: u32 = 512 << 10;
 /// The most producers: as many as a stamp has room for, and more than any machine has threads.
 pub(crate) const PRODUCERS_MAX: u32 = 1024;
 pub(crate) const MESSAGES_MAX: u64 = 1_000_000_000;
-/// Bytes that all producers together prepare. A message repeats, but for its stamp, after this many
-/// bytes.
+/// Bytes that all producers prepare. Then messages repeat, but for their stamps.
 const READY_BYTES: usize = 32 << 20;
 /// The same messages in every run.
 const SEED: u64 = 0x6170_7065_6e64;

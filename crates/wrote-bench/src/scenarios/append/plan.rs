@@ -112,8 +112,7 @@ impl Plan {
         )))
     }
 
-    /// Leaves out the ways whose messages would all be in memory and take more than half of the
-    /// machine's (W8).
+    /// Leaves out ways whose messages would take more than half of the machine's memory (W8).
     fn keep_memory(&mut self, memory_bytes: u64) {
         let message_bytes = u64::from(self.sizes.max_bytes) + TASK_BYTES;
         let mut left_out = Vec::new();
@@ -136,8 +135,7 @@ impl Plan {
             .then(|| FIRST_MESSAGES.min(self.messages_max(way)))
     }
 
-    /// Messages of the next look, after one of so many that took so long; none where that was
-    /// enough.
+    /// Messages of the look after one of so many that took so long; none where that was enough.
     pub(super) fn longer_look(&self, way: &Way, messages: u64, elapsed_s: f64) -> Option<u64> {
         let most = self.messages_max(way);
         (elapsed_s < LOOK_S_MIN && messages < most).then(|| (messages * LOOK_GROWTH).min(most))

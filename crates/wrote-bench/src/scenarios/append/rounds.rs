@@ -18,26 +18,18 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use wrote::{Format, LogReader};
 use wrote_jobs::clock::clocked;
-use wrote_jobs::report::Repeated;
+use wrote_jobs::report::{self, Repeated};
 use wrote_machine::usage::Usage;
 use wrote_result::Error;
 use wrote_result::document::{Fallback, Records, Run, Settings};
 
 impl scenario::Plan for Plan {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn question(&self) -> String {
-        QUESTION.into()
+    fn scope(&self) -> scenario::Scope {
+        scenario::Scope { name: NAME, question: QUESTION.into(), runs: self.runs }
     }
 
     fn rows(&self) -> Vec<String> {
         self.ways.iter().map(Way::name).collect()
-    }
-
-    fn runs(&self) -> u32 {
-        self.runs
     }
 
     fn space_bytes_max(&self) -> u64 {
@@ -84,11 +76,12 @@ impl scenario::Plan for Plan {
         let (way, count) = (&self.ways[turn.row], self.counts[turn.row]);
         let run = Files::new(self, site).run(way, count)?;
         let asked = way.asked(self, count, run.run.bytes);
+        let reaches = site.target.flushes_reach_device();
         Ok(run.row(RowLabel {
             name: &way.name(),
             workload: NAME,
             words: &way.words(),
-            survives: way.survives(site.target),
+            survives: way.strategy.acknowledged(reaches, site.target.in_memory),
             asked,
         }))
     }
@@ -209,7 +202,7 @@ impl<'a> Files<'a> {
         let (latencies, mut run) = timed?;
         closed?;
         run.iodepth_reached = told.iodepth_reached.max(1);
-        let fallbacks = told.fallbacks.iter().map(measured::fallback).collect();
+        let fallbacks = told.fallbacks.iter().map(report::fallback).collect();
         let fell_back = told.fallbacks.iter().any(|fallback| fallback.wanted == "O_DIRECT");
         let direct = promise.format == Format::Framed && !fell_back;
         Done { effective: told, direct }.tell(&mut effective);

@@ -161,8 +161,7 @@ async fn flume_writers(task: Task<'_>, opened: Opened) -> Result<Histogram<u64>,
     Ok(latencies)
 }
 
-/// A task a message, into a channel without room: it waits until a thread takes the message, and
-/// then for the answer that it is written.
+/// Each task waits until a thread takes its message, and then for the answer that it is written.
 async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     let Task { path, mut file, messages, arrivals, stop, .. } = task;
     let (sender, receiver) = flume::bounded::<Delivery>(0);

@@ -16,20 +16,12 @@ const OVERWRITE: Permissions =
     Permissions { overwrite: true, read_unwritten: false, overlap: false, fill: false };
 
 impl scenario::Plan for Grid {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn question(&self) -> String {
-        self.question.into()
+    fn scope(&self) -> scenario::Scope {
+        scenario::Scope { name: self.name, question: self.question.into(), runs: self.runs }
     }
 
     fn rows(&self) -> Vec<String> {
         self.cells.iter().map(|cell| cell.name.clone()).collect()
-    }
-
-    fn runs(&self) -> u32 {
-        self.runs
     }
 
     fn space_bytes_max(&self) -> u64 {

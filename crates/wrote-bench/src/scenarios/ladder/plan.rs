@@ -153,8 +153,7 @@ impl Plan {
         self.settled_bytes_max() + one
     }
 
-    /// Returns the bytes of memory to hold for cached runs. They lie in a file that never reaches
-    /// the disk.
+    /// Returns the memory to hold for cached runs: in a file that never reaches the disk.
     pub(super) fn held_bytes(&self) -> u64 {
         let cached = self.ways.iter().filter(|way| !way.direct);
         let most = cached.map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
@@ -168,8 +167,7 @@ impl Plan {
         Some(due.saturating_mul(bs_bytes))
     }
 
-    /// Returns the most bytes that a run writes: its file once, or under a rate the bytes that are
-    /// due, which may be more.
+    /// Returns the most bytes that a run writes: its file once, or under a rate the bytes due.
     pub(super) fn run_bytes_max(&self, workload: Workload) -> u64 {
         self.due_bytes_max(workload).unwrap_or_else(|| self.largest_bytes(workload))
     }

@@ -16,20 +16,12 @@ use wrote_machine::held_memory::HeldMemory;
 use wrote_result::Error;
 
 impl scenario::Plan for Plan {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn question(&self) -> String {
-        QUESTION.into()
+    fn scope(&self) -> scenario::Scope {
+        scenario::Scope { name: NAME, question: QUESTION.into(), runs: self.runs }
     }
 
     fn rows(&self) -> Vec<String> {
         self.ways.iter().map(|way| way.name.into()).collect()
-    }
-
-    fn runs(&self) -> u32 {
-        self.runs
     }
 
     fn space_bytes_max(&self) -> u64 {
@@ -100,8 +92,7 @@ impl scenario::Plan for Plan {
 }
 
 impl Plan {
-    /// Chooses the sizes by the speed of the disk, which is measured once. Returns the bytes
-    /// written.
+    /// Chooses the sizes by the disk's speed, measured once. Returns the bytes written.
     fn calibrate(&mut self, site: &Site) -> Result<u64, Error> {
         if !self.needs_calibration() {
             return Ok(0);

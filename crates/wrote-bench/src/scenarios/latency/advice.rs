@@ -11,8 +11,7 @@ use wrote_result::units::{nanoseconds, significant};
 
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
-/// The ways that may be advised: the advice, and the function whose body is shown. The other ways
-/// can lose the new text or the old one.
+/// The ways that can lose no text: the advice, and the function whose body is shown.
 const WAYS: [(Kind, &str, &str); 2] = [
     (Kind::WroteWrite, "Save it by wrote::write", "wrote_write"),
     (

@@ -26,20 +26,12 @@ use wrote_result::document::Run;
 use wrote_result::{Error, units};
 
 impl scenario::Plan for Plan {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn question(&self) -> String {
-        QUESTION.into()
+    fn scope(&self) -> scenario::Scope {
+        scenario::Scope { name: NAME, question: QUESTION.into(), runs: self.runs }
     }
 
     fn rows(&self) -> Vec<String> {
         self.rows.iter().map(SaveRow::name).collect()
-    }
-
-    fn runs(&self) -> u32 {
-        self.runs
     }
 
     fn space_bytes_max(&self) -> u64 {

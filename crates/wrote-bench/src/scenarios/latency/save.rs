@@ -18,8 +18,7 @@ pub(super) struct Place<'a> {
     pub temporary: &'a Path,
 }
 
-/// Saves the text: from before the file is opened until it is closed and flushed, as far as the way
-/// flushes (M1).
+/// Saves the text: opens, writes, flushes as far as the way flushes (M1), and closes.
 pub(super) fn save(kind: Kind, state: State, place: Place, text: &[u8]) -> Result<(), Error> {
     let saved = match kind {
         Kind::WroteWrite => return Ok(wrote::write(place.path, text)?),

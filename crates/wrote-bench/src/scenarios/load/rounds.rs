@@ -14,29 +14,21 @@ use wrote_result::Error;
 use wrote_result::document::{Knee, Reached, Row};
 use wrote_result::stats;
 
-/// A rest after each run, in which the device finishes its work: a run beyond its speed must not
-/// slow the next one.
+/// A rest after each run: one beyond the device's speed must not slow the next.
 const REST: Duration = Duration::from_millis(50);
 /// The fewest operations of a known 99th percentile.
 const OPERATIONS_MIN: u64 = 100;
 
 impl scenario::Plan for Plan {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn question(&self) -> String {
+    fn scope(&self) -> scenario::Scope {
         let name = self.subject.name;
-        format!("What does the latency of {name} do as the load rises, and where does it bend?")
+        let question = format!("What does the latency of {name} do as the load rises, and where does it bend?");
+        scenario::Scope { name: NAME, question, runs: self.runs }
     }
 
     fn rows(&self) -> Vec<String> {
         let name = |percent| format!("{}/{:.2}", self.workload(), f64::from(percent) / 100.0);
         PERCENTS.into_iter().map(name).collect()
-    }
-
-    fn runs(&self) -> u32 {
-        self.runs
     }
 
     /// The runs of the closed loop.
@@ -64,8 +56,7 @@ impl scenario::Plan for Plan {
         (self.time + BESIDE) * self.runs * (1 + PERCENTS.len() as u32)
     }
 
-    /// Fills the files, and measures the operations per second of a closed loop: the median of its
-    /// runs.
+    /// Fills the files, and measures a closed loop: the median of its runs.
     fn prepare(&mut self, site: &Site, ticker: &mut Ticker) -> Result<u64, Error> {
         let mut written_bytes = self.subject.prepare(&self.files(site), site)?;
         let mut iops = Vec::new();
@@ -129,7 +120,7 @@ impl Plan {
 
     /// Returns the time of a run at a rate: shorter where it would write more than was announced.
     fn time_at_rate(&self) -> Duration {
-        let bytes_per_s = self.closed_iops * self.subject.bs_bytes() as f64;
+        let bytes_per_s = self.closed_iops * self.subject.job.bs_bytes_max() as f64;
         if !self.subject.writes() || bytes_per_s <= 0.0 {
             return self.time;
         }

@@ -30,7 +30,7 @@ pub(super) struct Subject {
     pub name: &'static str,
     /// Threads, each with a file of its own.
     pub numjobs: u32,
-    job: JobSpec,
+    pub job: JobSpec,
     /// The job that writes each file before the first run; without it each run makes its files.
     fill: Option<JobSpec>,
     /// The row of the ladder; `None` for a cell of a grid.
@@ -77,10 +77,6 @@ impl Subject {
     /// Tells whether it writes beyond filling its files.
     pub(super) fn writes(&self) -> bool {
         self.job.rw.write
-    }
-
-    pub(super) fn bs_bytes(&self) -> u64 {
-        self.job.read_bs.most_bytes().max(self.job.write_bs.most_bytes())
     }
 
     /// Returns the bytes of the files of all threads.

@@ -105,8 +105,7 @@ impl<'a> Series<'a> {
         begin..places.get(number).copied().unwrap_or(self.samples.len())
     }
 
-    /// The change to drop: of the changes that do not hold, the one between the levels that differ
-    /// least.
+    /// Of the changes that do not hold, the one between the levels that differ least.
     fn weakest(&self, places: &[usize]) -> Option<usize> {
         let sides = |number| (self.level(places, number), self.level(places, number + 1));
         (0..places.len())

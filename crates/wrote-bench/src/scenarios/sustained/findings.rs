@@ -71,8 +71,7 @@ fn cache_cliff(row: &Row, sustained: &Sustained) -> Option<Finding> {
     Some(finding("cache-cliff", Severity::Warning, text, figures))
 }
 
-/// Returns the variation of the throughput after the last change, if it looks like a limit: small,
-/// and much smaller than before.
+/// Returns the variation after the last change, if it is small and much smaller than before.
 fn limited(sustained: &Sustained) -> Option<f64> {
     let last = sustained.changes.last()?;
     let before = match sustained.changes.len() {

@@ -21,20 +21,12 @@ const PART: &str = "data";
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl scenario::Plan for Plan {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn question(&self) -> String {
-        QUESTION.into()
+    fn scope(&self) -> scenario::Scope {
+        scenario::Scope { name: NAME, question: QUESTION.into(), runs: 1 }
     }
 
     fn rows(&self) -> Vec<String> {
         vec![ROW.into()]
-    }
-
-    fn runs(&self) -> u32 {
-        1
     }
 
     fn space_bytes_max(&self) -> u64 {
@@ -168,8 +160,7 @@ fn describe(samples: &[Sample], file_bytes: u64) -> Sustained {
     sustained
 }
 
-/// The samples of the burst: before the first cliff, or the first change, from the change before
-/// on.
+/// The samples of the burst: up to the first cliff or change, from the change before on.
 fn burst(sustained: &Sustained) -> Range<usize> {
     let samples = &sustained.samples;
     let end = sustained.cliffs().next().or(sustained.changes.first());

@@ -15,27 +15,19 @@ use wrote_jobs::clock::clocked;
 use wrote_jobs::histogram;
 use wrote_jobs::jobs::lay_out;
 use wrote_jobs::page_cache;
-use wrote_jobs::report::Repeated;
+use wrote_jobs::report::{self, Repeated};
 use wrote_machine::peak_memory;
 use wrote_machine::usage::Usage;
 use wrote_result::document::{Fallback, Run, Settings};
 use wrote_result::{Error, Stop};
 
 impl scenario::Plan for Plan {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn question(&self) -> String {
-        QUESTION.into()
+    fn scope(&self) -> scenario::Scope {
+        scenario::Scope { name: NAME, question: QUESTION.into(), runs: self.runs }
     }
 
     fn rows(&self) -> Vec<String> {
         self.ways.iter().map(|way| way.name.into()).collect()
-    }
-
-    fn runs(&self) -> u32 {
-        self.runs
     }
 
     /// The source, and the file that is written.
@@ -73,7 +65,7 @@ impl scenario::Plan for Plan {
             name: way.name,
             workload: way.workload,
             words: way.words,
-            survives: way.survives(site.target),
+            survives: way.acknowledged(site.target.flushes_reach_device(), site.target.in_memory),
             asked: way.asked(self.sizes.of(way)),
         }))
     }
@@ -115,8 +107,7 @@ fn leave_out_dd(plan: &mut Plan, output: &Path) {
     });
 }
 
-/// Writes the source: random bytes that are on the device when this returns. How fast the first of
-/// them went tells how many there are.
+/// Writes the source: random, durable bytes. The speed of the first decides their number.
 fn make_source(plan: &Plan, input: &Path, stop: &Stop) -> Result<Sizes, Error> {
     let made = |error| Error::Failed(format!("{}: create: {error}", input.display()));
     let file = File::options().read(true).write(true).create_new(true).open(input).map_err(made)?;
@@ -201,7 +192,7 @@ impl Files<'_> {
         }
         if let Some(done) = done {
             run.iodepth_reached = done.effective.iodepth_reached.max(1);
-            fallbacks.extend(done.effective.fallbacks.iter().map(measured::fallback));
+            fallbacks.extend(done.effective.fallbacks.iter().map(report::fallback));
             done.tell(effective);
         }
         Ok(run)

@@ -37,8 +37,7 @@ impl Task<'_> {
         File::create_new(self.output).map_err(|error| self.failed("create", &error))
     }
 
-    /// The file, and then the folder that has its name: without that a new file need not be found
-    /// after a power loss.
+    /// Flushes the file and its folder: else a new file may be gone after a power loss.
     fn sync(&self, file: &File) -> Result<(), Error> {
         file.sync_all().map_err(|error| self.failed("fsync", &error))?;
         self.sync_name()
@@ -51,8 +50,7 @@ impl Task<'_> {
     }
 }
 
-/// Writes the file by one of the ways that need nothing but the standard library. A way of several
-/// writes ends early when it is asked to.
+/// Writes the file by one of the ways of the standard library; ends early when it is asked to.
 pub(super) fn write(kind: Kind, task: &Task) -> Result<(), Error> {
     let result = match kind {
         Kind::FsWrite => {
