@@ -1,6 +1,5 @@
 //! Results of other tools, read as ours: fio's JSON.
 
-mod findings;
 mod fio;
 mod options;
 mod output;

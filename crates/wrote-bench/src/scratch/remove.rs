@@ -135,19 +135,15 @@ fn is_a_runs(name: &OsString) -> bool {
     let on_its_way = name.strip_prefix('.').and_then(|name| name.split_once(".wrote-"));
     match on_its_way.map(|(place, number)| (place, number.split_once('-'))) {
         Some((place, Some((process, number)))) => {
-            is_number(process) && is_number(number) && is_a_place(place)
+            is_number(process) && is_number(number) && words_of(place).is_some()
         }
         Some(_) => false,
-        None => is_a_place(name),
+        None => words_of(name).is_some(),
     }
 }
 
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-fn is_a_place(name: &str) -> bool {
-    words_of(name).is_some()
 }
 
 /// Returns the words before the number in the name of a run's file.

@@ -37,11 +37,13 @@ pub(super) fn held(evidence: &Evidence) -> Vec<Finding> {
 
 fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
     let device = evidence.target.device.as_ref()?;
-    let (direction, figures): (Direction, &[Figure]) = match limit.of.as_str() {
-        "read_bytes_per_s" => (Direction::Read, &[file_bytes_per_s, device_bytes_per_s]),
-        "write_bytes_per_s" => (Direction::Write, &[file_bytes_per_s, device_bytes_per_s]),
-        "read_iops" => (Direction::Read, &[iops]),
-        "write_iops" => (Direction::Write, &[iops]),
+    let iops: &[Figure] = &[|run, _| run.iops];
+    let bytes_per_s: &[Figure] = &[|run, _| run.throughput_bytes_per_s, device_bytes_per_s];
+    let (direction, figures) = match limit.of.as_str() {
+        "read_bytes_per_s" => (Direction::Read, bytes_per_s),
+        "write_bytes_per_s" => (Direction::Write, bytes_per_s),
+        "read_iops" => (Direction::Read, iops),
+        "write_iops" => (Direction::Write, iops),
         _ => return None,
     };
     // The device's bytes include those of a journal, and of neighbours that may have no limit.
@@ -84,14 +86,6 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
 
 /// A figure of a run, in a direction, that a control group can limit.
 type Figure = fn(&Run, Direction) -> f64;
-
-fn iops(run: &Run, _: Direction) -> f64 {
-    run.iops
-}
-
-fn file_bytes_per_s(run: &Run, _: Direction) -> f64 {
-    run.throughput_bytes_per_s
-}
 
 /// Returns the device's rate, or the file's where the device does not count.
 fn device_bytes_per_s(run: &Run, direction: Direction) -> f64 {

@@ -11,9 +11,6 @@ use wrote_result::units::{nanoseconds, significant};
 
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
-/// The first part of the names of rows of `Log`.
-const OURS: &str = "append/log-";
-
 /// The rows that may be advised: the first part of the name, the advice, and the function whose
 /// body is shown. The other ways are slower forms of these, and a loop serves one producer.
 const WAYS: [(&str, &str, &str); 7] = [
@@ -45,7 +42,7 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let Choice { row, .. } = Choice::of(rows.iter().copied())?;
     let (action, function) = way(row)?;
     let mut because = format!("{}: {}", row.name, told(row));
-    let usual = fastest(rows.iter().copied().filter(|row| !is_ours(row)));
+    let usual = fastest(rows.iter().copied().filter(|row| !row.name.starts_with("append/log-")));
     if let Some(usual) = usual.filter(|usual| usual.name != row.name) {
         because += &format!(
             "; {} times {} ({}), the fastest of the usual ways",
@@ -74,10 +71,6 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
 fn way(row: &Row) -> Option<(&'static str, &'static str)> {
     let (_, action, function) = WAYS.iter().find(|(name, ..)| is_below(&row.name, name))?;
     Some((action, function))
-}
-
-fn is_ours(row: &Row) -> bool {
-    row.name.starts_with(OURS)
 }
 
 fn messages_per_s(row: &Row) -> String {

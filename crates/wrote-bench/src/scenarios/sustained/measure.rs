@@ -52,8 +52,9 @@ impl scenario::Plan for Plan {
         let mut sustained = describe(&samples(&report.jobs[0].trail), self.file_bytes);
         if let Some(bytes) = burst_bytes(&sustained).filter(|_| !self.idle.is_zero()) {
             rest(self.idle, site.stop, &mut Part { ticker, of_whole: written..rested })?;
+            let blocks = (bytes.min(self.recovered_bytes_max()) / self.bs_bytes).max(1);
             let again = JobSpec {
-                io_bytes: Some(whole_blocks(bytes.min(self.recovered_bytes_max()), self.bs_bytes)),
+                io_bytes: Some(blocks * self.bs_bytes),
                 runtime: Some(RECOVERED_TIME_MAX),
                 ..spec
             };
@@ -75,11 +76,6 @@ impl scenario::Plan for Plan {
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
         site.files(PART, 1)
     }
-}
-
-/// At least one block.
-fn whole_blocks(bytes: u64, bs_bytes: u64) -> u64 {
-    (bytes / bs_bytes).max(1) * bs_bytes
 }
 
 fn write(spec: &JobSpec, site: &Site, part: &mut Part) -> Result<GroupReport, Error> {

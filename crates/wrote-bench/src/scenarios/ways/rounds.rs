@@ -48,7 +48,11 @@ impl scenario::Plan for Plan {
     }
 
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        leave_out_dd(self, &output(site));
+        let output = output(site);
+        self.leave_out(|way| match way.kind {
+            Kind::Dd { direct } => dd::why_not(&output, direct),
+            _ => None,
+        });
         self.sizes = make_source(self, &source(site), site.stop)?;
         Ok(self.sizes.file_bytes)
     }
@@ -97,14 +101,6 @@ struct Files<'a> {
     source: PathBuf,
     output: PathBuf,
     sizes: Sizes,
-}
-
-/// Takes out the ways that dd can't do here.
-fn leave_out_dd(plan: &mut Plan, output: &Path) {
-    plan.leave_out(|way| match way.kind {
-        Kind::Dd { direct } => dd::why_not(output, direct),
-        _ => None,
-    });
 }
 
 /// Writes the source: random, durable bytes. The speed of the first decides their number.
