@@ -22,9 +22,6 @@ use wrote_result::Error;
 use wrote_result::document::{Advice, Blocks, Finding, Flush, Ioengine, Settings};
 
 pub(crate) const NAME: &str = "append";
-pub(crate) const QUESTION: &str =
-    "How fast does one file take short messages from many producers, and does it get them all?";
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// A loop that writes one message after the other to a tokio file.

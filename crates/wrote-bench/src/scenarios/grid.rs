@@ -24,16 +24,12 @@ pub(super) const BESIDE: Duration = Duration::from_millis(60);
 pub(crate) struct Grid {
     /// `peak`, `rand`.
     pub name: &'static str,
-    /// Its question.
     pub question: &'static str,
     pub cells: Vec<Cell>,
-    /// How often each cell is run.
     pub runs: u32,
     /// Where a run of a cell is cut off.
     pub time: Duration,
-    /// Bytes of the file of each job.
     pub file_bytes: u64,
-    /// Threads, each with a file of its own.
     pub numjobs: u32,
     /// The rate of all jobs of a run together.
     pub rate: Option<Rate>,
@@ -58,9 +54,7 @@ pub(crate) struct GridWorkload {
     pub scenario: &'static str,
     /// `peak/read`.
     pub workload: &'static str,
-    /// Its cells, in words.
     pub words: &'static str,
-    /// Whether it has writes.
     pub writes: bool,
 }
 

@@ -23,9 +23,6 @@ use wrote_result::document::{Advice, Blocks, Flush, Row, Settings};
 
 pub(crate) const NAME: &str = "ladder";
 
-pub(crate) const QUESTION: &str =
-    "How fast does this disk take sequential writes, and what does each way survive?";
-
 /// The scenario `ladder`. It has no settings of its own.
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
@@ -137,7 +134,6 @@ pub(crate) struct Sizes {
     pub size_bytes: u64,
     /// Writes in flight at once, of one thread.
     pub iodepth: u32,
-    /// Threads, each with a file of its own.
     pub numjobs: u32,
     /// The rate of all threads together. Each then repeats its file until its time is over.
     pub rate: Option<Rate>,

@@ -21,8 +21,6 @@ use wrote_result::Error;
 use wrote_result::document::{Advice, Blocks, CrashLeaves, Flush, Ioengine, Row, Settings};
 
 pub(crate) const NAME: &str = "latency";
-pub(crate) const QUESTION: &str = "How long does it take to save a small text, with and without sync?";
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     FsWrite,

@@ -28,8 +28,6 @@ use wrote_result::{Error, units};
 /// Of the room that may be used, this part is left to what the file system keeps of the file.
 const SPARE_PART: u64 = 100;
 pub(crate) const NAME: &str = "sustained";
-pub(crate) const QUESTION: &str =
-    "How fast does this disk take writes for long, and after how many bytes does it slow down?";
 const ROW: &str = "sustained/direct-io_uring";
 const WORDS: &str = "direct io_uring, on and on";
 

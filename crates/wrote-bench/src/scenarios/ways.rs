@@ -19,8 +19,6 @@ use wrote_result::Error;
 use wrote_result::document::{Advice, Blocks, Finding, Flush, Ioengine, Settings, SourceCache};
 
 pub(crate) const NAME: &str = "ways";
-pub(crate) const QUESTION: &str =
-    "How fast is a whole file written by each usual way, and what does the way cost?";
 pub(crate) const FILE: &str = "ways/file";
 pub(crate) const CHUNK: &str = "ways/chunk";
 

@@ -71,7 +71,6 @@ const PERCENTILES: [f64; 17] = [
 ];
 
 impl Draft {
-    /// Returns fio's defaults.
     pub fn new() -> Draft {
         Draft {
             job: JobSpec {
@@ -101,7 +100,6 @@ impl Draft {
         draft
     }
 
-    /// Begins a section, which has no keys yet.
     pub fn begin_section(&mut self) {
         self.said.values_mut().for_each(|said| said.own = false);
     }
@@ -123,7 +121,6 @@ impl Draft {
         self.said.get(key).is_some_and(|said| said.own)
     }
 
-    /// Returns whether any section had this key.
     pub fn said(&self, key: &str) -> bool {
         self.said.contains_key(key)
     }

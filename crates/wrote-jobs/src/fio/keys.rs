@@ -9,7 +9,6 @@ use wrote_result::document::Process;
 pub(super) struct Key {
     /// The canonical name, which reports use, as fio does.
     pub name: &'static str,
-    /// Other names of the key.
     pub aliases: &'static [&'static str],
     effect: Effect,
 }
@@ -36,7 +35,6 @@ const ALWAYS_PERCENTILES: &str = "changes nothing: percentiles are always report
 const VERIFY: &str = "only whole blocks are checked, after all writes; leave it out";
 
 impl Key {
-    /// Applies the key's value to a draft.
     pub fn take(&self, draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
         match self.effect {
             Set(set) => set(draft, value),

@@ -42,7 +42,6 @@ pub fn check(
     if permissions.fill { Ok(()) } else { check_space(&coming) }
 }
 
-/// Returns the jobs of each group, in the order of the groups.
 pub fn groups(specs: &[JobSpec]) -> Vec<Vec<&JobSpec>> {
     let mut groups: BTreeMap<u32, Vec<&JobSpec>> = BTreeMap::new();
     specs.iter().for_each(|spec| groups.entry(spec.group).or_default().push(spec));

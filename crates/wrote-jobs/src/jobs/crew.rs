@@ -11,7 +11,6 @@ use crate::spec::{JobSpec, SyncEach};
 use crate::worker::sequence::{Outline, Sequence};
 use crate::worker::{Done, Progress, Shared, Worker};
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 use wrote::{Engine, FileOptions, Options, Sqpoll};
 use wrote_result::document::Fallback;
 use wrote_result::{Error, Stop};
@@ -27,13 +26,6 @@ pub struct Jobs<'a> {
     pub progress: &'a [Progress],
     pub stop: &'a Stop,
     pub failed: &'a AtomicBool,
-}
-
-/// The report of a job, with the begin and the end of its clock.
-pub struct Part {
-    pub report: JobReport,
-    pub began: Instant,
-    pub ended: Instant,
 }
 
 /// Returns the kernel thread of each job that wants one. Jobs on the same CPU share it.
@@ -100,7 +92,7 @@ fn fallbacks(spec: &JobSpec, outline: &Outline, iodepth: u32) -> Vec<Fallback> {
 impl<'a> Crew for Jobs<'a> {
     type Ready = (usize, Worker<'a>, Sequence);
     type Done = Done;
-    type Part = Part;
+    type Part = JobReport;
 
     fn make_ready(&self, number: usize) -> Result<Self::Ready, Error> {
         let spec = self.specs[number];
@@ -132,7 +124,7 @@ impl<'a> Crew for Jobs<'a> {
         ready.1.run()
     }
 
-    fn clear_up(&self, ready: Self::Ready, done: Done) -> Result<Part, Error> {
+    fn clear_up(&self, ready: Self::Ready, done: Done) -> Result<JobReport, Error> {
         let (number, mut worker, sequence) = ready;
         let spec = self.specs[number];
         self.stop.check()?;
@@ -155,28 +147,24 @@ impl<'a> Crew for Jobs<'a> {
         // Alone, a job is what all threads of the process work for: the engine's, and the kernel's.
         let usage = if self.specs.len() == 1 { done.process } else { done.thread };
         let [read, write] = done.tally.directions.clone();
-        Ok(Part {
-            began: done.began,
-            ended: done.ended,
-            report: JobReport {
-                spec: spec.clone(),
-                effective,
-                fallbacks: fallbacks_all,
-                direct,
-                started_at: jiff::Timestamp::now() - done.began.elapsed(),
-                elapsed: done.ended - done.began,
-                read,
-                write,
-                flush_ns: done.tally.flush_ns.clone(),
-                unwritten_bytes: self.ready[number].unwritten_bytes,
-                issue_delay_ns: done.tally.issue_delay_ns.clone(),
-                trail: done.tally.trail.marks(),
-                verified_bytes,
-                usage,
-                depths: done.tally.depths(),
-                submitted_together: done.tally.submitted_together(),
-                completed_together: done.tally.completed_together(),
-            },
+        Ok(JobReport {
+            spec: spec.clone(),
+            effective,
+            fallbacks: fallbacks_all,
+            direct,
+            started_at: jiff::Timestamp::now() - done.began.elapsed(),
+            elapsed: done.ended - done.began,
+            read,
+            write,
+            flush_ns: done.tally.flush_ns.clone(),
+            unwritten_bytes: self.ready[number].unwritten_bytes,
+            issue_delay_ns: done.tally.issue_delay_ns.clone(),
+            trail: done.tally.trail.marks(),
+            verified_bytes,
+            usage,
+            depths: done.tally.depths(),
+            submitted_together: done.tally.submitted_together(),
+            completed_together: done.tally.completed_together(),
         })
     }
 

@@ -39,7 +39,6 @@ struct Use<'a> {
 pub struct Ready {
     /// The bytes of each file that the job uses.
     pub regions: Vec<Range<u64>>,
-    /// The fallbacks.
     pub fallbacks: Vec<Fallback>,
     /// Bytes for the job to read that were never written; `None` where the kernel does not tell.
     pub unwritten_bytes: Option<u64>,
@@ -86,7 +85,6 @@ impl<'a> Files<'a> {
         missing.sum()
     }
 
-    /// Makes all files ready, and returns those of each job.
     pub fn make_ready(&self, made: &mut Made, stop: &Stop) -> Result<Vec<Ready>, Error> {
         let mut ready = Vec::new();
         for uses in &self.uses {

@@ -21,13 +21,13 @@ pub struct Before {
     /// The first file of the first job.
     first: PathBuf,
     /// Under the first file.
-    target: Target,
+    pub(super) target: Target,
     /// Under files that lie elsewhere.
     others: HashMap<PathBuf, Target>,
     /// Files all of whose bytes that are used were written and flushed.
-    settled: HashSet<PathBuf>,
+    pub(super) settled: HashSet<PathBuf>,
     /// Whether the first file's device counts what it moves.
-    device_counts: bool,
+    pub(super) device_counts: bool,
     /// The limits of this process's control groups.
     limits: Vec<Limit>,
     /// The machine, where it was looked at.
@@ -87,18 +87,6 @@ impl Before {
 
     pub(super) fn target(&self, file: &Path) -> &Target {
         self.others.get(file).unwrap_or(&self.target)
-    }
-
-    pub(super) fn is_settled(&self, file: &Path) -> bool {
-        self.settled.contains(file)
-    }
-
-    pub(super) fn device_counts(&self) -> bool {
-        self.device_counts
-    }
-
-    pub(super) fn in_memory(&self) -> bool {
-        self.target.in_memory
     }
 
     /// The disk under the first file, with the alignments of the file where it is there now.

@@ -1,8 +1,7 @@
 //! Rows of a group of jobs that ran several times.
 
 use super::before::Before;
-use super::known::Known;
-use super::row;
+use super::row::{self, Known};
 use crate::jobs::{GroupReport, merged};
 use hdrhistogram::Histogram;
 use wrote_result::document::{Direction, Row, Run};

@@ -1,12 +1,57 @@
 //! The rows of a group: one for each job and direction, its `numjobs` together.
 
-use super::known::Known;
+use super::before::Before;
 use super::settings;
 use crate::jobs::{GroupReport, Held, JobReport, merged, span};
-use crate::spec::SyncEach;
+use crate::spec::{JobSpec, SyncEach};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use wrote_machine::usage::Usage;
 use wrote_result::document::{Direction, Flush, Latency, Row, Run, Settings};
 use wrote_result::stats;
+
+/// The context of a group's rows: the world before the run, and the groups before.
+#[derive(Debug)]
+pub(super) struct Known<'a> {
+    /// The disk under the files before all groups.
+    pub before: &'a Before,
+    /// Whether blocks that were never written could be read.
+    pub read_unwritten: bool,
+    /// Names that rows have already: each has one of its own.
+    names: HashSet<String>,
+    /// Files of the groups before.
+    files: HashSet<PathBuf>,
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn new(before: &'a Before, read_unwritten: bool) -> Known<'a> {
+        Known { before, read_unwritten, names: HashSet::new(), files: HashSet::new() }
+    }
+
+    /// The name, with a number where it is taken.
+    pub(super) fn take(&mut self, wanted: &str) -> String {
+        let numbered = (2..).map(|number| format!("{wanted}#{number}"));
+        let mut names = std::iter::once(wanted.to_owned()).chain(numbered);
+        names.find(|name| self.names.insert(name.clone())).expect("there is no end of numbers")
+    }
+
+    /// Whether all that a job uses of the file was written and flushed when the clock started:
+    /// before the run, or because the job reads too and what is read is made ready so (M9).
+    pub(super) fn is_settled(&self, file: &Path, spec: &JobSpec) -> bool {
+        let made_ready = spec.rw.read && !self.read_unwritten && !self.is_changed(file);
+        self.before.settled.contains(file) || made_ready
+    }
+
+    /// Whether a group before used the file.
+    pub(super) fn is_changed(&self, file: &Path) -> bool {
+        self.files.contains(file)
+    }
+
+    /// Remembers that the group is over.
+    pub(super) fn is_over(&mut self, group: &GroupReport) {
+        self.files.extend(group.jobs.iter().flat_map(|job| job.spec.files.iter().cloned()));
+    }
+}
 
 /// Returns the group's rows, in the order of its jobs. Groups come in the order of their runs.
 pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {

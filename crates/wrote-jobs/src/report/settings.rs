@@ -1,6 +1,6 @@
 //! Settings of a row, as asked and in effect, in the words of the result.
 
-use super::known::Known;
+use super::row::Known;
 use crate::jobs::{JobReport, NEW_BLOCKS};
 use crate::spec::{BlockShare, BlockSizes, Data, Fallocate, JobSpec, SyncEach};
 use std::time::Duration;

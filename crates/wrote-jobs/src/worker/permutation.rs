@@ -34,7 +34,6 @@ impl Permutation {
         }
     }
 
-    /// How many numbers there are.
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -9,13 +9,9 @@ use std::ops::Range;
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
-    /// A write, else a read.
     pub write: bool,
-    /// The index of the job's file.
     pub file: usize,
-    /// First byte in the file.
     pub offset: u64,
-    /// How many bytes.
     pub len: usize,
 }
 

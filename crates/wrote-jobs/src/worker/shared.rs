@@ -9,7 +9,6 @@ use wrote_result::Stop;
 pub struct Shared<'a> {
     /// A request of the caller to stop.
     pub stop: &'a Stop,
-    /// A thread of the run failed.
     pub failed: &'a AtomicBool,
     pub progress: &'a Progress,
 }

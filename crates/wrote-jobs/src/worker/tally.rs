@@ -59,7 +59,6 @@ pub struct Tally {
     /// Under a rate: the time from when an operation was due, and there was room for it, to when it
     /// was handed on.
     pub issue_delay_ns: Histogram<u64>,
-    /// The bytes written over time.
     pub trail: Trail,
     /// The frequency of each depth, by the depth; likewise for the next two.
     depths: Vec<u64>,
@@ -184,7 +183,6 @@ impl Tally {
             .map(|direction: usize| self.before_bytes[direction] + self.directions[direction].bytes)
     }
 
-    /// Returns the frequency of each depth.
     pub fn depths(&self) -> Histogram<u64> {
         counts(&self.depths)
     }

@@ -19,7 +19,6 @@ pub(super) struct Task<'a> {
     pub log: Log,
     pub promise: Promise,
     pub append_as: AppendAs,
-    /// The rate of all producers together.
     pub rate: Option<Rate>,
     pub runtime: &'a Runtime,
     pub stop: &'a Stop,

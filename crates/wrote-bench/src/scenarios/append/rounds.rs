@@ -4,7 +4,7 @@ use super::check::Check;
 use super::message::Messages;
 use super::plan::{BESIDE, Plan, RUN_S};
 use super::walk::walk;
-use super::{Kind, NAME, Promise, QUESTION, Way, log, usual};
+use super::{Kind, NAME, Promise, Way, log, usual};
 use crate::arrivals::Arrivals;
 use crate::measured::{self, OneRun, RowLabel};
 use crate::progress::Ticker;
@@ -25,7 +25,8 @@ use wrote_result::document::{Fallback, Records, Run, Settings};
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
-        scenario::Scope { name: NAME, question: QUESTION.into(), runs: self.runs }
+        let question = "How fast does one file take short messages from many producers, and does it get them all?".into();
+        scenario::Scope { name: NAME, question, runs: self.runs }
     }
 
     fn rows(&self) -> Vec<String> {

@@ -24,7 +24,6 @@ const CHANNEL_MESSAGES: usize = 1024;
 pub(super) struct Task<'a> {
     /// The new file, where each of several writers opens it.
     pub path: &'a Path,
-    /// The new file, empty.
     pub file: File,
     pub messages: Messages,
     pub arrivals: Arrivals,

@@ -1,7 +1,7 @@
 //! One run of a row, after a calibration that chooses sizes.
 
 use super::plan::{BESIDE, CALIBRATION_TIME, Plan, RUN_TIME};
-use super::{Blocks, NAME, QUESTION, Sizes, Way, Workload};
+use super::{Blocks, NAME, Sizes, Way, Workload};
 use crate::measured;
 use crate::progress::Ticker;
 use crate::rounds::Turn;
@@ -17,7 +17,8 @@ use wrote_result::Error;
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
-        scenario::Scope { name: NAME, question: QUESTION.into(), runs: self.runs }
+        let question = "How fast does this disk take sequential writes, and what does each way survive?".into();
+        scenario::Scope { name: NAME, question, runs: self.runs }
     }
 
     fn rows(&self) -> Vec<String> {

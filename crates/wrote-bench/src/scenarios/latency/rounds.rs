@@ -5,7 +5,7 @@ use super::plan::{
 };
 use super::save::{Place, save, sync_folder};
 use super::text::Texts;
-use super::{NAME, QUESTION, SaveRow, State};
+use super::{NAME, SaveRow, State};
 use crate::arrivals::Arrivals;
 use crate::measured::{self, OneRun, RowLabel};
 use crate::progress::Ticker;
@@ -27,7 +27,8 @@ use wrote_result::{Error, units};
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
-        scenario::Scope { name: NAME, question: QUESTION.into(), runs: self.runs }
+        let question = "How long does it take to save a small text, with and without sync?".into();
+        scenario::Scope { name: NAME, question, runs: self.runs }
     }
 
     fn rows(&self) -> Vec<String> {

@@ -10,9 +10,7 @@ use wrote_result::Error;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
-    /// The file.
     pub path: &'a Path,
-    /// The folder that it is in.
     pub folder: &'a Path,
     /// The name under which a text is written that is to take the file's place.
     pub temporary: &'a Path,

@@ -28,7 +28,6 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 pub(super) struct Subject {
     /// `rand/read`, `small/o_dsync-each`.
     pub name: &'static str,
-    /// Threads, each with a file of its own.
     pub numjobs: u32,
     pub job: JobSpec,
     /// The job that writes each file before the first run; without it each run makes its files.

@@ -3,7 +3,7 @@
 use super::change::changes;
 use super::rates::{interval, until};
 use super::steady::steady_state;
-use super::{NAME, Plan, QUESTION, RECOVERED_TIME_MAX, ROW, WORDS};
+use super::{NAME, Plan, RECOVERED_TIME_MAX, ROW, WORDS};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
@@ -22,7 +22,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
-        scenario::Scope { name: NAME, question: QUESTION.into(), runs: 1 }
+        let question = "How fast does this disk take writes for long, and after how many bytes does it slow down?".into();
+        scenario::Scope { name: NAME, question, runs: 1 }
     }
 
     fn rows(&self) -> Vec<String> {

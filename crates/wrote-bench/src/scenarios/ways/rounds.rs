@@ -2,7 +2,7 @@
 
 use super::plan::{BESIDE, Plan, Sizes, USUAL_BYTES_PER_S};
 use super::write::{self, Task};
-use super::{Kind, NAME, QUESTION, Way, dd, ours};
+use super::{Kind, NAME, Way, dd, ours};
 use crate::measured::{self, OneRun, RowLabel};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
@@ -23,7 +23,8 @@ use wrote_result::{Error, Stop};
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
-        scenario::Scope { name: NAME, question: QUESTION.into(), runs: self.runs }
+        let question = "How fast is a whole file written by each usual way, and what does the way cost?".into();
+        scenario::Scope { name: NAME, question, runs: self.runs }
     }
 
     fn rows(&self) -> Vec<String> {

@@ -9,13 +9,10 @@ use wrote_result::{Error, Stop};
 const CONSTANT: u8 = 0xAB;
 
 pub(super) struct Task<'a> {
-    /// The source, as a file.
     pub input: &'a Path,
     /// The source, where it was read before the clock started.
     pub bytes: &'a [u8],
-    /// Bytes of the source and of the file.
     pub size_bytes: u64,
-    /// The new file.
     pub output: &'a Path,
     pub stop: &'a Stop,
 }
