@@ -146,10 +146,10 @@ fn apply(draft: &mut Draft, entries: &[Entry], notes: &mut Notes) -> Result<(), 
 }
 
 fn apply_entry(draft: &mut Draft, entry: &Entry, notes: &mut Notes) -> Result<(), String> {
-    let key = keys::find(&entry.key)?;
+    let (key, name) = keys::find(&entry.key)?;
     let (text, line, kb_base) = (entry.value.as_deref(), entry.line, draft.kb_base);
-    key.take(draft, &mut Value { text, line, kb_base, notes })?;
-    draft.record(key.name, entry);
+    key.take(name, draft, &mut Value { text, line, kb_base, notes })?;
+    draft.record(name, entry);
     Ok(())
 }
 

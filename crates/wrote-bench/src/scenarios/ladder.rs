@@ -34,11 +34,9 @@ impl Scenario for Ladder {
     }
 
     fn catalogue(&self) -> Vec<Listed> {
-        let listed = |way: &Way| Listed {
-            scenario: NAME,
-            row: way.name,
-            way: way.words,
-            survives: Some(way.survives_at_best()),
+        let listed = |way: &Way| {
+            let survives = Some(way.survives_at_best());
+            Listed { scenario: NAME, row: way.name, way: way.words, survives }
         };
         WAYS.iter().map(listed).collect()
     }

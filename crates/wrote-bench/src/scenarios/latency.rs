@@ -136,33 +136,25 @@ impl<'a> Called<'a> {
     /// `latency`, `latency/fs-write`, `latency/new`, `latency/new/fs-write`, `latency/new-500`,
     /// `latency/new-500/fs-write`.
     fn parse(name: &'a str) -> Option<Called<'a>> {
-        let mut parts = name.split('/');
-        if parts.next() != Some(NAME) {
-            return None;
-        }
-        let way = |part: &'a str| WAYS.iter().any(|way| way.name == part).then_some(part);
-        let (first, second, rest) = (parts.next(), parts.next(), parts.next());
-        if rest.is_some() {
-            return None;
-        }
-        let Some(first) = first else { return Some(Called::default()) };
-        if second.is_none() && way(first).is_some() {
-            return Some(Called { way: Some(first), ..Called::default() });
-        }
-        let (state, size) = match first.split_once('-') {
-            Some((state, size)) => (state, Some(size)),
-            None => (first, None),
+        let is_way = |part: &str| WAYS.iter().any(|way| way.name == part);
+        let (place, way) = match name.split('/').collect::<Vec<&str>>()[..] {
+            [NAME] => return Some(Called::default()),
+            [NAME, way] if is_way(way) => {
+                return Some(Called { way: Some(way), ..Called::default() });
+            }
+            [NAME, place] => (place, None),
+            [NAME, place, way] if is_way(way) => (place, Some(way)),
+            _ => return None,
+        };
+        let (state, size_bytes) = match place.split_once('-') {
+            // As a row's name has it: no sign, and no zeros before it.
+            Some((state, size)) => {
+                let bytes = size.parse().ok().filter(|bytes: &u64| bytes.to_string() == size)?;
+                (state, Some(bytes))
+            }
+            None => (place, None),
         };
         let state = State::ALL.into_iter().find(|known| known.as_str() == state)?;
-        let size_bytes = match size {
-            // As a row's name has it: no sign, and no zeros before it.
-            Some(size) => Some(size.parse().ok().filter(|bytes: &u64| bytes.to_string() == size)?),
-            None => None,
-        };
-        let way = match second {
-            Some(second) => Some(way(second)?),
-            None => None,
-        };
         Some(Called { state: Some(state), size_bytes, way })
     }
 }

@@ -103,11 +103,9 @@ impl Scenario for Ways {
     }
 
     fn catalogue(&self) -> Vec<Listed> {
-        let listed = |way: &Way| Listed {
-            scenario: NAME,
-            row: way.name,
-            way: way.words,
-            survives: Some(way.acknowledged(true, false)),
+        let listed = |way: &Way| {
+            let survives = Some(way.acknowledged(true, false));
+            Listed { scenario: NAME, row: way.name, way: way.words, survives }
         };
         WAYS.iter().map(listed).collect()
     }

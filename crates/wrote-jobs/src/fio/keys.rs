@@ -7,9 +7,9 @@ use crate::spec::{Fallocate, Rw, SyncEach, Verify};
 use wrote_result::document::Process;
 
 pub(super) struct Key {
-    /// The canonical name, which reports use, as fio does.
-    pub name: &'static str,
-    pub aliases: &'static [&'static str],
+    /// The canonical name, which reports use, as fio does; of keys with one effect each name.
+    names: &'static str,
+    aliases: &'static [&'static str],
     effect: Effect,
 }
 
@@ -29,17 +29,15 @@ const NUMJOBS_MAX: u32 = 256;
 /// The most percentiles, as in fio.
 const PERCENTILES_MAX: usize = 20;
 
-const LOGS: &str = "no log files are written; results have percentiles and samples";
-const SPECIAL: &str = "no such request is made here; leave it out";
-const ALWAYS_PERCENTILES: &str = "changes nothing: percentiles are always reported";
 const VERIFY: &str = "only whole blocks are checked, after all writes; leave it out";
 
 impl Key {
-    pub fn take(&self, draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
+    /// Applies the value of the key of that canonical name to a draft.
+    pub fn take(&self, name: &str, draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
         match self.effect {
             Set(set) => set(draft, value),
             Note(reason) => {
-                let quoted = super::note::quoted(self.name, value.text);
+                let quoted = super::note::quoted(name, value.text);
                 value.note(format!("{quoted}: {reason}"));
                 Ok(())
             }
@@ -51,22 +49,26 @@ impl Key {
         }
     }
 
-    fn is(&self, name: &str) -> bool {
-        self.name == name || self.aliases.contains(&name)
+    /// Returns the canonical form of a name of the key.
+    fn canonical(&self, name: &str) -> Option<&'static str> {
+        let alias = self.aliases.contains(&name).then_some(self.names);
+        self.names.split(' ').find(|known| *known == name).or(alias)
     }
 }
 
-/// Returns the key of that name. The error says whether fio knows it, or suggests a similar one.
-pub(super) fn find(name: &str) -> Result<&'static Key, String> {
-    KEYS.iter().find(|key| key.is(name)).ok_or_else(|| names::unknown(name, all_names()))
+/// Returns the key of that name, and the canonical name. The error says whether fio knows it, or
+/// suggests a similar one.
+pub(super) fn find(name: &str) -> Result<(&'static Key, &'static str), String> {
+    let known = KEYS.iter().find_map(|key| Some((key, key.canonical(name)?)));
+    known.ok_or_else(|| names::unknown(name, all_names()))
 }
 
 pub(super) fn all_names() -> impl Iterator<Item = &'static str> {
-    KEYS.iter().flat_map(|key| std::iter::once(key.name).chain(key.aliases.iter().copied()))
+    KEYS.iter().flat_map(|key| key.names.split(' ').chain(key.aliases.iter().copied()))
 }
 
-const fn key(name: &'static str, aliases: &'static [&'static str], effect: Effect) -> Key {
-    Key { name, aliases, effect }
+const fn key(names: &'static str, aliases: &'static [&'static str], effect: Effect) -> Key {
+    Key { names, aliases, effect }
 }
 
 /// Makes the effect that stores a value.
@@ -151,8 +153,7 @@ static KEYS: &[Key] = &[
     key("kb_base", &[], set!(d, v => kb_base = kb_base(v)?)),
     // Keys without an effect here.
     key("thread", &[], Note("every job is a thread of one process")),
-    key("refill_buffers", &[], Note("changes nothing: no two sectors that are written are the same")),
-    key("scramble_buffers", &[], Note("changes nothing: no two sectors that are written are the same")),
+    key("refill_buffers scramble_buffers", &[], Note("changes nothing: no two sectors that are written are the same")),
     key("random_generator", &[], Set(random_generator)),
     key("softrandommap", &[], Note("changes nothing: the map of random offsets always fits")),
     key("nonvectored", &[], Note("changes nothing: no request is vectored")),
@@ -162,26 +163,14 @@ static KEYS: &[Key] = &[
     key("clocksource", &[], Note("the clock is clock_gettime(2), CLOCK_MONOTONIC")),
     key("mem", &["iomem"], Note("buffers are one mapped region, in huge pages where there are any")),
     key("hugepage-size", &[], Note("the system's own size of huge pages is used")),
-    key("create_serialize", &[], Note("files are made before the clock starts")),
-    key("create_fsync", &[], Note("files are made before the clock starts")),
+    key("create_serialize create_fsync", &[], Note("files are made before the clock starts")),
     key("unique_filename", &[], Note("only clients of fio's server have such names")),
-    key("write_bw_log", &[], Note(LOGS)),
-    key("write_lat_log", &[], Note(LOGS)),
-    key("write_iops_log", &[], Note(LOGS)),
-    key("write_hist_log", &[], Note(LOGS)),
-    key("per_job_logs", &[], Note(LOGS)),
-    key("log_avg_msec", &[], Note(LOGS)),
-    key("log_hist_msec", &[], Note(LOGS)),
-    key("log_hist_coarseness", &[], Note(LOGS)),
-    key("log_max_value", &[], Note(LOGS)),
-    key("log_offset", &[], Note(LOGS)),
-    key("log_entries", &[], Note(LOGS)),
-    key("log_unix_epoch", &[], Note(LOGS)),
-    key("bwavgtime", &[], Note("samples of the rates are of half a second")),
-    key("iopsavgtime", &[], Note("samples of the rates are of half a second")),
+    key("write_bw_log write_lat_log write_iops_log write_hist_log per_job_logs log_avg_msec \
+         log_hist_msec log_hist_coarseness log_max_value log_offset log_entries log_unix_epoch",
+        &[], Note("no log files are written; results have percentiles and samples")),
+    key("bwavgtime iopsavgtime", &[], Note("samples of the rates are of half a second")),
     key("disk_util", &[], Note("the device's own counters are always read")),
-    key("clat_percentiles", &[], Note(ALWAYS_PERCENTILES)),
-    key("lat_percentiles", &[], Note(ALWAYS_PERCENTILES)),
+    key("clat_percentiles lat_percentiles", &[], Note("changes nothing: percentiles are always reported")),
     key("slat_percentiles", &[], Note("the time of handing an operation on is not told apart")),
     key("significant_figures", &[], Note("results have their own number of digits")),
     key("unit_base", &[], Note("results are in bytes")),
@@ -195,9 +184,7 @@ static KEYS: &[Key] = &[
     key("bs_is_seq_rand", &[], Only(&["0"], "sizes are of reads and of writes")),
     key("io_submit_mode", &[], Only(&["inline"], "each job hands its own operations on")),
     key("serialize_overlap", &[], Only(&["0"], "operations in flight are not held against each other")),
-    key("rate_min", &[], Only(&["0"], "no job is ended for being slow")),
-    key("rate_iops_min", &[], Only(&["0"], "no job is ended for being slow")),
-    key("max_latency", &[], Only(&["0"], "no job is ended for being slow")),
+    key("rate_min rate_iops_min max_latency", &[], Only(&["0"], "no job is ended for being slow")),
     key("latency_target", &[], Only(&["0"], "the depth is the one that iodepth says")),
     key("thinktime", &[], Only(&["0"], "no job pauses between operations; see rate and rate_iops")),
     key("zonemode", &[], Only(&["none"], "zones are not taken")),
@@ -206,8 +193,7 @@ static KEYS: &[Key] = &[
     key("allow_file_create", &[], Only(&["1"], "files that are not there are made")),
     key("allow_mounted_write", &[], Only(&["0"], "what is mounted is never written to")),
     key("overwrite", &[], Only(&["0"], "to overwrite a file, write it by a job of its own before, and add stonewall")),
-    key("unlink", &[], Only(&["0"], "the files of a job stay; remove them yourself")),
-    key("unlink_each_loop", &[], Only(&["0"], "the files of a job stay; remove them yourself")),
+    key("unlink unlink_each_loop", &[], Only(&["0"], "the files of a job stay; remove them yourself")),
     key("pre_read", &[], Only(&["0"], "files are not read before; a read job before this one does that, with invalidate=0 here")),
     key("fill_device", &["fill_fs"], Only(&["0"], "disks are not filled; give a size")),
     key("file_append", &[], Only(&["0"], "jobs begin at offset")),
@@ -217,17 +203,10 @@ static KEYS: &[Key] = &[
     key("write_hint", &[], Only(&["none"], "the kernel is given no hint")),
     key("lockfile", &[], Only(&["none"], "files are not locked")),
     key("dedupe_percentage", &[], Only(&["0"], "no two sectors that are written are the same")),
-    key("uncached", &[], Only(&["0"], SPECIAL)),
-    key("nowait", &[], Only(&["0"], SPECIAL)),
-    key("force_async", &[], Only(&["0"], SPECIAL)),
-    key("cmdprio_percentage", &[], Only(&["0"], SPECIAL)),
+    key("uncached nowait force_async cmdprio_percentage", &[], Only(&["0"], "no such request is made here; leave it out")),
     key("verify_only", &[], Only(&["0"], "a read job with verify=crc32c checks what was written before")),
     key("verify_fatal", &[], Only(&["1"], "a block that is not as it was written ends the job")),
-    key("verify_async", &[], Only(&["0"], VERIFY)),
-    key("verify_backlog", &[], Only(&["0"], VERIFY)),
-    key("verify_dump", &[], Only(&["0"], VERIFY)),
-    key("verify_state_save", &[], Only(&["0"], VERIFY)),
-    key("experimental_verify", &[], Only(&["0"], VERIFY)),
+    key("verify_async verify_backlog verify_dump verify_state_save experimental_verify", &[], Only(&["0"], VERIFY)),
     key("trim_percentage", &[], Only(&["0"], "there are no trims")),
     key("continue_on_error", &[], Only(&["none"], "the first error ends the run")),
     key("exitall", &[], Only(&["0"], "each job ends when it is done")),

@@ -91,7 +91,6 @@ impl Direction {
         let latency_ns = Latency::of(&latency, &entry[0].spec.percentiles);
         let bandwidth =
             Samples::of(entry, |job| &job.direction(direction).bandwidth_samples_bytes_per_s);
-        let bandwidth = bandwidth.divided_by(KIB as f64);
         let iops = Samples::of(entry, |job| &job.direction(direction).iops_samples);
         Direction {
             io_bytes,
@@ -104,11 +103,11 @@ impl Direction {
             total_ios,
             clat_ns: latency_ns.clone(),
             lat_ns: latency_ns,
-            bw_min: bandwidth.min() as u64,
-            bw_max: bandwidth.max() as u64,
+            bw_min: (bandwidth.min() / KIB as f64) as u64,
+            bw_max: (bandwidth.max() / KIB as f64) as u64,
             bw_agg: percent(bytes_per_s, group_bytes_per_s),
-            bw_mean: bandwidth.mean(),
-            bw_dev: bandwidth.deviation(),
+            bw_mean: bandwidth.mean() / KIB as f64,
+            bw_dev: bandwidth.deviation() / KIB as f64,
             bw_samples: bandwidth.count(),
             iops_min: iops.min() as u64,
             iops_max: iops.max() as u64,
@@ -143,11 +142,6 @@ impl Samples {
             }
         }
         Samples(sums)
-    }
-
-    fn divided_by(mut self, divisor: f64) -> Samples {
-        self.0.iter_mut().for_each(|sample| *sample /= divisor);
-        self
     }
 
     fn count(&self) -> u64 {

@@ -115,18 +115,14 @@ impl Plan {
     /// Leaves out ways whose messages would take more than half of the machine's memory (W8).
     fn keep_memory(&mut self, memory_bytes: u64) {
         let message_bytes = u64::from(self.sizes.max_bytes) + TASK_BYTES;
-        let mut left_out = Vec::new();
-        let ways = std::mem::take(&mut self.ways);
-        for way in ways {
-            let bytes = self.messages_max(&way).saturating_mul(message_bytes);
-            if way.strategy.kind.has_task_a_message() && bytes > memory_bytes / 2 {
-                let because = "its queue could take more than half of the machine's memory";
-                left_out.push((way.name(), because.into()));
-            } else {
-                self.ways.push(way);
-            }
-        }
-        self.left_out = left_out;
+        let fits = |way: &Way| {
+            let bytes = self.messages_max(way).saturating_mul(message_bytes);
+            !way.strategy.kind.has_task_a_message() || bytes <= memory_bytes / 2
+        };
+        let (kept, left): (Vec<Way>, Vec<Way>) = self.ways.iter().cloned().partition(fits);
+        let because = "its queue could take more than half of the machine's memory";
+        self.left_out = left.iter().map(|way| (way.name(), because.into())).collect();
+        self.ways = kept;
     }
 
     /// Messages of the first look at a way; none where a number was asked for.

@@ -11,7 +11,6 @@ use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
 use crate::scenarios::ways::Done;
-use hdrhistogram::Histogram;
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +20,7 @@ use wrote_jobs::clock::clocked;
 use wrote_jobs::report::{self, Repeated};
 use wrote_machine::usage::Usage;
 use wrote_result::Error;
-use wrote_result::document::{Fallback, Records, Run, Settings};
+use wrote_result::document::{Records, Run, Settings};
 
 impl scenario::Plan for Plan {
     fn scope(&self) -> scenario::Scope {
@@ -103,14 +102,6 @@ struct Files<'a> {
     log: PathBuf,
 }
 
-/// The figures of a run before its file is read back.
-struct Written {
-    latencies: Histogram<u64>,
-    run: Run,
-    effective: Settings,
-    fallbacks: Vec<Fallback>,
-}
-
 impl<'a> Files<'a> {
     fn new(plan: &'a Plan, site: &'a Site<'a>) -> Files<'a> {
         Files { plan, site, file: site.file("file", 0), log: site.file("log", 0) }
@@ -139,7 +130,7 @@ impl<'a> Files<'a> {
         let check = Check::new(&messages);
         let bytes = messages.iter().map(Messages::total_bytes).sum();
         let asked = way.asked(self.plan, count, bytes);
-        let Written { latencies, mut run, effective, fallbacks } = match way.strategy.kind {
+        let mut appended = match way.strategy.kind {
             Kind::Log(promise) => self.append_to_log(promise, messages, asked)?,
             kind => self.append_to_file(kind, messages, asked)?,
         };
@@ -148,11 +139,12 @@ impl<'a> Files<'a> {
             Kind::Log(_) => self.check_log(check)?,
             _ => self.check_file(check)?,
         };
+        let run = &mut appended.run;
         run.bytes = bytes;
         run.throughput_bytes_per_s = bytes as f64 / run.elapsed_s;
         run.iops = count as f64 / run.elapsed_s;
         run.records = Some(records);
-        Ok(OneRun { run, latencies, effective, fallbacks })
+        Ok(appended)
     }
 
     fn append_to_file(
@@ -160,7 +152,7 @@ impl<'a> Files<'a> {
         kind: Kind,
         mut messages: Vec<Messages>,
         effective: Settings,
-    ) -> Result<Written, Error> {
+    ) -> Result<OneRun, Error> {
         let failed = |error| Error::Failed(format!("{}: create: {error}", self.file.display()));
         let file = File::create_new(&self.file).map_err(failed)?;
         let messages = messages.pop().expect("these ways have one producer");
@@ -175,7 +167,7 @@ impl<'a> Files<'a> {
         };
         let (latencies, run) =
             clocked(self.site.device(), Usage::now, || usual::append(kind, task))?;
-        Ok(Written { latencies, run, effective, fallbacks: Vec::new() })
+        Ok(OneRun { latencies, run, effective, fallbacks: Vec::new() })
     }
 
     fn append_to_log(
@@ -183,7 +175,7 @@ impl<'a> Files<'a> {
         promise: Promise,
         messages: Vec<Messages>,
         mut effective: Settings,
-    ) -> Result<Written, Error> {
+    ) -> Result<OneRun, Error> {
         let log = log::open(&self.log, promise)?;
         let (append_as, runtime) = (self.plan.append_as, runtime()?);
         let task = log::Task {
@@ -207,7 +199,7 @@ impl<'a> Files<'a> {
         let fell_back = told.fallbacks.iter().any(|fallback| fallback.wanted == "O_DIRECT");
         let direct = promise.format == Format::Framed && !fell_back;
         Done { effective: told, direct }.tell(&mut effective);
-        Ok(Written { latencies, run, effective, fallbacks })
+        Ok(OneRun { latencies, run, effective, fallbacks })
     }
 
     fn check_file(&self, mut check: Check) -> Result<Records, Error> {

@@ -45,12 +45,12 @@ impl scenario::Plan for Grid {
 
     /// Writes the files, which all cells share.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        site.run_jobs(&self.layout(&files(self, site)), OVERWRITE)?;
+        site.run_jobs(&self.layout(&self.shared_files(site)), OVERWRITE)?;
         Ok(self.space_bytes_max())
     }
 
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
-        let files = files(self, site);
+        let files = self.shared_files(site);
         let group = site.run_jobs(&self.cells[turn.row].jobs(&files, self.rate), OVERWRITE)?;
         let mut run = Repeated::of(&group, &site.before(&files, &files));
         let cell = &self.cells[turn.row];
@@ -65,12 +65,8 @@ impl scenario::Plan for Grid {
     }
 
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
-        files(self, site)
+        site.files("data", self.numjobs)
     }
-}
-
-fn files(grid: &Grid, site: &Site) -> Vec<PathBuf> {
-    site.files("data", grid.numjobs)
 }
 
 /// Forgets the counter of the other direction: its bytes are not foreign to the run (M7).

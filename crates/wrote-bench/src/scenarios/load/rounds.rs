@@ -4,7 +4,7 @@ use super::knee::knee;
 use super::{BESIDE, NAME, PERCENTS, Plan, WRITTEN_BYTES_MAX};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
-use crate::scenario::{self, Site};
+use crate::scenario::{self, Plan as _, Site};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_jobs::jobs::{GroupReport, JobReport};
@@ -58,7 +58,7 @@ impl scenario::Plan for Plan {
 
     /// Fills the files, and measures a closed loop: the median of its runs.
     fn prepare(&mut self, site: &Site, ticker: &mut Ticker) -> Result<u64, Error> {
-        let mut written_bytes = self.subject.prepare(&self.files(site), site)?;
+        let mut written_bytes = self.subject.prepare(&self.shared_files(site), site)?;
         let mut iops = Vec::new();
         for _ in 0..self.runs {
             ticker.tick(&format!("{}: closed loop", self.workload()));
@@ -75,7 +75,7 @@ impl scenario::Plan for Plan {
     fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let percent = PERCENTS[turn.row];
         let group = self.run_once(Some(self.rate(percent)), self.time_at_rate(), site)?;
-        let mut run = self.subject.rows(&group, &self.files(site), site);
+        let mut run = self.subject.rows(&group, &self.shared_files(site), site);
         let row = &mut run.rows[0];
         row.name = self.rows().swap_remove(turn.row);
         row.workload = self.workload();
@@ -87,7 +87,7 @@ impl scenario::Plan for Plan {
     }
 
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
-        self.files(site)
+        site.files("data", self.subject.numjobs)
     }
 
     fn knee(&self, rows: &[Row]) -> Option<Knee> {
@@ -101,10 +101,6 @@ impl Plan {
         format!("{NAME}/{}", self.subject.name)
     }
 
-    fn files(&self, site: &Site) -> Vec<PathBuf> {
-        site.files("data", self.subject.numjobs)
-    }
-
     /// Runs the subject once, and lets the device rest.
     fn run_once(
         &self,
@@ -112,7 +108,7 @@ impl Plan {
         time: Duration,
         site: &Site,
     ) -> Result<GroupReport, Error> {
-        let group = self.subject.run(&self.files(site), rate, time, site)?;
+        let group = self.subject.run(&self.shared_files(site), rate, time, site)?;
         std::thread::sleep(REST);
         site.stop.check()?;
         Ok(group)
