@@ -11,7 +11,7 @@ use wrote_result::stats;
 /// report, so that its memory does not grow with the runs' histograms.
 #[derive(Debug, Default)]
 pub struct Repeated {
-    /// The rows. Their figures over all runs are those of the first until [`Repeated::rows`].
+    /// The rows. Their figures over all runs are those of the first until [`Repeated::rows()`].
     pub rows: Vec<Row>,
     /// The file bytes that all runs wrote.
     pub written_bytes: u64,
