@@ -3,7 +3,7 @@
 use crate::progress::{Announcement, Observer, Ticker};
 use crate::request::Request;
 use crate::rounds::Alone;
-use crate::scenario::{Call, Measured, Measurement, Scenario, Site};
+use crate::scenario::{Call, Measured, Plan, Scenario, Site};
 use crate::scenarios;
 use crate::scratch::{self, Scratch};
 use std::fs::File;
@@ -55,8 +55,7 @@ pub fn bench_of(
     bench_at(scenarios, request, &OnceLock::new(), stop, observer)
 }
 
-/// As [`bench_of`]. The first calibration fills `speed`; a later benchmark of the same disk uses
-/// it.
+/// As [`bench_of`]. The first calibration fills `speed`; later ones of the disk use it.
 pub(crate) fn bench_at(
     scenarios: &[&dyn Scenario],
     request: &Request,
@@ -83,9 +82,9 @@ pub(crate) fn bench_at(
     let watch = Watch::begin(device_of(&target));
     let measured: Vec<Measured> = planned
         .into_iter()
-        .map(|planned| {
+        .map(|mut planned| {
             let site = Site {
-                scenario: planned.name(),
+                scenario: planned.scope().name,
                 target: &target,
                 scratch: &scratch,
                 stop,
@@ -154,7 +153,7 @@ pub(crate) fn plan(
     scenarios: &[&dyn Scenario],
     request: &Request,
     target: &Target,
-) -> Result<Vec<Box<dyn Measurement>>, Error> {
+) -> Result<Vec<Box<dyn Plan>>, Error> {
     scenarios::check_names(scenarios, &request.only)?;
     request.common.check()?;
     let call = Call { only: &request.only, common: &request.common, target };
@@ -176,7 +175,7 @@ pub(crate) fn plan(
     Ok(planned)
 }
 
-fn announcement(folder: PathBuf, planned: &[Box<dyn Measurement>]) -> Announcement {
+fn announcement(folder: PathBuf, planned: &[Box<dyn Plan>]) -> Announcement {
     Announcement {
         folder,
         // One after the other: each removes its files.

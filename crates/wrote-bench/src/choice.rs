@@ -38,8 +38,7 @@ impl<'a> Choice<'a> {
         Some(Choice { row, fastest, tied, next })
     }
 
-    /// Why this row: its speed and cost, what it can't be told apart from, and by how much it
-    /// leads.
+    /// Why this row: its speed and cost, its ties, and by how much it leads.
     pub(crate) fn reason(&self, speed: fn(&Row) -> String) -> String {
         let row = self.row;
         let cost = seconds(row.cpu_s_per_gb());
@@ -71,8 +70,7 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// How many things a program must get right to write so. Of whole files the ways are a few lines
-/// each.
+/// How many things a program must get right to write so; 0 for whole files.
 pub(crate) fn complexity(row: &Row) -> u32 {
     let settings = settings(row);
     if View::of(row) == View::Files {

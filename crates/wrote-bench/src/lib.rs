@@ -1,5 +1,6 @@
 //! Scenarios: questions about a disk, answered by rows that are measured in turn.
 
+mod arrivals;
 mod bench;
 mod choice;
 mod measured;
@@ -14,11 +15,11 @@ pub mod scratch;
 pub mod versus;
 
 pub use bench::{bench, bench_of, report_leftovers};
-pub use measured::{OneRun, RowLabel, Runs, clear, fallback};
+pub use measured::{OneRun, RowLabel, clear};
 pub use progress::{Announcement, Observer, Progress, Ticker};
 pub use request::{Common, Request, positive};
 pub use rounds::{Alone, Peers, Turn, in_turn};
-pub use scenario::{Call, Listed, Measured, Measurement, Plan, Scenario, Site, boxed};
+pub use scenario::{Call, Listed, Measured, Plan, Scenario, Scope, Site, boxed};
 pub use scenarios::{
     Append, AppendAs, Ladder, Latency, Load, Long, MessageSizes, Peak, Rand, Scenarios, Ways,
     catalogue,

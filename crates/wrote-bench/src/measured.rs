@@ -1,11 +1,11 @@
-//! One run of a row, and the row that runs add up to.
+//! One run of a row whose clock is the scenario's own.
 
 use hdrhistogram::Histogram;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use wrote::Survives;
-use wrote_jobs::histogram;
+use wrote_jobs::report::Repeated;
 use wrote_result::Error;
 use wrote_result::document::{Direction, Fallback, Row, Run, Settings, SettingsPair};
 use wrote_result::stats;
@@ -36,62 +36,28 @@ pub struct RowLabel<'a> {
     pub asked: Settings,
 }
 
-/// The runs of a row, added up.
-pub struct Runs {
-    figures: Vec<Run>,
-    latencies: Histogram<u64>,
-    effective: Option<Settings>,
-    fallbacks: Vec<Fallback>,
-}
-
-impl Default for Runs {
-    fn default() -> Runs {
-        let latencies = histogram();
-        Runs { figures: Vec::new(), latencies, effective: None, fallbacks: Vec::new() }
-    }
-}
-
-impl Runs {
-    /// Adds a run, and returns the file bytes that it wrote.
-    pub fn add(&mut self, OneRun { run, latencies, effective, fallbacks }: OneRun) -> u64 {
-        let (bytes, timed) = (run.bytes, !latencies.is_empty());
-        let latency_ns = timed.then(|| stats::latency(&latencies));
-        self.figures.push(Run { latency_ns, ..run });
-        self.latencies.add(&latencies).expect("all histograms have the same bounds");
-        self.fallbacks.extend(fallbacks);
-        match &mut self.effective {
-            Some(weakest) => weakest.weaken(&effective),
-            None => self.effective = Some(effective),
-        }
-        bytes
-    }
-
-    /// The settings in effect in all runs: the weakest of each.
-    pub fn effective(&self) -> Settings {
-        self.effective.clone().unwrap_or_default()
-    }
-
-    /// The row that the runs make.
-    pub fn row(self, label: RowLabel<'_>) -> Row {
-        let effective = self.effective();
-        let Runs { figures, latencies, mut fallbacks, .. } = self;
+impl OneRun {
+    /// The row that the run makes.
+    pub fn row(self, label: RowLabel<'_>) -> Repeated {
+        let OneRun { run, latencies, effective, mut fallbacks } = self;
         fallbacks.sort();
         fallbacks.dedup();
-        let values = |value: fn(&Run) -> f64| figures.iter().map(value).collect::<Vec<f64>>();
-        Row {
+        let latency_ns = (!latencies.is_empty()).then(|| stats::latency(&latencies));
+        let row = Row {
             name: label.name.into(),
             workload: label.workload.into(),
             way: label.words.into(),
             direction: Direction::Write,
             survives: Some(label.survives.into()),
             crash_leaves: None,
-            bytes_per_run: stats::median(&values(|run| run.bytes as f64)) as u64,
+            bytes_per_run: run.bytes,
             settings: SettingsPair { asked: label.asked, effective, fallbacks },
-            throughput_bytes_per_s: stats::interval(&values(|run| run.throughput_bytes_per_s)),
-            latency_ns: (!latencies.is_empty()).then(|| stats::latency(&latencies)),
-            runs: figures,
+            throughput_bytes_per_s: stats::interval(&[run.throughput_bytes_per_s]),
+            latency_ns,
+            runs: vec![Run { latency_ns, ..run }],
             sustained: None,
-        }
+        };
+        Repeated::one(row, latencies)
     }
 }
 
@@ -114,9 +80,4 @@ pub fn clear(files: &[PathBuf], folder: &Path) -> Result<(), Error> {
     // A folder that can't be flushed (some FUSE) has nothing to let go of.
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())
-}
-
-/// A fallback of the engine, for the result.
-pub fn fallback(step: &wrote::Fallback) -> Fallback {
-    Fallback { wanted: step.wanted.into(), got: step.got.into(), because: step.because.clone() }
 }

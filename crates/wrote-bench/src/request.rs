@@ -6,11 +6,10 @@ use std::time::Duration;
 use wrote_jobs::rate::Rate;
 use wrote_result::Error;
 
-/// The most bytes of one write.
 const BS_BYTES_MAX: u64 = 1 << 30;
 
 /// The request of a benchmark.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Request {
     /// The folder to write in. A run makes a folder of its own below it.
     pub path: PathBuf,
@@ -31,15 +30,7 @@ pub struct Request {
 impl Request {
     /// The default benchmark of `path`.
     pub fn new(path: PathBuf) -> Request {
-        Request {
-            path,
-            only: Vec::new(),
-            keep: false,
-            common: Common::default(),
-            scenarios: Scenarios::default(),
-            command: Vec::new(),
-            commit: None,
-        }
+        Request { path, ..Request::default() }
     }
 }
 

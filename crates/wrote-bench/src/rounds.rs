@@ -2,7 +2,8 @@
 
 use crate::measured::clear;
 use crate::progress::Ticker;
-use crate::scenario::{Measured, Plan, Site};
+use crate::scenario::{Measured, Plan, Scope, Site};
+use wrote_jobs::report::Repeated;
 use wrote_result::Error;
 use wrote_result::document::{Row, Scenario};
 
@@ -68,35 +69,39 @@ impl Peers for Alone {
     }
 }
 
-/// Prepares a plan, runs its rows in turn, and adds up their runs.
-///
-/// A run's files are removed after it, and shared files at the end. With [`Site::keep`] the files
-/// of the last run that makes files stay, and the shared ones.
-pub(crate) fn measure<P: Plan>(
-    mut plan: P,
-    site: &Site,
-    ticker: &mut Ticker,
-) -> Result<Measured, Error> {
-    let measured = run_all(&mut plan, site, ticker);
-    if measured.is_err() {
-        // The first error is the one to report; what stays goes with the folder.
-        let _ = plan.finish().and_then(|()| clear(&plan.shared_files(site), site.scratch.path()));
+impl dyn Plan {
+    /// Prepares, runs the rows in turn (M8), and adds up their runs.
+    ///
+    /// A run's files are removed after it, and shared files at the end. With [`Site::keep`] the
+    /// files of the last run that makes files stay, and the shared ones.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Interrupted`] when the user asked to stop, else [`Error::Failed`].
+    pub fn measure(&mut self, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+        let measured = run_all(self, site, ticker);
+        if measured.is_err() {
+            // The first error is the one to report; what stays goes with the folder.
+            let files = self.shared_files(site);
+            let _ = self.finish().and_then(|()| clear(&files, site.scratch.path()));
+        }
+        measured
     }
-    measured
 }
 
-fn run_all<P: Plan>(plan: &mut P, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-    let planned = plan.runs() * plan.rows().len() as u32;
+fn run_all(plan: &mut dyn Plan, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
+    let Scope { name, question, runs: rounds } = plan.scope();
+    let planned = rounds * plan.rows().len() as u32;
     let mut written_bytes = plan.prepare(site, ticker)?;
     let names = plan.rows();
-    ticker.leave_out(planned - plan.runs() * names.len() as u32);
+    ticker.leave_out(planned - rounds * names.len() as u32);
     let left_out = plan.left_out();
     for (name, because) in &left_out {
         ticker.note(&format!("{name} is left out: {because}"));
     }
-    let order = in_turn(names.len(), plan.runs());
+    let order = in_turn(names.len(), rounds);
     let last = order.iter().rposition(|turn| plan.makes_files(turn.row)).filter(|_| site.keep);
-    let mut runs: Vec<P::Runs> = names.iter().map(|_| P::Runs::default()).collect();
+    let mut runs: Vec<Repeated> = names.iter().map(|_| Repeated::default()).collect();
     for (number, turn) in order.iter().enumerate() {
         site.stop.check()?;
         site.peers.barrier()?;
@@ -104,7 +109,7 @@ fn run_all<P: Plan>(plan: &mut P, site: &Site, ticker: &mut Ticker) -> Result<Me
             ticker.foresee((order.len() - number) as u32, time);
         }
         ticker.tick(&names[turn.row]);
-        written_bytes += plan.run(*turn, &mut runs[turn.row], site, ticker)?;
+        runs[turn.row].add(plan.run(*turn, site, ticker)?);
         site.stop.check()?;
         if last != Some(number) {
             plan.clear(turn.row, site)?;
@@ -114,10 +119,10 @@ fn run_all<P: Plan>(plan: &mut P, site: &Site, ticker: &mut Ticker) -> Result<Me
     if !site.keep {
         clear(&plan.shared_files(site), site.scratch.path())?;
     }
-    let rows = runs.into_iter().enumerate().map(|(row, runs)| plan.sum_up(row, runs, site));
-    let rows = site.peers.gather(rows.flatten().collect())?;
+    written_bytes += runs.iter().map(|runs| runs.written_bytes).sum::<u64>();
+    let rows = site.peers.gather(runs.into_iter().flat_map(Repeated::rows).collect())?;
     let knee = plan.knee(&rows);
-    let scenario = Scenario { name: plan.name().into(), question: plan.question(), rows, knee };
+    let scenario = Scenario { name: name.into(), question, rows, knee };
     Ok(Measured { scenario, written_bytes, left_out })
 }
 

@@ -6,7 +6,7 @@ pub(crate) use wrote_machine::sample::place;
 use crate::progress::{Observer, Ticker};
 use crate::request::{Common, Request};
 use crate::rounds::Alone;
-use crate::scenario::{Call, Measured, Measurement, Site};
+use crate::scenario::{Call, Measured, Plan, Site};
 use crate::scenarios::{Append, AppendAs, Latency, Load, Long, MessageSizes, Scenarios};
 use crate::scratch::Scratch;
 use std::path::PathBuf;
@@ -90,7 +90,7 @@ impl Asked {
     }
 
     /// Every measurement that the registry plans.
-    pub(crate) fn planned(&self) -> Vec<Box<dyn Measurement>> {
+    pub(crate) fn planned(&self) -> Vec<Box<dyn Plan>> {
         let target = device::examine(&self.path).unwrap();
         crate::bench::plan(&self.request().scenarios.all(), &self.request(), &target).unwrap()
     }
@@ -114,9 +114,9 @@ impl Asked {
         keep: bool,
     ) -> Result<Measured, Error> {
         let target = device::examine(&self.path).unwrap();
-        let planned = self.planned().remove(0);
+        let mut planned = self.planned().remove(0);
         let mut ticker = Ticker::new(observer, planned.runs_total(), Duration::ZERO);
-        let (scenario, speed) = (planned.name(), &OnceLock::new());
+        let (scenario, speed) = (planned.scope().name, &OnceLock::new());
         let site = Site { scenario, target: &target, scratch, stop, keep, speed, peers: &Alone };
         planned.measure(&site, &mut ticker)
     }

@@ -2,14 +2,16 @@
 
 use crate::progress::Ticker;
 use crate::request::Common;
-use crate::rounds::{self, Peers, Turn};
+use crate::rounds::{Peers, Turn};
 use crate::scratch::Scratch;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 use wrote::device::{BlockDevice, Target};
 use wrote_jobs::findings::Evidence;
-use wrote_jobs::report::Before;
+use wrote_jobs::jobs::{self, GroupReport, Permissions};
+use wrote_jobs::report::{Before, Repeated};
+use wrote_jobs::spec::JobSpec;
 use wrote_machine::target::device_of;
 use wrote_result::document::{Advice, Finding, Knee, Row};
 use wrote_result::{Error, Stop};
@@ -39,7 +41,7 @@ pub trait Scenario {
     ///
     /// [`Error::Usage`] where a setting makes no sense, [`Error::Failed`] where the disk has no
     /// room.
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error>;
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Plan>>, Error>;
     /// Findings on its own rows.
     fn findings(&self, _: &Evidence) -> Vec<Finding> {
         Vec::new()
@@ -66,8 +68,13 @@ pub struct Listed {
 impl Listed {
     /// Whether `name` is the row or a workload of it: the text before a `/` of its name.
     pub fn is_called(&self, name: &str) -> bool {
-        self.row.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        is_below(self.row, name)
     }
+}
+
+/// Whether `row` is `name`, or begins with it and a `/`.
+pub(crate) fn is_below(row: &str, name: &str) -> bool {
+    row.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The input of [`Scenario::plan`].
@@ -84,13 +91,7 @@ pub struct Call<'a> {
 impl Call<'_> {
     /// Whether the request names this row, its workload or its scenario.
     pub fn names(&self, scenario: &str, row: &str) -> bool {
-        let is = |name: &String| {
-            name == scenario
-                || row
-                    .strip_prefix(name.as_str())
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        self.only.iter().any(is)
+        self.only.iter().any(|name| name == scenario || is_below(row, name))
     }
 }
 
@@ -133,6 +134,19 @@ impl<'a> Site<'a> {
         Before::new(files[0].clone(), self.target.clone(), settled, counts)
     }
 
+    /// Runs jobs at once on files that the run made, below a folder of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`jobs::run`].
+    pub fn run_jobs(
+        &self,
+        jobs: &[JobSpec],
+        permissions: Permissions,
+    ) -> Result<GroupReport, Error> {
+        Ok(jobs::run(jobs, permissions, self.stop, &mut ())?.remove(0))
+    }
+
     /// The paths of `count` files of this scenario.
     pub fn files(&self, part: &str, count: u32) -> Vec<PathBuf> {
         (0..count).map(|number| self.file(part, number)).collect()
@@ -150,23 +164,31 @@ pub struct Measured {
     pub left_out: Vec<(String, String)>,
 }
 
+/// The scenario that rows belong to, and the runs of each row.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// The scenario's name.
+    pub name: &'static str,
+    /// The question that the rows answer.
+    pub question: String,
+    /// Runs of each row.
+    pub runs: u32,
+}
+
 /// The rows of a scenario, and how one run of a row is made. The module `rounds` owns the loop
 /// around it.
 pub trait Plan {
-    /// The runs of one row, added up.
-    type Runs: Default;
-
-    /// The scenario's name.
-    fn name(&self) -> &'static str;
-    /// The question that the rows answer.
-    fn question(&self) -> String;
+    /// The scenario that the rows belong to, and the runs of each row.
+    fn scope(&self) -> Scope;
     /// The names of the rows, in order.
     fn rows(&self) -> Vec<String>;
-    /// Runs of each row.
-    fn runs(&self) -> u32;
     /// Runs that [`Plan::prepare`] counts by itself.
     fn runs_before(&self) -> u32 {
         0
+    }
+    /// The number of all runs.
+    fn runs_total(&self) -> u32 {
+        self.runs_before() + self.scope().runs * self.rows().len() as u32
     }
     /// The most bytes that lie in the folder at any time.
     fn space_bytes_max(&self) -> u64;
@@ -187,15 +209,9 @@ pub trait Plan {
     fn time_left(&self, _: &[Turn]) -> Option<Duration> {
         None
     }
-    /// Makes one timed run, adds it to the runs of its row, and returns the file bytes written. The
-    /// files of the run stay.
-    fn run(
-        &mut self,
-        turn: Turn,
-        runs: &mut Self::Runs,
-        site: &Site,
-        ticker: &mut Ticker,
-    ) -> Result<u64, Error>;
+    /// Makes one timed run, and returns its row: two where it reads and writes. The files of the
+    /// run stay.
+    fn run(&mut self, turn: Turn, site: &Site, ticker: &mut Ticker) -> Result<Repeated, Error>;
     /// Whether [`Plan::clear`] removes files of this row.
     fn makes_files(&self, _row: usize) -> bool {
         false
@@ -212,61 +228,13 @@ pub trait Plan {
     fn finish(&mut self) -> Result<(), Error> {
         Ok(())
     }
-    /// The rows that the runs of one row make: two where it reads and writes.
-    fn sum_up(&self, row: usize, runs: Self::Runs, site: &Site) -> Vec<Row>;
     /// The bend, where the rows are a curve.
     fn knee(&self, _: &[Row]) -> Option<Knee> {
         None
     }
 }
 
-/// A plan that is ready to be measured, whatever its kind of run.
-pub trait Measurement {
-    /// The scenario's name.
-    fn name(&self) -> &'static str;
-    /// The number of runs.
-    fn runs_total(&self) -> u32;
-    /// The most bytes that lie in the folder at any time.
-    fn space_bytes_max(&self) -> u64;
-    /// The most bytes written in all.
-    fn written_bytes_max(&self) -> u64;
-    /// The estimated time of all runs.
-    fn estimate(&self) -> Duration;
-    /// Measures every row in turn (M8).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Interrupted`] when the user asked to stop, else [`Error::Failed`].
-    fn measure(self: Box<Self>, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error>;
-}
-
-/// Boxes a plan, for [`Scenario::plan`].
-pub fn boxed<P: Plan + 'static>(plan: P) -> Box<dyn Measurement> {
-    Box::new(plan)
-}
-
-impl<P: Plan> Measurement for P {
-    fn name(&self) -> &'static str {
-        Plan::name(self)
-    }
-
-    fn runs_total(&self) -> u32 {
-        self.runs_before() + self.runs() * self.rows().len() as u32
-    }
-
-    fn space_bytes_max(&self) -> u64 {
-        Plan::space_bytes_max(self)
-    }
-
-    fn written_bytes_max(&self) -> u64 {
-        Plan::written_bytes_max(self)
-    }
-
-    fn estimate(&self) -> Duration {
-        Plan::estimate(self)
-    }
-
-    fn measure(self: Box<Self>, site: &Site, ticker: &mut Ticker) -> Result<Measured, Error> {
-        rounds::measure(*self, site, ticker)
-    }
+/// Boxes plans, for [`Scenario::plan`].
+pub fn boxed(plans: impl IntoIterator<Item = impl Plan + 'static>) -> Vec<Box<dyn Plan>> {
+    plans.into_iter().map(|plan| Box::new(plan) as Box<dyn Plan>).collect()
 }

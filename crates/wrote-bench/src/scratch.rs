@@ -6,7 +6,7 @@ mod remove;
 
 pub use leftover::{Cleaned, Leftover, clean, leftovers};
 
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const PREFIX: &str = ".wrote-";
 pub struct Scratch {
     path: PathBuf,
     /// Held for as long as the run lives; `None` once the folder is removed or given away.
-    lock: Option<lock::Lock>,
+    lock: Option<File>,
 }
 
 impl Scratch {
@@ -42,7 +42,7 @@ impl Scratch {
             .map_err(|error| not_made(parent, &error))?;
         // Its own way of removing would take everything in the folder, other programs' files too.
         let path = folder.keep();
-        match lock::Lock::make(&path) {
+        match lock::make(&path) {
             Ok(lock) => Ok(Scratch { path, lock: Some(lock) }),
             Err(error) => {
                 let _ = remove::remove(&path);
@@ -127,7 +127,6 @@ pub fn check_folder(parent: &Path) -> Result<(), Error> {
     Err(Error::Usage(format!("{shown}: {because}")))
 }
 
-/// Why no folder could be made in `parent`.
 fn not_made(parent: &Path, error: &io::Error) -> Error {
     // By its kind: tempfile's errors hide their number behind the path.
     let because = match error.kind() {

@@ -39,11 +39,9 @@ pub fn versus(
     for round in 0..rounds {
         let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
         for side in order {
-            let mut observer = turns.next();
             let request = &sides[side];
             let scenarios = request.scenarios.all();
-            let document =
-                bench::bench_at(&scenarios, request, &speeds[side], stop, &mut observer)?;
+            let document = bench::bench_at(&scenarios, request, &speeds[side], stop, &mut turns)?;
             documents[side].push(document);
             turns.is_over(side);
         }

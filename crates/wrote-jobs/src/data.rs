@@ -2,7 +2,7 @@
 
 use crate::spec;
 use rand::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 use std::time::{Duration, Instant};
 
 /// The unit in which a drive might find equal data: the smallest logical block.
@@ -15,10 +15,6 @@ const RECORD_BYTES: usize = 128 << 10;
 
 /// The least size of the pool, so that its bytes repeat only beyond a compressor's window.
 const POOL_BYTES_MIN: usize = 1 << 20;
-
-/// The step of splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
-/// 2014).
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Makes the data of a run, so that neither a compressor nor a deduplicator gains by it (M2).
 ///
@@ -36,7 +32,8 @@ pub struct Data {
     random: Xoshiro256PlusPlus,
     pool: Vec<u8>,
     pool_offset: usize,
-    counter: u64,
+    /// Numbers sectors: a counter, mixed by a bijection. It repeats after 2^64 sectors.
+    numbers: SplitMix64,
     /// Buffers of this size and more keep their bytes from one write to the next.
     kept_bytes: usize,
 }
@@ -49,8 +46,8 @@ impl Data {
         let mut pool = vec![0; size_bytes.max(POOL_BYTES_MIN).next_multiple_of(SECTOR_BYTES)];
         random.fill_bytes(&mut pool);
         // A random start keeps the numbers of two seeds apart.
-        let counter = random.next_u64();
-        Data { random, pool, pool_offset: 0, counter, kept_bytes: RECORD_BYTES }
+        let numbers = SplitMix64::seed_from_u64(random.next_u64());
+        Data { random, pool, pool_offset: 0, numbers, kept_bytes: RECORD_BYTES }
     }
 
     /// Refills large buffers too from now on: another user overwrites them between two writes.
@@ -86,7 +83,7 @@ impl Data {
             self.refill(buffer);
         }
         for sector in buffer.chunks_mut(SECTOR_BYTES) {
-            let number = self.next_number().to_le_bytes();
+            let number = self.numbers.next_u64().to_le_bytes();
             let length = sector.len().min(number.len());
             sector[..length].copy_from_slice(&number[..length]);
         }
@@ -128,15 +125,6 @@ impl Data {
             self.pool_offset = (self.pool_offset + length) % self.pool.len();
             rest = later;
         }
-    }
-
-    /// splitmix64: a counter, mixed by a bijection. It repeats after 2^64 sectors.
-    fn next_number(&mut self) -> u64 {
-        self.counter = self.counter.wrapping_add(GOLDEN);
-        let mut number = self.counter;
-        number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        number ^ (number >> 31)
     }
 }
 

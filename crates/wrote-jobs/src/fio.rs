@@ -7,25 +7,22 @@ mod block;
 mod draft;
 mod engine;
 mod files;
-mod group;
 mod ini;
 mod job;
 mod keys;
 mod names;
 mod note;
-mod section;
 #[cfg(test)]
 mod tests;
 mod value;
-mod variable;
 
 pub use note::{Note, ParseError};
 
 use crate::spec::JobSpec;
 use draft::Draft;
-use group::Groups;
 use ini::Entry;
-use note::Notes;
+use note::{Notes, quoted};
+use value::Value;
 
 /// The context of a job file.
 pub struct Surroundings<'a> {
@@ -86,22 +83,25 @@ pub fn parse(text: &str, surroundings: &Surroundings<'_>) -> Result<Parsed, Pars
     let mut notes = Notes::default();
     let sections = ini::sections(text, surroundings, &mut notes)?;
     let overrides = overrides(surroundings);
-    let mut globals = Draft::default();
+    let mut globals = Draft::new();
     let mut groups = Groups::default();
     let mut jobs = Vec::new();
     for section in &sections {
         if section.is_global() {
-            section::apply(&mut globals, &section.entries, &mut notes)?;
+            apply(&mut globals, &section.entries, &mut notes)?;
             continue;
         }
         let mut draft = globals.of_job(section);
-        section::apply(&mut draft, &section.entries, &mut notes)?;
-        section::apply(&mut draft, &overrides, &mut notes)?;
+        apply(&mut draft, &section.entries, &mut notes)?;
+        apply(&mut draft, &overrides, &mut notes)?;
         let group = groups.join(&draft);
         job::add(&draft, group, surroundings.seed, &mut jobs, &mut notes)?;
     }
     if jobs.is_empty() {
-        return Err(ParseError::whole("there is no job in it; a job begins with its name: [job]"));
+        return Err(ParseError::new(
+            None,
+            "there is no job in it; a job begins with its name: [job]",
+        ));
     }
     groups.check(&mut notes)?;
     Ok(Parsed { jobs, notes: notes.into_vec(), global: globals.pairs() })
@@ -117,8 +117,8 @@ pub fn time(text: &str) -> Option<std::time::Duration> {
     single(text, &mut Notes::default()).time().ok()
 }
 
-fn single<'a>(text: &'a str, notes: &'a mut Notes) -> value::Value<'a> {
-    value::Value { text: Some(text), line: None, kb_base: value::KbBase::default(), notes }
+fn single<'a>(text: &'a str, notes: &'a mut Notes) -> Value<'a> {
+    Value { text: Some(text), line: None, kb_base: value::KbBase::default(), notes }
 }
 
 fn overrides(surroundings: &Surroundings<'_>) -> Vec<Entry> {
@@ -128,4 +128,75 @@ fn overrides(surroundings: &Surroundings<'_>) -> Vec<Entry> {
         value: value.clone(),
     };
     surroundings.overrides.iter().map(entry).collect()
+}
+
+/// Applies the entries of a section to `draft`; the last line of a key counts. `kb_base` comes
+/// first, since it gives the others their meaning.
+fn apply(draft: &mut Draft, entries: &[Entry], notes: &mut Notes) -> Result<(), ParseError> {
+    let kb_base = |entry: &&Entry| entry.key == "kb_base";
+    let (first, rest): (Vec<&Entry>, Vec<&Entry>) = entries.iter().partition(kb_base);
+    draft.begin_section();
+    for entry in first.into_iter().chain(rest) {
+        apply_entry(draft, entry, notes).map_err(|problem| {
+            let quoted = quoted(&entry.key, entry.value.as_deref());
+            ParseError::new(entry.line, format!("{quoted}: {problem}"))
+        })?;
+    }
+    Ok(())
+}
+
+fn apply_entry(draft: &mut Draft, entry: &Entry, notes: &mut Notes) -> Result<(), String> {
+    let (key, name) = keys::find(&entry.key)?;
+    let (text, line, kb_base) = (entry.value.as_deref(), entry.line, draft.kb_base);
+    key.take(name, draft, &mut Value { text, line, kb_base, notes })?;
+    draft.record(name, entry);
+    Ok(())
+}
+
+/// Numbers the groups of a file in the order of its jobs.
+#[derive(Default)]
+struct Groups {
+    /// The group of the previous job.
+    current: Option<u32>,
+    /// The groups that are reported as one.
+    reported_as_one: Vec<u32>,
+    /// The jobs with `new_group` in the middle of a group, and their group.
+    split: Vec<(u32, Draft)>,
+}
+
+impl Groups {
+    /// Returns the group of the next job: a new one where `stonewall` makes it wait.
+    fn join(&mut self, draft: &Draft) -> u32 {
+        let group = match self.current {
+            None => 0,
+            Some(current) if draft.stonewall => current + 1,
+            Some(current) => {
+                if draft.new_group {
+                    self.split.push((current, draft.clone()));
+                }
+                current
+            }
+        };
+        if draft.job.group_reporting {
+            self.reported_as_one.push(group);
+        }
+        self.current = Some(group);
+        group
+    }
+
+    /// Refuses `new_group` in a group that is reported as one. Elsewhere it has no effect: its jobs
+    /// run at once and are reported apart anyway.
+    fn check(&self, notes: &mut Notes) -> Result<(), ParseError> {
+        for (group, draft) in &self.split {
+            if self.reported_as_one.contains(group) {
+                return Err(draft.wrong(
+                    "new_group",
+                    "jobs that run at once are reported as one by group_reporting; leave that out, \
+                     or write stonewall to run them one after the other",
+                ));
+            }
+            draft.note("new_group", "changes nothing, since each job is reported alone", notes);
+        }
+        Ok(())
+    }
 }

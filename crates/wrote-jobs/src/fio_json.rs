@@ -5,13 +5,12 @@
 
 mod direction;
 mod job;
-mod pairs;
 mod shares;
 
 use crate::jobs::{GroupReport, JobReport, span};
 use job::{Job, Numbers};
-use pairs::Pairs;
 use serde::Serialize;
+use shares::Pairs;
 use std::time::Duration;
 use wrote_result::document::Direction;
 
@@ -84,10 +83,11 @@ fn unchanged(groups: &[GroupReport], global: &[(String, String)]) -> Vec<(String
 }
 
 fn entries_of(group: &GroupReport, elapsed_s: u64) -> Vec<Job> {
-    let entries = entries(group);
+    let as_one = |a: &JobReport, b: &JobReport| a.spec.group_reporting && b.spec.group_reporting;
+    let entries: Vec<&[JobReport]> = group.jobs.chunk_by(as_one).collect();
     // The rate of all entries together, for each entry's share of it.
     let rate = |direction| entries.iter().map(|entry| bytes_per_s(entry, direction)).sum::<f64>();
-    let numbers = |entry: &[&JobReport]| Numbers {
+    let numbers = |entry: &[JobReport]| Numbers {
         elapsed_s,
         numjobs: group.jobs.iter().filter(|job| job.spec.name == entry[0].spec.name).count(),
         group_read_bytes_per_s: rate(Direction::Read),
@@ -96,23 +96,9 @@ fn entries_of(group: &GroupReport, elapsed_s: u64) -> Vec<Job> {
     entries.iter().map(|entry| Job::of(entry, &numbers(entry))).collect()
 }
 
-/// Splits the jobs of a group into reported entries, none of them empty.
-fn entries(group: &GroupReport) -> Vec<Vec<&JobReport>> {
-    let mut entries: Vec<Vec<&JobReport>> = Vec::new();
-    for job in &group.jobs {
-        match entries.last_mut() {
-            Some(entry) if job.spec.group_reporting && entry[0].spec.group_reporting => {
-                entry.push(job);
-            }
-            _ => entries.push(vec![job]),
-        }
-    }
-    entries
-}
-
-fn bytes_per_s(entry: &[&JobReport], direction: Direction) -> f64 {
+fn bytes_per_s(entry: &[JobReport], direction: Direction) -> f64 {
     let bytes: u64 = entry.iter().map(|job| job.direction(direction).bytes).sum();
-    let elapsed_s = span(entry.iter().copied()).as_secs_f64();
+    let elapsed_s = span(entry).as_secs_f64();
     if elapsed_s > 0.0 { bytes as f64 / elapsed_s } else { 0.0 }
 }
 

@@ -6,7 +6,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use wrote_result::Error;
 
-/// The time between two calls of `watch`.
 const WATCH_EVERY: Duration = Duration::from_millis(250);
 
 /// The work of each thread of a run. Its [`Crew::Ready`] stays in the thread.
@@ -107,8 +106,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// Reports whether all went well so far, and waits for the next order. Returns `false` where no
-    /// order will come.
+    /// Reports the state so far, and waits for an order. Returns `false` where none will come.
     fn pass(&self, good: bool) -> bool {
         self.told.send(good).is_ok() && self.ordered.recv().is_ok()
     }

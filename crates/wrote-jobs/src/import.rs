@@ -1,8 +1,6 @@
 //! Results of other tools, read as ours: fio's JSON.
 
-mod findings;
 mod fio;
-mod known;
 mod options;
 mod output;
 mod rows;
@@ -12,7 +10,7 @@ mod tests;
 use serde_json::Value;
 use wrote_result::Error;
 use wrote_result::compare;
-use wrote_result::document::{Document, SCHEMA};
+use wrote_result::document::{Document, SCHEMA, schema};
 
 /// Reads a result: ours, or fio's JSON (`--output-format=json`), with findings on the costs that
 /// its numbers leave out. Errors call it `name`.
@@ -74,7 +72,7 @@ fn after_words(text: &str) -> Option<Value> {
 }
 
 fn ours(name: &str, mut value: Value) -> Result<Document, Error> {
-    known::retain(&mut value);
+    retain(&mut value);
     serde_json::from_value(value)
         .map_err(|error| refused(name, &format!("is no whole {SCHEMA}: {error}")))
 }
@@ -90,4 +88,39 @@ fn refused(name: &str, what: &str) -> Error {
 /// Returns the first letters of a text, without control characters.
 fn plain(text: &str) -> String {
     text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Removes every key that our result's schema does not name.
+fn retain(document: &mut Value) {
+    let schema = schema();
+    retain_below(document, &schema, &schema["$defs"]);
+}
+
+fn retain_below(value: &mut Value, schema: &Value, definitions: &Value) {
+    let schema = resolved(schema, definitions);
+    match value {
+        Value::Object(object) => {
+            let Some(properties) = schema["properties"].as_object() else { return };
+            object.retain(|key, _| properties.contains_key(key));
+            for (key, value) in object {
+                retain_below(value, &properties[key], definitions);
+            }
+        }
+        Value::Array(values) => {
+            values.iter_mut().for_each(|value| retain_below(value, &schema["items"], definitions));
+        }
+        _ => {}
+    }
+}
+
+/// Follows a reference; of an optional schema returns the schema.
+fn resolved<'a>(schema: &'a Value, definitions: &'a Value) -> &'a Value {
+    if let Some(any) = schema["anyOf"].as_array() {
+        let something = any.iter().find(|one| one["type"] != "null");
+        return something.map_or(schema, |something| resolved(something, definitions));
+    }
+    match schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+        Some(name) => resolved(&definitions[name], definitions),
+        None => schema,
+    }
 }

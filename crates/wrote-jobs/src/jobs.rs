@@ -7,7 +7,6 @@ mod group;
 mod held;
 mod layout;
 mod made;
-mod merged;
 mod overlap;
 mod place;
 mod reports;
@@ -18,11 +17,11 @@ mod verify;
 
 pub(crate) use files::NEW_BLOCKS;
 pub use layout::lay_out;
-pub(crate) use merged::{merged, span};
 pub use place::file_key;
 pub use reports::{
-    DirectionReport, GroupReport, Held, JobReport, Mark, Overlap, Permissions, Watcher,
+    DirectionReport, GroupReport, Held, JobReport, Mark, Overlap, Permissions, Usage, Watcher,
 };
+pub(crate) use reports::{merged, span};
 
 use crate::spec::JobSpec;
 use wrote_result::{Error, Stop};

@@ -2,13 +2,13 @@
 
 mod before;
 mod evidence;
-mod known;
 mod repeated;
 mod row;
 mod settings;
 
 pub use before::Before;
-pub use repeated::{Repeated, repeated};
+pub use repeated::{Repeated, join, sum_up};
+pub use settings::fallback;
 
 use crate::jobs::GroupReport;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub struct JobFile<'a> {
 /// The `numjobs` of a job are one row; a job that reads and writes has two, `NAME/read` and
 /// `NAME/write`. The document has no advice, since it compares no ways.
 pub fn document(files: &[JobFile], before: &Before, about: &About) -> Document {
-    let mut known = known::Known::new(before, about.read_unwritten);
+    let mut known = row::Known::new(before, about.read_unwritten);
     let mut evidence = evidence::Rows::default();
     let scenarios = files.iter().map(|file| {
         let mut rows = Vec::new();

@@ -11,7 +11,7 @@ pub use wrote_result::document::BlockShare;
 use wrote_result::document::Process;
 
 /// One job on its files. A section with `numjobs` is that many [`JobSpec`]s.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobSpec {
     /// The section's name.
     pub name: String,
@@ -119,54 +119,26 @@ impl JobSpec {
     pub fn new(name: &str, rw: Rw, bs_bytes: u64) -> JobSpec {
         JobSpec {
             name: name.into(),
-            clone: 0,
-            group: 0,
-            group_reporting: false,
             rw,
             rwmixread_percent: 50,
-            ioengine: Ioengine::IoUring,
             iodepth: 1,
-            iodepth_batch: 0,
-            iodepth_batch_complete_min: 0,
             read_bs: BlockSizes::one(bs_bytes),
             write_bs: BlockSizes::one(bs_bytes),
-            files: Vec::new(),
-            offset_bytes: 0,
-            file_bytes: None,
-            io_bytes: None,
             loops: 1,
             direct: true,
-            sync: SyncEach::No,
-            fsync: None,
-            fdatasync: None,
-            latency_with_flush: false,
-            end_fsync: false,
-            end_fdatasync: false,
-            runtime: None,
-            time_based: false,
-            ramp_time: Duration::ZERO,
-            startdelay: Duration::ZERO,
-            read_rate_bytes_per_s: None,
-            write_rate_bytes_per_s: None,
-            read_rate_iops: None,
-            write_rate_iops: None,
-            rate_process: Process::Linear,
             latencies: true,
             samples: true,
-            norandommap: false,
             seed: 1,
-            verify: None,
-            data: Data::Random,
-            fallocate: Fallocate::Native,
             invalidate: true,
-            hipri: false,
             fixedbufs: true,
             registerfiles: true,
-            sqthread_poll: false,
-            sqthread_poll_cpu: None,
-            percentiles: Vec::new(),
-            options: Vec::new(),
+            ..JobSpec::default()
         }
+    }
+
+    /// Returns the largest block of reads and writes.
+    pub fn bs_bytes_max(&self) -> u64 {
+        self.read_bs.most_bytes().max(self.write_bs.most_bytes())
     }
 
     /// Returns a clone of the job for each file. With a rate they share it, and each repeats until
@@ -184,8 +156,7 @@ impl JobSpec {
                 job.hold(rate.share(number, count));
                 // At even distances the jobs take turns instead of all writing at once.
                 if rate.process == Process::Linear {
-                    let bs_bytes = self.read_bs.most_bytes().max(self.write_bs.most_bytes());
-                    job.startdelay = rate.mean_distance(bs_bytes) * number;
+                    job.startdelay = rate.mean_distance(self.bs_bytes_max()) * number;
                 }
             }
             job
@@ -212,7 +183,7 @@ impl JobSpec {
 }
 
 /// The operations and their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rw {
     /// There are reads.
     pub read: bool,
@@ -237,7 +208,7 @@ impl Rw {
 }
 
 /// Block sizes, each with its percentage of the operations; the percentages add up to 100.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockSizes(pub Vec<BlockShare>);
 
 impl BlockSizes {

@@ -1,4 +1,4 @@
-//! The loop of one thread of a run: issues the task's operations, times them and counts them.
+//! The loop of one thread of a run: issues the job's operations, times them and counts them.
 
 mod flush;
 pub mod header;
@@ -6,19 +6,22 @@ pub mod pace;
 mod pacing;
 mod permutation;
 pub mod sequence;
+mod shared;
 mod tally;
-mod task;
 #[cfg(test)]
 mod tests;
 mod trail;
 
-pub use tally::{Direction, Tally, histogram};
-pub use task::{Progress, Shared, Task};
+pub use shared::{Progress, Shared};
+pub use tally::{DirectionReport, Tally, histogram};
 pub use trail::Mark;
 
+use crate::buffers::seed;
 use crate::data::Data;
+use crate::spec::{JobSpec, SyncEach};
 use crate::worker::flush::Flushes;
 use crate::worker::header::{HEADER_BYTES, Header};
+use crate::worker::pace::Pace;
 use crate::worker::sequence::{Next, Sequence};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -56,7 +59,6 @@ pub struct Done {
     pub all_ramp: bool,
 }
 
-/// An operation in flight.
 #[derive(Clone, Copy)]
 struct InFlight {
     next: Next,
@@ -73,7 +75,6 @@ enum Pause {
     Wait,
     /// The next operation is due at this time, in nanoseconds from the start.
     Due(u64),
-    /// A flush is due.
     Flush,
     /// The task has no more operations.
     End,
@@ -83,8 +84,12 @@ enum Pause {
 pub struct Worker<'a> {
     pub engine: Engine,
     pub files: Vec<(PathBuf, FileId)>,
-    task: Task,
+    spec: JobSpec,
     sequence: Sequence,
+    /// An operation may be to the bytes of another one in flight.
+    comes_again: bool,
+    /// The paces of reads and writes, which are independent arrivals.
+    pace: [Pace; 2],
     shared: Shared<'a>,
     /// The source of written bytes; `None` for a task without writes.
     data: Option<Data>,
@@ -121,11 +126,12 @@ impl<'a> Worker<'a> {
     pub fn new(
         mut engine: Engine,
         files: Vec<(PathBuf, FileId)>,
-        task: Task,
+        spec: &JobSpec,
+        sequence: Sequence,
         shared: Shared<'a>,
     ) -> Result<Self, Error> {
-        let rw = task.sequence.outline().rw;
-        let mut data = rw.write.then(|| Data::new(0, task.data_seed));
+        let rw = spec.rw;
+        let mut data = rw.write.then(|| Data::new(0, seed()));
         let mut buffers = Vec::new();
         while engine.pool().free() > 0 {
             let mut buffer = engine.lease()?;
@@ -141,11 +147,22 @@ impl<'a> Worker<'a> {
             data.refill_always();
         }
         let depth = engine.effective().iodepth as usize;
-        let paced = task.pace.iter().any(|pace| pace.holds());
+        let pace = |kind: u64, bytes_per_s, iops| {
+            Pace::new(bytes_per_s, iops).process(spec.rate_process, spec.seed ^ kind << 32)
+        };
+        let pace = [
+            pace(1, spec.read_rate_bytes_per_s, spec.read_rate_iops),
+            pace(2, spec.write_rate_bytes_per_s, spec.write_rate_iops),
+        ];
+        let paced = pace.iter().any(Pace::holds);
+        // 1 is fio's default, and leaves it to the job.
+        let submit_together = (spec.iodepth_batch > 1).then_some(spec.iodepth_batch as usize);
+        let wait_for = Some(spec.iodepth_batch_complete_min as usize).filter(|min| *min > 0);
         let adaptive_max = if paced { 1 } else { (depth / 2).clamp(1, TOGETHER_MAX) };
         let nothing = Next { write: false, file: 0, offset: 0, len: 0 };
         Ok(Worker {
-            sequence: task.sequence.clone(),
+            comes_again: rw.write && sequence.outline().comes_again(),
+            pace,
             data,
             tally: Tally::new(depth),
             in_flight: vec![InFlight { next: nothing, since_ns: 0, writing: false }; depth],
@@ -156,9 +173,9 @@ impl<'a> Worker<'a> {
             issued: 0,
             flushes: Flushes::new(files.len()),
             paced,
-            submit_together: task.submit_together.map(|together| together.clamp(1, depth)),
-            wait_for: task.wait_for.map_or(1, |min| min.clamp(1, depth)),
-            wait_for_max: task.wait_for.map_or(adaptive_max, |min| min.clamp(1, depth)),
+            submit_together: submit_together.map(|together| together.clamp(1, depth)),
+            wait_for: wait_for.map_or(1, |min| min.clamp(1, depth)),
+            wait_for_max: wait_for.map_or(adaptive_max, |min| min.clamp(1, depth)),
             room_since_ns: 0,
             start: Instant::now(),
             now_ns: 0,
@@ -169,7 +186,8 @@ impl<'a> Worker<'a> {
             over: false,
             engine,
             files,
-            task,
+            spec: spec.clone(),
+            sequence,
             shared,
         })
     }
@@ -201,9 +219,9 @@ impl<'a> Worker<'a> {
     }
 
     fn begin(&mut self) {
-        self.counts_from_ns = nanoseconds(self.task.ramp);
+        self.counts_from_ns = nanoseconds(self.spec.ramp_time);
         self.count_time();
-        self.counting = self.task.ramp.is_zero();
+        self.counting = self.spec.ramp_time.is_zero();
         self.usage = (Usage::of_thread(), Usage::now());
         self.start = Instant::now();
         self.now_ns = 0;
@@ -212,8 +230,8 @@ impl<'a> Worker<'a> {
     /// Sets the deadline: the task's time after the end of its ramp.
     fn count_time(&mut self) {
         self.deadline_ns = self
-            .task
-            .time
+            .spec
+            .runtime
             .map_or(u64::MAX, |time| self.counts_from_ns.saturating_add(nanoseconds(time)));
     }
 
@@ -230,7 +248,7 @@ impl<'a> Worker<'a> {
             None => free,
         };
         for _ in 0..room {
-            if self.flushes.is_due(&self.task) {
+            if self.flushes.is_due(&self.spec) {
                 return Ok(Pause::Flush);
             }
             let (write, due_ns) = self.due();
@@ -244,15 +262,15 @@ impl<'a> Worker<'a> {
                 None => self.sequence.next(),
             });
             let Some(next) = next else { return Ok(Pause::End) };
-            if next.write && self.task.comes_again && self.is_in_the_way(&next) {
+            if next.write && self.comes_again && self.is_in_the_way(&next) {
                 self.held = Some(next);
                 return Ok(Pause::Wait);
             }
             // Under a rate the time counts from when the operation was due (M5).
-            let pace = &self.task.pace[usize::from(next.write)];
+            let pace = &self.pace[usize::from(next.write)];
             self.add(next, if pace.holds() { pace.due_ns() } else { NOT_DUE })?;
         }
-        if self.flushes.is_due(&self.task) {
+        if self.flushes.is_due(&self.spec) {
             return Ok(Pause::Flush);
         }
         Ok(if self.free.is_empty() { Pause::Wait } else { Pause::Batch })
@@ -277,12 +295,12 @@ impl<'a> Worker<'a> {
         let op = if next.write {
             self.make_data(&next, &mut buffer);
             self.flushes.count(next.file);
-            Op::Write { file, offset, buffer, durable: self.task.durable }
+            Op::Write { file, offset, buffer, durable: self.spec.sync != SyncEach::No }
         } else {
             Op::Read { file, offset, buffer }
         };
         if self.paced {
-            self.task.pace[usize::from(next.write)].count(next.len);
+            self.pace[usize::from(next.write)].count(next.len);
         }
         self.issued += 1;
         let place = self.free.pop().expect("there is room");
@@ -293,10 +311,10 @@ impl<'a> Worker<'a> {
 
     fn make_data(&mut self, next: &Next, buffer: &mut Buffer) {
         let data = self.data.as_mut().expect("a job that writes has data");
-        data.make(buffer, self.task.data);
-        if self.task.verify {
+        data.make(buffer, self.spec.data);
+        if self.spec.verify.is_some() {
             debug_assert!(next.len >= HEADER_BYTES);
-            let (seed, len) = (self.task.sequence.outline().seed, next.len as u32);
+            let (seed, len) = (self.spec.seed, next.len as u32);
             Header { offset: next.offset, seed, sequence: self.issued, len }.stamp(buffer);
         }
     }
@@ -306,7 +324,7 @@ impl<'a> Worker<'a> {
         if self.ready.is_empty() {
             return;
         }
-        if self.paced || self.task.latencies {
+        if self.paced || self.spec.latencies {
             self.read_clock();
         }
         let before = self.in_flight.len() - self.free.len() - self.ready.len();
@@ -343,14 +361,15 @@ impl<'a> Worker<'a> {
                 let what = format!("the file ends after {bytes} of {} bytes", next.len);
                 return Err(self.failed("read", &next, &what));
             }
-            if self.task.check_reads
+            if self.spec.verify.is_some()
+                && !self.spec.rw.write
                 && let Some(buffer) = &completion.buffer
             {
                 let checked = Header::found(buffer, next.offset);
                 checked.map_err(|what| self.failed("verify", &next, &what))?;
             }
             self.tally.count(next.write, bytes);
-            if self.task.latencies {
+            if self.spec.latencies {
                 self.tally.record(next.write, self.now_ns.saturating_sub(since_ns));
             }
             self.in_flight[place].writing = false;
@@ -358,7 +377,7 @@ impl<'a> Worker<'a> {
         }
         self.completions = completions;
         self.tally.completed(completed);
-        if self.task.wait_for.is_none() && completed > 0 {
+        if self.spec.iodepth_batch_complete_min == 0 && completed > 0 {
             let came_in_ns = (self.now_ns - before_ns).max(1);
             self.wait_for = (completed as u64 * PATIENCE_NS / came_in_ns)
                 .clamp(1, self.wait_for_max as u64) as usize;
@@ -376,7 +395,7 @@ impl<'a> Worker<'a> {
     fn look_around(&mut self) {
         self.shared.progress.publish(&self.tally);
         if self.counting {
-            if self.task.samples {
+            if self.spec.samples {
                 self.tally.sample(self.now_ns);
             }
         } else if self.now_ns >= self.counts_from_ns {

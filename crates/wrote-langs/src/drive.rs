@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use wrote::device::Target;
-use wrote_bench::{Call, Common, Measurement, Peak, Scenario, Site, Ticker};
+use wrote_bench::{Call, Common, Peak, Plan, Scenario, Site, Ticker};
 use wrote_machine::space;
 use wrote_result::Error;
 use wrote_result::document::{Direction, Row};
@@ -58,7 +58,7 @@ impl DrivePlan {
 
     /// Measures the cells. A drive that cannot be measured is noted, and the languages go on.
     pub(super) fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Option<Drive>, Error> {
-        let Some(cells) = cells(&self.common, site.target)? else { return Ok(None) };
+        let Some(mut cells) = cells(&self.common, site.target)? else { return Ok(None) };
         match cells.measure(&Site { scenario: PEAK, ..*site }, ticker) {
             Ok(measured) => Ok(fastest(&measured.scenario.rows)),
             Err(Error::Failed(because)) => {
@@ -70,7 +70,7 @@ impl DrivePlan {
     }
 }
 
-fn cells(common: &Common, target: &Target) -> Result<Option<Box<dyn Measurement>>, Error> {
+fn cells(common: &Common, target: &Target) -> Result<Option<Box<dyn Plan>>, Error> {
     Ok(Peak::default().plan(&Call { only: &[PEAK.into()], common, target })?.pop())
 }
 

@@ -1,7 +1,6 @@
 //! The scenario `append`: many producers hand over short messages, and one file takes them.
 
 mod advice;
-mod arrivals;
 mod check;
 mod findings;
 mod log;
@@ -15,21 +14,14 @@ mod walk;
 pub use message::Sizes as MessageSizes;
 pub use options::{Append, AppendAs};
 
-use crate::scenario::{self, Call, Listed, Measurement, Scenario};
+use crate::scenario::{self, Call, Listed, Scenario};
 use plan::Plan;
-use wrote::device::Target;
 use wrote::{Acknowledged, Format, Survives, Sync};
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
 use wrote_result::document::{Advice, Blocks, Finding, Flush, Ioengine, Settings};
 
-/// The scenario's name.
 pub(crate) const NAME: &str = "append";
-/// The scenario's question.
-pub(crate) const QUESTION: &str =
-    "How fast does one file take short messages from many producers, and does it get them all?";
-
-/// How messages come into the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// A loop that writes one message after the other to a tokio file.
@@ -45,7 +37,6 @@ pub(crate) enum Kind {
     FlumeWriters { opened: Opened },
     /// A task a message, into a channel without room; one thread writes and answers.
     Rendezvous,
-    /// `wrote::Log`.
     Log(Promise),
 }
 
@@ -117,13 +108,13 @@ impl Scenario for Append {
             scenario: NAME,
             row: strategy.name,
             way: strategy.words,
-            survives: Some(strategy.survives_at_best()),
+            survives: Some(strategy.acknowledged(true, false)),
         };
         STRATEGIES.iter().map(listed).collect()
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
-        Ok(Plan::new(self, call)?.map(scenario::boxed).into_iter().collect())
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
+        Ok(scenario::boxed(Plan::new(self, call)?))
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
@@ -136,11 +127,7 @@ impl Scenario for Append {
 }
 
 impl Strategy {
-    /// The level that an acknowledged message survives where nothing falls back.
-    pub(crate) fn survives_at_best(&self) -> Survives {
-        self.acknowledged(true, false)
-    }
-
+    /// The level that an acknowledged message survives (M3).
     fn acknowledged(&self, flush_reaches_device: bool, in_memory: bool) -> Survives {
         let flushed = match self.kind {
             // A tokio file has taken the bytes into a buffer of its own, and a thread that writes
@@ -162,7 +149,6 @@ impl Kind {
         !matches!(self, Loop | Log(_))
     }
 
-    /// When the way flushes, in the words of the result.
     fn sync(self) -> Flush {
         match self {
             Log(Promise { sync: Sync::Always, .. }) => Flush::Always,
@@ -193,11 +179,6 @@ impl Way {
     /// How many hand messages over at once, each in an order of its own.
     fn producers(&self) -> u32 {
         self.producers.unwrap_or(1)
-    }
-
-    /// The level that an acknowledged message survives (M3).
-    fn survives(&self, target: &Target) -> Survives {
-        self.strategy.acknowledged(target.flushes_reach_device(), target.in_memory)
     }
 
     /// The settings of a run of `messages` messages of `size_bytes` bytes together.

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wrote::Survives;
 use wrote::device::{Backing, Target};
-use wrote_jobs::rate;
-use wrote_jobs::rate::Rate;
+use wrote_jobs::rate::{self, Rate};
 use wrote_jobs::spec::{JobSpec, Rw};
 use wrote_machine::space;
 use wrote_machine::target::shown_target;
@@ -16,7 +15,6 @@ use wrote_result::{Error, units};
 
 /// The most bytes of the file that cells read and write.
 const FILE_BYTES_MAX: u64 = 1 << 30;
-/// Runs of each cell.
 const RUNS: u32 = 5;
 /// The time of a run outside its clock.
 pub(super) const BESIDE: Duration = Duration::from_millis(60);
@@ -26,16 +24,12 @@ pub(super) const BESIDE: Duration = Duration::from_millis(60);
 pub(crate) struct Grid {
     /// `peak`, `rand`.
     pub name: &'static str,
-    /// Its question.
     pub question: &'static str,
     pub cells: Vec<Cell>,
-    /// How often each cell is run.
     pub runs: u32,
     /// Where a run of a cell is cut off.
     pub time: Duration,
-    /// Bytes of the file of each job.
     pub file_bytes: u64,
-    /// Threads, each with a file of its own.
     pub numjobs: u32,
     /// The rate of all jobs of a run together.
     pub rate: Option<Rate>,
@@ -60,13 +54,20 @@ pub(crate) struct GridWorkload {
     pub scenario: &'static str,
     /// `peak/read`.
     pub workload: &'static str,
-    /// Its cells, in words.
     pub words: &'static str,
-    /// Whether it has writes.
     pub writes: bool,
 }
 
 impl GridWorkload {
+    pub(super) const fn new(
+        scenario: &'static str,
+        workload: &'static str,
+        words: &'static str,
+        writes: bool,
+    ) -> GridWorkload {
+        GridWorkload { scenario, workload, words, writes }
+    }
+
     pub(super) fn listed(&self) -> Listed {
         Listed {
             scenario: self.scenario,
@@ -79,10 +80,9 @@ impl GridWorkload {
 
 /// The workloads of all grids, in the order in which they are measured.
 pub(crate) fn workloads() -> impl Iterator<Item = &'static GridWorkload> {
-    super::peak::WORKLOADS.iter().chain(super::rand::WORKLOADS).copied()
+    super::peak::WORKLOADS.iter().chain(super::rand::WORKLOADS)
 }
 
-/// The grid of the one workload.
 pub(crate) fn of_workload(call: &Call) -> Result<Grid, Error> {
     let grid = match super::peak::Peak::grid(call)? {
         Some(grid) => Some(grid),
@@ -94,12 +94,11 @@ pub(crate) fn of_workload(call: &Call) -> Result<Grid, Error> {
 /// The cells of a grid that the call names; none where it names none. The ladder alone takes a
 /// minute, so grids are measured only when they are named.
 pub(super) fn called(
-    workloads: &[&GridWorkload],
+    workloads: &[GridWorkload],
     call: &Call,
     make: fn(&Call) -> Result<Grid, Error>,
 ) -> Result<Option<Grid>, Error> {
-    let is_called = |of: &&&GridWorkload| call.names(of.scenario, of.workload);
-    if workloads.iter().find(is_called).is_none() {
+    if !workloads.iter().any(|of| call.names(of.scenario, of.workload)) {
         return Ok(None);
     }
     let mut grid = make(call)?;
@@ -155,7 +154,7 @@ impl Grid {
         words: String,
         spec: JobSpec,
     ) {
-        if spec.read_bs.most_bytes().max(spec.write_bs.most_bytes()) <= self.file_bytes {
+        if spec.bs_bytes_max() <= self.file_bytes {
             let name = format!("{workload}/{suffix}");
             self.cells.push(Cell { name, workload, words, spec });
         }
@@ -184,19 +183,13 @@ impl Grid {
 }
 
 impl Cell {
-    /// Returns the jobs of a run, one for each file.
     pub(crate) fn jobs(&self, files: &[PathBuf], rate: Option<Rate>) -> Vec<JobSpec> {
         JobSpec { name: self.name.clone(), ..self.spec.clone() }.on_each(files, rate)
     }
 
-    /// Bytes of one operation.
-    pub(crate) fn bs_bytes(&self) -> u64 {
-        self.spec.read_bs.most_bytes().max(self.spec.write_bs.most_bytes())
-    }
-
-    /// The most bytes that are due within a time.
     pub(crate) fn due_bytes_max(&self, rate: Rate, time: Duration) -> u64 {
-        rate.operations_max(self.bs_bytes(), time).saturating_mul(self.bs_bytes())
+        let bs_bytes = self.spec.bs_bytes_max();
+        rate.operations_max(bs_bytes, time).saturating_mul(bs_bytes)
     }
 }
 

@@ -8,7 +8,7 @@ mod rounds;
 mod tests;
 
 use crate::measured;
-use crate::scenario::{self, Call, Listed, Measurement, Scenario, Site};
+use crate::scenario::{self, Call, Listed, Scenario, Site};
 use plan::Plan;
 use std::fs::File;
 use std::path::PathBuf;
@@ -17,17 +17,11 @@ use wrote::{Acknowledged, Ioengine, Survives};
 use wrote_jobs::buffers::seed;
 use wrote_jobs::findings::Evidence;
 use wrote_jobs::rate::Rate;
-use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::{Fallocate, JobSpec, Rw, SyncEach};
 use wrote_result::Error;
 use wrote_result::document::{Advice, Blocks, Flush, Row, Settings};
 
-/// The scenario's name.
 pub(crate) const NAME: &str = "ladder";
-
-/// The scenario's question.
-pub(crate) const QUESTION: &str =
-    "How fast does this disk take sequential writes, and what does each way survive?";
 
 /// The scenario `ladder`. It has no settings of its own.
 #[derive(Clone, Debug, Default)]
@@ -40,18 +34,16 @@ impl Scenario for Ladder {
     }
 
     fn catalogue(&self) -> Vec<Listed> {
-        let listed = |way: &Way| Listed {
-            scenario: NAME,
-            row: way.name,
-            way: way.words,
-            survives: Some(way.survives_at_best()),
+        let listed = |way: &Way| {
+            let survives = Some(way.survives_at_best());
+            Listed { scenario: NAME, row: way.name, way: way.words, survives }
         };
         WAYS.iter().map(listed).collect()
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
         let plan = Plan::new(call)?;
-        Ok(if plan.ways.is_empty() { Vec::new() } else { vec![scenario::boxed(plan)] })
+        Ok(scenario::boxed((!plan.ways.is_empty()).then_some(plan)))
     }
 
     fn advice(&self, evidence: &Evidence) -> Vec<Advice> {
@@ -69,6 +61,8 @@ pub(crate) enum Workload {
 }
 
 impl Workload {
+    const ALL: [Workload; 2] = [Workload::Stream, Workload::Small];
+
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Workload::Stream => "stream",
@@ -95,19 +89,16 @@ use Flush::{FdatasyncAtEnd, FdatasyncEach, ODsyncEach};
 use Ioengine::{IoUring, Psync};
 use Workload::{Small, Stream};
 
-/// Makes a row of the table below.
-macro_rules! way {
-    ($name:literal, $workload:ident, $words:literal, $ioengine:ident, $direct:literal, $flush:expr, $blocks:ident) => {
-        Way {
-            name: $name,
-            workload: $workload,
-            words: $words,
-            ioengine: $ioengine,
-            direct: $direct,
-            flush: $flush,
-            blocks: $blocks,
-        }
-    };
+const fn way(
+    name: &'static str,
+    workload: Workload,
+    words: &'static str,
+    ioengine: Ioengine,
+    direct: bool,
+    flush: Flush,
+    blocks: Blocks,
+) -> Way {
+    Way { name, workload, words, ioengine, direct, flush, blocks }
 }
 
 /// Every row, from the least safe to the safest. Direct rows write into allocated blocks, as fio
@@ -115,26 +106,25 @@ macro_rules! way {
 /// blocks that were written and flushed before.
 #[rustfmt::skip]
 pub(crate) const WAYS: &[Way] = &[
-    way!("stream/cached",                             Stream, "write",                        Psync,   false, Flush::None,    New),
-    way!("stream/direct-psync",                       Stream, "direct",                       Psync,   true,  Flush::None,    Allocated),
-    way!("stream/direct-io_uring",                    Stream, "direct io_uring",             IoUring, true,  Flush::None,    Allocated),
-    way!("stream/direct-io_uring-overwrite",          Stream, "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
-    way!("stream/cached-fdatasync-at-end",            Stream, "write, fdatasync at end",      Psync,   false, FdatasyncAtEnd, New),
-    way!("stream/direct-io_uring-fdatasync-at-end",   Stream, "direct io_uring+fdatasync", IoUring, true, FdatasyncAtEnd, Allocated),
-    way!("stream/o_dsync-each",                       Stream, "O_DSYNC each write",           Psync,   false, ODsyncEach,      New),
-    way!("stream/fdatasync-each",                     Stream, "fdatasync each write",         Psync,   false, FdatasyncEach,  New),
-    way!("small/cached",                              Small,  "write",                        Psync,   false, Flush::None,    New),
-    way!("small/direct-psync",                        Small,  "direct",                       Psync,   true,  Flush::None,    Allocated),
-    way!("small/direct-io_uring",                     Small,  "direct io_uring",             IoUring, true,  Flush::None,    Allocated),
-    way!("small/direct-io_uring-overwrite",           Small,  "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
-    way!("small/cached-fdatasync-at-end",             Small,  "write, fdatasync at end",      Psync,   false, FdatasyncAtEnd, New),
-    way!("small/direct-io_uring-fdatasync-at-end",    Small,  "direct io_uring+fdatasync", IoUring, true, FdatasyncAtEnd, Allocated),
-    way!("small/o_dsync-each",                        Small,  "O_DSYNC each write",           Psync,   false, ODsyncEach,      New),
-    way!("small/fdatasync-each",                      Small,  "fdatasync each write",         Psync,   false, FdatasyncEach,  New),
-    way!("small/direct-o_dsync-each-overwrite",       Small,  "direct O_DSYNC, in place",  Psync,   true,  ODsyncEach,      Written),
+    way("stream/cached",                             Stream, "write",                        Psync,   false, Flush::None,    New),
+    way("stream/direct-psync",                       Stream, "direct",                       Psync,   true,  Flush::None,    Allocated),
+    way("stream/direct-io_uring",                    Stream, "direct io_uring",             IoUring, true,  Flush::None,    Allocated),
+    way("stream/direct-io_uring-overwrite",          Stream, "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
+    way("stream/cached-fdatasync-at-end",            Stream, "write, fdatasync at end",      Psync,   false, FdatasyncAtEnd, New),
+    way("stream/direct-io_uring-fdatasync-at-end",   Stream, "direct io_uring+fdatasync", IoUring, true, FdatasyncAtEnd, Allocated),
+    way("stream/o_dsync-each",                       Stream, "O_DSYNC each write",           Psync,   false, ODsyncEach,      New),
+    way("stream/fdatasync-each",                     Stream, "fdatasync each write",         Psync,   false, FdatasyncEach,  New),
+    way("small/cached",                              Small,  "write",                        Psync,   false, Flush::None,    New),
+    way("small/direct-psync",                        Small,  "direct",                       Psync,   true,  Flush::None,    Allocated),
+    way("small/direct-io_uring",                     Small,  "direct io_uring",             IoUring, true,  Flush::None,    Allocated),
+    way("small/direct-io_uring-overwrite",           Small,  "direct io_uring, in place", IoUring, true,  Flush::None,    Written),
+    way("small/cached-fdatasync-at-end",             Small,  "write, fdatasync at end",      Psync,   false, FdatasyncAtEnd, New),
+    way("small/direct-io_uring-fdatasync-at-end",    Small,  "direct io_uring+fdatasync", IoUring, true, FdatasyncAtEnd, Allocated),
+    way("small/o_dsync-each",                        Small,  "O_DSYNC each write",           Psync,   false, ODsyncEach,      New),
+    way("small/fdatasync-each",                      Small,  "fdatasync each write",         Psync,   false, FdatasyncEach,  New),
+    way("small/direct-o_dsync-each-overwrite",       Small,  "direct O_DSYNC, in place",  Psync,   true,  ODsyncEach,      Written),
 ];
 
-/// The sizes of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sizes {
     pub bs_bytes: u64,
@@ -142,14 +132,12 @@ pub(crate) struct Sizes {
     pub size_bytes: u64,
     /// Writes in flight at once, of one thread.
     pub iodepth: u32,
-    /// Threads, each with a file of its own.
     pub numjobs: u32,
     /// The rate of all threads together. Each then repeats its file until its time is over.
     pub rate: Option<Rate>,
 }
 
 impl Sizes {
-    /// Bytes of the file of one thread.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.size_bytes / u64::from(self.numjobs)
     }
@@ -202,9 +190,8 @@ impl Way {
         }
     }
 
-    /// Returns the row of the runs.
-    pub(crate) fn row(&self, runs: Repeated) -> Row {
-        let mut row = runs.rows().remove(0);
+    /// Describes the way in a row of its runs.
+    pub(crate) fn label(&self, row: &mut Row) {
         row.workload = self.workload.as_str().into();
         row.way = self.words.into();
         for settings in [&mut row.settings.asked, &mut row.settings.effective] {
@@ -217,7 +204,6 @@ impl Way {
                 ..std::mem::take(settings)
             };
         }
-        row
     }
 
     /// Returns what a write survives on a disk without a fallback.
@@ -233,8 +219,7 @@ impl Way {
     }
 }
 
-/// Removes the files of a run, or flushes them where they stay: pages that the kernel still has to
-/// write would slow later runs.
+/// Removes the files of a run, or flushes them: unwritten pages would slow later runs.
 pub(crate) fn clear(files: &[PathBuf], stay: bool, site: &Site) -> Result<(), Error> {
     if !stay {
         return measured::clear(files, site.scratch.path());

@@ -8,29 +8,21 @@ mod save;
 #[cfg(test)]
 mod tests;
 mod text;
-mod way_of;
 
 pub use options::Latency;
-pub(crate) use way_of::way_of;
 
-use crate::scenario::{self, Call, Listed, Measurement, Scenario};
+use crate::scenario::{self, Call, Listed, Scenario};
 use plan::Plan;
 use wrote::device::Target;
 use wrote::{Acknowledged, Survives};
 use wrote_jobs::rate::Rate;
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
-use wrote_result::document::{Advice, Blocks, CrashLeaves, Flush, Ioengine, Settings};
+use wrote_result::document::{Advice, Blocks, CrashLeaves, Flush, Ioengine, Row, Settings};
 
-/// The scenario's name.
 pub(crate) const NAME: &str = "latency";
-/// The scenario's question.
-pub(crate) const QUESTION: &str = "How long does it take to save a small text, with and without sync?";
-
-/// How a text gets into its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// `std::fs::write`.
     FsWrite,
     /// The same calls, and `fsync` before the file is closed; nothing for its name.
     FsWriteFsync,
@@ -42,7 +34,6 @@ pub(crate) enum Kind {
     Rename,
     /// The same, flushed before and its name after.
     RenameFsync,
-    /// `wrote::write`.
     WroteWrite,
     /// One write behind what is there.
     Append,
@@ -124,8 +115,8 @@ impl Scenario for Latency {
         Called::parse(name).is_some()
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
-        Ok(Plan::new(self, call)?.map(scenario::boxed).into_iter().collect())
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
+        Ok(scenario::boxed(Plan::new(self, call)?))
     }
 
     fn advice(&self, evidence: &Evidence) -> Vec<Advice> {
@@ -145,33 +136,25 @@ impl<'a> Called<'a> {
     /// `latency`, `latency/fs-write`, `latency/new`, `latency/new/fs-write`, `latency/new-500`,
     /// `latency/new-500/fs-write`.
     fn parse(name: &'a str) -> Option<Called<'a>> {
-        let mut parts = name.split('/');
-        if parts.next() != Some(NAME) {
-            return None;
-        }
-        let way = |part: &'a str| WAYS.iter().any(|way| way.name == part).then_some(part);
-        let (first, second, rest) = (parts.next(), parts.next(), parts.next());
-        if rest.is_some() {
-            return None;
-        }
-        let Some(first) = first else { return Some(Called::default()) };
-        if second.is_none() && way(first).is_some() {
-            return Some(Called { way: Some(first), ..Called::default() });
-        }
-        let (state, size) = match first.split_once('-') {
-            Some((state, size)) => (state, Some(size)),
-            None => (first, None),
+        let is_way = |part: &str| WAYS.iter().any(|way| way.name == part);
+        let (place, way) = match name.split('/').collect::<Vec<&str>>()[..] {
+            [NAME] => return Some(Called::default()),
+            [NAME, way] if is_way(way) => {
+                return Some(Called { way: Some(way), ..Called::default() });
+            }
+            [NAME, place] => (place, None),
+            [NAME, place, way] if is_way(way) => (place, Some(way)),
+            _ => return None,
+        };
+        let (state, size_bytes) = match place.split_once('-') {
+            // As a row's name has it: no sign, and no zeros before it.
+            Some((state, size)) => {
+                let bytes = size.parse().ok().filter(|bytes: &u64| bytes.to_string() == size)?;
+                (state, Some(bytes))
+            }
+            None => (place, None),
         };
         let state = State::ALL.into_iter().find(|known| known.as_str() == state)?;
-        let size_bytes = match size {
-            // As a row's name has it: no sign, and no zeros before it.
-            Some(size) => Some(size.parse().ok().filter(|bytes: &u64| bytes.to_string() == size)?),
-            None => None,
-        };
-        let way = match second {
-            Some(second) => Some(way(second)?),
-            None => None,
-        };
         Some(Called { state: Some(state), size_bytes, way })
     }
 }
@@ -196,7 +179,6 @@ impl State {
 }
 
 impl Kind {
-    /// When the way flushes, in the words of the result.
     fn sync(self) -> Flush {
         match self {
             FsWrite | Rename | Append => Flush::None,
@@ -216,7 +198,6 @@ impl Kind {
         }
     }
 
-    /// How often the way waits for a flush.
     fn flushes(self, state: State) -> u32 {
         u32::from(self.sync() != Flush::None) + u32::from(self.syncs_folder(state))
     }
@@ -248,12 +229,10 @@ impl Kind {
         }
     }
 
-    /// Whether the file is longer after each save.
     fn grows(self, state: State) -> bool {
         matches!(self, Append | AppendFdatasync) && state == State::Existing
     }
 
-    /// The state of the blocks that a save writes to.
     fn blocks(self, state: State) -> Blocks {
         match (self, state) {
             (WriteFdatasync | ODsync, State::Existing) => Blocks::Written,
@@ -283,7 +262,6 @@ impl SaveRow {
             && called.way.is_none_or(|way| way == self.way.name)
     }
 
-    /// The settings of a run of `saves` saves, for the result.
     pub(crate) fn asked(&self, saves: u64, rate: Option<Rate>) -> Settings {
         let (kind, state) = (self.way.kind, self.state);
         Settings {
@@ -308,4 +286,14 @@ impl SaveRow {
         let reaches = target.flushes_reach_device();
         self.way.kind.acknowledged(self.state, reaches, target.in_memory)
     }
+}
+
+/// The way of a row of the scenario, and the file that it saves to.
+pub(crate) fn way_of(row: &Row) -> Option<(State, &'static Way)> {
+    let rest = row.workload.strip_prefix(NAME)?.strip_prefix('/')?;
+    let state = State::ALL.into_iter().find(|state| {
+        rest.strip_prefix(state.as_str()).is_some_and(|rest| rest.starts_with('-'))
+    })?;
+    let name = row.name.strip_prefix(&row.workload)?.strip_prefix('/')?;
+    Some((state, WAYS.iter().find(|way| way.name == name)?))
 }

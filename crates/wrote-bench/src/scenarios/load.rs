@@ -4,27 +4,22 @@ mod knee;
 mod rounds;
 mod subject;
 
-use crate::scenario::{self, Call, Listed, Measurement, Scenario};
+use crate::scenario::{self, Call, Listed, Scenario};
 use crate::scenarios::{grid, ladder};
 use std::time::Duration;
 use subject::Subject;
 use wrote_result::document::Process;
 use wrote_result::Error;
 
-/// The scenario's name.
 pub(crate) const NAME: &str = "load";
-/// The usual workloads.
 const USUAL: [&str; 2] = ["rand/read", "rand/write"];
 /// The rates, in percent of the speed of a closed loop: closer where latency bends, and one beyond.
 const PERCENTS: [u32; 13] = [10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 100, 110];
-/// Runs at each rate.
 const RUNS: u32 = 3;
-/// The usual time of a run.
 const TIME: Duration = Duration::from_secs(1);
 /// The time of a run outside its clock, with a rest for the device.
 const BESIDE: Duration = Duration::from_millis(150);
-/// The most bytes that a run writes at the speed of a closed loop: on a device that takes more in
-/// the time of a run, runs are shorter.
+/// The most bytes that a run writes at the speed of a closed loop; a run is shortened to them.
 const WRITTEN_BYTES_MAX: u64 = 512 << 20;
 
 /// One curve.
@@ -66,9 +61,9 @@ impl Scenario for Load {
         self.load_curve
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
         let plans = if self.load_curve { self.curves(call)? } else { Vec::new() };
-        Ok(plans.into_iter().map(scenario::boxed).collect())
+        Ok(scenario::boxed(plans))
     }
 }
 
@@ -134,6 +129,7 @@ const MIX: &str = "rand/mix";
 mod tests {
     use super::*;
     use crate::sample::{self, Asked, place};
+    use crate::scenario::Plan as _;
     use crate::scenarios::Scenarios;
 
     fn asked(only: &[&str]) -> Asked {

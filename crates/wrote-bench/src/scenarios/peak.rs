@@ -1,7 +1,7 @@
 //! The scenario `peak`: the most that sequential reads and writes reach, and with what.
 
-use super::grid::{Grid, called, GridWorkload, READ as READS, WRITE as WRITES, can_poll, short};
-use crate::scenario::{self, Call, Listed, Measurement, Scenario};
+use super::grid::{Grid, called, GridWorkload, READ, WRITE, can_poll, short};
+use crate::scenario::{self, Call, Listed, Scenario};
 use std::time::Duration;
 use wrote_jobs::spec::JobSpec;
 use wrote_result::{Error, units};
@@ -10,24 +10,15 @@ const NAME: &str = "peak";
 const QUESTION: &str =
     "How fast does this disk stream at best, with which block size, depth and way of io_uring?";
 
-pub(super) const READ: GridWorkload = GridWorkload {
-    scenario: NAME,
-    workload: "peak/read",
-    words: "reads: bs x iodepth x way",
-    writes: false,
-};
-pub(super) const WRITE: GridWorkload = GridWorkload {
-    scenario: NAME,
-    workload: "peak/write",
-    words: "writes: bs x iodepth x way",
-    writes: true,
-};
+pub(super) const WORKLOADS: &[GridWorkload] = &[
+    GridWorkload::new(NAME, "peak/read", "reads: bs x iodepth x way", false),
+    GridWorkload::new(NAME, "peak/write", "writes: bs x iodepth x way", true),
+];
 
 /// Block sizes: below, between and above what most devices take as one command.
 const BS_BYTES: [u64; 3] = [128 << 10, 512 << 10, 2 << 20];
 /// Few in flight, and enough for a fast device.
 const IODEPTHS: [u32; 2] = [8, 64];
-/// The most that one run transfers.
 const RUN_BYTES_MAX: u64 = 256 << 20;
 const TIME: Duration = Duration::from_millis(250);
 
@@ -49,10 +40,7 @@ const WAYS: [Way; 4] = [
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Peak {}
 
-pub(super) const WORKLOADS: &[&GridWorkload] = &[&READ, &WRITE];
-
 impl Peak {
-    /// The grid of the cells that the call names.
     pub(crate) fn grid(call: &Call) -> Result<Option<Grid>, Error> {
         called(WORKLOADS, call, grid)
     }
@@ -64,11 +52,11 @@ impl Scenario for Peak {
     }
 
     fn catalogue(&self) -> Vec<Listed> {
-        WORKLOADS.iter().map(|workload| workload.listed()).collect()
+        WORKLOADS.iter().map(GridWorkload::listed).collect()
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
-        Ok(Peak::grid(call)?.map(scenario::boxed).into_iter().collect())
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
+        Ok(scenario::boxed(Peak::grid(call)?))
     }
 }
 
@@ -77,7 +65,7 @@ fn grid(call: &Call) -> Result<Grid, Error> {
     let mut grid = Grid::new(NAME, QUESTION, TIME, call)?;
     let sizes = call.common.stream_bs_bytes.map_or(BS_BYTES.to_vec(), |bytes| vec![bytes]);
     let depths = call.common.iodepth.map_or(IODEPTHS.to_vec(), |depth| vec![depth]);
-    for (named, rw) in [(READ, READS), (WRITE, WRITES)] {
+    for (named, rw) in WORKLOADS.iter().zip([READ, WRITE]) {
         for &bs_bytes in &sizes {
             for &iodepth in &depths {
                 for (way, ask) in

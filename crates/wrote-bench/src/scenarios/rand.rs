@@ -1,7 +1,7 @@
 //! The scenario `rand`: small random reads, writes and a mix, over the depth of the queue.
 
 use super::grid::{Grid, called, GridWorkload};
-use crate::scenario::{self, Call, Listed, Measurement, Scenario};
+use crate::scenario::{self, Call, Listed, Scenario};
 use std::time::Duration;
 use wrote_jobs::spec::Rw;
 use wrote_result::Error;
@@ -10,16 +10,11 @@ const NAME: &str = "rand";
 const QUESTION: &str =
     "How many small random reads and writes does this disk take, and how long does each wait?";
 
-pub(super) const READ: GridWorkload = GridWorkload {
-    scenario: NAME,
-    workload: "rand/read",
-    words: "random reads over iodepth",
-    writes: false,
-};
-pub(super) const WRITE: GridWorkload =
-    GridWorkload { scenario: NAME, workload: "rand/write", words: "random writes", writes: true };
-pub(super) const MIX: GridWorkload =
-    GridWorkload { scenario: NAME, workload: "rand/mix", words: "70 % reads, 30 % writes", writes: true };
+pub(super) const WORKLOADS: &[GridWorkload] = &[
+    GridWorkload::new(NAME, "rand/read", "random reads over iodepth", false),
+    GridWorkload::new(NAME, "rand/write", "random writes", true),
+    GridWorkload::new(NAME, "rand/mix", "70 % reads, 30 % writes", true),
+];
 
 /// A database's page, and the unit in which drives state their IOPS.
 const BS_BYTES: u64 = 4 << 10;
@@ -35,10 +30,7 @@ const MIX_READ_PERCENT: u32 = 70;
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Rand {}
 
-pub(super) const WORKLOADS: &[&GridWorkload] = &[&READ, &WRITE, &MIX];
-
 impl Rand {
-    /// The grid of the cells that the call names.
     pub(crate) fn grid(call: &Call) -> Result<Option<Grid>, Error> {
         called(WORKLOADS, call, grid)
     }
@@ -50,20 +42,20 @@ impl Scenario for Rand {
     }
 
     fn catalogue(&self) -> Vec<Listed> {
-        WORKLOADS.iter().map(|workload| workload.listed()).collect()
+        WORKLOADS.iter().map(GridWorkload::listed).collect()
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
-        Ok(Rand::grid(call)?.map(scenario::boxed).into_iter().collect())
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
+        Ok(scenario::boxed(Rand::grid(call)?))
     }
 }
 
-/// The cells.
 fn grid(call: &Call) -> Result<Grid, Error> {
     let mut grid = Grid::new(NAME, QUESTION, TIME, call)?;
     let bs_bytes = call.common.small_bs_bytes.unwrap_or(BS_BYTES);
     let depths = call.common.iodepth.map_or(IODEPTHS.to_vec(), |depth| vec![depth]);
-    for (named, read, write) in [(READ, true, false), (WRITE, false, true), (MIX, true, true)] {
+    let directions = [(true, false), (false, true), (true, true)];
+    for (named, (read, write)) in WORKLOADS.iter().zip(directions) {
         for &iodepth in &depths {
             let mut spec = grid.spec(Rw { read, write, random: true }, bs_bytes, iodepth);
             spec.rwmixread_percent = MIX_READ_PERCENT;

@@ -13,12 +13,11 @@ mod steady;
 mod tests;
 
 use crate::bench::STREAM_BS_BYTES;
-use crate::scenario::{self, Call, Listed, Measurement, Scenario};
+use crate::scenario::{self, Call, Listed, Scenario};
 use std::time::Duration;
 use wrote::Survives;
-use wrote_jobs::buffers::buffers_bytes;
-use wrote_jobs::buffers::check_buffers;
-use wrote_jobs::rate::{Amount, Rate};
+use wrote_jobs::buffers::{buffers_bytes, check_buffers};
+use wrote_jobs::rate::Rate;
 use wrote_jobs::spec::{JobSpec, Rw};
 use wrote_machine::target::shown_target;
 use wrote_machine::{host, space};
@@ -28,19 +27,12 @@ use wrote_result::{Error, units};
 
 /// Of the room that may be used, this part is left to what the file system keeps of the file.
 const SPARE_PART: u64 = 100;
-/// The scenario's name.
 pub(crate) const NAME: &str = "sustained";
-/// The scenario's question.
-pub(crate) const QUESTION: &str =
-    "How fast does this disk take writes for long, and after how many bytes does it slow down?";
-/// Its one row.
 const ROW: &str = "sustained/direct-io_uring";
 const WORDS: &str = "direct io_uring, on and on";
 
-/// The time of the long run by default.
 const TIME: Duration = Duration::from_secs(60);
-/// Without a size it writes no more than this in a second: no drive on four lanes of PCIe 4.0 is
-/// faster.
+/// The most a second without a size: no drive on four lanes of PCIe 4.0 is faster.
 const BYTES_PER_S_MAX: u64 = 8_000_000_000;
 /// The file on a file system that does not tell how much room it has.
 const FILE_BYTES_UNKNOWN: u64 = 16 << 30;
@@ -73,8 +65,8 @@ impl Scenario for Long {
         vec![Listed { scenario: NAME, row: ROW, way: WORDS, survives }]
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
-        Ok(Plan::new(self, call)?.map(scenario::boxed).into_iter().collect())
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
+        Ok(scenario::boxed(Plan::new(self, call)?))
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
@@ -82,7 +74,6 @@ impl Scenario for Long {
     }
 }
 
-/// The plan of the long run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     bs_bytes: u64,
@@ -138,18 +129,13 @@ impl Plan {
     /// The stream, without a file.
     fn spec(&self) -> JobSpec {
         let write = Rw { read: false, write: true, random: false };
-        let (bytes, iops) = match self.rate.map(|rate| rate.amount) {
-            Some(Amount::BytesPerS(bytes)) => (Some(bytes), None),
-            Some(Amount::OperationsPerS(operations)) => (None, Some(operations)),
-            None => (None, None),
-        };
         JobSpec {
             iodepth: self.iodepth,
             file_bytes: Some(self.file_bytes),
             io_bytes: Some(self.size_bytes),
             runtime: self.time,
-            write_rate_bytes_per_s: bytes,
-            write_rate_iops: iops,
+            write_rate_bytes_per_s: self.rate.and_then(|rate| rate.bytes_per_s()),
+            write_rate_iops: self.rate.and_then(|rate| rate.iops()),
             rate_process: self.rate.map(|rate| rate.process).unwrap_or_default(),
             ..JobSpec::new(ROW, write, self.bs_bytes)
         }
@@ -172,7 +158,6 @@ impl Plan {
     }
 }
 
-/// The most that is written within a time.
 fn most_bytes(time: Duration, rate: Option<Rate>, bs_bytes: u64) -> u64 {
     let most = time.as_secs_f64() * BYTES_PER_S_MAX as f64;
     let held = rate.map_or(f64::INFINITY, |rate| {
@@ -187,7 +172,9 @@ fn most_bytes(time: Duration, rate: Option<Rate>, bs_bytes: u64) -> u64 {
 mod plan_tests {
     use super::*;
     use wrote::device::Target;
+    use wrote_jobs::rate::Amount;
     use crate::sample::{Asked, asked, place};
+    use crate::scenario::Plan as _;
 
     fn plan(request: &Asked, target: &Target) -> Plan {
         request.plan(target, |of, call| Plan::new(&of.sustained, call)).unwrap().expect("it is called for")

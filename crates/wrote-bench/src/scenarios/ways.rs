@@ -12,21 +12,14 @@ mod write;
 
 pub(crate) use ours::Done;
 
-use crate::scenario::{self, Call, Listed, Measurement, Scenario};
-use wrote::device::Target;
+use crate::scenario::{self, Call, Listed, Scenario};
 use wrote::{Acknowledged, CopyOptions, Survives};
 use wrote_jobs::findings::Evidence;
 use wrote_result::Error;
 use wrote_result::document::{Advice, Blocks, Finding, Flush, Ioengine, Settings, SourceCache};
 
-/// The scenario's name.
 pub(crate) const NAME: &str = "ways";
-/// The scenario's question.
-pub(crate) const QUESTION: &str =
-    "How fast is a whole file written by each usual way, and what does the way cost?";
-/// The workload of whole files.
 pub(crate) const FILE: &str = "ways/file";
-/// The workload of chunk sizes.
 pub(crate) const CHUNK: &str = "ways/chunk";
 
 const KIB: u64 = 1 << 10;
@@ -34,10 +27,8 @@ const MIB: u64 = 1 << 20;
 /// Bytes of one write of dd, as most people call it.
 const DD_BS_BYTES: u64 = MIB;
 
-/// How the file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// `std::fs::write`.
     FsWrite,
     /// One `write_all` of everything, then `sync_all`.
     WriteAll,
@@ -57,7 +48,6 @@ pub(crate) enum Kind {
     CopyFile(SourceCache),
 }
 
-/// One row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     pub name: &'static str,
@@ -113,11 +103,9 @@ impl Scenario for Ways {
     }
 
     fn catalogue(&self) -> Vec<Listed> {
-        let listed = |way: &Way| Listed {
-            scenario: NAME,
-            row: way.name,
-            way: way.words,
-            survives: Some(way.survives_at_best()),
+        let listed = |way: &Way| {
+            let survives = Some(way.acknowledged(true, false));
+            Listed { scenario: NAME, row: way.name, way: way.words, survives }
         };
         WAYS.iter().map(listed).collect()
     }
@@ -126,8 +114,8 @@ impl Scenario for Ways {
         false
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
-        Ok(plan::Plan::new(call)?.map(scenario::boxed).into_iter().collect())
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn scenario::Plan>>, Error> {
+        Ok(scenario::boxed(plan::Plan::new(call)?))
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
@@ -171,7 +159,6 @@ impl Kind {
         bs_bytes.min(size_bytes)
     }
 
-    /// When the way flushes, in the words of the result.
     fn sync(self) -> Flush {
         match self {
             FsWrite | Dd { direct: true } => Flush::None,
@@ -210,17 +197,8 @@ impl Way {
         }
     }
 
-    /// The level that the file survives on a disk where flushes reach the device.
-    pub(crate) fn survives_at_best(&self) -> Survives {
-        self.acknowledged(true, false)
-    }
-
     /// The level that the file survives once its way returns (M3).
-    pub(crate) fn survives(&self, target: &Target) -> Survives {
-        self.acknowledged(target.flushes_reach_device(), target.in_memory)
-    }
-
-    fn acknowledged(&self, flush_reaches_device: bool, in_memory: bool) -> Survives {
+    pub(crate) fn acknowledged(&self, flush_reaches_device: bool, in_memory: bool) -> Survives {
         Acknowledged {
             flushed: self.kind.sync() != Flush::None,
             flush_reaches_device,

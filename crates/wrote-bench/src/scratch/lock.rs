@@ -7,7 +7,6 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// The lock file's name.
 pub(super) const NAME: &str = "lock";
 
 /// The first line of every lock file. Nothing without it is ever taken for a run's folder.
@@ -16,14 +15,9 @@ const MAGIC: &str = "wrote scratch folder 1";
 /// A lock file more than this long is not ours.
 const LENGTH_BYTES_MAX: u64 = 4096;
 
-/// A lock file, held by `flock(2)` until it is dropped.
-#[derive(Debug)]
-pub(super) struct Lock(#[allow(dead_code, reason = "held, not read")] File);
-
 /// The content of a lock file.
 #[derive(Debug)]
 pub(super) enum State {
-    /// Its run is alive.
     Alive,
     /// Its run is dead. The lock is held by us for as long as this is kept.
     Dead(#[allow(dead_code, reason = "held, not read")] Option<File>),
@@ -31,26 +25,25 @@ pub(super) enum State {
     Foreign,
 }
 
-impl Lock {
-    /// Makes the lock file in `folder`, locks it, and writes who holds it.
-    ///
-    /// Where the file system has no locks (some FUSE), the process that it names stands for it.
-    pub(super) fn make(folder: &Path) -> io::Result<Lock> {
-        let mut file = File::create_new(folder.join(NAME))?;
-        // Locked before its first line is written: readers ignore a lock file without that line.
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) | Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-        let pid = std::process::id();
-        let started = start_time(pid).unwrap_or_default();
-        let now = jiff::Timestamp::now();
-        file.write_all(
-            format!("{MAGIC}\npid {pid}\nprocess-started-ticks {started}\nmade-at {now:.0}\n")
-                .as_bytes(),
-        )?;
-        Ok(Lock(file))
+/// Makes the lock file in `folder`, writes who holds it, and locks it (`flock(2)`) until it is
+/// dropped.
+///
+/// Where the file system has no locks (some FUSE), the process that it names stands for it.
+pub(super) fn make(folder: &Path) -> io::Result<File> {
+    let mut file = File::create_new(folder.join(NAME))?;
+    // Locked before its first line is written: readers ignore a lock file without that line.
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) | Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+        Err(errno) => return Err(errno.into()),
     }
+    let pid = std::process::id();
+    let started = start_time(pid).unwrap_or_default();
+    let now = jiff::Timestamp::now();
+    file.write_all(
+        format!("{MAGIC}\npid {pid}\nprocess-started-ticks {started}\nmade-at {now:.0}\n")
+            .as_bytes(),
+    )?;
+    Ok(file)
 }
 
 /// The content of the lock file in `folder`; `None` where none can be read.
@@ -120,7 +113,7 @@ mod tests {
     #[test]
     fn a_held_lock_is_alive() {
         let folder = TempDir::new().unwrap();
-        let lock = Lock::make(folder.path()).unwrap();
+        let lock = make(folder.path()).unwrap();
         assert!(matches!(state_of(folder.path()), Some(State::Alive)));
         drop(lock);
         // Released, but the process that it names lives: where locks do not work, that must do.

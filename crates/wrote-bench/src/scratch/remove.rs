@@ -14,14 +14,12 @@ use wrote_result::Error;
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// The contents of a run's folder.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     /// Files that a run makes, without the lock.
     pub(super) ours: Vec<OsString>,
     /// Folders of logs that a run makes, with nothing in them but a log's files.
     pub(super) logs: Vec<OsString>,
-    /// Whether the lock is there.
     pub(super) lock: bool,
     /// Everything else.
     pub(super) foreign: Vec<OsString>,
@@ -34,26 +32,13 @@ pub(super) fn open(folder: &Path) -> io::Result<OwnedFd> {
     Ok(openat(CWD, folder, FOLDER, Mode::empty())?)
 }
 
-/// The contents of an open folder.
 pub(super) fn contents(folder: impl AsFd) -> io::Result<Contents> {
     let mut contents = Contents::default();
-    for entry in Dir::read_from(&folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
-        let stat = match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => continue,
-            other => other?,
-        };
-        let name = OsString::from_vec(name.to_bytes().to_vec());
-        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        if is_file && name == lock::NAME {
+    for (name, file_bytes) in entries(&folder)? {
+        if file_bytes.is_some() && name == lock::NAME {
             contents.lock = true;
-        } else if is_file && is_a_runs(&name) {
-            // In units of 512 bytes (stat(3type)): what it takes up, not its length.
-            contents.size_bytes += u64::try_from(stat.st_blocks).unwrap_or(0) * 512;
+        } else if let Some(bytes) = file_bytes.filter(|_| is_a_runs(&name)) {
+            contents.size_bytes += bytes;
             contents.ours.push(name);
         } else if let Some(log) = log_in(folder.as_fd(), &name)? {
             contents.size_bytes += log.size_bytes;
@@ -66,8 +51,28 @@ pub(super) fn contents(folder: impl AsFd) -> io::Result<Contents> {
     Ok(contents)
 }
 
-/// The files in the folder of a run's log; none where `name` is something else, or where there
-/// is anything in it that is no log's.
+/// The names in an open folder; those of ordinary files with the bytes that they take up.
+fn entries(folder: impl AsFd) -> io::Result<Vec<(OsString, Option<u64>)>> {
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(&folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let stat = match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => continue,
+            other => other?,
+        };
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        // In units of 512 bytes (stat(3type)): what it takes up, not its length.
+        let bytes = is_file.then(|| u64::try_from(stat.st_blocks).unwrap_or(0) * 512);
+        entries.push((OsString::from_vec(name.to_bytes().to_vec()), bytes));
+    }
+    Ok(entries)
+}
+
+/// The files in the folder of a run's log; none where anything else is there.
 fn log_in(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<LogFiles>> {
     if !is_a_runs_log(name) {
         return Ok(None);
@@ -77,28 +82,14 @@ fn log_in(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<LogFiles>> 
         other => other?,
     };
     let mut files = LogFiles { names: Vec::new(), size_bytes: 0, folder };
-    for entry in Dir::read_from(&files.folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
-        let stat = match statat(&files.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => continue,
-            other => other?,
-        };
-        let name = OsString::from_vec(name.to_bytes().to_vec());
-        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        if !(is_file && is_a_logs(&name)) {
-            return Ok(None);
-        }
-        files.size_bytes += u64::try_from(stat.st_blocks).unwrap_or(0) * 512;
+    for (name, file_bytes) in entries(&files.folder)? {
+        let Some(bytes) = file_bytes.filter(|_| is_a_logs(&name)) else { return Ok(None) };
+        files.size_bytes += bytes;
         files.names.push(name);
     }
     Ok(Some(files))
 }
 
-/// The files of a log, and the folder that they are in.
 struct LogFiles {
     folder: OwnedFd,
     names: Vec<OsString>,
@@ -111,8 +102,7 @@ fn is_a_runs_log(name: &OsStr) -> bool {
     words.is_some_and(|words| words.rsplit('-').next() == Some("log"))
 }
 
-/// Whether a log gives its files such names: its lock, or a segment's number of 20 digits with what
-/// stands behind it.
+/// Whether a log names its files so: its lock, or a segment's number of 20 digits and a kind.
 fn is_a_logs(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let segment = name.split_once('.').is_some_and(|(number, rest)| {
@@ -124,8 +114,7 @@ fn is_a_logs(name: &OsStr) -> bool {
     name == lock::NAME || segment
 }
 
-/// Removes the log's folder of this name, if there is one. What is no log's stays, and the error
-/// names the folder.
+/// Removes the log's folder, if there is one. What is no log's stays, and the error names it.
 pub(super) fn remove_log(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     if let Err(Errno::NOENT) = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         return Ok(());
@@ -136,10 +125,7 @@ pub(super) fn remove_log(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     for file in &log.names {
         unlink(&log.folder, file)?;
     }
-    match unlinkat(parent, name, AtFlags::REMOVEDIR) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(errno.into()),
-    }
+    unlink_as(parent, name, AtFlags::REMOVEDIR)
 }
 
 /// Whether a run gives its files such names: words of small letters, hyphens between them, a
@@ -149,19 +135,15 @@ fn is_a_runs(name: &OsString) -> bool {
     let on_its_way = name.strip_prefix('.').and_then(|name| name.split_once(".wrote-"));
     match on_its_way.map(|(place, number)| (place, number.split_once('-'))) {
         Some((place, Some((process, number)))) => {
-            is_number(process) && is_number(number) && is_a_place(place)
+            is_number(process) && is_number(number) && words_of(place).is_some()
         }
         Some(_) => false,
-        None => is_a_place(name),
+        None => words_of(name).is_some(),
     }
 }
 
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-fn is_a_place(name: &str) -> bool {
-    words_of(name).is_some()
 }
 
 /// Returns the words before the number in the name of a run's file.
@@ -210,8 +192,12 @@ pub(super) fn listed(names: &[OsString]) -> String {
     }
 }
 
-fn unlink(folder: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<()> {
-    match unlinkat(folder, name, AtFlags::empty()) {
+fn unlink(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    unlink_as(folder, name, AtFlags::empty())
+}
+
+fn unlink_as(folder: &OwnedFd, name: &OsStr, flags: AtFlags) -> io::Result<()> {
+    match unlinkat(folder, name, flags) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(errno.into()),
     }

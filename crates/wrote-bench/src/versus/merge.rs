@@ -1,6 +1,7 @@
 //! The results of several rounds as one: each round's run of a row is one of its runs.
 
-use wrote_result::document::{Document, Latency, Row, Run};
+use wrote_jobs::report;
+use wrote_result::document::{Document, Latency, Row};
 use wrote_result::stats;
 
 /// One result of all rounds, which are never none. The findings are those of the rounds, each told
@@ -20,7 +21,7 @@ pub(super) fn merged(documents: Vec<Document>) -> Document {
         let mut known: Vec<&mut Row> = known.collect();
         for row in document.scenarios.into_iter().flat_map(|scenario| scenario.rows) {
             if let Some(known) = known.iter_mut().find(|known| known.name == row.name) {
-                add(known, row);
+                report::join(known, row);
             }
         }
     }
@@ -29,20 +30,8 @@ pub(super) fn merged(documents: Vec<Document>) -> Document {
     all
 }
 
-/// Adds the runs of a later round.
-fn add(row: &mut Row, later: Row) {
-    row.runs.extend(later.runs);
-    row.settings.effective.weaken(&later.settings.effective);
-    row.settings.fallbacks.extend(later.settings.fallbacks);
-    row.settings.fallbacks.sort();
-    row.settings.fallbacks.dedup();
-    row.survives = [row.survives, later.survives].into_iter().flatten().min();
-}
-
 fn sum_up(row: &mut Row) {
-    let values = |value: fn(&Run) -> f64| row.runs.iter().map(value).collect::<Vec<f64>>();
-    row.bytes_per_run = stats::median(&values(|run| run.bytes as f64)) as u64;
-    row.throughput_bytes_per_s = stats::interval(&values(|run| run.throughput_bytes_per_s));
+    report::sum_up(row);
     let latencies: Vec<Latency> = row.runs.iter().filter_map(|run| run.latency_ns).collect();
     if row.latency_ns.is_some() && !latencies.is_empty() {
         row.latency_ns = Some(together(&latencies));

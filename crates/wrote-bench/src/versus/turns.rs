@@ -18,9 +18,6 @@ pub(super) struct Turns<'a> {
     told: BTreeSet<String>,
 }
 
-/// One turn, which its benchmark takes for the whole.
-pub(super) struct Turn<'t, 'a>(&'t mut Turns<'a>);
-
 impl<'a> Turns<'a> {
     pub(super) fn new(
         observer: &'a mut dyn Observer,
@@ -38,11 +35,6 @@ impl<'a> Turns<'a> {
             announced: false,
             told: BTreeSet::new(),
         }
-    }
-
-    /// The observer of the next benchmark.
-    pub(super) fn next(&mut self) -> Turn<'_, 'a> {
-        Turn(self)
     }
 
     /// The benchmark of a side is over: the next one counts on, as if nothing had been left out.
@@ -72,31 +64,29 @@ impl<'a> Turns<'a> {
     }
 }
 
-impl Observer for Turn<'_, '_> {
+impl Observer for Turns<'_> {
     /// Once, before the first byte of all.
     fn announce(&mut self, announcement: &Announcement) {
-        let turns = &mut *self.0;
-        if !std::mem::replace(&mut turns.announced, true) {
-            let all = turns.all(announcement);
-            turns.observer.announce(&all);
+        if !std::mem::replace(&mut self.announced, true) {
+            let all = self.all(announcement);
+            self.observer.announce(&all);
         }
     }
 
     fn progress(&mut self, progress: &Progress) {
-        let turns = &mut *self.0;
-        let (runs, runs_done) = (turns.runs, turns.runs_before + progress.runs_done);
-        let left = turns.left(runs_done);
+        let (runs, runs_done) = (self.runs, self.runs_before + progress.runs_done);
+        let left = self.left(runs_done);
         let progress = Progress { runs_done, runs, left, ..progress.clone() };
         // At the end of each turn there is no row; only at the end of all is that worth a word.
         if !progress.row.is_empty() || runs_done >= runs {
-            turns.observer.progress(&progress);
+            self.observer.progress(&progress);
         }
     }
 
     /// Reports a remark once, though every round makes it.
     fn note(&mut self, text: &str) {
-        if self.0.told.insert(text.to_owned()) {
-            self.0.observer.note(text);
+        if self.told.insert(text.to_owned()) {
+            self.observer.note(text);
         }
     }
 }

@@ -4,12 +4,13 @@ use fixtures::{folder, names};
 use std::time::Duration;
 use wrote::Survives;
 use wrote_bench::{
-    Call, Common, Listed, Measurement, OneRun, Plan, Request, RowLabel, Runs, Scenario, Site,
-    Ticker, Turn, bench_of, boxed, clear,
+    Call, Common, Listed, OneRun, Plan, Request, RowLabel, Scenario, Scope, Site, Ticker, Turn,
+    bench_of, boxed, clear,
 };
 use wrote_jobs::clock::clocked;
 use wrote_jobs::findings::Evidence;
 use wrote_jobs::histogram;
+use wrote_jobs::report::Repeated;
 use wrote_machine::usage::Usage;
 use wrote_report::{Format, Screen, write};
 use wrote_result::document::{Document, Finding, Row, Run, Settings, Severity};
@@ -34,9 +35,9 @@ impl Scenario for Own {
         vec![Listed { scenario: NAME, row: ROW, way: "fs::write", survives }]
     }
 
-    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Measurement>>, Error> {
+    fn plan(&self, call: &Call) -> Result<Vec<Box<dyn Plan>>, Error> {
         let plan = OwnPlan { bytes: self.bytes, runs: call.common.runs.unwrap_or(5) };
-        Ok(if call.names(NAME, ROW) { vec![boxed(plan)] } else { Vec::new() })
+        Ok(boxed(call.names(NAME, ROW).then_some(plan)))
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
@@ -63,22 +64,12 @@ impl OwnPlan {
 }
 
 impl Plan for OwnPlan {
-    type Runs = Runs;
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn question(&self) -> String {
-        "How fast is a file written?".into()
+    fn scope(&self) -> Scope {
+        Scope { name: NAME, question: "How fast is a file written?".into(), runs: self.runs }
     }
 
     fn rows(&self) -> Vec<String> {
         vec![ROW.into()]
-    }
-
-    fn runs(&self) -> u32 {
-        self.runs
     }
 
     fn space_bytes_max(&self) -> u64 {
@@ -93,7 +84,7 @@ impl Plan for OwnPlan {
         Duration::from_millis(1) * self.runs
     }
 
-    fn run(&mut self, _: Turn, runs: &mut Runs, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
+    fn run(&mut self, _: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (path, text) = (site.file("text", 0), vec![b'x'; self.bytes]);
         let ((), run) = clocked(site.device(), Usage::now, || {
             std::fs::write(&path, &text).map_err(|error| Error::Failed(error.to_string()))
@@ -102,7 +93,14 @@ impl Plan for OwnPlan {
         let throughput_bytes_per_s = bytes as f64 / run.elapsed_s;
         let run = Run { bytes, throughput_bytes_per_s, iops: 1.0 / run.elapsed_s, ..run };
         let (latencies, effective) = (histogram(), self.settings());
-        Ok(runs.add(OneRun { run, latencies, effective, fallbacks: Vec::new() }))
+        let run = OneRun { run, latencies, effective, fallbacks: Vec::new() };
+        Ok(run.row(RowLabel {
+            name: ROW,
+            workload: NAME,
+            words: "fs::write",
+            survives: Survives::ProcessCrash,
+            asked: self.settings(),
+        }))
     }
 
     fn makes_files(&self, _: usize) -> bool {
@@ -111,17 +109,6 @@ impl Plan for OwnPlan {
 
     fn clear(&mut self, _: usize, site: &Site) -> Result<(), Error> {
         clear(&[site.file("text", 0)], site.scratch.path())
-    }
-
-    fn sum_up(&self, _: usize, runs: Runs, _: &Site) -> Vec<Row> {
-        let label = RowLabel {
-            name: ROW,
-            workload: NAME,
-            words: "fs::write",
-            survives: Survives::ProcessCrash,
-            asked: self.settings(),
-        };
-        vec![runs.row(label)]
     }
 }
 

@@ -19,18 +19,7 @@ const CACHED_BYTES_MIN: u64 = 65_536;
 const AMPLIFIED_MIN: f64 = 1.5;
 const AMPLIFIED_BYTES_MIN: u64 = 4_000_000;
 
-pub(super) fn find(evidence: &Evidence) -> Vec<Finding> {
-    let single = [
-        ram_not_disk(evidence, Direction::Write),
-        ram_not_disk(evidence, Direction::Read),
-        direct_not_honoured(evidence),
-        busy_neighbour(evidence),
-        write_amplification(evidence),
-    ];
-    single.into_iter().flatten().collect()
-}
-
-fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<Finding> {
+pub(super) fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<Finding> {
     // Direct rows have a finding of their own.
     let in_memory = |row: &&Row| {
         row.direction == direction
@@ -69,7 +58,7 @@ fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<Finding> {
 }
 
 /// Finds rows whose `O_DIRECT` the kernel accepted, and whose bytes did not pass the page cache by.
-fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn direct_not_honoured(evidence: &Evidence) -> Option<Finding> {
     let below = cached_loop(evidence);
     let is_cached = |row: &&Row| {
         row.settings.effective.direct
@@ -146,7 +135,7 @@ fn is_in_page_cache(row: &Row) -> bool {
         && cached_bytes_total as f64 >= CACHED_SHARE_MIN * moved_bytes_total as f64
 }
 
-fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn busy_neighbour(evidence: &Evidence) -> Option<Finding> {
     let own = evidence.rows.iter().filter(|row| counts(evidence) && moves_its_own_bytes_alone(row));
     let (rows, moved): (Vec<&Row>, Vec<Moved>) = own
         .filter_map(|row| Some((row, Moved::of(row)?)))
@@ -193,7 +182,7 @@ fn is_shared(moved: &Moved) -> bool {
 
 /// Finds rows whose frequent flushes make the device write much more than the file's bytes. With a
 /// busy neighbour the cause is unknown, and there is no finding.
-fn write_amplification(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn write_amplification(evidence: &Evidence) -> Option<Finding> {
     if busy_neighbour(evidence).is_some() || !counts(evidence) {
         return None;
     }

@@ -1,25 +1,14 @@
 //! Findings on the jobs of a run: their data, their offsets, their rates.
 
+use super::Evidence;
 use super::moved::compresses;
-use super::{Evidence, rates};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wrote_result::document::{Blocks, Direction, Finding, Row, Severity};
 use wrote_result::finding::{finding, listed, names};
 use wrote_result::units::bytes;
 
-pub(super) fn find(evidence: &Evidence) -> Vec<Finding> {
-    let single = [
-        compressible_data(evidence),
-        unwritten_read(evidence),
-        blocks_unknown(evidence),
-        same_offsets(evidence),
-        rates::not_reached(evidence),
-    ];
-    single.into_iter().flatten().collect()
-}
-
-fn compressible_data<'a>(evidence: &Evidence<'a>) -> Option<Finding> {
+pub(super) fn compressible_data<'a>(evidence: &Evidence<'a>) -> Option<Finding> {
     let with_data = |row: &'a Row| Some((row, row.settings.effective.data.as_deref()?));
     let (rows, data): (Vec<&Row>, Vec<&str>) = evidence.rows.iter().filter_map(with_data).unzip();
     if rows.is_empty() {
@@ -60,7 +49,7 @@ fn unwritten_bytes(row: &Row) -> Option<u64> {
     row.runs.iter().filter_map(|run| run.unwritten_bytes).max()
 }
 
-fn unwritten_read(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn unwritten_read(evidence: &Evidence) -> Option<Finding> {
     let rows = unknown_reads(evidence, true);
     if rows.is_empty() {
         return None;
@@ -76,7 +65,7 @@ fn unwritten_read(evidence: &Evidence) -> Option<Finding> {
     Some(finding("unwritten-read", Severity::Warning, text, figures))
 }
 
-fn blocks_unknown(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn blocks_unknown(evidence: &Evidence) -> Option<Finding> {
     let rows = unknown_reads(evidence, false);
     if rows.is_empty() {
         return None;
@@ -89,7 +78,7 @@ fn blocks_unknown(evidence: &Evidence) -> Option<Finding> {
     Some(finding("unwritten-read", Severity::Info, text, [("rows", listed(&rows))]))
 }
 
-fn same_offsets(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn same_offsets(evidence: &Evidence) -> Option<Finding> {
     let mut users: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for overlap in &evidence.overlaps {
         let jobs = users.entry(overlap.file.display().to_string()).or_default();

@@ -22,19 +22,8 @@ const USED_SHARE_MIN: f64 = 0.9;
 /// A clock is slow if one reading costs more than this.
 const CLOCK_READ_NS_MAX: f64 = 1000.0;
 
-pub(super) fn find(evidence: &Evidence) -> Vec<Finding> {
-    let single = [
-        stopped(evidence),
-        cpu_limited(evidence),
-        too_hot(evidence),
-        link_downgraded(evidence),
-        slow_clock(evidence),
-    ];
-    held(evidence).into_iter().chain(single.into_iter().flatten()).collect()
-}
-
 /// Makes one finding for each kind of limit on the device that a row came near to.
-fn held(evidence: &Evidence) -> Vec<Finding> {
+pub(super) fn held(evidence: &Evidence) -> Vec<Finding> {
     let mut tightest: Vec<&Limit> = Vec::new();
     for limit in &evidence.target.limits {
         match tightest.iter_mut().find(|known| known.of == limit.of) {
@@ -48,11 +37,13 @@ fn held(evidence: &Evidence) -> Vec<Finding> {
 
 fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
     let device = evidence.target.device.as_ref()?;
-    let (direction, figures): (Direction, &[Figure]) = match limit.of.as_str() {
-        "read_bytes_per_s" => (Direction::Read, &[file_bytes_per_s, device_bytes_per_s]),
-        "write_bytes_per_s" => (Direction::Write, &[file_bytes_per_s, device_bytes_per_s]),
-        "read_iops" => (Direction::Read, &[iops]),
-        "write_iops" => (Direction::Write, &[iops]),
+    let iops: &[Figure] = &[|run, _| run.iops];
+    let bytes_per_s: &[Figure] = &[|run, _| run.throughput_bytes_per_s, device_bytes_per_s];
+    let (direction, figures) = match limit.of.as_str() {
+        "read_bytes_per_s" => (Direction::Read, bytes_per_s),
+        "write_bytes_per_s" => (Direction::Write, bytes_per_s),
+        "read_iops" => (Direction::Read, iops),
+        "write_iops" => (Direction::Write, iops),
         _ => return None,
     };
     // The device's bytes include those of a journal, and of neighbours that may have no limit.
@@ -96,14 +87,6 @@ fn held_to(evidence: &Evidence, limit: &Limit) -> Option<Finding> {
 /// A figure of a run, in a direction, that a control group can limit.
 type Figure = fn(&Run, Direction) -> f64;
 
-fn iops(run: &Run, _: Direction) -> f64 {
-    run.iops
-}
-
-fn file_bytes_per_s(run: &Run, _: Direction) -> f64 {
-    run.throughput_bytes_per_s
-}
-
 /// Returns the device's rate, or the file's where the device does not count.
 fn device_bytes_per_s(run: &Run, direction: Direction) -> f64 {
     let moved = match direction {
@@ -114,7 +97,7 @@ fn device_bytes_per_s(run: &Run, direction: Direction) -> f64 {
 }
 
 /// Finds a process that the kernel stopped because its control group had used up its CPU time.
-fn stopped(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn stopped(evidence: &Evidence) -> Option<Finding> {
     let watched = &evidence.watched;
     let throttled = watched.cpu_throttled.filter(|throttled| throttled.periods > 0)?;
     if throttled.stopped_s < STOPPED_SHARE_MIN * watched.elapsed_s {
@@ -142,7 +125,7 @@ fn stopped(evidence: &Evidence) -> Option<Finding> {
     Some(finding("throttled", Severity::Warning, text, figures))
 }
 
-fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
     let busy = |row| Some((row, busy_cpu(evidence, row)?));
     let (rows, busy): (Vec<&Row>, Vec<CpuUse>) = evidence.rows.iter().filter_map(busy).unzip();
     let most = busy.iter().max_by(|a, b| a.used_share.total_cmp(&b.used_share))?;
@@ -171,7 +154,6 @@ fn cpu_limited(evidence: &Evidence) -> Option<Finding> {
 
 /// The use of the CPUs by a run that waited for nothing else.
 struct CpuUse {
-    /// The busiest CPU.
     busiest: CpuBusy,
     /// The share of the time in which the row's threads ran.
     used_share: f64,
@@ -179,8 +161,7 @@ struct CpuUse {
     waited_share: f64,
 }
 
-/// Returns the longest of the runs that a CPU limited, if those take at least half of the time of
-/// all runs.
+/// Returns the longest run that a CPU limited, if such runs take half of the time or more.
 fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<CpuUse> {
     let settings = &row.settings.effective;
     // A write to memory waits for nothing but a CPU. No row reports how many threads of producers
@@ -218,7 +199,7 @@ fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<CpuUse> {
     longest.filter(|_| limited_s >= 0.5 * elapsed_s).and_then(busy)
 }
 
-fn too_hot(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn too_hot(evidence: &Evidence) -> Option<Finding> {
     let is_hot = |heat: &&Heat| heat.celsius >= heat.celsius_max;
     let (before, after) = (&evidence.watched.before.heat, &evidence.watched.after.heat);
     let all =
@@ -243,7 +224,7 @@ fn too_hot(evidence: &Evidence) -> Option<Finding> {
     Some(finding("too-hot", Severity::Warning, text, figures))
 }
 
-fn link_downgraded(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn link_downgraded(evidence: &Evidence) -> Option<Finding> {
     let links = evidence.watched.after.links.iter();
     let slow: Vec<&Link> = links.filter(|link| link.now < link.most).collect();
     if slow.is_empty() {
@@ -261,7 +242,7 @@ fn link_downgraded(evidence: &Evidence) -> Option<Finding> {
     Some(finding("link-downgraded", Severity::Warning, text, [("links", json!(links))]))
 }
 
-fn slow_clock(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn slow_clock(evidence: &Evidence) -> Option<Finding> {
     let read_ns = evidence.host.clock_read_ns;
     let clocksource = evidence.host.clocksource.as_deref().unwrap_or("unknown");
     let is_slow = read_ns.is_some_and(|cost| cost > CLOCK_READ_NS_MAX);

@@ -1,4 +1,5 @@
-//! Findings on the measured place: its file system and the device below it, before the run.
+//! Findings on the measured place before the run (its file system, the device below it, leftovers
+//! of earlier runs), and on the build of the program.
 
 use super::Evidence;
 use serde_json::json;
@@ -10,16 +11,7 @@ use wrote_result::units::bytes;
 /// A drive's fast cache may hold this much: small drives have some 4 GB, large ones hundreds.
 const CACHE_BYTES: u64 = 16_000_000_000;
 
-pub(super) fn find(evidence: &Evidence) -> [Option<Finding>; 4] {
-    [
-        no_block_device(evidence),
-        counters_off(evidence),
-        nearly_full(evidence),
-        within_drive_cache(evidence),
-    ]
-}
-
-fn no_block_device(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn no_block_device(evidence: &Evidence) -> Option<Finding> {
     let target = evidence.target;
     if target.device.is_some() && !evidence.in_memory {
         return None;
@@ -51,7 +43,7 @@ fn no_block_device(evidence: &Evidence) -> Option<Finding> {
     Some(finding("no-block-device", severity, text, figures))
 }
 
-fn counters_off(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn counters_off(evidence: &Evidence) -> Option<Finding> {
     let device = evidence.target.device.as_ref().filter(|_| !evidence.device_counts)?;
     let text = format!(
         "{} keeps no statistics: whether the bytes reached the disk or stayed in memory cannot be \
@@ -61,7 +53,7 @@ fn counters_off(evidence: &Evidence) -> Option<Finding> {
     Some(finding("counters-off", Severity::Info, text, [("device", json!(device.name))]))
 }
 
-fn nearly_full(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn nearly_full(evidence: &Evidence) -> Option<Finding> {
     let Target { capacity_bytes, free_bytes, .. } = *evidence.target;
     if capacity_bytes == 0 {
         return None;
@@ -85,7 +77,7 @@ fn nearly_full(evidence: &Evidence) -> Option<Finding> {
     Some(finding("nearly-full", Severity::Warning, text, figures))
 }
 
-fn within_drive_cache(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn within_drive_cache(evidence: &Evidence) -> Option<Finding> {
     let device = evidence.target.device.as_ref().filter(|device| !device.rotational)?;
     let written_bytes = evidence.written_bytes_total;
     // A sustained row has a finding of its own.
@@ -104,4 +96,24 @@ fn within_drive_cache(evidence: &Evidence) -> Option<Finding> {
         ("threshold_bytes", json!(CACHE_BYTES)),
     ];
     Some(finding("within-drive-cache", Severity::Info, text, figures))
+}
+
+pub(super) fn debug_build(evidence: &Evidence) -> Option<Finding> {
+    let text = "this program was built without optimisation: its CPU figures and its fastest rows \
+                mean little; build it with --release";
+    let figures = [("debug_build", json!(true))];
+    evidence.debug_build.then(|| finding("debug-build", Severity::Warning, text.into(), figures))
+}
+
+pub(super) fn leftovers(evidence: &Evidence) -> Option<Finding> {
+    if evidence.leftovers.is_empty() {
+        return None;
+    }
+    let text = format!(
+        "an earlier run was killed and left {}; `wrote clean {}` removes it",
+        evidence.leftovers.join(", "),
+        evidence.target.path
+    );
+    let figures = [("folders", json!(evidence.leftovers))];
+    Some(finding("leftovers", Severity::Info, text, figures))
 }

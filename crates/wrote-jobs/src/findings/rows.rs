@@ -13,12 +13,7 @@ const WIDTH_MAX: f64 = 0.25;
 /// The generator limits a row that is faster than this share of the generator's rate.
 const GENERATOR_SHARE_MAX: f64 = 0.5;
 
-pub(super) fn find(evidence: &Evidence) -> Vec<Finding> {
-    let single = [noisy(evidence), depth_not_reached(evidence), generator_limited(evidence)];
-    single.into_iter().flatten().chain(fallbacks(evidence)).collect()
-}
-
-fn noisy(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {
     // One run has no width, so it is never noisy.
     let width = |row: &Row| relative_width(&row.throughput_bytes_per_s);
     let rows: Vec<&Row> = evidence.rows.iter().filter(|row| width(row) > WIDTH_MAX).collect();
@@ -39,7 +34,7 @@ fn noisy(evidence: &Evidence) -> Option<Finding> {
 }
 
 /// Makes one finding for each distinct fallback, with the rows that took it.
-fn fallbacks(evidence: &Evidence) -> Vec<Finding> {
+pub(super) fn fallbacks(evidence: &Evidence) -> Vec<Finding> {
     let mut rows: BTreeMap<&Fallback, Vec<&Row>> = BTreeMap::new();
     for row in evidence.rows {
         for fallback in &row.settings.fallbacks {
@@ -64,7 +59,7 @@ fn fell_back(fallback: &Fallback, rows: &[&Row]) -> Finding {
     finding("fallback", Severity::Warning, text, figures)
 }
 
-fn depth_not_reached(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn depth_not_reached(evidence: &Evidence) -> Option<Finding> {
     let short = |row: &&Row| row.settings.effective.iodepth < row.settings.asked.iodepth;
     let rows: Vec<&Row> = evidence.rows.iter().filter(short).collect();
     if rows.is_empty() {
@@ -82,7 +77,7 @@ fn depth_not_reached(evidence: &Evidence) -> Option<Finding> {
     Some(finding("depth-not-reached", severity, text, [("iodepth", Value::Object(figures))]))
 }
 
-fn generator_limited(evidence: &Evidence) -> Option<Finding> {
+pub(super) fn generator_limited(evidence: &Evidence) -> Option<Finding> {
     let limit_bytes_per_s = GENERATOR_SHARE_MAX * evidence.generator_bytes_per_s;
     // The data of whole files and messages was made before the clock started.
     let near = |row: &&Row| {

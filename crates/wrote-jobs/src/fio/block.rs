@@ -61,8 +61,7 @@ pub(super) fn split(value: &mut Value<'_>, text: &str) -> Result<BlockSizes, Str
     Ok(BlockSizes(filled(&shares, 100 - given, open)))
 }
 
-/// Gives `left` percents to the sizes without any, as evenly as whole percents allow, and drops
-/// sizes of no operations.
+/// Divides `left` percents evenly between the sizes without any; drops sizes of 0 percent.
 fn filled(shares: &[(u64, Option<u32>)], left: u32, open: u32) -> Vec<BlockShare> {
     let mut seen = 0;
     let share = |&(bytes, percent): &(u64, Option<u32>)| {

@@ -32,7 +32,6 @@ impl Default for Engine {
     }
 }
 
-/// Parses `ioengine`.
 pub(super) fn engine(value: &mut Value<'_>) -> Result<Engine, String> {
     let text = value.text()?;
     let Some(engine) = ENGINES.iter().find(|engine| engine.name == text) else {

@@ -47,7 +47,6 @@ pub(super) fn filenames(value: &Value<'_>) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Parses `filename_format`.
 pub(super) fn format(value: &Value<'_>) -> Result<String, String> {
     let format = value.text()?;
     if format.contains("$clientuid") {

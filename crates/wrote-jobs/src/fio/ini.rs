@@ -1,9 +1,8 @@
 //! From lines to sections: names, keys and values with their lines, without a meaning.
 
 use super::note::quoted;
-use super::{Notes, ParseError, Surroundings, variable};
+use super::{Notes, ParseError, Surroundings};
 
-/// A section and its entries.
 #[derive(Debug)]
 pub(super) struct Section {
     pub line: usize,
@@ -11,7 +10,6 @@ pub(super) struct Section {
     pub entries: Vec<Entry>,
 }
 
-/// One line of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     /// `None` of an override.
@@ -109,8 +107,39 @@ fn entry(line: &str, number: usize, surroundings: &Surroundings<'_>) -> Result<E
         return Err(wrong("there is no key before the =".into()));
     }
     let value = match value {
-        Some(value) => Some(variable::substitute(value, surroundings).map_err(wrong)?),
+        Some(value) => Some(substitute(value, surroundings).map_err(wrong)?),
         None => None,
     };
     Ok(Entry { line: Some(number), key: key.to_string(), value })
+}
+
+/// Replaces the variables of `value`. An unset one is an error: fio takes it for empty, and
+/// `filename=${DISK}/file` becomes `/file`.
+fn substitute(value: &str, surroundings: &Surroundings<'_>) -> Result<String, String> {
+    let mut result = String::with_capacity(value.len());
+    let mut rest = value;
+    while let Some(start) = rest.find("${") {
+        let (before, from) = rest.split_at(start);
+        result.push_str(&facts(before, surroundings));
+        let Some(end) = from.find('}') else {
+            return Err("the } of ${ is missing".into());
+        };
+        let name = &from[2..end];
+        match (surroundings.environment)(name) {
+            Some(found) => result.push_str(&found),
+            None => return Err(format!("the environment variable {name} is not set")),
+        }
+        rest = &from[end + 1..];
+    }
+    result.push_str(&facts(rest, surroundings));
+    Ok(result)
+}
+
+fn facts(text: &str, surroundings: &Surroundings<'_>) -> String {
+    if !text.contains('$') {
+        return text.to_string();
+    }
+    text.replace("$pagesize", &surroundings.page_bytes.to_string())
+        .replace("$mb_memory", &surroundings.memory_mib.to_string())
+        .replace("$ncpus", &surroundings.cpus.to_string())
 }

@@ -3,23 +3,20 @@
 use super::draft::Draft;
 use super::value::{BYTES_MAX, Size};
 use super::{Notes, ParseError, files};
-use crate::spec::{BlockSizes, JobSpec, Verify};
+use crate::spec::{BlockSizes, Data, JobSpec, Verify};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
-use std::path::PathBuf;
 use wrote::Ioengine;
 use wrote_result::units;
 
 /// The most jobs of a file, with clones: each is a thread.
 const JOBS_MAX: usize = 1024;
 
-/// The default block size.
 const BS_BYTES: u64 = 4096;
 
 /// The seed of jobs that repeat in each run (`randrepeat=1`): fio's `randseed`.
 const REPEATED_SEED: u64 = 0x89;
 
-/// Adds the section's `numjobs` jobs to `jobs`.
 pub(super) fn add(
     draft: &Draft,
     group: u32,
@@ -33,11 +30,12 @@ pub(super) fn add(
     check_times_and_rates(draft)?;
     check_data(draft)?;
     let blocks = blocks(draft, notes)?;
+    let job = spec(draft, group, &blocks);
     for clone in 0..draft.numjobs {
-        let region = region(draft, &blocks, clone, notes)?;
-        let files = files::paths(draft, clone);
-        let seed = seed(draft, random_seed, jobs.len());
-        jobs.push(spec(draft, clone, group, &blocks, region, files, seed));
+        let (files, seed) = (files::paths(draft, clone), seed(draft, random_seed, jobs.len()));
+        let mut job = JobSpec { clone, files, seed, ..job.clone() };
+        set_region(draft, &blocks, &mut job, notes)?;
+        jobs.push(job);
     }
     Ok(())
 }
@@ -50,13 +48,6 @@ struct Blocks {
     most_bytes: u64,
 }
 
-/// The used region of each file, and the bytes of all files together.
-struct Region {
-    offset_bytes: u64,
-    file_bytes: Option<u64>,
-    io_bytes: Option<u64>,
-}
-
 fn check_room(draft: &Draft, jobs: &[JobSpec]) -> Result<(), ParseError> {
     if jobs.len() + draft.numjobs as usize > JOBS_MAX {
         return Err(draft.wrong("numjobs", format!("makes more than {JOBS_MAX} jobs in all")));
@@ -66,7 +57,7 @@ fn check_room(draft: &Draft, jobs: &[JobSpec]) -> Result<(), ParseError> {
 
 fn check_engine(draft: &Draft) -> Result<(), ParseError> {
     let engine = draft.engine;
-    if engine.synchronous && draft.iodepth > 1 {
+    if engine.synchronous && draft.job.iodepth > 1 {
         let default = if draft.said("ioengine") { "" } else { ", the default," };
         return Err(draft.wrong(
             "iodepth",
@@ -77,7 +68,7 @@ fn check_engine(draft: &Draft) -> Result<(), ParseError> {
             ),
         ));
     }
-    if engine.ioengine == Ioengine::Mmap && draft.direct {
+    if engine.ioengine == Ioengine::Mmap && draft.job.direct {
         return Err(draft.wrong(
             if draft.said("direct") { "direct" } else { "buffered" },
             "ioengine=mmap goes through the page cache; use psync or io_uring to bypass it",
@@ -89,37 +80,37 @@ fn check_engine(draft: &Draft) -> Result<(), ParseError> {
 /// Notes keys that have no effect here, or another one.
 fn note_engine(draft: &Draft, notes: &mut Notes) {
     let mut note = |key, text: &str| draft.note(key, text, notes);
-    if draft.iodepth_batch_complete_min == 0 {
+    if draft.job.iodepth_batch_complete_min == 0 {
         let text = "as many are waited for as come in a moment; fio would poll";
         note("iodepth_batch_complete_min", text);
     }
     if draft.engine.ioengine != Ioengine::IoUring {
         let text = format!("changes nothing: it is not of ioengine={}", draft.engine.name);
         let only_of_io_uring = [
-            ("hipri", draft.hipri),
-            ("fixedbufs", draft.fixedbufs),
-            ("registerfiles", draft.registerfiles),
-            ("sqthread_poll", draft.sqthread_poll),
-            ("sqthread_poll_cpu", draft.sqthread_poll_cpu.is_some()),
+            ("hipri", draft.job.hipri),
+            ("fixedbufs", draft.job.fixedbufs),
+            ("registerfiles", draft.job.registerfiles),
+            ("sqthread_poll", draft.job.sqthread_poll),
+            ("sqthread_poll_cpu", draft.job.sqthread_poll_cpu.is_some()),
         ];
         for (key, _) in only_of_io_uring.iter().filter(|(_, on)| *on) {
             note(key, &text);
         }
         return;
     }
-    if draft.hipri && !draft.direct {
+    if draft.job.hipri && !draft.job.direct {
         note("hipri", "changes nothing: polling needs direct=1");
     }
-    if draft.sqthread_poll_cpu.is_some() && !draft.sqthread_poll {
+    if draft.job.sqthread_poll_cpu.is_some() && !draft.job.sqthread_poll {
         note("sqthread_poll_cpu", "changes nothing without sqthread_poll=1");
     }
-    if draft.sqthread_poll && !draft.registerfiles && draft.said("registerfiles") {
+    if draft.job.sqthread_poll && !draft.job.registerfiles && draft.said("registerfiles") {
         note("registerfiles", "sqthread_poll registers files all the same, as in fio");
     }
 }
 
 fn check_times_and_rates(draft: &Draft) -> Result<(), ParseError> {
-    if draft.time_based && draft.runtime.is_none() {
+    if draft.job.time_based && draft.job.runtime.is_none() {
         return Err(draft.wrong("time_based", "for how long? There is no runtime"));
     }
     let given = |rates: &[Option<u64>; 2]| rates.iter().flatten().any(|&rate| rate > 0);
@@ -154,7 +145,7 @@ fn blocks(draft: &Draft, notes: &mut Notes) -> Result<Blocks, ParseError> {
             draft.note(key, format!("changes nothing: {read_key} says the sizes"), notes);
         }
     }
-    let used = [(draft.rw.read, &read), (draft.rw.write, &write)];
+    let used = [(draft.job.rw.read, &read), (draft.job.rw.write, &write)];
     let used = || used.iter().filter(|(used, _)| *used).map(|(_, sizes)| sizes);
     let least_bytes = used().map(|sizes| sizes.least_bytes()).min().unwrap_or(BS_BYTES);
     let most_bytes = used().map(|sizes| sizes.most_bytes()).max().unwrap_or(BS_BYTES);
@@ -167,14 +158,15 @@ fn blocks(draft: &Draft, notes: &mut Notes) -> Result<Blocks, ParseError> {
     Ok(Blocks { read, write, least_bytes, most_bytes })
 }
 
-fn region(
+/// Sets the used region of each file, and the bytes of all files together.
+fn set_region(
     draft: &Draft,
     blocks: &Blocks,
-    clone: u32,
+    job: &mut JobSpec,
     notes: &mut Notes,
-) -> Result<Region, ParseError> {
-    let moved = draft.offset_increment.checked_mul(clone.into());
-    let offset = moved.and_then(|moved| moved.checked_add(draft.offset));
+) -> Result<(), ParseError> {
+    let moved = draft.offset_increment.checked_mul(job.clone.into());
+    let offset = moved.and_then(|moved| moved.checked_add(job.offset_bytes));
     let offset_bytes = offset.filter(|&offset| offset <= BYTES_MAX).ok_or_else(|| {
         draft.wrong("offset_increment", "the last of the jobs would begin beyond 2^63 bytes")
     })?;
@@ -183,8 +175,9 @@ fn region(
         let key = if draft.filesize.is_some() { "filesize" } else { "size" };
         return Err(draft.wrong(key, "the file would end beyond 2^63 bytes"));
     }
-    let io_bytes = io_bytes(draft, blocks, file_bytes)?;
-    Ok(Region { offset_bytes, file_bytes, io_bytes })
+    job.io_bytes = io_bytes(draft, blocks, file_bytes)?;
+    (job.offset_bytes, job.file_bytes) = (offset_bytes, file_bytes);
+    Ok(())
 }
 
 /// Returns the used bytes of each file: `size` is shared between the files, `filesize` is of each
@@ -254,83 +247,53 @@ fn seed(draft: &Draft, random_seed: u64, number: usize) -> u64 {
     mixed.next_u64().wrapping_add(SplitMix64::seed_from_u64(number as u64).next_u64())
 }
 
-fn spec(
-    draft: &Draft,
-    clone: u32,
-    group: u32,
-    blocks: &Blocks,
-    region: Region,
-    files: Vec<PathBuf>,
-    seed: u64,
-) -> JobSpec {
+fn spec(draft: &Draft, group: u32, blocks: &Blocks) -> JobSpec {
+    let job = &draft.job;
     let io_uring = draft.engine.ioengine == Ioengine::IoUring;
     let rate = |rate: Option<u64>| rate.filter(|&rate| rate > 0);
-    let iops = |rate: Option<u64>| rate.filter(|&rate| rate > 0).map(|rate| rate as u32);
+    let iops = |iops: Option<u64>| rate(iops).map(|rate| rate as u32);
     JobSpec {
-        name: draft.name.clone().unwrap_or_else(|| draft.section.clone()),
-        clone,
         group,
-        group_reporting: draft.group_reporting,
-        rw: draft.rw,
-        rwmixread_percent: draft.rwmixread_percent,
         ioengine: draft.engine.ioengine,
-        iodepth: draft.iodepth,
-        iodepth_batch: draft.iodepth_batch.min(draft.iodepth),
+        iodepth_batch: job.iodepth_batch.min(job.iodepth),
         // 1 is fio's default, and leaves it to the job too.
-        iodepth_batch_complete_min: match draft.iodepth_batch_complete_min {
+        iodepth_batch_complete_min: match job.iodepth_batch_complete_min {
             0 | 1 => 0,
-            min => min.min(draft.iodepth),
+            min => min.min(job.iodepth),
         },
         read_bs: blocks.read.clone(),
         write_bs: blocks.write.clone(),
-        files,
-        offset_bytes: region.offset_bytes,
-        file_bytes: region.file_bytes,
-        io_bytes: region.io_bytes,
-        loops: draft.loops,
-        direct: draft.direct,
-        sync: draft.sync,
-        fsync: draft.fsync,
-        fdatasync: draft.fdatasync,
-        latency_with_flush: false,
-        end_fsync: draft.end_fsync,
-        end_fdatasync: false,
-        runtime: draft.runtime,
-        time_based: draft.time_based,
-        ramp_time: draft.ramp_time,
-        startdelay: draft.startdelay,
         read_rate_bytes_per_s: rate(draft.rate[0]),
         write_rate_bytes_per_s: rate(draft.rate[1]),
         read_rate_iops: iops(draft.rate_iops[0]),
         write_rate_iops: iops(draft.rate_iops[1]),
-        rate_process: draft.rate_process,
-        latencies: draft.takes_latencies(),
+        // Without `lat` there is still `clat`.
+        latencies: !(draft.gtod_reduce || draft.disable_lat && draft.disable_clat),
         samples: !(draft.gtod_reduce || draft.disable_bw),
-        norandommap: draft.norandommap,
-        seed,
-        verify: draft.verify.then_some(Verify { after_writes: draft.do_verify && draft.rw.write }),
-        data: draft.data(),
-        fallocate: draft.fallocate,
-        invalidate: draft.invalidate,
-        hipri: draft.hipri && draft.direct && io_uring,
-        fixedbufs: draft.fixedbufs && io_uring,
-        registerfiles: (draft.registerfiles || draft.sqthread_poll) && io_uring,
-        sqthread_poll: draft.sqthread_poll && io_uring,
-        sqthread_poll_cpu: draft.sqthread_poll_cpu.filter(|_| draft.sqthread_poll && io_uring),
-        percentiles: draft.percentiles.clone(),
+        verify: job.verify.map(|_| Verify { after_writes: draft.do_verify && job.rw.write }),
+        data: match (draft.zero_buffers, draft.compress_percent) {
+            (true, _) => Data::Zeros,
+            (false, None | Some(0)) => Data::Random,
+            (false, Some(percent)) => Data::Compressible(percent),
+        },
+        hipri: job.hipri && job.direct && io_uring,
+        fixedbufs: job.fixedbufs && io_uring,
+        registerfiles: (job.registerfiles || job.sqthread_poll) && io_uring,
+        sqthread_poll: job.sqthread_poll && io_uring,
+        sqthread_poll_cpu: job.sqthread_poll_cpu.filter(|_| job.sqthread_poll && io_uring),
         options: options(draft),
+        ..job.clone()
     }
 }
 
-/// Returns the file's options, with those that readers of results look for in each job (fio-plot:
-/// `rw`, `bs`, `iodepth` and `numjobs`).
+/// Returns the file's options, and those that readers of results look for (fio-plot).
 fn options(draft: &Draft) -> Vec<(String, String)> {
     let mut pairs = draft.pairs();
     let mixed = draft.said("bssplit") || draft.said("bsrange");
     let wanted = [
-        ("rw", draft.rw.as_str().to_string(), true),
+        ("rw", draft.job.rw.as_str().to_string(), true),
         ("bs", "4k".into(), !mixed),
-        ("iodepth", draft.iodepth.to_string(), true),
+        ("iodepth", draft.job.iodepth.to_string(), true),
         ("numjobs", draft.numjobs.to_string(), true),
     ];
     for (key, value, missed) in wanted {

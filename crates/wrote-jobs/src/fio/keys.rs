@@ -3,24 +3,19 @@
 use super::draft::Draft;
 use super::value::{KbBase, Size, Value};
 use super::{block, engine, files, names};
-use crate::spec::{Fallocate, Rw, SyncEach};
+use crate::spec::{Fallocate, Rw, SyncEach, Verify};
 use wrote_result::document::Process;
 
-/// A key of a job file.
 pub(super) struct Key {
-    /// The canonical name, which reports use, as fio does.
-    pub name: &'static str,
-    /// Other names of the key.
-    pub aliases: &'static [&'static str],
+    /// The canonical name, which reports use, as fio does; of keys with one effect each name.
+    names: &'static str,
+    aliases: &'static [&'static str],
     effect: Effect,
 }
 
-/// The effect of a key.
 enum Effect {
-    /// Sets a value of the job.
     Set(fn(&mut Draft, &mut Value<'_>) -> Result<(), String>),
-    /// Accepts only these values, which name the only behaviour here; the text explains the refusal
-    /// of others.
+    /// Accepts only these values; the text explains the refusal of others.
     Only(&'static [&'static str], &'static str),
     /// Has no effect here, for this reason.
     Note(&'static str),
@@ -34,18 +29,15 @@ const NUMJOBS_MAX: u32 = 256;
 /// The most percentiles, as in fio.
 const PERCENTILES_MAX: usize = 20;
 
-const LOGS: &str = "no log files are written; results have percentiles and samples";
-const SPECIAL: &str = "no such request is made here; leave it out";
-const ALWAYS_PERCENTILES: &str = "changes nothing: percentiles are always reported";
 const VERIFY: &str = "only whole blocks are checked, after all writes; leave it out";
 
 impl Key {
-    /// Applies the key's value to a draft.
-    pub fn take(&self, draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
+    /// Applies the value of the key of that canonical name to a draft.
+    pub fn take(&self, name: &str, draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
         match self.effect {
             Set(set) => set(draft, value),
             Note(reason) => {
-                let quoted = super::note::quoted(self.name, value.text);
+                let quoted = super::note::quoted(name, value.text);
                 value.note(format!("{quoted}: {reason}"));
                 Ok(())
             }
@@ -57,23 +49,26 @@ impl Key {
         }
     }
 
-    fn is(&self, name: &str) -> bool {
-        self.name == name || self.aliases.contains(&name)
+    /// Returns the canonical form of a name of the key.
+    fn canonical(&self, name: &str) -> Option<&'static str> {
+        let alias = self.aliases.contains(&name).then_some(self.names);
+        self.names.split(' ').find(|known| *known == name).or(alias)
     }
 }
 
-/// Returns the key of that name. The error says whether fio knows it, or suggests a similar one.
-pub(super) fn find(name: &str) -> Result<&'static Key, String> {
-    KEYS.iter().find(|key| key.is(name)).ok_or_else(|| names::unknown(name, all_names()))
+/// Returns the key of that name, and the canonical name. The error says whether fio knows it, or
+/// suggests a similar one.
+pub(super) fn find(name: &str) -> Result<(&'static Key, &'static str), String> {
+    let known = KEYS.iter().find_map(|key| Some((key, key.canonical(name)?)));
+    known.ok_or_else(|| names::unknown(name, all_names()))
 }
 
-/// Returns every name of every accepted key.
 pub(super) fn all_names() -> impl Iterator<Item = &'static str> {
-    KEYS.iter().flat_map(|key| std::iter::once(key.name).chain(key.aliases.iter().copied()))
+    KEYS.iter().flat_map(|key| key.names.split(' ').chain(key.aliases.iter().copied()))
 }
 
-const fn key(name: &'static str, aliases: &'static [&'static str], effect: Effect) -> Key {
-    Key { name, aliases, effect }
+const fn key(names: &'static str, aliases: &'static [&'static str], effect: Effect) -> Key {
+    Key { names, aliases, effect }
 }
 
 /// Makes the effect that stores a value.
@@ -89,58 +84,58 @@ macro_rules! set {
 #[rustfmt::skip]
 static KEYS: &[Key] = &[
     // The work.
-    key("name", &[], set!(d, v => name = Some(v.text()?.to_string()))),
+    key("name", &[], set!(d, v => job.name = v.text()?.to_string())),
     key("description", &[], Set(|_, _| Ok(()))),
-    key("rw", &["readwrite"], set!(d, v => rw = rw(v)?)),
-    key("rwmixread", &[], set!(d, v => rwmixread_percent = v.within(0..=100)?)),
-    key("rwmixwrite", &[], set!(d, v => rwmixread_percent = 100 - v.within(0..=100)?)),
+    key("rw", &["readwrite"], set!(d, v => job.rw = rw(v)?)),
+    key("rwmixread", &[], set!(d, v => job.rwmixread_percent = v.within(0..=100)?)),
+    key("rwmixwrite", &[], set!(d, v => job.rwmixread_percent = 100 - v.within(0..=100)?)),
     key("bs", &["blocksize"], Set(|d, v| merge(&mut d.bs, v.directions(block::one)?))),
     key("bsrange", &["blocksize_range"], Set(|d, v| merge(&mut d.bsrange, v.directions(block::range)?))),
     key("bssplit", &[], Set(|d, v| merge(&mut d.bssplit, v.directions(block::split)?))),
     key("ba", &["blockalign"], set!(d, v => blockalign = Some(v.number()?))),
-    key("norandommap", &[], set!(d, v => norandommap = v.flag()?)),
+    key("norandommap", &[], set!(d, v => job.norandommap = v.flag()?)),
     key("randrepeat", &[], set!(d, v => randrepeat = v.flag()?)),
     key("allrandrepeat", &[], set!(d, v => allrandrepeat = v.flag()?)),
     key("randseed", &[], set!(d, v => randseed = Some(v.number()?))),
     key("size", &[], set!(d, v => size = size(v)?)),
     key("io_size", &["io_limit"], set!(d, v => io_size = unless_zero(v.size()?))),
-    key("loops", &[], set!(d, v => loops = v.within(1..=u32::MAX)?)),
-    key("runtime", &["timeout"], set!(d, v => runtime = Some(v.time()?).filter(|time| !time.is_zero()))),
-    key("time_based", &[], set!(d, v => time_based = v.flag()?)),
-    key("ramp_time", &[], set!(d, v => ramp_time = v.time()?)),
-    key("startdelay", &[], set!(d, v => startdelay = v.time()?)),
+    key("loops", &[], set!(d, v => job.loops = v.within(1..=u32::MAX)?)),
+    key("runtime", &["timeout"], set!(d, v => job.runtime = Some(v.time()?).filter(|time| !time.is_zero()))),
+    key("time_based", &[], set!(d, v => job.time_based = v.flag()?)),
+    key("ramp_time", &[], set!(d, v => job.ramp_time = v.time()?)),
+    key("startdelay", &[], set!(d, v => job.startdelay = v.time()?)),
     key("rate", &[], Set(|d, v| merge(&mut d.rate, v.numbers()?))),
     key("rate_iops", &[], Set(|d, v| merge(&mut d.rate_iops, v.numbers()?))),
-    key("rate_process", &[], set!(d, v => rate_process = process(v)?)),
+    key("rate_process", &[], set!(d, v => job.rate_process = process(v)?)),
     // The files.
     key("filename", &[], Set(filename)),
     key("directory", &[], set!(d, v => directories = files::list(v)?)),
     key("filename_format", &[], set!(d, v => filename_format = Some(files::format(v)?))),
     key("nrfiles", &["nr_files"], set!(d, v => nrfiles = v.within(1..=files::NRFILES_MAX)?)),
     key("filesize", &[], set!(d, v => filesize = Some(v.number()?).filter(|&bytes| bytes > 0))),
-    key("offset", &["fileoffset"], set!(d, v => offset = bytes(v)?)),
+    key("offset", &["fileoffset"], set!(d, v => job.offset_bytes = bytes(v)?)),
     key("offset_increment", &[], set!(d, v => offset_increment = bytes(v)?)),
-    key("fallocate", &[], set!(d, v => fallocate = fallocate(v)?)),
-    key("invalidate", &[], set!(d, v => invalidate = v.flag()?)),
+    key("fallocate", &[], set!(d, v => job.fallocate = fallocate(v)?)),
+    key("invalidate", &[], set!(d, v => job.invalidate = v.flag()?)),
     // The way.
     key("ioengine", &[], set!(d, v => engine = engine::engine(v)?)),
-    key("iodepth", &[], set!(d, v => iodepth = v.within(1..=wrote::Options::IODEPTH_MAX)?)),
-    key("iodepth_batch", &["iodepth_batch_submit"], set!(d, v => iodepth_batch = v.within(0..=u32::MAX)?)),
+    key("iodepth", &[], set!(d, v => job.iodepth = v.within(1..=wrote::Options::IODEPTH_MAX)?)),
+    key("iodepth_batch", &["iodepth_batch_submit"], set!(d, v => job.iodepth_batch = v.within(0..=u32::MAX)?)),
     key("iodepth_batch_complete_min", &["iodepth_batch_complete"],
-        set!(d, v => iodepth_batch_complete_min = v.within(0..=u32::MAX)?)),
-    key("direct", &[], set!(d, v => direct = v.flag()?)),
-    key("buffered", &[], set!(d, v => direct = !v.flag()?)),
-    key("hipri", &[], set!(d, v => hipri = v.flag()?)),
-    key("fixedbufs", &[], set!(d, v => fixedbufs = v.flag()?)),
-    key("registerfiles", &[], set!(d, v => registerfiles = v.flag()?)),
-    key("sqthread_poll", &[], set!(d, v => sqthread_poll = v.flag()?)),
-    key("sqthread_poll_cpu", &[], set!(d, v => sqthread_poll_cpu = Some(v.within(0..=u32::MAX)?))),
+        set!(d, v => job.iodepth_batch_complete_min = v.within(0..=u32::MAX)?)),
+    key("direct", &[], set!(d, v => job.direct = v.flag()?)),
+    key("buffered", &[], set!(d, v => job.direct = !v.flag()?)),
+    key("hipri", &[], set!(d, v => job.hipri = v.flag()?)),
+    key("fixedbufs", &[], set!(d, v => job.fixedbufs = v.flag()?)),
+    key("registerfiles", &[], set!(d, v => job.registerfiles = v.flag()?)),
+    key("sqthread_poll", &[], set!(d, v => job.sqthread_poll = v.flag()?)),
+    key("sqthread_poll_cpu", &[], set!(d, v => job.sqthread_poll_cpu = Some(v.within(0..=u32::MAX)?))),
     // Safety and checks.
-    key("sync", &[], set!(d, v => sync = sync(v)?)),
-    key("fsync", &[], set!(d, v => fsync = every(v)?)),
-    key("fdatasync", &[], set!(d, v => fdatasync = every(v)?)),
-    key("end_fsync", &[], set!(d, v => end_fsync = v.flag()?)),
-    key("verify", &[], set!(d, v => verify = verify(v)?)),
+    key("sync", &[], set!(d, v => job.sync = sync(v)?)),
+    key("fsync", &[], set!(d, v => job.fsync = every(v)?)),
+    key("fdatasync", &[], set!(d, v => job.fdatasync = every(v)?)),
+    key("end_fsync", &[], set!(d, v => job.end_fsync = v.flag()?)),
+    key("verify", &[], set!(d, v => job.verify = verify(v)?)),
     key("do_verify", &[], set!(d, v => do_verify = v.flag()?)),
     // The data.
     key("zero_buffers", &[], set!(d, v => zero_buffers = v.flag()?)),
@@ -149,8 +144,8 @@ static KEYS: &[Key] = &[
     key("numjobs", &[], set!(d, v => numjobs = v.within(1..=NUMJOBS_MAX)?)),
     key("stonewall", &["wait_for_previous"], set!(d, v => stonewall = v.flag()?)),
     key("new_group", &[], set!(d, v => new_group = v.flag()?)),
-    key("group_reporting", &[], set!(d, v => group_reporting = v.flag()?)),
-    key("percentile_list", &[], set!(d, v => percentiles = percentiles(v)?)),
+    key("group_reporting", &[], set!(d, v => job.group_reporting = v.flag()?)),
+    key("percentile_list", &[], set!(d, v => job.percentiles = percentiles(v)?)),
     key("gtod_reduce", &[], set!(d, v => gtod_reduce = v.flag()?)),
     key("disable_lat", &[], set!(d, v => disable_lat = v.flag()?)),
     key("disable_clat", &[], set!(d, v => disable_clat = v.flag()?)),
@@ -158,8 +153,7 @@ static KEYS: &[Key] = &[
     key("kb_base", &[], set!(d, v => kb_base = kb_base(v)?)),
     // Keys without an effect here.
     key("thread", &[], Note("every job is a thread of one process")),
-    key("refill_buffers", &[], Note("changes nothing: no two sectors that are written are the same")),
-    key("scramble_buffers", &[], Note("changes nothing: no two sectors that are written are the same")),
+    key("refill_buffers scramble_buffers", &[], Note("changes nothing: no two sectors that are written are the same")),
     key("random_generator", &[], Set(random_generator)),
     key("softrandommap", &[], Note("changes nothing: the map of random offsets always fits")),
     key("nonvectored", &[], Note("changes nothing: no request is vectored")),
@@ -169,26 +163,14 @@ static KEYS: &[Key] = &[
     key("clocksource", &[], Note("the clock is clock_gettime(2), CLOCK_MONOTONIC")),
     key("mem", &["iomem"], Note("buffers are one mapped region, in huge pages where there are any")),
     key("hugepage-size", &[], Note("the system's own size of huge pages is used")),
-    key("create_serialize", &[], Note("files are made before the clock starts")),
-    key("create_fsync", &[], Note("files are made before the clock starts")),
+    key("create_serialize create_fsync", &[], Note("files are made before the clock starts")),
     key("unique_filename", &[], Note("only clients of fio's server have such names")),
-    key("write_bw_log", &[], Note(LOGS)),
-    key("write_lat_log", &[], Note(LOGS)),
-    key("write_iops_log", &[], Note(LOGS)),
-    key("write_hist_log", &[], Note(LOGS)),
-    key("per_job_logs", &[], Note(LOGS)),
-    key("log_avg_msec", &[], Note(LOGS)),
-    key("log_hist_msec", &[], Note(LOGS)),
-    key("log_hist_coarseness", &[], Note(LOGS)),
-    key("log_max_value", &[], Note(LOGS)),
-    key("log_offset", &[], Note(LOGS)),
-    key("log_entries", &[], Note(LOGS)),
-    key("log_unix_epoch", &[], Note(LOGS)),
-    key("bwavgtime", &[], Note("samples of the rates are of half a second")),
-    key("iopsavgtime", &[], Note("samples of the rates are of half a second")),
+    key("write_bw_log write_lat_log write_iops_log write_hist_log per_job_logs log_avg_msec \
+         log_hist_msec log_hist_coarseness log_max_value log_offset log_entries log_unix_epoch",
+        &[], Note("no log files are written; results have percentiles and samples")),
+    key("bwavgtime iopsavgtime", &[], Note("samples of the rates are of half a second")),
     key("disk_util", &[], Note("the device's own counters are always read")),
-    key("clat_percentiles", &[], Note(ALWAYS_PERCENTILES)),
-    key("lat_percentiles", &[], Note(ALWAYS_PERCENTILES)),
+    key("clat_percentiles lat_percentiles", &[], Note("changes nothing: percentiles are always reported")),
     key("slat_percentiles", &[], Note("the time of handing an operation on is not told apart")),
     key("significant_figures", &[], Note("results have their own number of digits")),
     key("unit_base", &[], Note("results are in bytes")),
@@ -202,9 +184,7 @@ static KEYS: &[Key] = &[
     key("bs_is_seq_rand", &[], Only(&["0"], "sizes are of reads and of writes")),
     key("io_submit_mode", &[], Only(&["inline"], "each job hands its own operations on")),
     key("serialize_overlap", &[], Only(&["0"], "operations in flight are not held against each other")),
-    key("rate_min", &[], Only(&["0"], "no job is ended for being slow")),
-    key("rate_iops_min", &[], Only(&["0"], "no job is ended for being slow")),
-    key("max_latency", &[], Only(&["0"], "no job is ended for being slow")),
+    key("rate_min rate_iops_min max_latency", &[], Only(&["0"], "no job is ended for being slow")),
     key("latency_target", &[], Only(&["0"], "the depth is the one that iodepth says")),
     key("thinktime", &[], Only(&["0"], "no job pauses between operations; see rate and rate_iops")),
     key("zonemode", &[], Only(&["none"], "zones are not taken")),
@@ -213,8 +193,7 @@ static KEYS: &[Key] = &[
     key("allow_file_create", &[], Only(&["1"], "files that are not there are made")),
     key("allow_mounted_write", &[], Only(&["0"], "what is mounted is never written to")),
     key("overwrite", &[], Only(&["0"], "to overwrite a file, write it by a job of its own before, and add stonewall")),
-    key("unlink", &[], Only(&["0"], "the files of a job stay; remove them yourself")),
-    key("unlink_each_loop", &[], Only(&["0"], "the files of a job stay; remove them yourself")),
+    key("unlink unlink_each_loop", &[], Only(&["0"], "the files of a job stay; remove them yourself")),
     key("pre_read", &[], Only(&["0"], "files are not read before; a read job before this one does that, with invalidate=0 here")),
     key("fill_device", &["fill_fs"], Only(&["0"], "disks are not filled; give a size")),
     key("file_append", &[], Only(&["0"], "jobs begin at offset")),
@@ -224,17 +203,10 @@ static KEYS: &[Key] = &[
     key("write_hint", &[], Only(&["none"], "the kernel is given no hint")),
     key("lockfile", &[], Only(&["none"], "files are not locked")),
     key("dedupe_percentage", &[], Only(&["0"], "no two sectors that are written are the same")),
-    key("uncached", &[], Only(&["0"], SPECIAL)),
-    key("nowait", &[], Only(&["0"], SPECIAL)),
-    key("force_async", &[], Only(&["0"], SPECIAL)),
-    key("cmdprio_percentage", &[], Only(&["0"], SPECIAL)),
+    key("uncached nowait force_async cmdprio_percentage", &[], Only(&["0"], "no such request is made here; leave it out")),
     key("verify_only", &[], Only(&["0"], "a read job with verify=crc32c checks what was written before")),
     key("verify_fatal", &[], Only(&["1"], "a block that is not as it was written ends the job")),
-    key("verify_async", &[], Only(&["0"], VERIFY)),
-    key("verify_backlog", &[], Only(&["0"], VERIFY)),
-    key("verify_dump", &[], Only(&["0"], VERIFY)),
-    key("verify_state_save", &[], Only(&["0"], VERIFY)),
-    key("experimental_verify", &[], Only(&["0"], VERIFY)),
+    key("verify_async verify_backlog verify_dump verify_state_save experimental_verify", &[], Only(&["0"], VERIFY)),
     key("trim_percentage", &[], Only(&["0"], "there are no trims")),
     key("continue_on_error", &[], Only(&["none"], "the first error ends the run")),
     key("exitall", &[], Only(&["0"], "each job ends when it is done")),
@@ -289,8 +261,7 @@ fn unless_zero(size: Size) -> Option<Size> {
     Some(size).filter(|&size| size != Size::Bytes(0))
 }
 
-/// Parses `filename`. A second line of a section adds files, as in fio; the job's own files replace
-/// those of `[global]`.
+/// Parses `filename`. A second line adds files, as in fio; those of `[global]` are replaced.
 fn filename(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     let mut named = files::filenames(value)?;
     if draft.said_here("filename") {
@@ -337,10 +308,10 @@ fn every(value: &mut Value<'_>) -> Result<Option<u32>, String> {
     Ok(Some(value.within(0..=u32::MAX)?).filter(|&writes| writes > 0))
 }
 
-fn verify(value: &mut Value<'_>) -> Result<bool, String> {
+fn verify(value: &mut Value<'_>) -> Result<Option<Verify>, String> {
     match value.text()? {
-        "0" | "none" => Ok(false),
-        "crc32c" | "crc32c-intel" => Ok(true),
+        "0" | "none" => Ok(None),
+        "crc32c" | "crc32c-intel" => Ok(Some(Verify { after_writes: true })),
         _ => Err("the one checksum that is taken is crc32c".into()),
     }
 }

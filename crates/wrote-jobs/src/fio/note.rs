@@ -12,42 +12,23 @@ pub struct Note {
 }
 
 /// The error of a job file: `line 7: iodepht=64: there is no such key; did you mean iodepth?`
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseError {
-    /// The line of the file, from 1; `None` for an override, or for the whole file.
-    pub line: Option<usize>,
-    /// One line of text.
-    pub text: String,
-}
+/// Without a line it is of an override, or of the whole file.
+pub type ParseError = Note;
 
-impl ParseError {
-    pub(super) fn new(line: Option<usize>, text: impl Into<String>) -> ParseError {
-        ParseError { line, text: one_line(&text.into()) }
-    }
-
-    pub(super) fn whole(text: &str) -> ParseError {
-        ParseError::new(None, text)
+impl Note {
+    pub(super) fn new(line: Option<usize>, text: impl Into<String>) -> Note {
+        Note { line, text: one_line(&text.into()) }
     }
 }
 
-impl std::error::Error for ParseError {}
-
-impl fmt::Display for ParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        told(f, self.line, &self.text)
-    }
-}
+impl std::error::Error for Note {}
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        told(f, self.line, &self.text)
-    }
-}
-
-fn told(f: &mut fmt::Formatter<'_>, line: Option<usize>, text: &str) -> fmt::Result {
-    match line {
-        Some(line) => write!(f, "line {line}: {text}"),
-        None => f.write_str(text),
+        match self.line {
+            Some(line) => write!(f, "line {line}: {}", self.text),
+            None => f.write_str(&self.text),
+        }
     }
 }
 
@@ -57,7 +38,7 @@ pub(super) struct Notes(Vec<Note>);
 
 impl Notes {
     pub fn add(&mut self, line: Option<usize>, text: impl Into<String>) {
-        let note = Note { line, text: one_line(&text.into()) };
+        let note = Note::new(line, text);
         if !self.0.contains(&note) {
             self.0.push(note);
         }

@@ -56,13 +56,11 @@ impl Value<'_> {
         }
     }
 
-    /// Parses a whole number, with an optional unit.
     pub fn number(&mut self) -> Result<u64, String> {
         let text = self.text()?.to_string();
         self.number_of(&text)
     }
 
-    /// Parses a whole number within `range`.
     pub fn within(&mut self, range: RangeInclusive<u32>) -> Result<u32, String> {
         let number = self.number()?;
         let (least, most) = (range.start(), range.end());
@@ -70,7 +68,6 @@ impl Value<'_> {
         inside.ok_or_else(|| format!("must be a whole number from {least} to {most}"))
     }
 
-    /// Parses bytes, or percents.
     pub fn size(&mut self) -> Result<Size, String> {
         let text = self.text()?.to_string();
         let Some(percent) = text.strip_suffix('%') else {
@@ -80,7 +77,6 @@ impl Value<'_> {
         percent.map(Size::Percent).ok_or_else(|| "percents are from 1% to 100%".into())
     }
 
-    /// Parses a whole number for each direction: see [`Value::directions`].
     pub fn numbers(&mut self) -> Result<[Option<u64>; 2], String> {
         self.directions(|value, part| value.number_of(part))
     }

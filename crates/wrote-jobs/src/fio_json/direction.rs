@@ -1,6 +1,6 @@
 //! An entry's work in one direction, in fio's units: KiB/s, milliseconds, nanoseconds.
 
-use super::pairs::Pairs;
+use super::shares::Pairs;
 use crate::jobs::{JobReport, merged};
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -75,7 +75,7 @@ impl Latency {
 impl Direction {
     /// `group_bytes_per_s` is the whole group's rate in this direction.
     pub(super) fn of(
-        entry: &[&JobReport],
+        entry: &[JobReport],
         direction: result::Direction,
         elapsed: Duration,
         group_bytes_per_s: f64,
@@ -91,7 +91,6 @@ impl Direction {
         let latency_ns = Latency::of(&latency, &entry[0].spec.percentiles);
         let bandwidth =
             Samples::of(entry, |job| &job.direction(direction).bandwidth_samples_bytes_per_s);
-        let bandwidth = bandwidth.divided_by(KIB as f64);
         let iops = Samples::of(entry, |job| &job.direction(direction).iops_samples);
         Direction {
             io_bytes,
@@ -102,22 +101,20 @@ impl Direction {
             // 0 means no transfer.
             runtime: (elapsed.as_millis() as u64).max(1),
             total_ios,
-            short_ios: 0,
-            drop_ios: 0,
-            slat_ns: Latency::default(),
             clat_ns: latency_ns.clone(),
             lat_ns: latency_ns,
-            bw_min: bandwidth.min() as u64,
-            bw_max: bandwidth.max() as u64,
+            bw_min: (bandwidth.min() / KIB as f64) as u64,
+            bw_max: (bandwidth.max() / KIB as f64) as u64,
             bw_agg: percent(bytes_per_s, group_bytes_per_s),
-            bw_mean: bandwidth.mean(),
-            bw_dev: bandwidth.deviation(),
+            bw_mean: bandwidth.mean() / KIB as f64,
+            bw_dev: bandwidth.deviation() / KIB as f64,
             bw_samples: bandwidth.count(),
             iops_min: iops.min() as u64,
             iops_max: iops.max() as u64,
             iops_mean: iops.mean(),
             iops_stddev: iops.deviation(),
             iops_samples: iops.count(),
+            ..Direction::default()
         }
     }
 }
@@ -130,9 +127,9 @@ fn percent(part: f64, whole: f64) -> f64 {
 struct Samples(Vec<f64>);
 
 impl Samples {
-    fn of(entry: &[&JobReport], samples: impl Fn(&JobReport) -> &Vec<f64>) -> Samples {
+    fn of(entry: &[JobReport], samples: impl Fn(&JobReport) -> &Vec<f64>) -> Samples {
         let start = |job: &JobReport| job.started_at.as_nanosecond();
-        let began = entry.iter().map(|job| start(job)).min().unwrap_or_default();
+        let began = entry.iter().map(start).min().unwrap_or_default();
         let mut sums: Vec<f64> = Vec::new();
         for job in entry {
             let offset = ((start(job) - began + SAMPLE_NS / 2) / SAMPLE_NS) as usize;
@@ -145,11 +142,6 @@ impl Samples {
             }
         }
         Samples(sums)
-    }
-
-    fn divided_by(mut self, divisor: f64) -> Samples {
-        self.0.iter_mut().for_each(|sample| *sample /= divisor);
-        self
     }
 
     fn count(&self) -> u64 {

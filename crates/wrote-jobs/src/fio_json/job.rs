@@ -1,8 +1,7 @@
 //! One entry of fio's `jobs`: a job, or several that are reported as one.
 
 use super::direction::{Direction, Latency};
-use super::pairs::Pairs;
-use super::shares::{self, BATCHES, DEPTHS};
+use super::shares::{self, BATCHES, DEPTHS, Pairs};
 use crate::jobs::{JobReport, merged, span};
 use crate::spec::{BlockSizes, JobSpec};
 use hdrhistogram::Histogram;
@@ -19,8 +18,7 @@ pub(super) struct Numbers {
     pub group_write_bytes_per_s: f64,
 }
 
-/// fio's job.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Job {
     jobname: String,
     groupid: u32,
@@ -54,8 +52,7 @@ pub(super) struct Job {
     latency_window: u64,
 }
 
-/// fio's flushes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 struct Sync {
     total_ios: u64,
     lat_ns: Latency,
@@ -63,22 +60,21 @@ struct Sync {
 
 impl Job {
     /// `entry` is never empty; figures that cannot be added up are the first job's.
-    pub(super) fn of(entry: &[&JobReport], numbers: &Numbers) -> Job {
+    pub(super) fn of(entry: &[JobReport], numbers: &Numbers) -> Job {
         let spec = &entry[0].spec;
-        let elapsed = span(entry.iter().copied());
+        let elapsed = span(entry);
         let read = Direction::of(entry, Way::Read, elapsed, numbers.group_read_bytes_per_s);
         let write = Direction::of(entry, Way::Write, elapsed, numbers.group_write_bytes_per_s);
-        let all = |histogram: fn(&JobReport) -> &Histogram<u64>| {
-            merged(entry.iter().map(|job| histogram(job)))
-        };
+        let all =
+            |histogram: fn(&JobReport) -> &Histogram<u64>| merged(entry.iter().map(histogram));
         let flushes = all(|job| &job.flush_ns);
         let both = entry.iter().flat_map(|job| [&job.read.latency_ns, &job.write.latency_ns]);
         let [latency_ns, latency_us, latency_ms] = shares::latencies(&merged(both));
         let running_s: f64 = entry.iter().map(|job| job.elapsed.as_secs_f64()).sum();
         let cpu = |used: fn(&JobReport) -> f64| {
-            entry.iter().map(|job| used(job)).sum::<f64>() * 100.0 / running_s.max(1e-9)
+            entry.iter().map(used).sum::<f64>() * 100.0 / running_s.max(1e-9)
         };
-        let sum = |count: fn(&JobReport) -> u64| entry.iter().map(|job| count(job)).sum();
+        let sum = |count: fn(&JobReport) -> u64| entry.iter().map(count).sum();
         Job {
             jobname: spec.name.clone(),
             groupid: spec.group,
@@ -87,23 +83,20 @@ impl Job {
                 .map(|job| job.started_at.as_millisecond())
                 .min()
                 .unwrap_or_default(),
-            error: 0,
-            eta: 0,
             elapsed: numbers.elapsed_s,
             job_options: Pairs(options(spec, numbers.numjobs)),
             read,
             write,
-            trim: Direction::default(),
             sync: Sync {
                 total_ios: flushes.len(),
                 lat_ns: Latency::of(&flushes, &spec.percentiles),
             },
             job_runtime: (running_s * 1000.0).round() as u64,
-            usr_cpu: cpu(|job| job.cpu_user_s),
-            sys_cpu: cpu(|job| job.cpu_system_s),
-            ctx: sum(|job| job.context_switches),
-            majf: sum(|job| job.major_faults),
-            minf: sum(|job| job.minor_faults),
+            usr_cpu: cpu(|job| job.usage.cpu_user_s),
+            sys_cpu: cpu(|job| job.usage.cpu_system_s),
+            ctx: sum(|job| job.usage.context_switches),
+            majf: sum(|job| job.usage.major_faults),
+            minf: sum(|job| job.usage.minor_faults),
             iodepth_level: shares::shares(&all(|job| &job.depths), &DEPTHS),
             iodepth_submit: shares::shares(&all(|job| &job.submitted_together), &BATCHES),
             iodepth_complete: shares::shares(&all(|job| &job.completed_together), &BATCHES),
@@ -111,15 +104,13 @@ impl Job {
             latency_us,
             latency_ms,
             latency_depth: spec.iodepth,
-            latency_target: 0,
             latency_percentile: 100.0,
-            latency_window: 0,
+            ..Job::default()
         }
     }
 }
 
-/// Returns the options as written, and those that readers look for (fio-plot: `rw`, `bs`,
-/// `iodepth`, `numjobs`).
+/// Returns the options as written, and those that readers look for (fio-plot).
 fn options(spec: &JobSpec, numjobs: usize) -> Vec<(String, String)> {
     let mut options: Vec<(String, String)> = Vec::new();
     // Of a key in [global] and in the section, the last value holds.
@@ -143,8 +134,7 @@ fn options(spec: &JobSpec, numjobs: usize) -> Vec<(String, String)> {
     options
 }
 
-/// Writes block sizes as fio reads them: `4k`; `4k,64k` of reads and writes; `4k/60:64k/40` of a
-/// split.
+/// Writes block sizes as fio reads them: `4k`; `4k,64k` of both directions; `4k/60:64k/40`.
 fn block_sizes(spec: &JobSpec) -> String {
     match (spec.rw.read, spec.rw.write) {
         (true, true) if spec.read_bs != spec.write_bs => {

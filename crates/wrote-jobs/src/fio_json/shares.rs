@@ -1,7 +1,18 @@
-//! The percents of operations within each of fio's fixed bounds.
+//! JSON objects whose keys are data, and the percents of operations within each of fio's fixed
+//! bounds.
 
-use super::pairs::Pairs;
 use hdrhistogram::Histogram;
+use serde::{Serialize, Serializer};
+
+/// An object whose keys are data, in their order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pairs<V>(pub(super) Vec<(String, V)>);
+
+impl<V: Serialize> Serialize for Pairs<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+    }
+}
 
 /// Bounds: a label, and the last value that belongs to it. The last label takes all the rest.
 type Bounds = [(&'static str, u64)];

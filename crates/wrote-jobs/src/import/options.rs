@@ -20,20 +20,12 @@ const ALIASES: [(&str, &str); 9] = [
 /// fio's default.
 const BS_BYTES: u64 = 4096;
 
-/// The options of a job.
 pub(super) struct Options<'a> {
-    global: &'a BTreeMap<String, Value>,
-    own: &'a BTreeMap<String, Value>,
+    pub global: &'a BTreeMap<String, Value>,
+    pub own: &'a BTreeMap<String, Value>,
 }
 
 impl<'a> Options<'a> {
-    pub(super) fn new(
-        global: &'a BTreeMap<String, Value>,
-        own: &'a BTreeMap<String, Value>,
-    ) -> Options<'a> {
-        Options { global, own }
-    }
-
     /// Returns the value of an option, under any of its names.
     pub(super) fn text(&self, key: &str) -> Option<&'a str> {
         let aliases = ALIASES.iter().filter(|(name, _)| *name == key).map(|(_, alias)| *alias);
@@ -79,7 +71,6 @@ impl<'a> Options<'a> {
         (largest.or(range).or(single).unwrap_or(BS_BYTES), split)
     }
 
-    /// Returns whether the page cache is bypassed.
     pub(super) fn is_direct(&self) -> bool {
         self.flag("direct") || self.text("buffered") == Some("0")
     }

@@ -4,7 +4,6 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The parts of fio's document that are read.
 #[derive(Debug, Deserialize)]
 pub(super) struct Output {
     #[serde(rename = "fio version")]
@@ -16,7 +15,6 @@ pub(super) struct Output {
     pub jobs: Vec<OutputJob>,
 }
 
-/// The parts of a job that are read.
 #[derive(Debug, Deserialize)]
 pub(super) struct OutputJob {
     pub jobname: String,
@@ -44,7 +42,6 @@ pub(super) struct OutputJob {
     pub iodepth_level: BTreeMap<String, f64>,
 }
 
-/// The work in one direction.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct OutputPart {
     #[serde(default)]

@@ -7,33 +7,9 @@ use wrote_result::document::{
 };
 use wrote_result::stats;
 
-/// A job with its clones: `numjobs` of them, each an entry of its own without `group_reporting`.
-pub(super) struct Batch<'a>(Vec<&'a OutputJob>);
-
-impl<'a> Batch<'a> {
-    /// Groups all jobs by name and group number. No batch is empty.
-    pub(super) fn all_of(jobs: &'a [OutputJob]) -> Vec<Batch<'a>> {
-        let mut batches: Vec<Batch> = Vec::new();
-        for job in jobs {
-            match batches.last_mut() {
-                Some(batch) if batch.first().is_clone_of(job) => batch.0.push(job),
-                _ => batches.push(Batch(vec![job])),
-            }
-        }
-        batches
-    }
-
-    pub(super) fn first(&self) -> &'a OutputJob {
-        self.0[0]
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &'a OutputJob> {
-        self.0.iter().copied()
-    }
-}
-
 impl OutputJob {
-    fn is_clone_of(&self, other: &OutputJob) -> bool {
+    /// `numjobs` clones are entries of their own without `group_reporting`.
+    pub(super) fn is_clone_of(&self, other: &OutputJob) -> bool {
         self.jobname == other.jobname && self.groupid == other.groupid
     }
 
@@ -46,7 +22,7 @@ impl OutputJob {
 }
 
 /// Makes the batch's rows, one for each direction with a transfer.
-pub(super) fn rows(batch: &Batch<'_>, options: &Options<'_>) -> Vec<Row> {
+pub(super) fn rows(batch: &[OutputJob], options: &Options<'_>) -> Vec<Row> {
     let moved = |direction: &Direction| batch.iter().any(|job| job.part(*direction).io_bytes > 0);
     let directions: Vec<Direction> =
         [Direction::Read, Direction::Write].into_iter().filter(moved).collect();
@@ -54,12 +30,12 @@ pub(super) fn rows(batch: &Batch<'_>, options: &Options<'_>) -> Vec<Row> {
     directions.into_iter().map(|direction| row(batch, options, direction, both)).collect()
 }
 
-fn row(batch: &Batch<'_>, options: &Options<'_>, direction: Direction, both: bool) -> Row {
+fn row(batch: &[OutputJob], options: &Options<'_>, direction: Direction, both: bool) -> Row {
     let word = match direction {
         Direction::Read => "read",
         Direction::Write => "write",
     };
-    let job = batch.first();
+    let job = &batch[0];
     let asked = settings(batch, options, direction);
     let run = run(batch, direction);
     let way =
@@ -82,10 +58,10 @@ fn row(batch: &Batch<'_>, options: &Options<'_>, direction: Direction, both: boo
     }
 }
 
-fn settings(batch: &Batch<'_>, options: &Options<'_>, direction: Direction) -> Settings {
+fn settings(batch: &[OutputJob], options: &Options<'_>, direction: Direction) -> Settings {
     let is_write = direction == Direction::Write;
     let (bs_bytes, bssplit) = options.block_sizes(direction);
-    let numjobs = options.number("numjobs").unwrap_or(1).max(batch.iter().count() as u64);
+    let numjobs = options.number("numjobs").unwrap_or(1).max(batch.len() as u64);
     let rw = options.text("rw").unwrap_or("read").split(':').next().unwrap_or_default();
     let size = options.number("io_size").or_else(|| options.number("size"));
     let more_than_one = |key| options.number(key).filter(|n| *n > 1).map(|n| n as u32);
@@ -127,7 +103,7 @@ fn settings(batch: &Batch<'_>, options: &Options<'_>, direction: Direction) -> S
 }
 
 /// Makes the run of the clones, which begin together: their bytes, over the longest time.
-fn run(batch: &Batch<'_>, direction: Direction) -> Run {
+fn run(batch: &[OutputJob], direction: Direction) -> Run {
     let parts: Vec<&OutputPart> = batch.iter().map(|job| job.part(direction)).collect();
     let bytes = sum(parts.iter().map(|part| part.io_bytes));
     let runtime_ms = parts.iter().map(|part| part.runtime).fold(0.0, f64::max);
@@ -171,8 +147,7 @@ fn sum(figures: impl Iterator<Item = u64>) -> u64 {
     figures.fold(0, u64::saturating_add)
 }
 
-/// Returns the deepest level with operations: the least depth that was reached (fio counts by
-/// powers of two).
+/// Returns the deepest level with operations: a lower bound, as fio counts by powers of two.
 fn depth_reached(job: &OutputJob) -> u32 {
     let levels = job.iodepth_level.iter().filter(|(_, percent)| **percent > 0.0);
     let depths = levels.filter_map(|(level, _)| level.trim_start_matches(">=").parse().ok());

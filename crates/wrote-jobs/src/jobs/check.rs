@@ -12,7 +12,6 @@ use wrote::{Ioengine, Options};
 use wrote_machine::{host, space};
 use wrote_result::{Error, units};
 
-/// The most bytes of one operation.
 const BS_BYTES_MAX: u64 = 1 << 30;
 
 /// Refuses jobs that make no sense or are not permitted. `note` receives what is permitted and may
@@ -43,7 +42,6 @@ pub fn check(
     if permissions.fill { Ok(()) } else { check_space(&coming) }
 }
 
-/// Returns the jobs of each group, in the order of the groups.
 pub fn groups(specs: &[JobSpec]) -> Vec<Vec<&JobSpec>> {
     let mut groups: BTreeMap<u32, Vec<&JobSpec>> = BTreeMap::new();
     specs.iter().for_each(|spec| groups.entry(spec.group).or_default().push(spec));
@@ -130,7 +128,9 @@ fn check_files(
             *end = grows_to.max(*end);
             continue;
         }
-        match kind(path)? {
+        let kind = kind(path)?;
+        kind.check_write(path, spec, permissions.overwrite)?;
+        match kind {
             Kind::Missing if spec.file_bytes.is_none() => {
                 return usage("does not exist, and there is no size to make it with");
             }
@@ -139,12 +139,6 @@ fn check_files(
             }
             Kind::Missing => {
                 coming.insert(key, grows_to);
-            }
-            Kind::Device { .. } if spec.rw.write => {
-                return usage("is a block device: jobs read from those and never write to them");
-            }
-            Kind::File { .. } if spec.rw.write && !permissions.overwrite => {
-                return usage("exists and would be written over; --overwrite allows it");
             }
             Kind::File { .. } if spec.rw.write => {
                 coming.insert(key, grows_to);

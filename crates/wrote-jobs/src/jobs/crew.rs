@@ -1,18 +1,16 @@
 //! The threads of a group, one for each job: its engine, its task and its report.
 
+use super::JobReport;
 use super::check::{is_synchronous, most_bytes};
 use super::files::Ready;
 use super::overlap::label;
 use super::verify::read_back;
-use super::{DirectionReport, JobReport};
-use crate::buffers::{buffers, seed};
+use crate::buffers::buffers;
 use crate::gates::Crew;
 use crate::spec::{JobSpec, SyncEach};
-use crate::worker::pace::Pace;
 use crate::worker::sequence::{Outline, Sequence};
-use crate::worker::{Direction, Done, Progress, Shared, Task, Worker};
+use crate::worker::{Done, Progress, Shared, Worker};
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 use wrote::{Engine, FileOptions, Options, Sqpoll};
 use wrote_result::document::Fallback;
 use wrote_result::{Error, Stop};
@@ -24,37 +22,14 @@ const SQPOLL_IDLE_MS: u32 = 1000;
 pub struct Jobs<'a> {
     pub specs: &'a [&'a JobSpec],
     pub ready: Vec<Ready>,
-    sqpolls: Vec<Option<Sqpoll>>,
+    pub sqpolls: Vec<Option<Sqpoll>>,
     pub progress: &'a [Progress],
     pub stop: &'a Stop,
     pub failed: &'a AtomicBool,
 }
 
-/// The report of a job, with the begin and the end of its clock.
-pub struct Part {
-    pub report: JobReport,
-    pub began: Instant,
-    pub ended: Instant,
-}
-
-impl<'a> Jobs<'a> {
-    pub fn new(
-        specs: &'a [&'a JobSpec],
-        ready: Vec<Ready>,
-        progress: &'a [Progress],
-        stop: &'a Stop,
-        failed: &'a AtomicBool,
-    ) -> Jobs<'a> {
-        Jobs { specs, ready, sqpolls: sqpolls(specs), progress, stop, failed }
-    }
-
-    fn shared(&self, number: usize) -> Shared<'a> {
-        Shared { stop: self.stop, failed: self.failed, progress: &self.progress[number] }
-    }
-}
-
 /// Returns the kernel thread of each job that wants one. Jobs on the same CPU share it.
-fn sqpolls(specs: &[&JobSpec]) -> Vec<Option<Sqpoll>> {
+pub fn sqpolls(specs: &[&JobSpec]) -> Vec<Option<Sqpoll>> {
     let mut shared: Vec<Sqpoll> = Vec::new();
     let mut of = |spec: &&JobSpec| {
         let cpu = spec.sqthread_poll_cpu;
@@ -88,41 +63,6 @@ pub fn sequence(spec: &JobSpec, ready: &Ready) -> Result<Sequence, Error> {
     })
 }
 
-pub fn task(spec: &JobSpec, sequence: Sequence) -> Task {
-    let outline = sequence.outline();
-    Task {
-        comes_again: outline.rw.write && outline.comes_again(),
-        data: spec.data,
-        data_seed: seed(),
-        verify: spec.verify.is_some() && spec.rw.write,
-        check_reads: spec.verify.is_some() && !spec.rw.write,
-        durable: spec.sync != SyncEach::No,
-        fsync_after: spec.fsync.filter(|writes| *writes > 0),
-        fdatasync_after: spec.fdatasync.filter(|writes| *writes > 0),
-        latency_with_flush: spec.latency_with_flush,
-        end_fsync: spec.end_fsync,
-        end_fdatasync: spec.end_fdatasync,
-        // 1 is fio's default, and leaves it to the job.
-        submit_together: (spec.iodepth_batch > 1).then_some(spec.iodepth_batch as usize),
-        wait_for: Some(spec.iodepth_batch_complete_min as usize).filter(|min| *min > 0),
-        latencies: spec.latencies,
-        samples: spec.samples,
-        pace: paces(spec),
-        startdelay: spec.startdelay,
-        ramp: spec.ramp_time,
-        time: spec.runtime,
-        sequence,
-    }
-}
-
-/// Returns the paces of reads and writes, which are independent arrivals.
-fn paces(spec: &JobSpec) -> [Pace; 2] {
-    let read = Pace::new(spec.read_rate_bytes_per_s, spec.read_rate_iops);
-    let write = Pace::new(spec.write_rate_bytes_per_s, spec.write_rate_iops);
-    let seed = |kind: u64| spec.seed ^ kind << 32;
-    [read.process(spec.rate_process, seed(1)), write.process(spec.rate_process, seed(2))]
-}
-
 /// Returns the fallbacks of a job beside those of its engine.
 fn fallbacks(spec: &JobSpec, outline: &Outline, iodepth: u32) -> Vec<Fallback> {
     let mut all = Vec::new();
@@ -152,7 +92,7 @@ fn fallbacks(spec: &JobSpec, outline: &Outline, iodepth: u32) -> Vec<Fallback> {
 impl<'a> Crew for Jobs<'a> {
     type Ready = (usize, Worker<'a>, Sequence);
     type Done = Done;
-    type Part = Part;
+    type Part = JobReport;
 
     fn make_ready(&self, number: usize) -> Result<Self::Ready, Error> {
         let spec = self.specs[number];
@@ -174,15 +114,17 @@ impl<'a> Crew for Jobs<'a> {
             |path: &std::path::PathBuf| Ok((path.clone(), engine.open_file(path, &options)?));
         let files = spec.files.iter().map(open).collect::<Result<Vec<_>, Error>>()?;
         let sequence = sequence(spec, &self.ready[number])?;
-        let task = task(spec, sequence.clone());
-        Ok((number, Worker::new(engine, files, task, self.shared(number))?, sequence))
+        let Jobs { stop, failed, progress, .. } = *self;
+        let shared = Shared { stop, failed, progress: &progress[number] };
+        let worker = Worker::new(engine, files, spec, sequence.clone(), shared)?;
+        Ok((number, worker, sequence))
     }
 
     fn work(&self, ready: &mut Self::Ready) -> Result<Done, Error> {
         ready.1.run()
     }
 
-    fn clear_up(&self, ready: Self::Ready, done: Done) -> Result<Part, Error> {
+    fn clear_up(&self, ready: Self::Ready, done: Done) -> Result<JobReport, Error> {
         let (number, mut worker, sequence) = ready;
         let spec = self.specs[number];
         self.stop.check()?;
@@ -204,47 +146,29 @@ impl<'a> Crew for Jobs<'a> {
         };
         // Alone, a job is what all threads of the process work for: the engine's, and the kernel's.
         let usage = if self.specs.len() == 1 { done.process } else { done.thread };
-        let [read, write] = done.tally.directions.clone().map(direction);
-        Ok(Part {
-            began: done.began,
-            ended: done.ended,
-            report: JobReport {
-                spec: spec.clone(),
-                effective,
-                fallbacks: fallbacks_all,
-                direct,
-                started_at: jiff::Timestamp::now() - done.began.elapsed(),
-                elapsed: done.ended - done.began,
-                read,
-                write,
-                flush_ns: done.tally.flush_ns.clone(),
-                unwritten_bytes: self.ready[number].unwritten_bytes,
-                issue_delay_ns: done.tally.issue_delay_ns.clone(),
-                trail: done.tally.trail.marks(),
-                verified_bytes,
-                cpu_user_s: usage.cpu_user_s,
-                cpu_system_s: usage.cpu_system_s,
-                context_switches: usage.context_switches,
-                major_faults: usage.major_faults,
-                minor_faults: usage.minor_faults,
-                depths: done.tally.depths(),
-                submitted_together: done.tally.submitted_together(),
-                completed_together: done.tally.completed_together(),
-            },
+        let [read, write] = done.tally.directions.clone();
+        Ok(JobReport {
+            spec: spec.clone(),
+            effective,
+            fallbacks: fallbacks_all,
+            direct,
+            started_at: jiff::Timestamp::now() - done.began.elapsed(),
+            elapsed: done.ended - done.began,
+            read,
+            write,
+            flush_ns: done.tally.flush_ns.clone(),
+            unwritten_bytes: self.ready[number].unwritten_bytes,
+            issue_delay_ns: done.tally.issue_delay_ns.clone(),
+            trail: done.tally.trail.marks(),
+            verified_bytes,
+            usage,
+            depths: done.tally.depths(),
+            submitted_together: done.tally.submitted_together(),
+            completed_together: done.tally.completed_together(),
         })
     }
 
     fn failed(&self) -> &AtomicBool {
         self.failed
-    }
-}
-
-fn direction(direction: Direction) -> DirectionReport {
-    DirectionReport {
-        bytes: direction.bytes,
-        operations: direction.operations,
-        latency_ns: direction.latency_ns,
-        bandwidth_samples_bytes_per_s: direction.bytes_per_s,
-        iops_samples: direction.operations_per_s,
     }
 }

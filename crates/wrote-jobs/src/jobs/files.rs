@@ -39,7 +39,6 @@ struct Use<'a> {
 pub struct Ready {
     /// The bytes of each file that the job uses.
     pub regions: Vec<Range<u64>>,
-    /// The fallbacks.
     pub fallbacks: Vec<Fallback>,
     /// Bytes for the job to read that were never written; `None` where the kernel does not tell.
     pub unwritten_bytes: Option<u64>,
@@ -86,7 +85,6 @@ impl<'a> Files<'a> {
         missing.sum()
     }
 
-    /// Makes all files ready, and returns those of each job.
     pub fn make_ready(&self, made: &mut Made, stop: &Stop) -> Result<Vec<Ready>, Error> {
         let mut ready = Vec::new();
         for uses in &self.uses {
@@ -145,16 +143,10 @@ impl Use<'_> {
     }
 
     fn check(&self, permissions: Permissions) -> Result<(), Error> {
-        let path = self.path.display();
+        self.kind.check_write(self.path, self.spec, permissions.overwrite || self.ours)?;
         match self.kind {
-            Kind::Device { .. } if self.spec.rw.write => Err(Error::Usage(format!(
-                "{path}: is a block device: jobs read from those and never write to them"
-            ))),
             Kind::Device { len_bytes } => self.check_length(len_bytes),
             Kind::File { .. } if self.ours => Ok(()),
-            Kind::File { .. } if self.spec.rw.write && !permissions.overwrite => Err(Error::Usage(
-                format!("{path}: exists and would be written over; --overwrite allows it"),
-            )),
             Kind::File { len_bytes } if self.spec.rw.read => {
                 self.check_length(len_bytes)?;
                 if permissions.read_unwritten { Ok(()) } else { self.check_written() }
@@ -191,8 +183,7 @@ impl Use<'_> {
         }
     }
 
-    /// Returns the bytes for the job to read that were never written; `None` where the kernel does
-    /// not tell.
+    /// Returns the unwritten bytes that the job is to read; `None` where the kernel does not tell.
     fn never_written_bytes(&self) -> Option<u64> {
         match self.kind {
             _ if !self.spec.rw.read || self.is_laid_out() => Some(0),

@@ -1,14 +1,13 @@
 //! The run of one group: makes its files ready, runs its jobs at once, and adds up their reports.
 
-use super::crew::{Jobs, Part, sequence};
+use super::crew::{Jobs, sequence, sqpolls};
 use super::files::Files;
 use super::made::Made;
 use super::overlap::overlaps;
-use super::{GroupReport, Permissions, Watcher, held};
-use crate::clock;
-use crate::gates;
+use super::{GroupReport, Permissions, Watcher, held, span};
 use crate::spec::JobSpec;
 use crate::worker::Progress;
+use crate::{clock, gates};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -16,7 +15,6 @@ use wrote_machine::usage::Usage;
 use wrote_machine::watch::cpu::CpuWatch;
 use wrote_result::{Error, Stop};
 
-/// Runs the jobs of a group.
 pub fn run_group(
     specs: &[&JobSpec],
     made: &mut Made,
@@ -41,7 +39,8 @@ pub fn run_group(
     let totals = totals.collect::<Result<Vec<Option<u64>>, Error>>()?;
     let progress: Vec<Progress> = specs.iter().map(|_| Progress::default()).collect();
     let failed = AtomicBool::new(false);
-    let crew = Jobs::new(specs, ready, &progress, stop, &failed);
+    let sqpolls = sqpolls(specs);
+    let crew = Jobs { specs, ready, sqpolls, progress: &progress, stop, failed: &failed };
     let begin = Instant::now();
     let mut watch = || {
         let moved: Vec<[u64; 2]> = progress.iter().map(Progress::moved_bytes).collect();
@@ -50,7 +49,7 @@ pub fn run_group(
         let sum = |direction: usize| moved.iter().map(|moved| moved[direction]).sum();
         watcher.progress(sum(0), sum(1), far.fold(1.0, f64::min));
     };
-    let (parts, (process, counted, cpu)) = gates::together(&crew, specs.len(), &mut watch, |go| {
+    let (jobs, (process, counted, cpu)) = gates::together(&crew, specs.len(), &mut watch, |go| {
         let cpu = CpuWatch::begin();
         let before = clock::counters(device.as_ref());
         let usage_before = Usage::now();
@@ -62,10 +61,9 @@ pub fn run_group(
         (process, counted.map(|(after, before)| after.since(&before)), cpu)
     })?;
     stop.check()?;
-    let elapsed = elapsed(&parts);
     Ok(GroupReport {
-        jobs: parts.into_iter().map(|part| part.report).collect(),
-        elapsed,
+        elapsed: span(&jobs),
+        jobs,
         device_written_bytes: counted.map(|counted| counted.written_bytes),
         device_read_bytes: counted.map(|counted| counted.read_bytes),
         process: specs.iter().all(|spec| spec.ramp_time.is_zero()).then_some(process),
@@ -75,12 +73,6 @@ pub fn run_group(
         held: held.into_iter().map(|(held, _)| held).collect(),
         overlaps,
     })
-}
-
-fn elapsed(parts: &[Part]) -> Duration {
-    let began = parts.iter().map(|part| part.began).min();
-    let ended = parts.iter().map(|part| part.ended).max();
-    ended.zip(began).map_or(Duration::ZERO, |(ended, began)| ended - began)
 }
 
 /// Returns the part of a job that is done, from 0 to 1, the larger one of its time and its bytes.

@@ -27,7 +27,6 @@ pub(super) fn before(specs: &[&JobSpec], regions: &[Vec<Range<u64>>]) -> Vec<(He
     all
 }
 
-/// Examines the files again after the group ran.
 pub(super) fn after(all: &mut [(Held, Range<u64>)]) {
     for (held, region) in all {
         held.after_bytes = cached_bytes(&held.file, region).unwrap_or(held.before_bytes);

@@ -9,9 +9,7 @@ use std::path::Path;
 use wrote::{Engine, FileOptions, Ioengine, Op, Options};
 use wrote_result::{Error, Stop};
 
-/// Bytes of one write.
 const PIECE_BYTES: usize = 1 << 20;
-/// Writes in flight.
 const IODEPTH: u32 = 8;
 
 /// Writes what is not yet written of `range`, and flushes it. The file is the run's own; `file` is

@@ -38,12 +38,10 @@ impl Made {
         Ok(file)
     }
 
-    /// Whether the file is one of the run's.
     pub fn has(&self, metadata: &Metadata) -> bool {
         self.files.iter().any(|(_, known)| *known == identity(metadata))
     }
 
-    /// Leaves the files where they are.
     pub fn keep(mut self) {
         self.files.clear();
     }

@@ -1,7 +1,7 @@
 //! The kind of file under the path of a job's file.
 
-use std::io;
-use std::io::Seek;
+use crate::spec::JobSpec;
+use std::io::{self, Seek};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use wrote_result::Error;
@@ -42,16 +42,29 @@ impl Identity {
 pub enum Kind {
     /// Nothing; a file can be made.
     Missing,
-    /// A file.
     File {
-        /// Its length.
         len_bytes: u64,
     },
-    /// A block device.
     Device {
-        /// Its size.
         len_bytes: u64,
     },
+}
+
+impl Kind {
+    /// Refuses a job that would write to a device, or over a file where it must not.
+    pub fn check_write(self, path: &Path, spec: &JobSpec, overwrite: bool) -> Result<(), Error> {
+        let what = match self {
+            Kind::Device { .. } => {
+                "is a block device: jobs read from those and never write to them"
+            }
+            Kind::File { .. } if !overwrite => {
+                "exists and would be written over; --overwrite allows it"
+            }
+            _ => return Ok(()),
+        };
+        let refused = || Error::Usage(format!("{}: {what}", path.display()));
+        if spec.rw.write { Err(refused()) } else { Ok(()) }
+    }
 }
 
 /// The kind of file under a path. Anything but a file or a block device is refused.

@@ -1,11 +1,11 @@
 //! Reports of jobs and groups, and the parties to a run: its permissions and its watcher.
 
 use crate::spec::JobSpec;
-pub use crate::worker::Mark;
+pub use crate::worker::{DirectionReport, Mark};
 use hdrhistogram::Histogram;
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote_machine::usage::Usage;
+pub use wrote_machine::usage::Usage;
 use wrote_result::document::{CpuBusy, Direction};
 
 /// Permissions of a run of jobs.
@@ -53,17 +53,9 @@ pub struct JobReport {
     pub trail: Vec<Mark>,
     /// Bytes that `do_verify` read and checked after the clock stopped.
     pub verified_bytes: u64,
-    /// CPU seconds in user space. This and the next four count the job's thread. Of a job alone in
-    /// its group they count the process, with the kernel's threads (SQPOLL, io_uring's workers).
-    pub cpu_user_s: f64,
-    /// CPU seconds in the kernel.
-    pub cpu_system_s: f64,
-    /// Voluntary and involuntary context switches.
-    pub context_switches: u64,
-    /// Page faults that needed the disk.
-    pub major_faults: u64,
-    /// Page faults that did not.
-    pub minor_faults: u64,
+    /// The use by the job's thread. Of a job alone in its group it is that of the process, with the
+    /// kernel's threads (SQPOLL, io_uring's workers).
+    pub usage: Usage,
     /// Operations in flight when the job queued another.
     pub depths: Histogram<u64>,
     /// Operations handed to the kernel together.
@@ -80,22 +72,6 @@ impl JobReport {
             Direction::Write => &self.write,
         }
     }
-}
-
-/// The report of one direction of a job.
-#[derive(Clone, Debug)]
-pub struct DirectionReport {
-    /// Bytes transferred.
-    pub bytes: u64,
-    /// Operations.
-    pub operations: u64,
-    /// Nanoseconds from when the job queued an operation to when it saw the completion. Under a
-    /// rate they count from when the operation was due (M5).
-    pub latency_ns: Histogram<u64>,
-    /// Bytes per second, a sample for each half second.
-    pub bandwidth_samples_bytes_per_s: Vec<f64>,
-    /// Operations per second, a sample for each half second.
-    pub iops_samples: Vec<f64>,
 }
 
 /// Two jobs that used the same bytes of a file at once, where one of them wrote.
@@ -166,3 +142,21 @@ pub trait Watcher {
 
 /// A watcher that reports nothing.
 impl Watcher for () {}
+
+/// Returns the values of all histograms in one.
+pub fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram<u64>>) -> Histogram<u64> {
+    let mut all = Histogram::new(3).expect("3 digits are possible");
+    histograms.for_each(|one| all.add(one).expect("it grows as it must"));
+    all
+}
+
+/// Returns the time from the first start of these jobs to the last end, and zero without a job.
+pub fn span<'a>(jobs: impl IntoIterator<Item = &'a JobReport>) -> Duration {
+    let (mut began, mut ended) = (i128::MAX, i128::MIN);
+    for job in jobs {
+        let start = job.started_at.as_nanosecond();
+        began = began.min(start);
+        ended = ended.max(start + job.elapsed.as_nanos() as i128);
+    }
+    Duration::from_nanos(u64::try_from(ended.saturating_sub(began)).unwrap_or(0))
+}

@@ -2,10 +2,10 @@
 
 mod stall;
 
-use super::crew::{sequence, task};
+use super::crew::sequence;
 use super::files::Ready;
 use crate::spec::{JobSpec, Rw, SyncEach};
-use crate::worker::{Direction, Done, Progress, Shared, Worker};
+use crate::worker::{DirectionReport, Done, Progress, Shared, Worker};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use wrote::{Engine, Fault, FileOptions, Ioengine, Op, Options, Sim};
@@ -62,10 +62,11 @@ pub fn run(sim: &Sim, spec: &JobSpec, stop: &Stop) -> Result<Done, Error> {
     sim.sync();
     let mut ready = Ready::default();
     ready.regions.push(spec.offset_bytes..spec.offset_bytes + spec.file_bytes.unwrap());
-    let task = task(spec, sequence(spec, &ready)?);
+    let sequence = sequence(spec, &ready)?;
     let (failed, progress) = (AtomicBool::new(false), Progress::default());
     let shared = Shared { stop, failed: &failed, progress: &progress };
-    let done = Worker::new(engine, vec![(path().to_owned(), file)], task, shared)?.run()?;
+    let done =
+        Worker::new(engine, vec![(path().to_owned(), file)], spec, sequence, shared)?.run()?;
     assert_eq!(progress.moved_bytes().iter().sum::<u64>(), bytes(&done), "what is shown is true");
     Ok(done)
 }
@@ -84,7 +85,7 @@ fn filled(seed: u64) -> Sim {
 }
 
 /// Returns the counts of the writes.
-pub fn writes(done: &Done) -> &Direction {
+pub fn writes(done: &Done) -> &DirectionReport {
     &done.tally.directions[1]
 }
 

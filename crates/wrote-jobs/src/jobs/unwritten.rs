@@ -32,7 +32,6 @@ pub fn first_unwritten(file: &File, range: Range<u64>) -> io::Result<Option<Rang
     Ok(None)
 }
 
-/// How many bytes of `range` were never written.
 pub fn unwritten_bytes(file: &File, range: Range<u64>) -> io::Result<u64> {
     let (mut from, mut bytes) = (range.start, 0);
     while let Some(unwritten) = first_unwritten(file, from..range.end)? {

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use wrote::{Engine, FileId, Op};
 use wrote_result::{Error, Stop};
 
-/// Units of a file whose last writer is remembered at once: 8 MiB of memory, whatever the file's
-/// size (W8).
+/// Units of a file whose last writer is remembered at once: 8 MiB of memory (W8).
 const WINDOW_UNITS: u64 = 1 << 20;
 
 /// Reads back the first `issued` operations of a sequence, and gives how many bytes were good.
@@ -64,8 +63,7 @@ pub fn read_back(
     Ok(bytes)
 }
 
-/// Drops the page cache, so that the bytes on the device are checked. That it cannot be dropped
-/// (a file system in memory) does no harm.
+/// Drops the page cache where that is possible, so that the bytes on the device are checked.
 fn drop_cache(path: &Path) {
     if let Ok(file) = std::fs::File::open(path) {
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);

@@ -9,11 +9,9 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use wrote::device::{self, BlockDevice, Target};
 use wrote_machine::target::{device_of, shown_target};
-use wrote_machine::watch as machine;
-use wrote_machine::watch::{Watch, Watched};
+use wrote_machine::watch::{self as machine, Watch, Watched};
 use wrote_result::Error;
-use wrote_result::document as result;
-use wrote_result::document::Limit;
+use wrote_result::document::{self as result, Limit};
 
 /// The disk under the jobs' files before they run.
 ///
@@ -23,13 +21,13 @@ pub struct Before {
     /// The first file of the first job.
     first: PathBuf,
     /// Under the first file.
-    target: Target,
+    pub(super) target: Target,
     /// Under files that lie elsewhere.
     others: HashMap<PathBuf, Target>,
     /// Files all of whose bytes that are used were written and flushed.
-    settled: HashSet<PathBuf>,
+    pub(super) settled: HashSet<PathBuf>,
     /// Whether the first file's device counts what it moves.
-    device_counts: bool,
+    pub(super) device_counts: bool,
     /// The limits of this process's control groups.
     limits: Vec<Limit>,
     /// The machine, where it was looked at.
@@ -91,20 +89,7 @@ impl Before {
         self.others.get(file).unwrap_or(&self.target)
     }
 
-    pub(super) fn is_settled(&self, file: &Path) -> bool {
-        self.settled.contains(file)
-    }
-
-    pub(super) fn device_counts(&self) -> bool {
-        self.device_counts
-    }
-
-    pub(super) fn in_memory(&self) -> bool {
-        self.target.in_memory
-    }
-
-    /// The disk under the first file, for the result. The alignments are those of the file, where
-    /// it is there now.
+    /// The disk under the first file, with the alignments of the file where it is there now.
     pub(super) fn shown(&self) -> result::Target {
         let shown = shown_target(&self.target, open(&self.first).as_ref());
         result::Target { limits: self.limits.clone(), ..shown }
@@ -117,8 +102,7 @@ impl Before {
     }
 }
 
-/// The disk under a file, or under its future place: where it does not exist yet, under the folder
-/// that it will be in.
+/// The disk under a file; of one that does not exist yet, under the folder that it will be in.
 fn target_of(file: &Path) -> Result<Target, Error> {
     if is_block_device(file) {
         return Ok(device::examine(file)?);

@@ -1,8 +1,7 @@
 //! The evidence of findings on jobs: rows, and the bytes that a device moved for all jobs at once.
 
 use super::before::Before;
-use crate::findings;
-use crate::findings::Evidence;
+use crate::findings::{self, Evidence};
 use crate::jobs::{GroupReport, Overlap};
 use wrote_machine::watch::Watched;
 use wrote_result::document::{Direction, Finding, Host, Row, Target};
@@ -51,8 +50,8 @@ impl Rows {
             target,
             rows: &self.rows,
             debug_build: cfg!(debug_assertions),
-            device_counts: before.device_counts(),
-            in_memory: before.in_memory(),
+            device_counts: before.device_counts,
+            in_memory: before.target.in_memory,
             generator_bytes_per_s: 0.0,
             written_bytes_total: self.written_bytes,
             memory_bytes: host.memory_bytes,

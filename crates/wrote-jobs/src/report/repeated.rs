@@ -1,36 +1,49 @@
 //! Rows of a group of jobs that ran several times.
 
 use super::before::Before;
-use super::known::Known;
-use super::row;
+use super::row::{self, Known};
 use crate::jobs::{GroupReport, merged};
 use hdrhistogram::Histogram;
 use wrote_result::document::{Direction, Row, Run};
 use wrote_result::stats;
 
-/// The rows of one job and its clones, with the runs so far. It keeps no report, so that its memory
-/// does not grow with the runs' histograms.
+/// The rows of one job and its clones, or of a way of writing, with the runs so far. It keeps no
+/// report, so that its memory does not grow with the runs' histograms.
 #[derive(Debug, Default)]
 pub struct Repeated {
-    rows: Vec<Row>,
+    /// The rows. Their figures over all runs are those of the first until [`Repeated::rows()`].
+    pub rows: Vec<Row>,
+    /// The file bytes that all runs wrote.
+    pub written_bytes: u64,
     /// The latencies of all runs, of each row.
     latencies_ns: Vec<Histogram<u64>>,
 }
 
 impl Repeated {
-    /// Adds a run. `before` is the state of the files before it.
-    pub fn add(&mut self, group: &GroupReport, before: &Before) {
+    /// Returns the rows of one run of jobs. `before` is the state of the files before it.
+    pub fn of(group: &GroupReport, before: &Before) -> Repeated {
         let rows = row::rows(group, &mut Known::new(before, false));
-        let latencies_ns = rows.iter().map(|row| latencies_ns(group, row.direction));
+        let latencies_ns = rows.iter().map(|row| latencies_ns(group, row.direction)).collect();
+        Repeated { rows, written_bytes: group.written_bytes(), latencies_ns }
+    }
+
+    /// Returns a row of one run that wrote, with the latencies of its operations.
+    pub fn one(row: Row, latencies_ns: Histogram<u64>) -> Repeated {
+        let written_bytes = row.bytes_per_run;
+        Repeated { rows: vec![row], written_bytes, latencies_ns: vec![latencies_ns] }
+    }
+
+    /// Adds the same rows of later runs.
+    pub fn add(&mut self, later: Repeated) {
         if self.rows.is_empty() {
-            self.latencies_ns = latencies_ns.collect();
-            self.rows = rows;
+            *self = later;
             return;
         }
-        for (all_ns, run_ns) in self.latencies_ns.iter_mut().zip(latencies_ns) {
-            all_ns.add(run_ns).expect("it grows as it must");
+        self.written_bytes += later.written_bytes;
+        for (all_ns, run_ns) in self.latencies_ns.iter_mut().zip(later.latencies_ns) {
+            all_ns.add(run_ns).expect("histograms grow, or have the same bounds");
         }
-        for (row, later) in self.rows.iter_mut().zip(rows) {
+        for (row, later) in self.rows.iter_mut().zip(later.rows) {
             join(row, later);
         }
     }
@@ -38,25 +51,15 @@ impl Repeated {
     /// Returns the rows, each with all of its runs.
     pub fn rows(mut self) -> Vec<Row> {
         for (row, all_ns) in self.rows.iter_mut().zip(&self.latencies_ns) {
-            let values = |value: fn(&Run) -> f64| row.runs.iter().map(value).collect::<Vec<f64>>();
-            row.bytes_per_run = stats::median(&values(|run| run.bytes as f64)) as u64;
-            row.throughput_bytes_per_s = stats::interval(&values(|run| run.throughput_bytes_per_s));
+            sum_up(row);
             row.latency_ns = row.latency_ns.map(|_| stats::latency(all_ns));
         }
         self.rows
     }
 }
 
-/// Returns the rows of one job and its clones, each with all of its runs. `before` is the state of
-/// the files before each run.
-pub fn repeated(runs: &[GroupReport], before: &Before) -> Vec<Row> {
-    let mut repeated = Repeated::default();
-    runs.iter().for_each(|group| repeated.add(group, before));
-    repeated.rows()
-}
-
 /// Adds a later run to a row, with the weaker of the settings in effect.
-fn join(row: &mut Row, later: Row) {
+pub fn join(row: &mut Row, later: Row) {
     // A write survives no more than in the weakest run (M3).
     row.survives = row.survives.min(later.survives);
     row.runs.extend(later.runs);
@@ -65,6 +68,13 @@ fn join(row: &mut Row, later: Row) {
     fallbacks.sort();
     fallbacks.dedup();
     row.settings.effective.weaken(&later.settings.effective);
+}
+
+/// Makes a row's bytes and throughput those of all of its runs.
+pub fn sum_up(row: &mut Row) {
+    let values = |value: fn(&Run) -> f64| row.runs.iter().map(value).collect::<Vec<f64>>();
+    row.bytes_per_run = stats::median(&values(|run| run.bytes as f64)) as u64;
+    row.throughput_bytes_per_s = stats::interval(&values(|run| run.throughput_bytes_per_s));
 }
 
 fn latencies_ns(group: &GroupReport, direction: Direction) -> Histogram<u64> {

@@ -1,18 +1,65 @@
 //! The rows of a group: one for each job and direction, its `numjobs` together.
 
-use super::known::Known;
+use super::before::Before;
 use super::settings;
 use crate::jobs::{GroupReport, Held, JobReport, merged, span};
-use crate::spec::SyncEach;
+use crate::spec::{JobSpec, SyncEach};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use wrote_machine::usage::Usage;
 use wrote_result::document::{Direction, Flush, Latency, Row, Run, Settings};
 use wrote_result::stats;
 
-/// Returns the group's rows, in the order of its jobs. Callers pass groups in the order of their
-/// runs.
+/// The context of a group's rows: the world before the run, and the groups before.
+#[derive(Debug)]
+pub(super) struct Known<'a> {
+    /// The disk under the files before all groups.
+    pub before: &'a Before,
+    /// Whether blocks that were never written could be read.
+    pub read_unwritten: bool,
+    /// Names that rows have already: each has one of its own.
+    names: HashSet<String>,
+    /// Files of the groups before.
+    files: HashSet<PathBuf>,
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn new(before: &'a Before, read_unwritten: bool) -> Known<'a> {
+        Known { before, read_unwritten, names: HashSet::new(), files: HashSet::new() }
+    }
+
+    /// The name, with a number where it is taken.
+    pub(super) fn take(&mut self, wanted: &str) -> String {
+        let numbered = (2..).map(|number| format!("{wanted}#{number}"));
+        let mut names = std::iter::once(wanted.to_owned()).chain(numbered);
+        names.find(|name| self.names.insert(name.clone())).expect("there is no end of numbers")
+    }
+
+    /// Whether all that a job uses of the file was written and flushed when the clock started:
+    /// before the run, or because the job reads too and what is read is made ready so (M9).
+    pub(super) fn is_settled(&self, file: &Path, spec: &JobSpec) -> bool {
+        let made_ready = spec.rw.read && !self.read_unwritten && !self.is_changed(file);
+        self.before.settled.contains(file) || made_ready
+    }
+
+    /// Whether a group before used the file.
+    pub(super) fn is_changed(&self, file: &Path) -> bool {
+        self.files.contains(file)
+    }
+
+    /// Remembers that the group is over.
+    pub(super) fn is_over(&mut self, group: &GroupReport) {
+        self.files.extend(group.jobs.iter().flat_map(|job| job.spec.files.iter().cloned()));
+    }
+}
+
+/// Returns the group's rows, in the order of its jobs. Groups come in the order of their runs.
 pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {
     let mut rows = Vec::new();
-    for jobs in batches(group) {
+    let is_next_clone = |last: &JobReport, job: &JobReport| {
+        last.spec.name == job.spec.name && job.spec.clone > last.spec.clone
+    };
+    for jobs in group.jobs.chunk_by(is_next_clone) {
         let rw = jobs[0].spec.rw;
         let name = &jobs[0].spec.name;
         let directions =
@@ -20,33 +67,17 @@ pub(super) fn rows(group: &GroupReport, known: &mut Known) -> Vec<Row> {
         for (_, direction, word) in directions.into_iter().filter(|(is_there, _, _)| *is_there) {
             let wanted = if rw.read && rw.write { format!("{name}/{word}") } else { name.clone() };
             let name = known.take(&wanted);
-            rows.push(row(name, group, &jobs, direction, known));
+            rows.push(row(name, group, jobs, direction, known));
         }
     }
     known.is_over(group);
     rows
 }
 
-/// Returns the jobs of each section; no batch is empty.
-fn batches(group: &GroupReport) -> Vec<Vec<&JobReport>> {
-    let mut batches: Vec<Vec<&JobReport>> = Vec::new();
-    for job in &group.jobs {
-        match batches.last_mut() {
-            Some(batch) if is_next_clone(batch[batch.len() - 1], job) => batch.push(job),
-            _ => batches.push(vec![job]),
-        }
-    }
-    batches
-}
-
-fn is_next_clone(last: &JobReport, job: &JobReport) -> bool {
-    last.spec.name == job.spec.name && job.spec.clone > last.spec.clone
-}
-
 fn row(
     name: String,
     group: &GroupReport,
-    jobs: &[&JobReport],
+    jobs: &[JobReport],
     direction: Direction,
     known: &Known,
 ) -> Row {
@@ -71,8 +102,8 @@ fn row(
     }
 }
 
-fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
-    let sum = |count: &dyn Fn(&JobReport) -> u64| jobs.iter().map(|job| count(job)).sum::<u64>();
+fn run(group: &GroupReport, jobs: &[JobReport], direction: Direction) -> Run {
+    let sum = |count: &dyn Fn(&JobReport) -> u64| jobs.iter().map(count).sum::<u64>();
     let bytes = sum(&|job| job.direction(direction).bytes);
     let operations = sum(&|job| job.direction(direction).operations);
     let operations_both = sum(&|job| job.read.operations + job.write.operations);
@@ -80,23 +111,19 @@ fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
     let part = if operations_both == 0 { 1.0 } else { operations as f64 / operations_both as f64 };
     // The process's use includes the engines' own threads, which no job's does.
     let process = group.process.filter(|_| jobs.len() == group.jobs.len());
-    let used = |of_job: fn(&JobReport) -> f64, of_process: fn(&Usage) -> f64| {
-        let of_jobs = || jobs.iter().map(|job| of_job(job)).sum::<f64>();
-        part * process.as_ref().map_or_else(of_jobs, of_process)
+    let used = |figure: fn(&Usage) -> f64| {
+        let of_jobs = || jobs.iter().map(|job| figure(&job.usage)).sum::<f64>();
+        part * process.as_ref().map_or_else(of_jobs, figure)
     };
-    let elapsed_s = span(jobs.iter().copied()).as_secs_f64().max(1e-9);
+    let elapsed_s = span(jobs).as_secs_f64().max(1e-9);
     Run {
         bytes,
         elapsed_s,
         throughput_bytes_per_s: bytes as f64 / elapsed_s,
         iops: operations as f64 / elapsed_s,
-        cpu_user_s: used(|job| job.cpu_user_s, |process| process.cpu_user_s),
-        cpu_system_s: used(|job| job.cpu_system_s, |process| process.cpu_system_s),
-        context_switches: used(
-            |job| job.context_switches as f64,
-            |process| process.context_switches as f64,
-        )
-        .round() as u64,
+        cpu_user_s: used(|usage| usage.cpu_user_s),
+        cpu_system_s: used(|usage| usage.cpu_system_s),
+        context_switches: used(|usage| usage.context_switches as f64).round() as u64,
         device_written_bytes: group.device_written_bytes,
         device_read_bytes: group.device_read_bytes,
         max_rss_bytes: Some(group.max_rss_bytes),
@@ -118,7 +145,7 @@ fn run(group: &GroupReport, jobs: &[&JobReport], direction: Direction) -> Run {
 
 /// Returns the cached bytes of the jobs' files that the cache did not hold before. A direct write
 /// drops its bytes from the cache; a direct read may leave them there.
-fn page_cache_bytes(group: &GroupReport, jobs: &[&JobReport]) -> Option<u64> {
+fn page_cache_bytes(group: &GroupReport, jobs: &[JobReport]) -> Option<u64> {
     let uses = |job: &JobReport, held: &Held| {
         job.spec.offset_bytes == held.offset_bytes && job.spec.files.contains(&held.file)
     };
@@ -139,13 +166,13 @@ fn page_cache_bytes(group: &GroupReport, jobs: &[&JobReport]) -> Option<u64> {
 }
 
 /// Returns the issue delay of the jobs' threads; `None` for jobs without a rate.
-fn issue_delay(jobs: &[&JobReport]) -> Option<Latency> {
+fn issue_delay(jobs: &[JobReport]) -> Option<Latency> {
     let delays = merged(jobs.iter().map(|job| &job.issue_delay_ns));
     (!delays.is_empty()).then(|| stats::latency(&delays))
 }
 
 /// Returns the way in words: `random read, direct io_uring x 64`, `write, mmap, fsync each`.
-fn way(jobs: &[&JobReport], direction: Direction, effective: &Settings) -> String {
+fn way(jobs: &[JobReport], direction: Direction, effective: &Settings) -> String {
     let spec = &jobs[0].spec;
     let mut words = if spec.rw.random { "random ".to_owned() } else { String::new() };
     words += match direction {

@@ -1,33 +1,32 @@
 //! Settings of a row, as asked and in effect, in the words of the result.
 
-use super::known::Known;
+use super::row::Known;
 use crate::jobs::{JobReport, NEW_BLOCKS};
 use crate::spec::{BlockShare, BlockSizes, Data, Fallocate, JobSpec, SyncEach};
 use std::time::Duration;
 use wrote::{Acknowledged, Ioengine, Survives};
 use wrote_result::document::{Blocks, Direction, Fallback, Flush, Settings, SettingsPair};
 
-/// Returns the settings of the jobs of one row, which differ only in their files and shares of a
-/// rate.
-pub(super) fn pair(jobs: &[&JobReport], direction: Direction, known: &Known) -> SettingsPair {
+/// Returns the settings of the jobs of one row: they differ in files and shares of a rate.
+pub(super) fn pair(jobs: &[JobReport], direction: Direction, known: &Known) -> SettingsPair {
     let asked = asked(jobs, direction, known);
-    let mut fallbacks: Vec<Fallback> = jobs.iter().flat_map(|job| steps(job)).collect();
+    let mut fallbacks: Vec<Fallback> = jobs.iter().flat_map(steps).collect();
     fallbacks.sort();
     fallbacks.dedup();
     let effective = effective(jobs, &asked);
     SettingsPair { asked, effective, fallbacks }
 }
 
-fn steps(job: &JobReport) -> Vec<Fallback> {
-    let of_engine = job.effective.fallbacks.iter().map(|step| Fallback {
-        wanted: step.wanted.into(),
-        got: step.got.into(),
-        because: step.because.clone(),
-    });
-    of_engine.chain(job.fallbacks.iter().cloned()).collect()
+fn steps(job: &JobReport) -> impl Iterator<Item = Fallback> {
+    job.effective.fallbacks.iter().map(fallback).chain(job.fallbacks.iter().cloned())
 }
 
-fn asked(jobs: &[&JobReport], direction: Direction, known: &Known) -> Settings {
+/// Returns a fallback of the engine in the words of the result.
+pub fn fallback(step: &wrote::Fallback) -> Fallback {
+    Fallback { wanted: step.wanted.into(), got: step.got.into(), because: step.because.clone() }
+}
+
+fn asked(jobs: &[JobReport], direction: Direction, known: &Known) -> Settings {
     let spec = &jobs[0].spec;
     let is_write = direction == Direction::Write;
     let sizes = if is_write { &spec.write_bs } else { &spec.read_bs };
@@ -89,15 +88,15 @@ fn asked(jobs: &[&JobReport], direction: Direction, known: &Known) -> Settings {
 }
 
 /// Returns the mean of the jobs' rates, which may differ by one operation or byte.
-fn mean(jobs: &[&JobReport], rate: impl Fn(&JobSpec) -> Option<u64>) -> Option<f64> {
+fn mean(jobs: &[JobReport], rate: impl Fn(&JobSpec) -> Option<u64>) -> Option<f64> {
     let rates = jobs.iter().map(|job| rate(&job.spec)).collect::<Option<Vec<u64>>>()?;
     Some(rates.iter().map(|rate| *rate as f64).sum::<f64>() / rates.len() as f64)
 }
 
 /// Returns the weakest settings among the jobs, and the deepest queue.
-fn effective(jobs: &[&JobReport], asked: &Settings) -> Settings {
+fn effective(jobs: &[JobReport], asked: &Settings) -> Settings {
     let first = &jobs[0].effective;
-    let all = |is: fn(&JobReport) -> bool| jobs.iter().all(|job| is(job));
+    let all = |is: fn(&JobReport) -> bool| jobs.iter().all(is);
     let ring = |is: bool| (first.ioengine == Ioengine::IoUring).then_some(is);
     let not_allocated =
         jobs.iter().flat_map(|job| &job.fallbacks).any(|step| step.got == NEW_BLOCKS);
@@ -121,15 +120,15 @@ fn effective(jobs: &[&JobReport], asked: &Settings) -> Settings {
 }
 
 /// Returns the most operations of one job that were in flight at once.
-pub(super) fn iodepth_reached(jobs: &[&JobReport]) -> u32 {
+pub(super) fn iodepth_reached(jobs: &[JobReport]) -> u32 {
     jobs.iter().map(|job| job.effective.iodepth_reached).max().unwrap_or_default()
 }
 
 /// Returns what an acknowledged write of these jobs survives with the settings in effect (M3).
 ///
 /// A flush after every few writes does not cover the last ones, so it does not count.
-pub(super) fn survives(jobs: &[&JobReport], known: &Known) -> Survives {
-    let of_job = |job: &&JobReport| {
+pub(super) fn survives(jobs: &[JobReport], known: &Known) -> Survives {
+    let of_job = |job: &JobReport| {
         let spec = &job.spec;
         let each = |after: Option<u32>| after == Some(1);
         let flushed = spec.sync != SyncEach::No
@@ -183,7 +182,7 @@ fn flush(spec: &JobSpec) -> Flush {
 }
 
 /// Returns the state of the blocks that was asked for.
-fn blocks(jobs: &[&JobReport], known: &Known) -> Blocks {
+fn blocks(jobs: &[JobReport], known: &Known) -> Blocks {
     let files = || jobs.iter().flat_map(|job| &job.spec.files);
     if files().all(|file| known.is_settled(file, &jobs[0].spec)) {
         Blocks::Written

@@ -1,6 +1,7 @@
 //! Flushes between the operations of a task, and after the last one.
 
-use super::{Task, Worker};
+use super::Worker;
+use crate::spec::JobSpec;
 use std::time::Instant;
 use wrote::Op;
 use wrote_result::Error;
@@ -27,7 +28,6 @@ impl Flushes {
         Flushes { dirty, written, since_fsync: 0, since_fdatasync: 0 }
     }
 
-    /// Counts a write to the file of this number.
     pub(super) fn count(&mut self, file: usize) {
         self.dirty[file] = true;
         self.written[file] = true;
@@ -35,12 +35,13 @@ impl Flushes {
         self.since_fdatasync += 1;
     }
 
-    pub(super) fn is_due(&self, task: &Task) -> bool {
-        self.fsync_is_due(task) || task.fdatasync_after == Some(self.since_fdatasync)
+    pub(super) fn is_due(&self, spec: &JobSpec) -> bool {
+        let fdatasync = self.since_fdatasync > 0 && spec.fdatasync == Some(self.since_fdatasync);
+        self.fsync_is_due(spec) || fdatasync
     }
 
-    fn fsync_is_due(&self, task: &Task) -> bool {
-        task.fsync_after == Some(self.since_fsync)
+    fn fsync_is_due(&self, spec: &JobSpec) -> bool {
+        self.since_fsync > 0 && spec.fsync == Some(self.since_fsync)
     }
 }
 
@@ -48,17 +49,17 @@ impl Worker<'_> {
     /// Waits for the operations in flight, and flushes every file written since its last flush.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         self.engine.reap(usize::MAX, &mut self.completions)?;
-        if !self.task.latency_with_flush {
+        if !self.spec.latency_with_flush {
             self.acknowledge()?;
         }
-        let with_metadata = self.flushes.fsync_is_due(&self.task);
+        let with_metadata = self.flushes.fsync_is_due(&self.spec);
         self.flush_dirty(with_metadata)?;
         if with_metadata {
             self.flushes.since_fsync = 0;
         }
         // An fsync covers what an fdatasync does.
         self.flushes.since_fdatasync = 0;
-        if self.task.latency_with_flush {
+        if self.spec.latency_with_flush {
             self.acknowledge()?;
         }
         if self.paced {
@@ -70,9 +71,9 @@ impl Worker<'_> {
 
     /// Flushes every file that the task wrote, by the flush that it asks for at its end (M1).
     pub(super) fn flush_at_end(&mut self) -> Result<(), Error> {
-        if self.task.end_fsync || self.task.end_fdatasync {
+        if self.spec.end_fsync || self.spec.end_fdatasync {
             self.flushes.dirty.clone_from(&self.flushes.written);
-            self.flush_dirty(self.task.end_fsync)?;
+            self.flush_dirty(self.spec.end_fsync)?;
         }
         Ok(())
     }
@@ -84,7 +85,7 @@ impl Worker<'_> {
             }
             let file = self.files[index].1;
             let op = if with_metadata { Op::Fsync { file } } else { Op::Fdatasync { file } };
-            let begin = self.task.latencies.then(Instant::now);
+            let begin = self.spec.latencies.then(Instant::now);
             self.engine.queue(FLUSH, op);
             let mut flushed = Vec::with_capacity(1);
             self.engine.reap(1, &mut flushed)?;

@@ -14,7 +14,6 @@
 
 const MAGIC: &[u8; 8] = b"wroteblk";
 
-/// Bytes at the start of each block.
 pub const HEADER_BYTES: usize = 40;
 /// The last field, the checksum.
 const SUM: std::ops::Range<usize> = 36..HEADER_BYTES;

@@ -7,8 +7,7 @@ use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 use wrote_result::Error;
 
-/// The last part of a wait, which the worker spins through: the kernel wakes a thread late by some
-/// ten microseconds.
+/// The worker spins through the last part of a wait: the kernel wakes threads some 10 us late.
 const AWAKE_NS: u64 = 50_000;
 
 impl Worker<'_> {
@@ -23,7 +22,7 @@ impl Worker<'_> {
     /// Waits for the task's start within its group.
     pub(super) fn delay(&mut self) {
         let begin = Instant::now();
-        while let Some(left) = self.task.startdelay.checked_sub(begin.elapsed())
+        while let Some(left) = self.spec.startdelay.checked_sub(begin.elapsed())
             && !left.is_zero()
             && !self.shared.must_stop()
         {
@@ -41,7 +40,7 @@ impl Worker<'_> {
         }
         let Rw { read, write, .. } = self.sequence.outline().rw;
         let due = |write: bool| {
-            let pace = &self.task.pace[usize::from(write)];
+            let pace = &self.pace[usize::from(write)];
             pace.holds().then(|| pace.due_ns())
         };
         match (read && write, due(false), due(true)) {

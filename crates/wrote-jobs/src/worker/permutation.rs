@@ -1,8 +1,7 @@
 //! The numbers below a bound in an order that looks random, each once, without remembering any.
 
-/// The step of splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
-/// 2014).
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::SplitMix64;
 
 /// How often a number is mixed. Two rounds leave neighbours' high bits alike, three do not.
 const ROUNDS: usize = 3;
@@ -25,8 +24,8 @@ pub struct Permutation {
 impl Permutation {
     pub fn new(count: u64, key: u64) -> Permutation {
         let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
-        let mut state = key;
-        let rounds = std::array::from_fn(|_| (splitmix(&mut state), splitmix(&mut state) | 1));
+        let mut random = SplitMix64::seed_from_u64(key);
+        let rounds = std::array::from_fn(|_| (random.next_u64(), random.next_u64() | 1));
         Permutation {
             count,
             mask: if bits == 0 { 0 } else { u64::MAX >> (u64::BITS - bits) },
@@ -35,7 +34,6 @@ impl Permutation {
         }
     }
 
-    /// How many numbers there are.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -54,15 +52,6 @@ impl Permutation {
             }
         }
     }
-}
-
-/// The next number of splitmix64.
-pub fn splitmix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(GOLDEN);
-    let mut number = *state;
-    number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }
 
 #[cfg(test)]

@@ -1,21 +1,17 @@
 //! The next operation: file, offset and length of each operation of a job, from its seed.
 
-use super::permutation::{Permutation, splitmix};
+use super::permutation::Permutation;
 use crate::spec::{BlockSizes, Rw};
 use rand::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 use std::ops::Range;
 
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
-    /// A write, else a read.
     pub write: bool,
-    /// The index of the job's file.
     pub file: usize,
-    /// First byte in the file.
     pub offset: u64,
-    /// How many bytes.
     pub len: usize,
 }
 
@@ -38,7 +34,6 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// The sizes of a direction.
     fn sizes(&self, write: bool) -> &BlockSizes {
         if write { &self.write_bs } else { &self.read_bs }
     }
@@ -69,7 +64,6 @@ impl Outline {
         self.rw.random && !self.maps() || self.io_bytes.is_some() || self.loops != Some(1)
     }
 
-    /// The bytes of one pass over the regions.
     fn pass_bytes(&self) -> u64 {
         self.regions.iter().map(|region| region.end - region.start).sum()
     }
@@ -171,8 +165,7 @@ impl Sequence {
         }
     }
 
-    /// A size, by the shares; where it is more than `most` the largest that is not. `most` is at
-    /// least the smallest.
+    /// A size by the shares; the largest up to `most`, which is at least the smallest.
     fn size(&mut self, write: bool, most: u64) -> u64 {
         if let Some(one) = self.one[usize::from(write)] {
             return one;
@@ -195,9 +188,9 @@ impl Sequence {
         for (number, place) in self.places.iter_mut().enumerate() {
             place.positions = [0; 2];
             place.taken = 0;
-            let mut key = self.outline.seed ^ (self.passes << 20) ^ number as u64;
-            place.order =
-                one.map(|bytes| Permutation::new(place.len_bytes / bytes, splitmix(&mut key)));
+            let key = self.outline.seed ^ (self.passes << 20) ^ number as u64;
+            let key = SplitMix64::seed_from_u64(key).next_u64();
+            place.order = one.map(|bytes| Permutation::new(place.len_bytes / bytes, key));
         }
         self.passes += 1;
     }
@@ -247,9 +240,7 @@ impl Sequence {
         }
         None
     }
-}
 
-impl Sequence {
     /// The next operation of a direction; `None` where there is no more to be done.
     pub fn next_of(&mut self, write: bool) -> Option<Next> {
         let least = self.least[usize::from(write)];

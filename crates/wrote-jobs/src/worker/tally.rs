@@ -6,10 +6,8 @@ use hdrhistogram::Histogram;
 /// The longest latency of the histogram: 10 minutes.
 const LATENCY_MAX_NS: u64 = 600_000_000_000;
 
-/// The time between samples.
 const SAMPLE_NS: u64 = 500_000_000;
 
-/// The shortest last sample.
 const SAMPLE_NS_MIN: u64 = SAMPLE_NS / 2;
 
 /// Returns an empty histogram of latencies: three significant digits up to 10 minutes.
@@ -17,42 +15,38 @@ pub fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3).expect("the bounds are sound")
 }
 
-/// The counts of one direction.
+/// The report of one direction of a job.
 #[derive(Clone, Debug)]
-pub struct Direction {
+pub struct DirectionReport {
+    /// Bytes transferred.
     pub bytes: u64,
+    /// Operations.
     pub operations: u64,
+    /// Nanoseconds from when the job queued an operation to when it saw the completion. Under a
+    /// rate they count from when the operation was due (M5).
     pub latency_ns: Histogram<u64>,
-    pub bytes_per_s: Vec<f64>,
-    pub operations_per_s: Vec<f64>,
-    /// Bytes and operations when the last sample was taken.
-    sampled: (u64, u64),
+    /// Bytes per second, a sample for each half second.
+    pub bandwidth_samples_bytes_per_s: Vec<f64>,
+    /// Operations per second, a sample for each half second.
+    pub iops_samples: Vec<f64>,
 }
 
-impl Direction {
-    fn new() -> Direction {
-        Direction {
+impl DirectionReport {
+    fn new() -> DirectionReport {
+        DirectionReport {
             bytes: 0,
             operations: 0,
             latency_ns: histogram(),
-            bytes_per_s: Vec::with_capacity(256),
-            operations_per_s: Vec::with_capacity(256),
-            sampled: (0, 0),
+            bandwidth_samples_bytes_per_s: Vec::with_capacity(256),
+            iops_samples: Vec::with_capacity(256),
         }
     }
 
-    fn sample(&mut self, elapsed_ns: u64) {
-        let per_s = |now: u64, before: u64| (now - before) as f64 / (elapsed_ns as f64 / 1e9);
-        self.bytes_per_s.push(per_s(self.bytes, self.sampled.0));
-        self.operations_per_s.push(per_s(self.operations, self.sampled.1));
-        self.sampled = (self.bytes, self.operations);
-    }
-
     fn clear(&mut self) {
-        (self.bytes, self.operations, self.sampled) = (0, 0, (0, 0));
+        (self.bytes, self.operations) = (0, 0);
         self.latency_ns.reset();
-        self.bytes_per_s.clear();
-        self.operations_per_s.clear();
+        self.bandwidth_samples_bytes_per_s.clear();
+        self.iops_samples.clear();
     }
 }
 
@@ -60,12 +54,11 @@ impl Direction {
 #[derive(Clone, Debug)]
 pub struct Tally {
     /// Reads, then writes.
-    pub directions: [Direction; 2],
+    pub directions: [DirectionReport; 2],
     pub flush_ns: Histogram<u64>,
     /// Under a rate: the time from when an operation was due, and there was room for it, to when it
     /// was handed on.
     pub issue_delay_ns: Histogram<u64>,
-    /// The bytes written over time.
     pub trail: Trail,
     /// The frequency of each depth, by the depth; likewise for the next two.
     depths: Vec<u64>,
@@ -76,12 +69,14 @@ pub struct Tally {
     /// Bytes transferred before counting began.
     before_bytes: [u64; 2],
     sampled_ns: u64,
+    /// Bytes and operations of each direction when the last sample was taken.
+    sampled: [(u64, u64); 2],
 }
 
 impl Tally {
     pub fn new(iodepth: usize) -> Tally {
         Tally {
-            directions: [Direction::new(), Direction::new()],
+            directions: [DirectionReport::new(), DirectionReport::new()],
             flush_ns: histogram(),
             issue_delay_ns: histogram(),
             trail: Trail::new(),
@@ -91,6 +86,7 @@ impl Tally {
             same: (false, 0, 0),
             before_bytes: [0; 2],
             sampled_ns: 0,
+            sampled: [(0, 0); 2],
         }
     }
 
@@ -100,21 +96,18 @@ impl Tally {
         self.submitted[count] += 1;
     }
 
-    /// Counts operations that completed together.
     pub(super) fn completed(&mut self, count: usize) {
         if count > 0 {
             self.completed[count] += 1;
         }
     }
 
-    /// Counts a complete operation of `bytes`.
     pub(super) fn count(&mut self, write: bool, bytes: usize) {
         let direction = &mut self.directions[usize::from(write)];
         direction.bytes += bytes as u64;
         direction.operations += 1;
     }
 
-    /// Records an operation's latency.
     pub(super) fn record(&mut self, write: bool, latency_ns: u64) {
         if (write, latency_ns) != (self.same.0, self.same.1) {
             self.record_same();
@@ -141,7 +134,6 @@ impl Tally {
         self.flush_ns.saturating_record(latency_ns);
     }
 
-    /// Takes a sample where one is due.
     pub(super) fn sample(&mut self, now_ns: u64) {
         self.trail.pass(self.directions[1].bytes, now_ns);
         let elapsed_ns = now_ns.saturating_sub(self.sampled_ns);
@@ -151,7 +143,13 @@ impl Tally {
     }
 
     fn take_sample(&mut self, now_ns: u64, elapsed_ns: u64) {
-        self.directions.iter_mut().for_each(|direction| direction.sample(elapsed_ns));
+        let per_s = |now: u64, before: u64| (now - before) as f64 / (elapsed_ns as f64 / 1e9);
+        for (direction, sampled) in self.directions.iter_mut().zip(&mut self.sampled) {
+            let (bytes, operations) = (direction.bytes, direction.operations);
+            direction.bandwidth_samples_bytes_per_s.push(per_s(bytes, sampled.0));
+            direction.iops_samples.push(per_s(operations, sampled.1));
+            *sampled = (bytes, operations);
+        }
         self.sampled_ns = now_ns;
     }
 
@@ -159,22 +157,21 @@ impl Tally {
     pub(super) fn begin_again(&mut self, now_ns: u64) {
         self.before_bytes = self.moved_bytes();
         self.same.2 = 0;
-        self.directions.iter_mut().for_each(Direction::clear);
+        self.directions.iter_mut().for_each(DirectionReport::clear);
         self.flush_ns.reset();
         self.issue_delay_ns.reset();
         self.trail.begin_again(now_ns);
         [&mut self.depths, &mut self.submitted, &mut self.completed]
             .into_iter()
             .for_each(|counts| counts.fill(0));
-        self.sampled_ns = now_ns;
+        (self.sampled_ns, self.sampled) = (now_ns, [(0, 0); 2]);
     }
 
-    /// Ends the counts. The rest of the time is a last sample, if it is long enough or the only
-    /// one.
+    /// Ends the counts. The rest is a last sample, if it is long enough or the only one.
     pub(super) fn finish(&mut self, now_ns: u64) {
         self.record_same();
         let elapsed_ns = now_ns.saturating_sub(self.sampled_ns);
-        let is_first = self.directions[0].bytes_per_s.is_empty();
+        let is_first = self.directions[0].bandwidth_samples_bytes_per_s.is_empty();
         if elapsed_ns >= if is_first { 1 } else { SAMPLE_NS_MIN } {
             self.take_sample(now_ns, elapsed_ns);
         }
@@ -186,7 +183,6 @@ impl Tally {
             .map(|direction: usize| self.before_bytes[direction] + self.directions[direction].bytes)
     }
 
-    /// Returns the frequency of each depth.
     pub fn depths(&self) -> Histogram<u64> {
         counts(&self.depths)
     }
@@ -240,7 +236,7 @@ mod tests {
         let mut tally = Tally::new(1);
         done(&mut tally, false, 1, 1000);
         tally.sample(SAMPLE_NS - 1);
-        assert!(tally.directions[0].bytes_per_s.is_empty());
+        assert!(tally.directions[0].bandwidth_samples_bytes_per_s.is_empty());
         tally.sample(SAMPLE_NS);
         done(&mut tally, false, 1, 500);
         done(&mut tally, true, 1, 300);
@@ -248,9 +244,9 @@ mod tests {
         // Too short to be a sample.
         done(&mut tally, false, 1, 9999);
         tally.finish(3 * SAMPLE_NS + SAMPLE_NS_MIN - 1);
-        assert_eq!(tally.directions[0].bytes_per_s, [2000.0, 500.0]);
-        assert_eq!(tally.directions[0].operations_per_s, [2.0, 1.0]);
-        assert_eq!(tally.directions[1].bytes_per_s, [0.0, 300.0]);
+        assert_eq!(tally.directions[0].bandwidth_samples_bytes_per_s, [2000.0, 500.0]);
+        assert_eq!(tally.directions[0].iops_samples, [2.0, 1.0]);
+        assert_eq!(tally.directions[1].bandwidth_samples_bytes_per_s, [0.0, 300.0]);
     }
 
     #[test]
@@ -258,7 +254,7 @@ mod tests {
         let mut tally = Tally::new(1);
         done(&mut tally, true, 1, 1000);
         tally.finish(1_000_000);
-        assert_eq!(tally.directions[1].bytes_per_s, [1e6]);
+        assert_eq!(tally.directions[1].bandwidth_samples_bytes_per_s, [1e6]);
     }
 
     #[test]

@@ -117,7 +117,7 @@ fn a_row_survives_less_where_direct_io_fell_back_or_blocks_are_copied() {
         for direct in direct {
             let mut group = sample::groups().remove(0);
             group.jobs[0].direct = direct;
-            runs.add(&group, &before);
+            runs.add(Repeated::of(&group, &before));
         }
         runs.rows().remove(0)
     };

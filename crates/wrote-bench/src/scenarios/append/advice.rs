@@ -4,15 +4,12 @@
 mod examples;
 
 use crate::choice::{Choice, body_of, per_s, ratio};
+use crate::scenario::is_below;
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Advice, Row, View, fastest};
 use wrote_result::units::{nanoseconds, significant};
 
-/// Where the lines are that are shown.
 const EXAMPLES: &str = include_str!("advice/examples.rs");
-
-/// The first part of the names of rows of `Log`.
-const OURS: &str = "append/log-";
 
 /// The rows that may be advised: the first part of the name, the advice, and the function whose
 /// body is shown. The other ways are slower forms of these, and a loop serves one producer.
@@ -45,7 +42,7 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
     let Choice { row, .. } = Choice::of(rows.iter().copied())?;
     let (action, function) = way(row)?;
     let mut because = format!("{}: {}", row.name, told(row));
-    let usual = fastest(rows.iter().copied().filter(|row| !is_ours(row)));
+    let usual = fastest(rows.iter().copied().filter(|row| !row.name.starts_with("append/log-")));
     if let Some(usual) = usual.filter(|usual| usual.name != row.name) {
         because += &format!(
             "; {} times {} ({}), the fastest of the usual ways",
@@ -72,15 +69,8 @@ pub(crate) fn advise(evidence: &Evidence) -> Option<Advice> {
 }
 
 fn way(row: &Row) -> Option<(&'static str, &'static str)> {
-    let is_of = |name: &str| {
-        row.name.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let (_, action, function) = WAYS.iter().find(|(name, ..)| is_of(name))?;
+    let (_, action, function) = WAYS.iter().find(|(name, ..)| is_below(&row.name, name))?;
     Some((action, function))
-}
-
-fn is_ours(row: &Row) -> bool {
-    row.name.starts_with(OURS)
 }
 
 fn messages_per_s(row: &Row) -> String {

@@ -3,7 +3,6 @@
 use super::message::{Messages, Stamp};
 use wrote_result::document::Records;
 
-/// Counts what is found.
 #[derive(Debug)]
 pub(super) struct Check {
     producers: Vec<Producer>,
@@ -21,7 +20,6 @@ struct Producer {
 }
 
 impl Check {
-    /// For all messages of these producers.
     pub(super) fn new(sent: &[Messages]) -> Check {
         let producer = |messages: &Messages| Producer {
             count: messages.count(),
@@ -41,7 +39,6 @@ impl Check {
         }
     }
 
-    /// A whole message.
     pub(super) fn whole(&mut self, stamp: Stamp) {
         let known = self.producers.get_mut(stamp.producer as usize);
         let Some(producer) = known.filter(|producer| stamp.number < producer.count) else {

@@ -1,10 +1,10 @@
 //! The library's own way: `wrote::Log`, by threads or by tasks.
 
 use super::Promise;
-use super::arrivals::Arrivals;
 use super::message::Messages;
 use super::AppendAs;
 use super::usual::record;
+use crate::arrivals::Arrivals;
 use hdrhistogram::Histogram;
 use std::path::Path;
 use std::sync::Barrier;
@@ -15,18 +15,15 @@ use wrote_jobs::histogram;
 use wrote_jobs::rate::Rate;
 use wrote_result::{Error, Stop};
 
-/// The state that producers share.
 pub(super) struct Task<'a> {
     pub log: Log,
     pub promise: Promise,
     pub append_as: AppendAs,
-    /// The rate of all producers together.
     pub rate: Option<Rate>,
     pub runtime: &'a Runtime,
     pub stop: &'a Stop,
 }
 
-/// A new log in `folder`.
 pub(super) fn open(folder: &Path, promise: Promise) -> Result<Log, Error> {
     Ok(Log::options().sync(promise.sync).format(promise.format).open(folder)?)
 }
@@ -137,7 +134,6 @@ async fn produce_async(
     Ok(latencies)
 }
 
-/// When the messages of each producer are due.
 fn arrivals(task: &Task, messages: &[Messages]) -> Vec<Arrivals> {
     let producers = messages.len() as u32;
     (0..producers).map(|number| Arrivals::new(task.rate, number, producers)).collect()

@@ -13,14 +13,11 @@ pub(super) const MAGIC: [u8; 2] = [0xF7, 0xA3];
 const STAMP_BYTES: usize = 24;
 /// The shortest message that can be told from others.
 pub(crate) const BYTES_MIN: u32 = 32;
-/// The longest.
 pub(crate) const BYTES_MAX: u32 = 512 << 10;
 /// The most producers: as many as a stamp has room for, and more than any machine has threads.
 pub(crate) const PRODUCERS_MAX: u32 = 1024;
-/// The most messages of a run.
 pub(crate) const MESSAGES_MAX: u64 = 1_000_000_000;
-/// Bytes that all producers together prepare. A message repeats, but for its stamp, after this many
-/// bytes.
+/// Bytes that all producers prepare. Then messages repeat, but for their stamps.
 const READY_BYTES: usize = 32 << 20;
 /// The same messages in every run.
 const SEED: u64 = 0x6170_7065_6e64;
@@ -52,7 +49,6 @@ struct Ready {
     checksum: u64,
 }
 
-/// The identity of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub len: usize,
@@ -106,12 +102,10 @@ impl Messages {
         Some(message)
     }
 
-    /// How many there are in all.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Bytes of all together.
     pub(super) fn total_bytes(&self) -> u64 {
         if self.count == 0 {
             return 0;

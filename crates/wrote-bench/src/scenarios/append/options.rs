@@ -64,7 +64,6 @@ impl Append {
         }
     }
 
-    /// The messages of a run, where the request names a number.
     pub(super) fn checked_messages(&self) -> Result<Option<u64>, Error> {
         match self.messages.map(u64::from) {
             Some(bad) if !(1..=MESSAGES_MAX).contains(&bad) => {
@@ -74,7 +73,6 @@ impl Append {
         }
     }
 
-    /// The lengths of the messages.
     pub(super) fn checked_sizes(&self) -> Result<Sizes, Error> {
         let sizes = self.message_size.unwrap_or(super::plan::SIZES);
         let Sizes { min_bytes, max_bytes } = sizes;

@@ -7,8 +7,7 @@ use crate::rounds::RUNS;
 use crate::scenario::Call;
 use std::time::Duration;
 use wrote::device::Target;
-use wrote_jobs::rate;
-use wrote_jobs::rate::Rate;
+use wrote_jobs::rate::{self, Rate};
 use wrote_machine::{host, space};
 use wrote_result::{Error, units};
 
@@ -41,7 +40,6 @@ const SEGMENTS_BYTES: u64 = 4 * (64 << 20);
 /// The time of a run outside its clock: preparation, reading back, removal.
 pub(super) const BESIDE: Duration = Duration::from_millis(300);
 
-/// The plan of the scenario's rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub ways: Vec<Way>,
@@ -52,9 +50,7 @@ pub(crate) struct Plan {
     pub rate: Option<Rate>,
     /// Rows that were called for and can't be measured, with the reason.
     pub left_out: Vec<(String, String)>,
-    /// How long a run at a rate is.
     pub(super) time: Duration,
-    /// Messages of a run, where they were asked for.
     pub(super) messages: Option<u64>,
     /// The bytes that the files of one run may take.
     budget_bytes: u64,
@@ -116,22 +112,17 @@ impl Plan {
         )))
     }
 
-    /// Leaves out the ways whose messages would all be in memory and take more than half of the
-    /// machine's (W8).
+    /// Leaves out ways whose messages would take more than half of the machine's memory (W8).
     fn keep_memory(&mut self, memory_bytes: u64) {
         let message_bytes = u64::from(self.sizes.max_bytes) + TASK_BYTES;
-        let mut left_out = Vec::new();
-        let ways = std::mem::take(&mut self.ways);
-        for way in ways {
-            let bytes = self.messages_max(&way).saturating_mul(message_bytes);
-            if way.strategy.kind.has_task_a_message() && bytes > memory_bytes / 2 {
-                let because = "its queue could take more than half of the machine's memory";
-                left_out.push((way.name(), because.into()));
-            } else {
-                self.ways.push(way);
-            }
-        }
-        self.left_out = left_out;
+        let fits = |way: &Way| {
+            let bytes = self.messages_max(way).saturating_mul(message_bytes);
+            !way.strategy.kind.has_task_a_message() || bytes <= memory_bytes / 2
+        };
+        let (kept, left): (Vec<Way>, Vec<Way>) = self.ways.iter().cloned().partition(fits);
+        let because = "its queue could take more than half of the machine's memory";
+        self.left_out = left.iter().map(|way| (way.name(), because.into())).collect();
+        self.ways = kept;
     }
 
     /// Messages of the first look at a way; none where a number was asked for.
@@ -140,8 +131,7 @@ impl Plan {
             .then(|| FIRST_MESSAGES.min(self.messages_max(way)))
     }
 
-    /// Messages of the next look, after one of so many that took so long; none where that was
-    /// enough.
+    /// Messages of the look after one of so many that took so long; none where that was enough.
     pub(super) fn longer_look(&self, way: &Way, messages: u64, elapsed_s: f64) -> Option<u64> {
         let most = self.messages_max(way);
         (elapsed_s < LOOK_S_MIN && messages < most).then(|| (messages * LOOK_GROWTH).min(most))

@@ -1,44 +1,35 @@
 //! One run of each way: messages appended, the file read back, and every message looked for.
 
-use super::arrivals::Arrivals;
 use super::check::Check;
 use super::message::Messages;
 use super::plan::{BESIDE, Plan, RUN_S};
 use super::walk::walk;
-use super::{Kind, NAME, Promise, QUESTION, Way, log, usual};
-use crate::measured::{self, OneRun, RowLabel, Runs};
+use super::{Kind, NAME, Promise, Way, log, usual};
+use crate::arrivals::Arrivals;
+use crate::measured::{self, OneRun, RowLabel};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
 use crate::scenarios::ways::Done;
-use hdrhistogram::Histogram;
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use wrote::{Format, LogReader};
 use wrote_jobs::clock::clocked;
+use wrote_jobs::report::{self, Repeated};
 use wrote_machine::usage::Usage;
 use wrote_result::Error;
-use wrote_result::document::{Fallback, Records, Row, Run, Settings};
+use wrote_result::document::{Records, Run, Settings};
 
 impl scenario::Plan for Plan {
-    type Runs = Runs;
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn question(&self) -> String {
-        QUESTION.into()
+    fn scope(&self) -> scenario::Scope {
+        let question = "How fast does one file take short messages from many producers, and does it get them all?".into();
+        scenario::Scope { name: NAME, question, runs: self.runs }
     }
 
     fn rows(&self) -> Vec<String> {
         self.ways.iter().map(Way::name).collect()
-    }
-
-    fn runs(&self) -> u32 {
-        self.runs
     }
 
     fn space_bytes_max(&self) -> u64 {
@@ -81,15 +72,18 @@ impl scenario::Plan for Plan {
         self.left_out.clone()
     }
 
-    fn run(
-        &mut self,
-        turn: Turn,
-        runs: &mut Runs,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<u64, Error> {
-        let run = Files::new(self, site).run(&self.ways[turn.row], self.counts[turn.row])?;
-        Ok(runs.add(run))
+    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+        let (way, count) = (&self.ways[turn.row], self.counts[turn.row]);
+        let run = Files::new(self, site).run(way, count)?;
+        let asked = way.asked(self, count, run.run.bytes);
+        let reaches = site.target.flushes_reach_device();
+        Ok(run.row(RowLabel {
+            name: &way.name(),
+            workload: NAME,
+            words: &way.words(),
+            survives: way.strategy.acknowledged(reaches, site.target.in_memory),
+            asked,
+        }))
     }
 
     fn makes_files(&self, _: usize) -> bool {
@@ -99,35 +93,13 @@ impl scenario::Plan for Plan {
     fn clear(&mut self, _: usize, site: &Site) -> Result<(), Error> {
         Files::new(self, site).clear()
     }
-
-    fn sum_up(&self, row: usize, runs: Runs, site: &Site) -> Vec<Row> {
-        let way = &self.ways[row];
-        let size_bytes = runs.effective().size_bytes;
-        let label = RowLabel {
-            name: &way.name(),
-            workload: NAME,
-            words: &way.words(),
-            survives: way.survives(site.target),
-            asked: way.asked(self, self.counts[row], size_bytes),
-        };
-        vec![runs.row(label)]
-    }
 }
 
-/// The file and the log's folder of a run.
 struct Files<'a> {
     plan: &'a Plan,
     site: &'a Site<'a>,
     file: PathBuf,
     log: PathBuf,
-}
-
-/// The figures of a run before its file is read back.
-struct Written {
-    latencies: Histogram<u64>,
-    run: Run,
-    effective: Settings,
-    fallbacks: Vec<Fallback>,
 }
 
 impl<'a> Files<'a> {
@@ -158,7 +130,7 @@ impl<'a> Files<'a> {
         let check = Check::new(&messages);
         let bytes = messages.iter().map(Messages::total_bytes).sum();
         let asked = way.asked(self.plan, count, bytes);
-        let Written { latencies, mut run, effective, fallbacks } = match way.strategy.kind {
+        let mut appended = match way.strategy.kind {
             Kind::Log(promise) => self.append_to_log(promise, messages, asked)?,
             kind => self.append_to_file(kind, messages, asked)?,
         };
@@ -167,11 +139,12 @@ impl<'a> Files<'a> {
             Kind::Log(_) => self.check_log(check)?,
             _ => self.check_file(check)?,
         };
+        let run = &mut appended.run;
         run.bytes = bytes;
         run.throughput_bytes_per_s = bytes as f64 / run.elapsed_s;
         run.iops = count as f64 / run.elapsed_s;
         run.records = Some(records);
-        Ok(OneRun { run, latencies, effective, fallbacks })
+        Ok(appended)
     }
 
     fn append_to_file(
@@ -179,7 +152,7 @@ impl<'a> Files<'a> {
         kind: Kind,
         mut messages: Vec<Messages>,
         effective: Settings,
-    ) -> Result<Written, Error> {
+    ) -> Result<OneRun, Error> {
         let failed = |error| Error::Failed(format!("{}: create: {error}", self.file.display()));
         let file = File::create_new(&self.file).map_err(failed)?;
         let messages = messages.pop().expect("these ways have one producer");
@@ -194,7 +167,7 @@ impl<'a> Files<'a> {
         };
         let (latencies, run) =
             clocked(self.site.device(), Usage::now, || usual::append(kind, task))?;
-        Ok(Written { latencies, run, effective, fallbacks: Vec::new() })
+        Ok(OneRun { latencies, run, effective, fallbacks: Vec::new() })
     }
 
     fn append_to_log(
@@ -202,7 +175,7 @@ impl<'a> Files<'a> {
         promise: Promise,
         messages: Vec<Messages>,
         mut effective: Settings,
-    ) -> Result<Written, Error> {
+    ) -> Result<OneRun, Error> {
         let log = log::open(&self.log, promise)?;
         let (append_as, runtime) = (self.plan.append_as, runtime()?);
         let task = log::Task {
@@ -222,14 +195,13 @@ impl<'a> Files<'a> {
         let (latencies, mut run) = timed?;
         closed?;
         run.iodepth_reached = told.iodepth_reached.max(1);
-        let fallbacks = told.fallbacks.iter().map(measured::fallback).collect();
+        let fallbacks = told.fallbacks.iter().map(report::fallback).collect();
         let fell_back = told.fallbacks.iter().any(|fallback| fallback.wanted == "O_DIRECT");
         let direct = promise.format == Format::Framed && !fell_back;
         Done { effective: told, direct }.tell(&mut effective);
-        Ok(Written { latencies, run, effective, fallbacks })
+        Ok(OneRun { latencies, run, effective, fallbacks })
     }
 
-    /// Looks for every message in the file.
     fn check_file(&self, mut check: Check) -> Result<Records, Error> {
         let failed = |error| Error::Failed(format!("{}: read: {error}", self.file.display()));
         let mut file = File::open(&self.file).map_err(failed)?;
@@ -238,7 +210,6 @@ impl<'a> Files<'a> {
         Ok(check.finish())
     }
 
-    /// Looks for every message in the log, as its readers do.
     fn check_log(&self, mut check: Check) -> Result<Records, Error> {
         let mut reader = LogReader::open(&self.log, 0)?;
         let mut record = Vec::new();

@@ -1,8 +1,8 @@
 //! The usual ways of appending, as programs write them in Rust with tokio and flume.
 
-use super::arrivals::Arrivals;
 use super::message::Messages;
 use super::{Kind, Opened};
+use crate::arrivals::Arrivals;
 use hdrhistogram::Histogram;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -24,7 +24,6 @@ const CHANNEL_MESSAGES: usize = 1024;
 pub(super) struct Task<'a> {
     /// The new file, where each of several writers opens it.
     pub path: &'a Path,
-    /// The new file, empty.
     pub file: File,
     pub messages: Messages,
     pub arrivals: Arrivals,
@@ -59,7 +58,6 @@ pub(super) fn append(kind: Kind, task: Task) -> Result<Histogram<u64>, Error> {
     }
 }
 
-/// A plain loop over a tokio file.
 async fn in_a_loop(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     let Task { path, file, mut messages, mut arrivals, stop, .. } = task;
     let mut file = tokio::fs::File::from_std(file);
@@ -74,17 +72,12 @@ async fn in_a_loop(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     Ok(latencies)
 }
 
-/// A task a message, each of which takes the lock and writes.
 async fn mutex(task: Task<'_>) -> Result<Histogram<u64>, Error> {
-    let Task { path, file, mut messages, mut arrivals, stop, .. } = task;
+    let Task { path, file, messages, arrivals, stop, .. } = task;
     let file = Arc::new(Mutex::new(tokio::fs::File::from_std(file)));
     let mut tasks = Vec::with_capacity(messages.count() as usize);
-    while let Some(message) = messages.next() {
-        if stop.is_requested() {
-            break;
-        }
-        let due = arrivals.wait(message.len(), stop);
-        let (bytes, file, stop) = (message.to_vec(), file.clone(), stop.clone());
+    each(messages, arrivals, stop, |bytes, due| {
+        let (file, stop) = (file.clone(), stop.clone());
         tasks.push(tokio::spawn(async move {
             let began = due.unwrap_or_else(Instant::now);
             let mut file = file.lock().await;
@@ -94,7 +87,7 @@ async fn mutex(task: Task<'_>) -> Result<Histogram<u64>, Error> {
             }
             Ok::<_, std::io::Error>(began.elapsed())
         }));
-    }
+    });
     let mut latencies = histogram();
     for task in tasks {
         record(&mut latencies, task.await.map_err(panicked)?.map_err(failed(path))?);
@@ -103,9 +96,8 @@ async fn mutex(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     Ok(latencies)
 }
 
-/// A task a message, into tokio's channel; one task writes.
 async fn tokio_mpsc(task: Task<'_>) -> Result<Histogram<u64>, Error> {
-    let Task { path, file, mut messages, mut arrivals, stop, .. } = task;
+    let Task { path, file, messages, arrivals, stop, .. } = task;
     let (sender, mut receiver) = mpsc::channel::<Sent>(CHANNEL_MESSAGES);
     let (path, writers_stop) = (path.to_owned(), stop.clone());
     let writer = tokio::spawn(async move {
@@ -120,39 +112,33 @@ async fn tokio_mpsc(task: Task<'_>) -> Result<Histogram<u64>, Error> {
         file.flush().await.map_err(failed(&path))?;
         Ok(latencies)
     });
-    while let Some(message) = messages.next() {
-        if stop.is_requested() {
-            break;
-        }
-        let due = arrivals.wait(message.len(), stop);
-        let (bytes, sender) = (message.to_vec(), sender.clone());
+    each(messages, arrivals, stop, |bytes, due| {
+        let sender = sender.clone();
         tokio::spawn(async move {
             let began = due.unwrap_or_else(Instant::now);
             // The receiver is gone only where the writer failed, and the writer reports that.
             let _ = sender.send(Sent { bytes, began }).await;
         });
-    }
+    });
     drop(sender);
     writer.await.map_err(panicked)?
 }
 
-/// A task a message, into a channel without bounds; a thread writes through a `BufWriter`.
 async fn flume_bufwriter(task: Task<'_>) -> Result<Histogram<u64>, Error> {
-    let (receiver, task) = sent_without_bounds(task);
-    let (path, stop) = (task.path.to_owned(), task.stop.clone());
+    let (sender, receiver) = flume::unbounded();
+    let (path, file, stop) = (task.path.to_owned(), task.file, task.stop.clone());
     let writer = std::thread::spawn(move || {
-        let mut file = BufWriter::new(task.file);
+        let mut file = BufWriter::new(file);
         let latencies = write_all(&receiver, &mut file, &path, &stop)?;
         file.flush().map_err(failed(&path))?;
         Ok(latencies)
     });
-    send_all(task.messages, task.arrivals, task.sender, task.stop);
+    send_all(task.messages, task.arrivals, task.stop, sender);
     writer.join().map_err(panicked_thread)?
 }
 
-/// The same, and ten threads write straight to the file.
 async fn flume_writers(task: Task<'_>, opened: Opened) -> Result<Histogram<u64>, Error> {
-    let (receiver, task) = sent_without_bounds(task);
+    let (sender, receiver) = flume::unbounded();
     let mut writers = Vec::with_capacity(WRITERS);
     for _ in 0..WRITERS {
         let (path, stop): (PathBuf, Stop) = (task.path.to_owned(), task.stop.clone());
@@ -165,7 +151,7 @@ async fn flume_writers(task: Task<'_>, opened: Opened) -> Result<Histogram<u64>,
         writers.push(std::thread::spawn(move || write_all(&receiver, &mut file, &path, &stop)));
     }
     drop(receiver);
-    send_all(task.messages, task.arrivals, task.sender, task.stop);
+    send_all(task.messages, task.arrivals, task.stop, sender);
     let mut latencies = histogram();
     for writer in writers {
         let of_one = writer.join().map_err(panicked_thread)??;
@@ -174,10 +160,9 @@ async fn flume_writers(task: Task<'_>, opened: Opened) -> Result<Histogram<u64>,
     Ok(latencies)
 }
 
-/// A task a message, into a channel without room: it waits until a thread takes the message, and
-/// then for the answer that it is written.
+/// Each task waits until a thread takes its message, and then for the answer that it is written.
 async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
-    let Task { path, mut file, mut messages, mut arrivals, stop, .. } = task;
+    let Task { path, mut file, messages, arrivals, stop, .. } = task;
     let (sender, receiver) = flume::bounded::<Delivery>(0);
     let (path, writers_stop) = (path.to_owned(), stop.clone());
     let writer = std::thread::spawn(move || {
@@ -190,19 +175,15 @@ async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
         Ok::<_, Error>(())
     });
     let mut tasks = Vec::with_capacity(messages.count() as usize);
-    while let Some(message) = messages.next() {
-        if stop.is_requested() {
-            break;
-        }
-        let due = arrivals.wait(message.len(), stop);
-        let (bytes, sender) = (message.to_vec(), sender.clone());
+    each(messages, arrivals, stop, |bytes, due| {
+        let sender = sender.clone();
         tasks.push(tokio::spawn(async move {
             let began = due.unwrap_or_else(Instant::now);
             let (written, answer) = oneshot::channel();
             let _ = sender.send_async(Delivery { bytes, written }).await;
             answer.await.ok().map(|()| began.elapsed())
         }));
-    }
+    });
     drop(sender);
     let mut latencies = histogram();
     for task in tasks {
@@ -215,41 +196,29 @@ async fn rendezvous(task: Task<'_>) -> Result<Histogram<u64>, Error> {
     Ok(latencies)
 }
 
-/// The channel's one end, and what is left of the task, with the other.
-fn sent_without_bounds(task: Task<'_>) -> (flume::Receiver<Sent>, Sending<'_>) {
-    let Task { path, file, messages, arrivals, stop, .. } = task;
-    let (sender, receiver) = flume::unbounded();
-    (receiver, Sending { path, file, messages, arrivals, stop, sender })
-}
-
-struct Sending<'a> {
-    path: &'a Path,
-    file: File,
-    messages: Messages,
-    arrivals: Arrivals,
-    stop: &'a Stop,
-    sender: flume::Sender<Sent>,
+/// Hands on each message when it is due, until the run is to end: its bytes, and when it was due.
+fn each(
+    mut messages: Messages,
+    mut arrivals: Arrivals,
+    stop: &Stop,
+    mut hand_on: impl FnMut(Vec<u8>, Option<Instant>),
+) {
+    while let Some(message) = messages.next().filter(|_| !stop.is_requested()) {
+        let due = arrivals.wait(message.len(), stop);
+        hand_on(message.to_vec(), due);
+    }
 }
 
 /// A task for each message, which sends it and ends.
-fn send_all(
-    mut messages: Messages,
-    mut arrivals: Arrivals,
-    sender: flume::Sender<Sent>,
-    stop: &Stop,
-) {
-    while let Some(message) = messages.next() {
-        if stop.is_requested() {
-            break;
-        }
-        let due = arrivals.wait(message.len(), stop);
-        let (bytes, sender) = (message.to_vec(), sender.clone());
+fn send_all(messages: Messages, arrivals: Arrivals, stop: &Stop, sender: flume::Sender<Sent>) {
+    each(messages, arrivals, stop, |bytes, due| {
+        let sender = sender.clone();
         tokio::spawn(async move {
             let began = due.unwrap_or_else(Instant::now);
             // The receivers are gone only where the writers failed, and the writers report that.
             let _ = sender.send(Sent { bytes, began });
         });
-    }
+    });
 }
 
 /// Writes received messages until every sender is gone.
@@ -269,7 +238,6 @@ fn write_all(
     Ok(latencies)
 }
 
-/// Counts how long a message took.
 pub(super) fn record(latencies: &mut Histogram<u64>, latency: Duration) {
     latencies.saturating_record(latency.as_nanos().clamp(1, u64::MAX.into()) as u64);
 }

@@ -8,7 +8,6 @@ use wrote_result::Stop;
 /// Bytes of one read.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// The part of a file that is looked at.
 struct Window<'a> {
     file: &'a mut dyn Read,
     bytes: Vec<u8>,

@@ -6,32 +6,24 @@ use crate::rounds::Turn;
 use crate::scenario::{self, Site};
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote_jobs::jobs::{self, GroupReport, Permissions};
+use wrote_jobs::jobs::Permissions;
 use wrote_jobs::report::Repeated;
-use wrote_jobs::spec::JobSpec;
 use wrote_result::Error;
 use wrote_result::document::{Direction, Row};
 
+/// The files are of the run itself.
+const OVERWRITE: Permissions =
+    Permissions { overwrite: true, read_unwritten: false, overlap: false, fill: false };
+
 impl scenario::Plan for Grid {
-    type Runs = Repeated;
-
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn question(&self) -> String {
-        self.question.into()
+    fn scope(&self) -> scenario::Scope {
+        scenario::Scope { name: self.name, question: self.question.into(), runs: self.runs }
     }
 
     fn rows(&self) -> Vec<String> {
         self.cells.iter().map(|cell| cell.name.clone()).collect()
     }
 
-    fn runs(&self) -> u32 {
-        self.runs
-    }
-
-    /// The files' bytes.
     fn space_bytes_max(&self) -> u64 {
         self.file_bytes * u64::from(self.numjobs)
     }
@@ -53,50 +45,28 @@ impl scenario::Plan for Grid {
 
     /// Writes the files, which all cells share.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        run_jobs(&self.layout(&files(self, site)), site)?;
+        site.run_jobs(&self.layout(&self.shared_files(site)), OVERWRITE)?;
         Ok(self.space_bytes_max())
     }
 
-    fn run(
-        &mut self,
-        turn: Turn,
-        runs: &mut Repeated,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<u64, Error> {
-        let files = files(self, site);
-        let group = run_jobs(&self.cells[turn.row].jobs(&files, self.rate), site)?;
-        runs.add(&group, &site.before(&files, &files));
-        Ok(group.written_bytes())
-    }
-
-    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
-        files(self, site)
-    }
-
-    fn sum_up(&self, row: usize, runs: Repeated, _: &Site) -> Vec<Row> {
-        let cell = &self.cells[row];
-        let mut rows = runs.rows();
-        for row in &mut rows {
+    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+        let files = self.shared_files(site);
+        let group = site.run_jobs(&self.cells[turn.row].jobs(&files, self.rate), OVERWRITE)?;
+        let mut run = Repeated::of(&group, &site.before(&files, &files));
+        let cell = &self.cells[turn.row];
+        for row in &mut run.rows {
             row.workload = cell.workload.into();
             row.way = cell.words.clone();
             if cell.spec.rw.read && cell.spec.rw.write {
                 half_of_mix(row);
             }
         }
-        rows
+        Ok(run)
     }
-}
 
-/// Runs jobs on files that the run made, below a folder of its own.
-fn run_jobs(jobs: &[JobSpec], site: &Site) -> Result<GroupReport, Error> {
-    let permissions = Permissions { overwrite: true, ..Permissions::default() };
-    Ok(jobs::run(jobs, permissions, site.stop, &mut ())?.remove(0))
-}
-
-/// The files of the jobs, one each.
-fn files(grid: &Grid, site: &Site) -> Vec<PathBuf> {
-    site.files("data", grid.numjobs)
+    fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
+        site.files("data", self.numjobs)
+    }
 }
 
 /// Forgets the counter of the other direction: its bytes are not foreign to the run (M7).

@@ -9,7 +9,6 @@ use wrote_result::units::{block_size, significant};
 /// The least gain of one flush for many records, over a flush for each, that the advice names.
 const TOGETHER_GAIN_MIN: f64 = 2.0;
 
-/// Returns the advice on each measured purpose.
 pub(crate) fn advise(evidence: &Evidence) -> impl Iterator<Item = Advice> {
     [streaming(evidence), small_records(evidence), may_be_lost(evidence)].into_iter().flatten()
 }

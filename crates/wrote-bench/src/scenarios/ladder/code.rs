@@ -73,8 +73,7 @@ fn open(settings: &Settings) -> String {
     lines.join("\n")
 }
 
-/// Returns the alignment of a direct write: the file system's, else the device's block, else one
-/// that every disk accepts.
+/// Returns the alignment of a direct write: the file system's, the device's block, or 4096.
 fn alignment_bytes(target: &Target) -> u32 {
     let told = target.dio_offset_align_bytes.max(target.dio_memory_align_bytes);
     let block = target.device.as_ref().map(|device| device.logical_block_bytes);

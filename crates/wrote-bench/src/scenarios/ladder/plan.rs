@@ -2,6 +2,7 @@
 
 use super::{Sizes, WAYS, Way, Workload};
 use crate::bench::STREAM_BS_BYTES;
+use crate::request::Common;
 use crate::rounds::RUNS;
 use crate::scenario::Call;
 use crate::scenarios::ladder;
@@ -9,7 +10,6 @@ use std::time::Duration;
 use wrote::device::Target;
 use wrote_jobs::buffers::check_buffers;
 use wrote_jobs::rate;
-use wrote_jobs::rate::Rate;
 use wrote_machine::held_memory::HeldMemory;
 use wrote_machine::target::shown_target;
 use wrote_machine::{held_memory, host, space};
@@ -32,15 +32,11 @@ pub(super) const RUN_TIME: Duration = Duration::from_millis(500);
 pub(super) const BESIDE: Duration = Duration::from_millis(50);
 /// A time limit longer than any run.
 const WHOLE: Duration = Duration::from_secs(24 * 3600);
-/// The most bytes of a streaming run.
 const STREAM_SIZE_BYTES_MAX: u64 = 1 << 30;
 /// The fewest bytes of a run of small writes, unless the disk has less room.
 const SMALL_SIZE_BYTES_MIN: u64 = 8 << 20;
-/// The most bytes of a run of small writes.
 const SMALL_SIZE_BYTES_MAX: u64 = 128 << 20;
-/// The most bytes of the calibration.
 const CALIBRATION_BYTES_MAX: u64 = 256 << 20;
-/// The time limit of the calibration.
 pub(crate) const CALIBRATION_TIME: Duration = Duration::from_millis(250);
 
 /// A checked call of the ladder, without the sizes that follow from the calibration.
@@ -48,59 +44,43 @@ pub(crate) const CALIBRATION_TIME: Duration = Duration::from_millis(250);
 pub(crate) struct Plan {
     pub ways: Vec<&'static Way>,
     pub runs: u32,
-    pub(super) time: Option<Duration>,
+    pub(super) common: Common,
     numjobs: u32,
-    stream_bs_bytes: u64,
-    small_bs_bytes: u64,
-    iodepth: Option<u32>,
-    size_bytes: Option<u64>,
-    /// The rate of all threads of a run together.
-    pub(super) rate: Option<Rate>,
     /// The most bytes of one run that leave enough of the disk free.
     share_bytes: u64,
     /// Bytes of the disk that may be used beside the files.
     spare_bytes: u64,
-    /// The sizes of streaming runs: those of a fast device until the calibration.
-    pub(super) stream: Sizes,
-    /// The sizes of runs of small writes, likewise.
-    pub(super) small: Sizes,
-    /// Memory for cached runs.
+    /// The sizes of streaming runs and of those of small writes: those of a fast device until the
+    /// calibration.
+    pub(super) sizes: [Sizes; 2],
     pub(super) held: Option<HeldMemory>,
 }
 
 impl Plan {
-    /// Checks the call, and the space for it.
     pub(crate) fn new(call: &Call) -> Result<Plan, Error> {
         let (request, target) = (call.common, call.target);
         let numjobs = request.numjobs.unwrap_or(1);
         let mut plan = Plan {
             ways: called(call),
             runs: request.runs.unwrap_or(RUNS),
-            time: request.time,
+            common: request.clone(),
             numjobs,
-            stream_bs_bytes: request.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES),
-            small_bs_bytes: request.small_bs_bytes.unwrap_or(SMALL_BS_BYTES),
-            iodepth: request.iodepth,
-            size_bytes: request.size_bytes,
-            rate: request.rate,
             share_bytes: u64::MAX,
             spare_bytes: u64::MAX,
-            stream: Sizes::default(),
-            small: Sizes::default(),
+            sizes: [Sizes::default(); 2],
             held: None,
         };
         plan.check_size()?;
-        plan.rate.map_or(Ok(()), |rate| rate.check(numjobs, "jobs"))?;
+        request.rate.map_or(Ok(()), |rate| rate.check(numjobs, "jobs"))?;
         plan.check_memory(host::memory_bytes())?;
         plan.fit(target)?;
-        plan.stream = plan.sizes(Workload::Stream, f64::MAX);
-        plan.small = plan.sizes(Workload::Small, f64::MAX);
+        plan.sizes = Workload::ALL.map(|workload| plan.sizes(workload, f64::MAX));
         Ok(plan)
     }
 
     fn check_size(&self) -> Result<(), Error> {
         let least = self.ways.iter().map(|way| self.least_bytes(way.workload)).max().unwrap_or(0);
-        match self.size_bytes {
+        match self.common.size_bytes {
             Some(size) if size < least => Err(Error::Usage(format!(
                 "--size: {size} bytes are less than one write of each job: at least {least} bytes"
             ))),
@@ -111,7 +91,7 @@ impl Plan {
     /// Refuses buffers of more than half of the machine's memory.
     fn check_memory(&self, memory_bytes: u64) -> Result<(), Error> {
         let bs = self.ways.iter().map(|way| self.bs_bytes(way.workload)).max().unwrap_or(0);
-        let depth = self.iodepth.unwrap_or(IODEPTH);
+        let depth = self.common.iodepth.unwrap_or(IODEPTH);
         let buffers = bs.saturating_mul(depth.into()).saturating_mul(self.numjobs.into());
         check_buffers("--bs x --iodepth x --numjobs", buffers, memory_bytes)
     }
@@ -120,7 +100,7 @@ impl Plan {
     fn fit(&mut self, target: &Target) -> Result<(), Error> {
         let files = self.files_at_once();
         let shown = shown_target(target, None);
-        if self.size_bytes.is_none() && target.capacity_bytes > 0 {
+        if self.common.size_bytes.is_none() && target.capacity_bytes > 0 {
             let budget = space::budget(target.capacity_bytes, target.free_bytes);
             let least = self.least_bytes(Workload::Stream).max(1 << 20);
             self.share_bytes = (budget / files).max(least);
@@ -135,10 +115,7 @@ impl Plan {
 
     /// Returns the runs whose files exist at once: the one being written, and those written over.
     fn files_at_once(&self) -> u64 {
-        1 + [Workload::Stream, Workload::Small]
-            .iter()
-            .filter(|workload| self.overwrites(**workload))
-            .count() as u64
+        1 + Workload::ALL.into_iter().filter(|workload| self.overwrites(*workload)).count() as u64
     }
 
     pub(super) fn overwrites(&self, workload: Workload) -> bool {
@@ -148,8 +125,8 @@ impl Plan {
 
     fn bs_bytes(&self, workload: Workload) -> u64 {
         match workload {
-            Workload::Stream => self.stream_bs_bytes,
-            Workload::Small => self.small_bs_bytes,
+            Workload::Stream => self.common.stream_bs_bytes.unwrap_or(STREAM_BS_BYTES),
+            Workload::Small => self.common.small_bs_bytes.unwrap_or(SMALL_BS_BYTES),
         }
     }
 
@@ -165,7 +142,7 @@ impl Plan {
         };
         // Under a rate a file is no longer than the bytes that are due; a longer run repeats it.
         let usual = self.due_bytes_max(workload).map_or(usual, |due| due.min(usual));
-        let wanted = self.size_bytes.unwrap_or(usual.min(self.share_bytes));
+        let wanted = self.common.size_bytes.unwrap_or(usual.min(self.share_bytes));
         let least = self.least_bytes(workload);
         (wanted / least).max(1) * least
     }
@@ -176,8 +153,7 @@ impl Plan {
         self.settled_bytes_max() + one
     }
 
-    /// Returns the bytes of memory to hold for cached runs. They lie in a file that never reaches
-    /// the disk.
+    /// Returns the memory to hold for cached runs: in a file that never reaches the disk.
     pub(super) fn held_bytes(&self) -> u64 {
         let cached = self.ways.iter().filter(|way| !way.direct);
         let most = cached.map(|way| self.largest_bytes(way.workload)).max().unwrap_or(0);
@@ -187,45 +163,44 @@ impl Plan {
     /// Returns the most bytes that are due within a run under a rate.
     fn due_bytes_max(&self, workload: Workload) -> Option<u64> {
         let bs_bytes = self.bs_bytes(workload);
-        let due = self.rate?.operations_max(bs_bytes, self.time(workload));
+        let due = self.common.rate?.operations_max(bs_bytes, self.time(workload));
         Some(due.saturating_mul(bs_bytes))
     }
 
-    /// Returns the most bytes that a run writes: its file once, or under a rate the bytes that are
-    /// due, which may be more.
+    /// Returns the most bytes that a run writes: its file once, or under a rate the bytes due.
     pub(super) fn run_bytes_max(&self, workload: Workload) -> u64 {
         self.due_bytes_max(workload).unwrap_or_else(|| self.largest_bytes(workload))
     }
 
     /// Returns the bytes of the files that every round writes over.
     pub(super) fn settled_bytes_max(&self) -> u64 {
-        let kinds = [Workload::Stream, Workload::Small];
-        kinds.iter().filter(|w| self.overwrites(**w)).map(|w| self.largest_bytes(*w)).sum()
+        let written = Workload::ALL.into_iter().filter(|workload| self.overwrites(*workload));
+        written.map(|workload| self.largest_bytes(workload)).sum()
     }
 
     /// Returns the time limit of a run. A stream of a requested size is written whole; small writes
     /// of that size, flushed one by one, might take an hour.
     pub(super) fn time(&self, workload: Workload) -> Duration {
-        match (self.time, workload) {
+        match (self.common.time, workload) {
             (Some(time), _) => time,
-            (None, _) if self.rate.is_some() => rate::RUN_TIME,
-            (None, Workload::Stream) if self.size_bytes.is_some() => WHOLE,
+            (None, _) if self.common.rate.is_some() => rate::RUN_TIME,
+            (None, Workload::Stream) if self.common.size_bytes.is_some() => WHOLE,
             (None, _) => RUN_TIME,
         }
     }
 
     /// Tells whether the sizes depend on the speed of the disk.
     pub(super) fn needs_calibration(&self) -> bool {
-        !self.ways.is_empty() && (self.size_bytes.is_none() || self.iodepth.is_none())
+        !self.ways.is_empty() && (self.common.size_bytes.is_none() || self.common.iodepth.is_none())
     }
 
     /// Returns the sizes of the calibration, an unrecorded stream.
     pub(super) fn calibration(&self) -> Sizes {
-        let least = self.stream_bs_bytes;
+        let bs_bytes = self.bs_bytes(Workload::Stream);
         let bytes = CALIBRATION_BYTES_MAX.min(self.largest_bytes(Workload::Stream));
-        let size_bytes = (bytes / least).max(1) * least;
-        let iodepth = self.iodepth.unwrap_or(8);
-        Sizes { bs_bytes: self.stream_bs_bytes, size_bytes, iodepth, numjobs: 1, rate: None }
+        let size_bytes = (bytes / bs_bytes).max(1) * bs_bytes;
+        let iodepth = self.common.iodepth.unwrap_or(8);
+        Sizes { bs_bytes, size_bytes, iodepth, numjobs: 1, rate: None }
     }
 
     /// Returns the sizes of a workload's runs on a device that takes a stream at `bytes_per_s`.
@@ -233,7 +208,7 @@ impl Plan {
         let bs_bytes = self.bs_bytes(workload);
         let least = self.least_bytes(workload);
         let largest = self.largest_bytes(workload);
-        let size_bytes = match (self.size_bytes, workload) {
+        let size_bytes = match (self.common.size_bytes, workload) {
             (None, Workload::Stream) => {
                 let wanted =
                     ((bytes_per_s * STREAM_RUN_S) as u64).clamp(least * 4, largest.max(least * 4));
@@ -246,10 +221,10 @@ impl Plan {
             }
             (Some(_), _) => largest,
         };
-        let size_bytes = if self.rate.is_some() { largest } else { size_bytes };
+        let size_bytes = if self.common.rate.is_some() { largest } else { size_bytes };
         let depth = (bytes_per_s * IN_FLIGHT_S / least as f64) as u32;
-        let iodepth = self.iodepth.unwrap_or(depth.clamp(IODEPTH_MIN, IODEPTH));
-        Sizes { bs_bytes, size_bytes, iodepth, numjobs: self.numjobs, rate: self.rate }
+        let iodepth = self.common.iodepth.unwrap_or(depth.clamp(IODEPTH_MIN, IODEPTH));
+        Sizes { bs_bytes, size_bytes, iodepth, numjobs: self.numjobs, rate: self.common.rate }
     }
 }
 
@@ -262,7 +237,7 @@ fn called(call: &Call) -> Vec<&'static Way> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Measurement as _;
+    use crate::scenario::Plan as _;
     use crate::sample::{Asked, place as target};
     use proptest::prelude::*;
 

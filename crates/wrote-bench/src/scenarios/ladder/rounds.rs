@@ -1,38 +1,28 @@
 //! One run of a row, after a calibration that chooses sizes.
 
 use super::plan::{BESIDE, CALIBRATION_TIME, Plan, RUN_TIME};
-use super::{Blocks, NAME, QUESTION, Sizes, Way, Workload};
+use super::{Blocks, NAME, Sizes, Way, Workload};
 use crate::measured;
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
 use std::path::PathBuf;
 use std::time::Duration;
-use wrote_jobs::jobs::{self, GroupReport, Permissions};
+use wrote_jobs::jobs::Permissions;
 use wrote_jobs::rate;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::JobSpec;
 use wrote_machine::held_memory::HeldMemory;
 use wrote_result::Error;
-use wrote_result::document::Row;
 
 impl scenario::Plan for Plan {
-    type Runs = Repeated;
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn question(&self) -> String {
-        QUESTION.into()
+    fn scope(&self) -> scenario::Scope {
+        let question = "How fast does this disk take sequential writes, and what does each way survive?".into();
+        scenario::Scope { name: NAME, question, runs: self.runs }
     }
 
     fn rows(&self) -> Vec<String> {
         self.ways.iter().map(|way| way.name.into()).collect()
-    }
-
-    fn runs(&self) -> u32 {
-        self.runs
     }
 
     fn space_bytes_max(&self) -> u64 {
@@ -47,33 +37,27 @@ impl scenario::Plan for Plan {
     }
 
     fn estimate(&self) -> Duration {
-        let usual = if self.rate.is_some() { rate::RUN_TIME } else { RUN_TIME };
-        (self.time.unwrap_or(usual) + BESIDE) * self.runs * self.ways.len() as u32
+        let usual = if self.common.rate.is_some() { rate::RUN_TIME } else { RUN_TIME };
+        (self.common.time.unwrap_or(usual) + BESIDE) * self.runs * self.ways.len() as u32
     }
 
     /// Chooses sizes by the speed of the disk, and fills the files that rows write over.
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
         let mut written_bytes = self.calibrate(site)?;
-        for workload in [Workload::Stream, Workload::Small] {
+        for workload in Workload::ALL {
             if self.overwrites(workload) {
                 let files = site.files(written_part(workload), self.sizes_of(workload).numjobs);
                 // In large writes: small ones might take minutes.
                 let stream = self.sizes_of(Workload::Stream);
                 let job = self.sizes_of(workload).fill(stream.bs_bytes, stream.iodepth);
-                written_bytes += run_jobs(&job.on_each(&files, None), false, site)?.written_bytes();
+                written_bytes += site.run_jobs(&job.on_each(&files, None), permissions(false))?.written_bytes();
             }
         }
         self.hold_memory(site)?;
         Ok(written_bytes)
     }
 
-    fn run(
-        &mut self,
-        turn: Turn,
-        runs: &mut Repeated,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<u64, Error> {
+    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let way = self.ways[turn.row];
         let (sizes, files) = (*self.sizes_of(way.workload), self.files(way, site));
         let in_place = way.blocks == Blocks::Written;
@@ -81,10 +65,11 @@ impl scenario::Plan for Plan {
             held.give_back()?;
         }
         let job = way.job(&sizes, self.time(way.workload));
-        let group = run_jobs(&job.on_each(&files, sizes.rate), in_place, site)?;
+        let group = site.run_jobs(&job.on_each(&files, sizes.rate), permissions(in_place))?;
         let settled = if in_place { &files[..] } else { &[] };
-        runs.add(&group, &site.before(settled, &files));
-        Ok(group.written_bytes())
+        let mut run = Repeated::of(&group, &site.before(settled, &files));
+        way.label(&mut run.rows[0]);
+        Ok(run)
     }
 
     fn makes_files(&self, row: usize) -> bool {
@@ -98,23 +83,17 @@ impl scenario::Plan for Plan {
     }
 
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
-        let written = [Workload::Stream, Workload::Small].into_iter();
-        let written = written.filter(|workload| self.overwrites(*workload));
+        let written = Workload::ALL.into_iter().filter(|workload| self.overwrites(*workload));
         written.flat_map(|of| site.files(written_part(of), self.sizes_of(of).numjobs)).collect()
     }
 
     fn finish(&mut self) -> Result<(), Error> {
         self.held.as_mut().map_or(Ok(()), HeldMemory::give_back)
     }
-
-    fn sum_up(&self, row: usize, runs: Repeated, _: &Site) -> Vec<Row> {
-        vec![self.ways[row].row(runs)]
-    }
 }
 
 impl Plan {
-    /// Chooses the sizes by the speed of the disk, which is measured once. Returns the bytes
-    /// written.
+    /// Chooses the sizes by the disk's speed, measured once. Returns the bytes written.
     fn calibrate(&mut self, site: &Site) -> Result<u64, Error> {
         if !self.needs_calibration() {
             return Ok(0);
@@ -126,8 +105,7 @@ impl Plan {
                 (*site.speed.get_or_init(|| measured), written_bytes)
             }
         };
-        self.stream = self.sizes(Workload::Stream, bytes_per_s);
-        self.small = self.sizes(Workload::Small, bytes_per_s);
+        self.sizes = Workload::ALL.map(|workload| self.sizes(workload, bytes_per_s));
         Ok(written_bytes)
     }
 
@@ -137,7 +115,7 @@ impl Plan {
         let (sizes, files) = (self.calibration(), site.files("calibration", 1));
         let job = sizes.fill(sizes.bs_bytes, sizes.iodepth);
         let job = JobSpec { runtime: Some(CALIBRATION_TIME), ..job };
-        let group = run_jobs(&job.on_each(&files, None), false, site)?;
+        let group = site.run_jobs(&job.on_each(&files, None), permissions(false))?;
         measured::clear(&files, site.scratch.path())?;
         let written_bytes = group.written_bytes();
         Ok((written_bytes as f64 / group.elapsed.as_secs_f64().max(1e-9), written_bytes))
@@ -152,13 +130,9 @@ impl Plan {
     }
 
     fn sizes_of(&self, workload: Workload) -> &Sizes {
-        match workload {
-            Workload::Stream => &self.stream,
-            Workload::Small => &self.small,
-        }
+        &self.sizes[workload as usize]
     }
 
-    /// The files of a row, one for each thread.
     fn files(&self, way: &Way, site: &Site) -> Vec<PathBuf> {
         let in_place = way.blocks == Blocks::Written;
         let part = if in_place { written_part(way.workload) } else { "new" };
@@ -174,9 +148,7 @@ fn written_part(workload: Workload) -> &'static str {
     }
 }
 
-/// Runs jobs at once.
-fn run_jobs(jobs: &[JobSpec], overwrite: bool, site: &Site) -> Result<GroupReport, Error> {
-    // The plan has left room for every file that exists at once.
-    let permissions = Permissions { overwrite, fill: true, ..Permissions::default() };
-    Ok(jobs::run(jobs, permissions, site.stop, &mut ())?.remove(0))
+/// The permissions of a run. The plan has left room for every file that exists at once.
+fn permissions(overwrite: bool) -> Permissions {
+    Permissions { overwrite, fill: true, ..Permissions::default() }
 }

@@ -9,11 +9,9 @@ use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Advice, CrashLeaves, Row, fastest};
 use wrote_result::units::{nanoseconds, significant};
 
-/// Where the lines are that are shown.
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
-/// The ways that may be advised: the advice, and the function whose body is shown. The other ways
-/// can lose the new text or the old one.
+/// The ways that can lose no text: the advice, and the function whose body is shown.
 const WAYS: [(Kind, &str, &str); 2] = [
     (Kind::WroteWrite, "Save it by wrote::write", "wrote_write"),
     (

@@ -4,13 +4,11 @@ use wrote_result::Error;
 #[cfg(feature = "cli")]
 use wrote_result::units;
 
-/// The lengths of the texts by default.
 const SIZES_BYTES: [u64; 4] = [500, 1000, 2000, 10_000];
 /// The longest text: a longer one is no small text.
 pub(super) const SIZE_BYTES_MAX: u64 = 1 << 20;
 /// Saves of each text by each way by default, over all runs.
 const ITERATIONS: u32 = 1000;
-/// The most such saves.
 pub(super) const ITERATIONS_MAX: u32 = 1_000_000;
 
 /// The settings of the scenario `latency`.

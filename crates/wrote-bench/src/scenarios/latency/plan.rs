@@ -25,7 +25,6 @@ pub(super) const USUAL_FLUSH: Duration = Duration::from_micros(2500);
 /// The time of a run outside its clock.
 pub(super) const BESIDE: Duration = Duration::from_millis(30);
 
-/// The plan of the scenario's rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub rows: Vec<SaveRow>,
@@ -35,7 +34,6 @@ pub(crate) struct Plan {
     pub(super) iterations: u32,
     /// The time of one save of each row, as far as it is known.
     pub(super) times: Vec<Duration>,
-    /// The texts that are saved.
     pub(super) texts: Texts,
 }
 
@@ -83,7 +81,6 @@ impl Plan {
         self.iterations / self.runs + u32::from(round < self.iterations % self.runs)
     }
 
-    /// The most saves of a run.
     pub(super) fn saves_max(&self) -> u32 {
         self.saves(0)
     }
@@ -109,7 +106,6 @@ impl Plan {
         each.max(distance) * saves
     }
 
-    /// The most bytes of a row's files.
     pub(super) fn row_space_bytes(&self, row: &SaveRow) -> u64 {
         let text_bytes = row.size_bytes.next_multiple_of(BLOCK_BYTES);
         match (row.way.kind.grows(row.state), row.state) {
@@ -124,7 +120,6 @@ impl Plan {
     }
 }
 
-/// Every row of texts of these sizes.
 fn all(sizes_bytes: &[u64]) -> impl Iterator<Item = SaveRow> {
     let files = |size: &u64| State::ALL.map(|state| (*size, state));
     let rows = |(size_bytes, state)| WAYS.iter().map(move |way| SaveRow { way, state, size_bytes });
@@ -190,7 +185,7 @@ mod tests {
             let request = Asked { iterations, runs, ..asked(&["latency/new-500"]) };
             let plan = plan(&request);
             let order = in_turn(plan.rows.len(), plan.runs);
-            assert_eq!(order.len() as u32, crate::scenario::Measurement::runs_total(&plan));
+            assert_eq!(order.len() as u32, plan.runs_total());
             for row in 0..plan.rows.len() {
                 let saves = order.iter().filter(|turn| turn.row == row);
                 let saves = saves.map(|turn| plan.saves(turn.round));

@@ -5,8 +5,9 @@ use super::plan::{
 };
 use super::save::{Place, save, sync_folder};
 use super::text::Texts;
-use super::{NAME, QUESTION, SaveRow, State};
-use crate::measured::{self, OneRun, RowLabel, Runs};
+use super::{NAME, SaveRow, State};
+use crate::arrivals::Arrivals;
+use crate::measured::{self, OneRun, RowLabel};
 use crate::progress::Ticker;
 use crate::rounds::{Turn, in_turn};
 use crate::scenario::{self, Site};
@@ -18,39 +19,22 @@ use std::time::{Duration, Instant};
 use wrote_jobs::buffers::seed;
 use wrote_jobs::clock::clocked;
 use wrote_jobs::histogram;
-use wrote_jobs::pace::Pace;
 use wrote_jobs::rate::Rate;
+use wrote_jobs::report::Repeated;
 use wrote_machine::usage::Usage;
-use wrote_result::document::{Row, Run};
-use wrote_result::{Error, Stop, units};
-
-/// The last of the time until a save is due is not slept through: a sleeper wakes up later than it
-/// asked to (`PR_SET_TIMERSLACK`, prctl(2): by 50 us and more), and that would be counted as
-/// latency.
-const AWAKE: Duration = Duration::from_micros(200);
-/// No longer sleep than this, so that a request to stop is heard.
-const NAP_MAX: Duration = Duration::from_millis(50);
+use wrote_result::document::Run;
+use wrote_result::{Error, units};
 
 impl scenario::Plan for Plan {
-    type Runs = Runs;
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn question(&self) -> String {
-        QUESTION.into()
+    fn scope(&self) -> scenario::Scope {
+        let question = "How long does it take to save a small text, with and without sync?".into();
+        scenario::Scope { name: NAME, question, runs: self.runs }
     }
 
     fn rows(&self) -> Vec<String> {
         self.rows.iter().map(SaveRow::name).collect()
     }
 
-    fn runs(&self) -> u32 {
-        self.runs
-    }
-
-    /// The files of one run of a row.
     fn space_bytes_max(&self) -> u64 {
         self.rows.iter().map(|row| self.row_space_bytes(row)).max().unwrap_or(0)
     }
@@ -96,13 +80,7 @@ impl scenario::Plan for Plan {
         Some(self.time_of_turns(left))
     }
 
-    fn run(
-        &mut self,
-        turn: Turn,
-        runs: &mut Runs,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<u64, Error> {
+    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (row, saves) = (self.rows[turn.row], self.saves(turn.round));
         let rate = self.rate;
         let run = Saves::new(self, site).run(&row, saves, rate)?;
@@ -110,7 +88,16 @@ impl scenario::Plan for Plan {
             self.times[turn.row] =
                 Duration::from_secs_f64(run.run.elapsed_s / f64::from(saves));
         }
-        Ok(runs.add(run))
+        let label = RowLabel {
+            name: &row.name(),
+            workload: &row.workload(),
+            words: row.words(),
+            survives: row.survives(site.target),
+            asked: row.asked(self.saves_max().into(), self.rate),
+        };
+        let mut run = run.row(label);
+        run.rows[0].crash_leaves = Some(row.way.kind.leaves(row.state));
+        Ok(run)
     }
 
     fn makes_files(&self, _: usize) -> bool {
@@ -120,22 +107,8 @@ impl scenario::Plan for Plan {
     fn clear(&mut self, _: usize, site: &Site) -> Result<(), Error> {
         Saves::new(self, site).clear()
     }
-
-    fn sum_up(&self, row: usize, runs: Runs, site: &Site) -> Vec<Row> {
-        let row = &self.rows[row];
-        let label = RowLabel {
-            name: &row.name(),
-            workload: &row.workload(),
-            words: row.words(),
-            survives: row.survives(site.target),
-            asked: row.asked(self.saves_max().into(), self.rate),
-        };
-        let leaves = row.way.kind.leaves(row.state);
-        vec![Row { crash_leaves: Some(leaves), ..runs.row(label) }]
-    }
 }
 
-/// The files of a run.
 struct Saves<'a> {
     plan: &'a mut Plan,
     site: &'a Site<'a>,
@@ -190,20 +163,17 @@ impl<'a> Saves<'a> {
         let texts = self.plan.texts.make(count as usize, row.size_bytes as usize);
         let (folder, temporary) = (self.site.scratch.path(), self.temporary.as_path());
         let files = &self.files;
-        let mut pace = pace(rate);
+        // Each batch begins anew, so that the time between two batches is no latency.
+        let mut arrivals = Arrivals::seeded(rate, 0, 1, seed());
         let saves = || {
-            let began = Instant::now();
             for (number, text) in texts.enumerate() {
-                stop.check()?;
                 let path = &files[if state == State::New { number } else { 0 }];
                 // M5: in an open loop from the moment at which it should have begun.
-                let due = match pace.holds() {
-                    true => wait_until(began + Duration::from_nanos(pace.due_ns()), stop)?,
-                    false => Instant::now(),
-                };
+                let due = arrivals.wait(text.len(), stop);
+                stop.check()?;
+                let due = due.unwrap_or_else(Instant::now);
                 save(kind, state, Place { path, folder, temporary }, text)?;
                 latencies.saturating_record(due.elapsed().as_nanos() as u64);
-                pace.count(text.len());
             }
             Ok(())
         };
@@ -228,27 +198,6 @@ impl<'a> Saves<'a> {
 
 }
 
-/// The pace of a batch. Each batch begins anew, so that the time between two batches is no latency.
-fn pace(rate: Option<Rate>) -> Pace {
-    rate.map_or_else(Pace::default, |rate| Pace::share(rate, 0, 1, seed()))
-}
-
-/// Waits for the moment, and gives it back; it may have passed.
-fn wait_until(due: Instant, stop: &Stop) -> Result<Instant, Error> {
-    loop {
-        let left = due.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(due);
-        }
-        match left.checked_sub(AWAKE) {
-            Some(nap) if !nap.is_zero() => std::thread::sleep(nap.min(NAP_MAX)),
-            _ => std::hint::spin_loop(),
-        }
-        stop.check()?;
-    }
-}
-
-/// Adds a batch to its run.
 fn add(run: &mut Run, batch: Run) {
     let sum = |ours: Option<u64>, theirs: Option<u64>| match (ours, theirs) {
         (Some(ours), Some(theirs)) => Some(ours + theirs),

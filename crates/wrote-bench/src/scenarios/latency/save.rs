@@ -8,19 +8,15 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use wrote_result::Error;
 
-/// Where a text is saved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
-    /// The file.
     pub path: &'a Path,
-    /// The folder that it is in.
     pub folder: &'a Path,
     /// The name under which a text is written that is to take the file's place.
     pub temporary: &'a Path,
 }
 
-/// Saves the text: from before the file is opened until it is closed and flushed, as far as the way
-/// flushes (M1).
+/// Saves the text: opens, writes, flushes as far as the way flushes (M1), and closes.
 pub(super) fn save(kind: Kind, state: State, place: Place, text: &[u8]) -> Result<(), Error> {
     let saved = match kind {
         Kind::WroteWrite => return Ok(wrote::write(place.path, text)?),

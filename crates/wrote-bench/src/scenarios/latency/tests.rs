@@ -272,3 +272,13 @@ fn the_first_look_tells_how_many_saves_there_are_and_that_a_slow_rate_takes_long
         assert!((600 * runs..=700 * runs).contains(&left.as_secs()), "{:?}", told.left);
     }
 }
+
+#[test]
+fn rows_of_other_scenarios_are_no_saves() {
+    for name in ["ways/fs-write", "latency/fs-write", "latency/other-5/rename"] {
+        assert!(way_of(&crate::sample::saved(name, 1)).is_none(), "{name}");
+    }
+    let row = crate::sample::saved("latency/existing-5/append", 1);
+    let (state, way) = way_of(&row).unwrap();
+    assert_eq!((state, way.kind), (State::Existing, Kind::Append));
+}

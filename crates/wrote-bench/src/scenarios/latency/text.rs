@@ -13,7 +13,6 @@ pub(super) struct Texts {
     bytes: Vec<u8>,
 }
 
-/// No texts.
 impl Default for Texts {
     fn default() -> Texts {
         Texts::new(0, 0)

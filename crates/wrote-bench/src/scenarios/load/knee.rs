@@ -7,15 +7,13 @@
 //! `S`, here 1) before it rises above it again. The paper smooths the curve by a spline first; the
 //! points here are already of several runs each, and too few for that.
 
-/// The fewest points of a curve.
 const POINTS_MIN: usize = 5;
 /// The paper's sensitivity: a knee stands out by this multiple of the points' mean distance.
 const SENSITIVITY: f64 = 1.0;
 /// A curve whose greatest latency is less than this multiple of the least is noise.
 const RISE_MIN: f64 = 1.5;
 
-/// Returns the index of the knee of a curve that rises and bends upwards, among points in the order
-/// of their load; `None` without a bend.
+/// Returns the index of the knee among points in the order of their load; `None` without a bend.
 pub(super) fn knee(points: &[(f64, f64)]) -> Option<usize> {
     let (first, last) = (points.first()?, points.last()?);
     let least = points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);

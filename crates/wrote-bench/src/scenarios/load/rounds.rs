@@ -4,7 +4,7 @@ use super::knee::knee;
 use super::{BESIDE, NAME, PERCENTS, Plan, WRITTEN_BYTES_MAX};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
-use crate::scenario::{self, Site};
+use crate::scenario::{self, Plan as _, Site};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_jobs::jobs::{GroupReport, JobReport};
@@ -14,32 +14,21 @@ use wrote_result::Error;
 use wrote_result::document::{Knee, Reached, Row};
 use wrote_result::stats;
 
-/// A rest after each run, in which the device finishes its work: a run beyond its speed must not
-/// slow the next one.
+/// A rest after each run: one beyond the device's speed must not slow the next.
 const REST: Duration = Duration::from_millis(50);
 /// The fewest operations of a known 99th percentile.
 const OPERATIONS_MIN: u64 = 100;
 
 impl scenario::Plan for Plan {
-    type Runs = Repeated;
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn question(&self) -> String {
+    fn scope(&self) -> scenario::Scope {
         let name = self.subject.name;
-        format!("What does the latency of {name} do as the load rises, and where does it bend?")
+        let question = format!("What does the latency of {name} do as the load rises, and where does it bend?");
+        scenario::Scope { name: NAME, question, runs: self.runs }
     }
 
-    /// A row for each rate.
     fn rows(&self) -> Vec<String> {
         let name = |percent| format!("{}/{:.2}", self.workload(), f64::from(percent) / 100.0);
         PERCENTS.into_iter().map(name).collect()
-    }
-
-    fn runs(&self) -> u32 {
-        self.runs
     }
 
     /// The runs of the closed loop.
@@ -67,10 +56,9 @@ impl scenario::Plan for Plan {
         (self.time + BESIDE) * self.runs * (1 + PERCENTS.len() as u32)
     }
 
-    /// Fills the files, and measures the operations per second of a closed loop: the median of its
-    /// runs.
+    /// Fills the files, and measures a closed loop: the median of its runs.
     fn prepare(&mut self, site: &Site, ticker: &mut Ticker) -> Result<u64, Error> {
-        let mut written_bytes = self.subject.prepare(&self.files(site), site)?;
+        let mut written_bytes = self.subject.prepare(&self.shared_files(site), site)?;
         let mut iops = Vec::new();
         for _ in 0..self.runs {
             ticker.tick(&format!("{}: closed loop", self.workload()));
@@ -84,33 +72,22 @@ impl scenario::Plan for Plan {
         Ok(written_bytes)
     }
 
-    fn run(
-        &mut self,
-        turn: Turn,
-        runs: &mut Repeated,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<u64, Error> {
-        let rate = self.rate(PERCENTS[turn.row]);
-        let group = self.run_once(Some(rate), self.time_at_rate(), site)?;
-        self.subject.add(runs, &group, &self.files(site), site);
-        Ok(group.written_bytes())
+    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
+        let percent = PERCENTS[turn.row];
+        let group = self.run_once(Some(self.rate(percent)), self.time_at_rate(), site)?;
+        let mut run = self.subject.rows(&group, &self.shared_files(site), site);
+        let row = &mut run.rows[0];
+        row.name = self.rows().swap_remove(turn.row);
+        row.workload = self.workload();
+        row.way = format!("{percent} % of {:.0}/s", self.closed_iops);
+        for settings in [&mut row.settings.asked, &mut row.settings.effective] {
+            settings.load_share = Some(f64::from(percent) / 100.0);
+        }
+        Ok(run)
     }
 
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
-        self.files(site)
-    }
-
-    fn sum_up(&self, row: usize, runs: Repeated, _: &Site) -> Vec<Row> {
-        let percent = PERCENTS[row];
-        let mut sum = self.subject.row(runs);
-        sum.name = self.rows().swap_remove(row);
-        sum.workload = self.workload();
-        sum.way = format!("{percent} % of {:.0}/s", self.closed_iops);
-        for settings in [&mut sum.settings.asked, &mut sum.settings.effective] {
-            settings.load_share = Some(f64::from(percent) / 100.0);
-        }
-        vec![sum]
+        site.files("data", self.subject.numjobs)
     }
 
     fn knee(&self, rows: &[Row]) -> Option<Knee> {
@@ -124,10 +101,6 @@ impl Plan {
         format!("{NAME}/{}", self.subject.name)
     }
 
-    fn files(&self, site: &Site) -> Vec<PathBuf> {
-        site.files("data", self.subject.numjobs)
-    }
-
     /// Runs the subject once, and lets the device rest.
     fn run_once(
         &self,
@@ -135,7 +108,7 @@ impl Plan {
         time: Duration,
         site: &Site,
     ) -> Result<GroupReport, Error> {
-        let group = self.subject.run(&self.files(site), rate, time, site)?;
+        let group = self.subject.run(&self.shared_files(site), rate, time, site)?;
         std::thread::sleep(REST);
         site.stop.check()?;
         Ok(group)
@@ -143,7 +116,7 @@ impl Plan {
 
     /// Returns the time of a run at a rate: shorter where it would write more than was announced.
     fn time_at_rate(&self) -> Duration {
-        let bytes_per_s = self.closed_iops * self.subject.bs_bytes() as f64;
+        let bytes_per_s = self.closed_iops * self.subject.job.bs_bytes_max() as f64;
         if !self.subject.writes() || bytes_per_s <= 0.0 {
             return self.time;
         }

@@ -9,13 +9,12 @@ use crate::scenarios::{grid, ladder};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_jobs::buffers::seed;
-use wrote_jobs::jobs;
 use wrote_jobs::jobs::{GroupReport, Permissions};
 use wrote_jobs::rate::Rate;
 use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::JobSpec;
 use wrote_result::Error;
-use wrote_result::document::{Blocks, Row};
+use wrote_result::document::Blocks;
 
 /// Operations in flight: enough for the device to be the limit, and not the queue.
 const IODEPTH: u32 = 64;
@@ -29,10 +28,8 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 pub(super) struct Subject {
     /// `rand/read`, `small/o_dsync-each`.
     pub name: &'static str,
-    /// Threads, each with a file of its own.
     pub numjobs: u32,
-    /// The job of each thread.
-    job: JobSpec,
+    pub job: JobSpec,
     /// The job that writes each file before the first run; without it each run makes its files.
     fill: Option<JobSpec>,
     /// The row of the ladder; `None` for a cell of a grid.
@@ -81,11 +78,6 @@ impl Subject {
         self.job.rw.write
     }
 
-    /// Returns the bytes of one operation.
-    pub(super) fn bs_bytes(&self) -> u64 {
-        self.job.read_bs.most_bytes().max(self.job.write_bs.most_bytes())
-    }
-
     /// Returns the bytes of the files of all threads.
     pub(super) fn file_bytes(&self) -> u64 {
         self.job.file_bytes.unwrap_or(0) * u64::from(self.numjobs)
@@ -95,7 +87,7 @@ impl Subject {
     pub(super) fn prepare(&self, files: &[PathBuf], site: &Site) -> Result<u64, Error> {
         let Some(fill) = &self.fill else { return Ok(0) };
         let permissions = Permissions { fill: true, ..Permissions::default() };
-        jobs::run(&fill.on_each(files, None), permissions, site.stop, &mut ())?;
+        site.run_jobs(&fill.on_each(files, None), permissions)?;
         Ok(self.file_bytes())
     }
 
@@ -114,31 +106,20 @@ impl Subject {
         }
         let overwrite = self.fill.is_some();
         let permissions = Permissions { overwrite, fill: true, ..Permissions::default() };
-        let group =
-            jobs::run(&job.on_each(files, rate), permissions, site.stop, &mut ())?.remove(0);
+        let group = site.run_jobs(&job.on_each(files, rate), permissions)?;
         if self.way.is_some() {
             ladder::clear(files, overwrite, site)?;
         }
         Ok(group)
     }
 
-    /// Adds a run to the runs at its rate.
-    pub(super) fn add(
-        &self,
-        runs: &mut Repeated,
-        group: &GroupReport,
-        files: &[PathBuf],
-        site: &Site,
-    ) {
+    /// Returns the row of a run.
+    pub(super) fn rows(&self, group: &GroupReport, files: &[PathBuf], site: &Site) -> Repeated {
         let settled = if self.fill.is_some() { files } else { &[] };
-        runs.add(group, &site.before(settled, files));
-    }
-
-    /// Returns the row of the runs at one rate.
-    pub(super) fn row(&self, runs: Repeated) -> Row {
-        match self.way {
-            Some(way) => way.row(runs),
-            None => runs.rows().remove(0),
+        let mut run = Repeated::of(group, &site.before(settled, files));
+        if let Some(way) = self.way {
+            way.label(&mut run.rows[0]);
         }
+        run
     }
 }

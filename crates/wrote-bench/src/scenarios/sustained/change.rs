@@ -4,8 +4,7 @@ use super::noise::{clipped, long_run_variance};
 use super::rates::rate;
 use super::self_normalised::{CRITICAL, statistic};
 use std::ops::Range;
-use wrote_result::document::{CHANGED_SHARE_MAX, SAMPLES_MIN};
-use wrote_result::document::{Change, Sample};
+use wrote_result::document::{CHANGED_SHARE_MAX, Change, SAMPLES_MIN, Sample};
 use wrote_result::stats::median;
 
 /// A level lasts for at least this part of the samples, and for so many of them.
@@ -54,7 +53,6 @@ struct Series<'a> {
     clipped: Vec<f64>,
     /// Sums of the clipped ones and of their squares, of the first so many.
     sums: Vec<(f64, f64)>,
-    /// The fewest samples of a level.
     least: usize,
 }
 
@@ -102,14 +100,12 @@ impl<'a> Series<'a> {
         places
     }
 
-    /// The samples of a level.
     fn level(&self, places: &[usize], number: usize) -> Range<usize> {
         let begin = if number == 0 { 0 } else { places[number - 1] };
         begin..places.get(number).copied().unwrap_or(self.samples.len())
     }
 
-    /// The change to drop: of the changes that do not hold, the one between the levels that differ
-    /// least.
+    /// Of the changes that do not hold, the one between the levels that differ least.
     fn weakest(&self, places: &[usize]) -> Option<usize> {
         let sides = |number| (self.level(places, number), self.level(places, number + 1));
         (0..places.len())

@@ -1,6 +1,6 @@
 //! Findings on a device during a long stream of writes.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Change, Finding, Row, Severity, Sustained};
 use wrote_result::finding::finding;
@@ -44,32 +44,34 @@ fn cache_cliff(row: &Row, sustained: &Sustained) -> Option<Finding> {
         rate(sustained.sustained_bytes_per_s.median),
         row.name,
     );
-    let mut figures = vec![
+    let limited = limited(sustained);
+    let recovered = sustained.recovered_bytes_per_s.as_ref().map(|of| of.median);
+    let recovered = recovered.zip(sustained.idle_s);
+    let figures = [
         ("row", json!(row.name)),
         ("at_bytes", json!(first.at_bytes)),
         ("at_s", json!(first.at_s)),
         ("before_bytes_per_s", json!(first.before_bytes_per_s)),
         ("after_bytes_per_s", json!(first.after_bytes_per_s)),
         ("sustained_bytes_per_s", json!(sustained.sustained_bytes_per_s.median)),
-        ("cliffs", cliffs.iter().map(|cliff| json!(cliff)).collect()),
+        ("cliffs", json!(cliffs)),
+        ("recovered_bytes_per_s", json!(recovered.map(|(bytes_per_s, _)| bytes_per_s))),
+        ("idle_s", json!(recovered.map(|(_, idle_s)| idle_s))),
+        ("variation_after", json!(limited)),
     ];
-    if let (Some(recovered), Some(idle_s)) = (&sustained.recovered_bytes_per_s, sustained.idle_s) {
-        text += &format!("; after a rest of {}: {}", seconds(idle_s), rate(recovered.median));
-        figures.push(("recovered_bytes_per_s", json!(recovered.median)));
-        figures.push(("idle_s", json!(idle_s)));
+    if let Some((bytes_per_s, idle_s)) = recovered {
+        text += &format!("; after a rest of {}: {}", seconds(idle_s), rate(bytes_per_s));
     }
-    if let Some(variation) = limited(sustained) {
+    if let Some(variation) = limited {
         text += &format!(
             ". The rate then varies by only {:.1} %, like that of a limit: a burst credit may be used up",
             variation * 100.0
         );
-        figures.push(("variation_after", json!(variation)));
     }
-    Some(with("cache-cliff", Severity::Warning, text, figures))
+    Some(finding("cache-cliff", Severity::Warning, text, figures))
 }
 
-/// Returns the variation of the throughput after the last change, if it looks like a limit: small,
-/// and much smaller than before.
+/// Returns the variation after the last change, if it is small and much smaller than before.
 fn limited(sustained: &Sustained) -> Option<f64> {
     let last = sustained.changes.last()?;
     let before = match sustained.changes.len() {
@@ -125,16 +127,13 @@ fn no_cliff(evidence: &Evidence, row: &Row, sustained: &Sustained) -> Option<Fin
             bytes(sustained.file_bytes)
         );
     }
-    let figures = vec![
+    let figures = [
         ("row", json!(row.name)),
         ("written_bytes", json!(written_bytes)),
         ("file_bytes", json!(sustained.file_bytes)),
-        (
-            "known_caches_bytes",
-            KNOWN_CACHES_GB.iter().map(|gb| json!(gb * 1_000_000_000)).collect(),
-        ),
+        ("known_caches_bytes", json!(KNOWN_CACHES_GB.map(|gb| gb * 1_000_000_000))),
     ];
-    Some(with("within-drive-cache", Severity::Info, text, figures))
+    Some(finding("within-drive-cache", Severity::Info, text, figures))
 }
 
 fn not_steady(row: &Row, sustained: &Sustained) -> Option<Finding> {
@@ -147,19 +146,13 @@ fn not_steady(row: &Row, sustained: &Sustained) -> Option<Finding> {
         state.slope_share * 100.0,
         row.name,
     );
-    let figures = vec![
+    let figures = [
         ("row", json!(row.name)),
         ("range_share", json!(state.range_share)),
         ("slope_share", json!(state.slope_share)),
         ("rounds_bytes_per_s", json!(state.rounds_bytes_per_s)),
     ];
-    Some(with("not-steady", Severity::Info, text, figures))
-}
-
-fn with(id: &str, severity: Severity, text: String, figures: Vec<(&str, Value)>) -> Finding {
-    let mut finding = finding(id, severity, text, []);
-    finding.evidence = figures.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-    finding
+    Some(finding("not-steady", Severity::Info, text, figures))
 }
 
 /// `a`, `a and b`, `a, b and c`.

@@ -3,48 +3,31 @@
 use super::change::changes;
 use super::rates::{interval, until};
 use super::steady::steady_state;
-use super::{NAME, Plan, QUESTION, RECOVERED_TIME_MAX, ROW, WORDS};
+use super::{NAME, Plan, RECOVERED_TIME_MAX, ROW, WORDS};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use wrote_jobs::jobs;
-use wrote_jobs::jobs::{GroupReport, Mark, Permissions, Watcher};
-use wrote_jobs::report;
+use wrote_jobs::jobs::{self, GroupReport, Mark, Permissions, Watcher};
+use wrote_jobs::report::Repeated;
 use wrote_jobs::spec::JobSpec;
-use wrote_result::document::{Row, Sample, Sustained};
+use wrote_result::document::{Sample, Sustained};
 use wrote_result::{Error, Stop};
 
-/// The part of the file names.
 const PART: &str = "data";
 /// How often the pause looks around.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The outcome of the long run.
-pub(crate) struct LongRun {
-    report: GroupReport,
-    sustained: Sustained,
-}
-
 impl scenario::Plan for Plan {
-    type Runs = Option<LongRun>;
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn question(&self) -> String {
-        QUESTION.into()
+    fn scope(&self) -> scenario::Scope {
+        let question = "How fast does this disk take writes for long, and after how many bytes does it slow down?".into();
+        scenario::Scope { name: NAME, question, runs: 1 }
     }
 
     fn rows(&self) -> Vec<String> {
         vec![ROW.into()]
-    }
-
-    fn runs(&self) -> u32 {
-        1
     }
 
     fn space_bytes_max(&self) -> u64 {
@@ -60,60 +43,40 @@ impl scenario::Plan for Plan {
     }
 
     /// Writes without a break. Where that became slow, it lets the device rest and measures again.
-    fn run(
-        &mut self,
-        _: Turn,
-        runs: &mut Option<LongRun>,
-        site: &Site,
-        ticker: &mut Ticker,
-    ) -> Result<u64, Error> {
+    fn run(&mut self, _: Turn, site: &Site, ticker: &mut Ticker) -> Result<Repeated, Error> {
         let whole = self.writing() + self.afterwards();
         let share = |time: Duration| time.as_secs_f64() / whole.as_secs_f64().max(1e-9);
         let (written, rested) = (share(self.writing()), share(self.writing() + self.idle));
         let spec = JobSpec { files: site.files(PART, 1), ..self.spec() };
         let report = write(&spec, site, &mut Part { ticker, of_whole: 0.0..written })?;
-        let mut written_bytes = report.jobs[0].write.bytes;
+        let mut again_bytes = 0;
         let mut sustained = describe(&samples(&report.jobs[0].trail), self.file_bytes);
         if let Some(bytes) = burst_bytes(&sustained).filter(|_| !self.idle.is_zero()) {
             rest(self.idle, site.stop, &mut Part { ticker, of_whole: written..rested })?;
+            let blocks = (bytes.min(self.recovered_bytes_max()) / self.bs_bytes).max(1);
             let again = JobSpec {
-                io_bytes: Some(whole_blocks(bytes.min(self.recovered_bytes_max()), self.bs_bytes)),
+                io_bytes: Some(blocks * self.bs_bytes),
                 runtime: Some(RECOVERED_TIME_MAX),
                 ..spec
             };
             let again = write(&again, site, &mut Part { ticker, of_whole: rested..1.0 })?;
-            written_bytes += again.jobs[0].write.bytes;
+            again_bytes = again.written_bytes();
             let samples = samples(&again.jobs[0].trail);
             sustained.recovered_bytes_per_s = Some(interval(&samples, 0..samples.len()));
             sustained.idle_s = Some(self.idle.as_secs_f64());
         }
-        *runs = Some(LongRun { report, sustained });
-        Ok(written_bytes)
+        let mut run = Repeated::of(&report, &site.before(&[], &site.files(PART, 1)));
+        run.written_bytes += again_bytes;
+        for row in &mut run.rows {
+            (row.workload, row.way) = (NAME.into(), WORDS.into());
+            row.sustained = Some(sustained.clone());
+        }
+        Ok(run)
     }
 
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
         site.files(PART, 1)
     }
-
-    /// The one row, of the long run alone.
-    fn sum_up(&self, _: usize, runs: Option<LongRun>, site: &Site) -> Vec<Row> {
-        let of_run = |LongRun { report, sustained }: LongRun| {
-            let before = site.before(&[], &site.files(PART, 1));
-            let rows = report::repeated(&[report], &before).into_iter();
-            rows.map(move |row| Row {
-                workload: NAME.into(),
-                way: WORDS.into(),
-                sustained: Some(sustained.clone()),
-                ..row
-            })
-        };
-        runs.into_iter().flat_map(of_run).collect()
-    }
-}
-
-/// At least one block.
-fn whole_blocks(bytes: u64, bs_bytes: u64) -> u64 {
-    (bytes / bs_bytes).max(1) * bs_bytes
 }
 
 fn write(spec: &JobSpec, site: &Site, part: &mut Part) -> Result<GroupReport, Error> {
@@ -175,7 +138,6 @@ fn samples(marks: &[Mark]) -> Vec<Sample> {
     before.zip(marks).map(sample).collect()
 }
 
-/// Describes the long run by its samples.
 fn describe(samples: &[Sample], file_bytes: u64) -> Sustained {
     let mut sustained = Sustained {
         file_bytes,
@@ -195,8 +157,7 @@ fn describe(samples: &[Sample], file_bytes: u64) -> Sustained {
     sustained
 }
 
-/// The samples of the burst: before the first cliff, or the first change, from the change before
-/// on.
+/// The samples of the burst: up to the first cliff or change, from the change before on.
 fn burst(sustained: &Sustained) -> Range<usize> {
     let samples = &sustained.samples;
     let end = sustained.cliffs().next().or(sustained.changes.first());

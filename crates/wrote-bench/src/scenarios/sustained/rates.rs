@@ -4,8 +4,7 @@ use std::ops::Range;
 use wrote_result::document::{Interval, Sample};
 use wrote_result::stats;
 
-/// A stretch is divided into so many batches, each long enough to depend little on the one before;
-/// and each of at least so many samples.
+/// The batches of a stretch, so long that each depends little on the one before; and their samples.
 const BATCHES: usize = 10;
 const BATCH_SAMPLES_MIN: usize = 3;
 

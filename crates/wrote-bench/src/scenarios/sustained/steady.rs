@@ -71,8 +71,7 @@ fn judge(rounds: Vec<f64>, first: usize) -> SteadyState {
     }
 }
 
-/// How far the values are apart, and how much their least-squares line changes, as parts of their
-/// mean.
+/// Range of the values and change of their least-squares line, as parts of their mean.
 fn shares(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = (values.iter().sum::<f64>() / count).max(f64::MIN_POSITIVE);

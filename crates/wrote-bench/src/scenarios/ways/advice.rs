@@ -7,7 +7,6 @@ use crate::choice::{Choice, body_of, speed};
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Advice, Row, SourceCache};
 
-/// Where the lines are that are shown.
 const EXAMPLES: &str = include_str!("advice/examples.rs");
 
 /// The rows that may be advised: the name, the advice, and the function whose body is shown.

@@ -37,8 +37,7 @@ pub(super) fn write(
     }
 }
 
-/// Why dd can't write so into the folder of `output`, which must not exist; it writes one block
-/// there.
+/// Why dd can't write so; it writes one block to `output`, which must not exist.
 pub(super) fn why_not(output: &Path, direct: bool) -> Option<String> {
     let result = command(output, DD_BS_BYTES, direct).output();
     let _ = std::fs::remove_file(output);

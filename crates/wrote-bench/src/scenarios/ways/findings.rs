@@ -20,8 +20,7 @@ fn total(row: &Row, figure: fn(&Run) -> u64) -> u64 {
     row.runs.iter().map(figure).sum()
 }
 
-/// Returns the copies whose every run has counters, each with the bytes of its source and those of
-/// them that the device read.
+/// Returns the copies with counters, each with its source's bytes and those that the device read.
 fn copies<'a>(evidence: &'a Evidence) -> Vec<(&'a Row, u64, u64)> {
     let counted = |row: &&'a Row| {
         counts(evidence) && row.runs.iter().all(|run| run.device_read_bytes.is_some())

@@ -9,7 +9,6 @@ use wrote_machine::{host, space};
 use wrote_result::Error;
 
 const MIB: u64 = 1 << 20;
-/// The most bytes of a file by default.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 /// The fewest, on however slow a disk: less would be gone in its caches.
 const FILE_BYTES_MIN: u64 = 16 * MIB;
@@ -24,7 +23,6 @@ pub(super) const USUAL_BYTES_PER_S: f64 = 1e9;
 /// The time of a run beside its bytes.
 pub(super) const BESIDE: Duration = Duration::from_millis(50);
 
-/// The plan of the scenario's rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub ways: Vec<&'static Way>,
@@ -39,7 +37,6 @@ pub(crate) struct Plan {
     pub(super) sizes: Sizes,
 }
 
-/// Bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sizes {
     /// Of the source, and of each file of the workload of whole files.
@@ -98,7 +95,6 @@ impl Plan {
         });
     }
 
-    /// The largest files that there will be.
     pub(super) fn sizes_max(&self) -> Sizes {
         Sizes::of_file(self.largest_bytes)
     }
@@ -131,7 +127,6 @@ impl Sizes {
         Sizes { file_bytes, chunk_bytes: file_bytes.min(CHUNK_BYTES_MAX) }
     }
 
-    /// Bytes of a way's file.
     pub(super) fn of(&self, way: &Way) -> u64 {
         if way.workload == CHUNK { self.chunk_bytes } else { self.file_bytes }
     }

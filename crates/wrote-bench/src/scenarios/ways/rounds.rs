@@ -2,8 +2,8 @@
 
 use super::plan::{BESIDE, Plan, Sizes, USUAL_BYTES_PER_S};
 use super::write::{self, Task};
-use super::{Kind, NAME, QUESTION, Way, dd, ours};
-use crate::measured::{self, OneRun, RowLabel, Runs};
+use super::{Kind, NAME, Way, dd, ours};
+use crate::measured::{self, OneRun, RowLabel};
 use crate::progress::Ticker;
 use crate::rounds::Turn;
 use crate::scenario::{self, Site};
@@ -15,28 +15,20 @@ use wrote_jobs::clock::clocked;
 use wrote_jobs::histogram;
 use wrote_jobs::jobs::lay_out;
 use wrote_jobs::page_cache;
+use wrote_jobs::report::{self, Repeated};
 use wrote_machine::peak_memory;
 use wrote_machine::usage::Usage;
-use wrote_result::document::{Fallback, Row, Run, Settings};
+use wrote_result::document::{Fallback, Run, Settings};
 use wrote_result::{Error, Stop};
 
 impl scenario::Plan for Plan {
-    type Runs = Runs;
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn question(&self) -> String {
-        QUESTION.into()
+    fn scope(&self) -> scenario::Scope {
+        let question = "How fast is a whole file written by each usual way, and what does the way cost?".into();
+        scenario::Scope { name: NAME, question, runs: self.runs }
     }
 
     fn rows(&self) -> Vec<String> {
         self.ways.iter().map(|way| way.name.into()).collect()
-    }
-
-    fn runs(&self) -> u32 {
-        self.runs
     }
 
     /// The source, and the file that is written.
@@ -57,7 +49,11 @@ impl scenario::Plan for Plan {
     }
 
     fn prepare(&mut self, site: &Site, _: &mut Ticker) -> Result<u64, Error> {
-        leave_out_dd(self, &output(site));
+        let output = output(site);
+        self.leave_out(|way| match way.kind {
+            Kind::Dd { direct } => dd::why_not(&output, direct),
+            _ => None,
+        });
         self.sizes = make_source(self, &source(site), site.stop)?;
         Ok(self.sizes.file_bytes)
     }
@@ -66,16 +62,17 @@ impl scenario::Plan for Plan {
         self.left_out.clone()
     }
 
-    fn run(
-        &mut self,
-        turn: Turn,
-        runs: &mut Runs,
-        site: &Site,
-        _: &mut Ticker,
-    ) -> Result<u64, Error> {
+    fn run(&mut self, turn: Turn, site: &Site, _: &mut Ticker) -> Result<Repeated, Error> {
         let (source, output) = (source(site), output(site));
-        let run = Files { site, source, output, sizes: self.sizes }.run(self.ways[turn.row])?;
-        Ok(runs.add(run))
+        let way = self.ways[turn.row];
+        let run = Files { site, source, output, sizes: self.sizes }.run(way)?;
+        Ok(run.row(RowLabel {
+            name: way.name,
+            workload: way.workload,
+            words: way.words,
+            survives: way.acknowledged(site.target.flushes_reach_device(), site.target.in_memory),
+            asked: way.asked(self.sizes.of(way)),
+        }))
     }
 
     fn makes_files(&self, _: usize) -> bool {
@@ -89,18 +86,6 @@ impl scenario::Plan for Plan {
     fn shared_files(&self, site: &Site) -> Vec<PathBuf> {
         vec![source(site)]
     }
-
-    fn sum_up(&self, row: usize, runs: Runs, site: &Site) -> Vec<Row> {
-        let way = self.ways[row];
-        let label = RowLabel {
-            name: way.name,
-            workload: way.workload,
-            words: way.words,
-            survives: way.survives(site.target),
-            asked: way.asked(self.sizes.of(way)),
-        };
-        vec![runs.row(label)]
-    }
 }
 
 /// The file that copies read, and whose bytes the other ways write.
@@ -108,12 +93,10 @@ fn source(site: &Site) -> PathBuf {
     site.file("source", 0)
 }
 
-/// The file that is written.
 fn output(site: &Site) -> PathBuf {
     site.file("output", 0)
 }
 
-/// The files of a run.
 struct Files<'a> {
     site: &'a Site<'a>,
     source: PathBuf,
@@ -121,16 +104,7 @@ struct Files<'a> {
     sizes: Sizes,
 }
 
-/// Takes out the ways that dd can't do here.
-fn leave_out_dd(plan: &mut Plan, output: &Path) {
-    plan.leave_out(|way| match way.kind {
-        Kind::Dd { direct } => dd::why_not(output, direct),
-        _ => None,
-    });
-}
-
-/// Writes the source: random bytes that are on the device when this returns. How fast the first of
-/// them went tells how many there are.
+/// Writes the source: random, durable bytes. The speed of the first decides their number.
 fn make_source(plan: &Plan, input: &Path, stop: &Stop) -> Result<Sizes, Error> {
     let made = |error| Error::Failed(format!("{}: create: {error}", input.display()));
     let file = File::options().read(true).write(true).create_new(true).open(input).map_err(made)?;
@@ -215,7 +189,7 @@ impl Files<'_> {
         }
         if let Some(done) = done {
             run.iodepth_reached = done.effective.iodepth_reached.max(1);
-            fallbacks.extend(done.effective.fallbacks.iter().map(measured::fallback));
+            fallbacks.extend(done.effective.fallbacks.iter().map(report::fallback));
             done.tell(effective);
         }
         Ok(run)

@@ -6,18 +6,13 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use wrote_result::{Error, Stop};
 
-/// The byte of the constant block.
 const CONSTANT: u8 = 0xAB;
 
-/// The input and the output of a way.
 pub(super) struct Task<'a> {
-    /// The source, as a file.
     pub input: &'a Path,
     /// The source, where it was read before the clock started.
     pub bytes: &'a [u8],
-    /// Bytes of the source and of the file.
     pub size_bytes: u64,
-    /// The new file.
     pub output: &'a Path,
     pub stop: &'a Stop,
 }
@@ -39,8 +34,7 @@ impl Task<'_> {
         File::create_new(self.output).map_err(|error| self.failed("create", &error))
     }
 
-    /// The file, and then the folder that has its name: without that a new file need not be found
-    /// after a power loss.
+    /// Flushes the file and its folder: else a new file may be gone after a power loss.
     fn sync(&self, file: &File) -> Result<(), Error> {
         file.sync_all().map_err(|error| self.failed("fsync", &error))?;
         self.sync_name()
@@ -53,8 +47,7 @@ impl Task<'_> {
     }
 }
 
-/// Writes the file by one of the ways that need nothing but the standard library. A way of several
-/// writes ends early when it is asked to.
+/// Writes the file by one of the ways of the standard library; ends early when it is asked to.
 pub(super) fn write(kind: Kind, task: &Task) -> Result<(), Error> {
     let result = match kind {
         Kind::FsWrite => {
@@ -75,7 +68,6 @@ pub(super) fn write(kind: Kind, task: &Task) -> Result<(), Error> {
     task.sync(&result?)
 }
 
-/// Each piece of the source, one after the other.
 fn pieces<W: Write>(task: &Task, mut writer: W, bytes: u64) -> Result<W, Error> {
     for piece in task.pieces(bytes) {
         task.stop.check()?;
@@ -84,7 +76,6 @@ fn pieces<W: Write>(task: &Task, mut writer: W, bytes: u64) -> Result<W, Error> 
     Ok(writer)
 }
 
-/// Copies the source in constant memory.
 fn stream(task: &Task, bytes: u64) -> Result<File, Error> {
     let read = |error| Error::Failed(format!("{}: read: {error}", task.input.display()));
     let mut input = File::open(task.input).map_err(read)?;
@@ -100,7 +91,6 @@ fn stream(task: &Task, bytes: u64) -> Result<File, Error> {
     }
 }
 
-/// The same block again and again.
 fn constant(task: &Task, bytes: u64) -> Result<File, Error> {
     let block = vec![CONSTANT; bytes as usize];
     let mut output = task.create()?;

@@ -1,7 +1,7 @@
 //! A device that stands still for a while, as loops of both kinds see it (M5), and jobs under a
 //! rate.
 
-use super::super::crew::{sequence, task};
+use super::super::crew::sequence;
 use super::super::files::Ready;
 use super::{BLOCKS, BS_BYTES, filled, run, spec, writes};
 use crate::spec::{JobSpec, Rw};
@@ -39,10 +39,11 @@ fn read_from_stalling_pipe(rate_iops: Option<u32>) -> Option<Done> {
     };
     let mut ready = Ready::default();
     ready.regions.push(0..READS * BS_BYTES);
-    let task = task(&job, sequence(&job, &ready).unwrap());
+    let sequence = sequence(&job, &ready).unwrap();
     let (stop, failed, progress) = (Stop::new(), AtomicBool::new(false), Progress::default());
     let shared = Shared { stop: &stop, failed: &failed, progress: &progress };
-    let mut worker = Worker::new(engine, vec![(path.clone(), file)], task, shared).unwrap();
+    let files = vec![(path.clone(), file)];
+    let mut worker = Worker::new(engine, files, &job, sequence, shared).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| feed(&path, &progress));
         Some(worker.run().unwrap())
@@ -118,6 +119,6 @@ fn without_latencies_all_operations_are_counted_and_none_is_timed() {
         assert_eq!(writes(&done).bytes, BLOCKS * BS_BYTES);
         assert_eq!((writes(&done).latency_ns.len(), done.tally.flush_ns.len()), (0, 0));
         // The whole job is the only sample.
-        assert_eq!(writes(&done).bytes_per_s.len(), 1);
+        assert_eq!(writes(&done).bandwidth_samples_bytes_per_s.len(), 1);
     }
 }

@@ -5,30 +5,35 @@ use wrote_jobs::pace::{Pace, nap};
 use wrote_jobs::rate::Rate;
 use wrote_result::Stop;
 
-/// The last part before a message is due is not slept: a thread is woken some ten microseconds
-/// late.
-const AWAKE: Duration = Duration::from_micros(100);
+/// The last part before a message is due is not slept: a sleeper wakes up later than it asked to
+/// (`PR_SET_TIMERSLACK`, prctl(2): by 50 us and more), and that would be counted as latency.
+const AWAKE: Duration = Duration::from_micros(200);
 /// tokio's timers count milliseconds (tokio::time::sleep).
 const AWAKE_TASK: Duration = Duration::from_millis(2);
 
 /// When the messages of one who hands them over are due.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Arrivals {
+pub(crate) struct Arrivals {
     pace: Pace,
     start: Option<Instant>,
 }
 
 impl Arrivals {
-    /// Of the producer of this number among so many; none where there is no rate.
-    pub(super) fn new(rate: Option<Rate>, number: u32, producers: u32) -> Arrivals {
-        // Each has an order of arrivals of its own, and the same in every run.
-        let pace = rate.map(|rate| Pace::share(rate, number, producers, number.into()));
+    /// Of the producer of this number among so many; none where there is no rate. Each has an order
+    /// of arrivals of its own, and the same in every run.
+    pub(crate) fn new(rate: Option<Rate>, number: u32, producers: u32) -> Arrivals {
+        Arrivals::seeded(rate, number, producers, number.into())
+    }
+
+    /// The same in the order of a seed.
+    pub(crate) fn seeded(rate: Option<Rate>, number: u32, producers: u32, seed: u64) -> Arrivals {
+        let pace = rate.map(|rate| Pace::share(rate, number, producers, seed));
         Arrivals { pace: pace.unwrap_or_default(), start: None }
     }
 
     /// Waits until the next message is due, which has so many bytes, and tells when that was;
     /// nothing where there is no rate, or someone asked to stop.
-    pub(super) fn wait(&mut self, bytes: usize, stop: &Stop) -> Option<Instant> {
+    pub(crate) fn wait(&mut self, bytes: usize, stop: &Stop) -> Option<Instant> {
         let due = self.due(bytes)?;
         while let Some(left) = time_until(due) {
             if stop.is_requested() {
@@ -43,7 +48,7 @@ impl Arrivals {
     }
 
     /// The same for a task.
-    pub(super) async fn wait_async(&mut self, bytes: usize, stop: &Stop) -> Option<Instant> {
+    pub(crate) async fn wait_async(&mut self, bytes: usize, stop: &Stop) -> Option<Instant> {
         let due = self.due(bytes)?;
         while let Some(left) = time_until(due) {
             if stop.is_requested() {
