@@ -99,10 +99,7 @@ fn work(work: Work) -> Result<Outcome> {
         Work::Stream { by, bytes, file } => stream::stream(by, bytes, &file),
         Work::Bytes { by, bytes, file } => bytes::bytes(by, bytes, &file),
         Work::Save { by, saves, file } => save::save(by, saves, &file),
-        Work::Append { by, work, place } => {
-            let messages = Messages::new(&work)?;
-            append::append(by, &work, &messages, &place)
-        }
+        Work::Append { by, work, place } => append::append(by, &Messages::new(&work)?, &place),
         Work::Make { bytes, file } => data::make(bytes, &file),
         Work::Run { command } => command::run(&command),
     }

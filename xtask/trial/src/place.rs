@@ -1,6 +1,8 @@
 //! The file or folder of a piece of work, which no other program uses, and which is removed.
 
 use crate::Result;
+use crate::clock::{Clock, Who};
+use crate::outcome::Outcome;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,6 +35,21 @@ impl Place {
         }
         Err(format!("{path}: {length} bytes, not {bytes}").into())
     }
+}
+
+/// Times the `work` that makes a file of `bytes` bytes at `path` in `operations`, and removes it.
+pub fn timed(
+    path: &Path,
+    bytes: u64,
+    operations: u64,
+    work: impl FnOnce() -> Result<()>,
+) -> Result<Outcome> {
+    let place = Place::take(path)?;
+    let clock = Clock::start(Who::Us)?;
+    work().map_err(|error| format!("{}: {error}", path.display()))?;
+    let outcome = clock.stop(bytes, operations)?;
+    place.check_length(bytes)?;
+    Ok(outcome)
 }
 
 impl Drop for Place {

@@ -3,7 +3,7 @@
 use okaywal::{Configuration, LogVoid};
 use std::path::Path;
 use trial::Result;
-use trial::append::{Crew, Messages, Timing, Work};
+use trial::append::Messages;
 use trial::outcome::Outcome;
 use trial::place::Folder;
 
@@ -12,7 +12,7 @@ use trial::place::Folder;
 const SEGMENT_BYTES: u32 = 64 << 20;
 
 /// Commits an entry for each message.
-pub fn each(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
+pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Folder::make(path)?;
     let log = Configuration::default_for(folder.path())
         .preallocate_bytes(SEGMENT_BYTES)
@@ -24,8 +24,7 @@ pub fn each(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
         entry.commit()?;
         Ok(())
     };
-    let crew = Crew { work, messages, timing: Timing::Each };
-    let appended = crew.run(vec![step; work.producers as usize], || Ok(()))?;
+    let appended = messages.append_each(step)?;
     log.shutdown()?;
     Ok(appended)
 }

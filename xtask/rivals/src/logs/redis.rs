@@ -1,13 +1,14 @@
 //! `redis-server` with `appendfsync always`, over a Unix socket. A list takes it the least work.
 
-use crate::gather::{self, Commit};
+use super::check;
+use crate::gather;
 use redis::{Client, Connection, ConnectionAddr, IntoConnectionInfo};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use trial::Result;
-use trial::append::{Crew, Messages, Timing, Work};
+use trial::append::{Messages, Timing};
 use trial::clock::{Clock, Who};
 use trial::outcome::Outcome;
 use trial::place::Folder;
@@ -73,11 +74,9 @@ impl Server {
     }
 
     /// Ends the server, and adds its CPU time and memory from its start on to `appended`.
-    fn end(self, mut appended: Outcome) -> Result<Outcome> {
-        let stored: u64 = redis::cmd("LLEN").arg(LIST).query(&mut self.connection()?)?;
-        if stored != appended.operations {
-            return Err(format!("{PROGRAM} has {stored} messages").into());
-        }
+    fn end(self, appended: Outcome) -> Result<Outcome> {
+        let stored = redis::cmd("LLEN").arg(LIST).query(&mut self.connection()?)?;
+        let mut appended = check(PROGRAM, stored, appended)?;
         let Server { process, clock, .. } = self;
         drop(process);
         let server = clock.stop(0, 0)?;
@@ -103,7 +102,7 @@ pub fn is_installed() -> bool {
 }
 
 /// Opens a connection for each producer, and sends a command for each message.
-pub fn each(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
+pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Folder::make(path)?;
     let server = Server::start(&folder)?;
     let step = |mut connection: Connection| {
@@ -111,26 +110,22 @@ pub fn each(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
             Ok(redis::cmd("RPUSH").arg(LIST).arg(message).exec(&mut connection)?)
         }
     };
-    let steps = (0..work.producers).map(|_| server.connection().map(step));
+    let steps = (0..messages.work.producers).map(|_| server.connection().map(step));
     let steps = steps.collect::<Result<Vec<_>>>()?;
-    let crew = Crew { work, messages, timing: Timing::Each };
-    server.end(crew.run(steps, || Ok(()))?)
+    server.end(messages.append(steps, Timing::Each, || Ok(()))?)
 }
 
 /// Sends a pipeline of all waiting messages.
-pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
+pub fn gathered(messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Folder::make(path)?;
     let server = Server::start(&folder)?;
-    let connection = server.connection()?;
-    server.end(gather::run(work, messages, connection)?)
-}
-
-impl Commit for Connection {
-    fn commit(&mut self, messages: &[Vec<u8>]) -> Result<()> {
+    let mut connection = server.connection()?;
+    let commit = move |messages: &[Vec<u8>]| {
         let mut pipeline = redis::pipe();
         for message in messages {
             pipeline.cmd("RPUSH").arg(LIST).arg(message.as_slice()).ignore();
         }
-        Ok(pipeline.exec(self)?)
-    }
+        Ok(pipeline.exec(&mut connection)?)
+    };
+    server.end(gather::run(messages, commit)?)
 }

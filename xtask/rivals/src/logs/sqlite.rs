@@ -1,11 +1,12 @@
 //! SQLite in WAL mode with `synchronous=FULL`: a table of blobs.
 
-use crate::gather::{self, Commit};
+use super::check;
+use crate::gather;
 use rusqlite::{Connection, params};
 use std::path::Path;
 use std::sync::Mutex;
 use trial::Result;
-use trial::append::{Crew, Messages, Timing, Work};
+use trial::append::Messages;
 use trial::outcome::Outcome;
 use trial::place::Folder;
 
@@ -24,17 +25,13 @@ fn open(folder: &Folder) -> Result<Connection> {
     Ok(connection)
 }
 
-fn check(connection: &Connection, messages: u64) -> Result<()> {
+fn check_count(connection: &Connection, appended: Outcome) -> Result<Outcome> {
     let stored: i64 = connection.query_row(COUNT, [], |row| row.get(0))?;
-    if stored as u64 == messages {
-        Ok(())
-    } else {
-        Err(format!("SQLite has {stored} messages").into())
-    }
+    check("SQLite", stored as u64, appended)
 }
 
 /// Commits a transaction for each message.
-pub fn each(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
+pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Folder::make(path)?;
     let connection = Mutex::new(open(&folder)?);
     let step = |message: &[u8]| {
@@ -42,31 +39,24 @@ pub fn each(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
         connection.prepare_cached(INSERT)?.execute(params![message])?;
         Ok(())
     };
-    let crew = Crew { work, messages, timing: Timing::Each };
-    let appended = crew.run(vec![step; work.producers as usize], || Ok(()))?;
+    let appended = messages.append_each(step)?;
     let connection = connection.into_inner().map_err(|_| "a producer panicked")?;
-    check(&connection, work.messages)?;
-    Ok(appended)
+    check_count(&connection, appended)
 }
 
 /// Commits a transaction of all waiting messages.
-pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
+pub fn gathered(messages: &Messages, path: &Path) -> Result<Outcome> {
     let folder = Folder::make(path)?;
     let mut connection = open(&folder)?;
-    let appended = gather::run(work, messages, &mut connection)?;
-    check(&connection, work.messages)?;
-    Ok(appended)
-}
-
-impl Commit for &mut Connection {
-    fn commit(&mut self, messages: &[Vec<u8>]) -> Result<()> {
-        let transaction = self.transaction()?;
-        {
-            let mut insert = transaction.prepare_cached(INSERT)?;
-            for message in messages {
-                insert.execute(params![message])?;
-            }
+    let commit = |messages: &[Vec<u8>]| {
+        let transaction = connection.transaction()?;
+        let mut insert = transaction.prepare_cached(INSERT)?;
+        for message in messages {
+            insert.execute(params![message])?;
         }
+        drop(insert);
         Ok(transaction.commit()?)
-    }
+    };
+    let appended = gather::run(messages, commit)?;
+    check_count(&connection, appended)
 }

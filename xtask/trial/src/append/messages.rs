@@ -18,7 +18,8 @@ const LENGTHS: usize = 1 << 16;
 pub struct Messages {
     content: Vec<u8>,
     lengths: Vec<u32>,
-    work: Work,
+    /// The numbers of messages and producers.
+    pub work: Work,
 }
 
 /// One producer's messages in their order.
