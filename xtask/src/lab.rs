@@ -8,14 +8,13 @@ pub mod nvme;
 pub mod power_cut;
 pub mod sim;
 pub mod strange_fs;
-mod sysctl;
 
 pub use mount::Mount;
 pub use strange_fs::build as build_strange_fs;
 
 use crate::failure::Failure;
 use crate::packages::{self, GUEST, LABS};
-use crate::report::{Outcome, Report};
+use crate::report::Report;
 use confine::Share;
 use rand::TryRng;
 use rand::rngs::SysRng;
@@ -51,7 +50,7 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Lab::Sim(_) | Lab::Kill(_) => &[],
         _ => LABS,
     };
-    report.step("Debian packages", || packages::install(needed).map(|()| Outcome::Passed))?;
+    report.step("Debian packages", || packages::provide(needed, true))?;
     match arguments.lab {
         Lab::Confine => {
             confine::lab(&mut report, Share::Default)?;

@@ -1,6 +1,7 @@
 //! Programs that tests and measurements call, and their Debian packages.
 
 use crate::failure::Failure;
+use crate::report::Outcome;
 use crate::run::{HANG, Show, check_interrupted, run};
 use std::ffi::OsString;
 use std::path::Path;
@@ -96,6 +97,17 @@ pub fn install(packages: &[Package]) -> Result<(), Failure> {
         Err(failure) => failure.to_string(),
     };
     Err(Failure::Failed(format!("{}: {because}", describe(&still))))
+}
+
+/// Installs the packages if `install` is set, or skips the step where one is missing.
+pub fn provide(packages: &[Package], install: bool) -> Result<Outcome, Failure> {
+    if install {
+        return self::install(packages).map(|()| Outcome::Passed);
+    }
+    match &missing(packages)[..] {
+        [] => Ok(Outcome::Passed),
+        missing => Ok(Outcome::Skipped(describe(missing))),
+    }
 }
 
 /// Fails where the program of a package is missing, and names each.

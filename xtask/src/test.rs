@@ -8,7 +8,7 @@ pub mod prose;
 use crate::failure::{Failure, Tried};
 use crate::lab::confine::Share;
 use crate::lab::{confine, power_cut, sim, strange_fs};
-use crate::packages::{self, Package, TESTS};
+use crate::packages::{self, TESTS};
 use crate::programs::{self, Program, cargo_tests, run_all};
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, release_lab, target};
@@ -73,7 +73,7 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Runs the steps of a default run.
 fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
-    report.step("Debian packages", || install_packages(TESTS, install))?;
+    report.step("Debian packages", || packages::provide(TESTS, install))?;
     step(report, "fmt", &["fmt", "--all", "--check"])?;
     for (name, manifest) in [("rivals", RIVALS), ("the fuzzer", fuzz::MANIFEST)] {
         let words = ["fmt", "--check", "--manifest-path", manifest];
@@ -116,16 +116,6 @@ fn tests(report: &mut Report, name: &str, arguments: &[&str]) -> Result<(), Fail
         report.time(&format!("{name}: {}", ran.name), ran.elapsed);
     }
     Ok(())
-}
-
-fn install_packages(needed: &[Package], install: bool) -> Result<Outcome, Failure> {
-    if install {
-        return packages::install(needed).map(|()| Outcome::Passed);
-    }
-    match &packages::missing(needed)[..] {
-        [] => Ok(Outcome::Passed),
-        missing => Ok(Outcome::Skipped(packages::describe(missing))),
-    }
 }
 
 fn finish(command: &mut Command, name: &str) -> Result<Outcome, Failure> {

@@ -168,21 +168,11 @@ pub fn toolchains(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Adds the steps to `report`. A missing toolchain is skipped unless `install` is set.
 pub fn step(report: &mut Report, install: bool) -> Result<(), Failure> {
-    report.step("toolchains of Debian", || debian(install))?;
+    report.step("toolchains of Debian", || packages::provide(DEBIAN, install))?;
     for toolchain in FETCHED {
         report.step(&format!("toolchain {toolchain}"), || fetched(toolchain, install))?;
     }
     Ok(())
-}
-
-fn debian(install: bool) -> Result<Outcome, Failure> {
-    if install {
-        return packages::install(DEBIAN).map(|()| Outcome::Passed);
-    }
-    match packages::missing(DEBIAN).as_slice() {
-        [] => Ok(Outcome::Passed),
-        missing => Ok(Outcome::Skipped(packages::describe(missing))),
-    }
 }
 
 fn fetched(toolchain: &Toolchain, install: bool) -> Result<Outcome, Failure> {

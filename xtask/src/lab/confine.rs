@@ -1,12 +1,12 @@
 //! Runs the tests and `wrote bench` where io_uring is refused or little memory may be locked.
 
 use super::bench::{lost, reduced, rows};
-use super::sysctl::Sysctl;
 use crate::failure::{Failure, Tried};
 use crate::programs::{self, Program, run_all};
 use crate::report::{Counts, Outcome, Report};
 use crate::repository::{release_wrote, target};
 use crate::run::{HANG, Show, run};
+use fixtures::Setting;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -113,12 +113,10 @@ pub fn lab(report: &mut Report, share: Share) -> Result<(), Failure> {
     for condition in CONDITIONS {
         check(report, &programs, condition, share)?;
     }
-    match Sysctl::set(Path::new(IO_URING_DISABLED), "2") {
+    match Setting::set(IO_URING_DISABLED, "2") {
         Ok(_until_the_end) => check(report, &programs, &DISABLED, share),
-        Err(error) => {
-            let because = format!("{IO_URING_DISABLED}: {error}");
-            report
-                .step(&format!("lab confine: {}", DISABLED.name), || Ok(Outcome::Skipped(because)))
+        Err(because) => {
+            report.step("lab confine: kernel.io_uring_disabled=2", || Ok(Outcome::Skipped(because)))
         }
     }
 }

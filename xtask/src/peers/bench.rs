@@ -54,12 +54,8 @@ pub fn contest(row: Row, site: &Site) -> Result<Contest, Failure> {
     // An uncounted run shows the number of bytes and the state of the blocks.
     let (first, blocks) = ours(site)?;
     let prepare = prepare(&blocks, first.bytes)?;
-    let mut contenders = vec![Contender {
-        name: "`wrote bench`".to_owned(),
-        command,
-        job: None,
-        run: Box::new(move |site| Ok(ours(site)?.0)),
-    }];
+    let ours = move |site: &Site| Ok(ours(site)?.0);
+    let mut contenders = vec![Contender::new("`wrote bench`", command, ours)];
     for peer in peers {
         let contender = match peer {
             Peer::Fio(arguments) => fio(arguments, first.bytes, prepare.clone()),
@@ -106,7 +102,7 @@ fn fio(arguments: &str, bytes: u64, prepare: String) -> Contender {
         site.run(&prepare)?;
         Outcome::of_fio(&site.run(&line)?.stdout, "fio")
     };
-    Contender { name: "fio".to_owned(), command, job: None, run: Box::new(run) }
+    Contender::new("fio", command, run)
 }
 
 /// Makes a contender of dd, which reads random data in memory, because it makes none itself.
@@ -128,7 +124,7 @@ fn dd(
         site.run(&prepare)?;
         dd_outcome(site, &line, bytes)
     };
-    Ok(Contender { name: "dd".to_owned(), command, job: None, run: Box::new(run) })
+    Ok(Contender::new("dd", command, run))
 }
 
 /// Joins a dd for each piece of `source_bytes`. If it `flushes`, the last one flushes the file.

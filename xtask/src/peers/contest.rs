@@ -97,11 +97,20 @@ pub struct ContestResult {
 }
 
 impl Contender {
+    /// Makes a contender without a job file.
+    pub fn new(
+        name: &str,
+        command: String,
+        run: impl Fn(&Site) -> Result<Outcome, Failure> + 'static,
+    ) -> Contender {
+        Contender { name: name.to_owned(), command, job: None, run: Box::new(run) }
+    }
+
     /// Makes a contender of a program that prints its own outcome: `trial`, `putc` or `rivals`.
     pub fn timed(name: &str, command: String) -> Contender {
         let line = command.clone();
-        let run: Run = Box::new(move |site| Outcome::of_line(&site.run(&line)?.stdout, &line));
-        Contender { name: name.to_owned(), command, job: None, run }
+        let run = move |site: &Site| Outcome::of_line(&site.run(&line)?.stdout, &line);
+        Contender::new(name, command, run)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `wrote copy` against cp, dd and rsync, and its peak memory: files of random data, durable.
 
-use super::contest::{Comparison, Contender, Contest, Requirement, Run};
+use super::contest::{Comparison, Contender, Contest, Requirement};
 use super::figures::Condition;
 use super::outcome::Outcome;
 use super::rows::Contests;
@@ -110,11 +110,10 @@ pub fn drop_cache(file: &str) -> String {
 /// Makes a contender that copies a file of `bytes` by `line`, after the line `prepare`.
 fn contender(name: &str, line: &str, bytes: u64, prepare: &str) -> Contender {
     let (command, prepare) = (line.to_owned(), prepare.to_owned());
-    let run: Run = Box::new(move |site| {
+    Contender::new(name, line.to_owned(), move |site| {
         site.run(&prepare)?;
         copy(site, &command, bytes)
-    });
-    Contender { name: name.to_owned(), command: line.to_owned(), job: None, run }
+    })
 }
 
 fn copy(site: &Site, line: &str, bytes: u64) -> Result<Outcome, Failure> {

@@ -1,7 +1,7 @@
 //! Instructions in user space that one small random read takes: the difference between a long and
 //! a short run, divided by the reads between them. The cost of the start cancels out.
 
-use super::contest::{Comparison, Contender, Contest, Requirement, Run};
+use super::contest::{Comparison, Contender, Contest, Requirement};
 use super::figures::Condition;
 use super::job::{Job, Runner, check_fallbacks, random_read};
 use super::outcome::Outcome;
@@ -48,7 +48,7 @@ pub fn contest(site: &Site) -> Result<Contest, Failure> {
         let jobs = [short.clone(), long.clone()];
         let commands = [&short, &long].map(|job| runner.command(&under, job));
         let command = commands[0].clone();
-        let run: Run = Box::new(move |site| {
+        let run = move |site: &Site| {
             let count = |number: usize| -> Result<Outcome, Failure> {
                 let finished = site.run(&commands[number])?;
                 let outcome = jobs[number].outcome(runner, &finished.stdout)?;
@@ -59,8 +59,8 @@ pub fn contest(site: &Site) -> Result<Contest, Failure> {
                 let name = runner.name();
                 Failure::Failed(format!("{name}: no difference: {short:?}, {long:?}"))
             })
-        });
-        Contender { name: runner.program().to_owned(), command, job: Some(short.clone()), run }
+        };
+        Contender { job: Some(short.clone()), ..Contender::new(runner.program(), command, run) }
     };
     let place = if is_zram { zram::DEVICE } else { "a file of 64 MiB" };
     Ok(Contest {

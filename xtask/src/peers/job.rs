@@ -197,7 +197,7 @@ impl Runner {
             let memory_bytes = counted.memory_bytes;
             Ok(Outcome { cpu_s, memory_bytes, ..file.outcome(self, &finished.stdout)? })
         };
-        Ok(Contender { name: name.to_owned(), command, job: Some(job), run: Box::new(run) })
+        Ok(Contender { job: Some(job), ..Contender::new(name, command, run) })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::contest::ContestResult;
 use super::rows::Row;
 use super::site::Site;
-use super::wrote::{self, Place};
+use super::wrote;
 use crate::failure::{Failure, Tried};
 use clap::ValueEnum;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const HEADING: &str = "### `";
 #[derive(Debug)]
 pub struct Circumstances {
     /// The machine and the file system.
-    pub place: Place,
+    pub place: String,
     /// `fio-3.33`.
     pub fio_version: String,
 }
@@ -27,20 +27,19 @@ impl Circumstances {
     /// Reads them from a small run of wrote, and from fio.
     pub fn new(site: &Site) -> Result<Circumstances, Failure> {
         let small = "wrote bench . --only stream/cached --size 16M --runs 1 --format json";
-        Ok(Circumstances {
-            place: wrote::place(&site.run(small)?.stdout)?,
-            fio_version: site.run("fio --version")?.stdout.trim().to_owned(),
-        })
+        let place = wrote::place(&site.run(small)?.stdout)?;
+        let fio_version = site.run("fio --version")?.stdout.trim().to_owned();
+        Ok(Circumstances { place, fio_version })
     }
 
     fn words(&self, row: &str, site: &Site) -> String {
-        let Circumstances { place: Place { kernel, cpus, filesystem, device }, fio_version } = self;
+        let Circumstances { place, fio_version } = self;
         let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
         let (rounds, polls) = (site.rounds, if site.has_poll_queues { "with" } else { "without" });
         let size = site.size.as_ref().map(|size| format!(" --size {size}")).unwrap_or_default();
         format!(
             "{date}, <code>cargo xtask peers --only {row} --pairs {rounds}{size}</code>: \
-             Linux {kernel}, {cpus}, {filesystem} on {device} ({polls} poll queues), {fio_version}"
+             {place} ({polls} poll queues), {fio_version}"
         )
     }
 }
@@ -155,12 +154,7 @@ mod tests {
     }
 
     fn circumstances() -> Circumstances {
-        let place = Place {
-            kernel: "6.18.0".into(),
-            cpus: "2 x Some CPU".into(),
-            filesystem: "ext4".into(),
-            device: "vda1".into(),
-        };
+        let place = "Linux 6.18.0, 2 x Some CPU, ext4 on vda1".into();
         Circumstances { place, fio_version: "fio-3.33".into() }
     }
 

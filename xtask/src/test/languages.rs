@@ -91,8 +91,7 @@ fn judge(document: &Value, missing: Missing) -> Counts {
 }
 
 fn fail(counts: &mut Counts, id: &str, because: &str) {
-    counts.failed += 1;
-    counts.failures.push(format!("language {id}: {because}"));
+    counts.fail(format!("language {id}: {because}"));
 }
 
 /// Returns the defect in the rows of a language that ran.
