@@ -1,9 +1,10 @@
 //! Programs that tests and measurements call, and their Debian packages.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Tried};
 use crate::report::Outcome;
-use crate::run::{HANG, Show, check_interrupted, run};
+use crate::run::{HANG, Show, check_interrupted, output, run};
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
@@ -126,8 +127,23 @@ pub fn missing(packages: &[Package]) -> Vec<Package> {
     packages.iter().copied().filter(|package| !found(package.program)).collect()
 }
 
+/// Prepares a program that may be one of the administrator's.
+pub fn program(name: &str) -> Command {
+    let mut command = Command::new(name);
+    // Failures are recognised by their words, which depend on the locale.
+    command.env("PATH", folders()).env("LC_ALL", "C");
+    command
+}
+
+/// Makes a file of `size_bytes` with a file system of type `kind`; `options` are those of its mkfs.
+pub fn image(path: &Path, size_bytes: u64, kind: &str, options: &[&str]) -> Result<(), Failure> {
+    File::create_new(path).and_then(|file| file.set_len(size_bytes)).tried(path.display())?;
+    let mkfs = format!("mkfs.{kind}");
+    output(program(&mkfs).arg("-q").args(options).arg(path), &mkfs).map(drop)
+}
+
 /// Returns a `PATH` with the administrator's programs.
-pub fn folders() -> OsString {
+fn folders() -> OsString {
     let mut folders = std::env::var_os("PATH").unwrap_or_default();
     folders.push(ADMINISTRATOR_FOLDERS);
     folders

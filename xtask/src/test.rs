@@ -12,7 +12,7 @@ use crate::packages::{self, TESTS};
 use crate::programs::{self, Program, cargo_tests, run_all};
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, release_lab, target};
-use crate::run::{HANG, Show, run};
+use crate::run::{HANG, Show, output, run};
 use crate::{fuzz, repository};
 use campaigns::{CAMPAIGNS, RIVALS};
 use languages::Missing;
@@ -141,7 +141,7 @@ fn clean_commit() -> Result<Option<String>, Failure> {
     let git = |words: &[&str]| {
         let mut command = Command::new("git");
         command.current_dir(repository::root()).args(words);
-        Ok::<_, Failure>(run(&mut command, HANG, Show::Quiet)?.success("git")?.stdout)
+        output(&mut command, "git")
     };
     let is_clean = git(&["status", "--porcelain"])?.is_empty();
     Ok(Some(git(&["rev-parse", "HEAD"])?).filter(|_| is_clean))

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Tried};
 use crate::programs::{self, Program, run_all};
 use crate::report::{Counts, Outcome, Report};
 use crate::repository::{release_wrote, target};
-use crate::run::{HANG, Show, run};
+use crate::run::output;
 use fixtures::Setting;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -209,8 +209,7 @@ fn bench(programs: &Programs, condition: &Condition) -> Result<(), Failure> {
     let mut command = confined(programs, condition, &programs.wrote);
     command.arg("bench").arg(folder.path());
     command.args(["--size", "16M", "--runs", "1", "--only", "ladder", "--format", "json"]);
-    let finished = run(&mut command, HANG, Show::Quiet)?.success("wrote bench")?;
-    let rows = rows(&finished.stdout)?;
+    let rows = rows(&output(&mut command, "wrote bench")?)?;
     let asked = ("ioengine", &Value::from("io_uring"));
     if condition.no_ring {
         lost(&rows, asked, condition.reason)

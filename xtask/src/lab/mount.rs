@@ -40,14 +40,13 @@ impl Mount {
         let end = Instant::now() + LIMIT;
         while !is_mounted(&self.point) {
             check_interrupted()?;
-            if matches!(self.daemon.child.try_wait(), Ok(Some(_))) {
+            if self.daemon.has_ended() {
                 return Err(Failure::Failed(read_again(said)));
             }
             if Instant::now() > end {
-                return Err(Failure::Failed(format!(
-                    "strange-fs did not mount within {} s",
-                    LIMIT.as_secs()
-                )));
+                let seconds = LIMIT.as_secs();
+                let because = format!("strange-fs did not mount within {seconds} s");
+                return Err(Failure::Failed(because));
             }
             thread::sleep(Duration::from_millis(20));
         }

@@ -6,7 +6,7 @@ use super::mount::Mount;
 use crate::failure::{Failure, Tried};
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, release_wrote, target};
-use crate::run::{Finished, HANG, Show, run};
+use crate::run::{Finished, HANG, Show, output, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -118,8 +118,7 @@ fn judge(finished: Finished, expected: &Expected) -> Result<(), Failure> {
 
 fn nothing_left(point: &Path) -> Result<(), Failure> {
     // In another process, with a limit: the daemon may hang.
-    let list = run(Command::new("ls").arg("-A").arg(point), HANG, Show::Quiet)?.success("ls")?;
-    match list.stdout.trim() {
+    match output(Command::new("ls").arg("-A").arg(point), "ls")?.trim() {
         "" => Ok(()),
         left => Err(Failure::Failed(format!("wrote bench left {left}"))),
     }

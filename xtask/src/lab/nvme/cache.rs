@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Tried};
 use crate::packages;
-use crate::run::{HANG, Show, check_interrupted, run};
+use crate::run::{HANG, Show, check_interrupted, output, run};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -108,8 +108,7 @@ fn download(folder: &Path) -> Result<(), Failure> {
 fn kernel_package() -> Result<String, Failure> {
     let what = format!("apt-cache depends {META_PACKAGE}");
     let mut command = Command::new("apt-cache");
-    let finished = run(command.args(["depends", META_PACKAGE]), HANG, Show::Quiet)?;
-    depends_on(&finished.success(&what)?.stdout)
+    depends_on(&output(command.args(["depends", META_PACKAGE]), &what)?)
         .ok_or_else(|| Failure::Failed(format!("{what}: names no kernel")))
 }
 

@@ -3,9 +3,8 @@
 use super::disk::Disk;
 use super::{REOPENED, SUBJECTS};
 use crate::failure::{Failure, Tried};
-use crate::run::{Group, Show, check_interrupted, run, start};
+use crate::run::{Group, Show, check_interrupted, run, start, trouble};
 use std::fs::File;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -244,13 +243,8 @@ impl<'a> Writing<'a> {
         let end = Instant::now() + LIMIT;
         loop {
             match self.group.child.try_wait().tried(self.name)? {
-                Some(status) if status.success() => return Ok(()),
                 Some(status) => {
-                    let how = status.signal().map_or_else(
-                        || format!("exit code {}", status.code().unwrap_or_default()),
-                        |signal| format!("signal {signal}"),
-                    );
-                    return Err(self.failure(&how));
+                    return trouble(status).map_or(Ok(()), |how| Err(self.failure(&how)));
                 }
                 None => self.wait_a_little(end, "noticed the cut")?,
             }
