@@ -2,11 +2,10 @@
 
 mod bench;
 pub mod confine;
-pub mod kill;
+pub mod logs;
 mod mount;
 pub mod nvme;
 pub mod power_cut;
-pub mod sim;
 pub mod strange_fs;
 
 pub use mount::Mount;
@@ -37,9 +36,9 @@ enum Lab {
     /// File systems that lose their power while they are written to (as root).
     PowerCut(power_cut::Arguments),
     /// Simulated disks that fail and lose their power, by many seeds.
-    Sim(sim::Arguments),
+    Sim(logs::Sim),
     /// Processes that are killed while they append to a log.
-    Kill(kill::Arguments),
+    Kill(logs::Kill),
 }
 
 /// Runs one lab.
@@ -59,8 +58,8 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Lab::StrangeFs => strange_fs::lab(&mut report)?,
         Lab::Nvme => nvme::lab(&mut report, true)?,
         Lab::PowerCut(arguments) => power_cut::lab(&mut report, arguments)?,
-        Lab::Sim(arguments) => sim::lab(&mut report, arguments)?,
-        Lab::Kill(arguments) => kill::lab(&mut report, arguments)?,
+        Lab::Sim(arguments) => logs::sim(&mut report, arguments)?,
+        Lab::Kill(arguments) => logs::kill(&mut report, arguments)?,
     }
     report.finish()
 }

@@ -9,13 +9,11 @@ mod instructions;
 mod job;
 mod outcome;
 mod page;
-mod poll;
 mod reads;
 mod rows;
 mod site;
 mod size;
 mod streams;
-mod unit;
 mod ways;
 mod wrote;
 
@@ -96,7 +94,7 @@ fn folder_and_site(arguments: &Arguments, path: &OsStr) -> Result<(TempDir, Site
         path: path.to_owned(),
         rounds: *pairs,
         size: size.clone(),
-        has_poll_queues: poll::has_poll_queues(folder.path()),
+        has_poll_queues: site::has_poll_queues(folder.path()),
         zram: None,
     };
     Ok((folder, site))

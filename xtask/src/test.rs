@@ -7,7 +7,7 @@ pub mod prose;
 
 use crate::failure::{Failure, Tried};
 use crate::lab::confine::Share;
-use crate::lab::{confine, power_cut, sim, strange_fs};
+use crate::lab::{confine, logs, power_cut, strange_fs};
 use crate::packages::{self, TESTS};
 use crate::programs::{self, Program, cargo_tests, run_all};
 use crate::report::{Outcome, Report};
@@ -94,7 +94,7 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
     })?;
     confine::lab(report, Share::Default)?;
     strange_fs::lab(report)?;
-    sim::lab(report, sim::Arguments { seeds: SEEDS, from_seed: None })?;
+    logs::sim(report, logs::Sim { seeds: SEEDS, from_seed: None })?;
     power_cut::lab(report, power_cut::Arguments { seed: None, moments: MOMENTS })?;
     report.step("languages", || languages::check(Missing::Left))
 }

@@ -1,10 +1,9 @@
 //! The rows of `wrote bench` that fio and dd can do too.
 
 use super::contest::{Contender, Contest};
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Unit};
 use super::rows::Row;
 use super::site::Site;
-use super::unit::Unit;
 use super::wrote;
 use crate::failure::{Failure, Tried};
 use std::os::unix::fs::symlink;
@@ -66,13 +65,7 @@ pub fn contest(row: Row, site: &Site) -> Result<Contest, Failure> {
         }
         contenders.push(contender);
     }
-    Ok(Contest {
-        what: format!("{what}; blocks {blocks}"),
-        unit: Unit::Stream,
-        contenders,
-        requirements: vec![],
-        rounds: site.rounds,
-    })
+    Ok(Contest::new(format!("{what}; blocks {blocks}"), Unit::Stream, contenders, vec![]))
 }
 
 /// Returns the command of a row of `wrote bench`, and a run of it.

@@ -2,9 +2,8 @@
 
 use super::figures::{Condition, Figures};
 use super::job::Job;
-use super::outcome::Outcome;
+use super::outcome::{MIB, Outcome, Unit};
 use super::site::Site;
-use super::unit::{MIB, Unit};
 use crate::failure::Failure;
 use crate::run::check_interrupted;
 use std::thread;
@@ -81,8 +80,8 @@ pub struct Contest {
     pub contenders: Vec<Contender>,
     /// The requirements.
     pub requirements: Vec<Requirement>,
-    /// The number of rounds.
-    pub rounds: u32,
+    /// A limit of the number of rounds.
+    pub rounds_max: u32,
 }
 
 /// Results of a contest.
@@ -115,11 +114,21 @@ impl Contender {
 }
 
 impl Contest {
+    /// Makes a contest with the site's number of rounds.
+    pub fn new(
+        what: impl Into<String>,
+        unit: Unit,
+        contenders: Vec<Contender>,
+        requirements: Vec<Requirement>,
+    ) -> Contest {
+        Contest { what: what.into(), unit, contenders, requirements, rounds_max: u32::MAX }
+    }
+
     /// Runs every contender once in each round. Every second round runs backwards, because a later
     /// run finds the device in another state.
     pub fn measure(&self, site: &Site) -> Result<ContestResult, Failure> {
         let mut runs = vec![Vec::new(); self.contenders.len()];
-        for round in 0..self.rounds {
+        for round in 0..site.rounds.min(self.rounds_max) {
             let mut order: Vec<usize> = (0..runs.len()).collect();
             if round % 2 == 1 {
                 order.reverse();
@@ -262,13 +271,7 @@ mod tests {
 
     fn contest(what: &str, names: &[&str], requirements: Vec<Requirement>) -> Contest {
         let contenders = names.iter().map(|name| contender(name, Box::new(|_| Ok(run(1.0, 1.0)))));
-        Contest {
-            what: what.into(),
-            unit: Unit::Stream,
-            contenders: contenders.collect(),
-            requirements,
-            rounds: 1,
-        }
+        Contest::new(what, Unit::Stream, contenders.collect(), requirements)
     }
 
     /// Makes the table of two contenders.
@@ -287,13 +290,11 @@ mod tests {
         let contenders = elapsed.map(|(name, elapsed_s)| {
             contender(name, Box::new(move |_| Ok(run(1000.0 / elapsed_s, 0.1))))
         });
-        let contest = Contest {
-            contenders: contenders.into(),
-            rounds: 3,
-            ..contest("stream", &[], requirements)
-        };
+        let contest =
+            Contest { contenders: contenders.into(), ..contest("stream", &[], requirements) };
         let folder = tempfile::tempdir().expect("a temporary folder");
-        contest.measure(&fake::site(folder.path(), 1, 4096)).expect("no failure")
+        let site = Site { rounds: 3, ..fake::site(folder.path(), 1, 4096) };
+        contest.measure(&site).expect("no failure")
     }
 
     #[test]
@@ -332,9 +333,10 @@ mod tests {
             )
         });
         let contenders = contenders.collect();
-        let contest = Contest { contenders, rounds, ..contest("stream", &[], vec![]) };
+        let contest = Contest { contenders, ..contest("stream", &[], vec![]) };
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let measured = contest.measure(&fake::site(folder.path(), 1, 4096)).expect("no failure");
+        let site = Site { rounds, ..fake::site(folder.path(), 1, 4096) };
+        let measured = contest.measure(&site).expect("no failure");
         let order = order.take();
         (order, measured.table)
     }
@@ -359,7 +361,6 @@ mod tests {
         let calls = Rc::new(Cell::new(0));
         let mut contest = contest("work", &["ours", "peer"], vec![]);
         let counted = Rc::clone(&calls);
-        contest.rounds = 5;
         contest.contenders[1].run = Box::new(move |_| {
             counted.set(counted.get() + 1);
             if counted.get() < 3 {
@@ -369,7 +370,8 @@ mod tests {
             }
         });
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let failed = contest.measure(&fake::site(folder.path(), 1, 4096)).expect_err("the third");
+        let site = Site { rounds: 5, ..fake::site(folder.path(), 1, 4096) };
+        let failed = contest.measure(&site).expect_err("the third");
         assert_eq!((failed.to_string().as_str(), calls.get()), ("no room", 3));
     }
 

@@ -2,10 +2,9 @@
 
 use super::contest::{Comparison, Contender, Contest, Requirement};
 use super::figures::Condition;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Unit};
 use super::rows::Contests;
 use super::site::Site;
-use super::unit::Unit;
 use super::ways::WAYS_GIB;
 use crate::failure::{Failure, Tried};
 
@@ -36,13 +35,12 @@ pub fn durable(site: &Site) -> Result<Vec<Contest>, Failure> {
     let contest = |(words, prepare): (&str, String)| {
         let contender = |(name, line): (&str, &str)| contender(name, line, size.bytes, &prepare);
         let ours = contender(("`wrote copy`", WROTE));
-        Contest {
-            what: format!("copy of {size}, durable, {words}"),
-            unit: Unit::Stream,
-            contenders: std::iter::once(ours).chain(PEERS.map(contender)).collect(),
-            requirements: Requirement::of_best(Condition::AtLeast(1.0)),
-            rounds: site.rounds,
-        }
+        Contest::new(
+            format!("copy of {size}, durable, {words}"),
+            Unit::Stream,
+            std::iter::once(ours).chain(PEERS.map(contender)).collect(),
+            Requirement::of_best(Condition::AtLeast(1.0)),
+        )
     };
     let caches = [
         ("source in the page cache", fill_cache(SOURCE)),
@@ -80,15 +78,17 @@ fn memory_of(site: &Site, shorter: u64, longer: u64) -> Result<Contest, Failure>
         contender: Some(contender),
     };
     Ok(Contest {
-        what: "peak memory, random data, durable".to_owned(),
-        unit: Unit::Memory,
-        contenders: vec![contender(LONGER, longer), contender(SHORTER, shorter)],
-        requirements: vec![
-            ask(Comparison::Own, 0, MEMORY_MIB_MAX),
-            ask(Comparison::Own, 1, MEMORY_MIB_MAX),
-            ask(Comparison::Difference, 1, DIFFERENCE_MIB_MAX),
-        ],
-        rounds: site.rounds.min(MEMORY_ROUNDS_MAX),
+        rounds_max: MEMORY_ROUNDS_MAX,
+        ..Contest::new(
+            "peak memory, random data, durable".to_owned(),
+            Unit::Memory,
+            vec![contender(LONGER, longer), contender(SHORTER, shorter)],
+            vec![
+                ask(Comparison::Own, 0, MEMORY_MIB_MAX),
+                ask(Comparison::Own, 1, MEMORY_MIB_MAX),
+                ask(Comparison::Difference, 1, DIFFERENCE_MIB_MAX),
+            ],
+        )
     })
 }
 

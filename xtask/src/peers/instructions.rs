@@ -4,10 +4,9 @@
 use super::contest::{Comparison, Contender, Contest, Requirement};
 use super::figures::Condition;
 use super::job::{Job, Runner, check_fallbacks, random_read};
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Unit};
 use super::reads::{WORDS, pin};
 use super::site::Site;
-use super::unit::Unit;
 use crate::failure::{Failure, Tried};
 use crate::run::Finished;
 use crate::zram;
@@ -64,11 +63,13 @@ pub fn contest(site: &Site) -> Result<Contest, Failure> {
     };
     let place = if is_zram { zram::DEVICE } else { "a file of 64 MiB" };
     Ok(Contest {
-        what: format!("job file, {WORDS}, {place}, by {}", counter.name()),
-        unit: Unit::Instructions,
-        contenders: vec![contender(Runner::Wrote), contender(Runner::Fio)],
-        requirements: Requirement::of_each(Comparison::Rate, &[Condition::AtMost(0.5)]),
-        rounds: site.rounds.min(ROUNDS_MAX),
+        rounds_max: ROUNDS_MAX,
+        ..Contest::new(
+            format!("job file, {WORDS}, {place}, by {}", counter.name()),
+            Unit::Instructions,
+            vec![contender(Runner::Wrote), contender(Runner::Fio)],
+            Requirement::of_each(Comparison::Rate, &[Condition::AtMost(0.5)]),
+        )
     })
 }
 

@@ -4,10 +4,10 @@ use super::contest::{Comparison, Contest, Requirement};
 use super::copy::drop_cache;
 use super::figures::Condition;
 use super::job::{Job, Runner, peak};
+use super::outcome::Unit;
 use super::rows::Row;
 use super::site::Site;
 use super::size::Size;
-use super::unit::Unit;
 use crate::failure::Failure;
 
 /// The length of the streams by default.
@@ -31,13 +31,12 @@ pub fn contest(row: Row, site: &Site) -> Result<Contest, Failure> {
     }
     let contender =
         |runner: Runner| runner.contender(runner.program(), "", job.clone(), prepare, site);
-    Ok(Contest {
-        what: format!("job file, {words}"),
-        unit: Unit::Stream,
-        contenders: vec![contender(Runner::Wrote)?, contender(Runner::Fio)?],
+    Ok(Contest::new(
+        format!("job file, {words}"),
+        Unit::Stream,
+        vec![contender(Runner::Wrote)?, contender(Runner::Fio)?],
         requirements,
-        rounds: site.rounds,
-    })
+    ))
 }
 
 /// Makes the job of a row, and its words. Without poll queues the kernel cannot poll for

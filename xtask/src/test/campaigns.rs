@@ -5,7 +5,7 @@ use super::languages::{self, Missing};
 use super::{STRICT, step, tests};
 use crate::failure::Failure;
 use crate::lab::confine::Share;
-use crate::lab::{confine, kill, nvme, power_cut, sim};
+use crate::lab::{confine, logs, nvme, power_cut};
 use crate::model;
 use crate::packages::{self, GUEST};
 use crate::programs::cargo_tests;
@@ -19,14 +19,12 @@ type Campaign = (&'static str, fn(&mut Report, bool) -> Result<(), Failure>);
 /// Every campaign, in order.
 pub const CAMPAIGNS: [Campaign; 11] = [
     ("lab sim: 300,000 seeds", |report, _| {
-        sim::lab(report, sim::Arguments { seeds: 300_000, from_seed: None })
+        logs::sim(report, logs::Sim { seeds: 300_000, from_seed: None })
     }),
     ("lab power-cut: 200 moments on each file system", |report, _| {
         power_cut::lab(report, power_cut::Arguments { seed: None, moments: 200 })
     }),
-    ("lab kill: 200 times", |report, _| {
-        kill::lab(report, kill::Arguments { times: 200, seed: None })
-    }),
+    ("lab kill: 200 times", |report, _| logs::kill(report, logs::Kill { times: 200, seed: None })),
     ("tests with AddressSanitizer", |report, _| {
         report.step("tests with AddressSanitizer", sanitized)
     }),

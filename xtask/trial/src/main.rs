@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use trial::append::{self, Messages, Work as Append};
 use trial::outcome::Outcome;
-use trial::{Result, bytes, command, data, save, stream};
+use trial::{Result, bytes, clock, data, save, stream};
 
 /// Does one piece of writing work one way, and prints its figures as a line of JSON.
 #[derive(Parser)]
@@ -101,6 +101,6 @@ fn work(work: Work) -> Result<Outcome> {
         Work::Save { by, saves, file } => save::save(by, saves, &file),
         Work::Append { by, work, place } => append::append(by, &Messages::new(&work)?, &place),
         Work::Make { bytes, file } => data::make(bytes, &file),
-        Work::Run { command } => command::run(&command),
+        Work::Run { command } => clock::run(&command),
     }
 }

@@ -1,8 +1,8 @@
 //! The guest's initial file system: an archive of a shell, modules, test programs and their plan.
 
+use super::GuestProgram;
 use super::cache::Cached;
 use super::kernel::{Kernel, unpack};
-use super::programs::Program;
 use crate::failure::{Failure, Tried};
 use crate::run::output;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ pub fn make(
     folder: &Path,
     cached: &Cached,
     kernel: &Kernel,
-    programs: &[Program],
+    programs: &[GuestProgram],
 ) -> Result<PathBuf, Failure> {
     let tree = folder.join("tree");
     put(&tree.join("init"), INIT)?;
@@ -55,7 +55,7 @@ fn modules(kernel: &Kernel, tree: &Path) -> Result<(), Failure> {
     put(&tree.join("modules/load"), &load)
 }
 
-fn tests(programs: &[Program], tree: &Path) -> Result<(), Failure> {
+fn tests(programs: &[GuestProgram], tree: &Path) -> Result<(), Failure> {
     let mut plan = String::new();
     for program in programs {
         copy(&program.file, &tree.join("tests").join(&program.name))?;
