@@ -86,19 +86,12 @@ impl Display for Toolchain {
 }
 
 impl Toolchain {
-    /// Whether all its programs are there: the user's, or ours in this version.
+    /// Whether the user has one of its programs, or all are ours in this version. Programs of two
+    /// versions would not fit together.
     fn is_there(&self, places: &Places) -> bool {
-        self.is_the_users(places) || self.is_ours(places)
-    }
-
-    /// Whether the user has one of its programs. Programs of two versions would not fit together.
-    fn is_the_users(&self, places: &Places) -> bool {
-        self.launchers.iter().any(|launcher| launcher.is_the_users(places))
-    }
-
-    fn is_ours(&self, places: &Places) -> bool {
-        let folder = self.folder(places);
-        folder.is_dir() && self.launchers.iter().all(|launcher| launcher.is_made(&folder, places))
+        let (launchers, folder) = (self.launchers, self.folder(places));
+        launchers.iter().any(|launcher| launcher.is_the_users(places))
+            || folder.is_dir() && launchers.iter().all(|one| one.is_made(&folder, places))
     }
 
     fn folder(&self, places: &Places) -> PathBuf {
@@ -150,13 +143,10 @@ impl Places {
 
     /// Lists every executable file of the name `program`, in the shell's order.
     fn programs<'a>(&'a self, program: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
-        let folders = self.path.iter().map(PathBuf::as_path).chain([self.launchers.as_path()]);
-        folders.map(move |folder: &Path| folder.join(program)).filter(|file| is_run(file))
+        let folders = self.path.iter().chain([&self.launchers]);
+        let is_run = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
+        folders.map(move |folder| folder.join(program)).filter(is_run)
     }
-}
-
-fn is_run(file: &Path) -> bool {
-    file.is_file() && access(file, Access::EXEC_OK).is_ok()
 }
 
 /// Installs missing toolchains, and reports each.
