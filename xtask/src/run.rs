@@ -79,7 +79,7 @@ pub fn run(command: &mut Command, limit: Duration, show: Show) -> Result<Finishe
     let stderr = keep(group.child.stderr.take(), show != Show::Quiet, std::io::stderr());
     let status = group.wait(limit, true);
     // A grandchild may hold the pipes open after the command has ended.
-    wait_until(GRACE, || stdout.reader.is_finished() && stderr.reader.is_finished());
+    wait_until(GRACE, || stdout.1.is_finished() && stderr.1.is_finished());
     group.kill(Signal::KILL);
     check_interrupted()?;
     Ok(Finished {
@@ -88,8 +88,8 @@ pub fn run(command: &mut Command, limit: Duration, show: Show) -> Result<Finishe
             Some(status) => trouble(status),
         },
         exit_code: status.and_then(|status| status.code()),
-        stdout: stdout.text(),
-        stderr: stderr.text(),
+        stdout: text(&stdout),
+        stderr: text(&stderr),
     })
 }
 
@@ -173,17 +173,12 @@ impl Drop for Group {
     }
 }
 
-/// A stream whose bytes are kept.
-struct Kept {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    reader: JoinHandle<()>,
-}
+/// The bytes of a stream so far, and the thread that keeps them.
+type Kept = (Arc<Mutex<Vec<u8>>>, JoinHandle<()>);
 
-impl Kept {
-    fn text(&self) -> String {
-        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
+fn text((bytes, _): &Kept) -> String {
+    let bytes = bytes.lock().unwrap_or_else(PoisonError::into_inner);
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn keep(
@@ -205,7 +200,7 @@ fn keep(
             }
         }
     });
-    Kept { bytes, reader }
+    (bytes, reader)
 }
 
 /// Returns how a command failed; `None` after a success.

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use strategies::Job;
 use trial::Result;
 use trial::append::{Messages, Work};
-use trial::outcome::Outcome;
+use trial::outcome::{self, Outcome};
 
 /// Appends messages from several producers at once, one way, prints the figures, and removes the
 /// file or folder.
@@ -60,16 +60,7 @@ enum By {
 }
 
 fn main() -> ExitCode {
-    match run(Arguments::parse()).and_then(|outcome| outcome.json()) {
-        Ok(line) => {
-            println!("{line}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("rivals: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    outcome::print("rivals", run(Arguments::parse()))
 }
 
 fn run(arguments: Arguments) -> Result<Outcome> {

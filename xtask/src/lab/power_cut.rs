@@ -115,18 +115,16 @@ fn cut(
     for ((name, _), tally) in SUBJECTS.iter().zip(&tallies) {
         eprintln!("{}", tally::describe(name, tally));
     }
-    match done {
-        Ok(()) if moments < MOMENTS => Ok(Outcome::Passed),
-        Ok(()) => sees_something(&tallies).map(|()| Outcome::Passed),
-        Err(Failure::Failed(because)) => {
+    done.map_err(|failure| {
+        failure.in_words(|because| {
             let image = disk.keep();
-            Err(Failure::Failed(format!(
-                "seed {seed}: {because}; the image is kept: {}",
-                image.display()
-            )))
-        }
-        Err(failure) => Err(failure),
+            format!("seed {seed}: {because}; the image is kept: {}", image.display())
+        })
+    })?;
+    if moments >= MOMENTS {
+        sees_something(&tallies)?;
     }
+    Ok(Outcome::Passed)
 }
 
 /// Runs the moment of this number.
@@ -139,19 +137,14 @@ fn one(
 ) -> Result<(), Failure> {
     check_interrupted()?;
     let moment = draw(seed, number);
-    let named = |because: &str| {
-        let ms = moment.delay.as_secs_f64() * 1e3;
-        Failure::Failed(format!("moment {number}, {ms:.1} ms after the beginning: {because}"))
-    };
-    let seen = moment::live(disk, program, moment).map_err(|failure| match failure {
-        Failure::Failed(because) => named(&because),
-        failure => failure,
-    })?;
+    let ms = moment.delay.as_secs_f64() * 1e3;
+    let words = |because| format!("moment {number}, {ms:.1} ms after the beginning: {because}");
+    let seen = moment::live(disk, program, moment).map_err(|failure| failure.in_words(words))?;
     let broken = SUBJECTS.iter().zip(&seen).find_map(|((name, role), seen)| {
         judge(*role, seen).err().map(|because| format!("{name}: {because}"))
     });
     tallies.iter_mut().zip(seen).for_each(|(tally, seen)| tally.push(seen));
-    broken.map_or(Ok(()), |because| Err(named(&because)))
+    broken.map_or(Ok(()), |because| Err(Failure::Failed(words(because))))
 }
 
 /// Draws the moment of this number: 1 to 200 ms after the subjects begin, each doubling equally

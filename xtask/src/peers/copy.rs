@@ -36,7 +36,7 @@ pub fn durable(site: &Site) -> Result<Vec<Contest>, Failure> {
         let contender = |(name, line): (&str, &str)| contender(name, line, size.bytes, &prepare);
         let ours = contender(("`wrote copy`", WROTE));
         Contest::new(
-            format!("copy of {size}, durable, {words}"),
+            format!("copy of {}, durable, {words}", size.text),
             Unit::Stream,
             std::iter::once(ours).chain(PEERS.map(contender)).collect(),
             Requirement::of_best(Condition::AtLeast(1.0)),

@@ -36,7 +36,8 @@ impl Circumstances {
         let Circumstances { place, fio_version } = self;
         let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
         let (rounds, polls) = (site.rounds, if site.has_poll_queues { "with" } else { "without" });
-        let size = site.size.as_ref().map(|size| format!(" --size {size}")).unwrap_or_default();
+        let size =
+            site.size.as_ref().map(|size| format!(" --size {}", size.text)).unwrap_or_default();
         format!(
             "{date}, <code>cargo xtask peers --only {row} --pairs {rounds}{size}</code>: \
              {place} ({polls} poll queues), {fio_version}"

@@ -22,7 +22,7 @@ pub fn durable(site: &Site) -> Contest {
     let size = site.size(WAYS_GIB);
     let by = |by, name| stream(by, name, &size);
     Contest::new(
-        format!("{size} in pieces of 64 KiB, durable"),
+        format!("{} in pieces of 64 KiB, durable", size.text),
         Unit::Stream,
         vec![
             by("writer", "`Writer`"),
@@ -87,7 +87,7 @@ fn peak_against(best: &str, site: &Site) -> Result<Contest, Failure> {
         contenders.push(cell_contender("writer-peak-best", best, &size.text, site)?);
     }
     Ok(Contest::new(
-        format!("{size} in pieces of 64 KiB, durable"),
+        format!("{} in pieces of 64 KiB, durable", size.text),
         Unit::Stream,
         contenders,
         Requirement::of_best(Condition::Level),

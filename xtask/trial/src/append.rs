@@ -6,7 +6,7 @@ mod log;
 mod messages;
 
 pub use crew::Timing;
-pub use messages::{Messages, Share};
+pub use messages::Messages;
 
 use crate::Result;
 use crate::outcome::Outcome;

@@ -18,7 +18,7 @@ pub enum Who {
 }
 
 /// A clock that runs from its start.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Clock {
     whose: UsageWho,
     begin: Instant,

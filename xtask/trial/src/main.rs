@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use trial::append::{self, Messages, Work as Append};
-use trial::outcome::Outcome;
+use trial::outcome::{self, Outcome};
 use trial::{Result, bytes, clock, data, save, stream};
 
 /// Does one piece of writing work one way, and prints its figures as a line of JSON.
@@ -82,16 +82,7 @@ enum Work {
 }
 
 fn main() -> ExitCode {
-    match work(Arguments::parse().work).and_then(|outcome| outcome.json()) {
-        Ok(line) => {
-            println!("{line}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("trial: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    outcome::print("trial", work(Arguments::parse().work))
 }
 
 fn work(work: Work) -> Result<Outcome> {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use trial::Result;
 use trial::append::Messages;
 use trial::outcome::Outcome;
-use trial::place::Folder;
+use trial::place::Place;
 
 /// A database with one keyspace, whose keys are numbers.
 struct Store {
@@ -37,7 +37,7 @@ impl Store {
 
 /// Inserts and flushes each message.
 pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
-    let folder = Folder::make(path)?;
+    let folder = Place::folder(path)?;
     let store = Store::open(folder.path())?;
     let step = |message: &[u8]| {
         store.keyspace.insert(store.key(), message)?;
@@ -48,7 +48,7 @@ pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
 
 /// Commits a batch of all waiting messages.
 pub fn gathered(messages: &Messages, path: &Path) -> Result<Outcome> {
-    let folder = Folder::make(path)?;
+    let folder = Place::folder(path)?;
     let store = Store::open(folder.path())?;
     let commit = |messages: &[Vec<u8>]| {
         let mut batch = store.database.batch().durability(Some(PersistMode::SyncData));

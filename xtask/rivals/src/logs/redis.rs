@@ -11,7 +11,7 @@ use trial::Result;
 use trial::append::{Messages, Timing};
 use trial::clock::{Clock, Who};
 use trial::outcome::Outcome;
-use trial::place::Folder;
+use trial::place::Place;
 
 const PROGRAM: &str = "redis-server";
 const SOCKET: &str = "socket";
@@ -30,18 +30,15 @@ const SETTINGS: [[&str; 2]; 7] = [
     ["--auto-aof-rewrite-percentage", "0"],
 ];
 
-/// A process that ends when dropped.
-struct Process(Child);
-
-/// A server that this program started.
+/// A server that this program started; it ends when dropped.
 struct Server {
-    process: Process,
+    process: Child,
     client: Client,
     clock: Clock,
 }
 
 impl Server {
-    fn start(folder: &Folder) -> Result<Server> {
+    fn start(folder: &Place) -> Result<Server> {
         let clock = Clock::start(Who::Children)?;
         let socket = std::path::absolute(folder.path().join(SOCKET))?;
         let info = ConnectionAddr::Unix(socket).into_connection_info()?;
@@ -49,8 +46,8 @@ impl Server {
         let mut command = Command::new(PROGRAM);
         command.args(SETTINGS.as_flattened()).current_dir(folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().map_err(|error| format!("{PROGRAM}: {error}"))?;
-        let mut server = Server { process: Process(child), client, clock };
+        let process = command.spawn().map_err(|error| format!("{PROGRAM}: {error}"))?;
+        let mut server = Server { process, client, clock };
         server.wait_until_ready()?;
         Ok(server)
     }
@@ -59,7 +56,7 @@ impl Server {
         let end = Instant::now() + START_LIMIT;
         loop {
             let Err(error) = self.client.get_connection() else { return Ok(()) };
-            if let Some(status) = self.process.0.try_wait()? {
+            if let Some(status) = self.process.try_wait()? {
                 return Err(format!("{PROGRAM} ended: {status}").into());
             }
             if Instant::now() > end {
@@ -77,8 +74,8 @@ impl Server {
     fn end(self, appended: Outcome) -> Result<Outcome> {
         let stored = redis::cmd("LLEN").arg(LIST).query(&mut self.connection()?)?;
         let mut appended = check(PROGRAM, stored, appended)?;
-        let Server { process, clock, .. } = self;
-        drop(process);
+        let clock = self.clock;
+        drop(self);
         let server = clock.stop(0, 0)?;
         appended.cpu_s += server.cpu_s;
         appended.memory_bytes += server.memory_bytes;
@@ -86,11 +83,11 @@ impl Server {
     }
 }
 
-impl Drop for Process {
+impl Drop for Server {
     fn drop(&mut self) {
         // An error means that the process has already ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
@@ -103,7 +100,7 @@ pub fn is_installed() -> bool {
 
 /// Opens a connection for each producer, and sends a command for each message.
 pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
-    let folder = Folder::make(path)?;
+    let folder = Place::folder(path)?;
     let server = Server::start(&folder)?;
     let step = |mut connection: Connection| {
         move |message: &[u8]| {
@@ -117,7 +114,7 @@ pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
 
 /// Sends a pipeline of all waiting messages.
 pub fn gathered(messages: &Messages, path: &Path) -> Result<Outcome> {
-    let folder = Folder::make(path)?;
+    let folder = Place::folder(path)?;
     let server = Server::start(&folder)?;
     let mut connection = server.connection()?;
     let commit = move |messages: &[Vec<u8>]| {

@@ -8,13 +8,13 @@ use std::sync::Mutex;
 use trial::Result;
 use trial::append::Messages;
 use trial::outcome::Outcome;
-use trial::place::Folder;
+use trial::place::Place;
 
 const CREATE: &str = "CREATE TABLE messages (sequence INTEGER PRIMARY KEY, message BLOB NOT NULL)";
 const INSERT: &str = "INSERT INTO messages (message) VALUES (?1)";
 const COUNT: &str = "SELECT count(*) FROM messages";
 
-fn open(folder: &Folder) -> Result<Connection> {
+fn open(folder: &Place) -> Result<Connection> {
     let connection = Connection::open(folder.path().join("messages.sqlite"))?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
@@ -32,7 +32,7 @@ fn check_count(connection: &Connection, appended: Outcome) -> Result<Outcome> {
 
 /// Commits a transaction for each message.
 pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
-    let folder = Folder::make(path)?;
+    let folder = Place::folder(path)?;
     let connection = Mutex::new(open(&folder)?);
     let step = |message: &[u8]| {
         let connection = connection.lock().map_err(|_| "a producer panicked")?;
@@ -46,7 +46,7 @@ pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
 
 /// Commits a transaction of all waiting messages.
 pub fn gathered(messages: &Messages, path: &Path) -> Result<Outcome> {
-    let folder = Folder::make(path)?;
+    let folder = Place::folder(path)?;
     let mut connection = open(&folder)?;
     let commit = |messages: &[Vec<u8>]| {
         let transaction = connection.transaction()?;

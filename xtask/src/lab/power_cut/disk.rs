@@ -71,7 +71,7 @@ impl Disk {
     }
 
     /// Mounts it; after a cut, the file system recovers its log.
-    pub fn mount(&mut self) -> Result<(), Failure> {
+    fn mount(&mut self) -> Result<(), Failure> {
         let (Some(node), kind) = (&self.node, self.file_system.kind) else { return Ok(()) };
         mount(node, self.point(), kind, MountFlags::empty(), None)
             .tried(format_args!("mounting {}", self.file_system.name))?;
@@ -79,8 +79,14 @@ impl Disk {
         Ok(())
     }
 
+    /// Unmounts it and mounts it again.
+    pub fn remount(&mut self) -> Result<(), Failure> {
+        self.unmount()?;
+        self.mount()
+    }
+
     /// Unmounts it.
-    pub fn unmount(&mut self) -> Result<(), Failure> {
+    fn unmount(&mut self) -> Result<(), Failure> {
         let end = Instant::now() + BUSY;
         while self.mounted {
             match unmount(self.point(), UnmountFlags::empty()) {
@@ -109,8 +115,7 @@ impl Disk {
             }
             cut => cut?,
         }
-        self.unmount()?;
-        self.mount()?;
+        self.remount()?;
         Ok(None)
     }
 

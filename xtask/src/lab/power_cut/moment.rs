@@ -59,8 +59,6 @@ pub fn live(disk: &mut Disk, program: &Path, moment: Moment) -> Result<Vec<Seen>
     for (subject, cut) in until_cut(disk, &names, write, moment.delay)? {
         subject.mark(cut)?;
     }
-    disk.unmount()?;
-    disk.mount()?;
     if let Some(delay) = moment.again {
         again(disk, program, &folder, &said, delay)?;
     }
@@ -91,16 +89,16 @@ fn again(
     for (subject, (going, _)) in until_cut(disk, &REOPENED, reopen, delay)? {
         subject.add_to(&said.join(subject.name), going)?;
     }
-    disk.unmount()?;
-    disk.mount()
+    Ok(())
 }
 
 /// The length of a subject's output just before and just after the cut.
 type Cut = (usize, usize);
 
-/// Starts subjects, cuts the power `delay` after the last is ready, and waits for their ends.
+/// Starts subjects, cuts the power `delay` after the last is ready, waits for their ends, and mounts
+/// the disk again.
 fn until_cut<'a>(
-    disk: &Disk,
+    disk: &mut Disk,
     names: &[&'a str],
     start: impl Fn(&'a str) -> Result<Writing<'a>, Failure>,
     delay: Duration,
@@ -120,6 +118,7 @@ fn until_cut<'a>(
     for subject in &mut subjects {
         subject.wait_until_refused()?;
     }
+    disk.remount()?;
     Ok(subjects.into_iter().zip(going.into_iter().zip(gone)).collect())
 }
 
