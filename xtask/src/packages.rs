@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Tried};
 use crate::report::Outcome;
-use crate::run::{HANG, Show, check_interrupted, output, run};
+use crate::run::{HANG, Show, check_interrupted, output, run, twice};
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::Path;
@@ -82,12 +82,7 @@ pub fn install(packages: &[Package]) -> Result<(), Failure> {
     }
     let names: Vec<&str> = wanted.iter().map(|package| package.name).collect();
     eprintln!("xtask: installing {}", names.join(" "));
-    // A registry may be busy for a moment.
-    let result = apt(&names).or_else(|failure| {
-        check_interrupted()?;
-        eprintln!("xtask: {failure}; once more");
-        apt(&names)
-    });
+    let result = twice(|| apt(&names));
     check_interrupted()?;
     let still = missing(&wanted);
     if still.is_empty() {

@@ -26,7 +26,6 @@ use crate::repository::root;
 use crate::zram;
 use clap::ValueEnum;
 use contest::ContestResult;
-use page::Circumstances;
 use rows::Row;
 use site::Site;
 use size::Size;
@@ -66,7 +65,7 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     let rows: Vec<Row> = Row::value_variants().iter().copied().filter(is_wanted).collect();
     let path = site::build(&rows)?;
     let (_folder, site) = folder_and_site(arguments, &path)?;
-    let circumstances = Circumstances::new(&site)?;
+    let circumstances = page::circumstances(&site)?;
     for row in rows {
         // Each row has a folder of its own, without the files of another row.
         let (_folder, mut site) = folder_and_site(arguments, &path)?;

@@ -59,6 +59,20 @@ impl Report {
         Ok(())
     }
 
+    /// Runs a step that makes something for later steps; `None` where it failed.
+    pub fn make<T>(
+        &mut self,
+        name: &str,
+        action: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        let mut made = None;
+        self.step(name, || {
+            made = Some(action()?);
+            Ok(Outcome::Passed)
+        })?;
+        Ok(made)
+    }
+
     /// Names a step that this run leaves out, and why.
     pub fn leave(&mut self, name: &str, because: &str) {
         self.sum.campaigns.push(format!("{name}: {because}"));

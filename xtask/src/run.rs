@@ -98,6 +98,15 @@ pub fn output(command: &mut Command, what: &str) -> Result<String, Failure> {
     Ok(run(command, HANG, Show::Quiet)?.success(what)?.stdout)
 }
 
+/// Tries `action` a second time where it fails: a registry may be busy for a moment.
+pub fn twice<T>(action: impl Fn() -> Result<T, Failure>) -> Result<T, Failure> {
+    action().or_else(|failure| {
+        check_interrupted()?;
+        eprintln!("xtask: {failure}; once more");
+        action()
+    })
+}
+
 /// Waits until `is_true`, for at most `limit`.
 fn wait_until(limit: Duration, mut is_true: impl FnMut() -> bool) {
     let end = Instant::now() + limit;

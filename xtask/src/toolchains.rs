@@ -6,12 +6,12 @@ mod launcher;
 use crate::failure::{Failure, Tried};
 use crate::packages::{self, Package, package};
 use crate::report::{Outcome, Report};
-use crate::run::check_interrupted;
+use crate::run::twice;
 use fetch::Registry;
 use launcher::Launcher;
 use rustix::fs::{Access, access};
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
 ///
@@ -104,12 +104,7 @@ impl Toolchain {
         if !folder.is_dir() {
             eprintln!("xtask: installing {self}");
             packages::install(&[self.registry.client()])?;
-            // A registry may be busy for a moment.
-            self.registry.fetch(self.version, &folder).or_else(|failure| {
-                check_interrupted()?;
-                eprintln!("xtask: {failure}; once more");
-                self.registry.fetch(self.version, &folder)
-            })?;
+            twice(|| self.registry.fetch(self.version, &folder))?;
         }
         self.launchers.iter().try_for_each(|launcher| launcher.make(&folder, places))
     }

@@ -92,16 +92,11 @@ struct Programs {
 
 /// Runs a `share` of the tests in every condition.
 pub fn lab(report: &mut Report, share: Share) -> Result<(), Failure> {
-    let mut programs = None;
-    report.step("lab confine: build", || {
-        programs = Some(Programs {
-            tests: programs::build()?,
-            confine: target().join("debug/confine"),
-            wrote: release_wrote()?,
-        });
-        Ok(Outcome::Passed)
+    let built = report.make("lab confine: build", || {
+        let (tests, confine) = (programs::build()?, target().join("debug/confine"));
+        Ok(Programs { tests, confine, wrote: release_wrote()? })
     })?;
-    let Some(programs) = programs else { return Ok(()) };
+    let Some(programs) = built else { return Ok(()) };
     for condition in CONDITIONS {
         check(report, &programs, condition, share)?;
     }

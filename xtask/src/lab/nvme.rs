@@ -32,17 +32,9 @@ pub fn lab(report: &mut Report, install: bool) -> Result<(), Failure> {
     if let Some(because) = impossible(install) {
         return report.step("lab nvme", || Ok(Outcome::Skipped(because)));
     }
-    let mut cached = None;
-    report.step("lab nvme: kernel and shell of the guest", || {
-        packages::require(GUEST)?;
-        cached = Some(cache::fetch()?);
-        Ok(Outcome::Passed)
-    })?;
-    let mut built = None;
-    report.step("lab nvme: build", || {
-        built = Some(build()?);
-        Ok(Outcome::Passed)
-    })?;
+    let fetch = || packages::require(GUEST).and_then(|()| cache::fetch());
+    let cached = report.make("lab nvme: kernel and shell of the guest", fetch)?;
+    let built = report.make("lab nvme: build", build)?;
     match (cached, built) {
         (Some(cached), Some(programs)) => report.step(NAME, || run(&cached, &programs)),
         // The report has the reason.
@@ -85,8 +77,8 @@ fn run(cached: &cache::Cached, programs: &[GuestProgram]) -> Result<Outcome, Fai
     Ok(Outcome::Tests(counts, trouble))
 }
 
-/// Prints the tests that have ended after the first `shown`, with their facts, or their output where
-/// they failed; returns the number of printed tests.
+/// Prints the tests that have ended after the first `shown`, with their facts, or their output
+/// where they failed; returns the number of printed tests.
 fn show(results: &Results, shown: usize) -> usize {
     let ended = results.ended();
     for test in &ended[shown..] {

@@ -59,12 +59,8 @@ pub fn lab(report: &mut Report) -> Result<(), Failure> {
         return report
             .step("lab strange-fs", || Ok(Outcome::Skipped(format!("/dev/fuse: {error}"))));
     }
-    let mut programs = None;
-    report.step("lab strange-fs: build", || {
-        programs = Some((build()?, release_wrote()?));
-        Ok(Outcome::Passed)
-    })?;
-    let Some((daemon, wrote)) = programs else { return Ok(()) };
+    let built = report.make("lab strange-fs: build", || Ok((build()?, release_wrote()?)))?;
+    let Some((daemon, wrote)) = built else { return Ok(()) };
     for mode in MODES {
         let name = format!("lab strange-fs: wrote bench: {}", mode.name);
         report.step(&name, || check(&daemon, &wrote, mode))?;

@@ -61,12 +61,8 @@ impl Requirement {
 
     /// Requires a condition of the comparison with each peer, in their order.
     pub fn of_each(of: Comparison, asked: &[Condition]) -> Vec<Requirement> {
-        let require = |(index, &asked): (usize, &Condition)| Requirement {
-            of,
-            asked,
-            contender: Some(index + 1),
-        };
-        asked.iter().enumerate().map(require).collect()
+        let require = |(peer, &asked)| Requirement { of, asked, contender: Some(peer) };
+        (1..).zip(asked).map(require).collect()
     }
 }
 
@@ -208,16 +204,14 @@ impl Contest {
     /// Compares a contender with wrote's in each round in which both have the figures.
     fn compare(&self, of: Comparison, contender: usize, runs: &[Vec<Outcome>]) -> Figures {
         let unit = self.unit;
-        let compare = |(ours, peer): (&Outcome, &Outcome)| match (of, unit) {
-            (Comparison::Rate, Unit::Memory) => None,
-            (Comparison::Difference, Unit::Memory) => {
-                Some((unit.rate(ours) - unit.rate(peer)).abs())
-            }
-            (Comparison::Difference, _) => None,
-            (Comparison::Rate, _) => Some(unit.rate(ours) / unit.rate(peer)),
-            (Comparison::Cpu, _) => Some(unit.cpu(ours)? / unit.cpu(peer)?),
-            (Comparison::Wait, _) => Some(ours.latency_ns?.p99 as f64 / peer.flush_ns?.p50 as f64),
-            (Comparison::Own, _) => Some(unit.rate(peer)),
+        // Memory is compared by its difference, all else by the ratio.
+        let is_memory = unit == Unit::Memory;
+        let compare = |(ours, peer): (&Outcome, &Outcome)| match of {
+            Comparison::Rate => (!is_memory).then(|| unit.rate(ours) / unit.rate(peer)),
+            Comparison::Difference => is_memory.then(|| (unit.rate(ours) - unit.rate(peer)).abs()),
+            Comparison::Cpu => Some(unit.cpu(ours)? / unit.cpu(peer)?),
+            Comparison::Wait => Some(ours.latency_ns?.p99 as f64 / peer.flush_ns?.p50 as f64),
+            Comparison::Own => Some(unit.rate(peer)),
         };
         Figures::new(runs[0].iter().zip(&runs[contender]).filter_map(compare))
     }
@@ -227,18 +221,17 @@ impl Contest {
         let rate = |peer: usize| self.compare(Comparison::Own, peer, runs).median();
         let best = (1..runs.len()).max_by(|&one, &other| rate(one).total_cmp(&rate(other)));
         let of_contender = |one: &&Requirement| one.contender.or(best) == Some(contender);
-        let verdicts = self.requirements.iter().filter(of_contender).map(
-            |Requirement { of, asked, .. }| {
-                let figure = match of {
-                    Comparison::Rate => "",
-                    Comparison::Cpu => "CPU ",
-                    Comparison::Wait => "P99 ",
-                    Comparison::Difference => "difference ",
-                    Comparison::Own => &format!("{} ", self.unit.heads()[0]),
-                };
-                format!("{figure}{}", asked.verdict(&self.compare(*of, contender, runs)))
-            },
-        );
+        let verdict = |Requirement { of, asked, .. }: &Requirement| {
+            let figure = match of {
+                Comparison::Rate => "",
+                Comparison::Cpu => "CPU ",
+                Comparison::Wait => "P99 ",
+                Comparison::Difference => "difference ",
+                Comparison::Own => &format!("{} ", self.unit.heads()[0]),
+            };
+            format!("{figure}{}", asked.verdict(&self.compare(*of, contender, runs)))
+        };
+        let verdicts = self.requirements.iter().filter(of_contender).map(verdict);
         verdicts.collect::<Vec<_>>().join("; ")
     }
 }

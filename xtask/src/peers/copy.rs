@@ -72,10 +72,9 @@ fn memory_of(site: &Site, shorter: u64, longer: u64) -> Result<Contest, Failure>
         let name = format!("`wrote copy` of {} GiB", bytes / GIB);
         contender(&name, &format!("wrote copy {source} {COPY}"), bytes, "true")
     };
-    let ask = |of, contender, most_mib| Requirement {
-        of,
-        asked: Condition::AllBelow(most_mib),
-        contender: Some(contender),
+    let ask = |of, contender, most_mib| {
+        let asked = Condition::AllBelow(most_mib);
+        Requirement { of, asked, contender: Some(contender) }
     };
     Ok(Contest {
         rounds_max: MEMORY_ROUNDS_MAX,

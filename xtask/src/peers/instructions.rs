@@ -95,10 +95,7 @@ fn count_by_perf(site: &Site) -> Result<u64, Failure> {
 
 impl Counter {
     fn name(self) -> &'static str {
-        match self {
-            Counter::Perf => "perf stat",
-            Counter::Callgrind => "callgrind",
-        }
+        if self == Counter::Perf { "perf stat" } else { "callgrind" }
     }
 
     /// Returns the words that have the counter run a program.

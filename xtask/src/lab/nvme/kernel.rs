@@ -86,9 +86,9 @@ impl Kernel {
             let path = self.modules.join(name);
             std::fs::read_to_string(&path).tried(path.display())
         };
-        let order = load_order(MODULES, &read("modules.dep")?, &read("modules.builtin")?)?;
-        let below = |(file, parameters)| (self.modules.join(file), parameters);
-        Ok(order.into_iter().map(below).collect())
+        let mut order = load_order(MODULES, &read("modules.dep")?, &read("modules.builtin")?)?;
+        order.iter_mut().for_each(|(file, _)| *file = self.modules.join(&*file));
+        Ok(order)
     }
 }
 

@@ -95,8 +95,8 @@ fn again(
 /// The length of a subject's output just before and just after the cut.
 type Cut = (usize, usize);
 
-/// Starts subjects, cuts the power `delay` after the last is ready, waits for their ends, and mounts
-/// the disk again.
+/// Starts subjects, cuts the power `delay` after the last is ready, waits for their ends, and
+/// mounts the disk again.
 fn until_cut<'a>(
     disk: &mut Disk,
     names: &[&'a str],
