@@ -17,6 +17,14 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// Replaces the line that says what failed.
+    pub fn in_words(self, words: impl FnOnce(String) -> String) -> Failure {
+        match self {
+            Failure::Failed(because) => Failure::Failed(words(because)),
+            other => other,
+        }
+    }
+
     /// Returns the process's exit code: 130 after a signal, as in a shell.
     pub fn exit_code(&self) -> u8 {
         match self {

@@ -2,20 +2,18 @@
 
 mod bench;
 pub mod confine;
-pub mod kill;
+pub mod logs;
 mod mount;
 pub mod nvme;
 pub mod power_cut;
-pub mod sim;
 pub mod strange_fs;
-mod sysctl;
 
 pub use mount::Mount;
 pub use strange_fs::build as build_strange_fs;
 
 use crate::failure::Failure;
 use crate::packages::{self, GUEST, LABS};
-use crate::report::{Outcome, Report};
+use crate::report::Report;
 use confine::Share;
 use rand::TryRng;
 use rand::rngs::SysRng;
@@ -38,9 +36,9 @@ enum Lab {
     /// File systems that lose their power while they are written to (as root).
     PowerCut(power_cut::Arguments),
     /// Simulated disks that fail and lose their power, by many seeds.
-    Sim(sim::Arguments),
+    Sim(logs::Sim),
     /// Processes that are killed while they append to a log.
-    Kill(kill::Arguments),
+    Kill(logs::Kill),
 }
 
 /// Runs one lab.
@@ -51,7 +49,7 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Lab::Sim(_) | Lab::Kill(_) => &[],
         _ => LABS,
     };
-    report.step("Debian packages", || packages::install(needed).map(|()| Outcome::Passed))?;
+    report.step("Debian packages", || packages::provide(needed, true))?;
     match arguments.lab {
         Lab::Confine => {
             confine::lab(&mut report, Share::Default)?;
@@ -60,8 +58,8 @@ pub fn lab(arguments: &Arguments) -> Result<(), Failure> {
         Lab::StrangeFs => strange_fs::lab(&mut report)?,
         Lab::Nvme => nvme::lab(&mut report, true)?,
         Lab::PowerCut(arguments) => power_cut::lab(&mut report, arguments)?,
-        Lab::Sim(arguments) => sim::lab(&mut report, arguments)?,
-        Lab::Kill(arguments) => kill::lab(&mut report, arguments)?,
+        Lab::Sim(arguments) => logs::sim(&mut report, arguments)?,
+        Lab::Kill(arguments) => logs::kill(&mut report, arguments)?,
     }
     report.finish()
 }

@@ -36,11 +36,9 @@ enum Verb {
     Prose(test::prose::Arguments),
     /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
     Toolchains(toolchains::Arguments),
-    /// Fuzz the log: damage logs, and check how they are read.
     Fuzz(fuzz::Arguments),
     /// Try every order in which the threads that share a log's buffers can interleave.
     Model(model::Arguments),
-    /// Run wrote on machines that refuse or fail things.
     Lab(lab::Arguments),
     /// Measure wrote and its peers in turn, on one folder.
     Peers(peers::Arguments),

@@ -7,7 +7,7 @@ use crate::repository::{cargo, target};
 
 /// How often a thread may be interrupted in favour of another, at most, in each order. Most
 /// mistakes need one or two interruptions; with three the run takes many minutes.
-const PREEMPTIONS: u32 = 2;
+pub const PREEMPTIONS: u32 = 2;
 
 /// Try every order in which the threads that claim places in a log can interleave.
 #[derive(clap::Args)]
@@ -17,25 +17,19 @@ pub struct Arguments {
     preemptions: u32,
 }
 
-impl Default for Arguments {
-    fn default() -> Arguments {
-        Arguments { preemptions: PREEMPTIONS }
-    }
-}
-
 /// Tries every order, and reports each model's result.
 pub fn model(arguments: &Arguments) -> Result<(), Failure> {
     let mut report = Report::default();
-    step(&mut report, arguments)?;
+    step(&mut report, arguments.preemptions)?;
     report.finish()
 }
 
 /// Adds the same to a `report`. Everything is built for it once more, in its own folder.
-pub fn step(report: &mut Report, arguments: &Arguments) -> Result<(), Failure> {
+pub fn step(report: &mut Report, preemptions: u32) -> Result<(), Failure> {
     let mut command = cargo(&["test", "--release", "--package", "wrote", "--lib", "log::model"]);
     command
         .env("RUSTFLAGS", "--cfg loom")
         .env("CARGO_TARGET_DIR", target().join("model"))
-        .env("LOOM_MAX_PREEMPTIONS", arguments.preemptions.to_string());
+        .env("LOOM_MAX_PREEMPTIONS", preemptions.to_string());
     report.step("every order of threads", || cargo_tests(&mut command))
 }

@@ -1,8 +1,10 @@
 //! Programs that tests and measurements call, and their Debian packages.
 
-use crate::failure::Failure;
-use crate::run::{HANG, Show, check_interrupted, run};
+use crate::failure::{Failure, Tried};
+use crate::report::Outcome;
+use crate::run::{HANG, Show, check_interrupted, output, run, twice};
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
@@ -80,12 +82,7 @@ pub fn install(packages: &[Package]) -> Result<(), Failure> {
     }
     let names: Vec<&str> = wanted.iter().map(|package| package.name).collect();
     eprintln!("xtask: installing {}", names.join(" "));
-    // A registry may be busy for a moment.
-    let result = apt(&names).or_else(|failure| {
-        check_interrupted()?;
-        eprintln!("xtask: {failure}; once more");
-        apt(&names)
-    });
+    let result = twice(|| apt(&names));
     check_interrupted()?;
     let still = missing(&wanted);
     if still.is_empty() {
@@ -96,6 +93,17 @@ pub fn install(packages: &[Package]) -> Result<(), Failure> {
         Err(failure) => failure.to_string(),
     };
     Err(Failure::Failed(format!("{}: {because}", describe(&still))))
+}
+
+/// Installs the packages if `install` is set, or skips the step where one is missing.
+pub fn provide(packages: &[Package], install: bool) -> Result<Outcome, Failure> {
+    if install {
+        return self::install(packages).map(|()| Outcome::Passed);
+    }
+    match &missing(packages)[..] {
+        [] => Ok(Outcome::Passed),
+        missing => Ok(Outcome::Skipped(describe(missing))),
+    }
 }
 
 /// Fails where the program of a package is missing, and names each.
@@ -114,8 +122,23 @@ pub fn missing(packages: &[Package]) -> Vec<Package> {
     packages.iter().copied().filter(|package| !found(package.program)).collect()
 }
 
+/// Prepares a program that may be one of the administrator's.
+pub fn program(name: &str) -> Command {
+    let mut command = Command::new(name);
+    // Failures are recognised by their words, which depend on the locale.
+    command.env("PATH", folders()).env("LC_ALL", "C");
+    command
+}
+
+/// Makes a file of `size_bytes` with a file system of type `kind`; `options` are those of its mkfs.
+pub fn image(path: &Path, size_bytes: u64, kind: &str, options: &[&str]) -> Result<(), Failure> {
+    File::create_new(path).and_then(|file| file.set_len(size_bytes)).tried(path.display())?;
+    let mkfs = format!("mkfs.{kind}");
+    output(program(&mkfs).arg("-q").args(options).arg(path), &mkfs).map(drop)
+}
+
 /// Returns a `PATH` with the administrator's programs.
-pub fn folders() -> OsString {
+fn folders() -> OsString {
     let mut folders = std::env::var_os("PATH").unwrap_or_default();
     folders.push(ADMINISTRATOR_FOLDERS);
     folders

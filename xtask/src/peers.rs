@@ -9,13 +9,11 @@ mod instructions;
 mod job;
 mod outcome;
 mod page;
-mod poll;
 mod reads;
 mod rows;
 mod site;
 mod size;
 mod streams;
-mod unit;
 mod ways;
 mod wrote;
 
@@ -28,7 +26,6 @@ use crate::repository::root;
 use crate::zram;
 use clap::ValueEnum;
 use contest::ContestResult;
-use page::Circumstances;
 use rows::Row;
 use site::Site;
 use size::Size;
@@ -68,7 +65,7 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     let rows: Vec<Row> = Row::value_variants().iter().copied().filter(is_wanted).collect();
     let path = site::build(&rows)?;
     let (_folder, site) = folder_and_site(arguments, &path)?;
-    let circumstances = Circumstances::new(&site)?;
+    let circumstances = page::circumstances(&site)?;
     for row in rows {
         // Each row has a folder of its own, without the files of another row.
         let (_folder, mut site) = folder_and_site(arguments, &path)?;
@@ -96,7 +93,7 @@ fn folder_and_site(arguments: &Arguments, path: &OsStr) -> Result<(TempDir, Site
         path: path.to_owned(),
         rounds: *pairs,
         size: size.clone(),
-        has_poll_queues: poll::has_poll_queues(folder.path()),
+        has_poll_queues: site::has_poll_queues(folder.path()),
         zram: None,
     };
     Ok((folder, site))

@@ -106,8 +106,7 @@ impl Job {
     /// Counts the tests; a program that ended badly without a failed test is a failure itself.
     fn judge(&self, finished: &Finished, mut counts: Counts) -> Counts {
         if let (Some(trouble), 0) = (&finished.trouble, counts.failed) {
-            counts.failed = 1;
-            counts.failures.push(trouble.clone());
+            counts.fail(trouble.clone());
         }
         for failure in &mut counts.failures {
             failure.insert_str(0, &format!("{}: ", self.name));

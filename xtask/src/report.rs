@@ -11,14 +11,8 @@ const CAMPAIGN: &str = "campaign";
 /// The results so far.
 #[derive(Debug, Default)]
 pub struct Report {
-    passed: u32,
-    failed: u32,
-    /// Name and reason of each failure.
-    failures: Vec<String>,
-    /// Name and reason of each skip.
-    skipped: Vec<String>,
-    /// Name and reason of each step and test that this run leaves out.
-    left: Vec<String>,
+    /// Steps and tests. Each that failed, was skipped or is left out has its reason.
+    sum: Counts,
     /// Name and duration of each step.
     steps: Vec<(String, Duration)>,
 }
@@ -47,16 +41,15 @@ impl Report {
         let word = match result {
             Err(Failure::Interrupted) => return Err(Failure::Interrupted),
             Err(failure) => {
-                let because = failure.to_string();
-                self.fail(name, &because);
-                format!("FAILED: {because}")
+                self.sum.fail(format!("{name}: {failure}"));
+                format!("FAILED: {failure}")
             }
             Ok(Outcome::Passed) => {
-                self.passed += 1;
+                self.sum.passed += 1;
                 "passed".to_owned()
             }
             Ok(Outcome::Skipped(because)) => {
-                self.skipped.push(format!("{name}: {because}"));
+                self.sum.skipped.push(format!("{name}: {because}"));
                 format!("SKIPPED: {because}")
             }
             Ok(Outcome::Tests(counts, trouble)) => self.tests(name, &counts, trouble),
@@ -66,9 +59,23 @@ impl Report {
         Ok(())
     }
 
+    /// Runs a step that makes something for later steps; `None` where it failed.
+    pub fn make<T>(
+        &mut self,
+        name: &str,
+        action: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        let mut made = None;
+        self.step(name, || {
+            made = Some(action()?);
+            Ok(Outcome::Passed)
+        })?;
+        Ok(made)
+    }
+
     /// Names a step that this run leaves out, and why.
     pub fn leave(&mut self, name: &str, because: &str) {
-        self.left.push(format!("{name}: {because}"));
+        self.sum.campaigns.push(format!("{name}: {because}"));
     }
 
     /// Adds a part of a step to the times that [`Report::finish`] prints.
@@ -78,7 +85,7 @@ impl Report {
 
     /// Whether no step failed so far.
     pub fn is_green(&self) -> bool {
-        self.failed == 0
+        self.sum.failed == 0
     }
 
     /// Prints the sum on stdout; a failure where a step failed.
@@ -87,24 +94,19 @@ impl Report {
         if self.is_green() { Ok(()) } else { Err(Failure::Reported) }
     }
 
-    fn fail(&mut self, name: &str, because: &str) {
-        self.failed += 1;
-        self.failures.push(format!("{name}: {because}"));
-    }
-
     fn tests(&mut self, name: &str, counts: &Counts, trouble: Option<String>) -> String {
         // The harness counts a test that skips itself as passed.
         let themselves = u32::try_from(counts.skipped.len()).unwrap_or(u32::MAX);
         let passed = counts.passed.saturating_sub(themselves);
-        self.passed += passed;
-        self.failed += counts.failed;
-        self.failures.extend(counts.failures.iter().map(|test| format!("{name}: {test}")));
-        self.skipped.extend(counts.skipped.iter().chain(&counts.ignored).cloned());
-        self.left.extend(counts.campaigns.iter().map(|test| format!("{test}: left to --all")));
+        let sum = &mut self.sum;
+        sum.passed += passed;
+        sum.failed += counts.failed;
+        sum.failures.extend(counts.failures.iter().map(|test| format!("{name}: {test}")));
+        sum.skipped.extend(counts.skipped.iter().chain(&counts.ignored).cloned());
+        sum.campaigns.extend(counts.campaigns.iter().map(|test| format!("{test}: left to --all")));
         // Without a failed test, the program did not compile or was killed.
-        match trouble {
-            Some(trouble) if counts.failed == 0 => self.fail(name, &trouble),
-            _ => {}
+        if let (Some(trouble), 0) = (trouble, counts.failed) {
+            sum.fail(format!("{name}: {trouble}"));
         }
         let skipped = counts.skipped.len() + counts.ignored.len();
         format!("{passed} passed, {} failed, {skipped} skipped", counts.failed)
@@ -116,24 +118,19 @@ impl Report {
             format!("{:>7.1} s  {name}", elapsed.as_secs_f64())
         };
         let steps = self.steps.iter().map(line).collect();
-        let mut text = String::new();
+        let (sum, mut text) = (&self.sum, String::new());
         for (title, lines) in [
             ("Steps, longest first", &steps),
-            ("Left out", &self.left),
-            ("Skipped", &self.skipped),
-            ("Failed", &self.failures),
+            ("Left out", &sum.campaigns),
+            ("Skipped", &sum.skipped),
+            ("Failed", &sum.failures),
         ] {
             if !lines.is_empty() {
                 let _ = write!(text, "\n{title}:\n  {}\n", lines.join("\n  "));
             }
         }
-        let _ = write!(
-            text,
-            "\n{} passed, {} failed, {} skipped",
-            self.passed,
-            self.failed,
-            self.skipped.len()
-        );
+        let (passed, failed, skipped) = (sum.passed, sum.failed, sum.skipped.len());
+        let _ = write!(text, "\n{passed} passed, {failed} failed, {skipped} skipped");
         text
     }
 }
@@ -176,13 +173,24 @@ impl Counts {
             }
         }
         // A test may print its reason in both places.
-        let skips = skips.lines().chain(finished.stderr.lines());
-        for skip in skips.filter_map(|line| line.strip_prefix("SKIPPED: ")) {
-            if !counts.skipped.iter().any(|known| known == skip) {
-                counts.skipped.push(skip.to_owned());
+        counts.skip(skips);
+        counts.skip(&finished.stderr);
+        counts
+    }
+
+    /// Adds the name and reason of each test that skipped itself in `text`, once.
+    pub fn skip(&mut self, text: &str) {
+        for skip in text.lines().filter_map(|line| line.strip_prefix("SKIPPED: ")) {
+            if !self.skipped.iter().any(|known| known == skip) {
+                self.skipped.push(skip.to_owned());
             }
         }
-        counts
+    }
+
+    /// Adds a failure of this name.
+    pub fn fail(&mut self, name: String) {
+        self.failed += 1;
+        self.failures.push(name);
     }
 
     /// Adds the results of `other`.
@@ -198,15 +206,8 @@ impl Counts {
 
 /// Reads the number before `word` in "ok. 3 passed; 0 failed; …".
 fn number_before(result: &str, word: &str) -> u32 {
-    let mut words = result.split([' ', ';']).filter(|part| !part.is_empty());
-    let mut before = "";
-    loop {
-        match words.next() {
-            Some(found) if found == word => return before.parse().unwrap_or(0),
-            Some(other) => before = other,
-            None => return 0,
-        }
-    }
+    let number = result.split_once(word).and_then(|(before, _)| before.split(' ').nth_back(1));
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The repository's root, and cargo and git in it.
 
 use crate::failure::Failure;
-use crate::run::{HANG, Show, run};
+use crate::run::{HANG, Show, output, run};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,8 +23,7 @@ pub fn target() -> PathBuf {
 pub fn files(paths: &[&str]) -> Result<Vec<String>, Failure> {
     let mut list = Command::new("git");
     list.current_dir(root()).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
-    let list = run(list.arg("--").args(paths), HANG, Show::Quiet)?;
-    let list = list.success("git ls-files")?.stdout;
+    let list = output(list.arg("--").args(paths), "git ls-files")?;
     // The removal of a file may not be committed yet.
     let files = list.split_terminator('\0').filter(|file| root().join(file).exists());
     Ok(files.map(str::to_owned).collect())

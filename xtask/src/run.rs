@@ -79,18 +79,40 @@ pub fn run(command: &mut Command, limit: Duration, show: Show) -> Result<Finishe
     let stderr = keep(group.child.stderr.take(), show != Show::Quiet, std::io::stderr());
     let status = group.wait(limit, true);
     // A grandchild may hold the pipes open after the command has ended.
-    let end = Instant::now() + GRACE;
-    while !(stdout.reader.is_finished() && stderr.reader.is_finished()) && Instant::now() < end {
-        thread::sleep(POLL);
-    }
+    wait_until(GRACE, || stdout.1.is_finished() && stderr.1.is_finished());
     group.kill(Signal::KILL);
     check_interrupted()?;
     Ok(Finished {
-        trouble: trouble(status, limit),
+        trouble: match status {
+            None => Some(format!("killed after {} s", limit.as_secs())),
+            Some(status) => trouble(status),
+        },
         exit_code: status.and_then(|status| status.code()),
-        stdout: stdout.text(),
-        stderr: stderr.text(),
+        stdout: text(&stdout),
+        stderr: text(&stderr),
     })
+}
+
+/// Runs a command within [`HANG`] and returns its stdout; `what` names the command in a failure.
+pub fn output(command: &mut Command, what: &str) -> Result<String, Failure> {
+    Ok(run(command, HANG, Show::Quiet)?.success(what)?.stdout)
+}
+
+/// Tries `action` a second time where it fails: a registry may be busy for a moment.
+pub fn twice<T>(action: impl Fn() -> Result<T, Failure>) -> Result<T, Failure> {
+    action().or_else(|failure| {
+        check_interrupted()?;
+        eprintln!("xtask: {failure}; once more");
+        action()
+    })
+}
+
+/// Waits until `is_true`, for at most `limit`.
+fn wait_until(limit: Duration, mut is_true: impl FnMut() -> bool) {
+    let end = Instant::now() + limit;
+    while !is_true() && Instant::now() < end {
+        thread::sleep(POLL);
+    }
 }
 
 /// Runs a command that cleans up, also after a signal, and ignores its result.
@@ -131,20 +153,19 @@ impl Group {
 
     /// Sends SIGTERM to the command and its children, and SIGKILL after [`GRACE`].
     pub fn end(&mut self) {
-        if matches!(self.child.try_wait(), Ok(Some(_))) {
+        if self.has_ended() {
             return;
         }
-        self.kill(Signal::TERM);
-        let end = Instant::now() + GRACE;
-        while Instant::now() < end && matches!(self.child.try_wait(), Ok(None)) {
-            thread::sleep(POLL);
-        }
-        self.kill(Signal::KILL);
         // A process that the kernel holds cannot be reaped.
-        let end = Instant::now() + GRACE;
-        while Instant::now() < end && matches!(self.child.try_wait(), Ok(None)) {
-            thread::sleep(POLL);
+        for signal in [Signal::TERM, Signal::KILL] {
+            self.kill(signal);
+            wait_until(GRACE, || !matches!(self.child.try_wait(), Ok(None)));
         }
+    }
+
+    /// Whether the command itself has ended.
+    pub fn has_ended(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)))
     }
 
     fn kill(&self, signal: Signal) {
@@ -161,17 +182,12 @@ impl Drop for Group {
     }
 }
 
-/// A stream whose bytes are kept.
-struct Kept {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    reader: JoinHandle<()>,
-}
+/// The bytes of a stream so far, and the thread that keeps them.
+type Kept = (Arc<Mutex<Vec<u8>>>, JoinHandle<()>);
 
-impl Kept {
-    fn text(&self) -> String {
-        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
+fn text((bytes, _): &Kept) -> String {
+    let bytes = bytes.lock().unwrap_or_else(PoisonError::into_inner);
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn keep(
@@ -193,18 +209,16 @@ fn keep(
             }
         }
     });
-    Kept { bytes, reader }
+    (bytes, reader)
 }
 
-fn trouble(status: Option<ExitStatus>, limit: Duration) -> Option<String> {
-    match status {
-        None => Some(format!("killed after {} s", limit.as_secs())),
-        Some(status) if status.success() => None,
-        Some(status) => Some(match (status.code(), status.signal()) {
-            (Some(code), _) => format!("exit code {code}"),
-            (None, Some(signal)) => format!("ended by signal {signal}"),
-            (None, None) => "ended in an unknown way".to_owned(),
-        }),
+/// Returns how a command failed; `None` after a success.
+pub fn trouble(status: ExitStatus) -> Option<String> {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => None,
+        (Some(code), _) => Some(format!("exit code {code}")),
+        (None, Some(signal)) => Some(format!("ended by signal {signal}")),
+        (None, None) => Some("ended in an unknown way".to_owned()),
     }
 }
 

@@ -3,11 +3,11 @@
 use crate::failure::{Failure, Tried};
 use crate::peers::{Figures, result_rows};
 use crate::repository::release_wrote;
-use crate::run::{Show, check_interrupted, clean_up, run};
+use crate::run::{Show, clean_up, run};
 use crate::zram;
 use serde_json::Value;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -19,7 +19,6 @@ const LIMIT: Duration = Duration::from_secs(20 * 60);
 const ZRAM_BYTES: u64 = 6 << 30;
 /// Tenths of the device that are written once before the first benchmark.
 const FILLED_TENTHS: u64 = 9;
-const PIECE_BYTES: usize = 1 << 20;
 /// The time limit of `mkfs.ext4` and `mount`.
 const MOUNT_LIMIT: Duration = Duration::from_secs(60);
 
@@ -42,14 +41,13 @@ pub struct Arguments {
 /// Runs the benchmark several times, and prints a table.
 pub fn steady(arguments: &Arguments) -> Result<(), Failure> {
     let wrote = release_wrote()?;
-    let made = match &arguments.path {
-        Some(_) => None,
-        None => Some(InMemory::make()?),
-    };
-    let folder = match (&arguments.path, &made) {
-        (Some(path), _) => path.as_path(),
-        (None, Some(made)) => made.point.path(),
-        (None, None) => unreachable!("one of the two is there"),
+    let made;
+    let folder = match &arguments.path {
+        Some(path) => path.as_path(),
+        None => {
+            made = InMemory::make()?;
+            made.point.path()
+        }
     };
     let mut rows: Vec<Steadiness> = Vec::new();
     for time in 1..=arguments.times {
@@ -90,14 +88,7 @@ impl InMemory {
     fn fill(&self) -> Result<(), Failure> {
         let path = self.point.path().join("filler");
         let mut file = File::create_new(&path).tried(path.display())?;
-        let mut random = File::open("/dev/urandom").tried("/dev/urandom")?;
-        let mut piece = vec![0; PIECE_BYTES];
-        for _ in 0..ZRAM_BYTES / 10 * FILLED_TENTHS / PIECE_BYTES as u64 {
-            check_interrupted()?;
-            random.read_exact(&mut piece).tried("/dev/urandom")?;
-            file.write_all(&piece).tried(path.display())?;
-        }
-        file.sync_all().tried(path.display())?;
+        zram::write_random(&mut file, &path, ZRAM_BYTES / 10 * FILLED_TENTHS)?;
         std::fs::remove_file(&path).tried(path.display())
     }
 }
@@ -113,30 +104,22 @@ impl Drop for InMemory {
 #[derive(Debug, Default)]
 struct Steadiness {
     name: String,
-    /// The median and the 95 % interval of each benchmark.
-    figures: Vec<Interval>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Interval {
-    median: f64,
-    low: f64,
-    high: f64,
+    /// The median of each benchmark.
+    medians: Vec<f64>,
+    /// The 95 % interval of each benchmark.
+    intervals: Vec<RangeInclusive<f64>>,
 }
 
 fn add(rows: &mut Vec<Steadiness>, document: &Value) {
     for row in result_rows(document) {
         let name = row["name"].as_str().unwrap_or_default();
         let figure = |key: &str| row["throughput_bytes_per_s"][key].as_f64().unwrap_or(f64::NAN);
-        let interval = Interval {
-            median: figure("median"),
-            low: figure("ci95_low"),
-            high: figure("ci95_high"),
-        };
-        match rows.iter_mut().find(|known| known.name == name) {
-            Some(known) => known.figures.push(interval),
-            None => rows.push(Steadiness { name: name.into(), figures: vec![interval] }),
-        }
+        let known = rows.iter().position(|known| known.name == name).unwrap_or_else(|| {
+            rows.push(Steadiness { name: name.into(), ..Steadiness::default() });
+            rows.len() - 1
+        });
+        rows[known].medians.push(figure("median"));
+        rows[known].intervals.push(figure("ci95_low")..=figure("ci95_high"));
     }
 }
 
@@ -146,27 +129,24 @@ const HEAD: &str = "| row | median of the medians, MB/s | largest / smallest med
 impl Steadiness {
     /// Returns the median of the benchmarks' medians.
     fn centre(&self) -> f64 {
-        Figures::new(self.figures.iter().map(|one| one.median)).median()
+        Figures::new(self.medians.iter().copied()).median()
     }
 
     /// Divides the largest median by the smallest.
     fn spread(&self) -> f64 {
-        let medians = self.figures.iter().map(|one| one.median);
-        medians.clone().fold(0.0, f64::max) / medians.fold(f64::INFINITY, f64::min)
+        let [smallest, largest] = Figures::new(self.medians.iter().copied()).range();
+        largest / smallest
     }
 
-    /// Counts the intervals that hold the median of the medians.
-    fn holding(&self) -> usize {
-        let centre = self.centre();
-        self.figures.iter().filter(|one| one.holds(centre)).count()
+    /// Counts the intervals that hold `figure`.
+    fn holding(&self, figure: f64) -> usize {
+        self.intervals.iter().filter(|interval| interval.contains(&figure)).count()
     }
 
     /// Returns the share of the pairs of an interval and a median in which the one holds the other.
     fn pairs_share(&self) -> f64 {
-        let pairs =
-            self.figures.iter().flat_map(|one| self.figures.iter().map(move |other| (one, other)));
-        let held = pairs.filter(|(one, other)| one.holds(other.median)).count();
-        held as f64 / (self.figures.len() * self.figures.len()) as f64
+        let held: usize = self.medians.iter().map(|&median| self.holding(median)).sum();
+        held as f64 / (self.medians.len() * self.medians.len()) as f64
     }
 
     fn line(&self) -> String {
@@ -175,16 +155,10 @@ impl Steadiness {
             self.name,
             self.centre() / 1e6,
             self.spread(),
-            self.holding(),
-            self.figures.len(),
+            self.holding(self.centre()),
+            self.medians.len(),
             self.pairs_share() * 100.0,
         )
-    }
-}
-
-impl Interval {
-    fn holds(&self, figure: f64) -> bool {
-        (self.low..=self.high).contains(&figure)
     }
 }
 
@@ -208,7 +182,7 @@ mod tests {
         let [row] = &rows[..] else { panic!("one row") };
         assert_eq!((row.centre(), row.spread()), (101.0, 1.1));
         // 100 ± 2 and 101 ± 2 hold 101; 110 ± 2 does not.
-        assert_eq!(row.holding(), 2);
+        assert_eq!(row.holding(101.0), 2);
         // Each interval holds its own median, and the first two hold each other's.
         assert!((row.pairs_share() - 5.0 / 9.0).abs() < 1e-9);
         assert_eq!(row.line(), "| a | 0.0 | 1.100 | 2 of 3 | 56 % |");

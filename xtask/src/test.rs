@@ -7,12 +7,12 @@ pub mod prose;
 
 use crate::failure::{Failure, Tried};
 use crate::lab::confine::Share;
-use crate::lab::{confine, power_cut, sim, strange_fs};
-use crate::packages::{self, Package, TESTS};
+use crate::lab::{confine, logs, power_cut, strange_fs};
+use crate::packages::{self, TESTS};
 use crate::programs::{self, Program, cargo_tests, run_all};
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, release_lab, target};
-use crate::run::{HANG, Show, run};
+use crate::run::{HANG, Show, output, run};
 use crate::{fuzz, repository};
 use campaigns::{CAMPAIGNS, RIVALS};
 use languages::Missing;
@@ -73,7 +73,7 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Runs the steps of a default run.
 fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
-    report.step("Debian packages", || install_packages(TESTS, install))?;
+    report.step("Debian packages", || packages::provide(TESTS, install))?;
     step(report, "fmt", &["fmt", "--all", "--check"])?;
     for (name, manifest) in [("rivals", RIVALS), ("the fuzzer", fuzz::MANIFEST)] {
         let words = ["fmt", "--check", "--manifest-path", manifest];
@@ -94,7 +94,7 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
     })?;
     confine::lab(report, Share::Default)?;
     strange_fs::lab(report)?;
-    sim::lab(report, sim::Arguments { seeds: SEEDS, from_seed: None })?;
+    logs::sim(report, logs::Sim { seeds: SEEDS, from_seed: None })?;
     power_cut::lab(report, power_cut::Arguments { seed: None, moments: MOMENTS })?;
     report.step("languages", || languages::check(Missing::Left))
 }
@@ -116,16 +116,6 @@ fn tests(report: &mut Report, name: &str, arguments: &[&str]) -> Result<(), Fail
         report.time(&format!("{name}: {}", ran.name), ran.elapsed);
     }
     Ok(())
-}
-
-fn install_packages(needed: &[Package], install: bool) -> Result<Outcome, Failure> {
-    if install {
-        return packages::install(needed).map(|()| Outcome::Passed);
-    }
-    match &packages::missing(needed)[..] {
-        [] => Ok(Outcome::Passed),
-        missing => Ok(Outcome::Skipped(packages::describe(missing))),
-    }
 }
 
 fn finish(command: &mut Command, name: &str) -> Result<Outcome, Failure> {
@@ -151,7 +141,7 @@ fn clean_commit() -> Result<Option<String>, Failure> {
     let git = |words: &[&str]| {
         let mut command = Command::new("git");
         command.current_dir(repository::root()).args(words);
-        Ok::<_, Failure>(run(&mut command, HANG, Show::Quiet)?.success("git")?.stdout)
+        output(&mut command, "git")
     };
     let is_clean = git(&["status", "--porcelain"])?.is_empty();
     Ok(Some(git(&["rev-parse", "HEAD"])?).filter(|_| is_clean))

@@ -6,12 +6,12 @@ mod launcher;
 use crate::failure::{Failure, Tried};
 use crate::packages::{self, Package, package};
 use crate::report::{Outcome, Report};
-use crate::run::check_interrupted;
+use crate::run::twice;
 use fetch::Registry;
 use launcher::Launcher;
 use rustix::fs::{Access, access};
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Install the compilers and interpreters that `wrote langs` runs, where they are missing.
 ///
@@ -86,19 +86,12 @@ impl Display for Toolchain {
 }
 
 impl Toolchain {
-    /// Whether all its programs are there: the user's, or ours in this version.
+    /// Whether the user has one of its programs, or all are ours in this version. Programs of two
+    /// versions would not fit together.
     fn is_there(&self, places: &Places) -> bool {
-        self.is_the_users(places) || self.is_ours(places)
-    }
-
-    /// Whether the user has one of its programs. Programs of two versions would not fit together.
-    fn is_the_users(&self, places: &Places) -> bool {
-        self.launchers.iter().any(|launcher| launcher.is_the_users(places))
-    }
-
-    fn is_ours(&self, places: &Places) -> bool {
-        let folder = self.folder(places);
-        folder.is_dir() && self.launchers.iter().all(|launcher| launcher.is_made(&folder, places))
+        let (launchers, folder) = (self.launchers, self.folder(places));
+        launchers.iter().any(|launcher| launcher.is_the_users(places))
+            || folder.is_dir() && launchers.iter().all(|one| one.is_made(&folder, places))
     }
 
     fn folder(&self, places: &Places) -> PathBuf {
@@ -111,12 +104,7 @@ impl Toolchain {
         if !folder.is_dir() {
             eprintln!("xtask: installing {self}");
             packages::install(&[self.registry.client()])?;
-            // A registry may be busy for a moment.
-            self.registry.fetch(self.version, &folder).or_else(|failure| {
-                check_interrupted()?;
-                eprintln!("xtask: {failure}; once more");
-                self.registry.fetch(self.version, &folder)
-            })?;
+            twice(|| self.registry.fetch(self.version, &folder))?;
         }
         self.launchers.iter().try_for_each(|launcher| launcher.make(&folder, places))
     }
@@ -150,13 +138,10 @@ impl Places {
 
     /// Lists every executable file of the name `program`, in the shell's order.
     fn programs<'a>(&'a self, program: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
-        let folders = self.path.iter().map(PathBuf::as_path).chain([self.launchers.as_path()]);
-        folders.map(move |folder: &Path| folder.join(program)).filter(|file| is_run(file))
+        let folders = self.path.iter().chain([&self.launchers]);
+        let is_run = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
+        folders.map(move |folder| folder.join(program)).filter(is_run)
     }
-}
-
-fn is_run(file: &Path) -> bool {
-    file.is_file() && access(file, Access::EXEC_OK).is_ok()
 }
 
 /// Installs missing toolchains, and reports each.
@@ -168,21 +153,11 @@ pub fn toolchains(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Adds the steps to `report`. A missing toolchain is skipped unless `install` is set.
 pub fn step(report: &mut Report, install: bool) -> Result<(), Failure> {
-    report.step("toolchains of Debian", || debian(install))?;
+    report.step("toolchains of Debian", || packages::provide(DEBIAN, install))?;
     for toolchain in FETCHED {
         report.step(&format!("toolchain {toolchain}"), || fetched(toolchain, install))?;
     }
     Ok(())
-}
-
-fn debian(install: bool) -> Result<Outcome, Failure> {
-    if install {
-        return packages::install(DEBIAN).map(|()| Outcome::Passed);
-    }
-    match packages::missing(DEBIAN).as_slice() {
-        [] => Ok(Outcome::Passed),
-        missing => Ok(Outcome::Skipped(packages::describe(missing))),
-    }
 }
 
 fn fetched(toolchain: &Toolchain, install: bool) -> Result<Outcome, Failure> {

@@ -72,14 +72,19 @@ fn fill() -> Result<(), Failure> {
     let exclusive = i32::try_from(rustix::fs::OFlags::EXCL.bits()).tried(DEVICE)?;
     let mut device =
         OpenOptions::new().write(true).custom_flags(exclusive).open(DEVICE).tried(DEVICE)?;
+    write_random(&mut device, Path::new(DEVICE), SIZE_BYTES)
+}
+
+/// Writes `bytes` of random data, whole MiB, to the file of this name, and flushes it.
+pub fn write_random(file: &mut File, name: &Path, bytes: u64) -> Result<(), Failure> {
     let mut random = File::open("/dev/urandom").tried("/dev/urandom")?;
     let mut piece = vec![0; PIECE_BYTES];
-    for _ in 0..SIZE_BYTES / PIECE_BYTES as u64 {
+    for _ in 0..bytes / PIECE_BYTES as u64 {
         check_interrupted()?;
         random.read_exact(&mut piece).tried("/dev/urandom")?;
-        device.write_all(&piece).tried(DEVICE)?;
+        file.write_all(&piece).tried(name.display())?;
     }
-    device.sync_all().tried(DEVICE)
+    file.sync_all().tried(name.display())
 }
 
 impl Drop for Zram {
@@ -120,32 +125,24 @@ impl State {
 
 /// Returns the reason why the device may not be taken with `wanted_bytes`; `None` if it may.
 fn unusable(state: &State, wanted_bytes: u64) -> Option<String> {
-    if !state.is_root {
-        return Some(format!("sizing {DEVICE} needs root"));
-    }
-    let Some(size_bytes) = state.size_bytes else {
-        return Some(format!("there is no {DEVICE} (modprobe zram)"));
-    };
-    if state.node.as_ref() != Some(&state.number) {
-        return Some(format!("{DEVICE} is not the device of {SYS}"));
-    }
-    if size_bytes != 0 {
-        return Some(format!("{DEVICE} is in use: it has a size, {size_bytes} bytes"));
-    }
-    if state.holders > 0 {
-        return Some(format!("{DEVICE} is in use: another device holds it"));
-    }
-    if is_mounted(&state.mounts, &state.number) {
-        return Some(format!("{DEVICE} is in use: it is mounted"));
-    }
-    if is_swap(&state.swaps) {
-        return Some(format!("{DEVICE} is in use: it is swap"));
-    }
+    let State { is_root, size_bytes, number, node, holders, mounts, swaps, memory } = state;
     let needed_bytes = wanted_bytes + MEMORY_BYTES;
-    match available_bytes(&state.memory) {
-        Some(bytes) if bytes >= needed_bytes => None,
-        _ => Some(format!("less than {} GiB of memory are available", needed_bytes >> 30)),
-    }
+    let in_use = |how: &str| format!("{DEVICE} is in use: {how}");
+    let sized = format!("it has a size, {} bytes", size_bytes.unwrap_or(0));
+    let obstacles = [
+        (!is_root, format!("sizing {DEVICE} needs root")),
+        (size_bytes.is_none(), format!("there is no {DEVICE} (modprobe zram)")),
+        (node.as_ref() != Some(number), format!("{DEVICE} is not the device of {SYS}")),
+        (*size_bytes != Some(0), in_use(&sized)),
+        (*holders > 0, in_use("another device holds it")),
+        (is_mounted(mounts, number), in_use("it is mounted")),
+        (is_swap(swaps), in_use("it is swap")),
+        (
+            available_bytes(memory).is_none_or(|bytes| bytes < needed_bytes),
+            format!("less than {} GiB of memory are available", needed_bytes >> 30),
+        ),
+    ];
+    obstacles.into_iter().find_map(|(is_there, because)| is_there.then_some(because))
 }
 
 /// Whether `/proc/self/mountinfo` lists the device, by its number or its name (`proc(5)`: the third

@@ -3,14 +3,8 @@
 use flume::{Receiver, Sender, bounded, unbounded};
 use std::thread;
 use trial::Result;
-use trial::append::{Crew, Messages, Timing, Work};
+use trial::append::{Messages, Timing};
 use trial::outcome::Outcome;
-
-/// A log that makes several messages durable together.
-pub trait Commit: Send {
-    /// Returns once all `messages` are durable.
-    fn commit(&mut self, messages: &[Vec<u8>]) -> Result<()>;
-}
 
 /// A message, and the channel on which its producer waits for the result.
 struct Waiting {
@@ -18,13 +12,16 @@ struct Waiting {
     answer: Sender<Result<(), String>>,
 }
 
-/// Runs producers that hand their messages to a thread, which commits all waiting messages at once.
-/// At most one message of each producer waits.
-pub fn run(work: &Work, messages: &Messages, sink: impl Commit) -> Result<Outcome> {
+/// Runs producers that hand their messages to a thread, which makes all waiting messages durable at
+/// once by `commit`. At most one message of each producer waits.
+pub fn run(
+    messages: &Messages,
+    commit: impl FnMut(&[Vec<u8>]) -> Result<()> + Send,
+) -> Result<Outcome> {
     let (to, from) = unbounded();
     thread::scope(|scope| {
-        let gatherer = scope.spawn(move || gather(&from, sink));
-        let steps = (0..work.producers).map(|_| {
+        let gatherer = scope.spawn(move || gather(&from, commit));
+        let steps = (0..messages.work.producers).map(|_| {
             let (to, (answer, answers)) = (to.clone(), bounded(1));
             move |message: &[u8]| {
                 to.send(Waiting { message: message.to_vec(), answer: answer.clone() })?;
@@ -33,19 +30,19 @@ pub fn run(work: &Work, messages: &Messages, sink: impl Commit) -> Result<Outcom
         });
         let steps = steps.collect();
         drop(to);
-        let appended = Crew { work, messages, timing: Timing::Each }.run(steps, || Ok(()));
+        let appended = messages.append(steps, Timing::Each, || Ok(()));
         gatherer.join().map_err(|_| "the thread that gathers panicked")?;
         appended
     })
 }
 
 /// Commits messages until all producers are gone.
-fn gather(from: &Receiver<Waiting>, mut sink: impl Commit) {
+fn gather(from: &Receiver<Waiting>, mut commit: impl FnMut(&[Vec<u8>]) -> Result<()>) {
     while let Ok(first) = from.recv() {
         let all = std::iter::once(first).chain(from.try_iter());
         let (messages, answers): (Vec<_>, Vec<_>) =
             all.map(|waiting| (waiting.message, waiting.answer)).unzip();
-        let became = sink.commit(&messages).map_err(|error| error.to_string());
+        let became = commit(&messages).map_err(|error| error.to_string());
         for answer in answers {
             // A producer that failed no longer waits.
             let _ = answer.send(became.clone());
@@ -56,15 +53,14 @@ fn gather(from: &Receiver<Waiting>, mut sink: impl Commit) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trial::append::Work;
 
     const WORK: Work = Work { messages: 100, producers: 8, shortest: 300, longest: 2000 };
 
-    struct Sink<'a>(&'a mut Vec<usize>);
-
-    impl Commit for Sink<'_> {
-        fn commit(&mut self, messages: &[Vec<u8>]) -> Result<()> {
-            self.0.push(messages.len());
-            if self.0.len() > 1000 { Err("full".into()) } else { Ok(()) }
+    fn sink(commits: &mut Vec<usize>) -> impl FnMut(&[Vec<u8>]) -> Result<()> {
+        |messages| {
+            commits.push(messages.len());
+            if commits.len() > 1000 { Err("full".into()) } else { Ok(()) }
         }
     }
 
@@ -72,7 +68,7 @@ mod tests {
     fn every_message_is_committed_once_and_at_most_one_of_each_producer_together() {
         let messages = Messages::new(&WORK).expect("a range");
         let mut commits = Vec::new();
-        run(&WORK, &messages, Sink(&mut commits)).expect("no failure");
+        run(&messages, sink(&mut commits)).expect("no failure");
         assert_eq!(commits.iter().sum::<usize>(), 100);
         assert!(commits.iter().all(|&count| (1..=8).contains(&count)), "{commits:?}");
     }
@@ -81,7 +77,7 @@ mod tests {
     fn a_commit_that_fails_fails_those_that_wait_for_it() {
         let messages = Messages::new(&WORK).expect("a range");
         let mut commits = vec![0; 1000];
-        let message = run(&WORK, &messages, Sink(&mut commits)).expect_err("full").to_string();
+        let message = run(&messages, sink(&mut commits)).expect_err("full").to_string();
         assert_eq!(message, "full");
     }
 }

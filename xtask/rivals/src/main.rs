@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use strategies::Job;
 use trial::Result;
 use trial::append::{Messages, Work};
-use trial::outcome::Outcome;
+use trial::outcome::{self, Outcome};
 
 /// Appends messages from several producers at once, one way, prints the figures, and removes the
 /// file or folder.
@@ -60,35 +60,26 @@ enum By {
 }
 
 fn main() -> ExitCode {
-    match run(Arguments::parse()).and_then(|outcome| outcome.json()) {
-        Ok(line) => {
-            println!("{line}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("rivals: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    outcome::print("rivals", run(Arguments::parse()))
 }
 
 fn run(arguments: Arguments) -> Result<Outcome> {
     let Arguments { by, work, place } = arguments;
     let messages = Messages::new(&work)?;
     match by {
-        By::Loop => strategies::run(Job::one_loop, &work, messages, &place),
-        By::Mutex => strategies::run(Job::mutex, &work, messages, &place),
-        By::Mpsc => strategies::run(Job::mpsc, &work, messages, &place),
-        By::Flume => strategies::run(Job::flume, &work, messages, &place),
-        By::FlumeTen => strategies::run(Job::flume_ten, &work, messages, &place),
-        By::Rendezvous => strategies::run(Job::rendezvous, &work, messages, &place),
-        By::Okaywal => logs::okaywal::each(&work, &messages, &place),
-        By::Fjall => logs::fjall::each(&work, &messages, &place),
-        By::FjallGathered => logs::fjall::gathered(&work, &messages, &place),
-        By::Sqlite => logs::sqlite::each(&work, &messages, &place),
-        By::SqliteGathered => logs::sqlite::gathered(&work, &messages, &place),
-        By::Redis => logs::redis::each(&work, &messages, &place),
-        By::RedisGathered => logs::redis::gathered(&work, &messages, &place),
+        By::Loop => strategies::run(Job::one_loop, messages, &place),
+        By::Mutex => strategies::run(Job::mutex, messages, &place),
+        By::Mpsc => strategies::run(Job::mpsc, messages, &place),
+        By::Flume => strategies::run(Job::flume, messages, &place),
+        By::FlumeTen => strategies::run(Job::flume_ten, messages, &place),
+        By::Rendezvous => strategies::run(Job::rendezvous, messages, &place),
+        By::Okaywal => logs::okaywal::each(&messages, &place),
+        By::Fjall => logs::fjall::each(&messages, &place),
+        By::FjallGathered => logs::fjall::gathered(&messages, &place),
+        By::Sqlite => logs::sqlite::each(&messages, &place),
+        By::SqliteGathered => logs::sqlite::gathered(&messages, &place),
+        By::Redis => logs::redis::each(&messages, &place),
+        By::RedisGathered => logs::redis::gathered(&messages, &place),
     }
 }
 

@@ -12,18 +12,16 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
 use trial::Result;
-use trial::append::{Messages, Work};
-use trial::clock::{Clock, Who};
+use trial::append::Messages;
 use trial::outcome::Outcome;
-use trial::place::Place;
+use trial::place::timed;
 
 /// Threads of [`Job::flume_ten`].
 const TEN: usize = 10;
 
-/// The messages, their producers and the path of the file.
+/// The messages and the path of the file.
 pub struct Job {
     messages: Arc<Messages>,
-    producers: u32,
     path: PathBuf,
 }
 
@@ -33,27 +31,20 @@ type Request = (Vec<u8>, Sender<()>);
 /// Appends the messages by `strategy` to a file at `path`, and removes it.
 pub fn run(
     strategy: impl AsyncFnOnce(&Job) -> Result<()>,
-    work: &Work,
     messages: Messages,
     path: &Path,
 ) -> Result<Outcome> {
-    let bytes = messages.total_bytes();
-    let place = Place::take(path)?;
+    let (bytes, operations) = (messages.total_bytes(), messages.work.messages);
     let runtime = Runtime::new()?;
-    let job =
-        Job { messages: Arc::new(messages), producers: work.producers, path: path.to_owned() };
-    let clock = Clock::start(Who::Us)?;
-    runtime.block_on(strategy(&job))?;
-    let outcome = clock.stop(bytes, work.messages)?;
-    place.check_length(bytes)?;
-    Ok(outcome)
+    let job = Job { messages: Arc::new(messages), path: path.to_owned() };
+    timed(path, bytes, operations, || runtime.block_on(strategy(&job)))
 }
 
 impl Job {
     /// One task writes all messages.
     pub async fn one_loop(&self) -> Result<()> {
         let mut file = File::create_new(&self.path).await?;
-        for producer in 0..self.producers {
+        for producer in 0..self.messages.work.producers {
             for message in self.messages.share(producer) {
                 file.write_all(message).await?;
             }
@@ -87,16 +78,7 @@ impl Job {
             }
             file.sync_data().await
         });
-        let send = move |messages: Arc<Messages>, producer| {
-            let to = to.clone();
-            async move {
-                for message in messages.share(producer) {
-                    to.send(message.to_vec())?;
-                }
-                Ok(())
-            }
-        };
-        self.tasks(send).await?;
+        self.send(move |message| Ok(to.send(message)?)).await?;
         Ok(writer.await??)
     }
 
@@ -110,7 +92,7 @@ impl Job {
             }
             Ok(file.into_inner()?.sync_data()?)
         });
-        self.send(to).await?;
+        self.send(move |message| Ok(to.send(message)?)).await?;
         joined(writer)
     }
 
@@ -124,7 +106,7 @@ impl Job {
             Ok(thread::spawn(move || Ok(from.iter().try_for_each(|one| file.write_all(&one))?)))
         };
         let writers: Vec<_> = (0..TEN).map(|_| writer()).collect::<Result<_>>()?;
-        self.send(to).await?;
+        self.send(move |message| Ok(to.send(message)?)).await?;
         writers.into_iter().try_for_each(joined)?;
         Ok(file.sync_data()?)
     }
@@ -155,18 +137,16 @@ impl Job {
         joined(writer)
     }
 
-    /// Runs a task for each producer that sends its messages to a thread.
-    async fn send(&self, to: Sender<Vec<u8>>) -> Result<()> {
-        let send = move |messages: Arc<Messages>, producer| {
-            let to = to.clone();
-            async move {
-                for message in messages.share(producer) {
-                    to.send(message.to_vec())?;
-                }
-                Ok(())
-            }
+    /// Runs a task for each producer that hands its messages to `send`.
+    async fn send<F>(&self, send: F) -> Result<()>
+    where
+        F: Fn(Vec<u8>) -> Result<()> + Clone + Send + 'static,
+    {
+        let all = move |messages: Arc<Messages>, producer| {
+            let send = send.clone();
+            async move { messages.share(producer).try_for_each(|one| send(one.to_vec())) }
         };
-        self.tasks(send).await
+        self.tasks(all).await
     }
 
     /// Runs a task for each producer until all are done, and drops the channel that they share.
@@ -175,7 +155,7 @@ impl Job {
         F: Future<Output = Result<()>> + Send + 'static,
     {
         let mut tasks = JoinSet::new();
-        for producer in 0..self.producers {
+        for producer in 0..self.messages.work.producers {
             tasks.spawn(task(Arc::clone(&self.messages), producer));
         }
         drop(task);

@@ -1,14 +1,13 @@
 //! Checks the fallbacks in a result document of `wrote bench`.
 
 use crate::failure::{Failure, Tried};
+use crate::peers::result_rows;
 use serde_json::Value;
 
 /// Returns the rows of a `wrote.result/1` document.
 pub fn rows(document: &str) -> Result<Vec<Value>, Failure> {
     let document: Value = serde_json::from_str(document).tried("the result of wrote bench")?;
-    let scenarios = document["scenarios"].as_array().cloned().unwrap_or_default();
-    let rows = scenarios.iter().filter_map(|scenario| scenario["rows"].as_array());
-    let rows: Vec<Value> = rows.flatten().cloned().collect();
+    let rows: Vec<Value> = result_rows(&document).cloned().collect();
     if rows.is_empty() {
         return Err(Failure::Failed("the result of wrote bench has no rows".into()));
     }

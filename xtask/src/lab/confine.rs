@@ -1,12 +1,12 @@
 //! Runs the tests and `wrote bench` where io_uring is refused or little memory may be locked.
 
 use super::bench::{lost, reduced, rows};
-use super::sysctl::Sysctl;
 use crate::failure::{Failure, Tried};
 use crate::programs::{self, Program, run_all};
 use crate::report::{Counts, Outcome, Report};
 use crate::repository::{release_wrote, target};
-use crate::run::{HANG, Show, run};
+use crate::run::output;
+use fixtures::Setting;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,8 +29,9 @@ struct Condition {
     reason: &'static str,
     /// Whether io_uring itself is refused, and not only its registered buffers.
     no_ring: bool,
-    /// The tests that run in it by default.
-    tests: Tests,
+    /// Whether every program that does I/O is tested in it by default, and not only the modules
+    /// [`ENGINE`] of the library.
+    all_io: bool,
 }
 
 const CONDITIONS: &[Condition] = &[
@@ -39,28 +40,28 @@ const CONDITIONS: &[Condition] = &[
         arguments: &["--io-uring", "eperm"],
         reason: "Operation not permitted",
         no_ring: true,
-        tests: Tests::Io,
+        all_io: true,
     },
     Condition {
         name: "a kernel without io_uring (ENOSYS)",
         arguments: &["--io-uring", "enosys"],
         reason: "Function not implemented",
         no_ring: true,
-        tests: Tests::Engine,
+        all_io: false,
     },
     Condition {
         name: "no memory may be locked",
         arguments: &["--memlock-bytes", "0"],
         reason: "Cannot allocate memory",
         no_ring: false,
-        tests: Tests::Engine,
+        all_io: false,
     },
     Condition {
         name: "64 KiB of memory may be locked",
         arguments: &["--memlock-bytes", "65536"],
         reason: "Cannot allocate memory",
         no_ring: false,
-        tests: Tests::Engine,
+        all_io: false,
     },
 ];
 
@@ -70,20 +71,11 @@ const DISABLED: Condition = Condition {
     arguments: &[],
     reason: "Operation not permitted",
     no_ring: true,
-    tests: Tests::Engine,
+    all_io: false,
 };
 
-/// The tests that run in a condition.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Tests {
-    /// Every program that does I/O.
-    Io,
-    /// The modules [`ENGINE`] of the library.
-    Engine,
-}
-
 /// A share of the tests.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Share {
     /// The tests that the condition names, and a benchmark.
     Default,
@@ -100,25 +92,18 @@ struct Programs {
 
 /// Runs a `share` of the tests in every condition.
 pub fn lab(report: &mut Report, share: Share) -> Result<(), Failure> {
-    let mut programs = None;
-    report.step("lab confine: build", || {
-        programs = Some(Programs {
-            tests: programs::build()?,
-            confine: target().join("debug/confine"),
-            wrote: release_wrote()?,
-        });
-        Ok(Outcome::Passed)
+    let built = report.make("lab confine: build", || {
+        let (tests, confine) = (programs::build()?, target().join("debug/confine"));
+        Ok(Programs { tests, confine, wrote: release_wrote()? })
     })?;
-    let Some(programs) = programs else { return Ok(()) };
+    let Some(programs) = built else { return Ok(()) };
     for condition in CONDITIONS {
         check(report, &programs, condition, share)?;
     }
-    match Sysctl::set(Path::new(IO_URING_DISABLED), "2") {
+    match Setting::set(IO_URING_DISABLED, "2") {
         Ok(_until_the_end) => check(report, &programs, &DISABLED, share),
-        Err(error) => {
-            let because = format!("{IO_URING_DISABLED}: {error}");
-            report
-                .step(&format!("lab confine: {}", DISABLED.name), || Ok(Outcome::Skipped(because)))
+        Err(because) => {
+            report.step("lab confine: kernel.io_uring_disabled=2", || Ok(Outcome::Skipped(because)))
         }
     }
 }
@@ -130,19 +115,14 @@ fn check(
     share: Share,
 ) -> Result<(), Failure> {
     let name = condition.name;
-    match share {
-        Share::Default => {
-            report.step(&format!("lab confine: tests: {name}"), || {
-                tests(programs, condition, share)
-            })?;
-            report.step(&format!("lab confine: wrote bench: {name}"), || {
-                bench(programs, condition).map(|()| Outcome::Passed)
-            })
-        }
-        Share::Rest => report.step(&format!("lab confine: rest of the tests: {name}"), || {
-            tests(programs, condition, share)
-        }),
+    let words = if share == Share::Default { "tests" } else { "rest of the tests" };
+    report.step(&format!("lab confine: {words}: {name}"), || tests(programs, condition, share))?;
+    if share == Share::Rest {
+        return Ok(());
     }
+    report.step(&format!("lab confine: wrote bench: {name}"), || {
+        bench(programs, condition).map(|()| Outcome::Passed)
+    })
 }
 
 fn confined(programs: &Programs, condition: &Condition, program: &Path) -> Command {
@@ -177,32 +157,20 @@ fn arguments(program: &Program, condition: &Condition, share: Share) -> Option<V
     if !program.ships() || NEVER.contains(&&*program.target) || !(is_library || condition.no_ring) {
         return None;
     }
-    let default = match condition.tests {
-        Tests::Io if NO_ENGINE.contains(&&*program.target) => Part::Nothing,
-        Tests::Io => Part::Whole,
-        Tests::Engine if !is_library => Part::Nothing,
-        Tests::Engine if program.target == "log" => Part::Whole,
-        Tests::Engine => Part::Modules,
+    let (whole, modules) = match &*program.target {
+        target if condition.all_io => (!NO_ENGINE.contains(&target), false),
+        target => (is_library && target == "log", is_library),
     };
-    match (share, default) {
-        (Share::Default, Part::Whole) => Some(Vec::new()),
-        (Share::Default, Part::Modules) => Some(ENGINE.to_vec()),
-        (Share::Default, Part::Nothing) => None,
-        (Share::Rest, Part::Whole) => Some(vec!["--ignored"]),
-        (Share::Rest, Part::Modules) => {
-            let skipped = ENGINE.into_iter().flat_map(|module| ["--skip", module]);
+    match share {
+        Share::Default if whole => Some(Vec::new()),
+        Share::Default => modules.then(|| ENGINE.to_vec()),
+        Share::Rest if whole => Some(vec!["--ignored"]),
+        Share::Rest => {
+            let skipped = ENGINE.into_iter().filter(|_| modules);
+            let skipped = skipped.flat_map(|module| ["--skip", module]);
             Some(["--include-ignored"].into_iter().chain(skipped).collect())
         }
-        (Share::Rest, Part::Nothing) => Some(vec!["--include-ignored"]),
     }
-}
-
-/// The part of a program's tests that runs by default.
-enum Part {
-    Whole,
-    /// The modules [`ENGINE`].
-    Modules,
-    Nothing,
 }
 
 fn bench(programs: &Programs, condition: &Condition) -> Result<(), Failure> {
@@ -211,14 +179,9 @@ fn bench(programs: &Programs, condition: &Condition) -> Result<(), Failure> {
     let mut command = confined(programs, condition, &programs.wrote);
     command.arg("bench").arg(folder.path());
     command.args(["--size", "16M", "--runs", "1", "--only", "ladder", "--format", "json"]);
-    let finished = run(&mut command, HANG, Show::Quiet)?.success("wrote bench")?;
-    let rows = rows(&finished.stdout)?;
-    let asked = ("ioengine", &Value::from("io_uring"));
-    if condition.no_ring {
-        lost(&rows, asked, condition.reason)
-    } else {
-        reduced(&rows, asked, condition.reason)
-    }
+    let rows = rows(&output(&mut command, "wrote bench")?)?;
+    let judge = if condition.no_ring { lost } else { reduced };
+    judge(&rows, ("ioengine", &Value::from("io_uring")), condition.reason)
 }
 
 #[cfg(test)]

@@ -40,14 +40,13 @@ impl Mount {
         let end = Instant::now() + LIMIT;
         while !is_mounted(&self.point) {
             check_interrupted()?;
-            if matches!(self.daemon.child.try_wait(), Ok(Some(_))) {
+            if self.daemon.has_ended() {
                 return Err(Failure::Failed(read_again(said)));
             }
             if Instant::now() > end {
-                return Err(Failure::Failed(format!(
-                    "strange-fs did not mount within {} s",
-                    LIMIT.as_secs()
-                )));
+                let seconds = LIMIT.as_secs();
+                let because = format!("strange-fs did not mount within {seconds} s");
+                return Err(Failure::Failed(because));
             }
             thread::sleep(Duration::from_millis(20));
         }
@@ -60,11 +59,10 @@ impl Drop for Mount {
         // The daemon unmounts itself at SIGTERM. Killed, it leaves a dead mount, which is removed
         // lazily: a process may still be waiting in it.
         self.daemon.end();
-        if is_mounted(&self.point) {
-            clean_up(Command::new("fusermount3").args(["-u", "-z", "--"]).arg(&self.point));
-        }
-        if is_mounted(&self.point) {
-            clean_up(Command::new("umount").args(["-l", "--"]).arg(&self.point));
+        for words in [&["fusermount3", "-u", "-z", "--"][..], &["umount", "-l", "--"]] {
+            if is_mounted(&self.point) {
+                clean_up(Command::new(words[0]).args(&words[1..]).arg(&self.point));
+            }
         }
         if is_mounted(&self.point) {
             eprintln!("xtask: {} could not be unmounted", self.point.display());

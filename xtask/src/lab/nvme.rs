@@ -4,18 +4,26 @@ mod cache;
 mod guest;
 mod initramfs;
 mod kernel;
-mod programs;
 mod results;
 
 use crate::failure::{Failure, Tried};
 use crate::packages::{self, GUEST};
+use crate::programs;
 use crate::report::{Outcome, Report};
-use crate::repository::target;
+use crate::repository::{cargo, target};
+use crate::run::output;
 use guest::Guest;
-use programs::Program;
-use results::{Results, Test};
+use results::Results;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const NAME: &str = "lab nvme: the engine's tests";
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// Strips debug information: half of a program, which the guest would keep in memory.
+const RUSTFLAGS: &str = "-C target-feature=+crt-static -C strip=debuginfo";
+/// The library's test program, and its modules that test real devices.
+const PROGRAM: &str = "it";
+const MODULES: [&str; 2] = ["engine::", "polled::"];
 
 /// Builds the tests, boots the guest, and reports each test's end.
 ///
@@ -24,17 +32,9 @@ pub fn lab(report: &mut Report, install: bool) -> Result<(), Failure> {
     if let Some(because) = impossible(install) {
         return report.step("lab nvme", || Ok(Outcome::Skipped(because)));
     }
-    let mut cached = None;
-    report.step("lab nvme: kernel and shell of the guest", || {
-        packages::require(GUEST)?;
-        cached = Some(cache::fetch()?);
-        Ok(Outcome::Passed)
-    })?;
-    let mut built = None;
-    report.step("lab nvme: build", || {
-        built = Some(programs::build()?);
-        Ok(Outcome::Passed)
-    })?;
+    let fetch = || packages::require(GUEST).and_then(|()| cache::fetch());
+    let cached = report.make("lab nvme: kernel and shell of the guest", fetch)?;
+    let built = report.make("lab nvme: build", build)?;
     match (cached, built) {
         (Some(cached), Some(programs)) => report.step(NAME, || run(&cached, &programs)),
         // The report has the reason.
@@ -59,7 +59,7 @@ fn impossible(install: bool) -> Option<String> {
     nothing.then(|| "the guest's kernel was not downloaded yet".to_owned())
 }
 
-fn run(cached: &cache::Cached, programs: &[Program]) -> Result<Outcome, Failure> {
+fn run(cached: &cache::Cached, programs: &[GuestProgram]) -> Result<Outcome, Failure> {
     let logs = std::path::absolute(target().join("lab-nvme")).tried("the target folder")?;
     std::fs::create_dir_all(&logs).tried(logs.display())?;
     let folder = tempfile::tempdir_in(&logs).tried(logs.display())?;
@@ -77,21 +77,65 @@ fn run(cached: &cache::Cached, programs: &[Program]) -> Result<Outcome, Failure>
     Ok(Outcome::Tests(counts, trouble))
 }
 
-/// Prints the tests that have ended after the first `shown`; returns the number of printed tests.
+/// Prints the tests that have ended after the first `shown`, with their facts, or their output
+/// where they failed; returns the number of printed tests.
 fn show(results: &Results, shown: usize) -> usize {
     let ended = results.ended();
     for test in &ended[shown..] {
         eprintln!("{} ... {}", test.name, test.word());
-        show_said(test);
+        if test.passed() {
+            test.facts().for_each(|fact| eprintln!("  {fact}"));
+        } else {
+            eprint!("{}", test.said);
+        }
     }
     ended.len()
 }
 
-/// Prints the output of a failed test, or the facts of one that passed.
-fn show_said(test: &Test) {
-    if test.passed() {
-        test.facts().for_each(|fact| eprintln!("  {fact}"));
-    } else {
-        eprint!("{}", test.said);
+/// A test program.
+#[derive(Debug, PartialEq, Eq)]
+struct GuestProgram {
+    /// The name of its target.
+    name: String,
+    /// The program.
+    file: PathBuf,
+    /// Names of its tests.
+    tests: Vec<String>,
+}
+
+/// Builds the programs and lists their tests. They are static: the guest has no libraries.
+fn build() -> Result<Vec<GuestProgram>, Failure> {
+    let mut command = cargo(&["test", "-p", "wrote", "--no-run"]);
+    // With a target named, the flags do not apply to macros, which run on this machine.
+    command.args(["--target", TARGET]).env("RUSTFLAGS", RUSTFLAGS);
+    // The emulated processor is slow.
+    command.env("CARGO_PROFILE_TEST_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+    command.args(["--test", PROGRAM]);
+    let of = |program: programs::Program| {
+        let mut tests = list(&program.file)?;
+        tests.retain(|test| MODULES.iter().any(|module| test.starts_with(module)));
+        Ok(GuestProgram { name: program.target, file: program.file, tests })
+    };
+    programs::built(&mut command)?.into_iter().map(of).collect()
+}
+
+fn list(program: &Path) -> Result<Vec<String>, Failure> {
+    let mut command = Command::new(program);
+    let list = command.args(["--list", "--format", "terse"]);
+    Ok(names(&output(list, &program.display().to_string())?))
+}
+
+/// Returns the tests in the harness's list.
+fn names(list: &str) -> Vec<String> {
+    list.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_tests_are_taken_from_the_list() {
+        assert_eq!(names("a_test: test\na_bench: benchmark\n\nb::c: test\n"), ["a_test", "b::c"]);
     }
 }

@@ -10,12 +10,11 @@ use crate::report::{Outcome, Report};
 use crate::repository::{release_lab, target};
 use crate::run::check_interrupted;
 use disk::{Disk, FileSystem};
-use moment::{Cast, Moment, Seen};
+use moment::{Moment, Seen};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::path::Path;
 use std::time::Duration;
-use tally::Tally;
 
 /// Options of the lab.
 #[derive(Clone, Copy, clap::Args)]
@@ -59,7 +58,7 @@ const SUBJECTS: [(&str, Role); 9] = [
     ("unsynced", Role::Breaks),
 ];
 
-/// Subjects that change their files when they open them again.
+/// Subjects that recover their files when they open them, and can lose them then.
 const REOPENED: [&str; 3] = ["log", "log-sync", "log-lines"];
 
 /// Errors of a file system without power: EIO, and in some calls of ext4 EROFS.
@@ -109,25 +108,23 @@ fn cut(
     if let Some(because) = disk.lacks_switch()? {
         return Ok(Outcome::Skipped(because));
     }
-    let mut tallies = SUBJECTS.map(|_| Tally::default());
+    let mut tallies = SUBJECTS.map(|_| Vec::new());
     let done = (0..moments)
         .try_for_each(|number| one(&mut disk, program, seed, number, &mut tallies))
         .and_then(|()| disk.examine());
     for ((name, _), tally) in SUBJECTS.iter().zip(&tallies) {
-        eprintln!("{}", tally.describe(name));
+        eprintln!("{}", tally::describe(name, tally));
     }
-    match done {
-        Ok(()) if moments < MOMENTS => Ok(Outcome::Passed),
-        Ok(()) => sees_something(&tallies).map(|()| Outcome::Passed),
-        Err(Failure::Failed(because)) => {
+    done.map_err(|failure| {
+        failure.in_words(|because| {
             let image = disk.keep();
-            Err(Failure::Failed(format!(
-                "seed {seed}: {because}; the image is kept: {}",
-                image.display()
-            )))
-        }
-        Err(failure) => Err(failure),
+            format!("seed {seed}: {because}; the image is kept: {}", image.display())
+        })
+    })?;
+    if moments >= MOMENTS {
+        sees_something(&tallies)?;
     }
+    Ok(Outcome::Passed)
 }
 
 /// Runs the moment of this number.
@@ -136,27 +133,18 @@ fn one(
     program: &Path,
     seed: u64,
     number: u32,
-    tallies: &mut [Tally],
+    tallies: &mut [Vec<Seen>],
 ) -> Result<(), Failure> {
     check_interrupted()?;
     let moment = draw(seed, number);
-    let names = SUBJECTS.map(|(name, _)| name);
-    let named = |because: &str| {
-        let ms = moment.delay.as_secs_f64() * 1e3;
-        Failure::Failed(format!("moment {number}, {ms:.1} ms after the beginning: {because}"))
-    };
-    let cast = Cast { program, names: &names, reopened: &REOPENED };
-    let seen = moment::live(disk, cast, moment).map_err(|failure| match failure {
-        Failure::Failed(because) => named(&because),
-        failure => failure,
-    })?;
-    for (seen, tally) in seen.iter().zip(tallies) {
-        tally.add(seen);
-    }
+    let ms = moment.delay.as_secs_f64() * 1e3;
+    let words = |because| format!("moment {number}, {ms:.1} ms after the beginning: {because}");
+    let seen = moment::live(disk, program, moment).map_err(|failure| failure.in_words(words))?;
     let broken = SUBJECTS.iter().zip(&seen).find_map(|((name, role), seen)| {
         judge(*role, seen).err().map(|because| format!("{name}: {because}"))
     });
-    broken.map_or(Ok(()), |because| Err(named(&because)))
+    tallies.iter_mut().zip(seen).for_each(|(tally, seen)| tally.push(seen));
+    broken.map_or(Ok(()), |because| Err(Failure::Failed(words(because))))
 }
 
 /// Draws the moment of this number: 1 to 200 ms after the subjects begin, each doubling equally
@@ -187,11 +175,10 @@ fn judge(role: Role, seen: &Seen) -> Result<(), String> {
 }
 
 /// Fails where a subject of [`Role::Breaks`] kept every promise.
-fn sees_something(tallies: &[Tally]) -> Result<(), Failure> {
-    let blind = SUBJECTS
-        .iter()
-        .zip(tallies)
-        .find(|((_, role), tally)| *role == Role::Breaks && tally.broken() == 0);
+fn sees_something(tallies: &[Vec<Seen>]) -> Result<(), Failure> {
+    let mut subjects = SUBJECTS.iter().zip(tallies);
+    let blind =
+        subjects.find(|((_, role), tally)| *role == Role::Breaks && tally::broken(tally) == 0);
     blind.map_or(Ok(()), |((name, _), _)| {
         Err(Failure::Failed(format!("the lab sees nothing: every promise of {name} held")))
     })
@@ -232,11 +219,11 @@ mod tests {
 
     #[test]
     fn a_lab_in_which_every_promise_holds_fails() {
-        let mut tallies = SUBJECTS.map(|_| Tally::default());
+        let mut tallies = SUBJECTS.map(|_| Vec::new());
         assert!(sees_something(&tallies).is_err());
         for ((_, role), tally) in SUBJECTS.iter().zip(&mut tallies) {
             if *role == Role::Breaks {
-                tally.add(&seen(5, &["lost"]));
+                tally.push(seen(5, &["lost"]));
             }
         }
         assert!(sees_something(&tallies).is_ok());

@@ -6,7 +6,7 @@ use super::mount::Mount;
 use crate::failure::{Failure, Tried};
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, release_wrote, target};
-use crate::run::{Finished, HANG, Show, run};
+use crate::run::{Finished, HANG, Show, output, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -59,12 +59,8 @@ pub fn lab(report: &mut Report) -> Result<(), Failure> {
         return report
             .step("lab strange-fs", || Ok(Outcome::Skipped(format!("/dev/fuse: {error}"))));
     }
-    let mut programs = None;
-    report.step("lab strange-fs: build", || {
-        programs = Some((build()?, release_wrote()?));
-        Ok(Outcome::Passed)
-    })?;
-    let Some((daemon, wrote)) = programs else { return Ok(()) };
+    let built = report.make("lab strange-fs: build", || Ok((build()?, release_wrote()?)))?;
+    let Some((daemon, wrote)) = built else { return Ok(()) };
     for mode in MODES {
         let name = format!("lab strange-fs: wrote bench: {}", mode.name);
         report.step(&name, || check(&daemon, &wrote, mode))?;
@@ -92,8 +88,11 @@ fn check(daemon: &Path, wrote: &Path, mode: &Mode) -> Result<Outcome, Failure> {
     bench.arg("bench").arg(mount.point());
     bench.args(["--size", "8M", "--runs", "1", "--format", "json"]);
     judge(run(&mut bench, HANG, Show::Quiet)?, &mode.expected)?;
-    nothing_left(mount.point())?;
-    Ok(Outcome::Passed)
+    // In another process, with a limit: the daemon may hang.
+    match output(Command::new("ls").arg("-A").arg(mount.point()), "ls")?.trim() {
+        "" => Ok(Outcome::Passed),
+        left => Err(Failure::Failed(format!("wrote bench left {left}"))),
+    }
 }
 
 /// Fails unless the benchmark ended as `expected`.
@@ -113,15 +112,6 @@ fn judge(finished: Finished, expected: &Expected) -> Result<(), Failure> {
             let said = stderr.trim();
             Err(Failure::Failed(format!("wrote bench: {ended}, not 1 with {words:?}: {said}")))
         }
-    }
-}
-
-fn nothing_left(point: &Path) -> Result<(), Failure> {
-    // In another process, with a limit: the daemon may hang.
-    let list = run(Command::new("ls").arg("-A").arg(point), HANG, Show::Quiet)?.success("ls")?;
-    match list.stdout.trim() {
-        "" => Ok(()),
-        left => Err(Failure::Failed(format!("wrote bench left {left}"))),
     }
 }
 

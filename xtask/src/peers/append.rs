@@ -2,9 +2,8 @@
 
 use super::contest::{Comparison, Contender, Contest, Requirement};
 use super::figures::Condition;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Unit};
 use super::site::Site;
-use super::unit::Unit;
 use super::ways::cell_contender;
 use crate::failure::{Failure, Tried};
 
@@ -41,15 +40,14 @@ const P99: Condition = Condition::AtMost(2.5);
 const CPUINFO: &str = "/proc/cpuinfo";
 
 /// Compares `Log` with the usual strategies, synced once in the end.
-pub fn strategies(site: &Site, producers: u32) -> Contest {
+pub fn strategies(producers: u32) -> Contest {
     let peers = STRATEGIES.map(|(by, name, messages)| rival(by, name, messages, producers));
-    Contest {
-        what: end_words(producers),
-        unit: Unit::Messages,
-        contenders: std::iter::once(synced_at_end(producers)).chain(peers).collect(),
-        requirements: Requirement::of_best(Condition::AtLeast(15.0)),
-        rounds: site.rounds,
-    }
+    Contest::new(
+        end_words(producers),
+        Unit::Messages,
+        std::iter::once(synced_at_end(producers)).chain(peers).collect(),
+        Requirement::of_best(Condition::AtLeast(15.0)),
+    )
 }
 
 /// Compares `Log` with the device's own stream of an equal number of bytes.
@@ -61,19 +59,18 @@ pub fn device(site: &Site) -> Result<Vec<Contest>, Failure> {
             let cell = format!("1m-{iodepth}-registered");
             contenders.push(cell_contender(&name, &cell, STREAM, site)?);
         }
-        Ok(Contest {
-            what: end_words(producers),
-            unit: Unit::Stream,
+        Ok(Contest::new(
+            end_words(producers),
+            Unit::Stream,
             contenders,
-            requirements: Requirement::of_best(Condition::AtLeast(0.85)),
-            rounds: site.rounds,
-        })
+            Requirement::of_best(Condition::AtLeast(0.85)),
+        ))
     };
     [4, 64].into_iter().map(contest).collect()
 }
 
 /// Measures short messages by `Log` alone.
-pub fn small(site: &Site) -> Result<Contest, Failure> {
+pub fn small() -> Result<Contest, Failure> {
     let cpu_hz = cpu_mhz()? * 1e6;
     let work = "--messages 10000000 --producers 4 --shortest 64 --longest 64";
     let mut ours = trial("log", "`Log`, `Sync::No`", work);
@@ -83,50 +80,43 @@ pub fn small(site: &Site) -> Result<Contest, Failure> {
         Ok(Outcome { cycles: Some(outcome.cpu_s * cpu_hz), ..outcome })
     });
     let asked = Condition::AtLeast(5000.0);
-    Ok(Contest {
-        what: "10 M of 64 bytes, 4 producers, one sync".to_owned(),
-        unit: Unit::Messages,
-        contenders: vec![ours],
-        requirements: vec![Requirement { of: Comparison::Own, asked, contender: Some(0) }],
-        rounds: site.rounds,
-    })
+    Ok(Contest::new(
+        "10 M of 64 bytes, 4 producers, one sync",
+        Unit::Messages,
+        vec![ours],
+        vec![Requirement { of: Comparison::Own, asked, contender: Some(0) }],
+    ))
 }
 
 /// Compares `Log` with a file by hand, by 64 producers, each message durable.
-pub fn one_flush_at_a_time(site: &Site) -> Contest {
+pub fn one_flush_at_a_time() -> Contest {
     let mut requirements = Requirement::of_each(Comparison::Rate, &[Condition::AtLeast(20.0); 2]);
     requirements.extend(Requirement::of_each(Comparison::Wait, &[P99; 2]));
-    durable(site, DURABLE_PRODUCERS, by_hand(BY_HAND, DURABLE_PRODUCERS), requirements)
+    durable(DURABLE_PRODUCERS, by_hand(BY_HAND, DURABLE_PRODUCERS), requirements)
 }
 
 /// Compares `Log` with other logs, each message durable.
-pub fn logs(site: &Site) -> Contest {
+pub fn logs() -> Contest {
     let peers = LOGS.map(|(by, name, messages)| rival(by, name, messages, DURABLE_PRODUCERS));
-    durable(site, DURABLE_PRODUCERS, peers.into(), Requirement::of_best(Condition::AtLeast(2.0)))
+    durable(DURABLE_PRODUCERS, peers.into(), Requirement::of_best(Condition::AtLeast(2.0)))
 }
 
 /// Compares `Log` with a file by hand, by one producer, each message durable.
-pub fn one_producer(site: &Site) -> Contest {
+pub fn one_producer() -> Contest {
     let requirements = Requirement::of_each(Comparison::Rate, &[Condition::AtLeast(1.0); 2]);
-    durable(site, 1, by_hand(DURABLE_MESSAGES_OF_ONE, 1), requirements)
+    durable(1, by_hand(DURABLE_MESSAGES_OF_ONE, 1), requirements)
 }
 
-fn durable(
-    site: &Site,
-    producers: u32,
-    peers: Vec<Contender>,
-    requirements: Vec<Requirement>,
-) -> Contest {
+fn durable(producers: u32, peers: Vec<Contender>, requirements: Vec<Requirement>) -> Contest {
     let messages = if producers == 1 { DURABLE_MESSAGES_OF_ONE } else { DURABLE_MESSAGES };
     let ours = trial("log-durable", "`Log`, `Sync::Always`", &work(messages, producers));
     let s = if producers == 1 { "" } else { "s" };
-    Contest {
-        what: format!("300 to 2000 bytes, {producers} producer{s}, each durable"),
-        unit: Unit::Messages,
-        contenders: std::iter::once(ours).chain(peers).collect(),
+    Contest::new(
+        format!("300 to 2000 bytes, {producers} producer{s}, each durable"),
+        Unit::Messages,
+        std::iter::once(ours).chain(peers).collect(),
         requirements,
-        rounds: site.rounds,
-    }
+    )
 }
 
 fn by_hand(messages: u64, producers: u32) -> Vec<Contender> {
@@ -177,16 +167,16 @@ mod tests {
     use super::super::size;
     use super::*;
 
-    fn measured(contest: fn(&Site) -> Contest) -> (String, Vec<String>) {
+    fn measured(contest: Contest) -> (String, Vec<String>) {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let site = fake::site(folder.path(), 1000, 1000);
-        let table = contest(&site).measure(&site).expect("scripts").table;
+        let table = contest.measure(&site).expect("scripts").table;
         (table, fake::calls(&site))
     }
 
     #[test]
     fn ours_comes_first_and_the_best_of_the_strategies_is_what_is_asked_against() {
-        let (table, calls) = measured(|site| strategies(site, 64));
+        let (table, calls) = measured(strategies(64));
         let ours = "trial append --by log --messages 1000000 --producers 64 appended";
         assert_eq!(calls[0], ours);
         assert_eq!(calls.len(), 7);
@@ -196,7 +186,7 @@ mod tests {
 
     #[test]
     fn short_messages_are_measured_alone() {
-        let (table, calls) = measured(|site| small(site).expect("cpuinfo"));
+        let (table, calls) = measured(small().expect("cpuinfo"));
         let expected = "trial append --by log --messages 10000000 --producers 4 --shortest 64 \
                         --longest 64 appended";
         assert_eq!(calls, [expected]);
@@ -207,9 +197,7 @@ mod tests {
 
     #[test]
     fn durable_messages_have_a_line_of_latency_for_each_peer() {
-        for (contest, peers) in
-            [(one_flush_at_a_time as fn(&Site) -> Contest, 2), (logs, 7), (one_producer, 2)]
-        {
+        for (contest, peers) in [(one_flush_at_a_time(), 2), (logs(), 7), (one_producer(), 2)] {
             let (table, calls) = measured(contest);
             assert_eq!(calls.len(), peers + 1);
             assert!(table.contains("| P50, µs | P99, µs | one flush, µs |"), "{table}");

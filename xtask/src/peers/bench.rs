@@ -1,10 +1,9 @@
 //! The rows of `wrote bench` that fio and dd can do too.
 
 use super::contest::{Contender, Contest};
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Unit};
 use super::rows::Row;
 use super::site::Site;
-use super::unit::Unit;
 use super::wrote;
 use crate::failure::{Failure, Tried};
 use std::os::unix::fs::symlink;
@@ -54,12 +53,8 @@ pub fn contest(row: Row, site: &Site) -> Result<Contest, Failure> {
     // An uncounted run shows the number of bytes and the state of the blocks.
     let (first, blocks) = ours(site)?;
     let prepare = prepare(&blocks, first.bytes)?;
-    let mut contenders = vec![Contender {
-        name: "`wrote bench`".to_owned(),
-        command,
-        job: None,
-        run: Box::new(move |site| Ok(ours(site)?.0)),
-    }];
+    let ours = move |site: &Site| Ok(ours(site)?.0);
+    let mut contenders = vec![Contender::new("`wrote bench`", command, ours)];
     for peer in peers {
         let contender = match peer {
             Peer::Fio(arguments) => fio(arguments, first.bytes, prepare.clone()),
@@ -70,13 +65,7 @@ pub fn contest(row: Row, site: &Site) -> Result<Contest, Failure> {
         }
         contenders.push(contender);
     }
-    Ok(Contest {
-        what: format!("{what}; blocks {blocks}"),
-        unit: Unit::Stream,
-        contenders,
-        requirements: vec![],
-        rounds: site.rounds,
-    })
+    Ok(Contest::new(format!("{what}; blocks {blocks}"), Unit::Stream, contenders, vec![]))
 }
 
 /// Returns the command of a row of `wrote bench`, and a run of it.
@@ -106,7 +95,7 @@ fn fio(arguments: &str, bytes: u64, prepare: String) -> Contender {
         site.run(&prepare)?;
         Outcome::of_fio(&site.run(&line)?.stdout, "fio")
     };
-    Contender { name: "fio".to_owned(), command, job: None, run: Box::new(run) }
+    Contender::new("fio", command, run)
 }
 
 /// Makes a contender of dd, which reads random data in memory, because it makes none itself.
@@ -128,7 +117,7 @@ fn dd(
         site.run(&prepare)?;
         dd_outcome(site, &line, bytes)
     };
-    Ok(Contender { name: "dd".to_owned(), command, job: None, run: Box::new(run) })
+    Ok(Contender::new("dd", command, run))
 }
 
 /// Joins a dd for each piece of `source_bytes`. If it `flushes`, the last one flushes the file.

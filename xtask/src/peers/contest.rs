@@ -2,9 +2,8 @@
 
 use super::figures::{Condition, Figures};
 use super::job::Job;
-use super::outcome::Outcome;
+use super::outcome::{MIB, Outcome, Unit};
 use super::site::Site;
-use super::unit::{MIB, Unit};
 use crate::failure::Failure;
 use crate::run::check_interrupted;
 use std::thread;
@@ -62,12 +61,8 @@ impl Requirement {
 
     /// Requires a condition of the comparison with each peer, in their order.
     pub fn of_each(of: Comparison, asked: &[Condition]) -> Vec<Requirement> {
-        let require = |(index, &asked): (usize, &Condition)| Requirement {
-            of,
-            asked,
-            contender: Some(index + 1),
-        };
-        asked.iter().enumerate().map(require).collect()
+        let require = |(peer, &asked)| Requirement { of, asked, contender: Some(peer) };
+        (1..).zip(asked).map(require).collect()
     }
 }
 
@@ -81,8 +76,8 @@ pub struct Contest {
     pub contenders: Vec<Contender>,
     /// The requirements.
     pub requirements: Vec<Requirement>,
-    /// The number of rounds.
-    pub rounds: u32,
+    /// A limit of the number of rounds.
+    pub rounds_max: u32,
 }
 
 /// Results of a contest.
@@ -97,20 +92,39 @@ pub struct ContestResult {
 }
 
 impl Contender {
+    /// Makes a contender without a job file.
+    pub fn new(
+        name: &str,
+        command: String,
+        run: impl Fn(&Site) -> Result<Outcome, Failure> + 'static,
+    ) -> Contender {
+        Contender { name: name.to_owned(), command, job: None, run: Box::new(run) }
+    }
+
     /// Makes a contender of a program that prints its own outcome: `trial`, `putc` or `rivals`.
     pub fn timed(name: &str, command: String) -> Contender {
         let line = command.clone();
-        let run: Run = Box::new(move |site| Outcome::of_line(&site.run(&line)?.stdout, &line));
-        Contender { name: name.to_owned(), command, job: None, run }
+        let run = move |site: &Site| Outcome::of_line(&site.run(&line)?.stdout, &line);
+        Contender::new(name, command, run)
     }
 }
 
 impl Contest {
+    /// Makes a contest with the site's number of rounds.
+    pub fn new(
+        what: impl Into<String>,
+        unit: Unit,
+        contenders: Vec<Contender>,
+        requirements: Vec<Requirement>,
+    ) -> Contest {
+        Contest { what: what.into(), unit, contenders, requirements, rounds_max: u32::MAX }
+    }
+
     /// Runs every contender once in each round. Every second round runs backwards, because a later
     /// run finds the device in another state.
     pub fn measure(&self, site: &Site) -> Result<ContestResult, Failure> {
         let mut runs = vec![Vec::new(); self.contenders.len()];
-        for round in 0..self.rounds {
+        for round in 0..site.rounds.min(self.rounds_max) {
             let mut order: Vec<usize> = (0..runs.len()).collect();
             if round % 2 == 1 {
                 order.reverse();
@@ -190,16 +204,14 @@ impl Contest {
     /// Compares a contender with wrote's in each round in which both have the figures.
     fn compare(&self, of: Comparison, contender: usize, runs: &[Vec<Outcome>]) -> Figures {
         let unit = self.unit;
-        let compare = |(ours, peer): (&Outcome, &Outcome)| match (of, unit) {
-            (Comparison::Rate, Unit::Memory) => None,
-            (Comparison::Difference, Unit::Memory) => {
-                Some((unit.rate(ours) - unit.rate(peer)).abs())
-            }
-            (Comparison::Difference, _) => None,
-            (Comparison::Rate, _) => Some(unit.rate(ours) / unit.rate(peer)),
-            (Comparison::Cpu, _) => Some(unit.cpu(ours)? / unit.cpu(peer)?),
-            (Comparison::Wait, _) => Some(ours.latency_ns?.p99 as f64 / peer.flush_ns?.p50 as f64),
-            (Comparison::Own, _) => Some(unit.rate(peer)),
+        // Memory is compared by its difference, all else by the ratio.
+        let is_memory = unit == Unit::Memory;
+        let compare = |(ours, peer): (&Outcome, &Outcome)| match of {
+            Comparison::Rate => (!is_memory).then(|| unit.rate(ours) / unit.rate(peer)),
+            Comparison::Difference => is_memory.then(|| (unit.rate(ours) - unit.rate(peer)).abs()),
+            Comparison::Cpu => Some(unit.cpu(ours)? / unit.cpu(peer)?),
+            Comparison::Wait => Some(ours.latency_ns?.p99 as f64 / peer.flush_ns?.p50 as f64),
+            Comparison::Own => Some(unit.rate(peer)),
         };
         Figures::new(runs[0].iter().zip(&runs[contender]).filter_map(compare))
     }
@@ -209,18 +221,17 @@ impl Contest {
         let rate = |peer: usize| self.compare(Comparison::Own, peer, runs).median();
         let best = (1..runs.len()).max_by(|&one, &other| rate(one).total_cmp(&rate(other)));
         let of_contender = |one: &&Requirement| one.contender.or(best) == Some(contender);
-        let verdicts = self.requirements.iter().filter(of_contender).map(
-            |Requirement { of, asked, .. }| {
-                let figure = match of {
-                    Comparison::Rate => "",
-                    Comparison::Cpu => "CPU ",
-                    Comparison::Wait => "P99 ",
-                    Comparison::Difference => "difference ",
-                    Comparison::Own => &format!("{} ", self.unit.heads()[0]),
-                };
-                format!("{figure}{}", asked.verdict(&self.compare(*of, contender, runs)))
-            },
-        );
+        let verdict = |Requirement { of, asked, .. }: &Requirement| {
+            let figure = match of {
+                Comparison::Rate => "",
+                Comparison::Cpu => "CPU ",
+                Comparison::Wait => "P99 ",
+                Comparison::Difference => "difference ",
+                Comparison::Own => &format!("{} ", self.unit.heads()[0]),
+            };
+            format!("{figure}{}", asked.verdict(&self.compare(*of, contender, runs)))
+        };
+        let verdicts = self.requirements.iter().filter(of_contender).map(verdict);
         verdicts.collect::<Vec<_>>().join("; ")
     }
 }
@@ -253,13 +264,7 @@ mod tests {
 
     fn contest(what: &str, names: &[&str], requirements: Vec<Requirement>) -> Contest {
         let contenders = names.iter().map(|name| contender(name, Box::new(|_| Ok(run(1.0, 1.0)))));
-        Contest {
-            what: what.into(),
-            unit: Unit::Stream,
-            contenders: contenders.collect(),
-            requirements,
-            rounds: 1,
-        }
+        Contest::new(what, Unit::Stream, contenders.collect(), requirements)
     }
 
     /// Makes the table of two contenders.
@@ -278,13 +283,11 @@ mod tests {
         let contenders = elapsed.map(|(name, elapsed_s)| {
             contender(name, Box::new(move |_| Ok(run(1000.0 / elapsed_s, 0.1))))
         });
-        let contest = Contest {
-            contenders: contenders.into(),
-            rounds: 3,
-            ..contest("stream", &[], requirements)
-        };
+        let contest =
+            Contest { contenders: contenders.into(), ..contest("stream", &[], requirements) };
         let folder = tempfile::tempdir().expect("a temporary folder");
-        contest.measure(&fake::site(folder.path(), 1, 4096)).expect("no failure")
+        let site = Site { rounds: 3, ..fake::site(folder.path(), 1, 4096) };
+        contest.measure(&site).expect("no failure")
     }
 
     #[test]
@@ -323,9 +326,10 @@ mod tests {
             )
         });
         let contenders = contenders.collect();
-        let contest = Contest { contenders, rounds, ..contest("stream", &[], vec![]) };
+        let contest = Contest { contenders, ..contest("stream", &[], vec![]) };
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let measured = contest.measure(&fake::site(folder.path(), 1, 4096)).expect("no failure");
+        let site = Site { rounds, ..fake::site(folder.path(), 1, 4096) };
+        let measured = contest.measure(&site).expect("no failure");
         let order = order.take();
         (order, measured.table)
     }
@@ -350,7 +354,6 @@ mod tests {
         let calls = Rc::new(Cell::new(0));
         let mut contest = contest("work", &["ours", "peer"], vec![]);
         let counted = Rc::clone(&calls);
-        contest.rounds = 5;
         contest.contenders[1].run = Box::new(move |_| {
             counted.set(counted.get() + 1);
             if counted.get() < 3 {
@@ -360,7 +363,8 @@ mod tests {
             }
         });
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let failed = contest.measure(&fake::site(folder.path(), 1, 4096)).expect_err("the third");
+        let site = Site { rounds: 5, ..fake::site(folder.path(), 1, 4096) };
+        let failed = contest.measure(&site).expect_err("the third");
         assert_eq!((failed.to_string().as_str(), calls.get()), ("no room", 3));
     }
 

@@ -1,11 +1,10 @@
 //! `wrote copy` against cp, dd and rsync, and its peak memory: files of random data, durable.
 
-use super::contest::{Comparison, Contender, Contest, Requirement, Run};
+use super::contest::{Comparison, Contender, Contest, Requirement};
 use super::figures::Condition;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Unit};
 use super::rows::Contests;
 use super::site::Site;
-use super::unit::Unit;
 use super::ways::WAYS_GIB;
 use crate::failure::{Failure, Tried};
 
@@ -36,13 +35,12 @@ pub fn durable(site: &Site) -> Result<Vec<Contest>, Failure> {
     let contest = |(words, prepare): (&str, String)| {
         let contender = |(name, line): (&str, &str)| contender(name, line, size.bytes, &prepare);
         let ours = contender(("`wrote copy`", WROTE));
-        Contest {
-            what: format!("copy of {size}, durable, {words}"),
-            unit: Unit::Stream,
-            contenders: std::iter::once(ours).chain(PEERS.map(contender)).collect(),
-            requirements: Requirement::of_best(Condition::AtLeast(1.0)),
-            rounds: site.rounds,
-        }
+        Contest::new(
+            format!("copy of {}, durable, {words}", size.text),
+            Unit::Stream,
+            std::iter::once(ours).chain(PEERS.map(contender)).collect(),
+            Requirement::of_best(Condition::AtLeast(1.0)),
+        )
     };
     let caches = [
         ("source in the page cache", fill_cache(SOURCE)),
@@ -74,21 +72,22 @@ fn memory_of(site: &Site, shorter: u64, longer: u64) -> Result<Contest, Failure>
         let name = format!("`wrote copy` of {} GiB", bytes / GIB);
         contender(&name, &format!("wrote copy {source} {COPY}"), bytes, "true")
     };
-    let ask = |of, contender, most_mib| Requirement {
-        of,
-        asked: Condition::AllBelow(most_mib),
-        contender: Some(contender),
+    let ask = |of, contender, most_mib| {
+        let asked = Condition::AllBelow(most_mib);
+        Requirement { of, asked, contender: Some(contender) }
     };
     Ok(Contest {
-        what: "peak memory, random data, durable".to_owned(),
-        unit: Unit::Memory,
-        contenders: vec![contender(LONGER, longer), contender(SHORTER, shorter)],
-        requirements: vec![
-            ask(Comparison::Own, 0, MEMORY_MIB_MAX),
-            ask(Comparison::Own, 1, MEMORY_MIB_MAX),
-            ask(Comparison::Difference, 1, DIFFERENCE_MIB_MAX),
-        ],
-        rounds: site.rounds.min(MEMORY_ROUNDS_MAX),
+        rounds_max: MEMORY_ROUNDS_MAX,
+        ..Contest::new(
+            "peak memory, random data, durable".to_owned(),
+            Unit::Memory,
+            vec![contender(LONGER, longer), contender(SHORTER, shorter)],
+            vec![
+                ask(Comparison::Own, 0, MEMORY_MIB_MAX),
+                ask(Comparison::Own, 1, MEMORY_MIB_MAX),
+                ask(Comparison::Difference, 1, DIFFERENCE_MIB_MAX),
+            ],
+        )
     })
 }
 
@@ -110,11 +109,10 @@ pub fn drop_cache(file: &str) -> String {
 /// Makes a contender that copies a file of `bytes` by `line`, after the line `prepare`.
 fn contender(name: &str, line: &str, bytes: u64, prepare: &str) -> Contender {
     let (command, prepare) = (line.to_owned(), prepare.to_owned());
-    let run: Run = Box::new(move |site| {
+    Contender::new(name, line.to_owned(), move |site| {
         site.run(&prepare)?;
         copy(site, &command, bytes)
-    });
-    Contender { name: name.to_owned(), command: line.to_owned(), job: None, run }
+    })
 }
 
 fn copy(site: &Site, line: &str, bytes: u64) -> Result<Outcome, Failure> {

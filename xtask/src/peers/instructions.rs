@@ -1,13 +1,12 @@
 //! Instructions in user space that one small random read takes: the difference between a long and
 //! a short run, divided by the reads between them. The cost of the start cancels out.
 
-use super::contest::{Comparison, Contender, Contest, Requirement, Run};
+use super::contest::{Comparison, Contender, Contest, Requirement};
 use super::figures::Condition;
 use super::job::{Job, Runner, check_fallbacks, random_read};
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Unit};
 use super::reads::{WORDS, pin};
 use super::site::Site;
-use super::unit::Unit;
 use crate::failure::{Failure, Tried};
 use crate::run::Finished;
 use crate::zram;
@@ -48,7 +47,7 @@ pub fn contest(site: &Site) -> Result<Contest, Failure> {
         let jobs = [short.clone(), long.clone()];
         let commands = [&short, &long].map(|job| runner.command(&under, job));
         let command = commands[0].clone();
-        let run: Run = Box::new(move |site| {
+        let run = move |site: &Site| {
             let count = |number: usize| -> Result<Outcome, Failure> {
                 let finished = site.run(&commands[number])?;
                 let outcome = jobs[number].outcome(runner, &finished.stdout)?;
@@ -59,16 +58,18 @@ pub fn contest(site: &Site) -> Result<Contest, Failure> {
                 let name = runner.name();
                 Failure::Failed(format!("{name}: no difference: {short:?}, {long:?}"))
             })
-        });
-        Contender { name: runner.program().to_owned(), command, job: Some(short.clone()), run }
+        };
+        Contender { job: Some(short.clone()), ..Contender::new(runner.program(), command, run) }
     };
     let place = if is_zram { zram::DEVICE } else { "a file of 64 MiB" };
     Ok(Contest {
-        what: format!("job file, {WORDS}, {place}, by {}", counter.name()),
-        unit: Unit::Instructions,
-        contenders: vec![contender(Runner::Wrote), contender(Runner::Fio)],
-        requirements: Requirement::of_each(Comparison::Rate, &[Condition::AtMost(0.5)]),
-        rounds: site.rounds.min(ROUNDS_MAX),
+        rounds_max: ROUNDS_MAX,
+        ..Contest::new(
+            format!("job file, {WORDS}, {place}, by {}", counter.name()),
+            Unit::Instructions,
+            vec![contender(Runner::Wrote), contender(Runner::Fio)],
+            Requirement::of_each(Comparison::Rate, &[Condition::AtMost(0.5)]),
+        )
     })
 }
 
@@ -94,10 +95,7 @@ fn count_by_perf(site: &Site) -> Result<u64, Failure> {
 
 impl Counter {
     fn name(self) -> &'static str {
-        match self {
-            Counter::Perf => "perf stat",
-            Counter::Callgrind => "callgrind",
-        }
+        if self == Counter::Perf { "perf stat" } else { "callgrind" }
     }
 
     /// Returns the words that have the counter run a program.

@@ -138,18 +138,12 @@ impl Job {
 impl Runner {
     /// The program's name.
     pub fn name(self) -> &'static str {
-        match self {
-            Runner::Wrote => "wrote",
-            Runner::Fio => "fio",
-        }
+        if self == Runner::Wrote { "wrote" } else { "fio" }
     }
 
     /// The program as tables name it.
     pub fn program(self) -> &'static str {
-        match self {
-            Runner::Wrote => "`wrote run`",
-            Runner::Fio => "fio",
-        }
+        if self == Runner::Wrote { "`wrote run`" } else { "fio" }
     }
 
     /// Returns the line that runs `job` after the words `under`. A peer's file is overwritten.
@@ -197,7 +191,7 @@ impl Runner {
             let memory_bytes = counted.memory_bytes;
             Ok(Outcome { cpu_s, memory_bytes, ..file.outcome(self, &finished.stdout)? })
         };
-        Ok(Contender { name: name.to_owned(), command, job: Some(job), run: Box::new(run) })
+        Ok(Contender { job: Some(job), ..Contender::new(name, command, run) })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::contest::ContestResult;
 use super::rows::Row;
 use super::site::Site;
-use super::wrote::{self, Place};
+use super::wrote;
 use crate::failure::{Failure, Tried};
 use clap::ValueEnum;
 use std::collections::BTreeMap;
@@ -14,45 +14,24 @@ const END: &str = "<!-- peers:end -->";
 /// The start of a section, before the row's name.
 const HEADING: &str = "### `";
 
-/// The place and the peer's version of a measurement.
-#[derive(Debug)]
-pub struct Circumstances {
-    /// The machine and the file system.
-    pub place: Place,
-    /// `fio-3.33`.
-    pub fio_version: String,
-}
-
-impl Circumstances {
-    /// Reads them from a small run of wrote, and from fio.
-    pub fn new(site: &Site) -> Result<Circumstances, Failure> {
-        let small = "wrote bench . --only stream/cached --size 16M --runs 1 --format json";
-        Ok(Circumstances {
-            place: wrote::place(&site.run(small)?.stdout)?,
-            fio_version: site.run("fio --version")?.stdout.trim().to_owned(),
-        })
-    }
-
-    fn words(&self, row: &str, site: &Site) -> String {
-        let Circumstances { place: Place { kernel, cpus, filesystem, device }, fio_version } = self;
-        let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
-        let (rounds, polls) = (site.rounds, if site.has_poll_queues { "with" } else { "without" });
-        let size = site.size.as_ref().map(|size| format!(" --size {size}")).unwrap_or_default();
-        format!(
-            "{date}, <code>cargo xtask peers --only {row} --pairs {rounds}{size}</code>: \
-             Linux {kernel}, {cpus}, {filesystem} on {device} ({polls} poll queues), {fio_version}"
-        )
-    }
+/// Reads the machine with its file system from a small run of wrote, and the version of fio.
+pub fn circumstances(site: &Site) -> Result<[String; 2], Failure> {
+    let small = "wrote bench . --only stream/cached --size 16M --runs 1 --format json";
+    let place = wrote::place(&site.run(small)?.stdout)?;
+    Ok([place, site.run("fio --version")?.stdout.trim().to_owned()])
 }
 
 /// Writes the section of a row in Markdown.
 pub fn section(
     row: Row,
-    circumstances: &Circumstances,
+    [place, fio_version]: &[String; 2],
     site: &Site,
     all: &[ContestResult],
 ) -> String {
     let [name, words] = row.words();
+    let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
+    let (rounds, polls) = (site.rounds, if site.has_poll_queues { "with" } else { "without" });
+    let size = site.size.as_ref().map(|size| format!(" --size {}", size.text)).unwrap_or_default();
     let tables: Vec<&str> = all.iter().map(|measured| measured.table.as_str()).collect();
     let commands = each_once(all.iter().flat_map(|measured| measured.commands.clone()));
     let jobs = each_once(all.iter().flat_map(|measured| &measured.jobs));
@@ -60,10 +39,11 @@ pub fn section(
     let files = files.collect::<Vec<_>>().join("\n");
     let files = if files.is_empty() { files } else { format!("\n\n```ini\n{files}```") };
     format!(
-        "{HEADING}{name}`\n\n{words}.\n\n{}\n\n<details><summary>{}</summary>\n\n\
+        "{HEADING}{name}`\n\n{words}.\n\n{}\n\n<details><summary>{date}, \
+         <code>cargo xtask peers --only {name} --pairs {rounds}{size}</code>: \
+         {place} ({polls} poll queues), {fio_version}</summary>\n\n\
          ```sh\n{}\n```{files}\n\n</details>",
         tables.join("\n\n"),
-        circumstances.words(&name, site),
         commands.join("\n"),
     )
 }
@@ -154,14 +134,8 @@ mod tests {
         assert_eq!(replaced(&format!("{END}\n{BEGIN}\n"), "### `save`"), None);
     }
 
-    fn circumstances() -> Circumstances {
-        let place = Place {
-            kernel: "6.18.0".into(),
-            cpus: "2 x Some CPU".into(),
-            filesystem: "ext4".into(),
-            device: "vda1".into(),
-        };
-        Circumstances { place, fio_version: "fio-3.33".into() }
+    fn circumstances() -> [String; 2] {
+        ["Linux 6.18.0, 2 x Some CPU, ext4 on vda1", "fio-3.33"].map(str::to_owned)
     }
 
     fn measured() -> ContestResult {

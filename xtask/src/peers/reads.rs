@@ -4,8 +4,8 @@
 use super::contest::{Contest, Requirement};
 use super::figures::Condition;
 use super::job::{Job, Runner, random_read as random_read_job};
+use super::outcome::Unit;
 use super::site::Site;
-use super::unit::Unit;
 use crate::failure::{Failure, Tried};
 use crate::zram::{DEVICE, SIZE_BYTES};
 use rustix::thread::{CpuSet, sched_getaffinity};
@@ -62,13 +62,12 @@ fn contest(
     let contenders = contenders.into_iter();
     let contenders =
         contenders.map(|(runner, name, job)| runner.contender(name, &pin, job, "true", site));
-    Ok(Contest {
-        what: format!("{what}, {WORDS}, {DEVICE}"),
-        unit: Unit::Reads,
-        contenders: contenders.collect::<Result<_, Failure>>()?,
-        requirements: Requirement::of_best(asked),
-        rounds: site.rounds,
-    })
+    Ok(Contest::new(
+        format!("{what}, {WORDS}, {DEVICE}"),
+        Unit::Reads,
+        contenders.collect::<Result<_, Failure>>()?,
+        Requirement::of_best(asked),
+    ))
 }
 
 #[cfg(test)]

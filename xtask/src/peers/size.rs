@@ -1,6 +1,5 @@
 //! Sizes, as fio's job files write them.
 
-use std::fmt::{self, Display};
 use std::str::FromStr;
 
 /// A size is a multiple of this, so that the streams' operations are whole.
@@ -44,12 +43,6 @@ impl FromStr for Size {
             return Err("a multiple of 512k: 2g".into());
         }
         Ok(Size { text: text.to_owned(), bytes })
-    }
-}
-
-impl Display for Size {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.text)
     }
 }
 

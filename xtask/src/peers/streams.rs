@@ -4,10 +4,10 @@ use super::contest::{Comparison, Contest, Requirement};
 use super::copy::drop_cache;
 use super::figures::Condition;
 use super::job::{Job, Runner, peak};
+use super::outcome::Unit;
 use super::rows::Row;
 use super::site::Site;
 use super::size::Size;
-use super::unit::Unit;
 use crate::failure::Failure;
 
 /// The length of the streams by default.
@@ -17,7 +17,7 @@ const STREAM_GIB: u64 = 2;
 pub fn contest(row: Row, site: &Site) -> Result<Contest, Failure> {
     let size = site.size(STREAM_GIB);
     let (job, words) = job(row, site.has_poll_queues, &size);
-    let reads = matches!(row, Row::PeakRead | Row::PeakReadSqpoll);
+    let reads = reads(row);
     let prepare = if reads { "true" } else { "rm -f testfile" };
     if reads {
         let lay = peak("peak-lay", "write", false, false, &size.text);
@@ -31,24 +31,24 @@ pub fn contest(row: Row, site: &Site) -> Result<Contest, Failure> {
     }
     let contender =
         |runner: Runner| runner.contender(runner.program(), "", job.clone(), prepare, site);
-    Ok(Contest {
-        what: format!("job file, {words}"),
-        unit: Unit::Stream,
-        contenders: vec![contender(Runner::Wrote)?, contender(Runner::Fio)?],
+    Ok(Contest::new(
+        format!("job file, {words}"),
+        Unit::Stream,
+        vec![contender(Runner::Wrote)?, contender(Runner::Fio)?],
         requirements,
-        rounds: site.rounds,
-    })
+    ))
+}
+
+fn reads(row: Row) -> bool {
+    matches!(row, Row::PeakRead | Row::PeakReadSqpoll)
 }
 
 /// Makes the job of a row, and its words. Without poll queues the kernel cannot poll for
 /// completions, and it polls for submissions only in the rows named after that.
 fn job(row: Row, has_poll_queues: bool, size: &Size) -> (Job, String) {
-    let (name, rw, is_sqpoll) = match row {
-        Row::PeakRead => ("peak-read", "read", false),
-        Row::PeakWriteSqpoll => ("peak-write-sqpoll", "write", true),
-        Row::PeakReadSqpoll => ("peak-read-sqpoll", "read", true),
-        _ => ("peak-write", "write", false),
-    };
+    let [name, _] = row.words();
+    let rw = if reads(row) { "read" } else { "write" };
+    let is_sqpoll = matches!(row, Row::PeakWriteSqpoll | Row::PeakReadSqpoll);
     let (hipri, sqthread_poll) = (has_poll_queues && !is_sqpoll, has_poll_queues || is_sqpoll);
     let polling = match (hipri, sqthread_poll) {
         (true, _) => ", polled",
@@ -56,8 +56,9 @@ fn job(row: Row, has_poll_queues: bool, size: &Size) -> (Job, String) {
         (false, false) => "",
     };
     let blocks = if rw == "read" { "written" } else { "allocated" };
+    let size = &size.text;
     let words = format!("{rw}, {size}, direct 512 KiB x 64, fixedbufs{polling}; blocks {blocks}");
-    (peak(name, rw, hipri, sqthread_poll, &size.text), words)
+    (peak(&name, rw, hipri, sqthread_poll, size), words)
 }
 
 #[cfg(test)]

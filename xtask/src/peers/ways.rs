@@ -3,9 +3,9 @@
 use super::contest::{Comparison, Contender, Contest, Requirement};
 use super::figures::Condition;
 use super::job::{Job, Runner, durable_write};
+use super::outcome::Unit;
 use super::site::Site;
 use super::size::Size;
-use super::unit::Unit;
 use super::wrote;
 use crate::failure::Failure;
 
@@ -21,18 +21,17 @@ const CELLS: &str = "peak/write/";
 pub fn durable(site: &Site) -> Contest {
     let size = site.size(WAYS_GIB);
     let by = |by, name| stream(by, name, &size);
-    Contest {
-        what: format!("{size} in pieces of 64 KiB, durable"),
-        unit: Unit::Stream,
-        contenders: vec![
+    Contest::new(
+        format!("{} in pieces of 64 KiB, durable", size.text),
+        Unit::Stream,
+        vec![
             by("writer", "`Writer`"),
             by("buf-writer", "`BufWriter`"),
             by("buf-writer-mib", "`BufWriter`, 1 MiB"),
             by("file", "`File`"),
         ],
-        requirements: Requirement::of_best(Condition::AtLeast(1.5)),
-        rounds: site.rounds,
-    }
+        Requirement::of_best(Condition::AtLeast(1.5)),
+    )
 }
 
 fn stream(by: &str, name: &str, size: &Size) -> Contender {
@@ -40,39 +39,34 @@ fn stream(by: &str, name: &str, size: &Size) -> Contender {
 }
 
 /// Compares `Writer` with `BufWriter` and C's `putc_unlocked`: one byte at a time.
-pub fn bytes(site: &Site) -> Contest {
+pub fn bytes() -> Contest {
     let by =
         |by, name| Contender::timed(name, format!("trial bytes --by {by} --bytes {BYTES} file"));
-    Contest {
-        what: "256,000,000 bytes one at a time, cached, no sync".to_owned(),
-        unit: Unit::Stream,
-        contenders: vec![
+    Contest::new(
+        "256,000,000 bytes one at a time, cached, no sync",
+        Unit::Stream,
+        vec![
             by("writer", "`Writer`, not direct"),
             by("buf-writer", "`BufWriter`, 64 KiB"),
             Contender::timed("C, `putc_unlocked`", format!("putc file {BYTES}")),
         ],
-        requirements: Requirement::of_each(
-            Comparison::Rate,
-            &[Condition::AtLeast(1.3), Condition::AtLeast(1.0)],
-        ),
-        rounds: site.rounds,
-    }
+        Requirement::of_each(Comparison::Rate, &[1.3, 1.0].map(Condition::AtLeast)),
+    )
 }
 
 /// Compares `wrote::write` with its steps by hand: a small file replaced, durable each time.
-pub fn save(site: &Site) -> Contest {
+pub fn save() -> Contest {
     let by =
         |by, name| Contender::timed(name, format!("trial save --by {by} --saves {SAVES} file"));
-    Contest {
-        what: format!("1000 bytes replaced {SAVES} times, atomic and durable"),
-        unit: Unit::Saves,
-        contenders: vec![
+    Contest::new(
+        format!("1000 bytes replaced {SAVES} times, atomic and durable"),
+        Unit::Saves,
+        vec![
             by("wrote", "`wrote::write`"),
             by("hand", "write, `sync_all`, rename, sync of the folder"),
         ],
-        requirements: Requirement::of_best(Condition::AtLeast(1.0)),
-        rounds: site.rounds,
-    }
+        Requirement::of_best(Condition::AtLeast(1.0)),
+    )
 }
 
 /// Compares `Writer` with the best direct writes of `wrote run`: the cost of a drop-in.
@@ -92,13 +86,12 @@ fn peak_against(best: &str, site: &Site) -> Result<Contest, Failure> {
     if best != USUAL_CELL {
         contenders.push(cell_contender("writer-peak-best", best, &size.text, site)?);
     }
-    Ok(Contest {
-        what: format!("{size} in pieces of 64 KiB, durable"),
-        unit: Unit::Stream,
+    Ok(Contest::new(
+        format!("{} in pieces of 64 KiB, durable", size.text),
+        Unit::Stream,
         contenders,
-        requirements: Requirement::of_best(Condition::Level),
-        rounds: site.rounds,
-    })
+        Requirement::of_best(Condition::Level),
+    ))
 }
 
 /// Makes a contender of `wrote run` that writes as a cell of the grid `peak` does. The cell
@@ -166,13 +159,13 @@ mod tests {
                  trial stream --by file --bytes 4194304 file\n",
             ),
             (
-                bytes(&site),
+                bytes(),
                 "trial bytes --by writer --bytes 256000000 file\n\
                  trial bytes --by buf-writer --bytes 256000000 file\n\
                  putc file 256000000\n",
             ),
             (
-                save(&site),
+                save(),
                 "trial save --by wrote --saves 500 file\ntrial save --by hand --saves 500 file\n",
             ),
         ] {

@@ -4,19 +4,6 @@ use super::outcome::Outcome;
 use crate::failure::{Failure, Tried};
 use serde_json::Value;
 
-/// A machine and a file system.
-#[derive(Debug, PartialEq)]
-pub struct Place {
-    /// The kernel's release.
-    pub kernel: String,
-    /// The number and the model of the processors.
-    pub cpus: String,
-    /// The file system's type.
-    pub filesystem: String,
-    /// The block device.
-    pub device: String,
-}
-
 /// Reads the first run of the row `name`, and the state of its blocks when the clock started. Fails
 /// if the row fell back: then it did other work than its peer.
 pub fn run(stdout: &str, name: &str) -> Result<(Outcome, String), Failure> {
@@ -66,8 +53,8 @@ pub fn rows(document: &Value) -> impl Iterator<Item = &Value> {
     scenarios.filter_map(|scenario| scenario["rows"].as_array()).flatten()
 }
 
-/// Reads where a result was measured.
-pub fn place(stdout: &str) -> Result<Place, Failure> {
+/// Reads where a result was measured: "Linux 6.18.0, 2 x Some CPU, ext4 on vda1 (Disk)".
+pub fn place(stdout: &str) -> Result<String, Failure> {
     let document = parse(stdout)?;
     let (host, target) = (&document["host"], &document["target"]);
     let word = |value: &Value| value.as_str().unwrap_or("unknown").to_owned();
@@ -77,12 +64,9 @@ pub fn place(stdout: &str) -> Result<Place, Failure> {
         (true, Some(model)) => format!("{} ({model})", word(&device["name"])),
         (true, None) => word(&device["name"]),
     };
-    Ok(Place {
-        kernel: word(&host["kernel"]),
-        cpus: format!("{} x {}", host["cpus"], word(&host["cpu_model"])),
-        filesystem: word(&target["filesystem"]),
-        device,
-    })
+    let words = [&host["kernel"], &host["cpu_model"], &target["filesystem"]].map(word);
+    let ([kernel, model, filesystem], cpus) = (words, &host["cpus"]);
+    Ok(format!("Linux {kernel}, {cpus} x {model}, {filesystem} on {device}"))
 }
 
 #[cfg(test)]
@@ -104,8 +88,7 @@ mod tests {
         assert!((outcome.cpu_s - 0.3).abs() < 1e-9);
         assert_eq!(blocks, "allocated");
         let place = place(RESULT).expect("a result");
-        assert_eq!(place.device, "vda1 (Disk)");
-        assert_eq!(place.cpus, "2 x Some CPU");
+        assert_eq!(place, "Linux 6.18.0, 2 x Some CPU, ext4 on vda1 (Disk)");
     }
 
     #[test]

@@ -2,12 +2,12 @@
 //! first.
 
 use super::languages::{self, Missing};
-use super::{STRICT, install_packages, step, tests};
+use super::{STRICT, step, tests};
 use crate::failure::Failure;
 use crate::lab::confine::Share;
-use crate::lab::{confine, kill, nvme, power_cut, sim};
+use crate::lab::{confine, logs, nvme, power_cut};
 use crate::model;
-use crate::packages::GUEST;
+use crate::packages::{self, GUEST};
 use crate::programs::cargo_tests;
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, target};
@@ -19,23 +19,22 @@ type Campaign = (&'static str, fn(&mut Report, bool) -> Result<(), Failure>);
 /// Every campaign, in order.
 pub const CAMPAIGNS: [Campaign; 11] = [
     ("lab sim: 300,000 seeds", |report, _| {
-        sim::lab(report, sim::Arguments { seeds: 300_000, from_seed: None })
+        logs::sim(report, logs::Sim { seeds: 300_000, from_seed: None })
     }),
     ("lab power-cut: 200 moments on each file system", |report, _| {
         power_cut::lab(report, power_cut::Arguments { seed: None, moments: 200 })
     }),
-    ("lab kill: 200 times", |report, _| {
-        kill::lab(report, kill::Arguments { times: 200, seed: None })
-    }),
+    ("lab kill: 200 times", |report, _| logs::kill(report, logs::Kill { times: 200, seed: None })),
     ("tests with AddressSanitizer", |report, _| {
         report.step("tests with AddressSanitizer", sanitized)
     }),
-    ("every order of threads", |report, _| model::step(report, &model::Arguments::default())),
+    ("every order of threads", |report, _| model::step(report, model::PREEMPTIONS)),
     ("fuzzer of the log", |report, _| fuzzer(report)),
-    ("tests of statistics", |report, _| statistics(report)),
+    // Those that are marked `#[ignore = "campaign"]`.
+    ("tests of statistics", |report, _| tests(report, "tests of statistics", &["--ignored"])),
     ("lab confine: rest of the tests", |report, _| confine::lab(report, Share::Rest)),
     ("lab nvme", |report, install| {
-        report.step("Debian packages of the guest", || install_packages(GUEST, install))?;
+        report.step("Debian packages of the guest", || packages::provide(GUEST, install))?;
         nvme::lab(report, install)
     }),
     ("clippy and tests of rivals", |report, _| rivals(report)),
@@ -81,11 +80,6 @@ fn sanitized() -> Result<Outcome, Failure> {
 fn fuzzer(report: &mut Report) -> Result<(), Failure> {
     clippy(report, "clippy of the fuzzer", fuzz::MANIFEST)?;
     report.step("fuzzer of the log", || fuzz::run_for(FUZZ_SECONDS))
-}
-
-/// Runs the tests that are marked `#[ignore = "campaign"]`.
-fn statistics(report: &mut Report) -> Result<(), Failure> {
-    tests(report, "tests of statistics", &["--ignored"])
 }
 
 fn rivals(report: &mut Report) -> Result<(), Failure> {

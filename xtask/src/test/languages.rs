@@ -91,32 +91,26 @@ fn judge(document: &Value, missing: Missing) -> Counts {
 }
 
 fn fail(counts: &mut Counts, id: &str, because: &str) {
-    counts.failed += 1;
-    counts.failures.push(format!("language {id}: {because}"));
+    counts.fail(format!("language {id}: {because}"));
 }
 
 /// Returns the defect in the rows of a language that ran.
-fn trouble(document: &Value, id: &str) -> Option<String> {
+fn trouble<'a>(document: &'a Value, id: &str) -> Option<String> {
     let tables = document["places"][0]["workloads"].as_array().map_or(&[][..], Vec::as_slice);
-    let of_this = |entry: &&Value| entry["language"] == id;
-    let entries = |table: &Value, kind: &str| -> Vec<Value> {
-        table[kind].as_array().into_iter().flatten().filter(of_this).cloned().collect()
+    let entry = |table: &'a Value, kind: &str| {
+        table[kind].as_array()?.iter().find(|entry| entry["language"] == id)
     };
     for table in tables {
-        if let [failure, ..] = &entries(table, "failures")[..] {
+        if let Some(failure) = entry(table, "failures") {
             return Some(format!("{}: {}", text(&table["name"]), text(&failure["because"])));
         }
     }
-    let rows: Vec<&str> = tables
-        .iter()
-        .filter(|table| !entries(table, "rows").is_empty())
-        .map(|table| text(&table["name"]))
-        .collect();
+    let rows = tables.iter().filter(|table| entry(table, "rows").is_some());
+    let rows: Vec<&str> = rows.map(|table| text(&table["name"])).collect();
     let expected = if COMPLETE.contains(&id) { &TABLES[..] } else { &[] };
     match expected.iter().find(|table| !rows.contains(table)) {
         Some(table) => Some(format!("{table}: no row")),
-        None if rows.is_empty() => Some("no row at all".to_owned()),
-        None => None,
+        None => rows.is_empty().then(|| "no row at all".to_owned()),
     }
 }
 

@@ -39,24 +39,20 @@ impl Launcher {
             return Err(Failure::Failed(format!("{}: not made by us", link.display())));
         }
         let script = self.script(folder);
-        self.write(&script, &self.text(folder)).tried(script.display())?;
-        self.lead(&link, &script).tried(link.display())
-    }
-
-    fn write(&self, script: &Path, text: &str) -> std::io::Result<()> {
-        fs::create_dir_all(script.parent().unwrap_or_else(|| Path::new(".")))?;
-        fs::write(script, text)?;
-        fs::set_permissions(script, Permissions::from_mode(0o755))
+        fs::create_dir_all(folder.join("bin"))
+            .and_then(|()| fs::write(&script, self.text(folder)))
+            .and_then(|()| fs::set_permissions(&script, Permissions::from_mode(0o755)))
+            .tried(script.display())?;
+        self.lead(&script, places).tried(link.display())
     }
 
     /// Replaces the old link in one step: another process may be calling it.
-    fn lead(&self, link: &Path, script: &Path) -> std::io::Result<()> {
-        let parent = link.parent().unwrap_or_else(|| Path::new("."));
-        fs::create_dir_all(parent)?;
-        let work = tempfile::Builder::new().prefix(".linking-").tempdir_in(parent)?;
+    fn lead(&self, script: &Path, places: &Places) -> std::io::Result<()> {
+        fs::create_dir_all(&places.launchers)?;
+        let work = tempfile::Builder::new().prefix(".linking-").tempdir_in(&places.launchers)?;
         let new = work.path().join(self.program);
         symlink(script, &new)?;
-        fs::rename(new, link)
+        fs::rename(new, self.link(places))
     }
 
     fn link(&self, places: &Places) -> PathBuf {

@@ -3,6 +3,7 @@
 use super::*;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use tempfile::TempDir;
 
 const ZIG: Toolchain = Toolchain {

@@ -5,8 +5,8 @@ mod file;
 mod log;
 mod messages;
 
-pub use crew::{Crew, Step, Timing};
-pub use messages::{Messages, Share};
+pub use crew::Timing;
+pub use messages::Messages;
 
 use crate::Result;
 use crate::outcome::Outcome;
@@ -42,13 +42,13 @@ pub enum By {
     FilePrepared,
 }
 
-/// Appends the messages of `work` to `place`, and removes it.
-pub fn append(by: By, work: &Work, messages: &Messages, place: &Path) -> Result<Outcome> {
+/// Appends the messages to `place`, and removes it.
+pub fn append(by: By, messages: &Messages, place: &Path) -> Result<Outcome> {
     match by {
-        By::Log => log::at_the_end(work, messages, place),
-        By::LogDurable => log::durable_each(work, messages, place),
-        By::File => file::growing(work, messages, place),
-        By::FilePrepared => file::prepared(work, messages, place),
+        By::Log => log::at_the_end(messages, place),
+        By::LogDurable => log::durable_each(messages, place),
+        By::File => file::growing(messages, place),
+        By::FilePrepared => file::prepared(messages, place),
     }
 }
 
@@ -64,7 +64,7 @@ mod tests {
         let messages = Messages::new(&work).expect("a range");
         for &by in By::value_variants() {
             let place = folder.path().join("place");
-            let appended = append(by, &work, &messages, &place).expect("room");
+            let appended = append(by, &messages, &place).expect("room");
             let timed = |is_timed: bool| is_timed.then_some(50);
             let by_hand = matches!(by, By::File | By::FilePrepared);
             assert_eq!((appended.operations, appended.bytes), (50, messages.total_bytes()));

@@ -1,9 +1,8 @@
 //! A file written one byte at a time, cached and without a sync.
 
 use crate::Result;
-use crate::clock::{Clock, Who};
 use crate::outcome::Outcome;
-use crate::place::Place;
+use crate::place::timed;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -22,12 +21,7 @@ pub enum By {
 
 /// Writes `bytes` bytes to a file at `path`, and removes it.
 pub fn bytes(by: By, bytes: u64, path: &Path) -> Result<Outcome> {
-    let place = Place::take(path)?;
-    let clock = Clock::start(Who::Us)?;
-    write(by, bytes, path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let outcome = clock.stop(bytes, 0)?;
-    place.check_length(bytes)?;
-    Ok(outcome)
+    timed(path, bytes, 0, || write(by, bytes, path))
 }
 
 fn write(by: By, bytes: u64, path: &Path) -> Result<()> {

@@ -5,7 +5,6 @@
 pub mod append;
 pub mod bytes;
 pub mod clock;
-pub mod command;
 pub mod data;
 pub mod outcome;
 pub mod place;

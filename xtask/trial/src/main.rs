@@ -8,8 +8,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use trial::append::{self, Messages, Work as Append};
-use trial::outcome::Outcome;
-use trial::{Result, bytes, command, data, save, stream};
+use trial::outcome::{self, Outcome};
+use trial::{Result, bytes, clock, data, save, stream};
 
 /// Does one piece of writing work one way, and prints its figures as a line of JSON.
 #[derive(Parser)]
@@ -82,16 +82,7 @@ enum Work {
 }
 
 fn main() -> ExitCode {
-    match work(Arguments::parse().work).and_then(|outcome| outcome.json()) {
-        Ok(line) => {
-            println!("{line}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("trial: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    outcome::print("trial", work(Arguments::parse().work))
 }
 
 fn work(work: Work) -> Result<Outcome> {
@@ -99,11 +90,8 @@ fn work(work: Work) -> Result<Outcome> {
         Work::Stream { by, bytes, file } => stream::stream(by, bytes, &file),
         Work::Bytes { by, bytes, file } => bytes::bytes(by, bytes, &file),
         Work::Save { by, saves, file } => save::save(by, saves, &file),
-        Work::Append { by, work, place } => {
-            let messages = Messages::new(&work)?;
-            append::append(by, &work, &messages, &place)
-        }
+        Work::Append { by, work, place } => append::append(by, &Messages::new(&work)?, &place),
         Work::Make { bytes, file } => data::make(bytes, &file),
-        Work::Run { command } => command::run(&command),
+        Work::Run { command } => clock::run(&command),
     }
 }

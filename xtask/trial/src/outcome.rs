@@ -3,6 +3,7 @@
 use crate::Result;
 use hdrhistogram::Histogram;
 use serde::Serialize;
+use std::process::ExitCode;
 
 /// Figures of a piece of work. A key that does not apply is left out of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -43,6 +44,20 @@ impl Outcome {
     /// Returns the line.
     pub fn json(&self) -> Result<String> {
         Ok(serde_json::to_string(self)?)
+    }
+}
+
+/// Prints the line of a piece of work, or the error of `program`.
+pub fn print(program: &str, outcome: Result<Outcome>) -> ExitCode {
+    match outcome.and_then(|outcome| outcome.json()) {
+        Ok(line) => {
+            println!("{line}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{program}: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! The file or folder of a piece of work, which no other program uses, and which is removed.
 
 use crate::Result;
+use crate::clock::{Clock, Who};
+use crate::outcome::Outcome;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +15,7 @@ pub fn check_free(path: &Path) -> Result<()> {
     }
 }
 
-/// The path of a file; the file is removed when this is dropped.
+/// The path of a file or folder, which is removed with its content when this is dropped.
 #[derive(Debug)]
 pub struct Place(PathBuf);
 
@@ -22,6 +24,18 @@ impl Place {
     pub fn take(path: &Path) -> Result<Place> {
         check_free(path)?;
         Ok(Place(path.to_owned()))
+    }
+
+    /// Makes a folder at `path`, where nothing may exist.
+    pub fn folder(path: &Path) -> Result<Place> {
+        check_free(path)?;
+        std::fs::create_dir(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Place(path.to_owned()))
+    }
+
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 
     /// Fails unless the file has `bytes` bytes: other work was measured then.
@@ -35,35 +49,25 @@ impl Place {
     }
 }
 
+/// Times the `work` that makes a file of `bytes` bytes at `path` in `operations`, and removes it.
+pub fn timed(
+    path: &Path,
+    bytes: u64,
+    operations: u64,
+    work: impl FnOnce() -> Result<()>,
+) -> Result<Outcome> {
+    let place = Place::take(path)?;
+    let clock = Clock::start(Who::Us)?;
+    work().map_err(|error| format!("{}: {error}", path.display()))?;
+    let outcome = clock.stop(bytes, operations)?;
+    place.check_length(bytes)?;
+    Ok(outcome)
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
-        // The file is missing if the work failed early.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-/// A new folder, removed with its content when this is dropped.
-#[derive(Debug)]
-pub struct Folder(PathBuf);
-
-impl Folder {
-    /// Makes `path`, where nothing may exist.
-    pub fn make(path: &Path) -> Result<Folder> {
-        check_free(path)?;
-        std::fs::create_dir(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Folder(path.to_owned()))
-    }
-
-    /// The folder's path.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // The caller's folder around it shows what could not be removed.
-        let _ = std::fs::remove_dir_all(&self.0);
+        // Both are missing if the work failed early. The caller's folder shows what stayed.
+        let _ = std::fs::remove_file(&self.0).or_else(|_| std::fs::remove_dir_all(&self.0));
     }
 }
 
@@ -96,9 +100,9 @@ mod tests {
     fn a_folder_is_gone_with_all_that_is_in_it() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("folder");
-        let ours = Folder::make(&path).expect("nothing there");
+        let ours = Place::folder(&path).expect("nothing there");
         std::fs::write(ours.path().join("file"), "abc").expect("room");
-        assert!(Folder::make(&path).is_err());
+        assert!(Place::folder(&path).is_err());
         drop(ours);
         assert!(!path.exists());
     }

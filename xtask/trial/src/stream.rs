@@ -1,10 +1,9 @@
 //! A long file in pieces of 64 KiB, durable when the clock stops.
 
 use crate::Result;
-use crate::clock::{Clock, Who};
 use crate::data::Ring;
 use crate::outcome::Outcome;
-use crate::place::{Place, sync_folder};
+use crate::place::{sync_folder, timed};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -30,12 +29,7 @@ pub enum By {
 /// Writes `bytes` bytes to a file at `path`, and removes it.
 pub fn stream(by: By, bytes: u64, path: &Path) -> Result<Outcome> {
     let ring = Ring::new(RING_BYTES);
-    let place = Place::take(path)?;
-    let clock = Clock::start(Who::Us)?;
-    write(by, &ring, bytes, path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let outcome = clock.stop(bytes, 0)?;
-    place.check_length(bytes)?;
-    Ok(outcome)
+    timed(path, bytes, 0, || write(by, &ring, bytes, path))
 }
 
 fn write(by: By, ring: &Ring, bytes: u64, path: &Path) -> Result<()> {

@@ -1,13 +1,14 @@
 //! fjall: a keyspace whose journal is flushed on request.
 
-use crate::gather::{self, Commit};
+use super::check;
+use crate::gather;
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trial::Result;
-use trial::append::{Crew, Messages, Timing, Work};
+use trial::append::Messages;
 use trial::outcome::Outcome;
-use trial::place::Folder;
+use trial::place::Place;
 
 /// A database with one keyspace, whose keys are numbers.
 struct Store {
@@ -29,41 +30,32 @@ impl Store {
         self.next.fetch_add(1, Ordering::Relaxed).to_be_bytes()
     }
 
-    fn check(&self, messages: u64) -> Result<()> {
-        let stored = self.keyspace.len()? as u64;
-        if stored == messages { Ok(()) } else { Err(format!("fjall has {stored} messages").into()) }
+    fn check(&self, appended: Outcome) -> Result<Outcome> {
+        check("fjall", self.keyspace.len()? as u64, appended)
     }
 }
 
 /// Inserts and flushes each message.
-pub fn each(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
-    let folder = Folder::make(path)?;
+pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
+    let folder = Place::folder(path)?;
     let store = Store::open(folder.path())?;
     let step = |message: &[u8]| {
         store.keyspace.insert(store.key(), message)?;
         Ok(store.database.persist(PersistMode::SyncData)?)
     };
-    let crew = Crew { work, messages, timing: Timing::Each };
-    let appended = crew.run(vec![step; work.producers as usize], || Ok(()))?;
-    store.check(work.messages)?;
-    Ok(appended)
+    store.check(messages.append_each(step)?)
 }
 
 /// Commits a batch of all waiting messages.
-pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
-    let folder = Folder::make(path)?;
+pub fn gathered(messages: &Messages, path: &Path) -> Result<Outcome> {
+    let folder = Place::folder(path)?;
     let store = Store::open(folder.path())?;
-    let appended = gather::run(work, messages, &store)?;
-    store.check(work.messages)?;
-    Ok(appended)
-}
-
-impl Commit for &Store {
-    fn commit(&mut self, messages: &[Vec<u8>]) -> Result<()> {
-        let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
+    let commit = |messages: &[Vec<u8>]| {
+        let mut batch = store.database.batch().durability(Some(PersistMode::SyncData));
         for message in messages {
-            batch.insert(&self.keyspace, self.key(), message.as_slice());
+            batch.insert(&store.keyspace, store.key(), message.as_slice());
         }
         Ok(batch.commit()?)
-    }
+    };
+    store.check(gather::run(messages, commit)?)
 }

@@ -3,17 +3,17 @@
 use okaywal::{Configuration, LogVoid};
 use std::path::Path;
 use trial::Result;
-use trial::append::{Crew, Messages, Timing, Work};
+use trial::append::Messages;
 use trial::outcome::Outcome;
-use trial::place::Folder;
+use trial::place::Place;
 
 /// Bytes of a segment, as of `wrote::Log`. A full segment is discarded and reused. With the default
 /// of 1 MiB okaywal spends its time on that.
 const SEGMENT_BYTES: u32 = 64 << 20;
 
 /// Commits an entry for each message.
-pub fn each(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
-    let folder = Folder::make(path)?;
+pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
+    let folder = Place::folder(path)?;
     let log = Configuration::default_for(folder.path())
         .preallocate_bytes(SEGMENT_BYTES)
         .checkpoint_after_bytes(SEGMENT_BYTES.into())
@@ -24,8 +24,7 @@ pub fn each(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
         entry.commit()?;
         Ok(())
     };
-    let crew = Crew { work, messages, timing: Timing::Each };
-    let appended = crew.run(vec![step; work.producers as usize], || Ok(()))?;
+    let appended = messages.append_each(step)?;
     log.shutdown()?;
     Ok(appended)
 }

@@ -1,16 +1,17 @@
 //! `redis-server` with `appendfsync always`, over a Unix socket. A list takes it the least work.
 
-use crate::gather::{self, Commit};
+use super::check;
+use crate::gather;
 use redis::{Client, Connection, ConnectionAddr, IntoConnectionInfo};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use trial::Result;
-use trial::append::{Crew, Messages, Timing, Work};
+use trial::append::{Messages, Timing};
 use trial::clock::{Clock, Who};
 use trial::outcome::Outcome;
-use trial::place::Folder;
+use trial::place::Place;
 
 const PROGRAM: &str = "redis-server";
 const SOCKET: &str = "socket";
@@ -29,18 +30,15 @@ const SETTINGS: [[&str; 2]; 7] = [
     ["--auto-aof-rewrite-percentage", "0"],
 ];
 
-/// A process that ends when dropped.
-struct Process(Child);
-
-/// A server that this program started.
+/// A server that this program started; it ends when dropped.
 struct Server {
-    process: Process,
+    process: Child,
     client: Client,
     clock: Clock,
 }
 
 impl Server {
-    fn start(folder: &Folder) -> Result<Server> {
+    fn start(folder: &Place) -> Result<Server> {
         let clock = Clock::start(Who::Children)?;
         let socket = std::path::absolute(folder.path().join(SOCKET))?;
         let info = ConnectionAddr::Unix(socket).into_connection_info()?;
@@ -48,8 +46,8 @@ impl Server {
         let mut command = Command::new(PROGRAM);
         command.args(SETTINGS.as_flattened()).current_dir(folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().map_err(|error| format!("{PROGRAM}: {error}"))?;
-        let mut server = Server { process: Process(child), client, clock };
+        let process = command.spawn().map_err(|error| format!("{PROGRAM}: {error}"))?;
+        let mut server = Server { process, client, clock };
         server.wait_until_ready()?;
         Ok(server)
     }
@@ -58,7 +56,7 @@ impl Server {
         let end = Instant::now() + START_LIMIT;
         loop {
             let Err(error) = self.client.get_connection() else { return Ok(()) };
-            if let Some(status) = self.process.0.try_wait()? {
+            if let Some(status) = self.process.try_wait()? {
                 return Err(format!("{PROGRAM} ended: {status}").into());
             }
             if Instant::now() > end {
@@ -73,13 +71,11 @@ impl Server {
     }
 
     /// Ends the server, and adds its CPU time and memory from its start on to `appended`.
-    fn end(self, mut appended: Outcome) -> Result<Outcome> {
-        let stored: u64 = redis::cmd("LLEN").arg(LIST).query(&mut self.connection()?)?;
-        if stored != appended.operations {
-            return Err(format!("{PROGRAM} has {stored} messages").into());
-        }
-        let Server { process, clock, .. } = self;
-        drop(process);
+    fn end(self, appended: Outcome) -> Result<Outcome> {
+        let stored = redis::cmd("LLEN").arg(LIST).query(&mut self.connection()?)?;
+        let mut appended = check(PROGRAM, stored, appended)?;
+        let clock = self.clock;
+        drop(self);
         let server = clock.stop(0, 0)?;
         appended.cpu_s += server.cpu_s;
         appended.memory_bytes += server.memory_bytes;
@@ -87,11 +83,11 @@ impl Server {
     }
 }
 
-impl Drop for Process {
+impl Drop for Server {
     fn drop(&mut self) {
         // An error means that the process has already ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
@@ -103,34 +99,30 @@ pub fn is_installed() -> bool {
 }
 
 /// Opens a connection for each producer, and sends a command for each message.
-pub fn each(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
-    let folder = Folder::make(path)?;
+pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
+    let folder = Place::folder(path)?;
     let server = Server::start(&folder)?;
     let step = |mut connection: Connection| {
         move |message: &[u8]| {
             Ok(redis::cmd("RPUSH").arg(LIST).arg(message).exec(&mut connection)?)
         }
     };
-    let steps = (0..work.producers).map(|_| server.connection().map(step));
+    let steps = (0..messages.work.producers).map(|_| server.connection().map(step));
     let steps = steps.collect::<Result<Vec<_>>>()?;
-    let crew = Crew { work, messages, timing: Timing::Each };
-    server.end(crew.run(steps, || Ok(()))?)
+    server.end(messages.append(steps, Timing::Each, || Ok(()))?)
 }
 
 /// Sends a pipeline of all waiting messages.
-pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
-    let folder = Folder::make(path)?;
+pub fn gathered(messages: &Messages, path: &Path) -> Result<Outcome> {
+    let folder = Place::folder(path)?;
     let server = Server::start(&folder)?;
-    let connection = server.connection()?;
-    server.end(gather::run(work, messages, connection)?)
-}
-
-impl Commit for Connection {
-    fn commit(&mut self, messages: &[Vec<u8>]) -> Result<()> {
+    let mut connection = server.connection()?;
+    let commit = move |messages: &[Vec<u8>]| {
         let mut pipeline = redis::pipe();
         for message in messages {
             pipeline.cmd("RPUSH").arg(LIST).arg(message.as_slice()).ignore();
         }
-        Ok(pipeline.exec(self)?)
-    }
+        Ok(pipeline.exec(&mut connection)?)
+    };
+    server.end(gather::run(messages, commit)?)
 }

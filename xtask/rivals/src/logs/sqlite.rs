@@ -1,19 +1,20 @@
 //! SQLite in WAL mode with `synchronous=FULL`: a table of blobs.
 
-use crate::gather::{self, Commit};
+use super::check;
+use crate::gather;
 use rusqlite::{Connection, params};
 use std::path::Path;
 use std::sync::Mutex;
 use trial::Result;
-use trial::append::{Crew, Messages, Timing, Work};
+use trial::append::Messages;
 use trial::outcome::Outcome;
-use trial::place::Folder;
+use trial::place::Place;
 
 const CREATE: &str = "CREATE TABLE messages (sequence INTEGER PRIMARY KEY, message BLOB NOT NULL)";
 const INSERT: &str = "INSERT INTO messages (message) VALUES (?1)";
 const COUNT: &str = "SELECT count(*) FROM messages";
 
-fn open(folder: &Folder) -> Result<Connection> {
+fn open(folder: &Place) -> Result<Connection> {
     let connection = Connection::open(folder.path().join("messages.sqlite"))?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
@@ -24,49 +25,38 @@ fn open(folder: &Folder) -> Result<Connection> {
     Ok(connection)
 }
 
-fn check(connection: &Connection, messages: u64) -> Result<()> {
+fn check_count(connection: &Connection, appended: Outcome) -> Result<Outcome> {
     let stored: i64 = connection.query_row(COUNT, [], |row| row.get(0))?;
-    if stored as u64 == messages {
-        Ok(())
-    } else {
-        Err(format!("SQLite has {stored} messages").into())
-    }
+    check("SQLite", stored as u64, appended)
 }
 
 /// Commits a transaction for each message.
-pub fn each(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
-    let folder = Folder::make(path)?;
+pub fn each(messages: &Messages, path: &Path) -> Result<Outcome> {
+    let folder = Place::folder(path)?;
     let connection = Mutex::new(open(&folder)?);
     let step = |message: &[u8]| {
         let connection = connection.lock().map_err(|_| "a producer panicked")?;
         connection.prepare_cached(INSERT)?.execute(params![message])?;
         Ok(())
     };
-    let crew = Crew { work, messages, timing: Timing::Each };
-    let appended = crew.run(vec![step; work.producers as usize], || Ok(()))?;
+    let appended = messages.append_each(step)?;
     let connection = connection.into_inner().map_err(|_| "a producer panicked")?;
-    check(&connection, work.messages)?;
-    Ok(appended)
+    check_count(&connection, appended)
 }
 
 /// Commits a transaction of all waiting messages.
-pub fn gathered(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
-    let folder = Folder::make(path)?;
+pub fn gathered(messages: &Messages, path: &Path) -> Result<Outcome> {
+    let folder = Place::folder(path)?;
     let mut connection = open(&folder)?;
-    let appended = gather::run(work, messages, &mut connection)?;
-    check(&connection, work.messages)?;
-    Ok(appended)
-}
-
-impl Commit for &mut Connection {
-    fn commit(&mut self, messages: &[Vec<u8>]) -> Result<()> {
-        let transaction = self.transaction()?;
-        {
-            let mut insert = transaction.prepare_cached(INSERT)?;
-            for message in messages {
-                insert.execute(params![message])?;
-            }
+    let commit = |messages: &[Vec<u8>]| {
+        let transaction = connection.transaction()?;
+        let mut insert = transaction.prepare_cached(INSERT)?;
+        for message in messages {
+            insert.execute(params![message])?;
         }
+        drop(insert);
         Ok(transaction.commit()?)
-    }
+    };
+    let appended = gather::run(messages, commit)?;
+    check_count(&connection, appended)
 }

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Tried};
 use crate::packages;
-use crate::run::{HANG, Show, check_interrupted, run};
+use crate::run::{HANG, Show, check_interrupted, output, run};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,13 +32,8 @@ pub fn fetch() -> Result<Cached, Failure> {
     if let Some(cached) = cached(&folder)? {
         return Ok(cached);
     }
-    let failure = |failure: Failure| match failure {
-        Failure::Failed(why) => Failure::Failed(format!(
-            "nothing in {}, and the packages cannot be downloaded: {why}",
-            folder.display()
-        )),
-        other => other,
-    };
+    let name = folder.display();
+    let words = |why| format!("nothing in {name}, and the packages cannot be downloaded: {why}");
     download(&folder)
         .or_else(|_| {
             // apt's lists may be old, and their kernel gone from the archive.
@@ -46,8 +41,8 @@ pub fn fetch() -> Result<Cached, Failure> {
             packages::update()?;
             download(&folder)
         })
-        .map_err(failure)?;
-    let missing = || Failure::Failed(format!("{}: not what was downloaded", folder.display()));
+        .map_err(|failure| failure.in_words(words))?;
+    let missing = || Failure::Failed(format!("{name}: not what was downloaded"));
     cached(&folder)?.ok_or_else(missing)
 }
 
@@ -108,8 +103,7 @@ fn download(folder: &Path) -> Result<(), Failure> {
 fn kernel_package() -> Result<String, Failure> {
     let what = format!("apt-cache depends {META_PACKAGE}");
     let mut command = Command::new("apt-cache");
-    let finished = run(command.args(["depends", META_PACKAGE]), HANG, Show::Quiet)?;
-    depends_on(&finished.success(&what)?.stdout)
+    depends_on(&output(command.args(["depends", META_PACKAGE]), &what)?)
         .ok_or_else(|| Failure::Failed(format!("{what}: names no kernel")))
 }
 

@@ -3,7 +3,7 @@
 use super::results::Results;
 use crate::failure::{Failure, Tried};
 use crate::packages;
-use crate::run::{Group, HANG, Show, check_interrupted, run, start};
+use crate::run::{Group, HANG, check_interrupted, start};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,8 +15,8 @@ const POLL: Duration = Duration::from_millis(100);
 /// The file systems, each on its own controller, and their sizes: XFS needs 300 MiB.
 const DISKS: &[(&str, u64, &[&str])] = &[
     // The kernel initialises nothing later: a test would count its transfers.
-    ("ext4", 320 << 20, &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"]),
-    ("xfs", 320 << 20, &["-q", "-f"]),
+    ("ext4", 320 << 20, &["-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"]),
+    ("xfs", 320 << 20, &["-f"]),
 ];
 
 /// The CPU is emulated: KVM may be missing, and Debian's kernel may not boot on this machine's CPU.
@@ -46,7 +46,7 @@ impl Guest<'_> {
         let mut group = self.start()?;
         let begin = Instant::now();
         loop {
-            let ended = matches!(group.child.try_wait(), Ok(Some(_)));
+            let ended = group.has_ended();
             let results = Results::read(&text(&self.logs.join("results.log"))?);
             said(&results);
             let late = begin.elapsed() > HANG;
@@ -73,25 +73,13 @@ impl Guest<'_> {
             command.args(["-serial", &format!("file:{log}")]);
         }
         for (fs, size_bytes, options) in DISKS {
-            self.disk(fs, *size_bytes, options)?;
+            packages::image(&self.folder.join(format!("{fs}.image")), *size_bytes, fs, options)?;
             command.args(["-drive", &format!("if=none,id={fs},format=raw,file={fs}.image")]);
             command.args(["-device", &format!("nvme,serial={fs},drive={fs}")]);
         }
         let errors = self.logs.join("qemu.log");
         let errors = File::create(&errors).tried(errors.display())?;
         start(command.stdout(Stdio::null()).stderr(errors))
-    }
-
-    fn disk(&self, fs: &str, size_bytes: u64, options: &[&str]) -> Result<(), Failure> {
-        let image = self.folder.join(format!("{fs}.image"));
-        File::create_new(&image)
-            .and_then(|file| file.set_len(size_bytes))
-            .tried(image.display())?;
-        let mkfs = format!("mkfs.{fs}");
-        let mut command = Command::new(&mkfs);
-        command.env("PATH", packages::folders()).args(options).arg(&image);
-        run(&mut command, HANG, Show::Quiet)?.success(&mkfs)?;
-        Ok(())
     }
 
     fn judge(&self, results: Results, late: bool) -> Result<Results, Failure> {

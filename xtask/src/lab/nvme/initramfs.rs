@@ -1,10 +1,10 @@
 //! The guest's initial file system: an archive of a shell, modules, test programs and their plan.
 
+use super::GuestProgram;
 use super::cache::Cached;
 use super::kernel::{Kernel, unpack};
-use super::programs::Program;
 use crate::failure::{Failure, Tried};
-use crate::run::{HANG, Show, run};
+use crate::run::output;
 use std::fmt::Write as _;
 use std::fs::{create_dir_all, set_permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ pub fn make(
     folder: &Path,
     cached: &Cached,
     kernel: &Kernel,
-    programs: &[Program],
+    programs: &[GuestProgram],
 ) -> Result<PathBuf, Failure> {
     let tree = folder.join("tree");
     put(&tree.join("init"), INIT)?;
@@ -42,21 +42,20 @@ fn busybox(cached: &Cached, folder: &Path, tree: &Path) -> Result<(), Failure> {
 /// Adds the modules, not compressed, and the commands that load them.
 fn modules(kernel: &Kernel, tree: &Path) -> Result<(), Failure> {
     let mut load = String::new();
-    for module in kernel.load_order()? {
-        let name = module.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for (module, parameters) in kernel.load_order()? {
+        let name = module.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let file = tree.join("modules").join(&name);
-        copy(&module.file, &file)?;
+        copy(&module, &file)?;
         let plain = name.strip_suffix(".xz");
         if plain.is_some() {
-            run(Command::new("xz").arg("--decompress").arg(&file), HANG, Show::Quiet)?
-                .success(&name)?;
+            output(Command::new("xz").arg("--decompress").arg(&file), &name)?;
         }
-        let _ = writeln!(load, "insmod /modules/{} {}", plain.unwrap_or(&name), module.parameters);
+        let _ = writeln!(load, "insmod /modules/{} {}", plain.unwrap_or(&name), parameters);
     }
     put(&tree.join("modules/load"), &load)
 }
 
-fn tests(programs: &[Program], tree: &Path) -> Result<(), Failure> {
+fn tests(programs: &[GuestProgram], tree: &Path) -> Result<(), Failure> {
     let mut plan = String::new();
     for program in programs {
         copy(&program.file, &tree.join("tests").join(&program.name))?;
@@ -74,8 +73,7 @@ fn archive(tree: &Path, folder: &Path) -> Result<PathBuf, Failure> {
     let script = r#"cd "$1" && find . -print0 | cpio --quiet --null -o -H newc -F "$2""#;
     let mut command = Command::new("sh");
     command.args(["-c", script, "sh"]).arg(tree).arg(&path);
-    run(&mut command, HANG, Show::Quiet)?.success("cpio")?;
-    Ok(path)
+    output(&mut command, "cpio").map(|_| path)
 }
 
 fn parent(path: &Path) -> Result<(), Failure> {

@@ -1,8 +1,8 @@
 //! The guest's kernel, unpacked from its Debian package, and its modules.
 
 use crate::failure::{Failure, Tried};
-use crate::packages;
-use crate::run::{HANG, Show, run};
+use crate::packages::program;
+use crate::run::output;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -61,14 +61,8 @@ pub struct Kernel {
     modules: PathBuf,
 }
 
-/// A module's file and its parameters.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Loaded {
-    /// The file, below [`Kernel::modules`]; it may be compressed.
-    pub file: PathBuf,
-    /// Parameters.
-    pub parameters: String,
-}
+/// A module's file, which may be compressed, and its parameters.
+pub type Loaded = (PathBuf, &'static str);
 
 impl Kernel {
     /// Unpacks the Debian `package` into `folder`.
@@ -82,9 +76,7 @@ impl Kernel {
         // An installation runs depmod too: it lists each module's dependencies.
         let base = place.ancestors().nth(2).unwrap_or(folder);
         let release = modules.file_name().unwrap_or_default();
-        let mut depmod = Command::new("depmod");
-        depmod.env("PATH", packages::folders()).arg("--basedir").arg(base).arg(release);
-        run(&mut depmod, HANG, Show::Quiet)?.success("depmod")?;
+        output(program("depmod").arg("--basedir").arg(base).arg(release), "depmod")?;
         Ok(Kernel { image, modules })
     }
 
@@ -94,9 +86,9 @@ impl Kernel {
             let path = self.modules.join(name);
             std::fs::read_to_string(&path).tried(path.display())
         };
-        let order = load_order(MODULES, &read("modules.dep")?, &read("modules.builtin")?)?;
-        let below = |loaded: Loaded| Loaded { file: self.modules.join(loaded.file), ..loaded };
-        Ok(order.into_iter().map(below).collect())
+        let mut order = load_order(MODULES, &read("modules.dep")?, &read("modules.builtin")?)?;
+        order.iter_mut().for_each(|(file, _)| *file = self.modules.join(&*file));
+        Ok(order)
     }
 }
 
@@ -106,8 +98,7 @@ pub fn unpack(package: &Path, folder: &Path, patterns: &[&str]) -> Result<(), Fa
         dpkg-deb --fsys-tarfile "$package" | tar -x -C "$folder" --wildcards -- "$@""#;
     let mut command = Command::new("sh");
     command.args(["-c", script, "sh"]).arg(package).arg(folder).args(patterns);
-    run(&mut command, HANG, Show::Quiet)?.success(&package.display().to_string())?;
-    Ok(())
+    output(&mut command, &package.display().to_string()).map(drop)
 }
 
 /// Returns the only entry of `folder` whose name begins with `prefix`.
@@ -140,8 +131,8 @@ fn load_order(wanted: &[Module], dep: &str, builtin: &str) -> Result<Vec<Loaded>
         };
         let needed = needs.split_whitespace().rev().map(|file| (file, ""));
         for (file, parameters) in needed.chain([(*file, *parameters)]) {
-            if !order.iter().any(|loaded| loaded.file == Path::new(file)) {
-                order.push(Loaded { file: file.into(), parameters: parameters.into() });
+            if !order.iter().any(|(loaded, _)| loaded == Path::new(file)) {
+                order.push((file.into(), parameters));
             }
         }
     }
@@ -166,8 +157,9 @@ kernel/drivers/nvme/host/nvme.ko.xz: kernel/drivers/nvme/host/nvme-core.ko.xz ke
 
     fn order(wanted: &[Module], builtin: &str) -> Result<Vec<(String, String)>, String> {
         let order = load_order(wanted, DEP, builtin).map_err(|failure| failure.to_string())?;
-        let text =
-            |loaded: Loaded| (module_name(&loaded.file.to_string_lossy()), loaded.parameters);
+        let text = |(file, parameters): Loaded| {
+            (module_name(&file.to_string_lossy()), parameters.to_owned())
+        };
         Ok(order.into_iter().map(text).collect())
     }
 

@@ -1,7 +1,6 @@
 //! The results of tests, read from the guest's second serial port.
 
 use crate::report::Counts;
-use crate::run::Finished;
 
 /// The end of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,17 +105,10 @@ impl Results {
             if test.passed() {
                 counts.passed += 1;
             } else {
-                counts.failed += 1;
-                counts.failures.push(format!("{}: {}", test.name, test.word()));
+                counts.fail(format!("{}: {}", test.name, test.word()));
             }
             // A skip has the same form as on this machine.
-            let finished = Finished {
-                trouble: None,
-                exit_code: None,
-                stdout: String::new(),
-                stderr: test.said.clone(),
-            };
-            counts.skipped.extend(Counts::read(&finished, "").skipped);
+            counts.skip(&test.said);
         }
         let missing = planned.saturating_sub(self.tests.len());
         if missing > 0 {

@@ -1,14 +1,13 @@
 //! A disk whose power can be cut: a file system on a loop device over an image file.
 
 use crate::failure::{Failure, Tried};
-use crate::packages;
-use crate::run::{HANG, Show, clean_up, run};
+use crate::packages::{self, program};
+use crate::run::{clean_up, output};
 use rustix::io::Errno;
 use rustix::ioctl::{Setter, ioctl};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -52,15 +51,10 @@ impl Disk {
             TempDir::with_prefix_in("lab-power-cut-", folder).tried("a temporary folder")?;
         let mut disk = Disk { file_system, folder, node: None, mounted: false };
         let image = disk.image();
-        File::create_new(&image)
-            .and_then(|file| file.set_len(SIZE_BYTES))
-            .tried(image.display())?;
+        packages::image(&image, SIZE_BYTES, file_system.kind, file_system.options)?;
         std::fs::create_dir(disk.point()).tried("the mount point")?;
-        let FileSystem { kind, options, .. } = file_system;
-        let mkfs = format!("mkfs.{kind}");
-        command(program(&mkfs).arg("-q").args(options).arg(&image), &mkfs)?;
         let show = ["--find", "--show"];
-        let node = command(program("losetup").args(show).arg(&image), "losetup")?;
+        let node = output(program("losetup").args(show).arg(&image), "losetup")?;
         disk.node = Some(PathBuf::from(node.trim()));
         disk.mount()?;
         Ok(disk)
@@ -77,7 +71,7 @@ impl Disk {
     }
 
     /// Mounts it; after a cut, the file system recovers its log.
-    pub fn mount(&mut self) -> Result<(), Failure> {
+    fn mount(&mut self) -> Result<(), Failure> {
         let (Some(node), kind) = (&self.node, self.file_system.kind) else { return Ok(()) };
         mount(node, self.point(), kind, MountFlags::empty(), None)
             .tried(format_args!("mounting {}", self.file_system.name))?;
@@ -85,8 +79,14 @@ impl Disk {
         Ok(())
     }
 
+    /// Unmounts it and mounts it again.
+    pub fn remount(&mut self) -> Result<(), Failure> {
+        self.unmount()?;
+        self.mount()
+    }
+
     /// Unmounts it.
-    pub fn unmount(&mut self) -> Result<(), Failure> {
+    fn unmount(&mut self) -> Result<(), Failure> {
         let end = Instant::now() + BUSY;
         while self.mounted {
             match unmount(self.point(), UnmountFlags::empty()) {
@@ -115,8 +115,7 @@ impl Disk {
             }
             cut => cut?,
         }
-        self.unmount()?;
-        self.mount()?;
+        self.remount()?;
         Ok(None)
     }
 
@@ -124,7 +123,7 @@ impl Disk {
     pub fn examine(&mut self) -> Result<(), Failure> {
         self.unmount()?;
         let Some((name, arguments)) = self.file_system.examine.split_first() else { return Ok(()) };
-        command(program(name).args(arguments).arg(self.image()), name).map(|_| ())
+        output(program(name).args(arguments).arg(self.image()), name).map(drop)
     }
 
     /// Unmounts it, keeps the image, and returns its path.
@@ -164,16 +163,4 @@ impl Switch {
         let cut = unsafe { ioctl(&self.0, Setter::<FS_IOC_SHUTDOWN, u32>::new(NO_LOG_FLUSH)) };
         cut.tried("FS_IOC_SHUTDOWN")
     }
-}
-
-/// Prepares a program of the administrator.
-fn program(name: &str) -> Command {
-    let mut command = Command::new(name);
-    command.env("PATH", packages::folders()).env("LC_ALL", "C");
-    command
-}
-
-/// Runs a program and returns its stdout.
-fn command(command: &mut Command, what: &str) -> Result<String, Failure> {
-    Ok(run(command, HANG, Show::Quiet)?.success(what)?.stdout)
 }

@@ -1,10 +1,10 @@
 //! One moment: the subjects write, the power is cut, and the files are checked.
 
 use super::disk::Disk;
+use super::{REOPENED, SUBJECTS};
 use crate::failure::{Failure, Tried};
-use crate::run::{Group, Show, check_interrupted, run, start};
+use crate::run::{Group, Show, check_interrupted, run, start, trouble};
 use std::fs::File;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -23,17 +23,6 @@ pub struct Moment {
     pub seed: u64,
     /// The time between the subjects' second beginning and a second cut.
     pub again: Option<Duration>,
-}
-
-/// The program that writes, and the names of its subjects.
-#[derive(Clone, Copy, Debug)]
-pub struct Cast<'a> {
-    /// `lab/power-cut`.
-    pub program: &'a Path,
-    /// The subjects, in order.
-    pub names: &'a [&'a str],
-    /// Subjects that recover their files when they open them, and can lose them then.
-    pub reopened: &'a [&'a str],
 }
 
 /// The result of one subject.
@@ -55,62 +44,61 @@ pub struct Seen {
     pub faults: Vec<String>,
 }
 
-/// Runs one moment, and returns each subject's result in order. The disk is mounted before and
-/// after.
-pub fn live(disk: &mut Disk, cast: Cast, moment: Moment) -> Result<Vec<Seen>, Failure> {
+/// Runs one moment of `program`, and returns each subject's result in order. The disk is mounted
+/// before and after.
+pub fn live(disk: &mut Disk, program: &Path, moment: Moment) -> Result<Vec<Seen>, Failure> {
     let folder = fresh(disk.point().join("moment"))?;
     let said = fresh(disk.folder().join("said"))?;
     let seed = moment.seed.to_string();
+    let names = SUBJECTS.map(|(name, _)| name);
     let write = |name| {
-        let mut command = Command::new(cast.program);
+        let mut command = Command::new(program);
         command.args(["write", name]).arg(&folder).args(["--seed", &seed]);
         Writing::start(name, command, said.join(name))
     };
-    for (subject, cut) in until_cut(disk, cast.names, write, moment.delay)? {
+    for (subject, cut) in until_cut(disk, &names, write, moment.delay)? {
         subject.mark(cut)?;
     }
-    disk.unmount()?;
-    disk.mount()?;
     if let Some(delay) = moment.again {
-        again(disk, cast, &folder, &said, delay)?;
+        again(disk, program, &folder, &said, delay)?;
     }
-    let mut check = Command::new(cast.program);
+    let mut check = Command::new(program);
     let found = run(check.arg("check").args([&folder, &said]), LIMIT, Show::Quiet)?
         .success("power-cut check")?;
-    let seen = |name: &&str| {
+    let seen = |name: &str| {
         let path = said.join(name);
         let said = std::fs::read_to_string(&path).tried(path.display())?;
         Seen::read(name, &said, &found.stdout)
     };
-    cast.names.iter().map(seen).collect()
+    names.into_iter().map(seen).collect()
 }
 
 /// Starts the subjects that open their files again, and cuts the power once more.
 fn again(
     disk: &mut Disk,
-    cast: Cast,
+    program: &Path,
     folder: &Path,
     said: &Path,
     delay: Duration,
 ) -> Result<(), Failure> {
     let reopen = |name| {
-        let mut command = Command::new(cast.program);
+        let mut command = Command::new(program);
         command.args(["reopen", name]).arg(folder);
         Writing::start(name, command, said.join(format!("{name}.again")))
     };
-    for (subject, (going, _)) in until_cut(disk, cast.reopened, reopen, delay)? {
+    for (subject, (going, _)) in until_cut(disk, &REOPENED, reopen, delay)? {
         subject.add_to(&said.join(subject.name), going)?;
     }
-    disk.unmount()?;
-    disk.mount()
+    Ok(())
 }
 
 /// The length of a subject's output just before and just after the cut.
 type Cut = (usize, usize);
 
-/// Starts subjects, cuts the power `delay` after the last is ready, and waits for their ends.
+/// Starts subjects, cuts the power `delay` after the last is ready, waits for their ends, and
+/// mounts the disk again.
 fn until_cut<'a>(
-    disk: &Disk,
+    disk: &mut Disk,
     names: &[&'a str],
     start: impl Fn(&'a str) -> Result<Writing<'a>, Failure>,
     delay: Duration,
@@ -130,6 +118,7 @@ fn until_cut<'a>(
     for subject in &mut subjects {
         subject.wait_until_refused()?;
     }
+    disk.remount()?;
     Ok(subjects.into_iter().zip(going.into_iter().zip(gone)).collect())
 }
 
@@ -253,13 +242,8 @@ impl<'a> Writing<'a> {
         let end = Instant::now() + LIMIT;
         loop {
             match self.group.child.try_wait().tried(self.name)? {
-                Some(status) if status.success() => return Ok(()),
                 Some(status) => {
-                    let how = status.signal().map_or_else(
-                        || format!("exit code {}", status.code().unwrap_or_default()),
-                        |signal| format!("signal {signal}"),
-                    );
-                    return Err(self.failure(&how));
+                    return trouble(status).map_or(Ok(()), |how| Err(self.failure(&how)));
                 }
                 None => self.wait_a_little(end, "noticed the cut")?,
             }

@@ -1,6 +1,6 @@
 //! Producers that start together, each a thread with its share of the messages.
 
-use super::{Messages, Work};
+use super::Messages;
 use crate::Result;
 use crate::clock::{Clock, Who};
 use crate::outcome::{Outcome, Percentiles};
@@ -8,11 +8,6 @@ use hdrhistogram::Histogram;
 use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
-
-/// Appends one message of a producer.
-pub trait Step: FnMut(&[u8]) -> Result<()> + Send {}
-
-impl<F: FnMut(&[u8]) -> Result<()> + Send> Step for F {}
 
 /// The messages that are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,25 +18,25 @@ pub enum Timing {
     None,
 }
 
-/// The producers.
-#[derive(Clone, Copy, Debug)]
-pub struct Crew<'a> {
-    /// The numbers of messages and producers.
-    pub work: &'a Work,
-    /// The messages.
-    pub messages: &'a Messages,
-    /// The messages that are timed.
-    pub timing: Timing,
-}
+impl Messages {
+    /// Appends each message by `step`, and times it.
+    pub fn append_each<S>(&self, step: S) -> Result<Outcome>
+    where
+        S: FnMut(&[u8]) -> Result<()> + Send + Clone,
+    {
+        self.append(vec![step; self.work.producers as usize], Timing::Each, || Ok(()))
+    }
 
-impl Crew<'_> {
     /// Calls a producer's step with each of its messages, and then `finish`, inside the clock.
-    pub fn run<S: Step>(
+    pub fn append<S>(
         &self,
         steps: Vec<S>,
+        timing: Timing,
         finish: impl FnOnce() -> Result<()>,
-    ) -> Result<Outcome> {
-        let bytes = self.messages.total_bytes();
+    ) -> Result<Outcome>
+    where
+        S: FnMut(&[u8]) -> Result<()> + Send,
+    {
         let (ready, begin) = (Barrier::new(steps.len() + 1), Barrier::new(steps.len() + 1));
         let (clock, histograms) = thread::scope(|scope| {
             let start = |(producer, step): (usize, S)| {
@@ -49,7 +44,7 @@ impl Crew<'_> {
                 scope.spawn(move || {
                     ready.wait();
                     begin.wait();
-                    self.produce(producer as u32, step)
+                    self.produce(producer as u32, timing, step)
                 })
             };
             let producers: Vec<_> = steps.into_iter().enumerate().map(start).collect();
@@ -64,37 +59,35 @@ impl Crew<'_> {
         });
         let (clock, histograms) = (clock?, histograms?);
         finish()?;
-        let outcome = clock.stop(bytes, self.work.messages)?;
-        Ok(Outcome { latency_ns: Percentiles::of(&all(&histograms)?), ..outcome })
+        let outcome = clock.stop(self.total_bytes(), self.work.messages)?;
+        let mut all = Histogram::new(3)?;
+        histograms.iter().try_for_each(|histogram| all.add(histogram))?;
+        Ok(Outcome { latency_ns: Percentiles::of(&all), ..outcome })
     }
 
-    fn produce(&self, producer: u32, mut step: impl Step) -> Result<Histogram<u64>> {
+    fn produce(
+        &self,
+        producer: u32,
+        timing: Timing,
+        mut step: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<Histogram<u64>> {
         let mut histogram = Histogram::new(3)?;
-        let share = self.messages.share(producer);
-        match self.timing {
-            Timing::None => share.into_iter().try_for_each(step)?,
-            Timing::Each => {
-                for message in share {
-                    let begin = Instant::now();
-                    step(message)?;
-                    histogram.record(begin.elapsed().as_nanos() as u64)?;
-                }
+        for message in self.share(producer) {
+            if timing == Timing::None {
+                step(message)?;
+                continue;
             }
+            let begin = Instant::now();
+            step(message)?;
+            histogram.record(begin.elapsed().as_nanos() as u64)?;
         }
         Ok(histogram)
     }
 }
 
-fn all(histograms: &[Histogram<u64>]) -> Result<Histogram<u64>> {
-    let mut sum = Histogram::new(3)?;
-    for histogram in histograms {
-        sum.add(histogram)?;
-    }
-    Ok(sum)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::Work;
     use super::*;
     use std::sync::Mutex;
 
@@ -108,9 +101,8 @@ mod tests {
             seen.lock().expect("nobody panics").push(message.len());
             Ok(())
         };
-        let crew = Crew { work: &WORK, messages: &messages, timing: Timing::Each };
         let mut seen_at_the_end = 0;
-        let appended = crew.run(vec![step; 3], || {
+        let appended = messages.append(vec![step; 3], Timing::Each, || {
             seen_at_the_end = seen.lock().expect("nobody panics").len();
             Ok(())
         });
@@ -124,9 +116,8 @@ mod tests {
     #[test]
     fn a_producer_that_fails_fails_the_work() {
         let messages = Messages::new(&WORK).expect("a range");
-        let crew = Crew { work: &WORK, messages: &messages, timing: Timing::None };
         let steps = vec![|_: &[u8]| Err("no room".into()); 3];
-        let message = crew.run(steps, || Ok(())).expect_err("failed").to_string();
-        assert_eq!(message, "no room");
+        let failed = messages.append(steps, Timing::None, || Ok(()));
+        assert_eq!(failed.expect_err("failed").to_string(), "no room");
     }
 }

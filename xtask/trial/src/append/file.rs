@@ -1,18 +1,16 @@
 //! A file by hand: each message is written and flushed before the next one.
 
-use super::{Crew, Messages, Timing, Work};
+use super::Messages;
 use crate::Result;
 use crate::outcome::{Outcome, Percentiles};
 use crate::place::{Place, sync_folder};
 use hdrhistogram::Histogram;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
-
-static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
 /// Writes one message of a file, given the offset behind the last one.
 type WriteOne = fn(&mut File, &[u8], u64) -> io::Result<()>;
@@ -30,35 +28,24 @@ struct Shared {
 }
 
 /// Appends to a file that grows by each message.
-pub fn growing(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
+pub fn growing(messages: &Messages, path: &Path) -> Result<Outcome> {
     let place = Place::take(path)?;
     let file = File::options().append(true).create_new(true).open(path)?;
     sync_folder(path)?;
-    one_by_one(work, messages, &place, file, AT_THE_END)
+    one_by_one(messages, &place, file, AT_THE_END)
 }
 
 /// Writes over a file of zeros.
-pub fn prepared(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
+pub fn prepared(messages: &Messages, path: &Path) -> Result<Outcome> {
     let place = Place::take(path)?;
     let mut file = File::create_new(path)?;
-    let mut left_bytes = messages.total_bytes();
-    while left_bytes > 0 {
-        let length = left_bytes.min(ZEROS.len() as u64);
-        file.write_all(&ZEROS[..length as usize])?;
-        left_bytes -= length;
-    }
+    io::copy(&mut io::repeat(0).take(messages.total_bytes()), &mut file)?;
     file.sync_all()?;
     sync_folder(path)?;
-    one_by_one(work, messages, &place, file, AT_ITS_OFFSET)
+    one_by_one(messages, &place, file, AT_ITS_OFFSET)
 }
 
-fn one_by_one(
-    work: &Work,
-    messages: &Messages,
-    place: &Place,
-    file: File,
-    write: WriteOne,
-) -> Result<Outcome> {
+fn one_by_one(messages: &Messages, place: &Place, file: File, write: WriteOne) -> Result<Outcome> {
     let shared = Mutex::new(Shared { file, next_offset: 0, flushes: Histogram::new(3)? });
     let step = |message: &[u8]| {
         let mut shared = shared.lock().map_err(|_| "a producer panicked")?;
@@ -69,8 +56,7 @@ fn one_by_one(
         shared.file.sync_data()?;
         Ok(shared.flushes.record(begin.elapsed().as_nanos() as u64)?)
     };
-    let crew = Crew { work, messages, timing: Timing::Each };
-    let appended = crew.run(vec![step; work.producers as usize], || Ok(()))?;
+    let appended = messages.append_each(step)?;
     place.check_length(appended.bytes)?;
     let shared = shared.into_inner().map_err(|_| "a producer panicked")?;
     Ok(Outcome { flush_ns: Percentiles::of(&shared.flushes), ..appended })
@@ -78,6 +64,7 @@ fn one_by_one(
 
 #[cfg(test)]
 mod tests {
+    use super::super::Work;
     use super::*;
 
     const WORK: Work = Work { messages: 20, producers: 1, shortest: 300, longest: 2000 };
@@ -94,7 +81,7 @@ mod tests {
             let place = Place::take(&path).expect("nothing there");
             let file = File::create_new(&path).expect("room");
             std::fs::hard_link(&path, &kept).expect("room");
-            one_by_one(&WORK, &messages, &place, file, write).expect("room");
+            one_by_one(&messages, &place, file, write).expect("room");
             assert!(std::fs::read(&kept).expect("there") == expected);
         }
     }

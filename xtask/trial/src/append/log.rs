@@ -1,39 +1,35 @@
 //! Appends to `wrote::Log`.
 
-use super::{Crew, Messages, Timing, Work};
+use super::{Messages, Timing};
 use crate::Result;
 use crate::outcome::Outcome;
-use crate::place::Folder;
+use crate::place::Place;
 use std::path::Path;
 use wrote::{Log, LogReader, Sync};
 
 /// Appends without waiting, with one `sync` in the end.
-pub fn at_the_end(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
-    let folder = Folder::make(path)?;
+pub fn at_the_end(messages: &Messages, path: &Path) -> Result<Outcome> {
+    let folder = Place::folder(path)?;
     let log = Log::options().sync(Sync::No).open(path)?;
     let step = |message: &[u8]| {
         drop(log.append(message)?);
         Ok(())
     };
-    let crew = Crew { work, messages, timing: Timing::None };
-    let appended = crew.run(vec![step; work.producers as usize], || Ok(log.sync()?))?;
-    finish(&log, &appended, &folder)?;
-    Ok(appended)
+    let steps = vec![step; messages.work.producers as usize];
+    let appended = messages.append(steps, Timing::None, || Ok(log.sync()?))?;
+    finish(&log, appended, &folder)
 }
 
 /// Waits after each append until the message is durable.
-pub fn durable_each(work: &Work, messages: &Messages, path: &Path) -> Result<Outcome> {
-    let folder = Folder::make(path)?;
+pub fn durable_each(messages: &Messages, path: &Path) -> Result<Outcome> {
+    let folder = Place::folder(path)?;
     let log = Log::options().sync(Sync::Always).open(path)?;
     let step = |message: &[u8]| Ok(log.append(message)?.wait()?);
-    let crew = Crew { work, messages, timing: Timing::Each };
-    let appended = crew.run(vec![step; work.producers as usize], || Ok(()))?;
-    finish(&log, &appended, &folder)?;
-    Ok(appended)
+    finish(&log, messages.append_each(step)?, &folder)
 }
 
 /// Closes the log, and fails unless all messages are in it.
-fn finish(log: &Log, appended: &Outcome, folder: &Folder) -> Result<()> {
+fn finish(log: &Log, appended: Outcome, folder: &Place) -> Result<Outcome> {
     log.close()?;
     let mut reader = LogReader::open(folder.path(), 0)?;
     let (mut messages, mut bytes, mut record) = (0_u64, 0_u64, Vec::new());
@@ -43,7 +39,7 @@ fn finish(log: &Log, appended: &Outcome, folder: &Folder) -> Result<()> {
         record.clear();
     }
     if (messages, bytes) == (appended.operations, appended.bytes) {
-        return Ok(());
+        return Ok(appended);
     }
     let path = folder.path().display();
     Err(format!("{path}: {messages} records of {bytes} bytes, not all that were sent").into())

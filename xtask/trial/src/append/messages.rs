@@ -18,16 +18,8 @@ const LENGTHS: usize = 1 << 16;
 pub struct Messages {
     content: Vec<u8>,
     lengths: Vec<u32>,
-    work: Work,
-}
-
-/// One producer's messages in their order.
-#[derive(Clone, Debug)]
-pub struct Share<'a> {
-    messages: &'a Messages,
-    offset: usize,
-    /// The number of the next message among all; it advances by the number of producers.
-    next: u64,
+    /// The numbers of messages and producers.
+    pub work: Work,
 }
 
 impl Messages {
@@ -46,10 +38,19 @@ impl Messages {
         Ok(Messages { content, lengths, work: *work })
     }
 
-    /// Returns the messages of one producer.
-    pub fn share(&self, producer: u32) -> Share<'_> {
+    /// Returns the messages of one producer in their order.
+    pub fn share(&self, producer: u32) -> impl Iterator<Item = &[u8]> {
         let part = self.content.len() / self.work.producers as usize;
-        Share { messages: self, offset: producer as usize * part, next: producer.into() }
+        let mut offset = producer as usize * part;
+        let numbers = u64::from(producer)..self.work.messages;
+        numbers.step_by(self.work.producers as usize).map(move |number| {
+            let length = self.length(number);
+            if offset + length > self.content.len() {
+                offset = 0;
+            }
+            offset += length;
+            &self.content[offset - length..offset]
+        })
     }
 
     /// Returns the bytes of all messages together.
@@ -59,25 +60,6 @@ impl Messages {
 
     fn length(&self, number: u64) -> usize {
         self.lengths[number as usize % self.lengths.len()] as usize
-    }
-}
-
-impl<'a> Iterator for Share<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let messages = self.messages;
-        if self.next >= messages.work.messages {
-            return None;
-        }
-        let length = messages.length(self.next);
-        if self.offset + length > messages.content.len() {
-            self.offset = 0;
-        }
-        let message = &messages.content[self.offset..self.offset + length];
-        self.offset += length;
-        self.next += u64::from(messages.work.producers);
-        Some(message)
     }
 }
 
