@@ -3,6 +3,7 @@
 use crate::document::{Host, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// The name and version of this format.
 pub const SCHEMA: &str = "wrote.doctor/1";
@@ -41,6 +42,7 @@ pub enum State {
 }
 
 /// One check and its outcome.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
@@ -49,7 +51,6 @@ pub struct Check {
     /// The outcome.
     pub state: State,
     /// The disk or layer that the check is about, if it is about one: `nvme0n1`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// The finding in plain words.
     pub text: String,
@@ -57,13 +58,10 @@ pub struct Check {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
     /// The reason of `unknown`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
     /// The cost and its source, or how to measure the cost here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub costs: Option<String>,
     /// How to change it, if it can be changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
     /// The sources of this knowledge.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -81,17 +79,16 @@ pub struct Evidence {
 }
 
 /// A change that the user can make. The doctor runs none of it.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
     /// The change in words, if no command makes it alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<String>,
     /// Commands for a shell, ready for this very device. Most need root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
     /// How to make the change last over the next start of the machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasting: Option<String>,
     /// The risk of the change.
     pub risk: String,

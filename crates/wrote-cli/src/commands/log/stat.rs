@@ -4,6 +4,7 @@ use super::counted;
 use crate::args::LogStatArgs;
 use crate::output;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use std::io::{self, Write};
 use std::path::Path;
 use unicode_width::UnicodeWidthStr;
@@ -28,15 +29,14 @@ pub(super) fn run(arguments: &LogStatArgs) -> Result<(), Error> {
 }
 
 /// A log in JSON.
+#[skip_serializing_none]
 #[derive(Serialize)]
 pub(super) struct JsonSummary {
     path: String,
     format: String,
     /// Whether it was closed after its last record; left out of lines, which have no mark for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     closed: Option<bool>,
     /// The process that has it open for writing; left out where none has.
-    #[serde(skip_serializing_if = "Option::is_none")]
     writer_process: Option<u32>,
     first_sequence: u64,
     next_sequence: u64,
