@@ -1,6 +1,6 @@
 //! The arguments of `wrote compare`.
 
-use super::values::formats;
+use super::values::words;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use wrote_report::Format;
@@ -34,11 +34,11 @@ pub struct CompareArgs {
     pub new: Option<PathBuf>,
 
     /// How the comparison is written
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = formats([
-        ("table", "For people: a table for each workload, what differs, notes"),
-        ("json", "The whole comparison, `wrote.compare/1`"),
-        ("csv", "One line for each row"),
-        ("markdown", "To paste in an issue")
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
+        ("table", "For people: a table for each workload, what differs, notes", Format::Table),
+        ("json", "The whole comparison, `wrote.compare/1`", Format::Json),
+        ("csv", "One line for each row", Format::Csv),
+        ("markdown", "To paste in an issue", Format::Markdown)
     ]))]
     pub format: Format,
 

@@ -1,6 +1,7 @@
 //! The arguments of `wrote copy`.
 
-use clap::{Args, ValueEnum, ValueHint};
+use super::values::words;
+use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use wrote::{CopyOptions, Options, Reflink};
 use wrote_result::units;
@@ -58,8 +59,12 @@ pub struct CopyArgs {
     pub verify: bool,
 
     /// Share the source's blocks until one of the two is changed, where the file system can
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t = WhenReflink::Auto)]
-    pub reflink: WhenReflink,
+    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = words([
+        ("auto", "Where the file system can", Reflink::Auto),
+        ("always", "Or fail", Reflink::Always),
+        ("never", "Copy every byte", Reflink::Never)
+    ]))]
+    pub reflink: Reflink,
 
     /// Bytes of one read or write (1M): a multiple of 4K, at most 1G
     #[arg(long, value_name = "SIZE", value_parser = bs, allow_hyphen_values = true)]
@@ -72,17 +77,6 @@ pub struct CopyArgs {
     /// Say nothing but what goes wrong
     #[arg(short, long)]
     pub quiet: bool,
-}
-
-/// When blocks are shared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum WhenReflink {
-    /// Where the file system can
-    Auto,
-    /// Or fail
-    Always,
-    /// Copy every byte
-    Never,
 }
 
 const BS_UNIT_BYTES: u64 = 4 << 10;
@@ -107,11 +101,7 @@ impl CopyArgs {
     pub fn options(&self) -> Result<CopyOptions, String> {
         let default = CopyOptions::default();
         let options = CopyOptions {
-            reflink: match self.reflink {
-                WhenReflink::Auto => Reflink::Auto,
-                WhenReflink::Always => Reflink::Always,
-                WhenReflink::Never => Reflink::Never,
-            },
+            reflink: self.reflink,
             replace: self.force,
             durable: !self.no_sync,
             verify: self.verify,

@@ -1,6 +1,7 @@
 //! The arguments of `wrote doctor`.
 
-use super::values::formats;
+use super::OutputArgs;
+use super::values::words;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use wrote_report::Format;
@@ -29,20 +30,16 @@ pub struct DoctorArgs {
     pub path: PathBuf,
 
     /// How the result is written
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = formats([
-        ("table", "For people: the worst first"),
-        ("json", "The whole of it, `wrote.doctor/1`"),
-        ("markdown", "To paste in an issue")
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
+        ("table", "For people: the worst first", Format::Table),
+        ("json", "The whole of it, `wrote.doctor/1`", Format::Json),
+        ("markdown", "To paste in an issue", Format::Markdown)
     ]))]
     pub format: Format,
 
-    /// Write the result to FILE instead of standard output; FILE must not exist
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-
-    /// Replace the FILE of --output if it exists
-    #[arg(long, requires = "output")]
-    pub force: bool,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub to: OutputArgs,
 
     /// Also tell at length what is fine, which else has a line each
     #[arg(long)]

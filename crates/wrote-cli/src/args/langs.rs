@@ -1,7 +1,8 @@
 //! The arguments of `wrote langs`, as a request.
 
-use super::values::{formats, many};
-use clap::{Args, ValueEnum, ValueHint};
+use super::OutputArgs;
+use super::values::{many, words};
+use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_langs::{Kind, Request};
@@ -44,29 +45,29 @@ pub struct LangsArgs {
     pub paths: Vec<PathBuf>,
 
     /// How the result is written
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = formats([
-        ("table", "For people: a table for each workload, the fastest first"),
-        ("json", "The whole result, `wrote.langs/1`"),
-        ("csv", "One line for each language in each workload and PATH"),
-        ("markdown", "To paste in an issue")
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
+        ("table", "For people: a table for each workload, the fastest first", Format::Table),
+        ("json", "The whole result, `wrote.langs/1`", Format::Json),
+        ("csv", "One line for each language in each workload and PATH", Format::Csv),
+        ("markdown", "To paste in an issue", Format::Markdown)
     ]))]
     pub format: Format,
 
-    /// Write the result to FILE instead of standard output; FILE must not exist
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-
-    /// Replace the FILE of --output if it exists
-    #[arg(long, requires = "output")]
-    pub force: bool,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub to: OutputArgs,
 
     /// Run only these languages, by the ids of --list
     #[arg(long, value_name = "LANG,..", value_delimiter = ',')]
     pub only: Vec<String>,
 
     /// Do only these workloads
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',', value_enum)]
-    pub workloads: Vec<Workload>,
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', value_parser = words([
+        ("bytes", "Bytes written one at a time, and read one at a time", Kind::Bytes),
+        ("save", "A short text saved again and again, with and without sync", Kind::Save),
+        ("lines", "Short lines appended", Kind::Lines)
+    ]))]
+    pub workloads: Vec<Kind>,
 
     /// Bytes that are written and read one at a time
     #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = units::parse_size, allow_hyphen_values = true)]
@@ -108,34 +109,13 @@ pub struct LangsArgs {
 const RUNS_MAX: u32 = 1000;
 const SAVES_MAX: u32 = 1_000_000;
 
-/// The workloads of every program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Workload {
-    /// Bytes written one at a time, and read one at a time
-    Bytes,
-    /// A short text saved again and again, with and without sync
-    Save,
-    /// Short lines appended
-    Lines,
-}
-
-impl From<Workload> for Kind {
-    fn from(workload: Workload) -> Kind {
-        match workload {
-            Workload::Bytes => Kind::Bytes,
-            Workload::Save => Kind::Save,
-            Workload::Lines => Kind::Lines,
-        }
-    }
-}
-
 impl LangsArgs {
     /// The request. Programs are built below `cache`; `command` is the command line as it was
     /// given.
     pub fn request(&self, cache: PathBuf, command: Vec<String>) -> Request {
         Request {
             only: self.only.clone(),
-            workloads: self.workloads.iter().copied().map(Kind::from).collect(),
+            workloads: self.workloads.clone(),
             add: self.add.clone(),
             size_bytes: self.size,
             runs: self.runs,

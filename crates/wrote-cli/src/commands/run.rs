@@ -19,18 +19,17 @@ use wrote_result::{Error, Stop};
 
 pub(super) fn run(arguments: &RunArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     // Before anything is measured: a minute's work must not end in "exists already".
-    let file = arguments.output.as_deref();
-    let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
+    let file = ResultFile::of(arguments.to.output.as_deref(), arguments.to.force)?;
     let files = load::files(arguments)?;
     let specs: Vec<JobSpec> = files.iter().flat_map(|file| file.jobs.clone()).collect();
-    check_output(arguments.output.as_deref(), &specs)?;
+    check_output(arguments.to.output.as_deref(), &specs)?;
     if arguments.check {
         tell_notes(&files, &mut JobReporter::new(&specs));
         return output::to_stdout(|out| plan::write(&specs, out));
     }
     let done = measure(arguments, &files, &specs, stop, command)?;
     stop.check()?;
-    match arguments.format.own() {
+    match arguments.format {
         Some(format) => {
             let document = done.own(&files);
             output::deliver(file, |screen, out| wrote_report::write(&document, format, screen, out))

@@ -38,12 +38,10 @@ pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
 
 fn open(arguments: &LogAppendArgs) -> Result<Log, Error> {
     let folder = &arguments.folder;
-    let format = match arguments.format {
-        Some(format) => format.into(),
-        // Whatever is wrong with what is there, opening it tells.
-        None => summary(folder).map_or(Format::Framed, |summary| summary.format),
-    };
-    let options = Log::options().sync(arguments.sync.into()).format(format);
+    // Whatever is wrong with what is there, opening it tells.
+    let known = || summary(folder).map_or(Format::Framed, |summary| summary.format);
+    let format = arguments.format.unwrap_or_else(known);
+    let options = Log::options().sync(arguments.sync).format(format);
     options.open(folder).map_err(|error| of_library(&error))
 }
 
