@@ -148,6 +148,12 @@ impl Check {
         self
     }
 
+    /// Adds how to measure the cost here.
+    pub fn measured(mut self, how: &str) -> Check {
+        let costs = self.costs.take().map(|costs| format!("{costs} {how}"));
+        self.costs(costs.unwrap_or_else(|| how.into()))
+    }
+
     /// Names the change that helps.
     pub fn change(mut self, change: Change) -> Check {
         self.change = Some(change);
@@ -162,25 +168,19 @@ impl Check {
 }
 
 impl Change {
-    /// A change by one command.
-    pub fn run(command: impl Into<String>) -> Change {
-        Change { commands: vec![command.into()], ..Change::default() }
+    /// A change by one command, and its risk.
+    pub fn run(command: impl Into<String>, risk: impl Into<String>) -> Change {
+        Change { commands: vec![command.into()], risk: risk.into(), ..Change::default() }
     }
 
-    /// A change in words.
-    pub fn how(how: impl Into<String>) -> Change {
-        Change { how: Some(how.into()), ..Change::default() }
+    /// A change in words, and its risk.
+    pub fn how(how: impl Into<String>, risk: impl Into<String>) -> Change {
+        Change { how: Some(how.into()), risk: risk.into(), ..Change::default() }
     }
 
     /// Adds how the change lasts.
     pub fn lasting(mut self, lasting: impl Into<String>) -> Change {
         self.lasting = Some(lasting.into());
-        self
-    }
-
-    /// Adds the risk.
-    pub fn risk(mut self, risk: impl Into<String>) -> Change {
-        self.risk = risk.into();
         self
     }
 }

@@ -81,15 +81,20 @@ fn limited(number: &str, limits: Vec<Evidence>) -> Check {
     Check::advice("disk-limit", format!("a control group limits this process on the disk: {told}"))
         .found(limits)
         .costs(
-            "Nothing here is faster than that, however it is written; of cgroup version 1 only direct \
-             writes and reads are held back, and what the page cache writes later is not.",
+            "Nothing here is faster than that, however it is written; of cgroup version 1 only \
+             direct writes and reads are held back, and what the page cache writes later is not.",
         )
         .change(
-            Change::run(off)
-                .lasting("where the group is made: IOWriteBandwidthMax= of systemd, --device-write-bps of Docker")
-                .risk("it was set so that this process leaves the disk to other processes"),
+            Change::run(off, "it was set so that this process leaves the disk to other processes")
+                .lasting(
+                    "where the group is made: IOWriteBandwidthMax= of systemd, --device-write-bps \
+                     of Docker",
+                ),
         )
-        .source("kernel: Documentation/admin-guide/cgroup-v2.rst, io.max; cgroup-v1/blkio-controller.rst")
+        .source(
+            "kernel: Documentation/admin-guide/cgroup-v2.rst, io.max; \
+             cgroup-v1/blkio-controller.rst",
+        )
 }
 
 fn cpu_limit(world: &World, groups: &Groups) -> Check {
@@ -109,18 +114,18 @@ fn cpu_limit(world: &World, groups: &Groups) -> Check {
         return Check::fine(ID, "no control group limits the CPU time of this process");
     };
     let text = format!("a control group gives this process the time of {cpus:.1} CPUs");
-    let change = Change::how(format!("write max (version 2) or -1 (version 1) to {}", found.from));
+    let how = format!("write max (version 2) or -1 (version 1) to {}", found.from);
+    let risk = "it was set so that this process leaves the CPUs to other processes";
     Check::advice(ID, text)
         .found([found])
-        .costs(format!(
-            "When the time is used up, every thread stands still until the next period, mostly 100 ms: \
-             that is seen in P99, and limits how many operations a second can be done. {}",
-            world.measure("rand")
-        ))
+        .costs(
+            "When the time is used up, every thread stands still until the next period, mostly \
+             100 ms: that is seen in P99, and limits how many operations a second can be done.",
+        )
+        .measured(&world.measure("rand"))
         .change(
-            change
-                .lasting("where the group is made: CPUQuota= of systemd, --cpus of Docker")
-                .risk("it was set so that this process leaves the CPUs to other processes"),
+            Change::how(how, risk)
+                .lasting("where the group is made: CPUQuota= of systemd, --cpus of Docker"),
         )
         .source("kernel: Documentation/scheduler/sched-bwc.rst")
 }

@@ -1,9 +1,9 @@
 //! Checks of each disk's queue: its scheduler, its throttle, its limits.
 
-use super::shell::{set_queue, udev_queue};
+use super::shell::set;
 use super::stack::{Disk, DiskKind};
 use super::world::World;
-use wrote_result::doctor::{Change, Check, Evidence};
+use wrote_result::doctor::{Check, Evidence};
 
 /// A queue of fewer requests limits even a SATA disk.
 const REQUESTS_MIN: i64 = 32;
@@ -43,13 +43,6 @@ fn of_disk(world: &World, disk: &Disk) -> Vec<Check> {
     all.into_iter().flatten().map(|check| check.of(&disk.name)).collect()
 }
 
-/// Suggests a setting of this disk's queue.
-fn set(disk: &Disk, file: &str, value: &str, risk: &str) -> Change {
-    Change::run(set_queue(&disk.name, file, value))
-        .lasting(udev_queue(&disk.name, file, value))
-        .risk(risk)
-}
-
 fn scheduler(world: &World, disk: &Disk) -> Option<Check> {
     let found = disk.queue(&world.root, "scheduler")?;
     let chosen = found.chosen().to_owned();
@@ -75,8 +68,8 @@ fn idle_scheduler(disk: &Disk) -> Check {
     let risk = "a little CPU time for each request";
     Check::advice("scheduler", "none on a disk that turns: its head takes requests as they come")
         .costs(
-            "Seeks: the disk sorts only what fits into its own queue, 32 requests on SATA. How much \
-             that is depends on the load and was not measured.",
+            "Seeks: the disk sorts only what fits into its own queue, 32 requests on SATA. How \
+             much that is depends on the load and was not measured.",
         )
         .change(set(disk, "scheduler", "mq-deadline", risk))
 }
@@ -90,8 +83,8 @@ fn needless_scheduler(world: &World, disk: &Disk, kind: DiskKind, chosen: &str) 
     };
     let text = format!("{chosen} sorts the requests of a {}, {why}", kind.noun());
     let costs = format!(
-        "CPU time and a lock for each request: on fast NVMe disks schedulers cost up to 63 % of the \
-         throughput (Ren et al., ICPE 2024). {}",
+        "CPU time and a lock for each request: on fast NVMe disks schedulers cost up to 63 % of \
+         the throughput (Ren et al., ICPE 2024). {}",
         world.measure("peak,rand")
     );
     let risk = "nothing is fair any more: where many programs share the disk, one that writes much \
@@ -123,11 +116,11 @@ fn throttling(world: &World, disk: &Disk) -> Option<Check> {
     Some(
         check
             .found(found)
-            .costs(format!(
-                "Only writes through the page cache, and only while a process reads; direct writes and \
-                 those of an fsync are not throttled. {}",
-                world.measure("stream")
-            ))
+            .costs(
+                "Only writes through the page cache, and only while a process reads; direct \
+                 writes and those of an fsync are not throttled.",
+            )
+            .measured(&world.measure("stream"))
             .change(set(disk, "wbt_lat_usec", "0", risk))
             .source(QUEUE_DOC)
             .source("kernel: block/blk-wbt.c"),
@@ -145,11 +138,11 @@ fn merges(world: &World, disk: &Disk) -> Option<Check> {
     Some(
         Check::advice("merges", text)
             .found([found])
-            .costs(format!(
-                "Writes that lie side by side reach the disk one by one: more commands for the same \
-                 bytes. {}",
-                world.measure("stream,small")
-            ))
+            .costs(
+                "Writes that lie side by side reach the disk one by one: more commands for the \
+                 same bytes.",
+            )
+            .measured(&world.measure("stream,small"))
             .change(set(disk, "nomerges", "0", risk))
             .source(QUEUE_DOC),
     )
@@ -170,10 +163,8 @@ fn depth(world: &World, disk: &Disk) -> Option<Check> {
             format!("only {requests} requests may be on their way at once (nr_requests)"),
         )
         .found([found])
-        .costs(format!(
-            "Whatever depth a program asks for, it gets no more. {}",
-            world.measure("peak,rand")
-        ))
+        .costs("Whatever depth a program asks for, it gets no more.")
+        .measured(&world.measure("peak,rand"))
         .change(set(disk, "nr_requests", "128", risk))
         .source(QUEUE_DOC),
     )
@@ -193,16 +184,15 @@ fn transfer(world: &World, disk: &Disk) -> Option<Check> {
     // Each but the last has the greatest length.
     let pieces = 1024_u64.div_ceil(set_kib.max(1).unsigned_abs());
     let text = format!(
-        "a request may be {set_kib} KiB long, and the disk takes {hardware_kib} KiB (max_sectors_kb)"
+        "a request may be {set_kib} KiB long, and the disk takes {hardware_kib} KiB \
+         (max_sectors_kb)"
     );
     let risk = "longer requests make what waits behind them wait longer";
     Some(
         Check::advice("transfer-size", text)
             .found([found, most])
-            .costs(format!(
-                "A write of 1 MiB becomes {pieces} requests. {}",
-                world.measure("stream,peak")
-            ))
+            .costs(format!("A write of 1 MiB becomes {pieces} requests."))
+            .measured(&world.measure("stream,peak"))
             .change(set(disk, "max_sectors_kb", &wanted_kib.to_string(), risk))
             .source(QUEUE_DOC),
     )
@@ -221,11 +211,11 @@ fn completion(world: &World, disk: &Disk) -> Option<Check> {
             "requests are completed on whatever CPU the interrupt came to (rq_affinity)",
         )
         .found([found])
-        .costs(format!(
-            "Caches that are cold when the program goes on; the kernel's documentation speaks of a \
-             significant part of the CPU cycles for some loads, without a figure. {}",
-            world.measure("rand")
-        ))
+        .costs(
+            "Caches that are cold when the program goes on; the kernel's documentation speaks of \
+             a significant part of the CPU cycles for some loads, without a figure.",
+        )
+        .measured(&world.measure("rand"))
         .change(set(disk, "rq_affinity", "1", risk))
         .source(QUEUE_DOC),
     )
@@ -243,11 +233,11 @@ fn read_ahead(world: &World, disk: &Disk) -> Option<Check> {
     Some(
         Check::advice("read-ahead", text)
             .found([found])
-            .costs(format!(
+            .costs(
                 "Nothing of a write. Reads in order through the page cache wait for the disk more \
-                 often; direct reads do not. {}",
-                world.measure("ways")
-            ))
+                 often; direct reads do not.",
+            )
+            .measured(&world.measure("ways"))
             .change(set(disk, "read_ahead_kb", "128", risk))
             .source(QUEUE_DOC),
     )
@@ -268,7 +258,7 @@ fn statistics(world: &World, disk: &Disk) -> Option<Check> {
         .found([found])
         .costs(
             "No speed, but what is known: wrote bench can't tell bytes that reached the disk from \
-                 bytes in memory, and iostat shows nothing.",
+             bytes in memory, and iostat shows nothing.",
         )
         .change(set(disk, "iostats", "1", risk))
         .source(QUEUE_DOC),

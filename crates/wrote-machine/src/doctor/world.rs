@@ -85,8 +85,8 @@ impl World {
             _ => "FOLDER".into(),
         };
         format!(
-            "What it costs here was not measured: run wrote bench {folder} --only {scenarios} before \
-             and after."
+            "What it costs here was not measured: run wrote bench {folder} --only {scenarios} \
+             before and after."
         )
     }
 }
