@@ -48,7 +48,6 @@ pub fn deliver(
 #[derive(Debug)]
 pub struct ResultFile {
     path: PathBuf,
-    /// Whether the file replaces an older one.
     replace: bool,
 }
 

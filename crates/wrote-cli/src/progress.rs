@@ -153,7 +153,6 @@ fn clock(time: Duration) -> String {
     }
 }
 
-/// `1 run`, `42 runs`.
 fn counted(runs: u32) -> String {
     if runs == 1 { "1 run".into() } else { format!("{runs} runs") }
 }

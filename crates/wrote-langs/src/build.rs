@@ -15,7 +15,6 @@ use xxhash_rust::xxh3::Xxh3;
 
 /// The folder of the program's files, in the folder of a build.
 const SOURCE: &str = "source";
-/// The folder of the build's output.
 const BUILD: &str = "build";
 
 /// A program that is ready to run.

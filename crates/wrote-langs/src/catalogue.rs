@@ -185,7 +185,6 @@ impl Catalogue {
         Ok((chosen, languages))
     }
 
-    /// Adds a language from `folder`.
     fn add(&mut self, entry: Entry, folder: &Path) -> Result<(), Error> {
         let taken: Vec<String> = self.names();
         match entry.names().into_iter().find(|name| taken.contains(name)) {
@@ -233,7 +232,6 @@ fn look_for_all(
     })
 }
 
-/// Describes a program for the result.
 fn language(entry: &Entry, variant: &Variant, found: &Result<Tools, String>) -> Language {
     let install = found.is_err().then(|| entry.manifest.install.clone());
     Language {
@@ -257,7 +255,6 @@ fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a String> {
 }
 
 impl Candidate {
-    /// Returns whether the program does `task`.
     pub(super) fn does(&self, task: Task) -> bool {
         let tasks = &self.variant.tasks;
         tasks.is_empty() || tasks.iter().any(|does| does == task.as_str())

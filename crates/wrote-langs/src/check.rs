@@ -8,10 +8,8 @@ use std::io::{self, Read};
 use std::path::Path;
 use wrote_result::{Error, Stop};
 
-/// Bytes that are compared at once.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// The first error in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fault {
     /// The text that was there before is absent or changed.
@@ -43,7 +41,6 @@ impl<'a> Comparison<'a> {
         Comparison { expected, body, at: 0 }
     }
 
-    /// Compares the next piece of the file.
     fn next(&mut self, piece: &[u8]) -> Result<(), Fault> {
         let head = &self.expected.head;
         let head_left = head.len().saturating_sub(usize::try_from(self.at).unwrap_or(usize::MAX));

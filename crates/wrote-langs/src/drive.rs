@@ -8,7 +8,6 @@ use wrote_result::Error;
 use wrote_result::document::{Direction, Row};
 use wrote_result::langs::Drive;
 
-/// The scenario whose cells are measured.
 const PEAK: &str = "peak";
 /// The block size and the depth that stream fastest on most drives.
 const BS_BYTES: u64 = 512 << 10;
@@ -19,11 +18,9 @@ const RUNS: u32 = 3;
 const FILE_BYTES_MIN: u64 = 64 << 20;
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// The plan of the drive's own rate.
 #[derive(Clone, Debug)]
 pub(super) struct DrivePlan {
     common: Common,
-    /// The number of runs.
     pub runs: u32,
     /// The most bytes that lie in the folder at any time.
     pub space_bytes_max: u64,

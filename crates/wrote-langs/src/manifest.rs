@@ -9,7 +9,6 @@ use wrote_result::Error;
 /// The file's name, in the language's folder.
 pub(crate) const FILE_NAME: &str = "manifest.toml";
 
-/// The most characters shown of a wrong line.
 const SHOWN_CHARS: usize = 60;
 
 /// A manifest, as `langs/README.md` describes it.

@@ -25,7 +25,6 @@ pub(super) struct Plan {
     pub places: Vec<PlacePlan>,
 }
 
-/// The decisions about one folder.
 #[derive(Clone, Debug)]
 pub(super) struct PlacePlan {
     /// The folder, as the user named it.

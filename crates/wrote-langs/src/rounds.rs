@@ -27,14 +27,10 @@ use wrote_result::{Error, Stop};
 /// A program that is ready to run.
 #[derive(Clone, Debug)]
 struct Contestant {
-    /// Its number among all chosen programs.
     program: usize,
-    /// The id of the language or variant.
     id: String,
-    /// Its shown name.
     name: String,
     built: BuiltProgram,
-    /// Its tasks.
     tasks: Vec<Task>,
 }
 
@@ -43,7 +39,6 @@ struct Contestant {
 struct Crew<'a> {
     tables: &'a [Table],
     ready: &'a [Contestant],
-    /// The number of places.
     places: usize,
     /// The time limit of one run.
     timeout: Duration,

@@ -13,12 +13,10 @@ use wrote_result::{Error, Stop};
 
 /// The time limit of a version: a JVM on a busy machine takes seconds.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
-/// The most characters shown of a version.
 const VERSION_CHARS: usize = 80;
 /// The most bytes of either output that are read.
 const OUTPUT_BYTES: usize = 16 << 10;
 
-/// A toolchain that is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tools {
     /// Its version, one line.
@@ -120,7 +118,6 @@ fn with_path(mut words: Vec<String>, search: &Search) -> Result<Vec<String>, Str
     }
 }
 
-/// Returns the missing programs, each once.
 fn missing(
     toolchain: &Toolchain,
     commands: &[Result<Vec<String>, String>; 3],

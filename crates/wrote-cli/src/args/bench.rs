@@ -11,7 +11,6 @@ use wrote_report::Format;
 use wrote_result::document::Process;
 use wrote_result::units;
 
-/// The help at length.
 pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes data, and what each number survives.\
         \n\nEvery way of writing is measured in turn, several times, in a folder that the run makes \
         under PATH (.wrote-XXXX) and removes. What it will write is said before. At least 10 % of \
@@ -28,7 +27,6 @@ pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes 
         The result goes to standard output, or to a file with --output; progress and notes go to \
         standard error.";
 
-/// The help's end.
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote bench                              the current folder's disk, in about a minute\n  \
         wrote bench /mnt/data --only stream      only the sequential stream\n  \

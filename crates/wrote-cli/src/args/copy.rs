@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use wrote::{CopyOptions, Options, Reflink};
 use wrote_result::units;
 
-/// The help at length.
 pub(super) const LONG_ABOUT: &str = "Copy files and folders: whole or not at all, durable, in constant memory.\n\n\
         DST appears when it is whole, and survives a power loss when the command says done. If DST is a \
         folder, the copies go into it under their own names. Permissions, times, extended attributes \
@@ -18,7 +17,6 @@ pub(super) const LONG_ABOUT: &str = "Copy files and folders: whole or not at all
         merged: its files are replaced one by one, what is only there stays.\n\n\
         - is standard input, or standard output.";
 
-/// The help's end.
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote copy disk.img /mnt/backup/           a file into a folder\n  \
         wrote copy --verify disk.img copy.img      read back past the cache and compared\n  \
@@ -83,7 +81,6 @@ const BS_UNIT_BYTES: u64 = 4 << 10;
 const BS_BYTES_MAX: u64 = 1 << 30;
 const MEMORY_BYTES_MAX: u64 = 4 << 30;
 
-/// The bytes of one transfer.
 fn bs(text: &str) -> Result<usize, String> {
     let bytes = units::parse_block_size(text)?;
     if !bytes.is_multiple_of(BS_UNIT_BYTES) || bytes > BS_BYTES_MAX {

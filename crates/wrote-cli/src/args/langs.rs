@@ -9,7 +9,6 @@ use wrote_langs::{Kind, Request};
 use wrote_report::Format;
 use wrote_result::units;
 
-/// The help at length.
 pub(super) const LONG_ABOUT: &str = "Measure what each language's own file I/O costs, in each PATH.\n\n\
         For every language whose compiler or interpreter is there, a small program that does nothing but \
         what its standard library offers is built and run: bytes written and read one at a time (bytes), a \
@@ -26,7 +25,6 @@ pub(super) const LONG_ABOUT: &str = "Measure what each language's own file I/O c
         The result goes to standard output, or to a file with --output; progress and notes go to standard \
         error. The exit code is 0 also where languages are missing or failed: the result names them.";
 
-/// The help's end.
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote langs --list                       which languages are there\n  \
         wrote langs --size 25MB                  all of them on the current folder's disk, soon done\n  \

@@ -5,12 +5,10 @@ use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 use wrote::{Format, Sync};
 
-/// The help at length.
 pub(super) const LONG_ABOUT: &str = "Read, check and repair logs.\n\nA log is a folder that the library's Log writes: \
         records in a strict order, each with a sequence, in files called segments. Reading takes no \
         lock, and may go on while somebody writes.";
 
-/// The help's end.
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote log cat events                      all records, a line each\n  \
         wrote log tail -f events                  the last ten, and what comes\n  \

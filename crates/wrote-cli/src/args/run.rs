@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use wrote_jobs::jobs::Permissions;
 use wrote_report::Format;
 
-/// The help at length.
 pub(super) const LONG_ABOUT: &str = "Run fio job files, and say what each write survives.\n\nThe keys in common use are \
         understood; one that is not is an error that names its line. Groups of jobs (stonewall) run \
         one after the other, and so do the files. What will be written and where is said before.\
@@ -16,7 +15,6 @@ pub(super) const LONG_ABOUT: &str = "Run fio job files, and say what each write 
         The result goes to standard output, or to a file with --output; progress and notes go to \
         standard error.";
 
-/// The help's end.
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote run jobs.fio                              the file's jobs, as a table\n  \
         wrote run jobs.fio --check                      what would be done, and touch nothing\n  \

@@ -106,7 +106,6 @@ impl Done {
         report::document(&scenarios, &self.before, &self.about)
     }
 
-    /// fio's.
     fn fios(&self, files: &[JobFile]) -> fio_json::Document {
         let global: Vec<_> = files.iter().flat_map(|file| file.global.iter().cloned()).collect();
         let about = fio_json::About {

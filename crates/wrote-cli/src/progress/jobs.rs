@@ -16,7 +16,6 @@ const PARTS: u64 = 1000;
 #[derive(Debug)]
 pub struct JobReporter {
     bar: Bar,
-    /// How many groups there are.
     groups: usize,
     /// The current group: `group 1 of 3: reader, mix`.
     group: String,
@@ -27,7 +26,6 @@ pub struct JobReporter {
     last: Seen,
 }
 
-/// Bytes read and written at some time.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     at: Instant,

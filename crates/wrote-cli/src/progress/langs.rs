@@ -16,7 +16,6 @@ const LONG: Duration = Duration::from_secs(5 * 60);
 #[derive(Debug)]
 pub struct LangsReporter {
     reporter: Reporter,
-    /// How many folders are written in.
     folders: usize,
 }
 

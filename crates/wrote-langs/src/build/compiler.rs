@@ -11,7 +11,6 @@ use wrote_result::{Error, Stop};
 const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// The most output that is kept. The first error may be far from the end.
 const OUTPUT_BYTES: usize = 1 << 20;
-/// The most characters shown of a compiler's message.
 const WORDS_CHARS: usize = 200;
 
 /// Runs a compiler in `folder`. `Ok(Err(..))` is its failure, one line.

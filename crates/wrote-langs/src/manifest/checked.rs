@@ -5,7 +5,6 @@ use crate::workload::Task;
 use serde::de::{Deserialize, Deserializer, Error};
 use std::path::Path;
 
-/// The placeholders of commands.
 const PLACEHOLDERS: [&str; 3] = ["source", "build", "wrote"];
 
 /// Accepts one line that is not blank.

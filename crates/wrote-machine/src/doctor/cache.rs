@@ -7,7 +7,6 @@ use wrote_result::doctor::{Change, Check, Evidence};
 
 const ID: &str = "write-cache";
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     let disks = world.stack.disks.iter();
     disks

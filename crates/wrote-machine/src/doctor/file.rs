@@ -12,7 +12,6 @@ const ENCRYPTED: u32 = 0x800;
 /// The least unwritten space of a file that is reported.
 const UNWRITTEN_BYTES_MIN: u64 = 1 << 20;
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     [attributes_check(world), extents_check(world)].into_iter().flatten().collect()
 }

@@ -5,7 +5,6 @@ use super::stack::{Disk, DiskKind};
 use super::world::World;
 use wrote_result::doctor::{Change, Check, Evidence};
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     let loops = world.stack.disks.iter().filter(|disk| disk.kind == DiskKind::Loop);
     let loops = loops.filter_map(|disk| loop_device(world, disk));

@@ -11,7 +11,6 @@ const COMMIT_S: u64 = 5;
 /// Btrfs's default (btrfs(5)), and the longest that is common.
 const COMMIT_S_MAX: u64 = 30;
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     let target = &world.target;
     let mut checks = vec![in_memory(world), no_device(world)];

@@ -12,7 +12,6 @@ const SECTOR_BYTES: u64 = 512;
 /// report 512 for old programs.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     world
         .stack

@@ -18,7 +18,6 @@ const SECCOMP_FILTER: i64 = 2;
 /// io_uring came with it.
 const KERNEL_MIN: (u32, u32) = (5, 1);
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     [Some(io_uring(world)), locked_memory(world)].into_iter().flatten().collect()
 }

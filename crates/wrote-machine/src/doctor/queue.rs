@@ -16,7 +16,6 @@ const READ_AHEAD_KIB: i64 = 128;
 
 const QUEUE_DOC: &str = "kernel: Documentation/ABI/stable/sysfs-block";
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     world.stack.disks.iter().flat_map(|disk| of_disk(world, disk)).collect()
 }

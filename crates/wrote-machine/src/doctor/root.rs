@@ -9,17 +9,14 @@ use wrote_result::doctor::Evidence;
 pub(super) struct Root(PathBuf);
 
 impl Root {
-    /// Reads below `folder`.
     pub fn new(folder: impl Into<PathBuf>) -> Root {
         Root(folder.into())
     }
 
-    /// Returns the folder itself.
     pub fn folder(&self) -> &Path {
         &self.0
     }
 
-    /// Returns the path of a file below the root.
     pub fn path(&self, file: &str) -> PathBuf {
         self.0.join(file)
     }
@@ -36,7 +33,6 @@ impl Root {
         Some(Evidence::new(format!("/{file}"), self.text(file)?))
     }
 
-    /// Returns the number in a file.
     pub fn number(&self, file: &str) -> Option<i64> {
         self.see(file)?.number()
     }

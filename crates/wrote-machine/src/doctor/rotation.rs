@@ -5,7 +5,6 @@ use super::stack::{Disk, DiskKind};
 use super::world::World;
 use wrote_result::doctor::{Change, Check};
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     let of = |disk: &Disk| {
         let both = [rotational(world, disk), poll_queues(world, disk)];

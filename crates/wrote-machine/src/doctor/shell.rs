@@ -12,7 +12,6 @@ pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Writes `value` to a file of a disk's queue.
 pub(super) fn set_queue(disk: &str, file: &str, value: &str) -> String {
     let value = if value.contains(' ') { format!("\"{value}\"") } else { value.to_owned() };
     format!("echo {value} > {}", quoted(&format!("/sys/block/{disk}/queue/{file}")))

@@ -8,7 +8,6 @@ use wrote_result::units;
 /// A lack of inodes slows no write down before the last one.
 const INODES_USED_SHARE_MAX: f64 = 0.95;
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     [space(world), inodes(world)].into_iter().flatten().collect()
 }

@@ -12,7 +12,6 @@ use wrote_result::Error;
 /// The input of the checks. Tests make a root of their own.
 #[derive(Clone, Debug)]
 pub(super) struct World {
-    /// The files of the machine.
     pub root: Root,
     /// The file system and device under the path.
     pub target: Target,
@@ -22,9 +21,7 @@ pub(super) struct World {
     pub io_uring: Result<(), String>,
     /// Inodes of the file system: all, and free ones. All is 0 where it makes them on demand.
     pub inodes: (u64, u64),
-    /// The machine's swap spaces.
     pub swaps: Vec<Swap>,
-    /// The path itself.
     pub file: FileFacts,
 }
 
@@ -33,7 +30,6 @@ pub(super) struct World {
 pub(super) struct Swap {
     /// Its name in `/proc/swaps`.
     pub path: String,
-    /// Its used KiB.
     pub used_kib: u64,
     /// The whole disks below it.
     pub disks: Vec<String>,

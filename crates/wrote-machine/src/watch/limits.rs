@@ -15,7 +15,6 @@ pub struct Throttled {
 }
 
 impl Throttled {
-    /// Returns the stops since `earlier`.
     pub(super) fn since(&self, earlier: &Throttled) -> Throttled {
         Throttled {
             periods: self.periods.saturating_sub(earlier.periods),

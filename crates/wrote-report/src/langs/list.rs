@@ -46,7 +46,6 @@ pub fn write_languages(
     Ok(())
 }
 
-/// The text under VERSION.
 fn told(language: &Language) -> (Tone, String) {
     let because = language.because.as_deref().unwrap_or_default();
     match language.state {

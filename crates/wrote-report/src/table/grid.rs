@@ -14,7 +14,6 @@ use wrote_result::document::{Cell, Row, View, fastest};
 /// A workload's cells in their places.
 pub struct Grid<'a> {
     group: &'a Group<'a>,
-    /// The title over the sides.
     title: &'static str,
     /// `512 KiB x 64`, in the order of the rows.
     sides: Vec<&'a str>,

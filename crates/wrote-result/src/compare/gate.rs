@@ -3,7 +3,6 @@
 use super::document::{Because, Comparison, Measure, RowComparison, Verdict};
 use crate::Error;
 
-/// The most names in the message; more are counted.
 const NAMES_MAX: usize = 6;
 
 /// Fails where a row became slower by more than `share` (0.05 is 5 %), and where a row of the old

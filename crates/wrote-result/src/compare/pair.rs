@@ -23,7 +23,6 @@ pub enum Allowed {
     Everything,
 }
 
-/// The pairs of rows of two results.
 pub(super) struct RowPairs<'a> {
     /// In the order of the old result.
     pub pairs: Vec<RowPair<'a>>,
@@ -52,7 +51,6 @@ pub fn is_allowable(name: &str) -> bool {
     allowable().iter().any(|key| is_called(key, name))
 }
 
-/// Pairs the rows of two results.
 pub(super) fn rows<'a>(old: &'a Document, new: &'a Document, allowed: &Allowed) -> RowPairs<'a> {
     let imported = is_imported(old) || is_imported(new);
     let partners = Partners::new(old, new, allowed);
@@ -134,7 +132,6 @@ fn workloads(document: &Document) -> BTreeMap<&str, Vec<&Row>> {
     workloads
 }
 
-/// Returns the differences of two rows' work.
 fn differences(old: &Row, new: &Row, imported: bool) -> Vec<Difference> {
     let spans = old.settings.asked.rw.starts_with("rand") && random_span_differs(old, new);
     let work = |row: &Row| {

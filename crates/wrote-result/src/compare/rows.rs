@@ -6,7 +6,6 @@ use super::ratio::{Ratio, holm};
 use crate::document::{Latency, Row, Run, View};
 use crate::stats;
 
-/// The outcome of the comparison of all pairs.
 pub(super) struct ComparedRows {
     pub rows: Vec<RowComparison>,
     pub not_compared: Vec<NotCompared>,
@@ -64,7 +63,6 @@ fn compared_row(pair: &RowPair<'_>) -> Option<RowComparison> {
     })
 }
 
-/// Returns whether all operations have one size.
 fn one_size(row: &Row) -> bool {
     View::of(row) != View::Messages && row.settings.asked.bssplit.is_none()
 }

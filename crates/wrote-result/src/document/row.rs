@@ -199,7 +199,6 @@ impl Row {
 }
 
 impl Run {
-    /// CPU seconds, user and kernel.
     fn cpu_s(&self) -> f64 {
         self.cpu_user_s + self.cpu_system_s
     }

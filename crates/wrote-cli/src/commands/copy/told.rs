@@ -10,7 +10,6 @@ use wrote_result::units;
 /// Of less the rate tells of everything but the bytes.
 const RATED_BYTES_MIN: u64 = 1_000_000;
 
-/// The sum of all copies.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     pub files: u64,

@@ -45,7 +45,6 @@ fn open(arguments: &LogAppendArgs) -> Result<Log, Error> {
     options.open(folder).map_err(|error| of_library(&error))
 }
 
-/// The outcome of an append.
 struct Appended {
     began: Instant,
     lines: u64,

@@ -12,7 +12,6 @@ use wrote_result::Stop;
 /// Few enough for a person to see them come, many enough for a write to cost little.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// A record in JSON.
 #[skip_serializing_none]
 #[derive(Serialize)]
 struct JsonRecord<'a> {

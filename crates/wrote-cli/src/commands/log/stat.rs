@@ -13,7 +13,6 @@ use wrote::log::{LogSummary, SegmentSummary, summary};
 use wrote_report::plain;
 use wrote_result::{Error, units};
 
-/// The gap between two columns.
 const GAP: &str = "  ";
 
 pub(super) fn run(arguments: &LogStatArgs) -> Result<(), Error> {
@@ -28,7 +27,6 @@ pub(super) fn run(arguments: &LogStatArgs) -> Result<(), Error> {
     })
 }
 
-/// A log in JSON.
 #[skip_serializing_none]
 #[derive(Serialize)]
 pub(super) struct JsonSummary {

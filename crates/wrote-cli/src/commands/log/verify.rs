@@ -44,7 +44,6 @@ fn complain(folder: &Path, damage: &[Damage]) -> Result<(), Error> {
     )))
 }
 
-/// The outcome in JSON.
 #[derive(Serialize)]
 struct JsonVerified {
     /// Whether nothing is damaged.

@@ -9,7 +9,6 @@ use wrote_jobs::fio;
 use wrote_jobs::spec::JobSpec;
 use wrote_result::Error;
 
-/// A job file that was understood.
 #[derive(Debug, Default)]
 pub(super) struct JobFile {
     /// Its name, without its folder.
@@ -23,7 +22,6 @@ pub(super) struct JobFile {
 }
 
 impl JobFile {
-    /// How many groups its jobs are in.
     pub(super) fn groups(&self) -> usize {
         self.jobs.iter().map(|job| job.group).collect::<BTreeSet<_>>().len()
     }
