@@ -27,31 +27,20 @@ const STEPS: u32 = 1000;
 /// draw one.
 #[derive(Debug)]
 pub struct Reporter {
-    bar: Bar,
-}
-
-impl Reporter {
-    /// A reporter that draws on standard error if that is a terminal and `TERM` is not `dumb`.
-    pub fn new() -> Reporter {
-        Reporter { bar: Bar::new() }
-    }
-}
-
-/// A bar on standard error, where that is a terminal that can draw one, and lines above it.
-#[derive(Debug)]
-struct Bar {
+    /// A bar on standard error, where that is a terminal that can draw one, and lines above it.
     bar: Option<ProgressBar>,
     /// When what is under way is expected to end.
     end: Arc<Mutex<Option<Instant>>>,
 }
 
-impl Bar {
-    fn new() -> Bar {
+impl Reporter {
+    /// A reporter that draws on standard error if that is a terminal and `TERM` is not `dumb`.
+    pub fn new() -> Reporter {
         let end = Arc::new(Mutex::new(None));
         let draws = stderr().is_terminal() && !terminal::is_dumb();
         let bar =
             draws.then(|| ProgressBar::new(1).with_style(style(end.clone(), terminal::is_utf8())));
-        Bar { bar, end }
+        Reporter { bar, end }
     }
 
     /// Shows how far it is, and how long the rest will take where that is known.
@@ -83,7 +72,7 @@ impl Default for Reporter {
     }
 }
 
-impl Drop for Bar {
+impl Drop for Reporter {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -95,18 +84,18 @@ impl Drop for Bar {
 
 impl Observer for Reporter {
     fn announce(&mut self, announcement: &Announcement) {
-        self.bar.say(&announced(announcement));
+        self.say(&announced(announcement));
     }
 
     fn progress(&mut self, progress: &Progress) {
         let within = (progress.fraction * f64::from(STEPS)) as u64;
         let done = u64::from(progress.runs_done) * u64::from(STEPS) + within;
         let whole = u64::from(progress.runs) * u64::from(STEPS);
-        self.bar.show(done, whole, Some(progress.left), &measuring(progress));
+        self.show(done, whole, Some(progress.left), &measuring(progress));
     }
 
     fn note(&mut self, text: &str) {
-        self.bar.say(&format!("wrote: note: {text}"));
+        self.say(&format!("wrote: note: {text}"));
     }
 }
 
@@ -117,7 +106,7 @@ fn announced(announcement: &Announcement) -> String {
         units::bytes(announcement.written_bytes_max),
         announcement.folder.display(),
         units::bytes(announcement.space_bytes_max),
-        counted(announcement.runs),
+        units::counted(announcement.runs.into(), "run"),
         clock(announcement.estimated),
     )
 }
@@ -151,10 +140,6 @@ fn clock(time: Duration) -> String {
         seconds @ 0..60 => format!("{seconds} s"),
         _ => units::seconds(time.as_secs_f64()),
     }
-}
-
-fn counted(runs: u32) -> String {
-    if runs == 1 { "1 run".into() } else { format!("{runs} runs") }
 }
 
 #[cfg(test)]

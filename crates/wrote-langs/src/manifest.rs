@@ -3,6 +3,7 @@
 mod checked;
 
 use crate::message::shown;
+use itertools::Itertools;
 use serde::Deserialize;
 use wrote_result::Error;
 
@@ -94,7 +95,7 @@ impl Manifest {
     pub(crate) fn parse(text: &str, origin: &str) -> Result<Manifest, Error> {
         toml::from_str(text).map_err(|error| {
             // Some messages of the parser have several lines.
-            let because = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+            let because = error.message().split_whitespace().join(" ");
             let start = error.span().map_or(0, |span| span.start);
             // A key missing in the whole file has no line.
             let is_of_file = start == 0 && because.starts_with("missing");

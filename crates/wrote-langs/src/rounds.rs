@@ -12,6 +12,7 @@ use super::build::{BuiltProgram, build};
 use super::catalogue::{Candidate, catalogue};
 use super::plan::{PlacePlan, Plan};
 use super::workload::{Table, Task};
+use itertools::Itertools;
 use std::fs::File;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -133,8 +134,8 @@ fn refuse_nobody(chosen: &[Candidate], languages: &[Language]) -> Result<(), Err
     if !chosen.is_empty() {
         return Ok(());
     }
-    let missing: Vec<String> = languages.iter().map(missing_text).collect();
-    Err(Error::Usage(format!("nothing can be run: {}", missing.join("; "))))
+    let missing = languages.iter().map(missing_text).join("; ");
+    Err(Error::Usage(format!("nothing can be run: {missing}")))
 }
 
 /// Refuses programs of which none does a requested task.
@@ -143,11 +144,8 @@ fn refuse_idlers(chosen: &[Candidate], tables: &[Table]) -> Result<(), Error> {
     if chosen.iter().any(works) {
         return Ok(());
     }
-    let names: Vec<&str> = chosen.iter().map(|of| of.variant.name.as_str()).collect();
-    Err(Error::Usage(format!(
-        "nothing can be run: none of these workloads is done by {}",
-        names.join(", ")
-    )))
+    let names = chosen.iter().map(|of| &of.variant.name).join(", ");
+    Err(Error::Usage(format!("nothing can be run: none of these workloads is done by {names}")))
 }
 
 /// Describes a missing language: `Zig is missing (zig: not found): pip install ziglang`.

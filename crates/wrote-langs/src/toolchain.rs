@@ -5,6 +5,7 @@ mod search;
 use super::child::{Limits, supervise};
 use super::manifest::{Manifest, Toolchain};
 use super::message::{complaint, shown};
+use itertools::Itertools;
 pub(super) use search::Search;
 use std::path::Path;
 use std::process::Command;
@@ -59,11 +60,10 @@ fn find_within(
     for toolchain in &manifest.toolchains {
         match look_for(toolchain, wrote, search, timeout, stop)? {
             Ok(tools) => return Ok(Ok(tools)),
-            Err(why) if because.contains(&why) => {}
             Err(why) => because.push(why),
         }
     }
-    Ok(Err(because.join("; ")))
+    Ok(Err(because.iter().unique().join("; ")))
 }
 
 /// Returns the toolchain with its programs' paths, if all exist and it prints its version.
@@ -124,13 +124,8 @@ fn missing(
     search: &Search,
 ) -> Vec<String> {
     let needed = toolchain.needs.iter().filter(|name| search.find(name).is_none());
-    let mut missing: Vec<String> = Vec::new();
-    for name in commands.iter().filter_map(|command| command.as_ref().err()).chain(needed) {
-        if !missing.contains(name) {
-            missing.push(name.clone());
-        }
-    }
-    missing
+    let commands = commands.iter().filter_map(|command| command.as_ref().err());
+    commands.chain(needed).unique().cloned().collect()
 }
 
 /// Returns the version that `command` prints; errors name it `asked`.

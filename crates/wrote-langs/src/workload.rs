@@ -20,15 +20,6 @@ pub enum Kind {
 impl Kind {
     /// All workloads, in the order of their runs.
     pub const ALL: [Kind; 3] = [Kind::Bytes, Kind::Save, Kind::Lines];
-
-    /// Returns its name on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::Bytes => "bytes",
-            Kind::Save => "save",
-            Kind::Lines => "lines",
-        }
-    }
 }
 
 /// Bytes of one line with its line feed.

@@ -27,11 +27,12 @@ pub struct Examination {
 
 /// The outcome of a check, from the least to the worst.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Nothing needs a change.
+    #[default]
     Fine,
     /// The check could not read its evidence.
     Unknown,
@@ -43,7 +44,7 @@ pub enum State {
 
 /// One check and its outcome.
 #[skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
     /// A stable name: `scheduler`. Each is explained in `docs/doctor.md`.
@@ -97,17 +98,7 @@ pub struct Change {
 impl Check {
     /// A check with this outcome and no evidence yet.
     pub fn new(id: &str, state: State, text: impl Into<String>) -> Check {
-        Check {
-            id: id.into(),
-            state,
-            device: None,
-            text: text.into(),
-            evidence: Vec::new(),
-            because: None,
-            costs: None,
-            change: None,
-            sources: Vec::new(),
-        }
+        Check { id: id.into(), state, text: text.into(), ..Check::default() }
     }
 
     /// A check with the outcome [`State::Fine`].

@@ -116,25 +116,3 @@ impl Done {
         fio_json::document(&self.groups, &about)
     }
 }
-
-/// A list of names, of which the first few are said.
-fn some_of<'a>(names: impl ExactSizeIterator<Item = &'a str>, most: usize) -> String {
-    let more = names.len().saturating_sub(most);
-    let mut told = names.take(most).collect::<Vec<_>>().join(", ");
-    if more > 0 {
-        told += &format!(" and {more} more");
-    }
-    told
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_many_names_the_first_are_said_and_the_rest_counted() {
-        let names = ["a", "b", "c", "d"];
-        assert_eq!(some_of(names.into_iter(), 4), "a, b, c, d");
-        assert_eq!(some_of(names.into_iter(), 2), "a, b and 2 more");
-    }
-}

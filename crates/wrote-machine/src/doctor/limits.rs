@@ -3,6 +3,7 @@
 use super::shell::quoted;
 use super::world::World;
 use crate::watch::cgroup::{Groups, Version, groups};
+use crate::watch::cpus;
 use std::path::Path;
 use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
@@ -99,18 +100,11 @@ fn limited(number: &str, limits: Vec<Evidence>) -> Check {
 
 fn cpu_limit(world: &World, groups: &Groups) -> Check {
     const ID: &str = "cpu-limit";
-    let second = groups.folders.iter().filter_map(|folder| {
-        let found = world.root.see(&file(world, folder, "cpu.max"))?;
-        let (quota, period) = found.value.split_once(' ')?;
-        share(quota.parse().ok()?, period.parse().ok()?).map(|share| (share, found.clone()))
-    });
-    let first = groups.folders.iter().filter_map(|folder| {
-        let found = world.root.see(&file(world, folder, "cpu.cfs_quota_us"))?;
-        let period = world.root.number(&file(world, folder, "cpu.cfs_period_us"))?;
-        share(found.number()?, period).map(|share| (share, found))
-    });
-    let least = second.chain(first).min_by(|(one, _), (other, _)| one.total_cmp(other));
-    let Some((cpus, found)) = least else {
+    let limits = groups.folders.iter().filter_map(|folder| cpus(world.root.folder(), folder));
+    let least = limits.min_by(|one, other| one.most.total_cmp(&other.most));
+    let found = |from: &str| world.root.see(from.trim_start_matches('/'));
+    let Some((cpus, found)) = least.and_then(|least| Some((least.most, found(&least.from)?)))
+    else {
         return Check::fine(ID, "no control group limits the CPU time of this process");
     };
     let text = format!("a control group gives this process the time of {cpus:.1} CPUs");
@@ -128,11 +122,6 @@ fn cpu_limit(world: &World, groups: &Groups) -> Check {
                 .lasting("where the group is made: CPUQuota= of systemd, --cpus of Docker"),
         )
         .source("kernel: Documentation/scheduler/sched-bwc.rst")
-}
-
-/// Returns the CPUs of a quota; -1 is no quota.
-fn share(quota_us: i64, period_us: i64) -> Option<f64> {
-    (quota_us > 0 && period_us > 0).then(|| quota_us as f64 / period_us as f64)
 }
 
 #[cfg(test)]

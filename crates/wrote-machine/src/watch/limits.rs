@@ -98,7 +98,7 @@ fn limit(of: &str, most: f64, root: &Path, file: &Path) -> Limit {
 }
 
 /// Returns the CPUs that a group may use: its quota of microseconds in each period.
-fn cpus(root: &Path, folder: &Path) -> Option<Limit> {
+pub(crate) fn cpus(root: &Path, folder: &Path) -> Option<Limit> {
     let number = |file: &str| {
         let text = fs::read_to_string(folder.join(file)).ok()?;
         text.trim().parse::<f64>().ok()

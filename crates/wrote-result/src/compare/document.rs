@@ -1,6 +1,7 @@
 //! The document of a comparison.
 
 use crate::document::{Document, Finding, Program};
+use itertools::Itertools;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -180,9 +181,7 @@ pub fn shown(value: Option<&Value>) -> String {
     match value {
         None => "none".into(),
         Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(values)) => {
-            values.iter().map(|value| shown(Some(value))).collect::<Vec<_>>().join(",")
-        }
+        Some(Value::Array(values)) => values.iter().map(|value| shown(Some(value))).join(","),
         // 9 instead of 9.0.
         Some(Value::Number(number)) if number.is_f64() => {
             number.as_f64().unwrap_or_default().to_string()

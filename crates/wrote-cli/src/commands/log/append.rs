@@ -1,6 +1,5 @@
 //! `wrote log append`: each line of standard input as a record.
 
-use super::counted;
 use crate::args::LogAppendArgs;
 use crate::commands::{of_library, outlive_the_size_limit, promised, say};
 use crate::stdio::{End, Input};
@@ -8,6 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::time::Instant;
 use wrote::log::summary;
 use wrote::{Format, Log};
+use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
 
 /// No longer line is a record: it would not fit into a buffer of the log's.

@@ -1,11 +1,12 @@
 //! `wrote log repair`: what is whole can be read again, what was there is kept aside.
 
-use super::{counted, verify};
+use super::verify;
 use crate::args::{LogRepairArgs, LogVerifyArgs};
 use crate::output;
 use std::io::{self, Write};
 use wrote::log::{Repaired, repair};
 use wrote_report::plain;
+use wrote_result::units::counted;
 use wrote_result::{Error, Stop};
 
 pub(super) fn run(arguments: &LogRepairArgs, stop: &Stop) -> Result<(), Error> {

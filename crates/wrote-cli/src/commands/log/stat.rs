@@ -1,6 +1,5 @@
 //! `wrote log stat`: what a log consists of, as a table or as JSON.
 
-use super::counted;
 use crate::args::LogStatArgs;
 use crate::output;
 use serde::Serialize;
@@ -10,7 +9,8 @@ use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 use wrote::Format;
 use wrote::log::{LogSummary, SegmentSummary, summary};
-use wrote_report::plain;
+use wrote_report::{plain, write_json};
+use wrote_result::units::counted;
 use wrote_result::{Error, units};
 
 const GAP: &str = "  ";
@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &LogStatArgs) -> Result<(), Error> {
     let summary = summary(folder).map_err(|error| super::super::of_library(&error))?;
     output::to_stdout(|out| {
         if arguments.json {
-            super::write_json(&JsonSummary::of(folder, &summary), out)
+            write_json(&JsonSummary::of(folder, &summary), out)
         } else {
             write_table(folder, &summary, out)
         }

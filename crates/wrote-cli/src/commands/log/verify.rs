@@ -1,6 +1,5 @@
 //! `wrote log verify`: every byte read, and what is damaged.
 
-use super::counted;
 use super::stat::JsonSummary;
 use crate::args::LogVerifyArgs;
 use crate::output;
@@ -10,13 +9,15 @@ use std::io::{self, Write};
 use std::path::Path;
 use wrote::CopyProgress;
 use wrote::log::{Damage, Verified, verify};
+use wrote_report::{plain, write_json};
+use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
 
 pub(super) fn run(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
     let LogVerifyArgs { folder, json, quiet } = arguments;
     let verified = read(folder, *quiet, stop)?;
     output::to_stdout(|out| match *json {
-        true => super::write_json(&JsonVerified::of(folder, &verified), out),
+        true => write_json(&JsonVerified::of(folder, &verified), out),
         false => write_text(&verified, *quiet, out),
     })?;
     complain(folder, &verified.damage)
@@ -127,7 +128,7 @@ pub(super) fn write_damage(damage: &[Damage], out: &mut dyn Write) -> io::Result
             Some(count) => format!("{count} records from {sequence} on are lost"),
             None => format!("records from {sequence} on are lost"),
         };
-        let path = wrote_report::plain(&path.to_string_lossy());
+        let path = plain(&path.to_string_lossy());
         writeln!(out, "{path}: damaged at byte {offset_bytes}: {because}; {lost}")?;
     }
     Ok(())
