@@ -33,16 +33,18 @@ pub struct Reporter {
     end: Arc<Mutex<Option<Instant>>>,
 }
 
-impl Reporter {
+impl Default for Reporter {
     /// A reporter that draws on standard error if that is a terminal and `TERM` is not `dumb`.
-    pub fn new() -> Reporter {
+    fn default() -> Reporter {
         let end = Arc::new(Mutex::new(None));
         let draws = stderr().is_terminal() && !terminal::is_dumb();
         let bar =
             draws.then(|| ProgressBar::new(1).with_style(style(end.clone(), terminal::is_utf8())));
         Reporter { bar, end }
     }
+}
 
+impl Reporter {
     /// Shows how far it is, and how long the rest will take where that is known.
     fn show(&self, position: u64, length: u64, left: Option<Duration>, message: &str) {
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -63,12 +65,6 @@ impl Reporter {
             Some(bar) => bar.suspend(write),
             None => write(),
         }
-    }
-}
-
-impl Default for Reporter {
-    fn default() -> Reporter {
-        Reporter::new()
     }
 }
 

@@ -44,7 +44,7 @@ fn run_versus(
     let requests = [arguments.request(command.clone()), other.request(command)];
     let mut comparison = {
         // The bar is gone from the screen at the end of this.
-        let mut reporter = Reporter::new();
+        let mut reporter = Reporter::default();
         versus(&requests[0], &requests[1], stop, &mut reporter)?
     };
     stop.check()?;
@@ -57,7 +57,7 @@ fn run_versus(
 
 /// The bar is gone from the screen when this returns.
 fn measure(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> Result<Document, Error> {
-    let mut reporter = Reporter::new();
+    let mut reporter = Reporter::default();
     wrote_bench::bench(&arguments.request(command), stop, &mut reporter)
 }
 

@@ -3,7 +3,6 @@
 mod append;
 mod print;
 mod records;
-mod repair;
 mod stat;
 mod verify;
 
@@ -17,7 +16,7 @@ pub(super) fn run(arguments: &LogArgs, stop: &Stop) -> Result<(), Error> {
         LogVerb::Tail(arguments) => End::outcome(records::tail(arguments, stop)),
         LogVerb::Stat(arguments) => stat::run(arguments),
         LogVerb::Verify(arguments) => verify::run(arguments, stop),
-        LogVerb::Repair(arguments) => repair::run(arguments, stop),
+        LogVerb::Repair(arguments) => verify::run_repair(arguments, stop),
         LogVerb::Append(arguments) => append::run(arguments, stop),
     }
 }

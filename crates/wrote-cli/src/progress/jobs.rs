@@ -41,7 +41,7 @@ impl JobReporter {
         groups.dedup();
         let now = Instant::now();
         JobReporter {
-            bar: Reporter::new(),
+            bar: Reporter::default(),
             groups: groups.len(),
             group: String::new(),
             groups_begun: 0,

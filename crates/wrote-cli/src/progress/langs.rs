@@ -23,7 +23,7 @@ impl LangsReporter {
     /// A reporter of a comparison in so many folders that draws on standard error if that is a
     /// terminal and `TERM` is not `dumb`.
     pub fn new(folders: usize) -> LangsReporter {
-        LangsReporter { reporter: Reporter::new(), folders }
+        LangsReporter { reporter: Reporter::default(), folders }
     }
 }
 
