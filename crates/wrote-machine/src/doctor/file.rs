@@ -81,9 +81,10 @@ fn attributes_check(world: &World) -> Option<Check> {
         Check::fine(ID, "no attribute that matters to writes")
     };
     let shown = format!("{:#x}", flags.bits());
-    Some(
-        check.found([Evidence::new("ioctl_iflags(2), FS_IOC_GETFLAGS", shown)]).source("chattr(1)"),
-    )
+    check
+        .found([Evidence::new("ioctl_iflags(2), FS_IOC_GETFLAGS", shown)])
+        .source("chattr(1)")
+        .into()
 }
 
 fn extents_check(world: &World) -> Option<Check> {
@@ -108,22 +109,21 @@ fn extents_check(world: &World) -> Option<Check> {
         return Some(Check::fine(ID, text).found(found));
     }
     let unwritten = units::bytes(unwritten_bytes);
-    Some(
-        Check::advice(ID, format!("{unwritten} are set aside for the file and were never written"))
-            .found(found)
-            .costs(
-                "The first write of each such block makes the flush after it commit the journal: \
-                 291 us for blocks that were written before, 303 us to 503 us for others, on one \
-                 disk of CockroachDB's (pebble issue 76).",
-            )
-            .measured(&world.measure("small"))
-            .change(Change::how(
-                "write the file once from end to end before what counts, as wrote::log does with \
-                 Prepare::Written",
-                "it takes as long as writing that much; never over data that is needed",
-            ))
-            .source("fallocate(2); kernel: Documentation/filesystems/ext4/"),
-    )
+    Check::advice(ID, format!("{unwritten} are set aside for the file and were never written"))
+        .found(found)
+        .costs(
+            "The first write of each such block makes the flush after it commit the journal: 291 \
+             us for blocks that were written before, 303 us to 503 us for others, on one disk of \
+             CockroachDB's (pebble issue 76).",
+        )
+        .measured(&world.measure("small"))
+        .change(Change::how(
+            "write the file once from end to end before what counts, as wrote::log does with \
+             Prepare::Written",
+            "it takes as long as writing that much; never over data that is needed",
+        ))
+        .source("fallocate(2); kernel: Documentation/filesystems/ext4/")
+        .into()
 }
 
 #[cfg(test)]

@@ -48,13 +48,12 @@ fn loop_device(world: &World, disk: &Disk) -> Option<Check> {
                  wrote doctor on the folder of the file looks at them.";
     let costs = check.costs.iter().map(String::as_str).chain([below]);
     let costs = costs.collect::<Vec<_>>().join(" ");
-    Some(
-        check
-            .costs(costs)
-            .of(&disk.name)
-            .found([file, direct])
-            .source("losetup(8), --direct-io; kernel: drivers/block/loop.c"),
-    )
+    check
+        .costs(costs)
+        .of(&disk.name)
+        .found([file, direct])
+        .source("losetup(8), --direct-io; kernel: drivers/block/loop.c")
+        .into()
 }
 
 fn raid(world: &World, layer: &str) -> Option<Check> {
@@ -110,14 +109,13 @@ fn raid(world: &World, layer: &str) -> Option<Check> {
     } else {
         Check::fine("raid", format!("{name}, complete and idle"))
     };
-    Some(
-        check
-            .of(layer)
-            .found([level])
-            .found(degraded)
-            .found(action)
-            .source("md(4); kernel: Documentation/admin-guide/md.rst"),
-    )
+    check
+        .of(layer)
+        .found([level])
+        .found(degraded)
+        .found(action)
+        .source("md(4); kernel: Documentation/admin-guide/md.rst")
+        .into()
 }
 
 fn encryption(world: &World, layer: &str) -> Option<Check> {
@@ -132,32 +130,31 @@ fn encryption(world: &World, layer: &str) -> Option<Check> {
         "cryptsetup refresh --perf-no_read_workqueue --perf-no_write_workqueue {}",
         quoted(&name)
     );
-    Some(
-        Check::advice("encryption", text)
-            .of(layer)
-            .found([uuid])
-            .costs(format!(
-                "CPU time for each byte (cryptsetup benchmark says how many bytes a second one \
-                 core can do), and work queues that each request passes: without them Cloudflare \
-                 doubled the throughput of its NVMe disks (2020). Whether they are off already is \
-                 not in /sys: cryptsetup status {} shows it.",
-                quoted(&name)
-            ))
-            .measured(&world.measure("stream,rand"))
-            .change(
-                Change::run(
-                    command,
-                    "it needs Linux 5.9; on disks that turn, or with a slow cipher, requests then \
-                     wait for each other",
-                )
-                .lasting(
-                    "the options no-read-workqueue,no-write-workqueue in /etc/crypttab, or \
-                     --persistent for LUKS2",
-                ),
+    Check::advice("encryption", text)
+        .of(layer)
+        .found([uuid])
+        .costs(format!(
+            "CPU time for each byte (cryptsetup benchmark says how many bytes a second one core \
+             can do), and work queues that each request passes: without them Cloudflare doubled \
+             the throughput of its NVMe disks (2020). Whether they are off already is not in /sys: \
+             cryptsetup status {} shows it.",
+            quoted(&name)
+        ))
+        .measured(&world.measure("stream,rand"))
+        .change(
+            Change::run(
+                command,
+                "it needs Linux 5.9; on disks that turn, or with a slow cipher, requests then \
+                 wait for each other",
             )
-            .source("cryptsetup-refresh(8), --perf-no_write_workqueue")
-            .source("Korchagin: Speeding up Linux disk encryption, Cloudflare, 2020"),
-    )
+            .lasting(
+                "the options no-read-workqueue,no-write-workqueue in /etc/crypttab, or \
+                 --persistent for LUKS2",
+            ),
+        )
+        .source("cryptsetup-refresh(8), --perf-no_write_workqueue")
+        .source("Korchagin: Speeding up Linux disk encryption, Cloudflare, 2020")
+        .into()
 }
 
 #[cfg(test)]

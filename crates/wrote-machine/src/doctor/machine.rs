@@ -38,44 +38,44 @@ fn dirty_pages(world: &World) -> Option<Check> {
     let positive = |name: &str| see(name).filter(|found| found.number().unwrap_or(0) > 0);
     let (round, expire) = (see("dirty_writeback_centisecs")?, see("dirty_expire_centisecs")?);
     if round.number() == Some(0) {
-        return Some(
-            Check::risk(
-                ID,
-                "no data is written out by itself: unsynced data stays in memory alone",
-            )
-            .found([round])
-            .costs("No speed. A crash loses all that was written since memory last ran short.")
-            .change(sysctl(
-                "vm.dirty_writeback_centisecs",
-                "500",
-                "a disk that rests is woken every few seconds",
-            ))
-            .source(VM_DOC),
-        );
+        return Check::risk(
+            ID,
+            "no data is written out by itself: unsynced data stays in memory alone",
+        )
+        .found([round])
+        .costs("No speed. A crash loses all that was written since memory last ran short.")
+        .change(sysctl(
+            "vm.dirty_writeback_centisecs",
+            "500",
+            "a disk that rests is woken every few seconds",
+        ))
+        .source(VM_DOC)
+        .into();
     }
     let expire_s = expire.number().and_then(|centis| u64::try_from(centis / 100).ok()).unwrap_or(0);
     if expire_s > EXPIRE_S_MAX {
         let text = format!("unsynced data may stay in memory alone for {expire_s} s");
-        return Some(
-            Check::risk(ID, text)
-                .found([expire])
-                .costs("No speed. A crash loses what is younger than that.")
-                .change(sysctl(
-                    "vm.dirty_expire_centisecs",
-                    "3000",
-                    "a disk that rests is woken more often",
-                ))
-                .source(VM_DOC),
-        );
+        return Check::risk(ID, text)
+            .found([expire])
+            .costs("No speed. A crash loses what is younger than that.")
+            .change(sysctl(
+                "vm.dirty_expire_centisecs",
+                "3000",
+                "a disk that rests is woken more often",
+            ))
+            .source(VM_DOC)
+            .into();
     }
     if let Some(laptop) = positive("laptop_mode") {
-        return Some(
-            Check::advice(ID, "laptop mode: writes are held back until the disk is awake anyway")
-                .found([laptop])
-                .costs("Writes come in bursts, and a crash loses more unsynced data.")
-                .change(sysctl("vm.laptop_mode", "0", "a disk that turns rests less"))
-                .source("kernel: Documentation/admin-guide/laptops/laptop-mode.rst"),
-        );
+        return Check::advice(
+            ID,
+            "laptop mode: writes are held back until the disk is awake anyway",
+        )
+        .found([laptop])
+        .costs("Writes come in bursts, and a crash loses more unsynced data.")
+        .change(sysctl("vm.laptop_mode", "0", "a disk that turns rests less"))
+        .source("kernel: Documentation/admin-guide/laptops/laptop-mode.rst")
+        .into();
     }
     let available = world.root.line("proc/meminfo", "MemAvailable:")?;
     let available_kib: u64 = available.value.split_whitespace().next()?.parse().ok()?;
@@ -137,25 +137,21 @@ fn swap(world: &World) -> Option<Check> {
     };
     let size = units::bytes(used.used_kib * 1024);
     let path = quoted(&used.path);
-    Some(
-        Check::advice(ID, format!("{size} of memory are swapped to this disk ({})", used.path))
-            .found([Evidence::new(
-                "/proc/swaps",
-                format!("{} {} KiB used", used.path, used.used_kib),
-            )])
-            .costs(
-                "While memory is short, pages go to and fro on the disk that is written to. How \
-                 much that takes is not known from here: vmstat 1 shows it (si, so).",
+    Check::advice(ID, format!("{size} of memory are swapped to this disk ({})", used.path))
+        .found([Evidence::new("/proc/swaps", format!("{} {} KiB used", used.path, used.used_kib))])
+        .costs(
+            "While memory is short, pages go to and fro on the disk that is written to. How much \
+             that takes is not known from here: vmstat 1 shows it (si, so).",
+        )
+        .change(
+            Change::run(
+                format!("swapoff {path}"),
+                "what is swapped must fit into memory, else processes are killed",
             )
-            .change(
-                Change::run(
-                    format!("swapoff {path}"),
-                    "what is swapped must fit into memory, else processes are killed",
-                )
-                .lasting("its line in /etc/fstab; better, put swap on another disk"),
-            )
-            .source("proc_swaps(5); swapoff(8)"),
-    )
+            .lasting("its line in /etc/fstab; better, put swap on another disk"),
+        )
+        .source("proc_swaps(5); swapoff(8)")
+        .into()
 }
 
 fn huge_pages(world: &World) -> Option<Check> {
@@ -181,12 +177,11 @@ fn huge_pages(world: &World) -> Option<Check> {
             ),
         _ => return None,
     };
-    Some(
-        check
-            .found(transparent)
-            .found(free)
-            .source("kernel: Documentation/admin-guide/mm/transhuge.rst"),
-    )
+    check
+        .found(transparent)
+        .found(free)
+        .source("kernel: Documentation/admin-guide/mm/transhuge.rst")
+        .into()
 }
 
 fn governor(world: &World) -> Option<Check> {
@@ -216,20 +211,19 @@ fn governor(world: &World) -> Option<Check> {
     };
     let count = saving.len();
     let text = format!("powersave keeps {count} of the CPUs at their lowest clock");
-    Some(
-        Check::advice(ID, text)
-            .found([first])
-            .costs("Everything that a CPU does for a write takes longer; small operations most.")
-            .measured(&world.measure("rand"))
-            .change(
-                Change::run(
-                    "echo schedutil | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
-                    "more power and heat under load",
-                )
-                .lasting("cpufreq.default_governor=schedutil on the kernel's command line"),
+    Check::advice(ID, text)
+        .found([first])
+        .costs("Everything that a CPU does for a write takes longer; small operations most.")
+        .measured(&world.measure("rand"))
+        .change(
+            Change::run(
+                "echo schedutil | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+                "more power and heat under load",
             )
-            .source("kernel: Documentation/admin-guide/pm/cpufreq.rst"),
-    )
+            .lasting("cpufreq.default_governor=schedutil on the kernel's command line"),
+        )
+        .source("kernel: Documentation/admin-guide/pm/cpufreq.rst")
+        .into()
 }
 
 fn clock_source(world: &World) -> Option<Check> {
@@ -257,19 +251,18 @@ fn clock_source(world: &World) -> Option<Check> {
             "none",
         ),
     };
-    Some(
-        Check::advice(ID, text)
-            .found([found])
-            .found(available)
-            .costs(
-                "Each look at the clock is a read of that device, which programs that time every \
-                 operation do twice for each; wrote bench measures what one look takes \
-                 (clock_read_ns).",
-            )
-            .measured(&world.measure("rand"))
-            .change(change)
-            .source("clock_gettime(2); vdso(7); kernel: Documentation/timers/timekeeping.rst"),
-    )
+    Check::advice(ID, text)
+        .found([found])
+        .found(available)
+        .costs(
+            "Each look at the clock is a read of that device, which programs that time every \
+             operation do twice for each; wrote bench measures what one look takes \
+             (clock_read_ns).",
+        )
+        .measured(&world.measure("rand"))
+        .change(change)
+        .source("clock_gettime(2); vdso(7); kernel: Documentation/timers/timekeeping.rst")
+        .into()
 }
 
 fn kernel(world: &World) -> Option<Check> {

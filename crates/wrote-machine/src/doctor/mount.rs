@@ -97,14 +97,13 @@ fn read_only(world: &World) -> Option<Check> {
     } else {
         ("the file system is mounted read-only", remount(world, "rw", risk))
     };
-    Some(
-        Check::risk("read-only", format!("{text}: nothing can be written"))
-            .found(disk)
-            .found(options(world, |option| option == "ro"))
-            .costs("Everything.")
-            .change(change)
-            .source("mount(8); ext4(5), errors="),
-    )
+    Check::risk("read-only", format!("{text}: nothing can be written"))
+        .found(disk)
+        .found(options(world, |option| option == "ro"))
+        .costs("Everything.")
+        .change(change)
+        .source("mount(8); ext4(5), errors=")
+        .into()
 }
 
 fn errors(world: &World) -> Option<Check> {
@@ -114,22 +113,21 @@ fn errors(world: &World) -> Option<Check> {
         world.root.see(&format!("sys/fs/{}/{name}/errors_count", world.target.filesystem))?;
     let count = found.number()?;
     if count == 0 {
-        return Some(
-            Check::fine("file-system-errors", "no errors since the last fsck").found([found]),
-        );
+        return Check::fine("file-system-errors", "no errors since the last fsck")
+            .found([found])
+            .into();
     }
     let text = format!("the file system has met {count} errors since the last fsck");
     let device = quoted(&format!("/dev/{}", device.name));
-    Some(
-        Check::risk("file-system-errors", text)
-            .found([found])
-            .costs("No speed, but data: part of what is on it may be damaged.")
-            .change(Change::run(
-                format!("e2fsck -f {device}"),
-                "only while it is not mounted, and after a copy of what can still be read",
-            ))
-            .source("kernel: Documentation/ABI/testing/sysfs-fs-ext4; e2fsck(8)"),
-    )
+    Check::risk("file-system-errors", text)
+        .found([found])
+        .costs("No speed, but data: part of what is on it may be damaged.")
+        .change(Change::run(
+            format!("e2fsck -f {device}"),
+            "only while it is not mounted, and after a copy of what can still be read",
+        ))
+        .source("kernel: Documentation/ABI/testing/sysfs-fs-ext4; e2fsck(8)")
+        .into()
 }
 
 fn sync(world: &World) -> Check {
@@ -276,21 +274,20 @@ fn allocation(world: &World) -> Option<Check> {
             "blocks are allocated when data is written out",
         ));
     }
-    Some(
-        Check::advice(
-            "mount-allocation",
-            "nodelalloc: blocks are allocated at each write into the page cache",
-        )
-        .found(options(world, |option| option == "nodelalloc"))
-        .costs("More work for each write, and files in more pieces.")
-        .measured(&world.measure("stream,ways"))
-        .change(remount(
-            world,
-            "delalloc",
-            "a program that replaces files without fsync more often leaves an empty one in a crash",
-        ))
-        .source("ext4(5), nodelalloc; kernel: Documentation/filesystems/ext4/"),
+    Check::advice(
+        "mount-allocation",
+        "nodelalloc: blocks are allocated at each write into the page cache",
     )
+    .found(options(world, |option| option == "nodelalloc"))
+    .costs("More work for each write, and files in more pieces.")
+    .measured(&world.measure("stream,ways"))
+    .change(remount(
+        world,
+        "delalloc",
+        "a program that replaces files without fsync more often leaves an empty one in a crash",
+    ))
+    .source("ext4(5), nodelalloc; kernel: Documentation/filesystems/ext4/")
+    .into()
 }
 
 fn commit(world: &World) -> Option<Check> {
@@ -306,10 +303,9 @@ fn commit(world: &World) -> Option<Check> {
         let costs = format!("Metadata is written more often. {}", world.measure("stream,ways"));
         Check::advice("mount-commit", text).costs(costs)
     } else {
-        return Some(
-            Check::fine("mount-commit", format!("the journal is committed every {seconds} s"))
-                .found(found),
-        );
+        return Check::fine("mount-commit", format!("the journal is committed every {seconds} s"))
+            .found(found)
+            .into();
     };
     let risk = "with a longer time a crash loses more unsynced data, with a shorter one the disk \
                 is written more often";

@@ -119,12 +119,11 @@ fn locked_memory(world: &World) -> Option<Check> {
             Ok(soft_bytes) => too_little(world, soft_bytes, &needed, &hard),
         }
     };
-    Some(
-        check
-            .found([limit])
-            .found(capabilities)
-            .source("getrlimit(2), RLIMIT_MEMLOCK; io_uring_register(2)"),
-    )
+    check
+        .found([limit])
+        .found(capabilities)
+        .source("getrlimit(2), RLIMIT_MEMLOCK; io_uring_register(2)")
+        .into()
 }
 
 fn too_little(world: &World, soft_bytes: u64, needed: &str, hard: &str) -> Check {

@@ -55,30 +55,28 @@ fn poll_queues(world: &World, disk: &Disk) -> Option<Check> {
         let text = "no poll queues: completions come by interrupts";
         return Some(Check::fine("poll-queues", text).found([found]));
     }
-    Some(
-        Check::advice("poll-queues", "no poll queues, which its driver could make")
-            .found([found])
-            .found(parameter)
-            .costs(
-                "Nothing of programs that wait for interrupts, as almost all do. A program that \
-                 polls saves the interrupt and pays with a CPU; what that gains was not measured \
-                 here: with poll queues, wrote bench --only peak tries both.",
+    Check::advice("poll-queues", "no poll queues, which its driver could make")
+        .found([found])
+        .found(parameter)
+        .costs(
+            "Nothing of programs that wait for interrupts, as almost all do. A program that polls \
+             saves the interrupt and pays with a CPU; what that gains was not measured here: with \
+             poll queues, wrote bench --only peak tries both.",
+        )
+        .change(
+            Change::run(
+                "echo 'options nvme poll_queues=2' > /etc/modprobe.d/nvme-poll.conf",
+                "queues for polling are taken from those that serve interrupts",
             )
-            .change(
-                Change::run(
-                    "echo 'options nvme poll_queues=2' > /etc/modprobe.d/nvme-poll.conf",
-                    "queues for polling are taken from those that serve interrupts",
-                )
-                .lasting(
-                    "it takes effect when the module is loaded: where the initial RAM disk does \
-                     that, make it anew, or put nvme.poll_queues=2 on the kernel's command line",
-                ),
-            )
-            .source(
-                "kernel: drivers/nvme/host/pci.c, poll_queues; io_uring_setup(2), \
-                 IORING_SETUP_IOPOLL",
+            .lasting(
+                "it takes effect when the module is loaded: where the initial RAM disk does that, \
+                 make it anew, or put nvme.poll_queues=2 on the kernel's command line",
             ),
-    )
+        )
+        .source(
+            "kernel: drivers/nvme/host/pci.c, poll_queues; io_uring_setup(2), IORING_SETUP_IOPOLL",
+        )
+        .into()
 }
 
 #[cfg(test)]

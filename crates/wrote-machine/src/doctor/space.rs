@@ -30,17 +30,16 @@ fn space(world: &World) -> Option<Check> {
         Check::advice("space", format!("{text}: nearly full"))
     };
     let how = "remove what is not needed, then tell the disk with fstrim where it takes TRIM";
-    Some(
-        check
-            .found(found)
-            .costs(
-                "Free space lies in pieces (e2freefrag DEVICE shows them on ext4), and a disk of \
-                 flash has fewer erased blocks in reserve.",
-            )
-            .measured(&world.measure("stream"))
-            .change(Change::how(how, "what is removed is gone"))
-            .source("statvfs(3); e2freefrag(8)"),
-    )
+    check
+        .found(found)
+        .costs(
+            "Free space lies in pieces (e2freefrag DEVICE shows them on ext4), and a disk of \
+             flash has fewer erased blocks in reserve.",
+        )
+        .measured(&world.measure("stream"))
+        .change(Change::how(how, "what is removed is gone"))
+        .source("statvfs(3); e2freefrag(8)")
+        .into()
 }
 
 fn inodes(world: &World) -> Option<Check> {
@@ -55,11 +54,7 @@ fn inodes(world: &World) -> Option<Check> {
     if used_share <= INODES_USED_SHARE_MAX {
         return Some(Check::fine("inodes", text).found(found));
     }
-    Some(
-        Check::advice(
-            "inodes",
-            format!("{text}: soon no file can be made, whatever space there is"),
-        )
+    Check::advice("inodes", format!("{text}: soon no file can be made, whatever space there is"))
         .found(found)
         .costs("No speed; then every new file fails with ENOSPC.")
         .change(Change::how(
@@ -67,8 +62,8 @@ fn inodes(world: &World) -> Option<Check> {
              it is made (mkfs.ext4 -N)",
             "making a file system anew destroys what is on it",
         ))
-        .source("statvfs(3); mke2fs(8), -N"),
-    )
+        .source("statvfs(3); mke2fs(8), -N")
+        .into()
 }
 
 #[cfg(test)]
