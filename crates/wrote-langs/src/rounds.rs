@@ -10,6 +10,7 @@ use super::Request;
 use super::ahead::{Cell, RunsAhead};
 use super::build::{BuiltProgram, build};
 use super::catalogue::{Candidate, catalogue};
+use super::drive;
 use super::plan::{PlacePlan, Plan};
 use super::workload::{Table, Task};
 use itertools::Itertools;
@@ -75,7 +76,7 @@ pub fn langs(
     let began = Instant::now();
     let started_at = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())
         .expect("the present is a time");
-    let plan = Plan::new(request)?;
+    let mut plan = Plan::new(request)?;
     let (chosen, mut languages) = catalogue(&request.add)?.choose(request, stop)?;
     refuse_nobody(&chosen, &languages)?;
     refuse_idlers(&chosen, &plan.tables)?;
@@ -108,7 +109,7 @@ pub fn langs(
         stop,
     };
     let mut places = Vec::new();
-    for (number, (place, scratch)) in plan.places.iter().zip(scratches).enumerate() {
+    for (number, (place, scratch)) in plan.places.iter_mut().zip(scratches).enumerate() {
         places.push(crew.measure(number, place, scratch, &mut reporter)?);
     }
     reporter.ticker.finish();
@@ -158,7 +159,7 @@ fn missing_text(language: &Language) -> String {
 /// Returns the runs of the drives' cells, and their time.
 fn beside(plan: &Plan) -> (u32, Duration) {
     let drives = || plan.places.iter().filter_map(|place| place.drive.as_ref());
-    (drives().map(|drive| drive.runs).sum(), drives().map(|drive| drive.estimate).sum())
+    (drives().map(|drive| drive.runs_total()).sum(), drives().map(|drive| drive.estimate()).sum())
 }
 
 /// Builds every program, or finds it built. A failure is noted, and its runs are removed.
@@ -197,7 +198,7 @@ impl Crew<'_> {
     fn measure(
         &self,
         number: usize,
-        planned: &PlacePlan,
+        planned: &mut PlacePlan,
         scratch: Scratch,
         reporter: &mut LangsReporter,
     ) -> Result<Place, Error> {
@@ -213,13 +214,14 @@ impl Crew<'_> {
             speed: &OnceLock::new(),
             peers: &Alone,
         };
-        let drive = match &planned.drive {
+        let drive = match planned.drive.take() {
             // Without a program the drive's rate is not requested.
-            Some(planned) if !self.ready.is_empty() => {
+            Some(cells) if !self.ready.is_empty() => {
+                let (runs, estimate) = (cells.runs_total(), cells.estimate());
                 reporter.foresee();
-                let drive = planned.measure(&site, &mut reporter.ticker)?;
-                reporter.beside.0 -= planned.runs;
-                reporter.beside.1 -= planned.estimate;
+                let drive = drive::measure(cells, &site, &mut reporter.ticker)?;
+                reporter.beside.0 -= runs;
+                reporter.beside.1 -= estimate;
                 drive
             }
             _ => None,
