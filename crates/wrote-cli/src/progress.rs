@@ -38,8 +38,7 @@ impl Default for Reporter {
     fn default() -> Reporter {
         let end = Arc::new(Mutex::new(None));
         let draws = stderr().is_terminal() && !terminal::is_dumb();
-        let bar =
-            draws.then(|| ProgressBar::new(1).with_style(style(end.clone(), terminal::is_utf8())));
+        let bar = draws.then(|| ProgressBar::new(1).with_style(style(end.clone())));
         Reporter { bar, end }
     }
 }
@@ -116,17 +115,21 @@ fn measuring(progress: &Progress) -> String {
 }
 
 /// The bar, with the time left counted down between two reports.
-fn style(end: Arc<Mutex<Option<Instant>>>, unicode: bool) -> ProgressStyle {
+fn style(end: Arc<Mutex<Option<Instant>>>) -> ProgressStyle {
     let left = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
         let end = *end.lock().unwrap_or_else(PoisonError::into_inner);
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
         // Writing into a line in memory does not fail.
         let _ = write!(out, "{}", left.map(|left| clock(left) + " left").unwrap_or_default());
     };
-    ProgressStyle::with_template("{bar:24} {left:>10}  {wide_msg}")
+    template("{bar:24} {left:>10}  {wide_msg}").with_key("left", left)
+}
+
+/// The style of a bar, in characters that the screen has.
+fn template(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
         .expect("the template is a constant")
-        .progress_chars(if unicode { "█▉▊▋▌▍▎▏ " } else { "#-" })
-        .with_key("left", left)
+        .progress_chars(if terminal::is_utf8() { "█▉▊▋▌▍▎▏ " } else { "#-" })
 }
 
 /// A time to wait, as one says it: `45 s`, `2 min 05 s`.

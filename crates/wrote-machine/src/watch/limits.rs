@@ -62,14 +62,14 @@ pub(super) fn limits(root: &Path, devices: &[(u32, u32)]) -> Vec<Limit> {
 
 fn of_devices(root: &Path, folder: &Path, devices: &[(u32, u32)], all: &mut Vec<Limit>) {
     for (of, file) in OF_DEVICE {
-        for (_, value) in lines(folder, file, devices) {
+        for value in lines(folder, file, devices) {
             all.extend(value.parse().ok().map(|most| limit(of, most, root, &folder.join(file))));
         }
     }
 }
 
 fn io_max(root: &Path, folder: &Path, devices: &[(u32, u32)], all: &mut Vec<Limit>) {
-    for (_, values) in lines(folder, "io.max", devices) {
+    for values in lines(folder, "io.max", devices) {
         for (of, key) in KEYS {
             let value =
                 values.split(' ').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
@@ -80,14 +80,14 @@ fn io_max(root: &Path, folder: &Path, devices: &[(u32, u32)], all: &mut Vec<Limi
     }
 }
 
-/// Returns the lines of a file about these devices: the number, and the rest.
-fn lines(folder: &Path, file: &str, devices: &[(u32, u32)]) -> Vec<((u32, u32), String)> {
+/// Returns the lines of a file about these devices, without their numbers.
+fn lines(folder: &Path, file: &str, devices: &[(u32, u32)]) -> Vec<String> {
     let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
     let line = |line: &str| {
         let (number, rest) = line.split_once(' ')?;
         let (major, minor) = number.split_once(':')?;
         let number = (major.parse().ok()?, minor.parse().ok()?);
-        devices.contains(&number).then(|| (number, rest.trim().to_owned()))
+        devices.contains(&number).then(|| rest.trim().to_owned())
     };
     text.lines().filter_map(line).collect()
 }

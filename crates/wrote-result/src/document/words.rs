@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 use std::fmt;
 use std::str::FromStr;
 
@@ -84,8 +85,9 @@ pub enum Ioengine {
 }
 
 /// The moments at which a job flushes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, SerializeDisplay, DeserializeFromStr,
+)]
 pub enum Flush {
     /// Never.
     #[default]
@@ -172,20 +174,6 @@ impl FromStr for Flush {
             .or_else(|| every("fdatasync-every-").map(Flush::FdatasyncEvery))
             .or_else(|| every("fsync-every-").map(Flush::FsyncEvery))
             .ok_or_else(|| format!("unknown flush {word:?}"))
-    }
-}
-
-impl TryFrom<String> for Flush {
-    type Error = String;
-
-    fn try_from(word: String) -> Result<Flush, String> {
-        word.parse()
-    }
-}
-
-impl From<Flush> for String {
-    fn from(flush: Flush) -> String {
-        flush.to_string()
     }
 }
 
