@@ -54,7 +54,8 @@ impl Signals {
     }
 }
 
-/// Whether a process of this `/proc/PID/status` ignores a signal: bit n - 1 is signal n (`proc(5)`).
+/// Whether the process of a `/proc/PID/status` ignores a signal: bit n - 1 is signal n
+/// (`proc(5)`).
 fn is_ignored(signal: i32, status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

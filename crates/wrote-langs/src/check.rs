@@ -114,7 +114,7 @@ pub(super) fn check(
 }
 
 /// Opens a regular file at `path`: never through a symbolic link, which may lead anywhere, and
-/// without waiting for the other end of a FIFO. `Ok(Err(..))`: the program left another kind of file.
+/// without waiting for the other end of a FIFO. `Ok(Err(..))`: there is no such file.
 fn open_regular(path: &Path) -> io::Result<Result<File, &'static str>> {
     const ELSE: &str = "left something else in place of the file";
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

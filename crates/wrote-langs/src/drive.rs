@@ -17,8 +17,8 @@ const RUNS: u32 = 3;
 const FILE_BYTES_MIN: u64 = 64 << 20;
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// Plans the cells beside files of `size_bytes`. `None` where the file system is in memory, or has no
-/// room for the cells' file.
+/// Plans the cells beside files of `size_bytes`. `None` where the file system is in memory, or
+/// has no room for the cells' file.
 pub(super) fn cells(
     target: &Target,
     size_bytes: u64,

@@ -5,7 +5,8 @@ use wrote_result::units;
 
 /// Mount options (or their beginnings) that change how fast or how safe a write is. The rest is in
 /// the JSON.
-const OPTIONS_THAT_MATTER: &str = "ro sync dirsync wsync noatime data= barrier nobarrier commit= journal_checksum \
+const OPTIONS_THAT_MATTER: &str = "\
+    ro sync dirsync wsync noatime data= barrier nobarrier commit= journal_checksum \
     journal_async_commit nodelalloc discard dax compress nodatacow nodatasum autodefrag \
     stripe= sunit= logbsize= logdev= vers= size=";
 

@@ -134,7 +134,7 @@ fn write_damage(damage: &[Damage], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What is whole can be read again, what was there is kept aside.
+/// Makes what is whole readable again; what was there is kept aside.
 pub(super) fn run_repair(arguments: &LogRepairArgs, stop: &Stop) -> Result<(), Error> {
     let folder = &arguments.folder;
     if arguments.dry_run {
