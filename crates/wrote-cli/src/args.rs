@@ -12,14 +12,14 @@ mod versus;
 
 pub use bench::BenchArgs;
 pub use compare::CompareArgs;
-pub use copy::{CopyArgs, WhenReflink};
+pub use copy::CopyArgs;
 pub use doctor::DoctorArgs;
-pub use langs::{LangsArgs, Workload};
+pub use langs::LangsArgs;
 pub use log::{
-    LogAppendArgs, LogArgs, LogCatArgs, LogFormat, LogRepairArgs, LogShape, LogStatArgs, LogSync,
-    LogTailArgs, LogVerb, LogVerifyArgs,
+    LogAppendArgs, LogArgs, LogCatArgs, LogRepairArgs, LogShape, LogStatArgs, LogTailArgs, LogVerb,
+    LogVerifyArgs,
 };
-pub use run::{RunArgs, RunFormat};
+pub use run::RunArgs;
 pub use values::BlockSizes;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -96,6 +96,18 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Print the manual page (roff)
     Man,
+}
+
+/// Where a result goes.
+#[derive(Clone, Debug, Args)]
+pub struct OutputArgs {
+    /// Write the result to FILE instead of standard output; FILE must not exist
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Replace the FILE of --output if it exists
+    #[arg(long, requires = "output")]
+    pub force: bool,
 }
 
 const CLEAN_LONG_ABOUT: &str = "List and remove what killed runs left under PATH.\n\nA run keeps its files in one \

@@ -95,7 +95,6 @@ fn promised(survives: Survives) -> &'static str {
     }
 }
 
-/// Says a line on standard error.
 fn say(line: &str) {
     // Where standard error is closed, no reader is left for a message about that.
     let _ = writeln!(std::io::stderr(), "{line}");

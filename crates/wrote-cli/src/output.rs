@@ -48,11 +48,19 @@ pub fn deliver(
 #[derive(Debug)]
 pub struct ResultFile {
     path: PathBuf,
-    /// Whether the file replaces an older one.
     replace: bool,
 }
 
 impl ResultFile {
+    /// Checks the file of the command line, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ResultFile::new`].
+    pub fn of(path: Option<&Path>, replace: bool) -> Result<Option<ResultFile>, Error> {
+        path.map(|path| ResultFile::new(path, replace)).transpose()
+    }
+
     /// Checks, before any measurement, that the file can be written. It must not exist, or with
     /// `replace` must be an ordinary file.
     ///

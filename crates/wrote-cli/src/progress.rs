@@ -27,33 +27,23 @@ const STEPS: u32 = 1000;
 /// draw one.
 #[derive(Debug)]
 pub struct Reporter {
-    bar: Bar,
-}
-
-impl Reporter {
-    /// A reporter that draws on standard error if that is a terminal and `TERM` is not `dumb`.
-    pub fn new() -> Reporter {
-        Reporter { bar: Bar::new() }
-    }
-}
-
-/// A bar on standard error, where that is a terminal that can draw one, and lines above it.
-#[derive(Debug)]
-struct Bar {
+    /// A bar on standard error, where that is a terminal that can draw one, and lines above it.
     bar: Option<ProgressBar>,
     /// When what is under way is expected to end.
     end: Arc<Mutex<Option<Instant>>>,
 }
 
-impl Bar {
-    fn new() -> Bar {
+impl Default for Reporter {
+    /// A reporter that draws on standard error if that is a terminal and `TERM` is not `dumb`.
+    fn default() -> Reporter {
         let end = Arc::new(Mutex::new(None));
         let draws = stderr().is_terminal() && !terminal::is_dumb();
-        let bar =
-            draws.then(|| ProgressBar::new(1).with_style(style(end.clone(), terminal::is_utf8())));
-        Bar { bar, end }
+        let bar = draws.then(|| ProgressBar::new(1).with_style(style(end.clone())));
+        Reporter { bar, end }
     }
+}
 
+impl Reporter {
     /// Shows how far it is, and how long the rest will take where that is known.
     fn show(&self, position: u64, length: u64, left: Option<Duration>, message: &str) {
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -77,13 +67,7 @@ impl Bar {
     }
 }
 
-impl Default for Reporter {
-    fn default() -> Reporter {
-        Reporter::new()
-    }
-}
-
-impl Drop for Bar {
+impl Drop for Reporter {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -95,18 +79,18 @@ impl Drop for Bar {
 
 impl Observer for Reporter {
     fn announce(&mut self, announcement: &Announcement) {
-        self.bar.say(&announced(announcement));
+        self.say(&announced(announcement));
     }
 
     fn progress(&mut self, progress: &Progress) {
         let within = (progress.fraction * f64::from(STEPS)) as u64;
         let done = u64::from(progress.runs_done) * u64::from(STEPS) + within;
         let whole = u64::from(progress.runs) * u64::from(STEPS);
-        self.bar.show(done, whole, Some(progress.left), &measuring(progress));
+        self.show(done, whole, Some(progress.left), &measuring(progress));
     }
 
     fn note(&mut self, text: &str) {
-        self.bar.say(&format!("wrote: note: {text}"));
+        self.say(&format!("wrote: note: {text}"));
     }
 }
 
@@ -117,7 +101,7 @@ fn announced(announcement: &Announcement) -> String {
         units::bytes(announcement.written_bytes_max),
         announcement.folder.display(),
         units::bytes(announcement.space_bytes_max),
-        counted(announcement.runs),
+        units::counted(announcement.runs.into(), "run"),
         clock(announcement.estimated),
     )
 }
@@ -131,17 +115,21 @@ fn measuring(progress: &Progress) -> String {
 }
 
 /// The bar, with the time left counted down between two reports.
-fn style(end: Arc<Mutex<Option<Instant>>>, unicode: bool) -> ProgressStyle {
+fn style(end: Arc<Mutex<Option<Instant>>>) -> ProgressStyle {
     let left = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
         let end = *end.lock().unwrap_or_else(PoisonError::into_inner);
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
         // Writing into a line in memory does not fail.
         let _ = write!(out, "{}", left.map(|left| clock(left) + " left").unwrap_or_default());
     };
-    ProgressStyle::with_template("{bar:24} {left:>10}  {wide_msg}")
+    template("{bar:24} {left:>10}  {wide_msg}").with_key("left", left)
+}
+
+/// The style of a bar, in characters that the screen has.
+fn template(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
         .expect("the template is a constant")
-        .progress_chars(if unicode { "█▉▊▋▌▍▎▏ " } else { "#-" })
-        .with_key("left", left)
+        .progress_chars(if terminal::is_utf8() { "█▉▊▋▌▍▎▏ " } else { "#-" })
 }
 
 /// A time to wait, as one says it: `45 s`, `2 min 05 s`.
@@ -151,11 +139,6 @@ fn clock(time: Duration) -> String {
         seconds @ 0..60 => format!("{seconds} s"),
         _ => units::seconds(time.as_secs_f64()),
     }
-}
-
-/// `1 run`, `42 runs`.
-fn counted(runs: u32) -> String {
-    if runs == 1 { "1 run".into() } else { format!("{runs} runs") }
 }
 
 #[cfg(test)]

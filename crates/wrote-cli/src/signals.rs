@@ -28,8 +28,9 @@ impl Signals {
     /// Where the kernel refuses a handler, its pipe or the thread.
     pub fn listen(stop: Stop) -> io::Result<Signals> {
         let signals = Signals::default();
-        let ignored = ignored_signals();
-        let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !ignored.has(*signal));
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter();
+        let wanted = wanted.filter(|signal| !is_ignored(*signal, &status));
         let mut coming = signal_hook::iterator::Signals::new(wanted)?;
         let first = signals.first.clone();
         thread::Builder::new().name("signals".into()).spawn(move || {
@@ -53,24 +54,12 @@ impl Signals {
     }
 }
 
-/// A set of signals, as `/proc/PID/status` gives it: bit n - 1 is signal n (`proc(5)`).
-#[derive(Clone, Copy, Default)]
-struct SignalSet(u64);
-
-impl SignalSet {
-    fn has(self, signal: i32) -> bool {
-        self.0 >> (signal - 1) & 1 == 1
-    }
-}
-
-/// The signals that this process was started to ignore; none where `/proc` is not there.
-fn ignored_signals() -> SignalSet {
-    std::fs::read_to_string("/proc/self/status").map(|text| ignored_in(&text)).unwrap_or_default()
-}
-
-fn ignored_in(status: &str) -> SignalSet {
+/// Whether the process of a `/proc/PID/status` ignores a signal: bit n - 1 is signal n
+/// (`proc(5)`).
+fn is_ignored(signal: i32, status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    SignalSet(mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0))
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.unwrap_or(0) >> (signal - 1) & 1 == 1
 }
 
 #[cfg(test)]
@@ -80,11 +69,10 @@ mod tests {
 
     #[test]
     fn an_ignored_signal_is_found_in_the_status_of_the_process() {
-        let nohup =
-            ignored_in("Name:\twrote\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000002\n");
-        assert!(nohup.has(SIGHUP));
-        assert!(!nohup.has(SIGINT) && !nohup.has(SIGTERM));
-        assert!(!ignored_in("Name:\twrote\n").has(SIGHUP));
+        let nohup = "Name:\twrote\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000002\n";
+        assert!(is_ignored(SIGHUP, nohup));
+        assert!(!is_ignored(SIGINT, nohup) && !is_ignored(SIGTERM, nohup));
+        assert!(!is_ignored(SIGHUP, "Name:\twrote\n"));
     }
 
     #[test]

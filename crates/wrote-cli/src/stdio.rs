@@ -44,11 +44,8 @@ impl End {
 
     fn of(name: &str, error: &io::Error) -> End {
         let stopped = error.raw_os_error() == Some(Errno::CANCELED.raw_os_error());
-        End::Because(if stopped {
-            Error::Interrupted
-        } else {
-            Error::Failed(format!("{name}: {error}"))
-        })
+        let failed = Error::Failed(format!("{name}: {error}"));
+        End::Because(if stopped { Error::Interrupted } else { failed })
     }
 
     /// A closed reader is no error.

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, stdout};
 use wrote_report::Screen;
 
-/// The width of a screen that tells none.
 const WIDTH_DEFAULT: usize = 80;
 
 /// Returns the capabilities of standard output. Its width is that of its terminal, else `COLUMNS`,

@@ -13,7 +13,6 @@ const USUAL_LINE_NS: u64 = 500;
 /// The time to start a program, to prepare its file and to check it.
 const BESIDE: Duration = Duration::from_millis(300);
 
-/// The runs of one program for one table in one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Cell {
     pub place: usize,
@@ -21,7 +20,6 @@ pub(super) struct Cell {
     pub program: usize,
 }
 
-/// All runs ahead.
 #[derive(Clone, Debug)]
 pub(super) struct RunsAhead {
     tables: Vec<Table>,
@@ -53,7 +51,6 @@ impl RunsAhead {
         self.runs_left.values().sum()
     }
 
-    /// Estimates the time of the runs ahead.
     pub(super) fn time_left(&self) -> Duration {
         let of = |(cell, runs): (&Cell, &u32)| {
             let known = self.took.get(&(cell.table, cell.program)).copied();

@@ -15,7 +15,6 @@ const CLOCK_S_MAX: f64 = 0.001;
 /// The rate of copying through memory that no core reaches.
 const BYTES_PER_S_MAX: f64 = 1e12;
 
-/// The line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Answer {
     /// Each timing, by the program's own monotonic clock: COUNT of them, or one for `lines`.

@@ -1,21 +1,23 @@
 //! Programs built into the cache folder: once for each version of their text and compiler.
 
-mod compiler;
 mod shelf;
 
 use super::catalogue::Candidate;
+use crate::child::{Limits, Outcome, supervise};
+use crate::message::shown;
+use crate::toolchain::neutral;
 pub(super) use shelf::InUse;
 use shelf::{Draft, Shelf};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use wrote_result::{Error, Stop};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The folder of the program's files, in the folder of a build.
 const SOURCE: &str = "source";
-/// The folder of the build's output.
 const BUILD: &str = "build";
 
 /// A program that is ready to run.
@@ -56,7 +58,7 @@ pub(super) fn build(
     })?;
     if !chosen.tools.build.is_empty() {
         let command = filled(&chosen.tools.build, draft.path())?;
-        if let Err(because) = compiler::run(&command, &draft.path().join(BUILD), stop)? {
+        if let Err(because) = compile(&command, &draft.path().join(BUILD), stop)? {
             // The paths in the output are those of the draft, which is gone when the user reads
             // them.
             let source = format!("{}/", utf8(&draft.path().join(SOURCE))?);
@@ -119,6 +121,51 @@ fn filled(words: &[String], folder: &Path) -> Result<Vec<String>, Error> {
 fn utf8(path: &Path) -> Result<String, Error> {
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| Error::Failed(format!("{}: is no UTF-8 path", path.display())))
+}
+
+/// The time limit: a program of a hundred lines on the slowest machine.
+const COMPILER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// The most output that is kept. The first error may be far from the end.
+const OUTPUT_BYTES: usize = 1 << 20;
+const WORDS_CHARS: usize = 200;
+
+/// Runs a compiler in `folder`. `Ok(Err(..))` is its failure, one line.
+fn compile(command: &[String], folder: &Path, stop: &Stop) -> Result<Result<(), String>, Error> {
+    compile_within(command, folder, COMPILER_TIMEOUT, stop)
+}
+
+fn compile_within(
+    command: &[String],
+    folder: &Path,
+    timeout: Duration,
+    stop: &Stop,
+) -> Result<Result<(), String>, Error> {
+    let limits = Limits { timeout, stdout_bytes_max: OUTPUT_BYTES, stderr_bytes_max: OUTPUT_BYTES };
+    let outcome = match supervise(neutral(command).current_dir(folder), limits, stop, &mut |_| ()) {
+        Ok(outcome) => outcome,
+        Err(Error::Interrupted) => return Err(Error::Interrupted),
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let program = Path::new(&command[0]).file_name().unwrap_or_default().to_string_lossy();
+    if outcome.timed_out() {
+        let seconds = timeout.as_secs_f64();
+        return Ok(Err(format!("{program} took longer than {seconds} s to build and was ended")));
+    }
+    let Some(failure) = outcome.status.failure() else {
+        return Ok(Ok(()));
+    };
+    let words = meaningful_line(&outcome).map(|words| format!(": {words}")).unwrap_or_default();
+    Ok(Err(format!("{program} {failure}{words}")))
+}
+
+/// Returns the first line that names an error (later ones often follow from it), else the last.
+fn meaningful_line(outcome: &Outcome) -> Option<String> {
+    let texts = [&outcome.stderr, &outcome.stdout].map(|output| String::from_utf8_lossy(output));
+    let cut = |text| str::lines(text).map(|line| shown(line, WORDS_CHARS));
+    let lines = || texts.iter().map(|text| cut(text).filter(|line| !line.is_empty()));
+    let names_error = |line: &String| line.to_ascii_lowercase().contains("error");
+    let last = || lines().find_map(Iterator::last);
+    lines().flatten().find(names_error).or_else(last)
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use super::manifest::{FILE_NAME, Manifest, Variant};
 use super::toolchain::{self, Tools};
 use super::workload::Task;
 use include_dir::{Dir, include_dir};
+use itertools::Itertools;
+use std::iter;
 use std::path::{Path, PathBuf};
 use wrote_result::langs::{Language, State};
 use wrote_result::{Error, Stop};
@@ -58,9 +60,7 @@ pub fn catalogue(add: &[PathBuf]) -> Result<Catalogue, Error> {
 fn embedded() -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::new();
     for folder in EMBEDDED.dirs() {
-        let Some(id) = folder.path().to_str() else {
-            continue;
-        };
+        let Some(id) = folder.path().to_str() else { continue };
         let mut files = Vec::new();
         collect(folder, folder.path(), &mut files);
         if files.iter().any(|(path, _)| path == Path::new(FILE_NAME)) {
@@ -105,13 +105,8 @@ impl Entry {
 
     /// Returns the names of the language: its own id and those of its variants.
     fn names(&self) -> Vec<String> {
-        let mut names = vec![self.id.clone()];
-        for program in self.programs() {
-            if !names.contains(&program.id) {
-                names.push(program.id);
-            }
-        }
-        names
+        let programs = self.programs().into_iter().map(|program| program.id);
+        iter::once(self.id.clone()).chain(programs).unique().collect()
     }
 
     /// Returns whether `only` names this program or its whole language; an empty `only` names all.
@@ -185,17 +180,14 @@ impl Catalogue {
         Ok((chosen, languages))
     }
 
-    /// Adds a language from `folder`.
     fn add(&mut self, entry: Entry, folder: &Path) -> Result<(), Error> {
         let taken: Vec<String> = self.names();
-        match entry.names().into_iter().find(|name| taken.contains(name)) {
-            None => self.entries.push(entry),
-            Some(name) => {
-                let folder = folder.display();
-                let because = format!("there is a language {name:?} already");
-                return Err(Error::Usage(format!("{folder}: {because}: give it another id")));
-            }
+        if let Some(name) = entry.names().into_iter().find(|name| taken.contains(name)) {
+            let folder = folder.display();
+            let because = format!("there is a language {name:?} already");
+            return Err(Error::Usage(format!("{folder}: {because}: give it another id")));
         }
+        self.entries.push(entry);
         Ok(())
     }
 
@@ -233,7 +225,6 @@ fn look_for_all(
     })
 }
 
-/// Describes a program for the result.
 fn language(entry: &Entry, variant: &Variant, found: &Result<Tools, String>) -> Language {
     let install = found.is_err().then(|| entry.manifest.install.clone());
     Language {
@@ -257,7 +248,6 @@ fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a String> {
 }
 
 impl Candidate {
-    /// Returns whether the program does `task`.
     pub(super) fn does(&self, task: Task) -> bool {
         let tasks = &self.variant.tasks;
         tasks.is_empty() || tasks.iter().any(|does| does == task.as_str())

@@ -8,10 +8,8 @@ use std::io::{self, Read};
 use std::path::Path;
 use wrote_result::{Error, Stop};
 
-/// Bytes that are compared at once.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// The first error in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fault {
     /// The text that was there before is absent or changed.
@@ -43,7 +41,6 @@ impl<'a> Comparison<'a> {
         Comparison { expected, body, at: 0 }
     }
 
-    /// Compares the next piece of the file.
     fn next(&mut self, piece: &[u8]) -> Result<(), Fault> {
         let head = &self.expected.head;
         let head_left = head.len().saturating_sub(usize::try_from(self.at).unwrap_or(usize::MAX));
@@ -94,10 +91,9 @@ pub(super) fn check(
     stop: &Stop,
 ) -> Result<Result<(), String>, Error> {
     let failed = |error: io::Error| Error::Failed(format!("{}: read: {error}", path.display()));
-    let mut file = match open_regular(path) {
+    let mut file = match open_regular(path).map_err(failed)? {
         Ok(file) => file,
-        Err(OpenFault::Fault(because)) => return Ok(Err(because.into())),
-        Err(OpenFault::Failed(error)) => return Err(failed(error)),
+        Err(because) => return Ok(Err(because.into())),
     };
     let mut comparison = Comparison::new(expected, PIECE_BYTES);
     let mut piece = vec![0; PIECE_BYTES];
@@ -117,39 +113,25 @@ pub(super) fn check(
     Ok(comparison.end(length).map_err(|wrong| told(&wrong, said_whole)))
 }
 
-/// The reason for having no file to check.
-enum OpenFault {
-    /// The program left another kind of file.
-    Fault(&'static str),
-    Failed(io::Error),
-}
-
 /// Opens a regular file at `path`: never through a symbolic link, which may lead anywhere, and
-/// without waiting for the other end of a FIFO.
-fn open_regular(path: &Path) -> Result<File, OpenFault> {
+/// without waiting for the other end of a FIFO. `Ok(Err(..))`: there is no such file.
+fn open_regular(path: &Path) -> io::Result<Result<File, &'static str>> {
+    const ELSE: &str = "left something else in place of the file";
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file: File = match open(path, flags, Mode::empty()) {
-        Ok(file) => file.into(),
-        Err(Errno::NOENT) => return Err(OpenFault::Fault("there is no file")),
-        Err(Errno::LOOP) => {
-            return Err(OpenFault::Fault("left a symbolic link in place of the file"));
-        }
+    Ok(Err(match open(path, flags, Mode::empty()).map(File::from) {
+        Ok(file) => match file.metadata()?.file_type() {
+            kind if kind.is_file() => return Ok(Ok(file)),
+            kind if kind.is_dir() => "left a folder in place of the file",
+            _ => ELSE,
+        },
+        Err(Errno::NOENT) => "there is no file",
+        Err(Errno::LOOP) => "left a symbolic link in place of the file",
         // A socket, or a device without a driver.
-        Err(Errno::NXIO | Errno::NODEV) => {
-            return Err(OpenFault::Fault("left something else in place of the file"));
-        }
+        Err(Errno::NXIO | Errno::NODEV) => ELSE,
         // The file was readable; a program took the permission away.
-        Err(Errno::ACCESS) => return Err(OpenFault::Fault("left a file that may not be read")),
-        Err(errno) => return Err(OpenFault::Failed(errno.into())),
-    };
-    let kind = file.metadata().map_err(OpenFault::Failed)?.file_type();
-    if kind.is_file() {
-        Ok(file)
-    } else if kind.is_dir() {
-        Err(OpenFault::Fault("left a folder in place of the file"))
-    } else {
-        Err(OpenFault::Fault("left something else in place of the file"))
-    }
+        Err(Errno::ACCESS) => "left a file that may not be read",
+        Err(errno) => return Err(errno.into()),
+    }))
 }
 
 fn told(wrong: &Fault, said_whole: bool) -> String {

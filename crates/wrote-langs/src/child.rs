@@ -24,7 +24,6 @@ const PIPE_BYTES: usize = 64 << 10;
 /// (`/proc/sys/fs/pipe-max-size`), and a bound where another process still writes into it.
 const READS_AFTER_END: usize = (1 << 20) / PIPE_BYTES + 1;
 
-/// Limits of a child.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// The time limit; a child that exceeds it is ended.
@@ -35,12 +34,9 @@ pub(super) struct Limits {
     pub stderr_bytes_max: usize,
 }
 
-/// The end of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Its own exit, or another process's signal.
     Exited(ExitStatus),
-    /// The time limit.
     TimedOut,
 }
 
@@ -72,10 +68,8 @@ fn signal_name(signal: Option<i32>) -> String {
     }
 }
 
-/// The outcome of a child.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
-    /// Its end.
     pub status: End,
     /// The first bytes of its standard output.
     pub stdout: Vec<u8>,
@@ -88,7 +82,6 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Returns whether it exceeded the time limit.
     pub(super) fn timed_out(&self) -> bool {
         self.status == End::TimedOut
     }
@@ -247,7 +240,6 @@ impl Drop for Group {
     }
 }
 
-/// The events of a wait.
 #[derive(Default)]
 struct Events {
     pipes: [bool; 2],

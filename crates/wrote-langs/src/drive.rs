@@ -1,6 +1,5 @@
 //! The drive's own rate, the baseline of the languages.
 
-use std::time::Duration;
 use wrote::device::Target;
 use wrote_bench::{Call, Common, Peak, Plan, Scenario, Site, Ticker};
 use wrote_machine::space;
@@ -8,7 +7,6 @@ use wrote_result::Error;
 use wrote_result::document::{Direction, Row};
 use wrote_result::langs::Drive;
 
-/// The scenario whose cells are measured.
 const PEAK: &str = "peak";
 /// The block size and the depth that stream fastest on most drives.
 const BS_BYTES: u64 = 512 << 10;
@@ -19,59 +17,38 @@ const RUNS: u32 = 3;
 const FILE_BYTES_MIN: u64 = 64 << 20;
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// The plan of the drive's own rate.
-#[derive(Clone, Debug)]
-pub(super) struct DrivePlan {
-    common: Common,
-    /// The number of runs.
-    pub runs: u32,
-    /// The most bytes that lie in the folder at any time.
-    pub space_bytes_max: u64,
-    /// The most bytes written in all.
-    pub written_bytes_max: u64,
-    /// The estimated time of all runs.
-    pub estimate: Duration,
+/// Plans the cells beside files of `size_bytes`. `None` where the file system is in memory, or
+/// has no room for the cells' file.
+pub(super) fn cells(target: &Target, size_bytes: u64) -> Result<Option<Box<dyn Plan>>, Error> {
+    let size_bytes =
+        size_bytes.clamp(FILE_BYTES_MIN, FILE_BYTES_MAX).min(space::room_bytes(target));
+    if target.in_memory || size_bytes < FILE_BYTES_MIN {
+        return Ok(None);
+    }
+    let common = Common {
+        size_bytes: Some(size_bytes),
+        stream_bs_bytes: Some(BS_BYTES),
+        iodepth: Some(IODEPTH),
+        runs: Some(RUNS),
+        ..Common::default()
+    };
+    Ok(Peak::default().plan(&Call { only: &[PEAK.into()], common: &common, target })?.pop())
 }
 
-impl DrivePlan {
-    /// Plans the cells beside files of `size_bytes`. `None` where the file system is in memory, or
-    /// has no room for the cells' file.
-    pub(super) fn new(target: &Target, size_bytes: u64) -> Result<Option<DrivePlan>, Error> {
-        let size_bytes =
-            size_bytes.clamp(FILE_BYTES_MIN, FILE_BYTES_MAX).min(space::room_bytes(target));
-        if target.in_memory || size_bytes < FILE_BYTES_MIN {
-            return Ok(None);
+/// Measures the cells. A drive that cannot be measured is noted, and the languages go on.
+pub(super) fn measure(
+    mut cells: Box<dyn Plan>,
+    site: &Site,
+    ticker: &mut Ticker,
+) -> Result<Option<Drive>, Error> {
+    match cells.measure(&Site { scenario: PEAK, ..*site }, ticker) {
+        Ok(measured) => Ok(fastest(&measured.scenario.rows)),
+        Err(Error::Failed(because)) => {
+            ticker.note(&format!("the drive's own rate is left out: {because}"));
+            Ok(None)
         }
-        let common = Common {
-            size_bytes: Some(size_bytes),
-            stream_bs_bytes: Some(BS_BYTES),
-            iodepth: Some(IODEPTH),
-            runs: Some(RUNS),
-            ..Common::default()
-        };
-        let Some(cells) = cells(&common, target)? else { return Ok(None) };
-        let (space_bytes_max, written_bytes_max) =
-            (cells.space_bytes_max(), cells.written_bytes_max());
-        let (runs, estimate) = (cells.runs_total(), cells.estimate());
-        Ok(Some(DrivePlan { common, runs, space_bytes_max, written_bytes_max, estimate }))
+        Err(error) => Err(error),
     }
-
-    /// Measures the cells. A drive that cannot be measured is noted, and the languages go on.
-    pub(super) fn measure(&self, site: &Site, ticker: &mut Ticker) -> Result<Option<Drive>, Error> {
-        let Some(mut cells) = cells(&self.common, site.target)? else { return Ok(None) };
-        match cells.measure(&Site { scenario: PEAK, ..*site }, ticker) {
-            Ok(measured) => Ok(fastest(&measured.scenario.rows)),
-            Err(Error::Failed(because)) => {
-                ticker.note(&format!("the drive's own rate is left out: {because}"));
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
-}
-
-fn cells(common: &Common, target: &Target) -> Result<Option<Box<dyn Plan>>, Error> {
-    Ok(Peak::default().plan(&Call { only: &[PEAK.into()], common, target })?.pop())
 }
 
 /// Returns the rates of the fastest direct row of each direction. Without a direct row the drive's
@@ -126,20 +103,20 @@ mod tests {
 
     #[test]
     fn the_cells_are_few_and_their_file_is_bounded_by_the_room() {
-        let planned = |size, target: &Target| DrivePlan::new(target, size).unwrap();
+        let planned = |size, target: &Target| cells(target, size).unwrap();
         let disk = place(1 << 40, 1 << 39);
         let grid = planned(256_000_000, &disk).unwrap();
-        assert_eq!((grid.space_bytes_max, grid.runs), (244 << 20, 6 * RUNS));
-        assert_eq!(planned(1, &disk).unwrap().space_bytes_max, FILE_BYTES_MIN);
-        assert_eq!(planned(1 << 40, &disk).unwrap().space_bytes_max, FILE_BYTES_MAX);
+        assert_eq!((grid.space_bytes_max(), grid.runs_total()), (244 << 20, 6 * RUNS));
+        assert_eq!(planned(1, &disk).unwrap().space_bytes_max(), FILE_BYTES_MIN);
+        assert_eq!(planned(1 << 40, &disk).unwrap().space_bytes_max(), FILE_BYTES_MAX);
         let small = place(10 << 30, (1 << 30) + (100 << 20));
-        assert_eq!(planned(256_000_000, &small).unwrap().space_bytes_max, 100 << 20);
+        assert_eq!(planned(256_000_000, &small).unwrap().space_bytes_max(), 100 << 20);
     }
 
     #[test]
     fn memory_and_a_disk_without_room_have_no_rate() {
         let memory = Target { in_memory: true, ..place(1 << 40, 1 << 39) };
-        assert!(DrivePlan::new(&memory, 1 << 28).unwrap().is_none());
-        assert!(DrivePlan::new(&place(10 << 30, 1 << 30), 1 << 28).unwrap().is_none());
+        assert!(cells(&memory, 1 << 28).unwrap().is_none());
+        assert!(cells(&place(10 << 30, 1 << 30), 1 << 28).unwrap().is_none());
     }
 }

@@ -3,13 +3,13 @@
 mod checked;
 
 use crate::message::shown;
+use itertools::Itertools;
 use serde::Deserialize;
 use wrote_result::Error;
 
 /// The file's name, in the language's folder.
 pub(crate) const FILE_NAME: &str = "manifest.toml";
 
-/// The most characters shown of a wrong line.
 const SHOWN_CHARS: usize = 60;
 
 /// A manifest, as `langs/README.md` describes it.
@@ -95,7 +95,7 @@ impl Manifest {
     pub(crate) fn parse(text: &str, origin: &str) -> Result<Manifest, Error> {
         toml::from_str(text).map_err(|error| {
             // Some messages of the parser have several lines.
-            let because = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+            let because = error.message().split_whitespace().join(" ");
             let start = error.span().map_or(0, |span| span.start);
             // A key missing in the whole file has no line.
             let is_of_file = start == 0 && because.starts_with("missing");

@@ -1,6 +1,5 @@
 //! Lines of other programs' output, made safe and short for a terminal.
 
-/// The most characters shown of a complaint.
 const CHARS_MAX: usize = 200;
 
 /// Trims a line, replaces control characters, and cuts it off after `chars_max`.

@@ -1,12 +1,12 @@
 //! The plan: all runs, their order, and their need of space and time.
 
-use super::drive::DrivePlan;
+use super::drive::cells;
 use super::workload::{Content, LINE_BYTES, Table, Task, tables};
 use super::{Request, ahead::RunsAhead};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::device::{self, Target};
-use wrote_bench::{Announcement, Common, in_turn, positive, scratch};
+use wrote_bench::{Announcement, Common, Plan as DrivePlan, in_turn, positive, scratch};
 use wrote_machine::target::shown_target;
 use wrote_machine::{held_memory, space};
 use wrote_result::{Error, units};
@@ -19,21 +19,18 @@ const LINES_MAX: u64 = SIZE_BYTES_MAX / LINE_BYTES;
 const BLOCK_BYTES: u64 = 4096;
 
 /// All decisions that precede the first file.
-#[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub tables: Vec<Table>,
     pub places: Vec<PlacePlan>,
 }
 
-/// The decisions about one folder.
-#[derive(Clone, Debug)]
 pub(super) struct PlacePlan {
     /// The folder, as the user named it.
     pub path: PathBuf,
     /// The file system and device under it.
     pub target: Target,
     /// The cells that measure the drive's own rate.
-    pub drive: Option<DrivePlan>,
+    pub drive: Option<Box<dyn DrivePlan>>,
     /// The most memory that is held for writes through the page cache.
     pub held_bytes: u64,
 }
@@ -74,15 +71,15 @@ impl Plan {
             .iter()
             .map(|table| written_bytes(table, programs(table.task)))
             .fold(0, u64::saturating_add);
-        let of_drives: u64 = drives().map(|drive| drive.written_bytes_max).sum();
+        let of_drives: u64 = drives().map(|drive| drive.written_bytes_max()).sum();
         Announcement {
             folder: folder.to_owned(),
             space_bytes_max: self.places.iter().map(of_place).max().unwrap_or(0),
             written_bytes_max: in_each
                 .saturating_mul(self.places.len() as u64)
                 .saturating_add(of_drives),
-            runs: ahead.runs_left() + drives().map(|drive| drive.runs).sum::<u32>(),
-            estimated: ahead.time_left() + drives().map(|drive| drive.estimate).sum::<Duration>(),
+            runs: ahead.runs_left() + drives().map(|drive| drive.runs_total()).sum::<u32>(),
+            estimated: ahead.time_left() + drives().map(|drive| drive.estimate()).sum::<Duration>(),
         }
     }
 }
@@ -110,7 +107,7 @@ impl PlacePlan {
         }
         // A drive's rate is no baseline of saved texts.
         let streams = bytes.max(lines);
-        let drive = if streams > 0 { DrivePlan::new(target, streams)? } else { None };
+        let drive = if streams > 0 { cells(target, streams)? } else { None };
         // It is given back before the file is written: both can use the same room.
         let held_bytes = held_memory::most_bytes(streams);
         Ok(PlacePlan { path: path.to_owned(), target: target.clone(), drive, held_bytes })
@@ -119,7 +116,7 @@ impl PlacePlan {
     /// Returns the most bytes in the folder at once: one table's file, the drive's, or held memory.
     fn space_bytes_max(&self, tables: &[Table]) -> u64 {
         let files = tables.iter().map(|table| in_blocks(&table.content()));
-        let drive = self.drive.as_ref().map(|drive| drive.space_bytes_max);
+        let drive = self.drive.as_ref().map(|drive| drive.space_bytes_max());
         files.chain(drive).chain([self.held_bytes]).max().unwrap_or(0)
     }
 }
@@ -169,7 +166,7 @@ mod tests {
     fn refused(request: &Request) -> String {
         match Plan::new(request) {
             Err(Error::Usage(text)) if text.lines().count() == 1 => text,
-            other => panic!("{other:?}"),
+            other => panic!("{:?}", other.map(|_| ())),
         }
     }
 

@@ -27,7 +27,6 @@ const EXCESS_BYTES_MAX: u64 = 64 << 20;
 /// The output and cost of a program that ended well.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ProgramOutput {
-    /// Its standard output.
     pub stdout: String,
     /// The time from its start to its end.
     pub process_s: f64,
@@ -36,7 +35,6 @@ pub(super) struct ProgramOutput {
     pub max_rss_bytes: Option<u64>,
 }
 
-/// One call of a program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call<'a> {
     pub table: &'a Table,
@@ -44,7 +42,6 @@ pub(super) struct Call<'a> {
     pub path: &'a Path,
     /// Its working folder, where runtimes leave reports of a crash.
     pub folder: &'a Path,
-    /// The time limit.
     pub timeout: Duration,
 }
 

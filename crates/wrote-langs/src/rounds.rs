@@ -10,8 +10,10 @@ use super::Request;
 use super::ahead::{Cell, RunsAhead};
 use super::build::{BuiltProgram, build};
 use super::catalogue::{Candidate, catalogue};
+use super::drive;
 use super::plan::{PlacePlan, Plan};
 use super::workload::{Table, Task};
+use itertools::Itertools;
 use std::fs::File;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -27,14 +29,10 @@ use wrote_result::{Error, Stop};
 /// A program that is ready to run.
 #[derive(Clone, Debug)]
 struct Contestant {
-    /// Its number among all chosen programs.
     program: usize,
-    /// The id of the language or variant.
     id: String,
-    /// Its shown name.
     name: String,
     built: BuiltProgram,
-    /// Its tasks.
     tasks: Vec<Task>,
 }
 
@@ -43,7 +41,6 @@ struct Contestant {
 struct Crew<'a> {
     tables: &'a [Table],
     ready: &'a [Contestant],
-    /// The number of places.
     places: usize,
     /// The time limit of one run.
     timeout: Duration,
@@ -79,7 +76,7 @@ pub fn langs(
     let began = Instant::now();
     let started_at = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())
         .expect("the present is a time");
-    let plan = Plan::new(request)?;
+    let mut plan = Plan::new(request)?;
     let (chosen, mut languages) = catalogue(&request.add)?.choose(request, stop)?;
     refuse_nobody(&chosen, &languages)?;
     refuse_idlers(&chosen, &plan.tables)?;
@@ -112,7 +109,7 @@ pub fn langs(
         stop,
     };
     let mut places = Vec::new();
-    for (number, (place, scratch)) in plan.places.iter().zip(scratches).enumerate() {
+    for (number, (place, scratch)) in plan.places.iter_mut().zip(scratches).enumerate() {
         places.push(crew.measure(number, place, scratch, &mut reporter)?);
     }
     reporter.ticker.finish();
@@ -138,8 +135,8 @@ fn refuse_nobody(chosen: &[Candidate], languages: &[Language]) -> Result<(), Err
     if !chosen.is_empty() {
         return Ok(());
     }
-    let missing: Vec<String> = languages.iter().map(missing_text).collect();
-    Err(Error::Usage(format!("nothing can be run: {}", missing.join("; "))))
+    let missing = languages.iter().map(missing_text).join("; ");
+    Err(Error::Usage(format!("nothing can be run: {missing}")))
 }
 
 /// Refuses programs of which none does a requested task.
@@ -148,11 +145,8 @@ fn refuse_idlers(chosen: &[Candidate], tables: &[Table]) -> Result<(), Error> {
     if chosen.iter().any(works) {
         return Ok(());
     }
-    let names: Vec<&str> = chosen.iter().map(|of| of.variant.name.as_str()).collect();
-    Err(Error::Usage(format!(
-        "nothing can be run: none of these workloads is done by {}",
-        names.join(", ")
-    )))
+    let names = chosen.iter().map(|of| &of.variant.name).join(", ");
+    Err(Error::Usage(format!("nothing can be run: none of these workloads is done by {names}")))
 }
 
 /// Describes a missing language: `Zig is missing (zig: not found): pip install ziglang`.
@@ -165,7 +159,7 @@ fn missing_text(language: &Language) -> String {
 /// Returns the runs of the drives' cells, and their time.
 fn beside(plan: &Plan) -> (u32, Duration) {
     let drives = || plan.places.iter().filter_map(|place| place.drive.as_ref());
-    (drives().map(|drive| drive.runs).sum(), drives().map(|drive| drive.estimate).sum())
+    (drives().map(|drive| drive.runs_total()).sum(), drives().map(|drive| drive.estimate()).sum())
 }
 
 /// Builds every program, or finds it built. A failure is noted, and its runs are removed.
@@ -204,7 +198,7 @@ impl Crew<'_> {
     fn measure(
         &self,
         number: usize,
-        planned: &PlacePlan,
+        planned: &mut PlacePlan,
         scratch: Scratch,
         reporter: &mut LangsReporter,
     ) -> Result<Place, Error> {
@@ -220,13 +214,14 @@ impl Crew<'_> {
             speed: &OnceLock::new(),
             peers: &Alone,
         };
-        let drive = match &planned.drive {
+        let drive = match planned.drive.take() {
             // Without a program the drive's rate is not requested.
-            Some(planned) if !self.ready.is_empty() => {
+            Some(cells) if !self.ready.is_empty() => {
+                let (runs, estimate) = (cells.runs_total(), cells.estimate());
                 reporter.foresee();
-                let drive = planned.measure(&site, &mut reporter.ticker)?;
-                reporter.beside.0 -= planned.runs;
-                reporter.beside.1 -= planned.estimate;
+                let drive = drive::measure(cells, &site, &mut reporter.ticker)?;
+                reporter.beside.0 -= runs;
+                reporter.beside.1 -= estimate;
                 drive
             }
             _ => None,

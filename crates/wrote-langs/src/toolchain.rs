@@ -1,24 +1,21 @@
 //! A language's compiler or interpreter: its presence and its version.
 
-mod search;
-
 use super::child::{Limits, supervise};
 use super::manifest::{Manifest, Toolchain};
 use super::message::{complaint, shown};
-pub(super) use search::Search;
-use std::path::Path;
+use itertools::Itertools;
+use rustix::fs::{Access, access};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use wrote_result::{Error, Stop};
 
 /// The time limit of a version: a JVM on a busy machine takes seconds.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
-/// The most characters shown of a version.
 const VERSION_CHARS: usize = 80;
 /// The most bytes of either output that are read.
 const OUTPUT_BYTES: usize = 16 << 10;
 
-/// A toolchain that is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tools {
     /// Its version, one line.
@@ -61,11 +58,10 @@ fn find_within(
     for toolchain in &manifest.toolchains {
         match look_for(toolchain, wrote, search, timeout, stop)? {
             Ok(tools) => return Ok(Ok(tools)),
-            Err(why) if because.contains(&why) => {}
             Err(why) => because.push(why),
         }
     }
-    Ok(Err(because.join("; ")))
+    Ok(Err(because.iter().unique().join("; ")))
 }
 
 /// Returns the toolchain with its programs' paths, if all exist and it prints its version.
@@ -89,10 +85,10 @@ fn look_for(
     });
     let missing = missing(toolchain, &commands, search);
     let [Ok(version), Ok(build), Ok(run)] = commands else {
-        return Ok(Err(search::not_found(&missing)));
+        return Ok(Err(not_found(&missing)));
     };
     if !missing.is_empty() {
-        return Ok(Err(search::not_found(&missing)));
+        return Ok(Err(not_found(&missing)));
     }
     let asked = toolchain.version.join(" ");
     Ok(ask_version(&asked, &version, timeout, stop)?.map(|version| Tools { version, build, run }))
@@ -120,20 +116,14 @@ fn with_path(mut words: Vec<String>, search: &Search) -> Result<Vec<String>, Str
     }
 }
 
-/// Returns the missing programs, each once.
 fn missing(
     toolchain: &Toolchain,
     commands: &[Result<Vec<String>, String>; 3],
     search: &Search,
 ) -> Vec<String> {
     let needed = toolchain.needs.iter().filter(|name| search.find(name).is_none());
-    let mut missing: Vec<String> = Vec::new();
-    for name in commands.iter().filter_map(|command| command.as_ref().err()).chain(needed) {
-        if !missing.contains(name) {
-            missing.push(name.clone());
-        }
-    }
-    missing
+    let commands = commands.iter().filter_map(|command| command.as_ref().err());
+    commands.chain(needed).unique().cloned().collect()
 }
 
 /// Returns the version that `command` prints; errors name it `asked`.
@@ -184,6 +174,47 @@ fn version_line(output: &[u8]) -> Option<String> {
 /// environment, and warnings about the program that runs in it.
 fn is_aside(line: &str) -> bool {
     line.starts_with("Picked up ") || line.to_ascii_lowercase().starts_with("warning:")
+}
+
+/// The folders in which programs are searched, in their order.
+#[derive(Clone, Debug)]
+pub(crate) struct Search {
+    folders: Vec<PathBuf>,
+}
+
+impl Search {
+    /// The folders of `PATH`, and then `~/.local/bin`, where pip and many installers put programs.
+    /// Relative folders are left out: their programs depend on the working folder.
+    pub(super) fn of_environment() -> Search {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let folders = std::env::split_paths(&path).chain(home.map(|home| home.join(".local/bin")));
+        Search::of(folders.collect())
+    }
+
+    pub(super) fn of(mut folders: Vec<PathBuf>) -> Search {
+        folders.retain(|folder| folder.is_absolute());
+        Search { folders }
+    }
+
+    /// Returns the program's path: `name` itself if it is one. `None` without such a program, or if
+    /// its path is not UTF-8.
+    pub(super) fn find(&self, name: &str) -> Option<String> {
+        let paths = self.folders.iter().map(|folder| folder.join(name));
+        let alone = name.contains('/').then(|| PathBuf::from(name));
+        let mut paths = alone.iter().cloned().chain(paths.filter(|_| alone.is_none()));
+        paths.find(|path| is_program(path))?.into_os_string().into_string().ok()
+    }
+}
+
+/// Reports missing programs: `zig: not found in PATH nor in ~/.local/bin`.
+fn not_found(names: &[String]) -> String {
+    format!("{}: not found in PATH nor in ~/.local/bin", names.join(", "))
+}
+
+/// Returns whether a path is a file that we may run.
+fn is_program(path: &Path) -> bool {
+    path.is_file() && access(path, Access::EXEC_OK).is_ok()
 }
 
 #[cfg(test)]

@@ -20,15 +20,6 @@ pub enum Kind {
 impl Kind {
     /// All workloads, in the order of their runs.
     pub const ALL: [Kind; 3] = [Kind::Bytes, Kind::Save, Kind::Lines];
-
-    /// Returns its name on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::Bytes => "bytes",
-            Kind::Save => "save",
-            Kind::Lines => "lines",
-        }
-    }
 }
 
 /// Bytes of one line with its line feed.
@@ -56,11 +47,9 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    /// All tasks.
     pub(crate) const ALL: [Task; 5] =
         [Task::BytesWrite, Task::BytesRead, Task::Save, Task::SaveSync, Task::Lines];
 
-    /// Returns the argument.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Task::BytesWrite => "bytes-write",
@@ -132,7 +121,6 @@ fn tables_of(kind: Kind, request: &Request) -> Vec<Table> {
 }
 
 impl Table {
-    /// Returns the workload's name in the result.
     pub(super) fn name(&self) -> String {
         match self.task {
             Task::BytesWrite => "bytes/write".into(),
@@ -143,7 +131,6 @@ impl Table {
         }
     }
 
-    /// Describes the work of each program.
     pub(super) fn words(&self) -> String {
         let (size, count) = (self.size, self.count);
         match self.task {
@@ -169,7 +156,6 @@ impl Table {
         if self.task == Task::Lines { self.size.saturating_mul(self.count) } else { self.size }
     }
 
-    /// Returns the file bytes of one run.
     pub(super) fn run_bytes(&self) -> u64 {
         self.timing_bytes().saturating_mul(self.timings())
     }

@@ -17,7 +17,6 @@ mod mount;
 mod partition;
 mod process;
 mod queue;
-mod root;
 mod rotation;
 mod shell;
 mod space;

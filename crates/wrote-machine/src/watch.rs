@@ -8,6 +8,7 @@ mod limits;
 
 pub use drive::{CachedLoop, Drives, Heat, Link};
 pub use limits::Throttled;
+pub(crate) use limits::cpus;
 
 use std::path::Path;
 use std::time::Instant;

@@ -7,14 +7,16 @@ mod table;
 use crate::columns::{Column, Keep};
 use crate::figures::per_second;
 use crate::group::COUNTED_BYTES_MAX;
+use crate::text::gathered;
 use crate::{Format, Screen, write_json};
+use itertools::Itertools;
 use std::io::{self, Write};
 use wrote_result::compare::{
     Because, Change, Comparison, Difference, Measure, NotCompared, RowComparison, Side, Verdict,
     shown,
 };
 use wrote_result::document::Finding;
-use wrote_result::units::{self, significant};
+use wrote_result::units::{self, significant, some_of};
 
 /// A line names at most this many rows, and counts the rest.
 const NAMES_MAX: usize = 4;
@@ -70,14 +72,9 @@ pub fn columns<'a>() -> Vec<Column<'a, Line<'a>>> {
 
 /// Returns the tables of a comparison: one for each workload, and one of latencies that differ.
 pub fn blocks(comparison: &Comparison) -> Vec<Block<'_>> {
-    let mut blocks: Vec<Block> = Vec::new();
-    for row in &comparison.rows {
-        let line = throughput(row);
-        match blocks.iter_mut().find(|block| block.title == row.workload) {
-            Some(block) => block.lines.push(line),
-            None => blocks.push(Block { title: row.workload.clone(), lines: vec![line] }),
-        }
-    }
+    let lines = comparison.rows.iter().map(|row| (row.workload.clone(), throughput(row)));
+    let blocks = gathered(lines).into_iter().map(|(title, lines)| Block { title, lines });
+    let mut blocks: Vec<Block> = blocks.collect();
     let latencies: Vec<Line> = comparison.rows.iter().filter_map(latency).collect();
     if !latencies.is_empty() {
         let title = "P99 latency: a ratio above 1 is slower".into();
@@ -165,24 +162,14 @@ pub fn side(side: &Side) -> Vec<String> {
 
 /// The differences of the two documents. A line names its rows unless it is about all rows.
 pub fn differences(comparison: &Comparison) -> Vec<String> {
-    let mut lines: Vec<String> = comparison.differences.iter().map(difference).collect();
-    let mut of_rows: Vec<(&Difference, Vec<&str>)> = Vec::new();
-    for row in &comparison.rows {
-        for difference in &row.differences {
-            match of_rows.iter_mut().find(|(known, _)| *known == difference) {
-                Some((_, names)) => names.push(&row.name),
-                None => of_rows.push((difference, vec![&row.name])),
-            }
-        }
-    }
-    lines.extend(of_rows.into_iter().map(|(of, names)| {
-        if names.len() == comparison.rows.len() {
-            difference(of)
-        } else {
-            format!("{} ({})", difference(of), some_of(&names))
-        }
+    let of_rows = gathered(comparison.rows.iter().flat_map(|row| {
+        row.differences.iter().map(move |difference| (difference, row.name.as_str()))
     }));
-    lines
+    let of_rows = of_rows.into_iter().map(|(of, names)| match names.len() {
+        all if all == comparison.rows.len() => difference(of),
+        _ => format!("{} ({})", difference(of), some_of(&names, NAMES_MAX)),
+    });
+    comparison.differences.iter().map(difference).chain(of_rows).collect()
 }
 
 /// `host.kernel: 6.17.1 | 6.18.5`.
@@ -193,15 +180,9 @@ fn difference(difference: &Difference) -> String {
 
 /// The rows that were not compared, one line for each reason.
 pub fn not_compared(comparison: &Comparison) -> Vec<String> {
-    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
-    for row in &comparison.not_compared {
-        let reason = reason(row);
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, names)) => names.push(&row.name),
-            None => reasons.push((reason, vec![&row.name])),
-        }
-    }
-    reasons.into_iter().map(|(reason, names)| format!("{}: {reason}", some_of(&names))).collect()
+    let reasons = comparison.not_compared.iter().map(|row| (reason(row), row.name.as_str()));
+    let reasons = gathered(reasons).into_iter();
+    reasons.map(|(reason, names)| format!("{}: {reason}", some_of(&names, NAMES_MAX))).collect()
 }
 
 fn reason(row: &NotCompared) -> String {
@@ -209,10 +190,7 @@ fn reason(row: &NotCompared) -> String {
         Because::OnlyInOld => "only in OLD".into(),
         Because::OnlyInNew => "only in NEW".into(),
         Because::NothingMoved => "a run moved nothing".into(),
-        Because::OtherWork => {
-            let differences = row.differences.iter().map(Difference::to_string);
-            format!("other work: {}", differences.collect::<Vec<_>>().join("; "))
-        }
+        Because::OtherWork => format!("other work: {}", row.differences.iter().join("; ")),
     }
 }
 
@@ -231,11 +209,4 @@ pub fn warnings(comparison: &Comparison) -> Vec<String> {
         false => format!("NEW: {}", finding.text),
     });
     olds.chain(news).collect()
-}
-
-fn some_of(names: &[&str]) -> String {
-    match names.len().checked_sub(NAMES_MAX) {
-        Some(more @ 1..) => format!("{} and {more} more", names[..NAMES_MAX].join(", ")),
-        _ => names.join(", "),
-    }
 }

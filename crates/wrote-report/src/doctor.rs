@@ -4,6 +4,7 @@ mod markdown;
 mod table;
 
 use crate::{Format, Screen, write_json};
+use itertools::Itertools;
 use std::io::{self, Write};
 use wrote_result::doctor::{Change, Check, Examination, State};
 
@@ -71,9 +72,9 @@ pub fn facts(check: &Check) -> Vec<(&'static str, String)> {
         facts.extend(text.clone().map(|text| (label, text)));
     };
     add("why", &check.because);
-    let evidence = check.evidence.iter().map(|found| format!("{}: {}", found.from, found.value));
-    let evidence: Vec<String> = evidence.collect();
-    add("found", &(!evidence.is_empty()).then(|| evidence.join("; ")));
+    let mut evidence =
+        check.evidence.iter().map(|found| format!("{}: {}", found.from, found.value));
+    add("found", &Some(evidence.join("; ")).filter(|evidence| !evidence.is_empty()));
     add("costs", &check.costs);
     let change = check.change.as_ref();
     add("change", &change.and_then(|change| change.how.clone()));

@@ -1,6 +1,7 @@
 //! The rows of one workload, and the statements about all of them.
 
 use crate::figures::{asked_rate, block_sizes, iterations, latency, load_percent, per_second};
+use crate::text::gathered;
 use wrote_result::document::{Direction, Knee, Reached, Row, Scenario, View, fastest};
 use wrote_result::{saves, units};
 
@@ -24,18 +25,9 @@ pub struct Group<'a> {
 impl<'a> Group<'a> {
     /// Returns a scenario's groups in the order of their measurement.
     pub fn all_of(scenario: &'a Scenario) -> Vec<Group<'a>> {
-        let mut groups: Vec<Group<'a>> = Vec::new();
-        for row in &scenario.rows {
-            match groups.iter_mut().find(|group| group.workload == row.workload) {
-                Some(group) => group.rows.push(row),
-                None => groups.push(Group {
-                    workload: &row.workload,
-                    rows: vec![row],
-                    knee: scenario.knee.as_ref(),
-                }),
-            }
-        }
-        groups
+        let knee = scenario.knee.as_ref();
+        let groups = gathered(scenario.rows.iter().map(|row| (row.workload.as_str(), row)));
+        groups.into_iter().map(|(workload, rows)| Group { workload, rows, knee }).collect()
     }
 
     /// The view of all rows; a mix is shown as operations.
@@ -91,7 +83,7 @@ impl<'a> Group<'a> {
         let row = self.rows[0];
         let runs = self.rows.iter().map(|row| row.runs.len()).max().unwrap_or(0);
         if self.view() == View::Saves {
-            let runs = if runs == 1 { "1 run".into() } else { format!("{runs} runs") };
+            let runs = units::counted(runs as u64, "run");
             let characters = row.settings.effective.bs_bytes;
             return format!("{characters} characters, {} saves of each in {runs}", iterations(row));
         }

@@ -9,11 +9,15 @@ mod rows;
 mod table;
 mod titles;
 
+pub use list::write_languages;
+
 use chart::{Cell, Chart, Line, Who};
 
 use crate::figures::spread;
 use crate::target;
+use crate::text::gathered;
 use crate::{Format, Screen, write_json};
+use itertools::Itertools;
 use std::io::{self, Write};
 use titles::titles;
 use wrote_result::document::Interval;
@@ -42,19 +46,6 @@ pub fn write_langs(
         Format::Csv => csv::write(document, out),
         Format::Markdown => markdown::write(document, out),
     }
-}
-
-/// Writes a table of every language, with its version or the way to install it.
-///
-/// # Errors
-///
-/// The errors of `out`.
-pub fn write_languages(
-    languages: &[Language],
-    screen: Screen,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    list::write_languages(languages, screen, out)
 }
 
 /// Returns whether each path is a column, and a workload one table for all paths.
@@ -98,8 +89,7 @@ fn drive_facts(place: &Place, writes: &str) -> Vec<String> {
     let Drive { write_row, write_bytes_per_s, read_row, read_bytes_per_s } = drive;
     let told = |does: &str, rate: &Interval, row: &str| {
         let figures = [does.to_owned(), units::rate(rate.median), spread(rate)];
-        let figures: Vec<String> = figures.into_iter().filter(|text| !text.is_empty()).collect();
-        format!("{} ({row})", figures.join(" "))
+        format!("{} ({row})", figures.iter().filter(|text| !text.is_empty()).join(" "))
     };
     vec![told(writes, write_bytes_per_s, write_row), told("reads", read_bytes_per_s, read_row)]
 }
@@ -134,14 +124,8 @@ pub fn not_built(document: &Document) -> Vec<String> {
 
 /// The languages in a state; languages with the same text share a line.
 fn together(document: &Document, state: State, told: fn(&Language) -> String) -> Vec<String> {
-    let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
-    for language in document.languages.iter().filter(|language| language.state == state) {
-        let told = told(language);
-        match lines.iter_mut().find(|(known, _)| *known == told) {
-            Some((_, names)) => names.push(&language.name),
-            None => lines.push((told, vec![&language.name])),
-        }
-    }
+    let of_state = document.languages.iter().filter(|language| language.state == state);
+    let lines = gathered(of_state.map(|language| (told(language), language.name.as_str())));
     lines.into_iter().map(|(told, names)| format!("{}: {told}", names.join(", "))).collect()
 }
 
@@ -169,6 +153,5 @@ pub fn legend(document: &Document) -> String {
     let debug = document.wrote.debug_build.then_some(
         "This wrote is a debug build: its own rows, and the drive's, are slower than they would be.",
     );
-    let told: Vec<&str> = [rates, drive, others, saves, debug].into_iter().flatten().collect();
-    told.join(" ")
+    [rates, drive, others, saves, debug].into_iter().flatten().join(" ")
 }

@@ -6,6 +6,7 @@ use crate::figures::within;
 use crate::group::{Group, OPEN_LOOP_LEGEND};
 use crate::table::sustained::{change, levels, verdict};
 use crate::target;
+use itertools::Itertools;
 use std::io::{self, Write};
 use wrote_result::document::{Advice, Document, Finding, Severity, Sustained, View};
 use wrote_result::units;
@@ -27,8 +28,8 @@ pub fn write(document: &Document, out: &mut dyn Write) -> io::Result<()> {
 /// The command that made the result: `wrote bench /mnt/data`, `wrote run jobs.fio`.
 fn title(document: &Document) -> String {
     if document.command.get(1).is_some_and(|verb| verb == "run") {
-        let files = document.scenarios.iter().map(|scenario| scenario.name.as_str());
-        return format!("wrote run {}", files.collect::<Vec<_>>().join(" "));
+        let mut files = document.scenarios.iter().map(|scenario| &scenario.name);
+        return format!("wrote run {}", files.join(" "));
     }
     format!("wrote bench {}", document.target.path)
 }

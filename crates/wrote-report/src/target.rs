@@ -5,32 +5,10 @@ use wrote_result::units;
 
 /// Mount options (or their beginnings) that change how fast or how safe a write is. The rest is in
 /// the JSON.
-const OPTIONS_THAT_MATTER: [&str; 24] = [
-    "ro",
-    "sync",
-    "dirsync",
-    "wsync",
-    "noatime",
-    "data=",
-    "barrier",
-    "nobarrier",
-    "commit=",
-    "journal_checksum",
-    "journal_async_commit",
-    "nodelalloc",
-    "discard",
-    "dax",
-    "compress",
-    "nodatacow",
-    "nodatasum",
-    "autodefrag",
-    "stripe=",
-    "sunit=",
-    "logbsize=",
-    "logdev=",
-    "vers=",
-    "size=",
-];
+const OPTIONS_THAT_MATTER: &str = "\
+    ro sync dirsync wsync noatime data= barrier nobarrier commit= journal_checksum \
+    journal_async_commit nodelalloc discard dax compress nodatacow nodatasum autodefrag \
+    stripe= sunit= logbsize= logdev= vers= size=";
 
 /// Returns the facts about the path and the machine, each group under a label.
 pub fn facts(target: &Target, host: &Host) -> Vec<(&'static str, Vec<String>)> {
@@ -53,7 +31,7 @@ fn path_facts(target: &Target) -> Vec<String> {
     }
     let mut facts = vec![format!("{} on {}", target.path, target.filesystem)];
     let matters = |option: &&String| {
-        OPTIONS_THAT_MATTER.iter().any(|known| match known.strip_suffix('=') {
+        OPTIONS_THAT_MATTER.split(' ').any(|known| match known.strip_suffix('=') {
             Some(_) => option.starts_with(known),
             None => option.split('=').next() == Some(known),
         })
@@ -117,7 +95,7 @@ fn no_device(target: &Target) -> String {
 }
 
 fn machine_facts(host: &Host) -> Vec<String> {
-    let cpus = if host.cpus == 1 { "1 CPU".into() } else { format!("{} CPUs", host.cpus) };
+    let cpus = units::counted(host.cpus.into(), "CPU");
     vec![
         format!("Linux {}", host.kernel),
         format!("{cpus} ({})", host.cpu_model),

@@ -1,5 +1,6 @@
 //! Text from outside, made harmless and broken into lines.
 
+use itertools::Itertools;
 use textwrap::{Options, WordSplitter, WrapAlgorithm};
 use unicode_width::UnicodeWidthStr;
 
@@ -32,8 +33,20 @@ pub fn listed(items: &[String], width: usize, indent: usize) -> String {
             lines.push(item);
         }
     }
-    let wrapped = lines.iter().map(|line| wrapped(line, width, indent));
-    wrapped.collect::<Vec<_>>().join(&format!("\n{}", " ".repeat(indent)))
+    let mut wrapped = lines.iter().map(|line| wrapped(line, width, indent));
+    wrapped.join(&format!("\n{}", " ".repeat(indent)))
+}
+
+/// Gathers the values of each key; keys stay in the order in which they first come.
+pub fn gathered<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut all: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in pairs {
+        match all.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, values)) => values.push(value),
+            None => all.push((key, vec![value])),
+        }
+    }
+    all
 }
 
 /// Returns text on one line, without control characters that a terminal would obey. Paths, models

@@ -18,6 +18,7 @@ pub use pair::{Allowed, allowable, is_allowable};
 
 use crate::Error;
 use crate::document::{Document, Finding, Severity};
+use itertools::Itertools;
 
 /// Compares `new` with `old`, row by row; no setting may differ.
 ///
@@ -42,18 +43,18 @@ pub fn compare_allowing(
     allowed: &Allowed,
 ) -> Result<Comparison, Error> {
     let paired = pair::rows(old, new, allowed);
-    let compared = rows::compared(&paired);
-    if compared.rows.is_empty() {
-        return Err(nothing_in_common(&compared.not_compared));
+    let (rows, not_compared) = rows::compared(&paired);
+    if rows.is_empty() {
+        return Err(nothing_in_common(&not_compared));
     }
     Ok(Comparison {
         schema: SCHEMA.into(),
         old: side("OLD", old),
         new: side("NEW", new),
         differences: differ::documents(old, new),
-        notes: rows::notes(&paired, &compared.rows),
-        rows: compared.rows,
-        not_compared: compared.not_compared,
+        notes: rows::notes(&paired, &rows),
+        rows,
+        not_compared,
         results: Vec::new(),
     })
 }
@@ -72,8 +73,7 @@ fn side(name: &str, document: &Document) -> Side {
 /// Explains why no row was compared: the first row on both sides, else rows of each.
 fn nothing_in_common(not_compared: &[NotCompared]) -> Error {
     if let Some(row) = not_compared.iter().find(|row| !row.differences.is_empty()) {
-        let differences: Vec<String> = row.differences.iter().map(Difference::to_string).collect();
-        let (name, differences) = (&row.name, differences.join("; "));
+        let (name, differences) = (&row.name, row.differences.iter().join("; "));
         return Error::Failed(format!(
             "no row did the same work in OLD and NEW; {name}: {differences} (--allow KEY compares them \
              all the same)"

@@ -3,6 +3,7 @@
 use crate::document::{Host, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// The name and version of this format.
 pub const SCHEMA: &str = "wrote.doctor/1";
@@ -26,11 +27,12 @@ pub struct Examination {
 
 /// The outcome of a check, from the least to the worst.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Nothing needs a change.
+    #[default]
     Fine,
     /// The check could not read its evidence.
     Unknown,
@@ -41,7 +43,8 @@ pub enum State {
 }
 
 /// One check and its outcome.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
     /// A stable name: `scheduler`. Each is explained in `docs/doctor.md`.
@@ -49,7 +52,6 @@ pub struct Check {
     /// The outcome.
     pub state: State,
     /// The disk or layer that the check is about, if it is about one: `nvme0n1`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// The finding in plain words.
     pub text: String,
@@ -57,13 +59,10 @@ pub struct Check {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
     /// The reason of `unknown`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
     /// The cost and its source, or how to measure the cost here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub costs: Option<String>,
     /// How to change it, if it can be changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
     /// The sources of this knowledge.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -81,17 +80,16 @@ pub struct Evidence {
 }
 
 /// A change that the user can make. The doctor runs none of it.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
     /// The change in words, if no command makes it alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<String>,
     /// Commands for a shell, ready for this very device. Most need root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
     /// How to make the change last over the next start of the machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasting: Option<String>,
     /// The risk of the change.
     pub risk: String,
@@ -100,17 +98,7 @@ pub struct Change {
 impl Check {
     /// A check with this outcome and no evidence yet.
     pub fn new(id: &str, state: State, text: impl Into<String>) -> Check {
-        Check {
-            id: id.into(),
-            state,
-            device: None,
-            text: text.into(),
-            evidence: Vec::new(),
-            because: None,
-            costs: None,
-            change: None,
-            sources: Vec::new(),
-        }
+        Check { id: id.into(), state, text: text.into(), ..Check::default() }
     }
 
     /// A check with the outcome [`State::Fine`].
@@ -151,6 +139,12 @@ impl Check {
         self
     }
 
+    /// Adds how to measure the cost here.
+    pub fn measured(mut self, how: &str) -> Check {
+        let costs = self.costs.take().map(|costs| format!("{costs} {how}"));
+        self.costs(costs.unwrap_or_else(|| how.into()))
+    }
+
     /// Names the change that helps.
     pub fn change(mut self, change: Change) -> Check {
         self.change = Some(change);
@@ -165,25 +159,19 @@ impl Check {
 }
 
 impl Change {
-    /// A change by one command.
-    pub fn run(command: impl Into<String>) -> Change {
-        Change { commands: vec![command.into()], ..Change::default() }
+    /// A change by one command, and its risk.
+    pub fn run(command: impl Into<String>, risk: impl Into<String>) -> Change {
+        Change { commands: vec![command.into()], risk: risk.into(), ..Change::default() }
     }
 
-    /// A change in words.
-    pub fn how(how: impl Into<String>) -> Change {
-        Change { how: Some(how.into()), ..Change::default() }
+    /// A change in words, and its risk.
+    pub fn how(how: impl Into<String>, risk: impl Into<String>) -> Change {
+        Change { how: Some(how.into()), risk: risk.into(), ..Change::default() }
     }
 
     /// Adds how the change lasts.
     pub fn lasting(mut self, lasting: impl Into<String>) -> Change {
         self.lasting = Some(lasting.into());
-        self
-    }
-
-    /// Adds the risk.
-    pub fn risk(mut self, risk: impl Into<String>) -> Change {
-        self.risk = risk.into();
         self
     }
 }

@@ -20,6 +20,7 @@ pub use words::{Blocks, CrashLeaves, Flush, Ioengine, SourceCache, Survives};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use std::collections::BTreeMap;
 
 /// The name and version of this format.
@@ -53,19 +54,20 @@ pub struct Document {
 }
 
 /// The program that measured.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
     /// Its version.
     pub version: String,
     /// The commit that it was built from, where known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// Whether it was built with debug assertions, which makes its CPU figures worthless.
     pub debug_build: bool,
 }
 
 /// The machine.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
@@ -84,14 +86,13 @@ pub struct Host {
     /// Whether io_uring may be used here: `yes`, or the kernel's reason why not.
     pub io_uring: String,
     /// The clock that the kernel tells time by: `tsc`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clocksource: Option<String>,
     /// The cost of one clock read, in nanoseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_read_ns: Option<f64>,
 }
 
 /// The disk under the path.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
@@ -106,16 +107,12 @@ pub struct Target {
     /// The bytes that an ordinary user may still use, before the run.
     pub free_bytes: u64,
     /// The unit of the offset and length of a direct transfer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dio_offset_align_bytes: Option<u32>,
     /// The unit of the memory address of a direct transfer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dio_memory_align_bytes: Option<u32>,
     /// The block device, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<Device>,
     /// Why there is no block device, where there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_device_because: Option<String>,
     /// The limits that control groups of this process put on the device and the CPU.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -123,6 +120,7 @@ pub struct Target {
 }
 
 /// A block device and its queue, as the kernel describes them.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
@@ -132,7 +130,6 @@ pub struct Device {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<String>,
     /// The model, as the device names itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Its size, in bytes.
     pub capacity_bytes: u64,
@@ -167,6 +164,7 @@ pub struct Limit {
 }
 
 /// A question and the rows that answer it.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -177,7 +175,6 @@ pub struct Scenario {
     /// One row for each way that was measured.
     pub rows: Vec<Row>,
     /// Where rows are the same work at rising rates: the last row before the latency bends upwards.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<Knee>,
 }
 

@@ -1,6 +1,8 @@
 //! Findings: their ids, their order, and their construction.
 
 use crate::document::{Finding, Row, Severity};
+use crate::units::some_of;
+use itertools::Itertools;
 use serde_json::{Value, json};
 
 /// The stable id of each finding, in the order of `docs/findings.md`.
@@ -62,9 +64,8 @@ pub fn finding<const N: usize>(
 
 /// Makes the finding `left-out` of the rows that could not be measured, each with the reason.
 pub fn left_out(rows: &[(String, String)]) -> Option<Finding> {
-    let each: Vec<String> =
-        rows.iter().map(|(row, because)| format!("{row} ({because})")).collect();
-    let text = format!("not measured: {}", each.join(", "));
+    let each = rows.iter().map(|(row, because)| format!("{row} ({because})")).join(", ");
+    let text = format!("not measured: {each}");
     let figures = rows.iter().map(|(row, because)| (row.clone(), json!(because))).collect();
     let figures = [("rows", Value::Object(figures))];
     (!rows.is_empty()).then(|| finding("left-out", Severity::Info, text, figures))
@@ -73,10 +74,7 @@ pub fn left_out(rows: &[(String, String)]) -> Option<Finding> {
 /// Joins the names of the first [`NAMES_MAX`] rows. The evidence lists them all.
 pub fn names(rows: &[&Row]) -> String {
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-    match names.len().checked_sub(NAMES_MAX) {
-        Some(more @ 1..) => format!("{} and {more} more", names[..NAMES_MAX].join(", ")),
-        _ => names.join(", "),
-    }
+    some_of(&names, NAMES_MAX)
 }
 
 /// Lists the names of the rows as evidence.

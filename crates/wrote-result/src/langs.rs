@@ -5,6 +5,7 @@
 use crate::document::{Host, Interval, Latency, Program, Survives, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use std::fmt;
 
 /// The name and version of this format.
@@ -34,6 +35,7 @@ pub struct Document {
 }
 
 /// A language, as one of its programs writes: a language with two usual ways stands here twice.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Language {
@@ -44,21 +46,16 @@ pub struct Language {
     /// The way by which its program writes bytes: `BufWriter, 8 KiB`.
     pub way: String,
     /// The way by which it reads them, where `way` does not say it: `BufReader, 8 KiB`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<String>,
     /// The way by which it appends lines, where that is something else: `BufferedWriter, 8 KiB`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<String>,
     /// Whether it was run.
     pub state: State,
     /// The version line of its compiler or interpreter: `go version go1.26 linux/amd64`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Why it was not run: what was looked for, or what its compiler said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
     /// How it is installed, where it is missing: `apt install ruby`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install: Option<String>,
 }
 
@@ -75,6 +72,7 @@ pub enum State {
 }
 
 /// The measurements in one folder.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
@@ -82,7 +80,6 @@ pub struct Place {
     pub target: Target,
     /// The drive's own rate, measured in the same run; none where there is no direct I/O, no room
     /// for its file, or nothing to measure against it: texts alone are saved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drive: Option<Drive>,
     /// The workloads, in the order in which they ran. A workload that can't run here is left out:
     /// cold reads where the page cache keeps the file.
@@ -104,6 +101,7 @@ pub struct Drive {
 }
 
 /// One table: the same work by every language.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
@@ -116,7 +114,6 @@ pub struct Workload {
     /// The place of the bytes while the clock ran.
     pub cache: Cache,
     /// The level that the bytes survive when the clock stops (M3); reads have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survives: Option<Survives>,
     /// One for each language that did it, the fastest first.
     pub rows: Vec<Row>,
@@ -148,6 +145,7 @@ impl fmt::Display for Cache {
 }
 
 /// The figures of one language.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
@@ -163,15 +161,14 @@ pub struct Row {
     /// takes to start: the median of the runs that are not dropped.
     pub cpu_s_per_gb: f64,
     /// The peak of resident memory, in bytes: the largest of all runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rss_bytes: Option<u64>,
     /// The latency of one save, by the program's own clock, over all runs that are not dropped;
     /// only of saves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Latency>,
 }
 
 /// One run of one program: one process.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
@@ -187,13 +184,10 @@ pub struct Run {
     /// CPU seconds in the kernel for it.
     pub cpu_system_s: f64,
     /// The peak of resident memory, in bytes, where a look at it came in time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rss_bytes: Option<u64>,
     /// Bytes that the block device was written meanwhile, by anyone (M7).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_written_bytes: Option<u64>,
     /// Bytes that were read from it meanwhile, by anyone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_read_bytes: Option<u64>,
     /// A first run, to warm up, which counts for nothing.
     pub dropped: bool,

@@ -4,7 +4,6 @@
 pub mod compare;
 pub mod doctor;
 pub mod document;
-mod error;
 pub mod finding;
 pub mod langs;
 #[cfg(any(test, feature = "sample"))]
@@ -14,5 +13,4 @@ pub mod stats;
 mod stop;
 pub mod units;
 
-pub use error::Error;
-pub use stop::Stop;
+pub use stop::{Error, Stop};

@@ -1,6 +1,5 @@
-//! A flag that ends a run early and cleanly.
+//! The errors of measurements, and the flag that ends a run early and cleanly.
 
-use crate::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,5 +28,26 @@ impl Stop {
     /// Returns [`Error::Interrupted`] if the run was asked to end.
     pub fn check(&self) -> Result<(), Error> {
         if self.is_requested() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// The error of a measurement. Its text is one line, ready to be shown.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The request makes no sense: exit 2.
+    #[error("{0}")]
+    Usage(String),
+    /// The request could not be done: exit 1.
+    #[error("{0}")]
+    Failed(String),
+    /// The run was stopped (see [`crate::Stop`]), and its files are removed.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl From<wrote::Error> for Error {
+    fn from(error: wrote::Error) -> Error {
+        Error::Failed(error.to_string())
     }
 }

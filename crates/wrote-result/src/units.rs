@@ -4,4 +4,6 @@ mod parse;
 mod show;
 
 pub use parse::{parse_block_size, parse_count, parse_duration, parse_pause, parse_size};
-pub use show::{block_size, bytes, exact, nanoseconds, part, rate, seconds, significant};
+pub use show::{
+    block_size, bytes, counted, exact, nanoseconds, part, rate, seconds, significant, some_of,
+};

@@ -1,7 +1,8 @@
 //! The arguments of `wrote bench`, as a request.
 
-use super::values::{BlockSizes, block_sizes, formats, rate};
-use clap::{Args, ValueEnum, ValueHint};
+use super::OutputArgs;
+use super::values::{BlockSizes, block_sizes, rate, words};
+use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_bench::{Common, Request, Scenarios};
@@ -10,7 +11,6 @@ use wrote_report::Format;
 use wrote_result::document::Process;
 use wrote_result::units;
 
-/// The help at length.
 pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes data, and what each number survives.\
         \n\nEvery way of writing is measured in turn, several times, in a folder that the run makes \
         under PATH (.wrote-XXXX) and removes. What it will write is said before. At least 10 % of \
@@ -27,7 +27,6 @@ pub(super) const LONG_ABOUT: &str = "Measure how fast the disk under PATH takes 
         The result goes to standard output, or to a file with --output; progress and notes go to \
         standard error.";
 
-/// The help's end.
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote bench                              the current folder's disk, in about a minute\n  \
         wrote bench /mnt/data --only stream      only the sequential stream\n  \
@@ -47,6 +46,9 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
         \x20                                        two settings, in turn, compared\n  \
         wrote bench --format json -o disk.json   the whole result, for a program";
 
+const POISSON_HELP: &str =
+    "At random distances, as requests of many who know nothing of each other come";
+
 /// The arguments of `wrote bench`.
 #[derive(Clone, Debug, Args)]
 pub struct BenchArgs {
@@ -55,21 +57,17 @@ pub struct BenchArgs {
     pub path: PathBuf,
 
     /// How the result is written
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = formats([
-        ("table", "For people: tables with bars, findings and advice"),
-        ("json", "The whole result, `wrote.result/1`"),
-        ("csv", "One line for each run"),
-        ("markdown", "To paste in an issue")
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
+        ("table", "For people: tables with bars, findings and advice", Format::Table),
+        ("json", "The whole result, `wrote.result/1`", Format::Json),
+        ("csv", "One line for each run", Format::Csv),
+        ("markdown", "To paste in an issue", Format::Markdown)
     ]))]
     pub format: Format,
 
-    /// Write the result to FILE instead of standard output; FILE must not exist
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-
-    /// Replace the FILE of --output if it exists
-    #[arg(long, requires = "output")]
-    pub force: bool,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub to: OutputArgs,
 
     /// Measure only these scenarios, workloads or rows (see --list); all but ladder must be
     /// named
@@ -118,8 +116,11 @@ pub struct BenchArgs {
 
     /// When operations at a rate are due: at even distances (linear), or at random ones (poisson)
     /// [default: linear; poisson with --load-curve]
-    #[arg(long, value_name = "PROCESS", value_enum, requires = "open_loop")]
-    pub rate_process: Option<RateProcess>,
+    #[arg(long, value_name = "PROCESS", requires = "open_loop", value_parser = words([
+        ("linear", "At even distances", Process::Linear),
+        ("poisson", POISSON_HELP, Process::Poisson)
+    ]))]
+    pub rate_process: Option<Process>,
 
     /// The settings of each scenario.
     #[command(flatten)]
@@ -145,24 +146,6 @@ pub struct BenchArgs {
     pub schema: bool,
 }
 
-/// When operations at a rate are due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RateProcess {
-    /// At even distances
-    Linear,
-    /// At random distances, as requests of many who know nothing of each other come
-    Poisson,
-}
-
-impl RateProcess {
-    fn process(self) -> Process {
-        match self {
-            RateProcess::Linear => Process::Linear,
-            RateProcess::Poisson => Process::Poisson,
-        }
-    }
-}
-
 impl BenchArgs {
     /// The request of the benchmark. `command` is the command line as given.
     pub fn request(&self, command: Vec<String>) -> Request {
@@ -175,7 +158,7 @@ impl BenchArgs {
             Some(BlockSizes { first, second: None }) => (Some(first), None),
         };
         let mut scenarios = self.scenarios.clone();
-        scenarios.load.process = self.rate_process.map(RateProcess::process);
+        scenarios.load.process = self.rate_process;
         Request {
             path: self.path.clone(),
             only: self.only.clone(),
@@ -188,10 +171,9 @@ impl BenchArgs {
                 small_bs_bytes,
                 iodepth: self.iodepth,
                 numjobs: self.numjobs,
-                rate: self.rate.map(|amount| Rate {
-                    amount,
-                    process: self.rate_process.map_or(Process::Linear, RateProcess::process),
-                }),
+                rate: self
+                    .rate
+                    .map(|amount| Rate { amount, process: self.rate_process.unwrap_or_default() }),
             },
             scenarios,
             command,

@@ -1,11 +1,10 @@
 //! The arguments of `wrote compare`.
 
-use super::values::formats;
+use super::values::words;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use wrote_report::Format;
 
-/// The help at length.
 pub(super) const LONG_ABOUT: &str = "Hold a result against an older one: what changed, and how sure that is.\
         \n\nRows are paired by their names. Each has the ratio of the two medians, NEW over OLD, with a \
         95 % interval, and a verdict: faster, slower, or no detectable difference. What is not the \
@@ -14,7 +13,6 @@ pub(super) const LONG_ABOUT: &str = "Hold a result against an older one: what ch
         run wrote with --format json, or fio with --output-format=json.\n\n\
         To measure two settings against each other in one run, see wrote bench --vs.";
 
-/// The help's end.
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote compare before.json after.json                      what changed\n  \
         wrote compare before.json after.json --fail-if-slower 5%  for continuous integration\n  \
@@ -34,11 +32,11 @@ pub struct CompareArgs {
     pub new: Option<PathBuf>,
 
     /// How the comparison is written
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = formats([
-        ("table", "For people: a table for each workload, what differs, notes"),
-        ("json", "The whole comparison, `wrote.compare/1`"),
-        ("csv", "One line for each row"),
-        ("markdown", "To paste in an issue")
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
+        ("table", "For people: a table for each workload, what differs, notes", Format::Table),
+        ("json", "The whole comparison, `wrote.compare/1`", Format::Json),
+        ("csv", "One line for each row", Format::Csv),
+        ("markdown", "To paste in an issue", Format::Markdown)
     ]))]
     pub format: Format,
 
@@ -64,7 +62,6 @@ pub struct CompareArgs {
     pub schema: bool,
 }
 
-/// A key that may be allowed to differ.
 fn key(text: &str) -> Result<String, String> {
     if wrote_result::compare::is_allowable(text) {
         return Ok(text.into());

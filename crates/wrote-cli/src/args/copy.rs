@@ -1,11 +1,11 @@
 //! The arguments of `wrote copy`.
 
-use clap::{Args, ValueEnum, ValueHint};
+use super::values::words;
+use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use wrote::{CopyOptions, Options, Reflink};
 use wrote_result::units;
 
-/// The help at length.
 pub(super) const LONG_ABOUT: &str = "Copy files and folders: whole or not at all, durable, in constant memory.\n\n\
         DST appears when it is whole, and survives a power loss when the command says done. If DST is a \
         folder, the copies go into it under their own names. Permissions, times, extended attributes \
@@ -17,7 +17,6 @@ pub(super) const LONG_ABOUT: &str = "Copy files and folders: whole or not at all
         merged: its files are replaced one by one, what is only there stays.\n\n\
         - is standard input, or standard output.";
 
-/// The help's end.
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote copy disk.img /mnt/backup/           a file into a folder\n  \
         wrote copy --verify disk.img copy.img      read back past the cache and compared\n  \
@@ -58,8 +57,12 @@ pub struct CopyArgs {
     pub verify: bool,
 
     /// Share the source's blocks until one of the two is changed, where the file system can
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t = WhenReflink::Auto)]
-    pub reflink: WhenReflink,
+    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = words([
+        ("auto", "Where the file system can", Reflink::Auto),
+        ("always", "Or fail", Reflink::Always),
+        ("never", "Copy every byte", Reflink::Never)
+    ]))]
+    pub reflink: Reflink,
 
     /// Bytes of one read or write (1M): a multiple of 4K, at most 1G
     #[arg(long, value_name = "SIZE", value_parser = bs, allow_hyphen_values = true)]
@@ -74,22 +77,10 @@ pub struct CopyArgs {
     pub quiet: bool,
 }
 
-/// When blocks are shared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum WhenReflink {
-    /// Where the file system can
-    Auto,
-    /// Or fail
-    Always,
-    /// Copy every byte
-    Never,
-}
-
 const BS_UNIT_BYTES: u64 = 4 << 10;
 const BS_BYTES_MAX: u64 = 1 << 30;
 const MEMORY_BYTES_MAX: u64 = 4 << 30;
 
-/// The bytes of one transfer.
 fn bs(text: &str) -> Result<usize, String> {
     let bytes = units::parse_block_size(text)?;
     if !bytes.is_multiple_of(BS_UNIT_BYTES) || bytes > BS_BYTES_MAX {
@@ -107,11 +98,7 @@ impl CopyArgs {
     pub fn options(&self) -> Result<CopyOptions, String> {
         let default = CopyOptions::default();
         let options = CopyOptions {
-            reflink: match self.reflink {
-                WhenReflink::Auto => Reflink::Auto,
-                WhenReflink::Always => Reflink::Always,
-                WhenReflink::Never => Reflink::Never,
-            },
+            reflink: self.reflink,
             replace: self.force,
             durable: !self.no_sync,
             verify: self.verify,

@@ -1,11 +1,11 @@
 //! The arguments of `wrote doctor`.
 
-use super::values::formats;
+use super::OutputArgs;
+use super::values::words;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use wrote_report::Format;
 
-/// The help at length.
 pub(super) const LONG_ABOUT: &str = "Say what holds the disk under PATH back, and the command that \
         changes it.\n\nWhat the kernel says of the disk, its queue, the file system and its mount, of this \
         process and of the machine is looked at, and nothing is written: no file is made, nothing is \
@@ -13,7 +13,6 @@ pub(super) const LONG_ABOUT: &str = "Say what holds the disk under PATH back, an
         danger), advice (it may cost speed), unknown (with the reason), or fine. Each check is explained in \
         docs/doctor.md.\n\nThe exit code is 0 whatever is found, and 1 where PATH can't be looked at.";
 
-/// The help's end.
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote doctor                             the disk that the current folder is on\n  \
         wrote doctor /mnt/data --all             another, with all that is fine at length\n  \
@@ -29,20 +28,16 @@ pub struct DoctorArgs {
     pub path: PathBuf,
 
     /// How the result is written
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = formats([
-        ("table", "For people: the worst first"),
-        ("json", "The whole of it, `wrote.doctor/1`"),
-        ("markdown", "To paste in an issue")
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
+        ("table", "For people: the worst first", Format::Table),
+        ("json", "The whole of it, `wrote.doctor/1`", Format::Json),
+        ("markdown", "To paste in an issue", Format::Markdown)
     ]))]
     pub format: Format,
 
-    /// Write the result to FILE instead of standard output; FILE must not exist
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-
-    /// Replace the FILE of --output if it exists
-    #[arg(long, requires = "output")]
-    pub force: bool,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub to: OutputArgs,
 
     /// Also tell at length what is fine, which else has a line each
     #[arg(long)]

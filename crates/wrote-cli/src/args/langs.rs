@@ -1,14 +1,14 @@
 //! The arguments of `wrote langs`, as a request.
 
-use super::values::{formats, many};
-use clap::{Args, ValueEnum, ValueHint};
+use super::OutputArgs;
+use super::values::{many, words};
+use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 use wrote_langs::{Kind, Request};
 use wrote_report::Format;
 use wrote_result::units;
 
-/// The help at length.
 pub(super) const LONG_ABOUT: &str = "Measure what each language's own file I/O costs, in each PATH.\n\n\
         For every language whose compiler or interpreter is there, a small program that does nothing but \
         what its standard library offers is built and run: bytes written and read one at a time (bytes), a \
@@ -25,7 +25,6 @@ pub(super) const LONG_ABOUT: &str = "Measure what each language's own file I/O c
         The result goes to standard output, or to a file with --output; progress and notes go to standard \
         error. The exit code is 0 also where languages are missing or failed: the result names them.";
 
-/// The help's end.
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote langs --list                       which languages are there\n  \
         wrote langs --size 25MB                  all of them on the current folder's disk, soon done\n  \
@@ -44,29 +43,29 @@ pub struct LangsArgs {
     pub paths: Vec<PathBuf>,
 
     /// How the result is written
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = formats([
-        ("table", "For people: a table for each workload, the fastest first"),
-        ("json", "The whole result, `wrote.langs/1`"),
-        ("csv", "One line for each language in each workload and PATH"),
-        ("markdown", "To paste in an issue")
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
+        ("table", "For people: a table for each workload, the fastest first", Format::Table),
+        ("json", "The whole result, `wrote.langs/1`", Format::Json),
+        ("csv", "One line for each language in each workload and PATH", Format::Csv),
+        ("markdown", "To paste in an issue", Format::Markdown)
     ]))]
     pub format: Format,
 
-    /// Write the result to FILE instead of standard output; FILE must not exist
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-
-    /// Replace the FILE of --output if it exists
-    #[arg(long, requires = "output")]
-    pub force: bool,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub to: OutputArgs,
 
     /// Run only these languages, by the ids of --list
     #[arg(long, value_name = "LANG,..", value_delimiter = ',')]
     pub only: Vec<String>,
 
     /// Do only these workloads
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',', value_enum)]
-    pub workloads: Vec<Workload>,
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', value_parser = words([
+        ("bytes", "Bytes written one at a time, and read one at a time", Kind::Bytes),
+        ("save", "A short text saved again and again, with and without sync", Kind::Save),
+        ("lines", "Short lines appended", Kind::Lines)
+    ]))]
+    pub workloads: Vec<Kind>,
 
     /// Bytes that are written and read one at a time
     #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = units::parse_size, allow_hyphen_values = true)]
@@ -108,34 +107,13 @@ pub struct LangsArgs {
 const RUNS_MAX: u32 = 1000;
 const SAVES_MAX: u32 = 1_000_000;
 
-/// The workloads of every program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Workload {
-    /// Bytes written one at a time, and read one at a time
-    Bytes,
-    /// A short text saved again and again, with and without sync
-    Save,
-    /// Short lines appended
-    Lines,
-}
-
-impl From<Workload> for Kind {
-    fn from(workload: Workload) -> Kind {
-        match workload {
-            Workload::Bytes => Kind::Bytes,
-            Workload::Save => Kind::Save,
-            Workload::Lines => Kind::Lines,
-        }
-    }
-}
-
 impl LangsArgs {
     /// The request. Programs are built below `cache`; `command` is the command line as it was
     /// given.
     pub fn request(&self, cache: PathBuf, command: Vec<String>) -> Request {
         Request {
             only: self.only.clone(),
-            workloads: self.workloads.iter().copied().map(Kind::from).collect(),
+            workloads: self.workloads.clone(),
             add: self.add.clone(),
             size_bytes: self.size,
             runs: self.runs,

@@ -1,15 +1,14 @@
 //! The arguments of `wrote log` and of what it can do.
 
-use super::values::number;
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use super::values::{number, words};
+use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
+use wrote::{Format, Sync};
 
-/// The help at length.
 pub(super) const LONG_ABOUT: &str = "Read, check and repair logs.\n\nA log is a folder that the library's Log writes: \
         records in a strict order, each with a sequence, in files called segments. Reading takes no \
         lock, and may go on while somebody writes.";
 
-/// The help's end.
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote log cat events                      all records, a line each\n  \
         wrote log tail -f events                  the last ten, and what comes\n  \
@@ -223,56 +222,23 @@ pub struct LogAppendArgs {
     pub folder: PathBuf,
 
     /// When records are made durable on the way; at the end they all are
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t = LogSync::Always)]
-    pub sync: LogSync,
+    #[arg(long, value_name = "WHEN", default_value = "always", value_parser = words([
+        ("always", "As they come", Sync::Always),
+        ("everysec", "About once a second", Sync::EverySec),
+        ("no", "At the end", Sync::No)
+    ]))]
+    pub sync: Sync,
 
     /// How a new log stores its records (framed); one that is there keeps its own way
-    #[arg(long, value_name = "FORMAT", value_enum)]
-    pub format: Option<LogFormat>,
+    #[arg(long, value_name = "FORMAT", value_parser = words([
+        ("framed", "With checksums, any bytes", Format::Framed),
+        ("lines", "As text, a line each", Format::Lines)
+    ]))]
+    pub format: Option<Format>,
 
     /// Say nothing but what goes wrong
     #[arg(short, long)]
     pub quiet: bool,
-}
-
-/// When records are made durable, in Redis's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogSync {
-    /// As they come
-    Always,
-    /// About once a second
-    #[value(name = "everysec")]
-    EverySec,
-    /// At the end
-    No,
-}
-
-impl From<LogSync> for wrote::Sync {
-    fn from(sync: LogSync) -> wrote::Sync {
-        match sync {
-            LogSync::Always => wrote::Sync::Always,
-            LogSync::EverySec => wrote::Sync::EverySec,
-            LogSync::No => wrote::Sync::No,
-        }
-    }
-}
-
-/// How records stand in the files of a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// With checksums, any bytes
-    Framed,
-    /// As text, a line each
-    Lines,
-}
-
-impl From<LogFormat> for wrote::Format {
-    fn from(format: LogFormat) -> wrote::Format {
-        match format {
-            LogFormat::Framed => wrote::Format::Framed,
-            LogFormat::Lines => wrote::Format::Lines,
-        }
-    }
 }
 
 #[cfg(test)]

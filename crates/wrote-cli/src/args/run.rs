@@ -1,11 +1,12 @@
 //! The arguments of `wrote run`.
 
-use clap::{Args, ValueEnum, ValueHint};
+use super::OutputArgs;
+use super::values::words;
+use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use wrote_jobs::jobs::Permissions;
 use wrote_report::Format;
 
-/// The help at length.
 pub(super) const LONG_ABOUT: &str = "Run fio job files, and say what each write survives.\n\nThe keys in common use are \
         understood; one that is not is an error that names its line. Groups of jobs (stonewall) run \
         one after the other, and so do the files. What will be written and where is said before.\
@@ -14,7 +15,6 @@ pub(super) const LONG_ABOUT: &str = "Run fio job files, and say what each write 
         The result goes to standard output, or to a file with --output; progress and notes go to \
         standard error.";
 
-/// The help's end.
 pub(super) const EXAMPLES: &str = "Examples:\n  \
         wrote run jobs.fio                              the file's jobs, as a table\n  \
         wrote run jobs.fio --check                      what would be done, and touch nothing\n  \
@@ -31,16 +31,19 @@ pub struct RunArgs {
     pub jobs: Vec<PathBuf>,
 
     /// How the result is written
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = RunFormat::Table)]
-    pub format: RunFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = words([
+        ("table", "For people: tables with bars, and findings", Some(Format::Table)),
+        ("json", "The whole result, `wrote.result/1`", Some(Format::Json)),
+        ("csv", "One line for each job", Some(Format::Csv)),
+        ("markdown", "To paste in an issue", Some(Format::Markdown)),
+        ("fio-json", "fio's own JSON, for scripts and plots that read it", None)
+    ]))]
+    // None is fio's own. clap would take a plain `Option` for an argument that may be left out.
+    pub format: std::option::Option<Format>,
 
-    /// Write the result to FILE instead of standard output; FILE must not exist
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-
-    /// Replace the FILE of --output if it exists
-    #[arg(long, requires = "output")]
-    pub force: bool,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub to: OutputArgs,
 
     /// Write over files that exist
     #[arg(long)]
@@ -65,34 +68,6 @@ pub struct RunArgs {
     /// Say what would be done, and touch nothing
     #[arg(long, conflicts_with = "output")]
     pub check: bool,
-}
-
-/// How the result of jobs is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RunFormat {
-    /// For people: tables with bars, and findings
-    Table,
-    /// The whole result, `wrote.result/1`
-    Json,
-    /// One line for each job
-    Csv,
-    /// To paste in an issue
-    Markdown,
-    /// fio's own JSON, for scripts and plots that read it
-    FioJson,
-}
-
-impl RunFormat {
-    /// The format of our own result; `None` of fio's.
-    pub fn own(self) -> Option<Format> {
-        match self {
-            RunFormat::Table => Some(Format::Table),
-            RunFormat::Json => Some(Format::Json),
-            RunFormat::Csv => Some(Format::Csv),
-            RunFormat::Markdown => Some(Format::Markdown),
-            RunFormat::FioJson => None,
-        }
-    }
 }
 
 impl RunArgs {
@@ -125,7 +100,7 @@ mod tests {
         let arguments = arguments("wrote run a.fio b.fio");
         assert_eq!(arguments.jobs, [PathBuf::from("a.fio"), PathBuf::from("b.fio")]);
         assert_eq!(arguments.permissions(), Permissions::default());
-        assert_eq!(arguments.format, RunFormat::Table);
+        assert_eq!(arguments.format, Some(Format::Table));
     }
 
     #[test]
@@ -148,8 +123,9 @@ mod tests {
 
     #[test]
     fn only_fios_format_is_not_our_own() {
-        for format in RunFormat::value_variants() {
-            assert_eq!(format.own().is_none(), *format == RunFormat::FioJson);
+        for format in ["table", "json", "csv", "markdown", "fio-json"] {
+            let own = arguments(&format!("wrote run a.fio --format {format}")).format;
+            assert_eq!(own.is_none(), format == "fio-json");
         }
     }
 }

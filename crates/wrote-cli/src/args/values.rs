@@ -2,19 +2,16 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use wrote_jobs::rate::Amount;
-use wrote_report::Format;
 use wrote_result::units;
 
-/// Parses the names of formats. `formats` has those of one command, each with its help.
-pub(super) fn formats<const N: usize>(
-    formats: [(&'static str, &'static str); N],
-) -> impl TypedValueParser<Value = Format> {
-    let names = formats.map(|(name, help)| PossibleValue::new(name).help(help));
-    PossibleValuesParser::new(names).map(|name| match name.as_str() {
-        "json" => Format::Json,
-        "csv" => Format::Csv,
-        "markdown" => Format::Markdown,
-        _ => Format::Table,
+/// Parses one of these words, each with its help and its meaning.
+pub(super) fn words<T: Copy + Send + Sync + 'static, const N: usize>(
+    words: [(&'static str, &'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    let names = words.map(|(name, help, _)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(names).map(move |name| {
+        let known = words.iter().find(|(known, ..)| *known == name);
+        known.expect("no other word is accepted").2
     })
 }
 

@@ -31,7 +31,7 @@ impl BenchArgs {
         other.update_from_arg_matches(&matches).map_err(|error| wrong(&one_line(&error)))?;
         // A switch that was not said is off for who reads these words alone.
         other.scenarios.load.load_curve = self.scenarios.load.load_curve;
-        Ok(BenchArgs { force: self.force, keep: self.keep, ..other })
+        Ok(BenchArgs { to: self.to.clone(), keep: self.keep, ..other })
     }
 }
 

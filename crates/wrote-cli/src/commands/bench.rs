@@ -23,8 +23,7 @@ pub(super) fn run(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> R
         return run_versus(arguments, words, stop, command);
     }
     // Before anything is measured: a minute's work must not end in "exists already".
-    let file = arguments.output.as_deref();
-    let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
+    let file = ResultFile::of(arguments.to.output.as_deref(), arguments.to.force)?;
     let document = measure(arguments, stop, command)?;
     stop.check()?;
     output::deliver(file, |screen, out| {
@@ -41,12 +40,11 @@ fn run_versus(
     command: Vec<String>,
 ) -> Result<(), Error> {
     let other = arguments.with(words).map_err(Error::Usage)?;
-    let file = arguments.output.as_deref();
-    let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
+    let file = ResultFile::of(arguments.to.output.as_deref(), arguments.to.force)?;
     let requests = [arguments.request(command.clone()), other.request(command)];
     let mut comparison = {
         // The bar is gone from the screen at the end of this.
-        let mut reporter = Reporter::new();
+        let mut reporter = Reporter::default();
         versus(&requests[0], &requests[1], stop, &mut reporter)?
     };
     stop.check()?;
@@ -59,7 +57,7 @@ fn run_versus(
 
 /// The bar is gone from the screen when this returns.
 fn measure(arguments: &BenchArgs, stop: &Stop, command: Vec<String>) -> Result<Document, Error> {
-    let mut reporter = Reporter::new();
+    let mut reporter = Reporter::default();
     wrote_bench::bench(&arguments.request(command), stop, &mut reporter)
 }
 

@@ -28,8 +28,7 @@ pub(super) fn run(arguments: &CompareArgs, stop: &Stop) -> Result<(), Error> {
     if old == Path::new(STDIN) && new == Path::new(STDIN) {
         return Err(Error::Usage("- -: standard input is one result, not two".into()));
     }
-    let file = arguments.output.as_deref();
-    let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
+    let file = ResultFile::of(arguments.output.as_deref(), arguments.force)?;
     let (before, after) = (read(old, stop)?, read(new, stop)?);
     let allowed = Allowed::Only(arguments.allow.clone());
     let mut comparison = compare_allowing(&before, &after, &allowed)?;

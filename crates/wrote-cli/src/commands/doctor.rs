@@ -11,8 +11,7 @@ pub(super) fn run(arguments: &DoctorArgs) -> Result<(), Error> {
         let schema = wrote_result::doctor::schema();
         return output::to_stdout(|out| writeln!(out, "{schema:#}"));
     }
-    let file = arguments.output.as_deref();
-    let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
+    let file = ResultFile::of(arguments.to.output.as_deref(), arguments.to.force)?;
     let examination = doctor::examine(&arguments.path)?;
     output::deliver(file, |screen, out| {
         write_examination(&examination, arguments.format, arguments.all, screen, out)

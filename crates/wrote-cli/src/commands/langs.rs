@@ -27,8 +27,7 @@ pub(super) fn run(arguments: &LangsArgs, stop: &Stop, command: Vec<String>) -> R
     }
     check_paths(&arguments.paths)?;
     // Before anything is measured: an hour's work must not end in "exists already".
-    let file = arguments.output.as_deref();
-    let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
+    let file = ResultFile::of(arguments.to.output.as_deref(), arguments.to.force)?;
     let document = measure(arguments, stop, command)?;
     stop.check()?;
     output::deliver(file, |screen, out| write_langs(&document, arguments.format, screen, out))

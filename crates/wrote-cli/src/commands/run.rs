@@ -19,18 +19,17 @@ use wrote_result::{Error, Stop};
 
 pub(super) fn run(arguments: &RunArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     // Before anything is measured: a minute's work must not end in "exists already".
-    let file = arguments.output.as_deref();
-    let file = file.map(|path| ResultFile::new(path, arguments.force)).transpose()?;
+    let file = ResultFile::of(arguments.to.output.as_deref(), arguments.to.force)?;
     let files = load::files(arguments)?;
     let specs: Vec<JobSpec> = files.iter().flat_map(|file| file.jobs.clone()).collect();
-    check_output(arguments.output.as_deref(), &specs)?;
+    check_output(arguments.to.output.as_deref(), &specs)?;
     if arguments.check {
         tell_notes(&files, &mut JobReporter::new(&specs));
         return output::to_stdout(|out| plan::write(&specs, out));
     }
     let done = measure(arguments, &files, &specs, stop, command)?;
     stop.check()?;
-    match arguments.format.own() {
+    match arguments.format {
         Some(format) => {
             let document = done.own(&files);
             output::deliver(file, |screen, out| wrote_report::write(&document, format, screen, out))
@@ -107,7 +106,6 @@ impl Done {
         report::document(&scenarios, &self.before, &self.about)
     }
 
-    /// fio's.
     fn fios(&self, files: &[JobFile]) -> fio_json::Document {
         let global: Vec<_> = files.iter().flat_map(|file| file.global.iter().cloned()).collect();
         let about = fio_json::About {
@@ -116,27 +114,5 @@ impl Done {
             device: self.before.device(),
         };
         fio_json::document(&self.groups, &about)
-    }
-}
-
-/// A list of names, of which the first few are said.
-fn some_of<'a>(names: impl ExactSizeIterator<Item = &'a str>, most: usize) -> String {
-    let more = names.len().saturating_sub(most);
-    let mut told = names.take(most).collect::<Vec<_>>().join(", ");
-    if more > 0 {
-        told += &format!(" and {more} more");
-    }
-    told
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_many_names_the_first_are_said_and_the_rest_counted() {
-        let names = ["a", "b", "c", "d"];
-        assert_eq!(some_of(names.into_iter(), 4), "a, b, c, d");
-        assert_eq!(some_of(names.into_iter(), 2), "a, b and 2 more");
     }
 }

@@ -1,6 +1,6 @@
 //! Progress of a copy: a bar with bytes, rate and time left, on a terminal.
 
-use super::clock;
+use super::{clock, template};
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt::Write;
@@ -60,7 +60,6 @@ impl Drop for CopyReporter {
 }
 
 fn style(has_length: bool) -> ProgressStyle {
-    let template = if has_length { "{bar:24} {done}{left}" } else { "{done}" };
     // Writing into a line in memory does not fail.
     let done = |state: &ProgressState, out: &mut dyn Write| {
         let _ = write!(out, "{}", done(state.pos(), state.len(), state.per_sec()));
@@ -68,11 +67,8 @@ fn style(has_length: bool) -> ProgressStyle {
     let left = |state: &ProgressState, out: &mut dyn Write| {
         let _ = write!(out, "{}", left(state.per_sec(), state.eta()));
     };
-    ProgressStyle::with_template(template)
-        .expect("the template is a constant")
-        .progress_chars(if terminal::is_utf8() { "█▉▊▋▌▍▎▏ " } else { "#-" })
-        .with_key("done", done)
-        .with_key("left", left)
+    let style = template(if has_length { "{bar:24} {done}{left}" } else { "{done}" });
+    style.with_key("done", done).with_key("left", left)
 }
 
 /// `1.20 GB of 4.29 GB, 2.26 GB/s`; of an unknown length only what is known.

@@ -1,6 +1,6 @@
 //! Progress of jobs: one line before, a bar for each group on a terminal, and notes.
 
-use super::Bar;
+use super::Reporter;
 use std::time::{Duration, Instant};
 use wrote_jobs::jobs::Watcher;
 use wrote_jobs::spec::JobSpec;
@@ -15,8 +15,7 @@ const PARTS: u64 = 1000;
 /// draw one.
 #[derive(Debug)]
 pub struct JobReporter {
-    bar: Bar,
-    /// How many groups there are.
+    bar: Reporter,
     groups: usize,
     /// The current group: `group 1 of 3: reader, mix`.
     group: String,
@@ -27,7 +26,6 @@ pub struct JobReporter {
     last: Seen,
 }
 
-/// Bytes read and written at some time.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     at: Instant,
@@ -43,7 +41,7 @@ impl JobReporter {
         groups.dedup();
         let now = Instant::now();
         JobReporter {
-            bar: Bar::new(),
+            bar: Reporter::default(),
             groups: groups.len(),
             group: String::new(),
             groups_begun: 0,

@@ -1,7 +1,7 @@
 //! Progress of a comparison of languages: the announcement and how to make the run short, a
 //! bar on a terminal, and notes.
 
-use super::{Reporter, counted};
+use super::Reporter;
 use std::time::Duration;
 use wrote_bench::{Announcement, Observer, Progress};
 use wrote_result::units;
@@ -16,7 +16,6 @@ const LONG: Duration = Duration::from_secs(5 * 60);
 #[derive(Debug)]
 pub struct LangsReporter {
     reporter: Reporter,
-    /// How many folders are written in.
     folders: usize,
 }
 
@@ -24,15 +23,15 @@ impl LangsReporter {
     /// A reporter of a comparison in so many folders that draws on standard error if that is a
     /// terminal and `TERM` is not `dumb`.
     pub fn new(folders: usize) -> LangsReporter {
-        LangsReporter { reporter: Reporter::new(), folders }
+        LangsReporter { reporter: Reporter::default(), folders }
     }
 }
 
 impl Observer for LangsReporter {
     fn announce(&mut self, announcement: &Announcement) {
-        self.reporter.bar.say(&announced(announcement, self.folders));
+        self.reporter.say(&announced(announcement, self.folders));
         if announcement.estimated > LONG {
-            self.reporter.bar.say(SHORTER);
+            self.reporter.say(SHORTER);
         }
     }
 
@@ -62,7 +61,7 @@ fn announced(announcement: &Announcement, folders: usize) -> String {
         units::bytes(announcement.written_bytes_max),
         announcement.folder.display(),
         units::bytes(announcement.space_bytes_max),
-        counted(announcement.runs),
+        units::counted(announcement.runs.into(), "run"),
         super::clock(announcement.estimated),
     )
 }

@@ -17,16 +17,13 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use wrote_result::Error;
 
-/// The folder's name within the cache.
 const NAME: &str = "langs";
-/// The first letters of a draft's name.
 const DRAFT: &str = ".draft-";
 /// The number of random letters and digits that follow.
 const DRAFT_RANDOM: usize = 6;
 /// The number of tries while other processes make and remove the same folders.
 const TRIES: u32 = 100;
 
-/// The folder of all programs.
 pub(super) struct Shelf {
     path: PathBuf,
 }
@@ -65,14 +62,12 @@ impl Shelf {
         Ok(Shelf { path })
     }
 
-    /// Returns the folder of an earlier build.
     pub(super) fn take(&self, id: &str, hash: u64) -> Option<(PathBuf, InUse)> {
         let path = self.place(id, hash);
         let in_use = hold(&path).ok()?;
         Some((path, in_use))
     }
 
-    /// Makes a folder to build in.
     pub(super) fn draft(&self) -> Result<Draft, Error> {
         for _ in 0..TRIES {
             let folder = self.new_folder().map_err(|error| unusable(&self.path, &error))?;

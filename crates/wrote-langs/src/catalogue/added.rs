@@ -9,7 +9,6 @@ use wrote_result::Error;
 
 /// The limit of a folder's size: a larger one was named by mistake.
 const SIZE_BYTES_MAX: u64 = 4 << 20;
-/// The limit of its number of files.
 const FILES_MAX: usize = 1000;
 
 /// Reads the language in `folder`, whose name is its id.
@@ -50,7 +49,6 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the folder at `within`.
     fn read_folder(&mut self, within: &Path) -> Result<(), Error> {
         let failed = |error| unreadable(&self.shown.join(within), &error);
         let entries = fs::read_dir(self.root.join(within)).map_err(failed)?;

@@ -2,10 +2,10 @@
 
 use super::{Variant, is_id};
 use crate::workload::Task;
+use itertools::Itertools;
 use serde::de::{Deserialize, Deserializer, Error};
 use std::path::Path;
 
-/// The placeholders of commands.
 const PLACEHOLDERS: [&str; 3] = ["source", "build", "wrote"];
 
 /// Accepts one line that is not blank.
@@ -40,12 +40,10 @@ pub(super) fn id<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error>
 
 pub(super) fn variants<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Variant>, D::Error> {
     let variants: Vec<Variant> = Vec::deserialize(from)?;
-    for (number, variant) in variants.iter().enumerate() {
-        if variants[..number].iter().any(|earlier| earlier.id == variant.id) {
-            return Err(D::Error::custom(format!("two variants have the id {:?}", variant.id)));
-        }
+    match variants.iter().map(|variant| &variant.id).duplicates().next() {
+        Some(id) => Err(D::Error::custom(format!("two variants have the id {id:?}"))),
+        None => Ok(variants),
     }
-    Ok(variants)
 }
 
 pub(super) fn tasks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
@@ -93,13 +91,11 @@ fn check_command<E: Error>(words: Vec<String>) -> Result<Vec<String>, E> {
         check_program(program)?;
     }
     let mut names = words.iter().flat_map(|word| placeholders(word));
-    if let Some(name) = names.find(|name| !PLACEHOLDERS.contains(name)) {
-        return Err(E::custom(format!(
-            "there is no {{{name}}}; there are {{source}}, {{build}} and {{wrote}}"
-        )));
-    }
+    let unknown = names.find(|name| !PLACEHOLDERS.contains(name)).map(|name| {
+        format!("there is no {{{name}}}; there are {{source}}, {{build}} and {{wrote}}")
+    });
     drop(names);
-    Ok(words)
+    unknown.map_or(Ok(words), |because| Err(E::custom(because)))
 }
 
 /// Refuses a path relative to an unknown working folder.

@@ -30,7 +30,6 @@ impl<'a> Subject<'a> {
         Subject { table, site, stop: site.stop, number: 0, is_ready: false, spilled: None }
     }
 
-    /// Returns its path.
     pub(super) fn path(&self) -> PathBuf {
         self.site.file("data", self.number)
     }

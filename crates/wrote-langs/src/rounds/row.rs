@@ -6,7 +6,6 @@ use wrote_jobs::histogram;
 use wrote_result::langs::{Row, Run};
 use wrote_result::stats;
 
-/// Collects the runs of a program.
 pub(super) struct RowBuilder {
     runs: Vec<Run>,
     /// Latencies of all timings that count.

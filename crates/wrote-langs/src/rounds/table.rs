@@ -18,7 +18,6 @@ use wrote_result::langs::{Cache, Failure, Run, Workload};
 /// The outcome of a run; `Err` is its program's failure, one line.
 type RunOutcome = Result<(Run, Answer), String>;
 
-/// A table while it is measured.
 struct Turns<'a> {
     crew: &'a Crew<'a>,
     site: &'a Site<'a>,
@@ -28,7 +27,6 @@ struct Turns<'a> {
     held: HeldMemory,
 }
 
-/// A program with its runs so far.
 struct ProgramRuns<'a> {
     ready: &'a Contestant,
     so_far: RowBuilder,
@@ -53,7 +51,6 @@ pub(super) fn measure(
     measured
 }
 
-/// Names the row while it runs.
 fn row_name(crew: &Crew, planned: &PlacePlan, table: &Table, ready: &Contestant) -> String {
     let (table, language) = (table.name(), &ready.name);
     let place =

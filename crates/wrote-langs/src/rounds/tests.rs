@@ -104,7 +104,7 @@ impl Lab {
             stop,
         };
         let scratch = Scratch::make(&plan.places[0].target.path).unwrap();
-        let measured = crew.measure(0, &plan.places[0], scratch, &mut told);
+        let measured = crew.measure(0, &mut plan.places[0], scratch, &mut told);
         if measured.is_ok() {
             assert_eq!(told.ahead.runs_left(), 0);
         }

@@ -1,13 +1,12 @@
 //! Flushes and caches: the kernel's view of each disk's cache, beside the disk's own.
 
-use super::shell::{set_queue, udev_queue};
+use super::shell::{set, set_queue};
 use super::stack::{Disk, DiskKind};
 use super::world::World;
 use wrote_result::doctor::{Change, Check, Evidence};
 
 const ID: &str = "write-cache";
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     let disks = world.stack.disks.iter();
     disks
@@ -74,9 +73,11 @@ fn forced(disk: &Disk, why: &str) -> Check {
              acknowledged as durable may be gone, and with it the order that a journal rests on.",
         )
         .change(
-            Change::run(set_queue(&disk.name, "write_cache", "write back"))
-                .lasting("take out the udev rule or script that sets write_cache")
-                .risk("none; each fsync then takes as long as the disk's flush"),
+            Change::run(
+                set_queue(&disk.name, "write_cache", "write back"),
+                "none; each fsync then takes as long as the disk's flush",
+            )
+            .lasting("take out the udev rule or script that sets write_cache"),
         )
 }
 
@@ -85,16 +86,10 @@ fn needless_flushes(world: &World, disk: &Disk) -> Check {
     let text = "write back: flushes are sent, though the disk says that it has no volatile cache";
     let risk = "if the disk's word is wrong, or a layer between has a cache, what was acknowledged as \
                 durable is lost in a power cut";
-    let set = |file| {
-        (
-            set_queue(&disk.name, file, "write through"),
-            udev_queue(&disk.name, file, "write through"),
-        )
-    };
-    let (command, lasting) = set("write_cache");
     Check::advice(ID, text)
-        .costs(format!("A needless command for each fsync. {}", world.measure("small")))
-        .change(Change::run(command).lasting(lasting).risk(risk))
+        .costs("A needless command for each fsync.")
+        .measured(&world.measure("small"))
+        .change(set(disk, "write_cache", "write through", risk))
 }
 
 fn untold(disk: &Disk) -> Check {
@@ -108,7 +103,7 @@ fn untold(disk: &Disk) -> Check {
     let change = Change {
         how: Some(
             "ask the disk; where it says that its cache is on or present, write \"write back\" to \
-                   write_cache"
+             write_cache"
                 .into(),
         ),
         commands: vec![how],

@@ -12,7 +12,6 @@ const ENCRYPTED: u32 = 0x800;
 /// The least unwritten space of a file that is reported.
 const UNWRITTEN_BYTES_MIN: u64 = 1 << 20;
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     [attributes_check(world), extents_check(world)].into_iter().flatten().collect()
 }
@@ -30,9 +29,8 @@ fn attributes_check(world: &World) -> Option<Check> {
         }
     };
     let path = quoted(&world.target.path.to_string_lossy());
-    let change = |option: &str, risk: &str| {
-        Change::run(format!("chattr {option} {path}")).risk(risk.to_owned())
-    };
+    let change =
+        |option: &str, risk: &str| Change::run(format!("chattr {option} {path}"), risk.to_owned());
     let has = |flag: IFlags| flags.contains(flag);
     let only_new = "it is a file's own: of a folder, only files that are made in it later have it";
     let check = if has(IFlags::IMMUTABLE) {
@@ -41,33 +39,33 @@ fn attributes_check(world: &World) -> Option<Check> {
             .change(change("-i", "it was set to keep the file as it is"))
     } else if has(IFlags::SYNC) {
         Check::advice(ID, "synchronous (chattr +S): every write waits for the disk")
-            .costs(format!("A wait for the disk each time. {}", world.measure("ladder")))
+            .costs("A wait for the disk each time.")
+            .measured(&world.measure("ladder"))
             .change(change(
                 "-S",
                 "programs that never call fsync lose what they wrote last in a crash",
             ))
     } else if has(IFlags::JOURNALING) {
         Check::advice(ID, "journalled (chattr +j): all data is written twice")
-            .costs(format!("Also, no direct writes. {}", world.measure("stream")))
+            .costs("Also, no direct writes.")
+            .measured(&world.measure("stream"))
             .change(change("-j", "data and names no longer become durable together"))
     } else if has(IFlags::COMPRESSED) {
         Check::advice(ID, "compressed (chattr +c): direct writes go through the page cache")
-            .costs(format!(
-                "CPU time for each byte (btrfs(5), COMPRESSION). {}",
-                world.measure("stream")
-            ))
+            .costs("CPU time for each byte (btrfs(5), COMPRESSION).")
+            .measured(&world.measure("stream"))
             .change(change("-c", only_new))
     } else if flags.bits() & ENCRYPTED != 0 {
         Check::advice(ID, "encrypted (fscrypt): each byte passes a cipher")
-            .costs(format!(
-                "CPU time for each byte; and direct writes go through the page cache unless the disk \
-                 encrypts by itself (kernel: Documentation/filesystems/fscrypt.rst). {}",
-                world.measure("stream")
-            ))
-            .change(
-                Change::how("keep what need not be encrypted in another folder: it can't be taken off")
-                    .risk("a person with the disk can read its contents"),
+            .costs(
+                "CPU time for each byte; and direct writes go through the page cache unless the \
+                 disk encrypts by itself (kernel: Documentation/filesystems/fscrypt.rst).",
             )
+            .measured(&world.measure("stream"))
+            .change(Change::how(
+                "keep what need not be encrypted in another folder: it can't be taken off",
+                "a person with the disk can read its contents",
+            ))
     } else if has(IFlags::NOCOW) && world.target.filesystem == "btrfs" {
         Check::risk(
             ID,
@@ -83,9 +81,10 @@ fn attributes_check(world: &World) -> Option<Check> {
         Check::fine(ID, "no attribute that matters to writes")
     };
     let shown = format!("{:#x}", flags.bits());
-    Some(
-        check.found([Evidence::new("ioctl_iflags(2), FS_IOC_GETFLAGS", shown)]).source("chattr(1)"),
-    )
+    check
+        .found([Evidence::new("ioctl_iflags(2), FS_IOC_GETFLAGS", shown)])
+        .source("chattr(1)")
+        .into()
 }
 
 fn extents_check(world: &World) -> Option<Check> {
@@ -110,24 +109,21 @@ fn extents_check(world: &World) -> Option<Check> {
         return Some(Check::fine(ID, text).found(found));
     }
     let unwritten = units::bytes(unwritten_bytes);
-    Some(
-        Check::advice(ID, format!("{unwritten} are set aside for the file and were never written"))
-            .found(found)
-            .costs(format!(
-                "The first write of each such block makes the flush after it commit the journal: 291 us \
-                 for blocks that were written before, 303 us to 503 us for others, on one disk of \
-                 CockroachDB's (pebble issue 76). {}",
-                world.measure("small")
-            ))
-            .change(
-                Change::how(
-                    "write the file once from end to end before what counts, as wrote::log does with \
-                     Prepare::Written",
-                )
-                .risk("it takes as long as writing that much; never over data that is needed"),
-            )
-            .source("fallocate(2); kernel: Documentation/filesystems/ext4/"),
-    )
+    Check::advice(ID, format!("{unwritten} are set aside for the file and were never written"))
+        .found(found)
+        .costs(
+            "The first write of each such block makes the flush after it commit the journal: 291 \
+             us for blocks that were written before, 303 us to 503 us for others, on one disk of \
+             CockroachDB's (pebble issue 76).",
+        )
+        .measured(&world.measure("small"))
+        .change(Change::how(
+            "write the file once from end to end before what counts, as wrote::log does with \
+             Prepare::Written",
+            "it takes as long as writing that much; never over data that is needed",
+        ))
+        .source("fallocate(2); kernel: Documentation/filesystems/ext4/")
+        .into()
 }
 
 #[cfg(test)]

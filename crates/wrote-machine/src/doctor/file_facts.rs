@@ -6,15 +6,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The most pieces of a file that are counted.
 const PIECES_MAX: usize = 65_536;
 
-/// The path itself.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileFacts {
-    /// Whether it is a folder.
     pub is_folder: bool,
-    /// Whether it is a regular file.
     pub is_file: bool,
     /// Its attributes (ioctl_iflags(2)), or why they are unknown; `None` where there are none.
     pub attributes: Option<Result<IFlags, String>>,
@@ -22,7 +18,6 @@ pub(super) struct FileFacts {
     pub room: Option<Result<FileRoom, String>>,
 }
 
-/// Bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileRoom {
     pub allocated_bytes: u64,

@@ -5,7 +5,6 @@ use super::stack::{Disk, DiskKind};
 use super::world::World;
 use wrote_result::doctor::{Change, Check, Evidence};
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     let loops = world.stack.disks.iter().filter(|disk| disk.kind == DiskKind::Loop);
     let loops = loops.filter_map(|disk| loop_device(world, disk));
@@ -31,29 +30,30 @@ fn loop_device(world: &World, disk: &Disk) -> Option<Check> {
             "loop-device",
             format!("the disk is the file {shown}, written through the page cache"),
         )
-        .costs(format!(
+        .costs(
             "What is written lies in memory twice, and a write that the program calls direct is \
-                 not. {}",
-            world.measure("stream,small")
-        ))
+             not.",
+        )
+        .measured(&world.measure("stream,small"))
         .change(
-            Change::run(command).lasting("losetup --direct-io=on where the device is set up").risk(
-                "refused where the block of the loop device is smaller than that of the disk below \
-                 (losetup --sector-size); reads of what was in the cache are slower",
-            ),
+            Change::run(
+                command,
+                "refused where the block of the loop device is smaller than that of the disk \
+                 below (losetup --sector-size); reads of what was in the cache are slower",
+            )
+            .lasting("losetup --direct-io=on where the device is set up"),
         )
     };
     let below = "The file's own file system keeps a journal too, and its disk has settings of its own: \
                  wrote doctor on the folder of the file looks at them.";
     let costs = check.costs.iter().map(String::as_str).chain([below]);
     let costs = costs.collect::<Vec<_>>().join(" ");
-    Some(
-        check
-            .costs(costs)
-            .of(&disk.name)
-            .found([file, direct])
-            .source("losetup(8), --direct-io; kernel: drivers/block/loop.c"),
-    )
+    check
+        .costs(costs)
+        .of(&disk.name)
+        .found([file, direct])
+        .source("losetup(8), --direct-io; kernel: drivers/block/loop.c")
+        .into()
 }
 
 fn raid(world: &World, layer: &str) -> Option<Check> {
@@ -67,49 +67,55 @@ fn raid(world: &World, layer: &str) -> Option<Check> {
     let name = level.value.clone();
     let check = if missing > 0 {
         Check::risk("raid", format!("{name} with {missing} of its disks missing"))
-            .costs("The next disk that fails may take the data with it; of raid5 and raid6 each read of \
-                    what is missing is computed from all other disks.")
-            .change(
-                Change::run(format!("mdadm --manage /dev/{layer} --add /dev/NEW_DISK"))
-                    .risk("what is on NEW_DISK is overwritten"),
+            .costs(
+                "The next disk that fails may take the data with it; of raid5 and raid6 each read \
+                 of what is missing is computed from all other disks.",
             )
+            .change(Change::run(
+                format!("mdadm --manage /dev/{layer} --add /dev/NEW_DISK"),
+                "what is on NEW_DISK is overwritten",
+            ))
     } else if let Some(doing) = working {
         Check::advice("raid", format!("{name} that is doing a {doing} now"))
-            .costs("It takes a part of every disk's time until it is done: what is measured now is not \
-                    the array's speed.")
-            .change(
-                Change::how(format!("wait until /sys/block/{layer}/md/sync_action says idle"))
-                    .risk("none"),
+            .costs(
+                "It takes a part of every disk's time until it is done: what is measured now is \
+                 not the array's speed.",
             )
+            .change(Change::how(
+                format!("wait until /sys/block/{layer}/md/sync_action says idle"),
+                "none",
+            ))
     } else if matches!(name.as_str(), "raid4" | "raid5" | "raid6") {
         let chunk = see("chunk_size").and_then(|chunk| chunk.number()).unwrap_or(0);
-        Check::advice("raid", format!("{name}: a write of less than a stripe reads the old data or parity first"))
-            .found(see("chunk_size"))
-            .found(see("stripe_cache_size"))
-            .costs(format!(
-                "Small writes cost up to four operations on raid5 (two reads, two writes) and six on \
-                 raid6; long writes that begin at a stripe cost none of them. {}",
-                world.measure("stream,small")
-            ))
-            .change(
-                Change::how(format!(
-                    "write whole stripes (its chunk is {} KiB), or keep small durable writes on raid1 or \
-                     raid10",
-                    chunk / 1024
-                ))
-                .risk("none"),
-            )
+        Check::advice(
+            "raid",
+            format!("{name}: a write of less than a stripe reads the old data or parity first"),
+        )
+        .found(see("chunk_size"))
+        .found(see("stripe_cache_size"))
+        .costs(
+            "Small writes cost up to four operations on raid5 (two reads, two writes) and six on \
+             raid6; long writes that begin at a stripe cost none of them.",
+        )
+        .measured(&world.measure("stream,small"))
+        .change(Change::how(
+            format!(
+                "write whole stripes (its chunk is {} KiB), or keep small durable writes on raid1 \
+                 or raid10",
+                chunk / 1024
+            ),
+            "none",
+        ))
     } else {
         Check::fine("raid", format!("{name}, complete and idle"))
     };
-    Some(
-        check
-            .of(layer)
-            .found([level])
-            .found(degraded)
-            .found(action)
-            .source("md(4); kernel: Documentation/admin-guide/md.rst"),
-    )
+    check
+        .of(layer)
+        .found([level])
+        .found(degraded)
+        .found(action)
+        .source("md(4); kernel: Documentation/admin-guide/md.rst")
+        .into()
 }
 
 fn encryption(world: &World, layer: &str) -> Option<Check> {
@@ -124,28 +130,31 @@ fn encryption(world: &World, layer: &str) -> Option<Check> {
         "cryptsetup refresh --perf-no_read_workqueue --perf-no_write_workqueue {}",
         quoted(&name)
     );
-    Some(
-        Check::advice("encryption", text)
-            .of(layer)
-            .found([uuid])
-            .costs(format!(
-                "CPU time for each byte (cryptsetup benchmark says how many bytes a second one core \
-                 can do), and work queues that each request passes: without them Cloudflare doubled \
-                 the throughput of its NVMe disks (2020). Whether they are off already is not in /sys: \
-                 cryptsetup status {} shows it. {}",
-                quoted(&name),
-                world.measure("stream,rand")
-            ))
-            .change(
-                Change::run(command)
-                    .lasting("the options no-read-workqueue,no-write-workqueue in /etc/crypttab, or \
-                              --persistent for LUKS2")
-                    .risk("it needs Linux 5.9; on disks that turn, or with a slow cipher, requests then \
-                           wait for each other"),
+    Check::advice("encryption", text)
+        .of(layer)
+        .found([uuid])
+        .costs(format!(
+            "CPU time for each byte (cryptsetup benchmark says how many bytes a second one core \
+             can do), and work queues that each request passes: without them Cloudflare doubled \
+             the throughput of its NVMe disks (2020). Whether they are off already is not in /sys: \
+             cryptsetup status {} shows it.",
+            quoted(&name)
+        ))
+        .measured(&world.measure("stream,rand"))
+        .change(
+            Change::run(
+                command,
+                "it needs Linux 5.9; on disks that turn, or with a slow cipher, requests then \
+                 wait for each other",
             )
-            .source("cryptsetup-refresh(8), --perf-no_write_workqueue")
-            .source("Korchagin: Speeding up Linux disk encryption, Cloudflare, 2020"),
-    )
+            .lasting(
+                "the options no-read-workqueue,no-write-workqueue in /etc/crypttab, or \
+                 --persistent for LUKS2",
+            ),
+        )
+        .source("cryptsetup-refresh(8), --perf-no_write_workqueue")
+        .source("Korchagin: Speeding up Linux disk encryption, Cloudflare, 2020")
+        .into()
 }
 
 #[cfg(test)]

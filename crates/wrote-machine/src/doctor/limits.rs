@@ -3,6 +3,7 @@
 use super::shell::quoted;
 use super::world::World;
 use crate::watch::cgroup::{Groups, Version, groups};
+use crate::watch::cpus;
 use std::path::Path;
 use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
@@ -81,53 +82,46 @@ fn limited(number: &str, limits: Vec<Evidence>) -> Check {
     Check::advice("disk-limit", format!("a control group limits this process on the disk: {told}"))
         .found(limits)
         .costs(
-            "Nothing here is faster than that, however it is written; of cgroup version 1 only direct \
-             writes and reads are held back, and what the page cache writes later is not.",
+            "Nothing here is faster than that, however it is written; of cgroup version 1 only \
+             direct writes and reads are held back, and what the page cache writes later is not.",
         )
         .change(
-            Change::run(off)
-                .lasting("where the group is made: IOWriteBandwidthMax= of systemd, --device-write-bps of Docker")
-                .risk("it was set so that this process leaves the disk to other processes"),
+            Change::run(off, "it was set so that this process leaves the disk to other processes")
+                .lasting(
+                    "where the group is made: IOWriteBandwidthMax= of systemd, --device-write-bps \
+                     of Docker",
+                ),
         )
-        .source("kernel: Documentation/admin-guide/cgroup-v2.rst, io.max; cgroup-v1/blkio-controller.rst")
+        .source(
+            "kernel: Documentation/admin-guide/cgroup-v2.rst, io.max; \
+             cgroup-v1/blkio-controller.rst",
+        )
 }
 
 fn cpu_limit(world: &World, groups: &Groups) -> Check {
     const ID: &str = "cpu-limit";
-    let second = groups.folders.iter().filter_map(|folder| {
-        let found = world.root.see(&file(world, folder, "cpu.max"))?;
-        let (quota, period) = found.value.split_once(' ')?;
-        share(quota.parse().ok()?, period.parse().ok()?).map(|share| (share, found.clone()))
-    });
-    let first = groups.folders.iter().filter_map(|folder| {
-        let found = world.root.see(&file(world, folder, "cpu.cfs_quota_us"))?;
-        let period = world.root.number(&file(world, folder, "cpu.cfs_period_us"))?;
-        share(found.number()?, period).map(|share| (share, found))
-    });
-    let least = second.chain(first).min_by(|(one, _), (other, _)| one.total_cmp(other));
-    let Some((cpus, found)) = least else {
+    let limits = groups.folders.iter().filter_map(|folder| cpus(world.root.folder(), folder));
+    let least = limits.min_by(|one, other| one.most.total_cmp(&other.most));
+    let found = |from: &str| world.root.see(from.trim_start_matches('/'));
+    let Some((cpus, found)) = least.and_then(|least| Some((least.most, found(&least.from)?)))
+    else {
         return Check::fine(ID, "no control group limits the CPU time of this process");
     };
     let text = format!("a control group gives this process the time of {cpus:.1} CPUs");
-    let change = Change::how(format!("write max (version 2) or -1 (version 1) to {}", found.from));
+    let how = format!("write max (version 2) or -1 (version 1) to {}", found.from);
+    let risk = "it was set so that this process leaves the CPUs to other processes";
     Check::advice(ID, text)
         .found([found])
-        .costs(format!(
-            "When the time is used up, every thread stands still until the next period, mostly 100 ms: \
-             that is seen in P99, and limits how many operations a second can be done. {}",
-            world.measure("rand")
-        ))
+        .costs(
+            "When the time is used up, every thread stands still until the next period, mostly \
+             100 ms: that is seen in P99, and limits how many operations a second can be done.",
+        )
+        .measured(&world.measure("rand"))
         .change(
-            change
-                .lasting("where the group is made: CPUQuota= of systemd, --cpus of Docker")
-                .risk("it was set so that this process leaves the CPUs to other processes"),
+            Change::how(how, risk)
+                .lasting("where the group is made: CPUQuota= of systemd, --cpus of Docker"),
         )
         .source("kernel: Documentation/scheduler/sched-bwc.rst")
-}
-
-/// Returns the CPUs of a quota; -1 is no quota.
-fn share(quota_us: i64, period_us: i64) -> Option<f64> {
-    (quota_us > 0 && period_us > 0).then(|| quota_us as f64 / period_us as f64)
 }
 
 #[cfg(test)]

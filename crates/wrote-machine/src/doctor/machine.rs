@@ -1,6 +1,6 @@
 //! Checks of the machine as a whole: its page cache, swap, CPUs, clock and kernel.
 
-use super::shell::{quoted, sysctl, sysctl_lasting};
+use super::shell::{quoted, sysctl};
 use super::world::World;
 use crate::host::SLOW_CLOCKS;
 use wrote_result::doctor::{Change, Check, Evidence};
@@ -38,52 +38,44 @@ fn dirty_pages(world: &World) -> Option<Check> {
     let positive = |name: &str| see(name).filter(|found| found.number().unwrap_or(0) > 0);
     let (round, expire) = (see("dirty_writeback_centisecs")?, see("dirty_expire_centisecs")?);
     if round.number() == Some(0) {
-        let name = "vm.dirty_writeback_centisecs";
-        return Some(
-            Check::risk(
-                ID,
-                "no data is written out by itself: unsynced data stays in memory alone",
-            )
-            .found([round])
-            .costs("No speed. A crash loses all that was written since memory last ran short.")
-            .change(
-                Change::run(sysctl(name, "500"))
-                    .lasting(sysctl_lasting(name, "500"))
-                    .risk("a disk that rests is woken every few seconds"),
-            )
-            .source(VM_DOC),
-        );
+        return Check::risk(
+            ID,
+            "no data is written out by itself: unsynced data stays in memory alone",
+        )
+        .found([round])
+        .costs("No speed. A crash loses all that was written since memory last ran short.")
+        .change(sysctl(
+            "vm.dirty_writeback_centisecs",
+            "500",
+            "a disk that rests is woken every few seconds",
+        ))
+        .source(VM_DOC)
+        .into();
     }
     let expire_s = expire.number().and_then(|centis| u64::try_from(centis / 100).ok()).unwrap_or(0);
     if expire_s > EXPIRE_S_MAX {
-        let name = "vm.dirty_expire_centisecs";
         let text = format!("unsynced data may stay in memory alone for {expire_s} s");
-        return Some(
-            Check::risk(ID, text)
-                .found([expire])
-                .costs("No speed. A crash loses what is younger than that.")
-                .change(
-                    Change::run(sysctl(name, "3000"))
-                        .lasting(sysctl_lasting(name, "3000"))
-                        .risk("a disk that rests is woken more often"),
-                )
-                .source(VM_DOC),
-        );
+        return Check::risk(ID, text)
+            .found([expire])
+            .costs("No speed. A crash loses what is younger than that.")
+            .change(sysctl(
+                "vm.dirty_expire_centisecs",
+                "3000",
+                "a disk that rests is woken more often",
+            ))
+            .source(VM_DOC)
+            .into();
     }
-    let laptop = positive("laptop_mode");
-    if let Some(laptop) = laptop {
-        let name = "vm.laptop_mode";
-        return Some(
-            Check::advice(ID, "laptop mode: writes are held back until the disk is awake anyway")
-                .found([laptop])
-                .costs("Writes come in bursts, and a crash loses more unsynced data.")
-                .change(
-                    Change::run(sysctl(name, "0"))
-                        .lasting(sysctl_lasting(name, "0"))
-                        .risk("a disk that turns rests less"),
-                )
-                .source("kernel: Documentation/admin-guide/laptops/laptop-mode.rst"),
-        );
+    if let Some(laptop) = positive("laptop_mode") {
+        return Check::advice(
+            ID,
+            "laptop mode: writes are held back until the disk is awake anyway",
+        )
+        .found([laptop])
+        .costs("Writes come in bursts, and a crash loses more unsynced data.")
+        .change(sysctl("vm.laptop_mode", "0", "a disk that turns rests less"))
+        .source("kernel: Documentation/admin-guide/laptops/laptop-mode.rst")
+        .into();
     }
     let available = world.root.line("proc/meminfo", "MemAvailable:")?;
     let available_kib: u64 = available.value.split_whitespace().next()?.parse().ok()?;
@@ -101,30 +93,27 @@ fn dirty_pages(world: &World) -> Option<Check> {
             "up to {shown} of written data may wait in memory before a writer is held back"
         );
         Check::advice(ID, text)
-            .costs(format!(
-                "Nothing of direct writes. Through the page cache, the flush after such a pile waits for \
-                 all of it, and so does the sync of the file system. {}",
-                world.measure("stream")
-            ))
-            .change(
-                Change::run(sysctl("vm.dirty_bytes", "1000000000"))
-                    .lasting(sysctl_lasting("vm.dirty_bytes", "1000000000"))
-                    .risk("programs that write in bursts are held back sooner; it replaces dirty_ratio"),
+            .costs(
+                "Nothing of direct writes. Through the page cache, the flush after such a pile \
+                 waits for all of it, and so does the sync of the file system.",
             )
+            .measured(&world.measure("stream"))
+            .change(sysctl(
+                "vm.dirty_bytes",
+                "1000000000",
+                "programs that write in bursts are held back sooner; it replaces dirty_ratio",
+            ))
     } else if limit_bytes < DIRTY_BYTES_MIN {
         let text =
             format!("a writer through the page cache is held back once {shown} wait in memory");
         Check::advice(ID, text)
-            .costs(format!("The page cache can't gather much. {}", world.measure("stream")))
-            .change(
-                Change::run(sysctl("vm.dirty_bytes", "1000000000"))
-                    .lasting(sysctl_lasting("vm.dirty_bytes", "1000000000"))
-                    .risk("a crash loses more unsynced data"),
-            )
+            .costs("The page cache can't gather much.")
+            .measured(&world.measure("stream"))
+            .change(sysctl("vm.dirty_bytes", "1000000000", "a crash loses more unsynced data"))
     } else {
         let text = format!(
-            "up to {shown} of written data may wait in memory before a writer is held back, and for \
-             {expire_s} s before it is written out"
+            "up to {shown} of written data may wait in memory before a writer is held back, and \
+             for {expire_s} s before it is written out"
         );
         Check::fine(ID, text)
     };
@@ -148,20 +137,21 @@ fn swap(world: &World) -> Option<Check> {
     };
     let size = units::bytes(used.used_kib * 1024);
     let path = quoted(&used.path);
-    Some(
-        Check::advice(ID, format!("{size} of memory are swapped to this disk ({})", used.path))
-            .found([Evidence::new("/proc/swaps", format!("{} {} KiB used", used.path, used.used_kib))])
-            .costs(
-                "While memory is short, pages go to and fro on the disk that is written to. How much that \
-                 takes is not known from here: vmstat 1 shows it (si, so).",
+    Check::advice(ID, format!("{size} of memory are swapped to this disk ({})", used.path))
+        .found([Evidence::new("/proc/swaps", format!("{} {} KiB used", used.path, used.used_kib))])
+        .costs(
+            "While memory is short, pages go to and fro on the disk that is written to. How much \
+             that takes is not known from here: vmstat 1 shows it (si, so).",
+        )
+        .change(
+            Change::run(
+                format!("swapoff {path}"),
+                "what is swapped must fit into memory, else processes are killed",
             )
-            .change(
-                Change::run(format!("swapoff {path}"))
-                    .lasting("its line in /etc/fstab; better, put swap on another disk")
-                    .risk("what is swapped must fit into memory, else processes are killed"),
-            )
-            .source("proc_swaps(5); swapoff(8)"),
-    )
+            .lasting("its line in /etc/fstab; better, put swap on another disk"),
+        )
+        .source("proc_swaps(5); swapoff(8)")
+        .into()
 }
 
 fn huge_pages(world: &World) -> Option<Check> {
@@ -173,23 +163,25 @@ fn huge_pages(world: &World) -> Option<Check> {
         _ if set_aside => Check::fine(ID, "huge pages are set aside for buffers"),
         Some("always" | "madvise") => Check::fine(ID, "buffers may lie in huge pages"),
         Some("never") => Check::advice(ID, "buffers lie in pages of 4 KiB: huge pages are off")
-            .costs(format!(
-                "More work for each buffer that is registered or pinned, and requests of more pieces. {}",
-                world.measure("peak")
-            ))
+            .costs(
+                "More work for each buffer that is registered or pinned, and requests of more \
+                 pieces.",
+            )
+            .measured(&world.measure("peak"))
             .change(
-                Change::run("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled")
-                    .lasting("transparent_hugepage=madvise on the kernel's command line")
-                    .risk("none for programs that do not ask for huge pages (madvise(2), MADV_HUGEPAGE)"),
+                Change::run(
+                    "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+                    "none for programs that do not ask for huge pages (madvise(2), MADV_HUGEPAGE)",
+                )
+                .lasting("transparent_hugepage=madvise on the kernel's command line"),
             ),
         _ => return None,
     };
-    Some(
-        check
-            .found(transparent)
-            .found(free)
-            .source("kernel: Documentation/admin-guide/mm/transhuge.rst"),
-    )
+    check
+        .found(transparent)
+        .found(free)
+        .source("kernel: Documentation/admin-guide/mm/transhuge.rst")
+        .into()
 }
 
 fn governor(world: &World) -> Option<Check> {
@@ -219,22 +211,19 @@ fn governor(world: &World) -> Option<Check> {
     };
     let count = saving.len();
     let text = format!("powersave keeps {count} of the CPUs at their lowest clock");
-    Some(
-        Check::advice(ID, text)
-            .found([first])
-            .costs(format!(
-                "Everything that a CPU does for a write takes longer; small operations most. {}",
-                world.measure("rand")
-            ))
-            .change(
-                Change::run(
-                    "echo schedutil | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
-                )
-                .lasting("cpufreq.default_governor=schedutil on the kernel's command line")
-                .risk("more power and heat under load"),
+    Check::advice(ID, text)
+        .found([first])
+        .costs("Everything that a CPU does for a write takes longer; small operations most.")
+        .measured(&world.measure("rand"))
+        .change(
+            Change::run(
+                "echo schedutil | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+                "more power and heat under load",
             )
-            .source("kernel: Documentation/admin-guide/pm/cpufreq.rst"),
-    )
+            .lasting("cpufreq.default_governor=schedutil on the kernel's command line"),
+        )
+        .source("kernel: Documentation/admin-guide/pm/cpufreq.rst")
+        .into()
 }
 
 fn clock_source(world: &World) -> Option<Check> {
@@ -252,28 +241,28 @@ fn clock_source(world: &World) -> Option<Check> {
         .find(|clock| list.split_whitespace().any(|known| known == *clock));
     let text = format!("time comes from {}, a device that is slow to read", found.value);
     let change = match better {
-        Some(clock) => Change::run(format!("echo {clock} > /{folder}/current_clocksource"))
-            .lasting(format!("clocksource={clock} on the kernel's command line"))
-            .risk(
-                "the kernel left this clock aside, perhaps because it found it unsteady: see dmesg",
-            ),
-        None => {
-            Change::how("the kernel offers no faster clock: dmesg says why it dropped the others")
-                .risk("none")
-        }
+        Some(clock) => Change::run(
+            format!("echo {clock} > /{folder}/current_clocksource"),
+            "the kernel left this clock aside, perhaps because it found it unsteady: see dmesg",
+        )
+        .lasting(format!("clocksource={clock} on the kernel's command line")),
+        None => Change::how(
+            "the kernel offers no faster clock: dmesg says why it dropped the others",
+            "none",
+        ),
     };
-    Some(
-        Check::advice(ID, text)
-            .found([found])
-            .found(available)
-            .costs(format!(
-                "Each look at the clock is a read of that device, which programs that time every \
-                 operation do twice for each; wrote bench measures what one look takes (clock_read_ns). {}",
-                world.measure("rand")
-            ))
-            .change(change)
-            .source("clock_gettime(2); vdso(7); kernel: Documentation/timers/timekeeping.rst"),
-    )
+    Check::advice(ID, text)
+        .found([found])
+        .found(available)
+        .costs(
+            "Each look at the clock is a read of that device, which programs that time every \
+             operation do twice for each; wrote bench measures what one look takes \
+             (clock_read_ns).",
+        )
+        .measured(&world.measure("rand"))
+        .change(change)
+        .source("clock_gettime(2); vdso(7); kernel: Documentation/timers/timekeeping.rst")
+        .into()
 }
 
 fn kernel(world: &World) -> Option<Check> {
@@ -288,12 +277,13 @@ fn kernel(world: &World) -> Option<Check> {
     let release = &found.value;
     let check = if version < KERNEL_MIN {
         Check::advice(ID, format!("Linux {release}: before 6.1"))
-            .costs(format!(
-                "No word from the kernel what direct writes must be aligned to (STATX_DIOALIGN), and \
-                 io_uring interrupts its thread for completions (DEFER_TASKRUN): both came with 6.1. {}",
-                world.measure("rand")
-            ))
-            .change(Change::how("start a later kernel").risk("whatever a new kernel brings"))
+            .costs(
+                "No word from the kernel what direct writes must be aligned to (STATX_DIOALIGN), \
+                 and io_uring interrupts its thread for completions (DEFER_TASKRUN): both came \
+                 with 6.1.",
+            )
+            .measured(&world.measure("rand"))
+            .change(Change::how("start a later kernel", "whatever a new kernel brings"))
     } else if missing.is_empty() {
         Check::fine(ID, format!("Linux {release} has all that wrote can use"))
     } else {

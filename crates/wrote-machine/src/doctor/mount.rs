@@ -11,7 +11,6 @@ const COMMIT_S: u64 = 5;
 /// Btrfs's default (btrfs(5)), and the longest that is common.
 const COMMIT_S_MAX: u64 = 30;
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     let target = &world.target;
     let mut checks = vec![in_memory(world), no_device(world)];
@@ -42,19 +41,20 @@ fn options(world: &World, which: impl Fn(&str) -> bool) -> Vec<Evidence> {
 /// Suggests a remount with one option changed.
 fn remount(world: &World, option: &str, risk: &str) -> Change {
     let point = quoted(&world.target.mount_point.to_string_lossy());
-    Change::run(format!("mount -o remount,{option} {point}"))
+    Change::run(format!("mount -o remount,{option} {point}"), risk)
         .lasting(format!("the options of {point} in /etc/fstab"))
-        .risk(risk)
 }
 
 /// Suggests a new mount without an option that a remount cannot take back.
 fn fstab(world: &World, option: &str, risk: &str) -> Change {
     let point = quoted(&world.target.mount_point.to_string_lossy());
-    Change::how(format!(
-        "take {option} out of the options of {point} in /etc/fstab, unmount it and mount it again: a \
-         remount does not change it"
-    ))
-    .risk(risk)
+    Change::how(
+        format!(
+            "take {option} out of the options of {point} in /etc/fstab, unmount it and mount it \
+             again: a remount does not change it"
+        ),
+        risk,
+    )
 }
 
 fn in_memory(world: &World) -> Option<Check> {
@@ -66,7 +66,7 @@ fn in_memory(world: &World) -> Option<Check> {
         Check::risk("in-memory", text)
             .found([Evidence::new("/proc/self/mountinfo", filesystem.clone())])
             .costs("No speed. No number that is measured here is a disk's.")
-            .change(Change::how("use a folder on a disk for what must not be lost").risk("none"))
+            .change(Change::how("use a folder on a disk for what must not be lost", "none"))
             .source("tmpfs(5)")
     })
 }
@@ -77,7 +77,7 @@ fn no_device(world: &World) -> Option<Check> {
         let text = "the disk below can't be looked at";
         let check = Check::unknown("no-block-device", text, because.clone());
         let how = "where the disk is known, wrote doctor looks at a folder on it, or at its device";
-        check.change(Change::how(how).risk("none"))
+        check.change(Change::how(how, "none"))
     })
 }
 
@@ -93,18 +93,17 @@ fn read_only(world: &World) -> Option<Check> {
                 and run fsck while it is not mounted";
     let (text, change) = if disk_is {
         let device = quoted(&format!("/dev/{}", device.name));
-        ("the device is read-only", Change::run(format!("blockdev --setrw {device}")).risk(risk))
+        ("the device is read-only", Change::run(format!("blockdev --setrw {device}"), risk))
     } else {
         ("the file system is mounted read-only", remount(world, "rw", risk))
     };
-    Some(
-        Check::risk("read-only", format!("{text}: nothing can be written"))
-            .found(disk)
-            .found(options(world, |option| option == "ro"))
-            .costs("Everything.")
-            .change(change)
-            .source("mount(8); ext4(5), errors="),
-    )
+    Check::risk("read-only", format!("{text}: nothing can be written"))
+        .found(disk)
+        .found(options(world, |option| option == "ro"))
+        .costs("Everything.")
+        .change(change)
+        .source("mount(8); ext4(5), errors=")
+        .into()
 }
 
 fn errors(world: &World) -> Option<Check> {
@@ -114,23 +113,21 @@ fn errors(world: &World) -> Option<Check> {
         world.root.see(&format!("sys/fs/{}/{name}/errors_count", world.target.filesystem))?;
     let count = found.number()?;
     if count == 0 {
-        return Some(
-            Check::fine("file-system-errors", "no errors since the last fsck").found([found]),
-        );
+        return Check::fine("file-system-errors", "no errors since the last fsck")
+            .found([found])
+            .into();
     }
     let text = format!("the file system has met {count} errors since the last fsck");
     let device = quoted(&format!("/dev/{}", device.name));
-    Some(
-        Check::risk("file-system-errors", text)
-            .found([found])
-            .costs("No speed, but data: part of what is on it may be damaged.")
-            .change(
-                Change::run(format!("e2fsck -f {device}")).risk(
-                    "only while it is not mounted, and after a copy of what can still be read",
-                ),
-            )
-            .source("kernel: Documentation/ABI/testing/sysfs-fs-ext4; e2fsck(8)"),
-    )
+    Check::risk("file-system-errors", text)
+        .found([found])
+        .costs("No speed, but data: part of what is on it may be damaged.")
+        .change(Change::run(
+            format!("e2fsck -f {device}"),
+            "only while it is not mounted, and after a copy of what can still be read",
+        ))
+        .source("kernel: Documentation/ABI/testing/sysfs-fs-ext4; e2fsck(8)")
+        .into()
 }
 
 fn sync(world: &World) -> Check {
@@ -153,11 +150,11 @@ fn sync(world: &World) -> Check {
     };
     Check::advice("mount-sync", text)
         .found(found)
-        .costs(format!(
+        .costs(
             "A wait for the disk each time, also where the program wants none; the row \
-             small/o_dsync-each of wrote bench shows what one such wait takes. {}",
-            world.measure("ladder")
-        ))
+             small/o_dsync-each of wrote bench shows what one such wait takes.",
+        )
+        .measured(&world.measure("ladder"))
         .change(change)
         .source("mount(8), sync and dirsync; xfs(5), wsync")
 }
@@ -168,18 +165,21 @@ fn discard(world: &World) -> Check {
     match option.as_deref() {
         None => Check::fine("mount-discard", "free blocks are not trimmed while files are removed"),
         Some("discard=async") => {
-            Check::fine("mount-discard", "discard=async: free blocks are trimmed in the background").found(found)
+            Check::fine("mount-discard", "discard=async: free blocks are trimmed in the background")
+                .found(found)
         }
-        Some(_) => Check::advice("mount-discard", "discard: blocks are trimmed as soon as they are free")
-            .found(found)
-            .costs(format!(
-                "Removing and replacing files makes the disk trim at once; xfs(5) calls the cost quite \
-                 severe, and btrfs(5) says that it can severely degrade performance, neither with a \
-                 figure. {}",
-                world.measure("latency,ways")
-            ))
-            .change(without_discard(world))
-            .source("xfs(5), btrfs(5), ext4(5), discard; fstrim(8)"),
+        Some(_) => {
+            Check::advice("mount-discard", "discard: blocks are trimmed as soon as they are free")
+                .found(found)
+                .costs(
+                    "Removing and replacing files makes the disk trim at once; xfs(5) calls the \
+                     cost quite severe, and btrfs(5) says that it can severely degrade \
+                     performance, neither with a figure.",
+                )
+                .measured(&world.measure("latency,ways"))
+                .change(without_discard(world))
+                .source("xfs(5), btrfs(5), ext4(5), discard; fstrim(8)")
+        }
     }
 }
 
@@ -206,10 +206,8 @@ fn atime(world: &World) -> Check {
     Check::advice("mount-atime", "strictatime: every read of a file also writes its access time")
         .found(found)
         .found([Evidence::new("/proc/self/mountinfo", world.target.mount_options.join(","))])
-        .costs(format!(
-            "An inode that is written again and again while files are only read. {}",
-            world.measure("ways")
-        ))
+        .costs("An inode that is written again and again while files are only read.")
+        .measured(&world.measure("ways"))
         .change(remount(
             world,
             "relatime",
@@ -230,8 +228,8 @@ fn barrier(world: &World) -> Check {
     )
     .found(found)
     .costs(
-        "It is fast for that reason alone, and only as safe as the disk's cache: after a power cut \
-             data that was acknowledged is gone, and the file system itself may be damaged.",
+        "It is fast for that reason alone, and only as safe as the disk's cache: after a power \
+         cut data that was acknowledged is gone, and the file system itself may be damaged.",
     )
     .change(remount(world, option, "none; each fsync then takes as long as the disk's flush"))
     .source("ext4(5), barrier; btrfs(5), barrier")
@@ -240,21 +238,26 @@ fn barrier(world: &World) -> Check {
 fn data(world: &World) -> Check {
     match world.mount_value("data") {
         Some("journal") => Check::advice("mount-data", "data=journal: all data is written twice")
-            .costs(format!(
-                "At most half of the disk's throughput in the long run, and no direct writes: ext4 does \
-                 them through the page cache then. {}",
-                world.measure("stream")
-            ))
+            .costs(
+                "At most half of the disk's throughput in the long run, and no direct writes: \
+                 ext4 does them through the page cache then.",
+            )
+            .measured(&world.measure("stream"))
             .change(fstab(
                 world,
                 "data=journal",
                 "programs without fsync that relied on data and names becoming durable together",
             )),
-        Some("writeback") => {
-            Check::risk("mount-data", "data=writeback: after a crash, files may hold what was on the disk before")
-                .costs("It saves waiting for data before a journal commit; how much was not measured here.")
-                .change(fstab(world, "data=writeback", "a journal commit waits for the data of new blocks"))
-        }
+        Some("writeback") => Check::risk(
+            "mount-data",
+            "data=writeback: after a crash, files may hold what was on the disk before",
+        )
+        .costs("It saves waiting for data before a journal commit; how much was not measured here.")
+        .change(fstab(
+            world,
+            "data=writeback",
+            "a journal commit waits for the data of new blocks",
+        )),
         _ => Check::fine("mount-data", "data is written once, and before what points to it"),
     }
     .found(options(world, |option| option.starts_with("data=")))
@@ -271,23 +274,20 @@ fn allocation(world: &World) -> Option<Check> {
             "blocks are allocated when data is written out",
         ));
     }
-    Some(
-        Check::advice(
-            "mount-allocation",
-            "nodelalloc: blocks are allocated at each write into the page cache",
-        )
-        .found(options(world, |option| option == "nodelalloc"))
-        .costs(format!(
-            "More work for each write, and files in more pieces. {}",
-            world.measure("stream,ways")
-        ))
-        .change(remount(
-            world,
-            "delalloc",
-            "a program that replaces files without fsync more often leaves an empty one in a crash",
-        ))
-        .source("ext4(5), nodelalloc; kernel: Documentation/filesystems/ext4/"),
+    Check::advice(
+        "mount-allocation",
+        "nodelalloc: blocks are allocated at each write into the page cache",
     )
+    .found(options(world, |option| option == "nodelalloc"))
+    .costs("More work for each write, and files in more pieces.")
+    .measured(&world.measure("stream,ways"))
+    .change(remount(
+        world,
+        "delalloc",
+        "a program that replaces files without fsync more often leaves an empty one in a crash",
+    ))
+    .source("ext4(5), nodelalloc; kernel: Documentation/filesystems/ext4/")
+    .into()
 }
 
 fn commit(world: &World) -> Option<Check> {
@@ -303,10 +303,9 @@ fn commit(world: &World) -> Option<Check> {
         let costs = format!("Metadata is written more often. {}", world.measure("stream,ways"));
         Check::advice("mount-commit", text).costs(costs)
     } else {
-        return Some(
-            Check::fine("mount-commit", format!("the journal is committed every {seconds} s"))
-                .found(found),
-        );
+        return Check::fine("mount-commit", format!("the journal is committed every {seconds} s"))
+            .found(found)
+            .into();
     };
     let risk = "with a longer time a crash loses more unsynced data, with a shorter one the disk \
                 is written more often";
@@ -348,11 +347,11 @@ fn copy_on_write(world: &World) -> Option<Check> {
         return source(
             Check::advice("mount-copy-on-write", text)
                 .found(options(world, |option| option == "autodefrag"))
-                .costs(format!(
-                    "Each small write inside a file is read and written again in a larger piece; not for \
-                     databases, says btrfs(5). {}",
-                    world.measure("small,rand")
-                ))
+                .costs(
+                    "Each small write inside a file is read and written again in a larger piece; \
+                     not for databases, says btrfs(5).",
+                )
+                .measured(&world.measure("small,rand"))
                 .change(remount(world, "noautodefrag", risk)),
         );
     }
@@ -363,12 +362,16 @@ fn copy_on_write(world: &World) -> Option<Check> {
         return source(
             Check::advice("mount-copy-on-write", text)
                 .found(compressed)
-                .costs(format!(
-                    "CPU time for each byte, and past the page cache there is no way (btrfs(5)); data \
-                     that compresses well may be written faster. {}",
-                    world.measure("stream")
-                ))
-                .change(remount(world, "compress=no", "files that are written from then on take more space")),
+                .costs(
+                    "CPU time for each byte, and past the page cache there is no way (btrfs(5)); \
+                     data that compresses well may be written faster.",
+                )
+                .measured(&world.measure("stream"))
+                .change(remount(
+                    world,
+                    "compress=no",
+                    "files that are written from then on take more space",
+                )),
         );
     }
     let text = "copy on write with checksums, without compression";

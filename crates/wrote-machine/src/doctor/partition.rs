@@ -12,7 +12,6 @@ const SECTOR_BYTES: u64 = 512;
 /// report 512 for old programs.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     world
         .stack
@@ -47,11 +46,11 @@ fn check(world: &World, partition: &Partition) -> Check {
     let check = if !start_bytes.is_multiple_of(block_bytes) || bytes(&offset) != 0 {
         let block = units::block_size(block_bytes);
         misaligned(format!("the partition begins at {begins}, inside a block of {block}"))
-            .costs(format!(
-                "Each block of the file system lies in two of the disk, which reads, changes and writes \
-                 both. {}",
-                world.measure("small,rand")
-            ))
+            .costs(
+                "Each block of the file system lies in two of the disk, which reads, changes and \
+                 writes both.",
+            )
+            .measured(&world.measure("small,rand"))
     // Some USB bridges report 65535 sectors, which is no alignment.
     } else if optimal_bytes > 0
         && optimal_bytes.is_multiple_of(block_bytes)
@@ -59,12 +58,11 @@ fn check(world: &World, partition: &Partition) -> Check {
     {
         let optimal = units::block_size(optimal_bytes);
         misaligned(format!(
-            "the partition begins at {begins}, no multiple of the {optimal} that the disk likes best"
+            "the partition begins at {begins}, no multiple of the {optimal} that the disk likes \
+             best"
         ))
-        .costs(format!(
-            "On a RAID, long writes touch a part of one stripe more than they need. {}",
-            world.measure("stream")
-        ))
+        .costs("On a RAID, long writes touch a part of one stripe more than they need.")
+        .measured(&world.measure("stream"))
     } else {
         Check::fine(ID, format!("the partition begins at {begins}, where a block begins"))
     };
@@ -74,13 +72,11 @@ fn check(world: &World, partition: &Partition) -> Check {
 }
 
 fn misaligned(text: String) -> Check {
-    Check::advice(ID, text).change(
-        Change::how(
-            "a partition can't be moved in place: copy its files elsewhere, make it anew so that it \
-             begins at 1 MiB (what parted and fdisk do by themselves), and copy them back",
-        )
-        .risk("making a partition anew destroys what is in it"),
-    )
+    Check::advice(ID, text).change(Change::how(
+        "a partition can't be moved in place: copy its files elsewhere, make it anew so that it \
+         begins at 1 MiB (what parted and fdisk do by themselves), and copy them back",
+        "making a partition anew destroys what is in it",
+    ))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Checks of this process's permissions: io_uring, and locked memory.
 
-use super::shell::{sysctl, sysctl_lasting};
+use super::shell::sysctl;
 use super::world::World;
 use wrote_result::doctor::{Change, Check, Evidence};
 use wrote_result::units;
@@ -18,7 +18,6 @@ const SECCOMP_FILTER: i64 = 2;
 /// io_uring came with it.
 const KERNEL_MIN: (u32, u32) = (5, 1);
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     [Some(io_uring(world)), locked_memory(world)].into_iter().flatten().collect()
 }
@@ -38,18 +37,17 @@ fn io_uring(world: &World) -> Check {
             format!("nothing here says by what: {said}"),
         ),
     };
-    let check = match change {
-        Some(change) => check.change(change),
-        None => check,
-    };
-    check
+    Check { change, ..check }
         .found(found)
-        .costs(format!(
-            "wrote writes by a pool of threads then, with more context switches and CPU time for each \
-             operation. {}",
-            world.measure("peak,rand")
-        ))
-        .source("io_uring_setup(2); kernel: Documentation/admin-guide/sysctl/kernel.rst, io_uring_disabled")
+        .costs(
+            "wrote writes by a pool of threads then, with more context switches and CPU time for \
+             each operation.",
+        )
+        .measured(&world.measure("peak,rand"))
+        .source(
+            "io_uring_setup(2); kernel: Documentation/admin-guide/sysctl/kernel.rst, \
+             io_uring_disabled",
+        )
 }
 
 /// Returns the known obstacle to io_uring, with the evidence and the change.
@@ -66,7 +64,7 @@ fn who_forbids(world: &World, said: &str) -> (Option<String>, Vec<Evidence>, Opt
             _ => "to all",
         };
         let name = "kernel.io_uring_disabled";
-        let change = Change::run(sysctl(name, "0")).lasting(sysctl_lasting(name, "0")).risk(risk);
+        let change = sysctl(name, "0", risk);
         let found = [disabled, group].into_iter().flatten().collect();
         return (Some(format!("{name} forbids it {whom}")), found, Some(change));
     }
@@ -78,19 +76,21 @@ fn who_forbids(world: &World, said: &str) -> (Option<String>, Vec<Evidence>, Opt
         };
         let release = world.root.see("proc/sys/kernel/osrelease");
         let change = Change::how(
-            "start a kernel of 5.1 or later, better 6.1, with CONFIG_IO_URING, or the container with a \
-             seccomp profile that allows it",
+            "start a kernel of 5.1 or later, better 6.1, with CONFIG_IO_URING, or the container \
+             with a seccomp profile that allows it",
+            risk,
         );
         let found = release.into_iter().chain(seccomp).collect();
-        return (Some(text.into()), found, Some(change.risk(risk)));
+        return (Some(text.into()), found, Some(change));
     }
     if seccomp.as_ref().and_then(Evidence::number) == Some(SECCOMP_FILTER) {
         let text = "a seccomp filter of this process forbids it, as Docker's default profile does";
         let change = Change::how(
             "start the container with a profile that allows io_uring_setup, io_uring_enter and \
              io_uring_register: docker run --security-opt seccomp=PROFILE.json",
+            risk,
         );
-        return (Some(text.into()), seccomp.into_iter().collect(), Some(change.risk(risk)));
+        return (Some(text.into()), seccomp.into_iter().collect(), Some(change));
     }
     (None, seccomp.into_iter().collect(), None)
 }
@@ -119,39 +119,35 @@ fn locked_memory(world: &World) -> Option<Check> {
             Ok(soft_bytes) => too_little(world, soft_bytes, &needed, &hard),
         }
     };
-    Some(
-        check
-            .found([limit])
-            .found(capabilities)
-            .source("getrlimit(2), RLIMIT_MEMLOCK; io_uring_register(2)"),
-    )
+    check
+        .found([limit])
+        .found(capabilities)
+        .source("getrlimit(2), RLIMIT_MEMLOCK; io_uring_register(2)")
+        .into()
 }
 
 fn too_little(world: &World, soft_bytes: u64, needed: &str, hard: &str) -> Check {
     let may = units::block_size(soft_bytes);
-    let command = format!("ulimit -l {LOCKED_KIB}");
     let within = hard.parse::<u64>().is_ok_and(|hard_bytes| hard_bytes < LOCKED_KIB << 10);
+    let risk = "a program that locks much takes that memory from all others";
     let change = if within {
-        Change::how(format!("root alone can raise it over {hard} bytes, as below"))
+        Change::how(format!("root alone can raise it over {hard} bytes, as below"), risk)
     } else {
-        Change::run(command)
+        Change::run(format!("ulimit -l {LOCKED_KIB}"), risk)
     };
     let text = format!(
         "only {may} of memory may be locked, and a stream registers {needed} with io_uring"
     );
     Check::advice("locked-memory", text)
-        .costs(format!(
-            "Buffers are not registered then, and the kernel pins and unpins their pages for each write. {}",
-            world.measure("peak")
-        ))
-        .change(
-            change
-                .lasting(format!(
-                    "memlock in /etc/security/limits.conf, in KiB ({LOCKED_KIB}); LimitMEMLOCK=128M in a \
-                     service of systemd; --ulimit memlock=134217728 for Docker"
-                ))
-                .risk("a program that locks much takes that memory from all others"),
+        .costs(
+            "Buffers are not registered then, and the kernel pins and unpins their pages for each \
+             write.",
         )
+        .measured(&world.measure("peak"))
+        .change(change.lasting(format!(
+            "memlock in /etc/security/limits.conf, in KiB ({LOCKED_KIB}); LimitMEMLOCK=128M in a \
+             service of systemd; --ulimit memlock=134217728 for Docker"
+        )))
 }
 
 #[cfg(test)]

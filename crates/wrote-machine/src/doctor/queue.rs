@@ -1,9 +1,9 @@
 //! Checks of each disk's queue: its scheduler, its throttle, its limits.
 
-use super::shell::{set_queue, udev_queue};
+use super::shell::set;
 use super::stack::{Disk, DiskKind};
 use super::world::World;
-use wrote_result::doctor::{Change, Check, Evidence};
+use wrote_result::doctor::{Check, Evidence};
 
 /// A queue of fewer requests limits even a SATA disk.
 const REQUESTS_MIN: i64 = 32;
@@ -16,7 +16,6 @@ const READ_AHEAD_KIB: i64 = 128;
 
 const QUEUE_DOC: &str = "kernel: Documentation/ABI/stable/sysfs-block";
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     world.stack.disks.iter().flat_map(|disk| of_disk(world, disk)).collect()
 }
@@ -41,13 +40,6 @@ fn of_disk(world: &World, disk: &Disk) -> Vec<Check> {
         statistics(world, disk),
     ];
     all.into_iter().flatten().map(|check| check.of(&disk.name)).collect()
-}
-
-/// Suggests a setting of this disk's queue.
-fn set(disk: &Disk, file: &str, value: &str, risk: &str) -> Change {
-    Change::run(set_queue(&disk.name, file, value))
-        .lasting(udev_queue(&disk.name, file, value))
-        .risk(risk)
 }
 
 fn scheduler(world: &World, disk: &Disk) -> Option<Check> {
@@ -75,8 +67,8 @@ fn idle_scheduler(disk: &Disk) -> Check {
     let risk = "a little CPU time for each request";
     Check::advice("scheduler", "none on a disk that turns: its head takes requests as they come")
         .costs(
-            "Seeks: the disk sorts only what fits into its own queue, 32 requests on SATA. How much \
-             that is depends on the load and was not measured.",
+            "Seeks: the disk sorts only what fits into its own queue, 32 requests on SATA. How \
+             much that is depends on the load and was not measured.",
         )
         .change(set(disk, "scheduler", "mq-deadline", risk))
 }
@@ -90,8 +82,8 @@ fn needless_scheduler(world: &World, disk: &Disk, kind: DiskKind, chosen: &str) 
     };
     let text = format!("{chosen} sorts the requests of a {}, {why}", kind.noun());
     let costs = format!(
-        "CPU time and a lock for each request: on fast NVMe disks schedulers cost up to 63 % of the \
-         throughput (Ren et al., ICPE 2024). {}",
+        "CPU time and a lock for each request: on fast NVMe disks schedulers cost up to 63 % of \
+         the throughput (Ren et al., ICPE 2024). {}",
         world.measure("peak,rand")
     );
     let risk = "nothing is fair any more: where many programs share the disk, one that writes much \
@@ -120,18 +112,17 @@ fn throttling(world: &World, disk: &Disk) -> Option<Check> {
         Check::fine("write-throttling", yields)
     };
     let risk = "reads wait behind the writes that the page cache sends in the background";
-    Some(
-        check
-            .found(found)
-            .costs(format!(
-                "Only writes through the page cache, and only while a process reads; direct writes and \
-                 those of an fsync are not throttled. {}",
-                world.measure("stream")
-            ))
-            .change(set(disk, "wbt_lat_usec", "0", risk))
-            .source(QUEUE_DOC)
-            .source("kernel: block/blk-wbt.c"),
-    )
+    check
+        .found(found)
+        .costs(
+            "Only writes through the page cache, and only while a process reads; direct writes \
+             and those of an fsync are not throttled.",
+        )
+        .measured(&world.measure("stream"))
+        .change(set(disk, "wbt_lat_usec", "0", risk))
+        .source(QUEUE_DOC)
+        .source("kernel: block/blk-wbt.c")
+        .into()
 }
 
 fn merges(world: &World, disk: &Disk) -> Option<Check> {
@@ -142,17 +133,16 @@ fn merges(world: &World, disk: &Disk) -> Option<Check> {
         _ => "neighbouring requests are never merged (nomerges)",
     };
     let risk = "a little CPU time for each request, to look for its neighbours";
-    Some(
-        Check::advice("merges", text)
-            .found([found])
-            .costs(format!(
-                "Writes that lie side by side reach the disk one by one: more commands for the same \
-                 bytes. {}",
-                world.measure("stream,small")
-            ))
-            .change(set(disk, "nomerges", "0", risk))
-            .source(QUEUE_DOC),
-    )
+    Check::advice("merges", text)
+        .found([found])
+        .costs(
+            "Writes that lie side by side reach the disk one by one: more commands for the same \
+             bytes.",
+        )
+        .measured(&world.measure("stream,small"))
+        .change(set(disk, "nomerges", "0", risk))
+        .source(QUEUE_DOC)
+        .into()
 }
 
 fn depth(world: &World, disk: &Disk) -> Option<Check> {
@@ -164,19 +154,16 @@ fn depth(world: &World, disk: &Disk) -> Option<Check> {
     }
     let risk = "without a scheduler the kernel refuses more than the disk itself takes; a longer queue \
                 can make single requests wait longer";
-    Some(
-        Check::advice(
-            "queue-depth",
-            format!("only {requests} requests may be on their way at once (nr_requests)"),
-        )
-        .found([found])
-        .costs(format!(
-            "Whatever depth a program asks for, it gets no more. {}",
-            world.measure("peak,rand")
-        ))
-        .change(set(disk, "nr_requests", "128", risk))
-        .source(QUEUE_DOC),
+    Check::advice(
+        "queue-depth",
+        format!("only {requests} requests may be on their way at once (nr_requests)"),
     )
+    .found([found])
+    .costs("Whatever depth a program asks for, it gets no more.")
+    .measured(&world.measure("peak,rand"))
+    .change(set(disk, "nr_requests", "128", risk))
+    .source(QUEUE_DOC)
+    .into()
 }
 
 fn transfer(world: &World, disk: &Disk) -> Option<Check> {
@@ -193,19 +180,17 @@ fn transfer(world: &World, disk: &Disk) -> Option<Check> {
     // Each but the last has the greatest length.
     let pieces = 1024_u64.div_ceil(set_kib.max(1).unsigned_abs());
     let text = format!(
-        "a request may be {set_kib} KiB long, and the disk takes {hardware_kib} KiB (max_sectors_kb)"
+        "a request may be {set_kib} KiB long, and the disk takes {hardware_kib} KiB \
+         (max_sectors_kb)"
     );
     let risk = "longer requests make what waits behind them wait longer";
-    Some(
-        Check::advice("transfer-size", text)
-            .found([found, most])
-            .costs(format!(
-                "A write of 1 MiB becomes {pieces} requests. {}",
-                world.measure("stream,peak")
-            ))
-            .change(set(disk, "max_sectors_kb", &wanted_kib.to_string(), risk))
-            .source(QUEUE_DOC),
-    )
+    Check::advice("transfer-size", text)
+        .found([found, most])
+        .costs(format!("A write of 1 MiB becomes {pieces} requests."))
+        .measured(&world.measure("stream,peak"))
+        .change(set(disk, "max_sectors_kb", &wanted_kib.to_string(), risk))
+        .source(QUEUE_DOC)
+        .into()
 }
 
 fn completion(world: &World, disk: &Disk) -> Option<Check> {
@@ -215,20 +200,19 @@ fn completion(world: &World, disk: &Disk) -> Option<Check> {
         return Some(Check::fine("completion-cpu", text).found([found]));
     }
     let risk = "one more interrupt between CPUs for a request that was completed elsewhere";
-    Some(
-        Check::advice(
-            "completion-cpu",
-            "requests are completed on whatever CPU the interrupt came to (rq_affinity)",
-        )
-        .found([found])
-        .costs(format!(
-            "Caches that are cold when the program goes on; the kernel's documentation speaks of a \
-             significant part of the CPU cycles for some loads, without a figure. {}",
-            world.measure("rand")
-        ))
-        .change(set(disk, "rq_affinity", "1", risk))
-        .source(QUEUE_DOC),
+    Check::advice(
+        "completion-cpu",
+        "requests are completed on whatever CPU the interrupt came to (rq_affinity)",
     )
+    .found([found])
+    .costs(
+        "Caches that are cold when the program goes on; the kernel's documentation speaks of a \
+         significant part of the CPU cycles for some loads, without a figure.",
+    )
+    .measured(&world.measure("rand"))
+    .change(set(disk, "rq_affinity", "1", risk))
+    .source(QUEUE_DOC)
+    .into()
 }
 
 fn read_ahead(world: &World, disk: &Disk) -> Option<Check> {
@@ -240,17 +224,16 @@ fn read_ahead(world: &World, disk: &Disk) -> Option<Check> {
     }
     let text = format!("only {ahead_kib} KiB are read ahead of a program (read_ahead_kb)");
     let risk = "programs that read here and there make the disk read what they do not want";
-    Some(
-        Check::advice("read-ahead", text)
-            .found([found])
-            .costs(format!(
-                "Nothing of a write. Reads in order through the page cache wait for the disk more \
-                 often; direct reads do not. {}",
-                world.measure("ways")
-            ))
-            .change(set(disk, "read_ahead_kb", "128", risk))
-            .source(QUEUE_DOC),
-    )
+    Check::advice("read-ahead", text)
+        .found([found])
+        .costs(
+            "Nothing of a write. Reads in order through the page cache wait for the disk more \
+             often; direct reads do not.",
+        )
+        .measured(&world.measure("ways"))
+        .change(set(disk, "read_ahead_kb", "128", risk))
+        .source(QUEUE_DOC)
+        .into()
 }
 
 fn statistics(world: &World, disk: &Disk) -> Option<Check> {
@@ -260,19 +243,15 @@ fn statistics(world: &World, disk: &Disk) -> Option<Check> {
         return Some(Check::fine("statistics", text).found([found]));
     }
     let risk = "a little CPU time for each request";
-    Some(
-        Check::advice(
-            "statistics",
-            "the block layer does not count what reaches the disk (iostats)",
-        )
+    Check::advice("statistics", "the block layer does not count what reaches the disk (iostats)")
         .found([found])
         .costs(
             "No speed, but what is known: wrote bench can't tell bytes that reached the disk from \
-                 bytes in memory, and iostat shows nothing.",
+             bytes in memory, and iostat shows nothing.",
         )
         .change(set(disk, "iostats", "1", risk))
-        .source(QUEUE_DOC),
-    )
+        .source(QUEUE_DOC)
+        .into()
 }
 
 #[cfg(test)]

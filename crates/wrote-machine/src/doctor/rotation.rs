@@ -1,11 +1,10 @@
 //! Checks of a disk's kind and of its driver's abilities: turning disks, polled queues.
 
-use super::shell::{set_queue, udev_queue};
+use super::shell::set;
 use super::stack::{Disk, DiskKind};
 use super::world::World;
 use wrote_result::doctor::{Change, Check};
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     let of = |disk: &Disk| {
         let both = [rotational(world, disk), poll_queues(world, disk)];
@@ -22,23 +21,19 @@ fn rotational(world: &World, disk: &Disk) -> Option<Check> {
         (true, true) => {
             let text = format!("the kernel takes this {} for one that turns", disk.kind.noun());
             let risk = if disk.kind == DiskKind::Virtual {
-                "none where the host keeps it on flash, which the guest can't see; where it lies on \
-                 disks that turn, seeks are avoided less"
+                "none where the host keeps it on flash, which the guest can't see; where it lies \
+                 on disks that turn, seeks are avoided less"
             } else {
                 "none"
             };
             Check::advice("rotational", text)
-                .costs(format!(
+                .costs(
                     "Choices made for seeks: writeback throttling waits for 75 ms instead of 2 ms \
                      (block/blk-wbt.c), BFQ idles for the next request of a program \
-                     (block/bfq-iosched.c), Btrfs leaves its ssd option off (btrfs(5)). {}",
-                    world.measure("ladder")
-                ))
-                .change(
-                    Change::run(set_queue(&disk.name, "rotational", "0"))
-                        .lasting(udev_queue(&disk.name, "rotational", "0"))
-                        .risk(risk),
+                     (block/bfq-iosched.c), Btrfs leaves its ssd option off (btrfs(5)).",
                 )
+                .measured(&world.measure("ladder"))
+                .change(set(disk, "rotational", "0", risk))
         }
         (true, false) if disk.kind == DiskKind::Loop => {
             Check::fine("rotational", "said to turn, as the disk of the loop device's file may")
@@ -60,25 +55,28 @@ fn poll_queues(world: &World, disk: &Disk) -> Option<Check> {
         let text = "no poll queues: completions come by interrupts";
         return Some(Check::fine("poll-queues", text).found([found]));
     }
-    Some(
-        Check::advice("poll-queues", "no poll queues, which its driver could make")
-            .found([found])
-            .found(parameter)
-            .costs(
-                "Nothing of programs that wait for interrupts, as almost all do. A program that polls \
-                 saves the interrupt and pays with a CPU; what that gains was not measured here: with \
-                 poll queues, wrote bench --only peak tries both.",
+    Check::advice("poll-queues", "no poll queues, which its driver could make")
+        .found([found])
+        .found(parameter)
+        .costs(
+            "Nothing of programs that wait for interrupts, as almost all do. A program that polls \
+             saves the interrupt and pays with a CPU; what that gains was not measured here: with \
+             poll queues, wrote bench --only peak tries both.",
+        )
+        .change(
+            Change::run(
+                "echo 'options nvme poll_queues=2' > /etc/modprobe.d/nvme-poll.conf",
+                "queues for polling are taken from those that serve interrupts",
             )
-            .change(
-                Change::run("echo 'options nvme poll_queues=2' > /etc/modprobe.d/nvme-poll.conf")
-                    .lasting(
-                        "it takes effect when the module is loaded: where the initial RAM disk does \
-                         that, make it anew, or put nvme.poll_queues=2 on the kernel's command line",
-                    )
-                    .risk("queues for polling are taken from those that serve interrupts"),
-            )
-            .source("kernel: drivers/nvme/host/pci.c, poll_queues; io_uring_setup(2), IORING_SETUP_IOPOLL"),
-    )
+            .lasting(
+                "it takes effect when the module is loaded: where the initial RAM disk does that, \
+                 make it anew, or put nvme.poll_queues=2 on the kernel's command line",
+            ),
+        )
+        .source(
+            "kernel: drivers/nvme/host/pci.c, poll_queues; io_uring_setup(2), IORING_SETUP_IOPOLL",
+        )
+        .into()
 }
 
 #[cfg(test)]

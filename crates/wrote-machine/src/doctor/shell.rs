@@ -1,5 +1,8 @@
 //! Commands and settings, ready to be pasted.
 
+use super::stack::Disk;
+use wrote_result::doctor::Change;
+
 /// Quotes a word for a shell, if it needs quotes.
 pub(super) fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(&byte);
@@ -9,28 +12,25 @@ pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Writes `value` to a file of a disk's queue.
 pub(super) fn set_queue(disk: &str, file: &str, value: &str) -> String {
     let value = if value.contains(' ') { format!("\"{value}\"") } else { value.to_owned() };
     format!("echo {value} > {}", quoted(&format!("/sys/block/{disk}/queue/{file}")))
 }
 
-/// Makes the rule of udev(7) that sets it whenever the disk appears.
-pub(super) fn udev_queue(disk: &str, file: &str, value: &str) -> String {
-    format!(
+/// Suggests a setting of a disk's queue, with the rule of udev(7) that sets it whenever the disk
+/// appears.
+pub(super) fn set(disk: &Disk, file: &str, value: &str, risk: &str) -> Change {
+    let disk = &disk.name;
+    Change::run(set_queue(disk, file, value), risk).lasting(format!(
         "in /etc/udev/rules.d/60-disk.rules: ACTION==\"add|change\", KERNEL==\"{disk}\", \
          ATTR{{queue/{file}}}=\"{value}\""
-    )
+    ))
 }
 
-/// Sets a kernel variable (sysctl(8)).
-pub(super) fn sysctl(name: &str, value: &str) -> String {
-    format!("sysctl -w {name}={value}")
-}
-
-/// Makes the line that sets it at every start.
-pub(super) fn sysctl_lasting(name: &str, value: &str) -> String {
-    format!("in /etc/sysctl.d/60-disk.conf: {name} = {value}")
+/// Suggests a kernel variable (sysctl(8)), with the line that sets it at every start.
+pub(super) fn sysctl(name: &str, value: &str, risk: &str) -> Change {
+    Change::run(format!("sysctl -w {name}={value}"), risk)
+        .lasting(format!("in /etc/sysctl.d/60-disk.conf: {name} = {value}"))
 }
 
 #[cfg(test)]

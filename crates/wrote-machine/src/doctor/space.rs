@@ -8,7 +8,6 @@ use wrote_result::units;
 /// A lack of inodes slows no write down before the last one.
 const INODES_USED_SHARE_MAX: f64 = 0.95;
 
-/// Makes the checks of this room.
 pub(super) fn checks(world: &World) -> Vec<Check> {
     [space(world), inodes(world)].into_iter().flatten().collect()
 }
@@ -30,20 +29,17 @@ fn space(world: &World) -> Option<Check> {
     } else {
         Check::advice("space", format!("{text}: nearly full"))
     };
-    let change = Change::how(
-        "remove what is not needed, then tell the disk with fstrim where it takes TRIM",
-    );
-    Some(
-        check
-            .found(found)
-            .costs(format!(
-                "Free space lies in pieces (e2freefrag DEVICE shows them on ext4), and a disk of flash \
-                 has fewer erased blocks in reserve. {}",
-                world.measure("stream")
-            ))
-            .change(change.risk("what is removed is gone"))
-            .source("statvfs(3); e2freefrag(8)"),
-    )
+    let how = "remove what is not needed, then tell the disk with fstrim where it takes TRIM";
+    check
+        .found(found)
+        .costs(
+            "Free space lies in pieces (e2freefrag DEVICE shows them on ext4), and a disk of \
+             flash has fewer erased blocks in reserve.",
+        )
+        .measured(&world.measure("stream"))
+        .change(Change::how(how, "what is removed is gone"))
+        .source("statvfs(3); e2freefrag(8)")
+        .into()
 }
 
 fn inodes(world: &World) -> Option<Check> {
@@ -58,19 +54,16 @@ fn inodes(world: &World) -> Option<Check> {
     if used_share <= INODES_USED_SHARE_MAX {
         return Some(Check::fine("inodes", text).found(found));
     }
-    Some(
-        Check::advice("inodes", format!("{text}: soon no file can be made, whatever space there is"))
-            .found(found)
-            .costs("No speed; then every new file fails with ENOSPC.")
-            .change(
-                Change::how(
-                    "remove files, or put many small ones into few large ones; ext4 gets its inodes when \
-                     it is made (mkfs.ext4 -N)",
-                )
-                .risk("making a file system anew destroys what is on it"),
-            )
-            .source("statvfs(3); mke2fs(8), -N"),
-    )
+    Check::advice("inodes", format!("{text}: soon no file can be made, whatever space there is"))
+        .found(found)
+        .costs("No speed; then every new file fails with ENOSPC.")
+        .change(Change::how(
+            "remove files, or put many small ones into few large ones; ext4 gets its inodes when \
+             it is made (mkfs.ext4 -N)",
+            "making a file system anew destroys what is on it",
+        ))
+        .source("statvfs(3); mke2fs(8), -N")
+        .into()
 }
 
 #[cfg(test)]

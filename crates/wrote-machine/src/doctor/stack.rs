@@ -1,6 +1,6 @@
 //! The devices below a file system, from its own down to the whole disks, as `/sys` shows them.
 
-use super::root::Root;
+use super::world::Root;
 use std::path::{Path, PathBuf};
 use wrote_result::doctor::Evidence;
 
@@ -20,21 +20,16 @@ pub(super) struct Stack {
     pub partitions: Vec<Partition>,
 }
 
-/// A whole disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Disk {
-    /// Its name in `/sys/block`.
     pub name: String,
     /// Its kind, as far as known.
     pub kind: DiskKind,
 }
 
-/// A part of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Partition {
-    /// Its own name.
     pub name: String,
-    /// The name of its disk.
     pub disk: String,
 }
 
@@ -91,14 +86,12 @@ impl Disk {
         root.see(&format!("sys/block/{}/queue/{file}", self.name))
     }
 
-    /// Returns a file of its queue as a number.
     pub fn queue_number(&self, root: &Root, file: &str) -> Option<i64> {
         self.queue(root, file)?.number()
     }
 }
 
 impl DiskKind {
-    /// Names it in a sentence.
     pub fn noun(self) -> &'static str {
         match self {
             DiskKind::Nvme => "NVMe disk",

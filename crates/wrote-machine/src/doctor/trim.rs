@@ -66,28 +66,36 @@ pub(super) fn is_discard(option: &str) -> bool {
 
 fn untold(world: &World) -> Check {
     let looked_at: Vec<String> = TIMERS.iter().map(|timer| format!("/{timer}")).collect();
-    Check::advice(ID, "the device takes TRIM, but nothing was found that tells it of free blocks")
-        .found([Evidence::new(looked_at.join(", "), "not there")])
-        .costs(format!(
-            "A disk of flash that takes deleted data for data has fewer erased blocks in reserve, and \
-             slows down under long writes; a thin volume never shrinks. {}",
-            world.measure("sustained")
-        ))
-        .change(
-            Change::run("systemctl enable --now fstrim.timer")
-                .lasting("the same command; without systemd, fstrim --fstab from cron each week")
-                .risk("the disk is busy for a while each week; deleted data can't be brought back"),
+    Check::advice(
+        ID,
+        "the device takes TRIM, but nothing was found that tells it of free blocks",
+    )
+    .found([Evidence::new(looked_at.join(", "), "not there")])
+    .costs(
+        "A disk of flash that takes deleted data for data has fewer erased blocks in reserve, and \
+         slows down under long writes; a thin volume never shrinks.",
+    )
+    .measured(&world.measure("sustained"))
+    .change(
+        Change::run(
+            "systemctl enable --now fstrim.timer",
+            "the disk is busy for a while each week; deleted data can't be brought back",
         )
+        .lasting("the same command; without systemd, fstrim --fstab from cron each week"),
+    )
 }
 
 fn switched_off(world: &World, top: &str, hardware: Option<&Evidence>) -> Check {
     let most = hardware.map_or_else(String::new, |hardware| hardware.value.clone());
     Check::advice(ID, "the device could take TRIM, but discard_max_bytes is set to 0")
-        .costs(format!("Nothing tells it of free blocks. {}", world.measure("sustained")))
+        .costs("Nothing tells it of free blocks.")
+        .measured(&world.measure("sustained"))
         .change(
-            Change::run(set_queue(top, "discard_max_bytes", &most))
-                .lasting("take out the udev rule or script that sets it to 0")
-                .risk("it may have been set because this disk's TRIM is slow or broken"),
+            Change::run(
+                set_queue(top, "discard_max_bytes", &most),
+                "it may have been set because this disk's TRIM is slow or broken",
+            )
+            .lasting("take out the udev rule or script that sets it to 0"),
         )
 }
 
@@ -97,22 +105,17 @@ fn no_trim(world: &World) -> Check {
         uuid.is_some_and(|uuid| uuid.starts_with("CRYPT-"))
     });
     let check = Check::advice(ID, "flash that is never told of free blocks: no TRIM reaches it")
-        .costs(format!(
-            "It slows down under long writes once every block was written. {}",
-            world.measure("sustained")
-        ));
+        .costs("It slows down under long writes once every block was written.")
+        .measured(&world.measure("sustained"));
     let risk = "a person with the disk sees which blocks are free (crypttab(5))";
     if is_encrypted {
-        check
-            .change(Change::how("the option discard in /etc/crypttab lets TRIM through").risk(risk))
+        check.change(Change::how("the option discard in /etc/crypttab lets TRIM through", risk))
     } else {
-        check.change(
-            Change::how(
-                "leave a part of the disk without a partition, after a secure erase: the disk \
-                         keeps it in reserve",
-            )
-            .risk("a secure erase destroys what is on the disk"),
-        )
+        check.change(Change::how(
+            "leave a part of the disk without a partition, after a secure erase: the disk keeps \
+             it in reserve",
+            "a secure erase destroys what is on the disk",
+        ))
     }
 }
 

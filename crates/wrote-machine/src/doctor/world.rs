@@ -1,18 +1,18 @@
 //! The input of the checks: files below a root, and results of system calls.
 
 use super::file_facts::FileFacts;
-use super::root::Root;
 use super::shell::quoted;
 use super::stack::Stack;
 use crate::target::device_of;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use wrote::device::Target;
 use wrote_result::Error;
+use wrote_result::doctor::Evidence;
 
 /// The input of the checks. Tests make a root of their own.
 #[derive(Clone, Debug)]
 pub(super) struct World {
-    /// The files of the machine.
     pub root: Root,
     /// The file system and device under the path.
     pub target: Target,
@@ -22,9 +22,7 @@ pub(super) struct World {
     pub io_uring: Result<(), String>,
     /// Inodes of the file system: all, and free ones. All is 0 where it makes them on demand.
     pub inodes: (u64, u64),
-    /// The machine's swap spaces.
     pub swaps: Vec<Swap>,
-    /// The path itself.
     pub file: FileFacts,
 }
 
@@ -33,7 +31,6 @@ pub(super) struct World {
 pub(super) struct Swap {
     /// Its name in `/proc/swaps`.
     pub path: String,
-    /// Its used KiB.
     pub used_kib: u64,
     /// The whole disks below it.
     pub disks: Vec<String>,
@@ -85,8 +82,8 @@ impl World {
             _ => "FOLDER".into(),
         };
         format!(
-            "What it costs here was not measured: run wrote bench {folder} --only {scenarios} before \
-             and after."
+            "What it costs here was not measured: run wrote bench {folder} --only {scenarios} \
+             before and after."
         )
     }
 }
@@ -108,4 +105,57 @@ fn disks_below(root: &Root, path: &Path) -> Vec<String> {
     let device = wrote::device::device_at(path);
     let stack = device.map(|device| Stack::of(root, &device.name)).unwrap_or_default();
     stack.disks.into_iter().map(|disk| disk.name).collect()
+}
+
+/// The folder of `proc`, `sys` and `etc`.
+#[derive(Clone, Debug)]
+pub(super) struct Root(PathBuf);
+
+impl Root {
+    pub fn new(folder: impl Into<PathBuf>) -> Root {
+        Root(folder.into())
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.0.join(file)
+    }
+
+    /// Returns a file's trimmed text; `None` where it is missing, empty or unreadable.
+    pub fn text(&self, file: &str) -> Option<String> {
+        let bytes = fs::read(self.path(file)).ok()?;
+        let text = String::from_utf8_lossy(&bytes).trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Returns a file's text as evidence.
+    pub fn see(&self, file: &str) -> Option<Evidence> {
+        Some(Evidence::new(format!("/{file}"), self.text(file)?))
+    }
+
+    pub fn number(&self, file: &str) -> Option<i64> {
+        self.see(file)?.number()
+    }
+
+    /// Returns the sorted names in a folder; none without such a folder.
+    pub fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(folder)).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+
+    /// Returns the value of a line `name: value` or `name value` of a file in `/proc`.
+    pub fn line(&self, file: &str, name: &str) -> Option<Evidence> {
+        let text = self.text(file)?;
+        let of_line = |line: &str| Some(line.strip_prefix(name)?.trim().to_owned());
+        // Columns are separated by one space.
+        let value = text.lines().find_map(of_line)?;
+        let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+        Some(Evidence::new(format!("/{file}, {}", name.trim_end_matches(':')), value))
+    }
 }

@@ -52,7 +52,6 @@ pub fn groups(root: &Path, one: &str, two: &str) -> Option<Groups> {
     folders.iter().any(has).then_some(Groups { version: Version::Two, folders })
 }
 
-/// One line of `/proc/self/mountinfo`.
 struct Mount<'a> {
     /// The mounted folder of the hierarchy.
     root: &'a str,

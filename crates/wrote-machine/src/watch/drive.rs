@@ -71,7 +71,6 @@ impl Drives {
     }
 }
 
-/// Returns the number of a disk.
 pub(super) fn number(root: &Path, disk: &str) -> Option<(u32, u32)> {
     let number = text(&root.join("sys/class/block").join(disk.replace('/', "!")), "dev")?;
     let (major, minor) = number.split_once(':')?;
@@ -198,7 +197,6 @@ fn is_numbered(name: &str, word: &str) -> bool {
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns a file's trimmed text.
 fn text(folder: &Path, file: &str) -> Option<String> {
     let text = fs::read_to_string(folder.join(file)).ok()?;
     Some(text.trim().to_owned())

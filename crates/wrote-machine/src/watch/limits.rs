@@ -15,7 +15,6 @@ pub struct Throttled {
 }
 
 impl Throttled {
-    /// Returns the stops since `earlier`.
     pub(super) fn since(&self, earlier: &Throttled) -> Throttled {
         Throttled {
             periods: self.periods.saturating_sub(earlier.periods),
@@ -63,14 +62,14 @@ pub(super) fn limits(root: &Path, devices: &[(u32, u32)]) -> Vec<Limit> {
 
 fn of_devices(root: &Path, folder: &Path, devices: &[(u32, u32)], all: &mut Vec<Limit>) {
     for (of, file) in OF_DEVICE {
-        for (_, value) in lines(folder, file, devices) {
+        for value in lines(folder, file, devices) {
             all.extend(value.parse().ok().map(|most| limit(of, most, root, &folder.join(file))));
         }
     }
 }
 
 fn io_max(root: &Path, folder: &Path, devices: &[(u32, u32)], all: &mut Vec<Limit>) {
-    for (_, values) in lines(folder, "io.max", devices) {
+    for values in lines(folder, "io.max", devices) {
         for (of, key) in KEYS {
             let value =
                 values.split(' ').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
@@ -81,14 +80,14 @@ fn io_max(root: &Path, folder: &Path, devices: &[(u32, u32)], all: &mut Vec<Limi
     }
 }
 
-/// Returns the lines of a file about these devices: the number, and the rest.
-fn lines(folder: &Path, file: &str, devices: &[(u32, u32)]) -> Vec<((u32, u32), String)> {
+/// Returns the lines of a file about these devices, without their numbers.
+fn lines(folder: &Path, file: &str, devices: &[(u32, u32)]) -> Vec<String> {
     let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
     let line = |line: &str| {
         let (number, rest) = line.split_once(' ')?;
         let (major, minor) = number.split_once(':')?;
         let number = (major.parse().ok()?, minor.parse().ok()?);
-        devices.contains(&number).then(|| (number, rest.trim().to_owned()))
+        devices.contains(&number).then(|| rest.trim().to_owned())
     };
     text.lines().filter_map(line).collect()
 }
@@ -99,7 +98,7 @@ fn limit(of: &str, most: f64, root: &Path, file: &Path) -> Limit {
 }
 
 /// Returns the CPUs that a group may use: its quota of microseconds in each period.
-fn cpus(root: &Path, folder: &Path) -> Option<Limit> {
+pub(crate) fn cpus(root: &Path, folder: &Path) -> Option<Limit> {
     let number = |file: &str| {
         let text = fs::read_to_string(folder.join(file)).ok()?;
         text.trim().parse::<f64>().ok()

@@ -47,7 +47,6 @@ fn legend(short: bool) -> String {
     )
 }
 
-/// The table of a block.
 struct BlockTable<'a> {
     page: Page,
     block: &'a Block<'a>,

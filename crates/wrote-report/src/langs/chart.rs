@@ -2,8 +2,13 @@
 
 use super::figures::are_level;
 use super::{is_of_several, place_titles};
+use crate::text::gathered;
+use itertools::Itertools;
 use wrote_result::document::{Interval, Survives};
 use wrote_result::langs::{Cache, Document, Language, Place, Row, Workload};
+
+/// A path, and the workload there if it was done.
+type InPlace<'a> = (&'a Place, Option<&'a Workload>);
 
 /// A table.
 #[derive(Debug)]
@@ -60,17 +65,13 @@ pub struct Cell<'a> {
 impl<'a> Chart<'a> {
     /// All workloads, in the order in which they were done.
     pub fn all_of(document: &'a Document) -> Vec<Chart<'a>> {
-        let mut names: Vec<&str> = Vec::new();
-        for workload in document.places.iter().flat_map(|place| &place.workloads) {
-            if !names.contains(&&*workload.name) {
-                names.push(&workload.name);
-            }
-        }
-        names.into_iter().map(|name| Chart::of(document, name)).collect()
+        let workloads = document.places.iter().flat_map(|place| &place.workloads);
+        let names = workloads.map(|workload| workload.name.as_str()).unique();
+        names.map(|name| Chart::of(document, name)).collect()
     }
 
     fn of(document: &'a Document, name: &'a str) -> Chart<'a> {
-        let done: Vec<(&Place, Option<&Workload>)> = document
+        let done: Vec<InPlace> = document
             .places
             .iter()
             .map(|place| (place, place.workloads.iter().find(|workload| workload.name == name)))
@@ -96,33 +97,25 @@ impl<'a> Chart<'a> {
 }
 
 /// The lines as they come: every language that did it in any path, then the drive.
-fn lines<'a>(
-    document: &'a Document,
-    name: &str,
-    done: &[(&'a Place, Option<&'a Workload>)],
-) -> Vec<Line<'a>> {
-    let mut ids: Vec<&str> = Vec::new();
-    for row in done.iter().filter_map(|(_, workload)| *workload).flat_map(|of| &of.rows) {
-        if !ids.contains(&&*row.language) {
-            ids.push(&row.language);
-        }
-    }
-    let of_language = |id: &&str| {
-        let cell = |(place, workload): &(&'a Place, Option<&'a Workload>)| {
-            let row = (*workload)?.rows.iter().find(|row| row.language == **id)?;
+fn lines<'a>(document: &'a Document, name: &str, done: &[InPlace<'a>]) -> Vec<Line<'a>> {
+    let rows = done.iter().filter_map(|(_, workload)| *workload).flat_map(|of| &of.rows);
+    let ids = rows.map(|row| row.language.as_str()).unique();
+    let of_language = |id: &'a str| {
+        let cell = |(place, workload): &InPlace<'a>| {
+            let row = (*workload)?.rows.iter().find(|row| row.language == id)?;
             let drive = drive(place, workload.as_ref()?);
             Some(Cell { throughput: &row.throughput_bytes_per_s, row: Some(row), drive })
         };
         let language = language(document, id);
         Line {
             who: if is_wrote(id) { Who::Wrote } else { Who::Language },
-            name: language.map_or(*id, |language| &language.name).to_owned(),
+            name: language.map_or(id, |language| &language.name).to_owned(),
             how: language.map(|language| language.way_of(name)).unwrap_or_default().to_owned(),
             cells: done.iter().map(cell).collect(),
             is_level: false,
         }
     };
-    let languages = ids.iter().map(of_language).collect::<Vec<_>>();
+    let languages = ids.map(of_language);
     let rates: Vec<Option<&Interval>> =
         done.iter().map(|(place, workload)| drive(place, (*workload)?)).collect();
     let of_drive = rates.iter().any(Option::is_some).then(|| Line {
@@ -132,7 +125,7 @@ fn lines<'a>(
         cells: rates.iter().map(|rate| rate.map(Cell::of_drive)).collect(),
         is_level: false,
     });
-    languages.into_iter().chain(of_drive).collect()
+    languages.chain(of_drive).collect()
 }
 
 /// The drive's own rate to hold a workload against: of saves there is none, as they are no stream.
@@ -203,15 +196,10 @@ fn summary(workload: &Workload) -> String {
 }
 
 /// The level that the bytes survive (M3) and their place; printed for each path where they differ.
-fn notes(document: &Document, done: &[(&Place, Option<&Workload>)]) -> Vec<String> {
-    let mut told: Vec<(String, Vec<String>)> = Vec::new();
-    for ((place, workload), title) in done.iter().zip(place_titles(document)) {
-        let Some(note) = workload.map(|workload| note(workload, place)) else { continue };
-        match told.iter_mut().find(|(known, _)| *known == note) {
-            Some((_, titles)) => titles.push(title),
-            None => told.push((note, vec![title])),
-        }
-    }
+fn notes(document: &Document, done: &[InPlace]) -> Vec<String> {
+    let told = done.iter().zip(place_titles(document));
+    let told = told.filter_map(|((place, of), title)| Some((note((*of)?, place), title)));
+    let told = gathered(told);
     if let [(_, _)] = told[..] {
         return told.into_iter().map(|(note, _)| note).collect();
     }
@@ -261,7 +249,7 @@ fn survives(word: Survives) -> String {
 }
 
 /// `Ruby: the file's byte 12345 is 7, not 57`; with the path where there are several.
-fn failures(document: &Document, done: &[(&Place, Option<&Workload>)]) -> Vec<String> {
+fn failures(document: &Document, done: &[InPlace]) -> Vec<String> {
     let mut lines = Vec::new();
     for ((_, workload), title) in done.iter().zip(place_titles(document)) {
         for failure in workload.iter().flat_map(|workload| &workload.failures) {

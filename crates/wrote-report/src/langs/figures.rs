@@ -9,10 +9,8 @@ use wrote_result::langs::Row;
 use wrote_result::stats;
 use wrote_result::units::{bytes, significant};
 
-/// The figure of a cell.
 type Figure = fn(Cell) -> String;
 
-/// The columns of bytes and lines.
 const RATES: [(&str, Keep, Figure); 6] = [
     ("MB/s", Keep::Always, |cell| megabytes(cell.throughput.median)),
     ("±95%", Keep::Always, |cell| spread(cell.throughput)),
@@ -22,7 +20,6 @@ const RATES: [(&str, Keep, Figure); 6] = [
     ("MEMORY", Keep::If(6), |cell| of_row(cell, |row| text(row.max_rss_bytes.map(bytes)))),
 ];
 
-/// The columns of saves.
 const SAVES: [(&str, Keep, Figure); 8] = [
     ("MIN", Keep::If(5), |cell| timed(cell, |of| of.min)),
     ("P50", Keep::Always, |cell| timed(cell, |of| of.p50)),

@@ -5,6 +5,7 @@ use crate::page::Page;
 use crate::paint::Tone;
 use crate::table::{GAP, padded};
 use crate::text::plain;
+use itertools::Itertools;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 use wrote_result::langs::{Language, State};
@@ -13,7 +14,11 @@ const TITLES: [&str; 4] = ["ID", "LANGUAGE", "HOW", "VERSION"];
 /// The version is broken into lines. A screen that leaves it less room than this has no HOW.
 const VERSION_WIDTH_MIN: usize = 30;
 
-/// Writes a line for each language; its version may take several.
+/// Writes a table of every language, with its version or the way to install it.
+///
+/// # Errors
+///
+/// The errors of `out`.
 pub fn write_languages(
     languages: &[Language],
     screen: Screen,
@@ -46,15 +51,14 @@ pub fn write_languages(
     Ok(())
 }
 
-/// The text under VERSION.
 fn told(language: &Language) -> (Tone, String) {
     let because = language.because.as_deref().unwrap_or_default();
     match language.state {
         State::Ready => (Tone::Plain, language.version.clone().unwrap_or_default()),
         State::Missing => {
             let install = language.install.as_deref().unwrap_or_default();
-            let told = [install, because].into_iter().filter(|text| !text.is_empty());
-            (Tone::Yellow, format!("missing: {}", told.collect::<Vec<_>>().join("; ")))
+            let mut told = [install, because].into_iter().filter(|text| !text.is_empty());
+            (Tone::Yellow, format!("missing: {}", told.join("; ")))
         }
         State::BuildFailed => (Tone::Red, format!("not built: {because}")),
     }

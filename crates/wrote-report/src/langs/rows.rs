@@ -17,9 +17,7 @@ use unicode_width::UnicodeWidthStr;
 /// nor, up to the second width, within its words.
 const HOW_WIDTH_MIN: usize = 16;
 const HOW_WORD_WIDTH_MAX: usize = 26;
-/// The mark of the rows of `wrote`.
 const WROTE_MARK: &str = ">";
-/// The mark of the drive.
 const DRIVE_MARK: &str = "-";
 
 /// A workload's table.

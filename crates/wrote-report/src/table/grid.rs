@@ -7,6 +7,7 @@ use crate::group::Group;
 use crate::page::Page;
 use crate::paint::{Mark, Tone, ascii};
 use crate::text::plain;
+use itertools::Itertools;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 use wrote_result::document::{Cell, Row, View, fastest};
@@ -14,7 +15,6 @@ use wrote_result::document::{Cell, Row, View, fastest};
 /// A workload's cells in their places.
 pub struct Grid<'a> {
     group: &'a Group<'a>,
-    /// The title over the sides.
     title: &'static str,
     /// `512 KiB x 64`, in the order of the rows.
     sides: Vec<&'a str>,
@@ -34,13 +34,7 @@ impl<'a> Grid<'a> {
         let cell = |row: &&'a Row| Some((Cell::of(row)?, *row));
         let cells: Vec<(Cell, &Row)> = group.rows.iter().map(cell).collect::<Option<_>>()?;
         let unique = |part: fn(&Cell<'a>) -> &'a str| {
-            let mut parts: Vec<&str> = Vec::new();
-            for (cell, _) in &cells {
-                if !parts.contains(&part(cell)) {
-                    parts.push(part(cell));
-                }
-            }
-            parts
+            cells.iter().map(|(cell, _)| part(cell)).unique().collect()
         };
         let (sides, heads) = (unique(|cell| cell.side), unique(|cell| cell.head));
         let best = fastest(group.rows.iter().copied())?;
@@ -103,8 +97,8 @@ impl<'a> Grid<'a> {
             text(best.survives),
             labelled("memory ", memory),
         ];
-        let facts: Vec<String> = facts.into_iter().filter(|fact| !fact.is_empty()).collect();
-        let line = format!("the best: {}: {}", best.way, facts.join(", "));
+        let facts = facts.iter().filter(|fact| !fact.is_empty()).join(", ");
+        let line = format!("the best: {}: {facts}", best.way);
         let mark = Mark::Best.on(page.screen);
         writeln!(out, "{mark} {}", page.paint(Tone::Strong, &page.wide(&line, 2)))?;
         let mut others = self.group.rows.iter().filter(|row| !std::ptr::eq(**row, best));

@@ -7,6 +7,7 @@ use crate::figures::{fell_back, is_reached};
 use crate::group::Group;
 use crate::page::Page;
 use crate::paint::{Mark, Tone};
+use itertools::Itertools;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 use wrote_result::document::Row;
@@ -26,9 +27,7 @@ pub fn write(group: &Group, page: Page, out: &mut dyn Write) -> io::Result<()> {
     let screen = page.screen;
     let columns: Vec<Texts> =
         columns.iter().map(|column| Texts::of(column, &group.rows, screen)).collect();
-    let line = |cell: &dyn Fn(&Texts) -> String| {
-        columns.iter().map(cell).collect::<Vec<_>>().join(GAP) + GAP
-    };
+    let line = |cell: &dyn Fn(&Texts) -> String| columns.iter().map(cell).join(GAP) + GAP;
     let headings = line(&Texts::heading);
     writeln!(out, "{}", page.paint(Tone::Faint, &format!("{headings}  P99, LOG")))?;
     // The mark takes two columns.

@@ -26,7 +26,6 @@ const SAVES_NAME_WIDTH_EASY: usize = 16;
 /// A workload's table.
 pub struct Rows<'a> {
     group: &'a Group<'a>,
-    /// The heading over the names.
     heading: String,
     /// The names, broken into lines.
     names: Vec<Vec<String>>,

@@ -4,7 +4,7 @@ use super::document::Difference;
 use crate::document::Document;
 use crate::document::is_imported;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Keys that always differ, without a meaning.
@@ -68,16 +68,12 @@ pub(super) fn flat(name: &str, value: &impl Serialize) -> BTreeMap<String, Value
 
 fn add(name: &str, value: Value, flat: &mut BTreeMap<String, Value>) {
     match value {
-        Value::Object(object) => add_all(name, object, flat),
+        Value::Object(object) => {
+            object.into_iter().for_each(|(key, value)| add(&format!("{name}.{key}"), value, flat));
+        }
         value => {
             flat.insert(name.into(), value);
         }
-    }
-}
-
-fn add_all(name: &str, object: Map<String, Value>, flat: &mut BTreeMap<String, Value>) {
-    for (key, value) in object {
-        add(&format!("{name}.{key}"), value, flat);
     }
 }
 

@@ -1,9 +1,11 @@
 //! The document of a comparison.
 
 use crate::document::{Document, Finding, Program};
+use itertools::Itertools;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 /// The name and version of the comparison's own document.
 pub const SCHEMA: &str = "wrote.compare/1";
@@ -49,16 +51,15 @@ pub struct Side {
 }
 
 /// A value that differs between the sides. A missing value is left out.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Difference {
     /// The key, as in `wrote.result/1`: `host.kernel`, `asked.iodepth`.
     pub key: String,
     /// The value in the old result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<Value>,
     /// The value in the new result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new: Option<Value>,
 }
 
@@ -89,20 +90,19 @@ pub enum Measure {
 }
 
 /// One row, on both sides.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RowComparison {
     /// Its name on the old side.
     pub name: String,
     /// Its name on the new side, where that differs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_name: Option<String>,
     /// The scenario.
     pub scenario: String,
     /// The group of rows that it is compared with.
     pub workload: String,
     /// Bytes of one operation, where all have one size, equal on both sides.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bs_bytes: Option<u64>,
     /// The conclusion.
     pub verdict: Verdict,
@@ -111,13 +111,13 @@ pub struct RowComparison {
     /// File bytes per second.
     pub throughput_bytes_per_s: Change,
     /// The 99th percentile of the latency of one operation, in nanoseconds, where each run has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_latency_ns: Option<Change>,
     /// Differences that were allowed, or that are in the effective settings.
     pub differences: Vec<Difference>,
 }
 
 /// The change of a figure.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
@@ -128,13 +128,10 @@ pub struct Change {
     /// `new / old`.
     pub ratio: f64,
     /// The lower end of the ratio's 95 % interval; absent where a side has a single run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci95_low: Option<f64>,
     /// The upper end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci95_high: Option<f64>,
     /// The probability of such a difference by chance.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_value: Option<f64>,
     /// The number of runs of the old side.
     pub old_runs: u32,
@@ -184,9 +181,7 @@ pub fn shown(value: Option<&Value>) -> String {
     match value {
         None => "none".into(),
         Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(values)) => {
-            values.iter().map(|value| shown(Some(value))).collect::<Vec<_>>().join(",")
-        }
+        Some(Value::Array(values)) => values.iter().map(|value| shown(Some(value))).join(","),
         // 9 instead of 9.0.
         Some(Value::Number(number)) if number.is_f64() => {
             number.as_f64().unwrap_or_default().to_string()

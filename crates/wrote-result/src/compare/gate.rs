@@ -2,9 +2,8 @@
 
 use super::document::{Because, Comparison, Measure, RowComparison, Verdict};
 use crate::Error;
-
-/// The most names in the message; more are counted.
-const NAMES_MAX: usize = 6;
+use crate::finding::NAMES_MAX;
+use crate::units::some_of;
 
 /// Fails where a row became slower by more than `share` (0.05 is 5 %), and where a row of the old
 /// result was not compared: a check of no row must not pass.
@@ -23,7 +22,7 @@ pub fn fail_if_slower(comparison: &Comparison, share: f64) -> Result<(), Error> 
         return Err(Error::Failed(format!(
             "slower by more than {} %: {}",
             percent(share),
-            some_of(&slower)
+            some_of(&slower, NAMES_MAX)
         )));
     }
     let missing = comparison.not_compared.iter().filter(|row| row.because != Because::OnlyInNew);
@@ -31,7 +30,7 @@ pub fn fail_if_slower(comparison: &Comparison, share: f64) -> Result<(), Error> 
     if !missing.is_empty() {
         return Err(Error::Failed(format!(
             "rows of OLD that could not be compared: {}",
-            some_of(&missing)
+            some_of(&missing, NAMES_MAX)
         )));
     }
     if comparison.rows.iter().all(|row| row.verdict == Verdict::OneRun) {
@@ -63,11 +62,4 @@ fn told(row: &RowComparison) -> String {
 /// Returns percents, rounded to meaningful digits.
 fn percent(share: f64) -> f64 {
     (share * 1e6).round() / 1e4
-}
-
-fn some_of(names: &[String]) -> String {
-    match names.len().checked_sub(NAMES_MAX) {
-        Some(more @ 1..) => format!("{} and {more} more", names[..NAMES_MAX].join(", ")),
-        _ => names.join(", "),
-    }
 }

@@ -4,7 +4,7 @@ use super::differ::{flat, maps};
 use super::document::{Because, Difference, NotCompared};
 use crate::document::{Document, Row, is_imported, schema};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Settings of a run's length, which a calibration or the given time chooses. A throughput does not
 /// depend on them.
@@ -23,7 +23,6 @@ pub enum Allowed {
     Everything,
 }
 
-/// The pairs of rows of two results.
 pub(super) struct RowPairs<'a> {
     /// In the order of the old result.
     pub pairs: Vec<RowPair<'a>>,
@@ -52,13 +51,12 @@ pub fn is_allowable(name: &str) -> bool {
     allowable().iter().any(|key| is_called(key, name))
 }
 
-/// Pairs the rows of two results.
 pub(super) fn rows<'a>(old: &'a Document, new: &'a Document, allowed: &Allowed) -> RowPairs<'a> {
     let imported = is_imported(old) || is_imported(new);
-    let partners = Partners::new(old, new, allowed);
+    let partners = partners(old, new, allowed);
     let mut paired = RowPairs { pairs: Vec::new(), not_compared: Vec::new() };
     for (scenario, row) in all_rows(old) {
-        let Some(partner) = partners.of(row) else {
+        let Some(partner) = partners.get(row.name.as_str()).copied() else {
             paired.leave_out(row, Because::OnlyInOld, Vec::new());
             continue;
         };
@@ -73,7 +71,8 @@ pub(super) fn rows<'a>(old: &'a Document, new: &'a Document, allowed: &Allowed) 
             paired.leave_out(row, Because::OtherWork, others);
         }
     }
-    for (_, row) in all_rows(new).filter(|(_, row)| !partners.has(row)) {
+    let taken: BTreeSet<&str> = partners.values().map(|partner| partner.name.as_str()).collect();
+    for (_, row) in all_rows(new).filter(|(_, row)| !taken.contains(row.name.as_str())) {
         paired.leave_out(row, Because::OnlyInNew, Vec::new());
     }
     paired
@@ -90,40 +89,28 @@ fn all_rows(document: &Document) -> impl Iterator<Item = (&str, &Row)> {
     scenarios.flat_map(|scenario| scenario.rows.iter().map(|row| (scenario.name.as_str(), row)))
 }
 
-/// Finds the row of the new result for each of the old one.
-struct Partners<'a> {
-    /// By the old row's name.
-    partners: BTreeMap<&'a str, &'a Row>,
-}
-
-impl<'a> Partners<'a> {
-    fn new(old: &'a Document, new: &'a Document, allowed: &Allowed) -> Partners<'a> {
-        let by_name: BTreeMap<&str, &Row> =
-            all_rows(new).map(|(_, row)| (row.name.as_str(), row)).collect();
-        let names = all_rows(old).map(|(_, row)| row.name.as_str());
-        let mut partners: BTreeMap<&str, &Row> =
-            names.filter_map(|name| Some((name, *by_name.get(name)?))).collect();
-        if *allowed != Allowed::Only(Vec::new()) {
-            let places = workloads(old).into_iter().filter_map(|(workload, rows)| {
-                let others = workloads(new).remove(workload)?;
-                let strange = |row: &&Row| !partners.contains_key(row.name.as_str());
-                (rows.len() == others.len() && rows.iter().all(strange))
-                    .then(|| rows.into_iter().zip(others).collect::<Vec<_>>())
-            });
-            let places: Vec<(&Row, &Row)> = places.flatten().collect();
-            partners.extend(places.into_iter().map(|(row, other)| (row.name.as_str(), other)));
-        }
-        Partners { partners }
+/// Finds the row of the new result for each of the old one, by its name.
+fn partners<'a>(
+    old: &'a Document,
+    new: &'a Document,
+    allowed: &Allowed,
+) -> BTreeMap<&'a str, &'a Row> {
+    let by_name: BTreeMap<&str, &Row> =
+        all_rows(new).map(|(_, row)| (row.name.as_str(), row)).collect();
+    let names = all_rows(old).map(|(_, row)| row.name.as_str());
+    let mut partners: BTreeMap<&str, &Row> =
+        names.filter_map(|name| Some((name, *by_name.get(name)?))).collect();
+    if *allowed != Allowed::Only(Vec::new()) {
+        let places = workloads(old).into_iter().filter_map(|(workload, rows)| {
+            let others = workloads(new).remove(workload)?;
+            let strange = |row: &&Row| !partners.contains_key(row.name.as_str());
+            (rows.len() == others.len() && rows.iter().all(strange))
+                .then(|| rows.into_iter().zip(others).collect::<Vec<_>>())
+        });
+        let places: Vec<(&Row, &Row)> = places.flatten().collect();
+        partners.extend(places.into_iter().map(|(row, other)| (row.name.as_str(), other)));
     }
-
-    fn of(&self, row: &Row) -> Option<&'a Row> {
-        self.partners.get(row.name.as_str()).copied()
-    }
-
-    /// Returns whether a row of the new result has a partner.
-    fn has(&self, row: &Row) -> bool {
-        self.partners.values().any(|partner| partner.name == row.name)
-    }
+    partners
 }
 
 fn workloads(document: &Document) -> BTreeMap<&str, Vec<&Row>> {
@@ -134,7 +121,6 @@ fn workloads(document: &Document) -> BTreeMap<&str, Vec<&Row>> {
     workloads
 }
 
-/// Returns the differences of two rows' work.
 fn differences(old: &Row, new: &Row, imported: bool) -> Vec<Difference> {
     let spans = old.settings.asked.rw.starts_with("rand") && random_span_differs(old, new);
     let work = |row: &Row| {

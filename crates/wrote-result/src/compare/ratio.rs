@@ -9,7 +9,6 @@ use distrs::{Normal, StudentsT};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// The number of resamples.
 const RESAMPLES: usize = 10_000;
 /// Fixed, so that equal runs give equal intervals.
 const SEED: u64 = 0x7772_6f74_6520_7673;
@@ -18,7 +17,6 @@ const RUNS_ENOUGH: usize = 5;
 /// The probability on each side of a 95 % interval.
 const TAIL: f64 = 0.025;
 
-/// A ratio with its confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ratio {
     /// The median of the new values over that of the old ones.
@@ -27,7 +25,6 @@ pub(super) struct Ratio {
     pub interval: Option<RatioInterval>,
 }
 
-/// A 95 % interval of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RatioInterval {
     pub low: f64,

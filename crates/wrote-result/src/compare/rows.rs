@@ -5,15 +5,11 @@ use super::pair::{FACTOR_MAX, RowPair, RowPairs};
 use super::ratio::{Ratio, holm};
 use crate::document::{Latency, Row, Run, View};
 use crate::stats;
+use itertools::Itertools;
 
-/// The outcome of the comparison of all pairs.
-pub(super) struct ComparedRows {
-    pub rows: Vec<RowComparison>,
-    pub not_compared: Vec<NotCompared>,
-}
-
-/// Compares each pair, and then decides over all of them together.
-pub(super) fn compared(paired: &RowPairs<'_>) -> ComparedRows {
+/// Compares each pair, and then decides over all of them together. Returns also the rows that were
+/// not compared.
+pub(super) fn compared(paired: &RowPairs<'_>) -> (Vec<RowComparison>, Vec<NotCompared>) {
     let mut not_compared = paired.not_compared.clone();
     let mut rows = Vec::new();
     for pair in &paired.pairs {
@@ -36,7 +32,7 @@ pub(super) fn compared(paired: &RowPairs<'_>) -> ComparedRows {
             _ => row.throughput_bytes_per_s.verdict,
         };
     }
-    ComparedRows { rows, not_compared }
+    (rows, not_compared)
 }
 
 /// Compares a pair; `None` without a ratio.
@@ -64,7 +60,6 @@ fn compared_row(pair: &RowPair<'_>) -> Option<RowComparison> {
     })
 }
 
-/// Returns whether all operations have one size.
 fn one_size(row: &Row) -> bool {
     View::of(row) != View::Messages && row.settings.asked.bssplit.is_none()
 }
@@ -115,13 +110,13 @@ fn decide(mut changes: Vec<&mut Change>, more: Verdict, less: Verdict) {
 /// Returns the facts that a reader of the ratios needs.
 pub(super) fn notes(paired: &RowPairs<'_>, rows: &[RowComparison]) -> Vec<String> {
     let lengths = paired.pairs.iter().filter(|pair| are_of_other_lengths(pair));
-    let lengths: Vec<&str> = lengths.map(|pair| pair.old.name.as_str()).collect();
+    let lengths = lengths.map(|pair| &pair.old.name).join(", ");
     let mut notes = Vec::new();
     if !lengths.is_empty() {
         notes.push(format!(
             "the runs of one side are more than {FACTOR_MAX:.0} times as long as those of the other, \
              and a drive may slow down after some time: {}",
-            lengths.join(", ")
+            lengths
         ));
     }
     let alone = rows.iter().map(|row| &row.throughput_bytes_per_s);

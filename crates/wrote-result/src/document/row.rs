@@ -4,8 +4,10 @@ use super::{CrashLeaves, Interval, Latency, SettingsPair, Survives, Sustained};
 use crate::stats::{distinguishable, median};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// One way of reading or writing, measured several times.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
@@ -21,14 +23,12 @@ pub struct Row {
     pub direction: Direction,
     /// The worst event that an acknowledged write survives: `nothing`, `process-crash`, `os-crash`,
     /// `power-loss`. Reads have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survives: Option<Survives>,
     /// File bytes transferred by each run (the median, where runs are bounded by time).
     pub bytes_per_run: u64,
     /// The state of the file after a crash in the middle of a save, where whole files are saved:
     /// `old-or-new`, `torn` (some of both), `empty` (or a part of the new), `old-and-part` (all of
     /// the old, and a part of the appended).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crash_leaves: Option<CrashLeaves>,
     /// The settings that were asked, those in effect, and the reasons of each difference.
     pub settings: SettingsPair,
@@ -37,10 +37,8 @@ pub struct Row {
     /// File bytes per second, over the runs.
     pub throughput_bytes_per_s: Interval,
     /// The latency of one write or read, over all runs; none where no single operation was timed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Latency>,
     /// The course of the throughput, where the device was written for long.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustained: Option<Sustained>,
 }
 
@@ -56,6 +54,7 @@ pub enum Direction {
 }
 
 /// One run of one row.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
@@ -75,40 +74,30 @@ pub struct Run {
     /// Voluntary and involuntary context switches.
     pub context_switches: u64,
     /// Bytes that any process wrote to the block device in the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_written_bytes: Option<u64>,
     /// Bytes that any process read from the block device in the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_read_bytes: Option<u64>,
     /// Peak resident memory, in bytes: of a whole file's way that of the run alone, else that of
     /// the process until then. None where the kernel cannot reset the peak.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rss_bytes: Option<u64>,
     /// The largest number of operations in flight.
     pub iodepth_reached: u32,
     /// The appended messages that the file holds, read back after the clock.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<Records>,
     /// The latency of one write or read of this run alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Latency>,
     /// Of a run that is held to a rate: the delay of an operation's start after it was due, or
     /// after there was room for it. It is the measuring program's own part of the latencies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issue_delay_ns: Option<Latency>,
     /// The busiest CPU, with the work of all processes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_busiest: Option<CpuBusy>,
     /// CPU seconds that threads of this process were ready to run and had no CPU: other threads had
     /// it, or a control group withheld it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_waited_s: Option<f64>,
     /// Bytes of the run's files that the page cache held at its end and need not have held from
     /// before, of runs that bypass it: 0 or little where the bypass works.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache_bytes: Option<u64>,
     /// Bytes that the run is to read and that were never written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unwritten_bytes: Option<u64>,
 }
 
@@ -210,7 +199,6 @@ impl Row {
 }
 
 impl Run {
-    /// CPU seconds, user and kernel.
     fn cpu_s(&self) -> f64 {
         self.cpu_user_s + self.cpu_system_s
     }

@@ -3,6 +3,7 @@
 use super::{Blocks, Flush, Ioengine, Process, SourceCache};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// The settings as asked and in effect, and why they differ.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -17,6 +18,7 @@ pub struct SettingsPair {
 }
 
 /// The settings of one row, in fio's words.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -44,85 +46,60 @@ pub struct Settings {
     /// same file overwritten, or read), or `unknown` (reads that may be of blocks never written).
     pub blocks: Blocks,
     /// Whether the buffers are registered with the ring.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registered_buffers: Option<bool>,
     /// Whether the file is registered with the ring.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registered_files: Option<bool>,
     /// The ring's set-up flags that the kernel took.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ring_flags: Option<Vec<String>>,
     /// Whether a thread of the kernel's takes operations from the ring.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sqpoll: Option<bool>,
     /// Whether completions are found by asking the device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iopoll: Option<bool>,
     /// Whether the buffers lie in huge pages that were set aside for such use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub huge_pages: Option<bool>,
     /// Of 100 operations of a mix, how many are reads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rwmixread_percent: Option<u32>,
     /// The sizes of operations, where there are several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bssplit: Option<Vec<BlockShare>>,
     /// The time after which the job ends, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_s: Option<f64>,
     /// Whether the job begins again until its time is over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_based: Option<bool>,
     /// The time at the start that is not counted, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp_time_s: Option<f64>,
     /// Bytes per second that each job is held to, in the mean over the jobs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_bytes_per_s: Option<f64>,
     /// Operations per second that each job is held to, in the mean over the jobs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_iops: Option<f64>,
     /// When the operations of a job that is held to a rate are due: `linear`, at even distances, or
     /// `poisson`. Where there is none, the next operation begins when one is acknowledged (a closed
     /// loop).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_process: Option<Process>,
     /// Of rows of one workload at rising rates: the rate as a part of what a closed loop reached.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_share: Option<f64>,
     /// Whether operations were counted and none was timed, as a job may ask (`gtod_reduce`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untimed: Option<bool>,
     /// Files of one job, where it has several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nrfiles: Option<u32>,
     /// How often the whole is done, where more than once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loops: Option<u32>,
     /// The data, where it is not random: `zeros`; `constant`, the same block again and
     /// again; or `compressible` with the percentage of each block that is zeros.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
     /// Of a way that reads its source while the clock runs, whether the page cache held it at the
     /// start: `warm` or `dropped`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_cache: Option<SourceCache>,
     /// The checksum that blocks carry: `crc32c`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,
     /// Bytes of the shortest message, where messages are appended: `bs_bytes` are those of the
     /// longest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_bytes_min: Option<u64>,
     /// Messages of one run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,
     /// How many hand messages over at once, each one after the other; none where every message has
     /// a task of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub producers: Option<u32>,
     /// The kind of the producers: `one task`, `threads`, `tasks`, `a task a message`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub producers_are: Option<String>,
 }
 

@@ -3,6 +3,7 @@
 use super::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// Fewer samples say nothing about changes.
 pub const SAMPLES_MIN: usize = 32;
@@ -11,6 +12,7 @@ pub const SAMPLES_MIN: usize = 32;
 pub const CHANGED_SHARE_MAX: f64 = 0.75;
 
 /// How the throughput went while the device was written for long, against bytes and against time.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sustained {
@@ -27,14 +29,11 @@ pub struct Sustained {
     pub sustained_bytes_per_s: Interval,
     /// The throughput right after the idle pause, of as many bytes as the burst had or as fit in 10
     /// seconds; none where there was no pause.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovered_bytes_per_s: Option<Interval>,
     /// How long the pause was, in seconds. There is one only after a cliff.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_s: Option<f64>,
     /// Whether a steady state was reached, by the rule of SNIA's Solid State Storage Performance
     /// Test Specification; none where there are too few samples to tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady_state: Option<SteadyState>,
 }
 

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 use std::fmt;
 use std::str::FromStr;
 
@@ -84,8 +85,9 @@ pub enum Ioengine {
 }
 
 /// The moments at which a job flushes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, SerializeDisplay, DeserializeFromStr,
+)]
 pub enum Flush {
     /// Never.
     #[default]
@@ -112,6 +114,19 @@ pub enum Flush {
     Everysec,
 }
 
+/// The words of all flushes but those after a group of writes.
+const FLUSHES: [(Flush, &str); 9] = [
+    (Flush::None, "none"),
+    (Flush::FdatasyncAtEnd, "fdatasync-at-end"),
+    (Flush::FsyncAtEnd, "fsync-at-end"),
+    (Flush::FdatasyncEach, "fdatasync-each"),
+    (Flush::FsyncEach, "fsync-each"),
+    (Flush::ODsyncEach, "o_dsync-each"),
+    (Flush::OSyncEach, "o_sync-each"),
+    (Flush::Always, "always"),
+    (Flush::Everysec, "everysec"),
+];
+
 impl Flush {
     /// The flush by `fsync(2)` after each group of `writes` writes.
     pub fn fsync_after(writes: u32) -> Flush {
@@ -137,19 +152,14 @@ impl Flush {
 
 impl fmt::Display for Flush {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Flush::None => "none",
-            Flush::FdatasyncAtEnd => "fdatasync-at-end",
-            Flush::FsyncAtEnd => "fsync-at-end",
-            Flush::FdatasyncEach => "fdatasync-each",
-            Flush::FsyncEach => "fsync-each",
-            Flush::ODsyncEach => "o_dsync-each",
-            Flush::OSyncEach => "o_sync-each",
-            Flush::FdatasyncEvery(writes) => return write!(f, "fdatasync-every-{writes}"),
-            Flush::FsyncEvery(writes) => return write!(f, "fsync-every-{writes}"),
-            Flush::Always => "always",
-            Flush::Everysec => "everysec",
-        })
+        match self {
+            Flush::FdatasyncEvery(writes) => write!(f, "fdatasync-every-{writes}"),
+            Flush::FsyncEvery(writes) => write!(f, "fsync-every-{writes}"),
+            other => {
+                let known = FLUSHES.iter().find(|(flush, _)| flush == other);
+                f.write_str(known.expect("every other flush has a word").1)
+            }
+        }
     }
 }
 
@@ -157,50 +167,19 @@ impl FromStr for Flush {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Flush, String> {
-        use Flush::*;
-        let known = [
-            None,
-            FdatasyncAtEnd,
-            FsyncAtEnd,
-            FdatasyncEach,
-            FsyncEach,
-            ODsyncEach,
-            OSyncEach,
-            Always,
-            Everysec,
-        ];
         let every = |prefix| word.strip_prefix(prefix)?.parse().ok();
+        let known = FLUSHES.iter().find(|(_, known)| *known == word);
         known
-            .into_iter()
-            .find(|flush| flush.to_string() == word)
-            .or_else(|| every("fdatasync-every-").map(FdatasyncEvery))
-            .or_else(|| every("fsync-every-").map(FsyncEvery))
+            .map(|(flush, _)| *flush)
+            .or_else(|| every("fdatasync-every-").map(Flush::FdatasyncEvery))
+            .or_else(|| every("fsync-every-").map(Flush::FsyncEvery))
             .ok_or_else(|| format!("unknown flush {word:?}"))
-    }
-}
-
-impl TryFrom<String> for Flush {
-    type Error = String;
-
-    fn try_from(word: String) -> Result<Flush, String> {
-        word.parse()
-    }
-}
-
-impl From<Flush> for String {
-    fn from(flush: Flush) -> String {
-        flush.to_string()
     }
 }
 
 impl From<wrote::Survives> for Survives {
     fn from(survives: wrote::Survives) -> Survives {
-        match survives {
-            wrote::Survives::Nothing => Survives::Nothing,
-            wrote::Survives::ProcessCrash => Survives::ProcessCrash,
-            wrote::Survives::OsCrash => Survives::OsCrash,
-            wrote::Survives::PowerLoss => Survives::PowerLoss,
-        }
+        survives.as_str().parse().expect("both have the same words")
     }
 }
 

@@ -55,12 +55,7 @@ fn parse_bytes(text: &str, base: u128) -> Result<u64, String> {
         "ti" => 1 << 40,
         _ => return Err(format!("unknown unit {unit:?}")),
     };
-    match number.times(multiple) {
-        Product::Whole(0) => Err("must be more than 0".into()),
-        Product::Whole(size_bytes) => Ok(size_bytes),
-        Product::Fraction => Err("is not a whole number of bytes".into()),
-        Product::TooLarge => Err("is more than 2^64 bytes".into()),
-    }
+    number.times(multiple, "is not a whole number of bytes", "is more than 2^64 bytes")
 }
 
 fn parse_nanoseconds(text: &str) -> Result<u64, String> {
@@ -74,12 +69,7 @@ fn parse_nanoseconds(text: &str) -> Result<u64, String> {
         "h" => 3_600_000_000_000,
         _ => return Err(format!("unknown unit {unit:?}")),
     };
-    match number.times(multiple) {
-        Product::Whole(0) => Err("must be more than 0".into()),
-        Product::Whole(elapsed_ns) => Ok(elapsed_ns),
-        Product::Fraction => Err("is finer than a nanosecond".into()),
-        Product::TooLarge => Err("is too long".into()),
-    }
+    number.times(multiple, "is finer than a nanosecond", "is too long")
 }
 
 /// A decimal number as written: `digits / 10^decimals`.
@@ -88,23 +78,16 @@ struct Decimal {
     decimals: u32,
 }
 
-enum Product {
-    Whole(u64),
-    Fraction,
-    TooLarge,
-}
-
 impl Decimal {
-    /// Returns the number times `multiple`, exactly.
-    fn times(&self, multiple: u128) -> Product {
-        let Some(product) = self.digits.checked_mul(multiple) else {
-            return Product::TooLarge;
-        };
+    /// Returns the number times `multiple`, exactly, or what is wrong with it.
+    fn times(&self, multiple: u128, fraction: &str, too_large: &str) -> Result<u64, String> {
+        let product = self.digits.checked_mul(multiple).ok_or(too_large)?;
         let divisor = 10_u128.pow(self.decimals);
         match u64::try_from(product / divisor) {
-            Err(_) => Product::TooLarge,
-            Ok(_) if !product.is_multiple_of(divisor) => Product::Fraction,
-            Ok(whole) => Product::Whole(whole),
+            Err(_) => Err(too_large.into()),
+            Ok(_) if !product.is_multiple_of(divisor) => Err(fraction.into()),
+            Ok(0) => Err("must be more than 0".into()),
+            Ok(whole) => Ok(whole),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! From bytes and times to text: three significant digits, in decimal units by default.
 
+use std::borrow::Borrow;
+
 /// The units of bytes above the byte, each 1000 times the one before.
 const DECIMAL: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
 
@@ -53,6 +55,19 @@ pub fn seconds(elapsed_s: f64) -> String {
     } else {
         let minutes = (elapsed_s / 60.0).round() as u64;
         format!("{} h {:02} min", minutes / 60, minutes % 60)
+    }
+}
+
+/// Counts things: `1 record`, `3 records`.
+pub fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Names the first `most`, and counts the rest: `a, b and 3 more`.
+pub fn some_of<S: Borrow<str>>(names: &[S], most: usize) -> String {
+    match names.len().checked_sub(most) {
+        Some(more @ 1..) => format!("{} and {more} more", names[..most].join(", ")),
+        _ => names.join(", "),
     }
 }
 
@@ -188,5 +203,12 @@ mod tests {
             prop_assert!((shown - size_bytes as f64).abs() <= 0.0051 * size_bytes as f64);
             prop_assert!(text.len() <= 7, "{}", text);
         }
+    }
+
+    #[test]
+    fn of_many_names_the_first_are_said_and_the_rest_counted() {
+        let names = ["a", "b", "c", "d"];
+        assert_eq!(some_of(&names, 4), "a, b, c, d");
+        assert_eq!(some_of(&names, 2), "a, b and 2 more");
     }
 }

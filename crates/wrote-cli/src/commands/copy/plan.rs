@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use wrote_result::Error;
 
-/// One thing to copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub from: PathBuf,
@@ -14,7 +13,6 @@ pub(super) struct Item {
     pub kind: Kind,
 }
 
-/// Its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A file to a file.

@@ -5,12 +5,11 @@ use crate::commands::promised;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote::{Acknowledged, Copied, CopyOptions, Fallback, Method, Survives, device};
-use wrote_result::units;
+use wrote_result::units::{self, counted};
 
 /// Of less the rate tells of everything but the bytes.
 const RATED_BYTES_MIN: u64 = 1_000_000;
 
-/// The sum of all copies.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     pub files: u64,
@@ -49,16 +48,10 @@ impl Done {
     }
 
     fn add_way(&mut self, methods: &[Method], fallbacks: &[Fallback]) {
-        for method in methods {
-            if !self.methods.contains(method) {
-                self.methods.push(*method);
-            }
-        }
-        for fallback in fallbacks {
-            if !self.fallbacks.contains(fallback) {
-                self.fallbacks.push(fallback.clone());
-            }
-        }
+        let methods = methods.iter().filter(|method| !self.methods.contains(method));
+        self.methods.extend(methods.copied().collect::<Vec<_>>());
+        let fallbacks = fallbacks.iter().filter(|step| !self.fallbacks.contains(step));
+        self.fallbacks.extend(fallbacks.cloned().collect::<Vec<_>>());
     }
 
     /// `copied 4.29 GB in 1.90 s (2.26 GB/s), survives a power loss; direct`.
@@ -133,10 +126,6 @@ impl Done {
 
 /// Steps down that are not worth a word: they are what was asked for.
 const EXPECTED: [&str; 3] = ["reflink", "copy_file_range", "allocated space"];
-
-fn counted(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
 
 /// The level that the copies survive: they were flushed, if that was asked, and where the file
 /// system passes a flush on, that is a power loss.

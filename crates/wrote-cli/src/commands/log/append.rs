@@ -1,6 +1,5 @@
 //! `wrote log append`: each line of standard input as a record.
 
-use super::counted;
 use crate::args::LogAppendArgs;
 use crate::commands::{of_library, outlive_the_size_limit, promised, say};
 use crate::stdio::{End, Input};
@@ -8,6 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::time::Instant;
 use wrote::log::summary;
 use wrote::{Format, Log};
+use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
 
 /// No longer line is a record: it would not fit into a buffer of the log's.
@@ -38,16 +38,13 @@ pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
 
 fn open(arguments: &LogAppendArgs) -> Result<Log, Error> {
     let folder = &arguments.folder;
-    let format = match arguments.format {
-        Some(format) => format.into(),
-        // Whatever is wrong with what is there, opening it tells.
-        None => summary(folder).map_or(Format::Framed, |summary| summary.format),
-    };
-    let options = Log::options().sync(arguments.sync.into()).format(format);
+    // Whatever is wrong with what is there, opening it tells.
+    let known = || summary(folder).map_or(Format::Framed, |summary| summary.format);
+    let format = arguments.format.unwrap_or_else(known);
+    let options = Log::options().sync(arguments.sync).format(format);
     options.open(folder).map_err(|error| of_library(&error))
 }
 
-/// The outcome of an append.
 struct Appended {
     began: Instant,
     lines: u64,

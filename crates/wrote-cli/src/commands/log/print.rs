@@ -5,21 +5,20 @@ use crate::stdio::{End, Output};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use std::io::{self, BufWriter, Write};
 use wrote_result::Stop;
 
 /// Few enough for a person to see them come, many enough for a write to cost little.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// A record in JSON.
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct JsonRecord<'a> {
     sequence: u64,
     /// The record, where it is UTF-8.
-    #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'a str>,
     /// The record in base64, where it is not UTF-8 (RFC 4648, section 4).
-    #[serde(skip_serializing_if = "Option::is_none")]
     bytes_base64: Option<String>,
 }
 

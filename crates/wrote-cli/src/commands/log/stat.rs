@@ -1,18 +1,18 @@
 //! `wrote log stat`: what a log consists of, as a table or as JSON.
 
-use super::counted;
 use crate::args::LogStatArgs;
 use crate::output;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use std::io::{self, Write};
 use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 use wrote::Format;
 use wrote::log::{LogSummary, SegmentSummary, summary};
-use wrote_report::plain;
+use wrote_report::{plain, write_json};
+use wrote_result::units::counted;
 use wrote_result::{Error, units};
 
-/// The gap between two columns.
 const GAP: &str = "  ";
 
 pub(super) fn run(arguments: &LogStatArgs) -> Result<(), Error> {
@@ -20,23 +20,21 @@ pub(super) fn run(arguments: &LogStatArgs) -> Result<(), Error> {
     let summary = summary(folder).map_err(|error| super::super::of_library(&error))?;
     output::to_stdout(|out| {
         if arguments.json {
-            super::write_json(&JsonSummary::of(folder, &summary), out)
+            write_json(&JsonSummary::of(folder, &summary), out)
         } else {
             write_table(folder, &summary, out)
         }
     })
 }
 
-/// A log in JSON.
+#[skip_serializing_none]
 #[derive(Serialize)]
 pub(super) struct JsonSummary {
     path: String,
     format: String,
     /// Whether it was closed after its last record; left out of lines, which have no mark for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     closed: Option<bool>,
     /// The process that has it open for writing; left out where none has.
-    #[serde(skip_serializing_if = "Option::is_none")]
     writer_process: Option<u32>,
     first_sequence: u64,
     next_sequence: u64,

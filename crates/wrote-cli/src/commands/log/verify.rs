@@ -1,22 +1,23 @@
-//! `wrote log verify`: every byte read, and what is damaged.
+//! `wrote log verify` and `wrote log repair`: every byte read, and what is damaged.
 
-use super::counted;
 use super::stat::JsonSummary;
-use crate::args::LogVerifyArgs;
+use crate::args::{LogRepairArgs, LogVerifyArgs};
 use crate::output;
 use crate::progress::CopyReporter;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
 use wrote::CopyProgress;
-use wrote::log::{Damage, Verified, verify};
+use wrote::log::{Damage, Repaired, Verified, repair, verify};
+use wrote_report::{plain, write_json};
+use wrote_result::units::counted;
 use wrote_result::{Error, Stop, units};
 
 pub(super) fn run(arguments: &LogVerifyArgs, stop: &Stop) -> Result<(), Error> {
     let LogVerifyArgs { folder, json, quiet } = arguments;
     let verified = read(folder, *quiet, stop)?;
     output::to_stdout(|out| match *json {
-        true => super::write_json(&JsonVerified::of(folder, &verified), out),
+        true => write_json(&JsonVerified::of(folder, &verified), out),
         false => write_text(&verified, *quiet, out),
     })?;
     complain(folder, &verified.damage)
@@ -44,7 +45,6 @@ fn complain(folder: &Path, damage: &[Damage]) -> Result<(), Error> {
     )))
 }
 
-/// The outcome in JSON.
 #[derive(Serialize)]
 struct JsonVerified {
     /// Whether nothing is damaged.
@@ -120,7 +120,7 @@ fn write_text(verified: &Verified, quiet: bool, out: &mut dyn Write) -> io::Resu
 }
 
 /// A line for each place that is damaged.
-pub(super) fn write_damage(damage: &[Damage], out: &mut dyn Write) -> io::Result<()> {
+fn write_damage(damage: &[Damage], out: &mut dyn Write) -> io::Result<()> {
     for Damage { path, offset_bytes, sequence, records, because, .. } in damage {
         let lost = match records {
             Some(0) => "no record is lost".into(),
@@ -128,8 +128,33 @@ pub(super) fn write_damage(damage: &[Damage], out: &mut dyn Write) -> io::Result
             Some(count) => format!("{count} records from {sequence} on are lost"),
             None => format!("records from {sequence} on are lost"),
         };
-        let path = wrote_report::plain(&path.to_string_lossy());
+        let path = plain(&path.to_string_lossy());
         writeln!(out, "{path}: damaged at byte {offset_bytes}: {because}; {lost}")?;
     }
     Ok(())
+}
+
+/// Makes what is whole readable again; what was there is kept aside.
+pub(super) fn run_repair(arguments: &LogRepairArgs, stop: &Stop) -> Result<(), Error> {
+    let folder = &arguments.folder;
+    if arguments.dry_run {
+        let arguments = LogVerifyArgs { folder: folder.clone(), json: false, quiet: false };
+        return run(&arguments, stop);
+    }
+    super::super::outlive_the_size_limit()?;
+    let repaired = repair(folder).map_err(|error| super::super::of_library(&error))?;
+    output::to_stdout(|out| write_repaired(&repaired, out))
+}
+
+fn write_repaired(repaired: &Repaired, out: &mut dyn Write) -> io::Result<()> {
+    write_damage(&repaired.damage, out)?;
+    for path in &repaired.kept_aside {
+        writeln!(out, "kept as it was: {}", plain(&path.to_string_lossy()))?;
+    }
+    let records = counted(repaired.records, "record");
+    match (repaired.damage.is_empty(), repaired.records) {
+        (true, _) => writeln!(out, "nothing to repair: {records}, whole"),
+        (false, 1) => writeln!(out, "repaired: 1 record is there"),
+        (false, _) => writeln!(out, "repaired: {records} are there"),
+    }
 }

@@ -1,15 +1,14 @@
 //! From the job files that were named to the jobs that are to run.
 
-use super::some_of;
 use crate::args::RunArgs;
-use std::collections::BTreeSet;
+use itertools::Itertools;
 use std::io::Read;
 use std::path::Path;
 use wrote_jobs::fio;
 use wrote_jobs::spec::JobSpec;
 use wrote_result::Error;
+use wrote_result::units::some_of;
 
-/// A job file that was understood.
 #[derive(Debug, Default)]
 pub(super) struct JobFile {
     /// Its name, without its folder.
@@ -23,9 +22,8 @@ pub(super) struct JobFile {
 }
 
 impl JobFile {
-    /// How many groups its jobs are in.
     pub(super) fn groups(&self) -> usize {
-        self.jobs.iter().map(|job| job.group).collect::<BTreeSet<_>>().len()
+        self.jobs.iter().map(|job| job.group).unique().count()
     }
 }
 
@@ -103,10 +101,10 @@ fn keep_sections(files: &mut [JobFile], sections: &[String]) -> Result<(), Error
     let names: Vec<&str> =
         files.iter().flat_map(|file| &file.jobs).map(|job| job.name.as_str()).collect();
     if let Some(unknown) = sections.iter().find(|name| !names.contains(&name.as_str())) {
-        let known: BTreeSet<&str> = names.into_iter().collect();
+        let known: Vec<&str> = names.into_iter().sorted().dedup().collect();
         return Err(Error::Usage(format!(
             "--section {unknown:?}: there is no such job; there is {}",
-            some_of(known.into_iter(), 10)
+            some_of(&known, 10)
         )));
     }
     for file in files {

@@ -1,12 +1,12 @@
 //! The plan of jobs, in words: before they run, and for `--check`.
 
-use super::some_of;
+use itertools::Itertools;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wrote_jobs::spec::{BlockSizes, JobSpec, SyncEach};
-use wrote_result::units;
+use wrote_result::units::{self, counted, some_of};
 
 /// How many files are named in one line.
 const FILES_NAMED_MAX: usize = 3;
@@ -44,28 +44,22 @@ pub(super) fn announced(jobs: &[JobSpec]) -> String {
         }
     }
     let groups: BTreeSet<u32> = jobs.iter().map(|job| job.group).collect();
-    parts.push(counted(jobs.len(), "job"));
-    parts.push(counted(groups.len(), "group"));
+    parts.push(counted(jobs.len() as u64, "job"));
+    parts.push(counted(groups.len() as u64, "group"));
     if let Some(time) = time_max(jobs) {
         parts.push(format!("at most {}", units::seconds(time.as_secs_f64())));
     }
     parts.join(", ")
 }
 
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
 /// The files of these jobs, each once, in their order.
 fn files<'a>(jobs: impl Iterator<Item = &'a JobSpec>) -> Vec<PathBuf> {
-    let mut known = BTreeSet::new();
-    let all = jobs.flat_map(|job| &job.files);
-    all.filter(|file| known.insert((*file).clone())).cloned().collect()
+    jobs.flat_map(|job| &job.files).unique().cloned().collect()
 }
 
 fn named(files: &[PathBuf]) -> String {
     let names: Vec<String> = files.iter().map(|file| absolute(file)).collect();
-    some_of(names.iter().map(String::as_str), FILES_NAMED_MAX)
+    some_of(&names, FILES_NAMED_MAX)
 }
 
 fn absolute(file: &Path) -> String {
