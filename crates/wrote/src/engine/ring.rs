@@ -213,6 +213,9 @@ impl Ring {
     }
 
     pub(super) fn submit(&mut self) -> io::Result<()> {
+        if self.ring.submission().is_empty() {
+            return Ok(());
+        }
         match self.ring.submit() {
             Err(error) if !is_passing(&error) => Err(error),
             _ => Ok(()),

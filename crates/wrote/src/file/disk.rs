@@ -177,8 +177,13 @@ impl Disk {
         result
     }
 
-    /// Drives the engine until the operation is over.
+    /// Drives the engine until the operation is over. Even if it is over already, everything that
+    /// was started before goes to the kernel.
     pub(super) fn wait(&self, key: usize) -> Result<Outcome, Error> {
+        if self.is_over(key) {
+            // Each operation returns a failure of the engine.
+            let _ = self.submit();
+        }
         loop {
             let result = self.with(|schedule| {
                 // The operation returns a failure of the engine.

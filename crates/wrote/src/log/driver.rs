@@ -8,6 +8,7 @@ use super::flusher::Flusher;
 use super::state::LogState;
 use super::wait::{Frontier, Gate, Waiter};
 use crate::{Effective, Error};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 use std::task::Waker;
@@ -26,6 +27,11 @@ impl Waiting {
     pub(super) fn forget(self, frontier: &Frontier) {
         frontier.forget(self.waiter);
     }
+}
+
+thread_local! {
+    /// The log that this thread drives; wakers that it calls may drop that log.
+    static DRIVEN: Cell<*const LogDriver> = const { Cell::new(std::ptr::null()) };
 }
 
 pub(super) struct LogDriver {
@@ -141,7 +147,9 @@ impl LogDriver {
             }
         };
         self.is_driven.store(true, Ordering::SeqCst);
+        let outer = DRIVEN.replace(self);
         flusher.run(&self.state, &is_enough);
+        DRIVEN.set(outer);
         self.has_left_work.store(flusher.has_work_in_flight(), Ordering::SeqCst);
         self.note_effective(&flusher);
         drop(flusher);
@@ -153,6 +161,11 @@ impl LogDriver {
             self.notify();
         }
         is_done
+    }
+
+    /// Whether this thread drives the log, and so holds the flusher.
+    pub(super) fn is_driven_here(&self) -> bool {
+        std::ptr::eq(DRIVEN.get(), self)
     }
 
     fn note_effective(&self, flusher: &Flusher) {

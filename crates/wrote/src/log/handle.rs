@@ -9,6 +9,7 @@ use super::stats::LogStats;
 use super::ticket::Ticket;
 use crate::{Effective, Error, Sim, Survives};
 use std::fmt;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -83,7 +84,17 @@ use std::time::Duration;
 pub struct Log(Arc<Handle>);
 
 /// The part that all clones of a [`Log`] share, dropped with the last of them.
-struct Handle {
+struct Handle(Arc<OpenLog>);
+
+impl Deref for Handle {
+    type Target = OpenLog;
+
+    fn deref(&self) -> &OpenLog {
+        &self.0
+    }
+}
+
+struct OpenLog {
     driver: Arc<LogDriver>,
     stop: Arc<AtomicBool>,
     shutdown: Mutex<Shutdown>,
@@ -125,12 +136,12 @@ impl Log {
     }
 
     fn new(driver: LogDriver, lock: Option<Lock>, sim: Option<Sim>) -> Log {
-        Log(Arc::new(Handle {
+        Log(Arc::new(Handle(Arc::new(OpenLog {
             driver: Arc::new(driver),
             stop: Arc::new(AtomicBool::new(false)),
             shutdown: Mutex::new(Shutdown { thread: None, lock, result: None }),
             sim,
-        }))
+        }))))
     }
 
     /// Appends a record: copies its bytes and gives it its place in the order. It is not written
@@ -229,7 +240,7 @@ fn waited(ticket: Option<Ticket<'_>>) -> Ticket<'_> {
     ticket.expect("an append that waits ends with a place")
 }
 
-impl Handle {
+impl OpenLog {
     fn close(&self) -> Result<(), Error> {
         let mut shutdown = self.shutdown();
         if let Some(result) = &shutdown.result {
@@ -261,7 +272,17 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if let Err(error) = self.close() {
+        let log = Arc::clone(&self.0);
+        let close = move || {
+            if let Err(error) = log.close() {
+                ::log::error!("a dropped log could not be closed: {error}");
+            }
+        };
+        if !self.driver.is_driven_here() {
+            close();
+        } else if let Err(error) = std::thread::Builder::new().spawn(close) {
+            // This thread has called a waker that dropped the last clone: here it holds the flusher,
+            // and may be the log's own thread.
             ::log::error!("a dropped log could not be closed: {error}");
         }
     }

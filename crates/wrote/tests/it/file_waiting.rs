@@ -306,3 +306,27 @@ fn a_waker_that_drops_other_operations_finds_the_disk_free() {
     assert!(TASK.with(|task| task.borrow().is_none()), "it was woken");
     assert_eq!(disk.outstanding(), 0);
 }
+
+#[test]
+fn waiting_for_what_is_over_hands_what_was_started_since_to_the_kernel() {
+    // Bytes that this thread has asked the device for (`proc(5)`, `/proc/pid/io`).
+    let read_bytes = || -> u64 {
+        let text = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+        text.lines().find_map(|line| line.strip_prefix("read_bytes: ")).unwrap().parse().unwrap()
+    };
+    let (_folder, path) = folder();
+    let disk = Disk::open(&options(Ioengine::IoUring, 8)).unwrap();
+    let file = disk.open_file(&path, &NEW).unwrap();
+    (0..4).for_each(|block| write_block(&disk, &file, block));
+    if !file.is_direct() || disk.effective().ioengine != Ioengine::IoUring {
+        let because = "only direct reads by io_uring are counted for the thread that submits them";
+        return fixtures::skip("waiting_for_what_is_over", because);
+    }
+    let first = file.start_read(0, BLOCK_BYTES);
+    disk.drain().unwrap();
+    let second = file.start_read(BLOCK_BYTES as u64, BLOCK_BYTES);
+    let before = read_bytes();
+    assert_eq!(first.wait().unwrap(), [0; BLOCK_BYTES][..]);
+    assert!(read_bytes() > before, "the second read waits in this process");
+    assert_eq!(second.wait().unwrap(), [1; BLOCK_BYTES][..]);
+}

@@ -331,3 +331,45 @@ fn a_waker_that_panics_stops_nobody_else() {
     log.close().unwrap();
     assert_eq!(read(&folder).len(), 2);
 }
+
+/// A task that is polled by whichever thread wakes it, as some executors do.
+struct Inline(std::sync::Mutex<Option<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>>>);
+
+impl Wake for Inline {
+    fn wake(self: Arc<Self>) {
+        let waker = Waker::from(Arc::clone(&self));
+        // Woken while it is polled: the poll sees it.
+        let Ok(mut task) = self.0.try_lock() else { return };
+        let Some(future) = task.as_mut() else { return };
+        if future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+            *task = None;
+        }
+    }
+}
+
+#[test]
+fn a_waker_that_drops_the_last_clone_ends_the_log() {
+    for sync in SYNCS {
+        let (_folder, path) = folder();
+        let log = small(Format::Framed).sync(sync).open(&path).unwrap();
+        let (send, done) = std::sync::mpsc::channel();
+        let task = async move {
+            log.append(b"the last record").unwrap().await.unwrap();
+            drop(log);
+            send.send(()).unwrap();
+        };
+        Arc::new(Inline(std::sync::Mutex::new(Some(Box::pin(task))))).wake();
+        done.recv_timeout(PATIENCE).unwrap();
+        let patience = Instant::now() + PATIENCE;
+        // Another thread closes it.
+        let log = loop {
+            match small(Format::Framed).open(&path) {
+                Ok(log) => break log,
+                Err(error) => assert!(Instant::now() < patience, "{error}"),
+            }
+            thread::sleep(Duration::from_millis(5));
+        };
+        assert!(log.recovered().closed, "{sync:?}");
+        assert_eq!(read(&path), [(0, b"the last record".to_vec())]);
+    }
+}

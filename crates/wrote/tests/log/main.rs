@@ -5,4 +5,5 @@ mod append;
 mod full;
 mod open;
 mod read;
+mod rescue;
 mod small_log;

@@ -2,12 +2,16 @@
 
 use crate::args::RunArgs;
 use itertools::Itertools;
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use wrote_jobs::fio;
 use wrote_jobs::spec::JobSpec;
 use wrote_result::Error;
-use wrote_result::units::some_of;
+use wrote_result::units::{self, some_of};
+
+/// The most bytes of a job file that are read: a device or a log named by mistake has no end.
+const JOB_FILE_BYTES_MAX: u64 = 16 << 20;
 
 #[derive(Debug, Default)]
 pub(super) struct JobFile {
@@ -86,13 +90,17 @@ fn is_stdin(path: &Path) -> bool {
 }
 
 fn text(path: &Path) -> Result<String, String> {
-    let bytes = if is_stdin(path) {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
+    let mut bytes = Vec::new();
+    let read = if is_stdin(path) {
+        std::io::stdin().take(JOB_FILE_BYTES_MAX + 1).read_to_end(&mut bytes)
     } else {
-        std::fs::read(path)
+        File::open(path).and_then(|file| file.take(JOB_FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
     };
-    let bytes = bytes.map_err(|error| error.to_string())?;
+    read.map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
+        let most = units::bytes(JOB_FILE_BYTES_MAX);
+        return Err(format!("is longer than {most}, which no job file is"));
+    }
     String::from_utf8(bytes).map_err(|_| "is not text: it has bytes that are not UTF-8".into())
 }
 
