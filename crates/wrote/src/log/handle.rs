@@ -281,8 +281,8 @@ impl Drop for Handle {
         if !self.driver.is_driven_here() {
             close();
         } else if let Err(error) = std::thread::Builder::new().spawn(close) {
-            // This thread has called a waker that dropped the last clone: here it holds the flusher,
-            // and may be the log's own thread.
+            // A waker that this thread called dropped the last clone. This thread holds the
+            // flusher, and may be the log's own.
             ::log::error!("a dropped log could not be closed: {error}");
         }
     }
