@@ -83,11 +83,14 @@ impl Sim {
         self.disk().operations
     }
 
-    /// Makes everything stable, names and all, as `sync(2)` does. It counts as no operation: it
-    /// prepares the beginning of a test.
+    /// Makes everything stable: names, and bytes that a failed flush has lost, too. It counts as no
+    /// operation: it prepares the beginning of a test.
     pub fn sync(&self) {
         let mut disk = self.disk();
-        disk.files.iter_mut().for_each(SimFile::flush);
+        for file in &mut disk.files {
+            file.lost.clear();
+            file.flush();
+        }
         disk.names.sync();
     }
 

@@ -11,6 +11,7 @@ mod engine_within;
 mod file_drops;
 mod file_faults;
 mod file_waiting;
+mod interpreted;
 mod polled;
 mod save;
 mod save_faults;

@@ -1,0 +1,54 @@
+//! `cargo xtask miri`: interprets small runs of the library, and finds undefined behaviour in them.
+
+use crate::failure::Failure;
+use crate::programs::cargo_tests;
+use crate::report::{Outcome, Report};
+use crate::repository::{root, target};
+use crate::run::{HANG, Show, run};
+use std::process::Command;
+
+/// The rules of references that are tried, and Miri's flag for each.
+const MODELS: [(&str, &str); 2] = [("Stacked Borrows", ""), ("Tree Borrows", "-Zmiri-tree-borrows")];
+/// The log's buffers go to producers as numbers, whose provenance is exposed. Clocks are real.
+const FLAGS: &str = "-Zmiri-disable-isolation -Zmiri-permissive-provenance";
+
+/// Interprets the tests that are made for it by each model, and reports their results.
+pub fn miri() -> Result<(), Failure> {
+    let mut report = Report::default();
+    steps(&mut report)?;
+    report.finish()
+}
+
+/// Adds the same to a `report`. Miri is a part of the nightly compiler, which rustup installs.
+pub fn steps(report: &mut Report) -> Result<(), Failure> {
+    let mut rustup = Command::new("rustup");
+    let words = ["toolchain", "install", "nightly", "--no-self-update", "--profile", "minimal"];
+    rustup.args(words).args(["--component", "miri", "--component", "rust-src"]);
+    let missing = if is_there() { None } else { run(&mut rustup, HANG, Show::Live)?.trouble };
+    for (model, flag) in MODELS {
+        report.step(&format!("Miri: {model}"), || {
+            if let Some(trouble) = &missing {
+                return Ok(Outcome::Skipped(format!("rustup could not install it: {trouble}")));
+            }
+            let mut command = miri_command();
+            command
+                .args(["test", "--package", "wrote", "--test", "it", "interpreted::"])
+                .current_dir(root())
+                .env("MIRIFLAGS", format!("{FLAGS} {flag}"))
+                .env("CARGO_TARGET_DIR", target().join("miri"));
+            cargo_tests(&mut command)
+        })?;
+    }
+    Ok(())
+}
+
+fn is_there() -> bool {
+    let answer = miri_command().arg("--version").output();
+    answer.is_ok_and(|answer| answer.status.success())
+}
+
+fn miri_command() -> Command {
+    let mut command = Command::new("rustup");
+    command.args(["run", "nightly", "cargo", "miri"]);
+    command
+}
