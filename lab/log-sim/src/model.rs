@@ -41,6 +41,9 @@ pub struct Model {
     settled: bool,
     /// Whether the power was lost since the log was last open.
     lost_power: bool,
+    /// Whether a flush may have failed since then: the page cache shows bytes that the disk never
+    /// gets, until an opening drops them.
+    lost_pages: bool,
     /// Files that keep cut-off ends, with their bytes when an opening named them.
     pub kept_aside: BTreeMap<PathBuf, Vec<u8>>,
 }
@@ -92,6 +95,12 @@ impl Model {
         self.lost_power = true;
     }
 
+    /// A failed flush may have lost records that no flush had made durable before.
+    pub fn lose_pages(&mut self) {
+        self.lost_pages = true;
+        self.last_seen = None;
+    }
+
     /// Records that a reader finds this last record now: the next opening must find it too.
     pub fn saw(&mut self, last_record: Option<u64>) -> Result<(), Trouble> {
         if let Some(before) = self.last_seen.filter(|&before| before != last_record) {
@@ -100,13 +109,13 @@ impl Model {
                  {last_record:?}"
             )));
         }
-        self.last_seen = Some(last_record);
+        self.last_seen = Some(last_record).filter(|_| !self.lost_pages);
         Ok(())
     }
 
     /// Returns the least that must be there: everything before this sequence.
     pub fn least(&self) -> u64 {
-        if self.lost_power { self.durable } else { self.written }
+        if self.lost_power || self.lost_pages { self.durable } else { self.written }
     }
 
     /// Checks an opening that reports records from `first` to before `next`.
@@ -130,7 +139,7 @@ impl Model {
         }
         // An opening makes the records that it finds durable before it trusts them.
         (self.durable, self.written) = (next, next);
-        (self.lost_power, self.settled) = (false, false);
+        (self.lost_power, self.lost_pages, self.settled) = (false, false, false);
         Ok(())
     }
 

@@ -137,6 +137,19 @@ impl Disk {
         came.any(|planned| planned.fault == Fault::PowerLoss)
     }
 
+    /// Whether an operation on the page cache failed since the disk was last turned on: it may have
+    /// been a flush, which loses pages.
+    fn has_lost_pages(&self) -> bool {
+        let over = self.sim.operations();
+        let planned = self.planned.borrow();
+        let mut came = planned.iter().filter(|planned| planned.operation < over);
+        let is_error = |fault| match fault {
+            Fault::Once(errno) | Fault::Forever(errno) => !AGAIN.contains(&errno),
+            _ => false,
+        };
+        self.format == Format::Lines && came.any(|planned| is_error(planned.fault))
+    }
+
     /// Whether a fault happened since the disk was last turned on, or the free space is limited.
     fn is_troubled(&self) -> bool {
         let over = self.sim.operations();
@@ -270,6 +283,9 @@ impl Run {
     }
 
     fn try_to_open(&mut self, opening: Opening) -> Result<Option<Log>, Trouble> {
+        if self.disk.has_lost_pages() {
+            self.model.lose_pages();
+        }
         self.see()?;
         self.removes |= opening.removes();
         let longest = &self.disk.segment_bytes_max;

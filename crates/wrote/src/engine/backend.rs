@@ -4,6 +4,7 @@ use super::names::{Located, NameChange};
 use super::op::OpKind;
 use super::{Effective, Fallback, FileOptions};
 use crate::buffer::Pool;
+use rustix::fs::{Advice, fadvise};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -75,6 +76,8 @@ pub(super) trait Backend {
     fn len(&self, slot: u32) -> io::Result<u64>;
     /// Sets the file's length, once: EINTR comes back as it is.
     fn truncate(&mut self, slot: u32, len_bytes: u64) -> io::Result<()>;
+    /// Drops the file's clean pages from the page cache.
+    fn drop_clean_pages(&mut self, slot: u32);
     /// The open file itself; `None` on a simulated disk.
     fn descriptor(&self, slot: u32) -> Option<BorrowedFd<'_>>;
     /// Finds where a write to the name `path` ends, and what is there.
@@ -184,6 +187,11 @@ impl<T: Transfer> Backend for Kernel<T> {
         rustix::fs::ftruncate(self.file(slot), len_bytes)?;
         self.transfer.truncated(slot);
         Ok(())
+    }
+
+    fn drop_clean_pages(&mut self, slot: u32) {
+        // Advice: a refusal changes nothing.
+        let _ = fadvise(self.file(slot), 0, None, Advice::DontNeed);
     }
 
     fn descriptor(&self, slot: u32) -> Option<BorrowedFd<'_>> {

@@ -155,6 +155,14 @@ impl Engine {
             .map_err(|error| Error::file(&path, action, offset, &error))
     }
 
+    /// Drops the file's clean pages from the page cache (`posix_fadvise(2)`), unless its transfers
+    /// bypass the cache: later reads find what the disk has.
+    pub(crate) fn drop_clean_pages(&mut self, file: FileId) {
+        if !self.known(file).direct {
+            self.backend.drop_clean_pages(file.slot);
+        }
+    }
+
     /// The open file itself, to examine or change its permissions and extents. `None` on a
     /// simulated disk.
     pub fn descriptor(&self, file: FileId) -> Option<BorrowedFd<'_>> {

@@ -2,9 +2,10 @@
 //!
 //! Files live in memory in two layers: stable bytes, and bytes written since the last flush. A
 //! power loss keeps or loses each unflushed 512-byte sector by itself, as a drive's volatile cache
-//! does: that reorders writes, and tears those longer than a sector. A failed flush loses sectors,
-//! too, and a later flush that succeeds brings none of them back: Linux has marked their pages
-//! clean (`fsync(2)`; Rebello et al.: Can Applications Recover from fsync Failures?, 2020). Names
+//! does: that reorders writes, and tears those longer than a sector. A failed flush through the page
+//! cache loses sectors, too, and a later flush that succeeds brings none of them back: Linux has
+//! marked their pages clean (`fsync(2)`; Rebello et al.: Can Applications Recover from fsync
+//! Failures?, 2020). Names
 //! are apart from files, as in a real file system: a file's name is stable once its folder was
 //! synced, not its file. A power loss keeps the first few of the later changes of names, as a
 //! journal does. All chance comes from the seed, so a failed run can be repeated.
@@ -251,6 +252,7 @@ impl SimDisk {
         let is_flush = matches!(request.kind, OpKind::Fdatasync | OpKind::Fsync);
         if let Err(errno) = admitted
             && is_flush
+            && !slot.direct
             && !self.off
             && !matches!(errno, Errno::INTR | Errno::AGAIN)
         {
@@ -396,6 +398,10 @@ impl Backend for SimBackend {
         }
         file.cached.resize(len_bytes as usize, 0);
         Ok(())
+    }
+
+    fn drop_clean_pages(&mut self, slot: u32) {
+        self.sim.disk().files[self.slots[&slot].file].forget_lost();
     }
 
     fn descriptor(&self, _slot: u32) -> Option<BorrowedFd<'_>> {

@@ -248,9 +248,12 @@ impl LogDriver {
             poisoned.into_inner()
         });
         let closed = self.state.check().and_then(|()| flusher.close(&self.state));
-        // No write of a failed log may reach the disk once another process can open the log.
-        flusher.drain();
-        closed.inspect_err(|error| self.state.fail(error.clone()))?
+        if let Err(error) = &closed {
+            self.state.fail(error.clone());
+        }
+        // No write may reach the disk once another process can open the log.
+        flusher.drain(&self.state);
+        closed?
     }
 }
 

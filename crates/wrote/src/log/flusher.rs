@@ -449,10 +449,12 @@ impl Flusher {
         state.claims.free(slot, address);
     }
 
-    /// Waits for every operation in flight, and ignores its result.
-    pub(super) fn drain(&mut self) {
-        // A failed log reports its first error already; a closed one has nothing in flight.
-        let _ = self.engine.drain();
+    /// Waits for every operation in flight. The log has failed, is closed, or waits for room.
+    pub(super) fn drain(&mut self, state: &LogState) {
+        // A failed log reports its first error already.
+        if state.has_failed() || self.reap_all(state).is_err() {
+            let _ = self.engine.drain();
+        }
     }
 }
 

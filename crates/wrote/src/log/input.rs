@@ -2,7 +2,6 @@
 
 use crate::buffer::Buffer;
 use crate::{Action, Completion, Engine, Error, FileId, FileOptions, Found, Ioengine, Op, Options};
-use rustix::fs::{Advice, fadvise};
 use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -138,12 +137,7 @@ impl Input {
     pub(super) fn flush(&self) -> Result<(), Error> {
         let mut engine = self.files.engine();
         engine.flush(self.file)?;
-        if let Some(descriptor) =
-            engine.descriptor(self.file).filter(|_| !engine.is_direct(self.file))
-        {
-            // Advice: a refusal changes nothing.
-            let _ = fadvise(descriptor, 0, None, Advice::DontNeed);
-        }
+        engine.drop_clean_pages(self.file);
         Ok(())
     }
 

@@ -178,7 +178,7 @@ fn what_a_failed_flush_lost_no_later_flush_brings_back() {
     let lost = (0..20).filter(|&seed| {
         let sim = Sim::new(seed);
         let mut engine = engine(&sim);
-        let file = open(&sim, &mut engine, true);
+        let file = open(&sim, &mut engine, false);
         queue_block(&mut engine, file, 0, false);
         engine.drain().unwrap();
         sim.fault(sim.operations(), Fault::Once(EIO));
@@ -190,6 +190,7 @@ fn what_a_failed_flush_lost_no_later_flush_brings_back() {
         let file = other.open_file(path(), &options).unwrap();
         other.flush(file).unwrap();
         assert_eq!(sim.contents(path()).unwrap(), block(0), "the running system has the bytes");
+        other.close_file(file).unwrap();
         sim.after_power_loss(path()).unwrap() != block(0)
     });
     assert_eq!(lost.count(), 20);

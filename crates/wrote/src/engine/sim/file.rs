@@ -59,6 +59,17 @@ impl SimFile {
         }
     }
 
+    /// Forgets the pages of lost sectors: later reads find what the disk has.
+    pub(super) fn forget_lost(&mut self) {
+        for sector in self.lost.drain() {
+            let start = sector * SECTOR_BYTES;
+            let end = (start + SECTOR_BYTES).min(self.cached.len());
+            for place in start..end {
+                self.cached[place] = self.stable.get(place).copied().unwrap_or(0);
+            }
+        }
+    }
+
     /// Flips bits of a byte, on the running system and on stable storage.
     pub(super) fn rot(&mut self, at: usize, bits: u8) {
         self.cached[at] ^= bits;

@@ -32,14 +32,21 @@ impl Flusher {
             return Ok(Ok(()));
         }
         if offset == 0 && self.number() != Some(number) {
-            let begun = match state.format() {
-                Format::Framed => self.prepare(state, number, 0)?.map(|()| self.take_prepared()),
-                Format::Lines => self.make_lines(state, number).or_else(room)?,
-            };
-            match begun {
-                Ok(segment) => self.begin_segment(state, segment)?,
-                Err(error) => return Ok(Err(error)),
+            if state.format() == Format::Framed
+                && let Err(error) = self.prepare(state, number, 0)?
+            {
+                return Ok(Err(error));
             }
+            self.flush_earlier(state)?;
+            // A file of lines is a segment as soon as it has its name.
+            let begun = match state.format() {
+                Format::Framed => self.take_prepared(),
+                Format::Lines => match self.make_lines(state, number)? {
+                    Ok(segment) => segment,
+                    Err(error) => return Ok(Err(error)),
+                },
+            };
+            self.begin_segment(state, begun);
         }
         match state.format() {
             Format::Framed => self.prepare(state, number, offset + batch.bytes as u64),
@@ -52,9 +59,9 @@ impl Flusher {
         self.segment.as_ref().map(|segment| segment.number)
     }
 
-    /// Moves on to a segment.
-    fn begin_segment(&mut self, state: &LogState, segment: OpenSegment) -> Result<(), Error> {
-        // The first of three segments is durable before the third begins: recovery reads only two.
+    /// Makes every segment before the one that is written durable. The first of three segments is
+    /// durable before the third begins: recovery reads only two.
+    fn flush_earlier(&mut self, state: &LogState) -> Result<(), Error> {
         self.seal(state, state.durable.done())?;
         while !self.unflushed.is_empty() {
             if matches!(self.flush, Flush::Idle) {
@@ -63,6 +70,11 @@ impl Flusher {
             self.start_flush(state)?;
             self.reap(state)?;
         }
+        Ok(())
+    }
+
+    /// Moves on to a segment.
+    fn begin_segment(&mut self, state: &LogState, segment: OpenSegment) {
         if let Some(full) = self.segment.take() {
             state.durable.want(full.end_sequence);
             self.previous = Some((full.end, full.last_checksum));
@@ -70,7 +82,6 @@ impl Flusher {
         }
         self.segment = Some(segment);
         state.counted().segments += 1;
-        Ok(())
     }
 
     fn make_lines(&mut self, state: &LogState, number: u64) -> Room<OpenSegment> {
