@@ -295,6 +295,18 @@ impl Engine {
     /// complete, and appends every completion to `completions`. An operation's own error is in its
     /// completion.
     pub fn reap(&mut self, min: usize, completions: &mut Vec<Completion>) -> Result<(), Error> {
+        self.complete_some(min)?;
+        completions.append(&mut self.completed);
+        Ok(())
+    }
+
+    /// As [`Engine::reap`], where only errors matter: returns the first.
+    pub(crate) fn reap_results(&mut self, min: usize) -> Result<(), Error> {
+        self.complete_some(min)?;
+        self.completed.drain(..).try_for_each(|completion| completion.result.map(drop))
+    }
+
+    fn complete_some(&mut self, min: usize) -> Result<(), Error> {
         let min = min.min(self.outstanding());
         loop {
             let missing = min.saturating_sub(self.completed.len());
@@ -302,7 +314,6 @@ impl Engine {
                 self.advance(missing)?;
             }
             if self.completed.len() >= min {
-                completions.append(&mut self.completed);
                 return Ok(());
             }
         }
@@ -329,9 +340,7 @@ impl Engine {
     /// Waits for everything outstanding, and drops bytes that were read. Returns the first error of
     /// an operation, after all of them are complete.
     pub fn drain(&mut self) -> Result<(), Error> {
-        let mut completions = Vec::new();
-        self.reap(usize::MAX, &mut completions)?;
-        completions.into_iter().try_for_each(|completion| completion.result.map(drop))
+        self.reap_results(usize::MAX)
     }
 
     /// Waits for everything outstanding, then flushes the file by `fdatasync(2)`. After success

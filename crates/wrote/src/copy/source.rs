@@ -1,4 +1,4 @@
-//! The source of a copy, opened in the way that reads it fastest.
+//! The source of a copy, opened in the way that reads it fastest, and the place of the copy.
 
 use super::stream::source_shrank;
 use crate::cached::cached_bytes;
@@ -7,6 +7,7 @@ use crate::metadata::Metadata;
 use crate::{Action, Engine, Error, FileId, FileOptions, Found, Located, Op};
 use rustix::fs::fstat;
 use rustix::io::Errno;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The longest file that is copied through the page cache. The kernel then writes many such files
@@ -109,6 +110,39 @@ fn ordinary(engine: &mut Engine, named: &Path) -> Result<PathBuf, Error> {
         Found::Folder => Err(refused("is a folder")),
         Found::Other => Err(refused("is a device, a pipe or a socket: only files are copied")),
         Found::Nothing => Err(Errno::NOENT).tried(named, Action::Open),
+    }
+}
+
+/// Finds the name that the copy will have: `to` with its symbolic links followed. Fails with
+/// [`Error::Refused`] for a folder, a device, or the source itself, and with `EEXIST` for a file,
+/// unless `replace` is set (W7).
+pub(super) fn find_place(
+    engine: &mut Engine,
+    source: Option<&Source>,
+    to: &Path,
+    replace: bool,
+) -> Result<Located, Error> {
+    let located = engine.locate(to)?;
+    let refused = |because| Err(Error::refused(to, because));
+    match located.found {
+        Found::Nothing if to.as_os_str().as_bytes().ends_with(b"/") => {
+            refused("names a folder, and there is none")
+        }
+        Found::Folder => refused("is a folder"),
+        Found::Other => refused("is a device, a pipe or a socket: copies are made as files only"),
+        Found::File => {
+            if let Some(source) = source
+                && source.is_at(&located.path).map_err(|error| error.about(to))?
+            {
+                let because = format!("is the same file as {}", source.named.display());
+                return Err(Error::refused(to, because));
+            }
+            if !replace {
+                return Err(Errno::EXIST).tried(to, Action::Open);
+            }
+            Ok(located)
+        }
+        Found::Nothing => Ok(located),
     }
 }
 
