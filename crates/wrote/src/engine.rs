@@ -90,7 +90,6 @@ pub struct Engine {
     opened: u64,
     slots: Vec<Option<PendingOp>>,
     free_slots: Vec<u32>,
-    /// Completions that were not reaped yet.
     completed: Vec<Completion>,
     /// Replies to one call; kept to save allocations.
     done: Vec<Reply>,

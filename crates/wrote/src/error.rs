@@ -241,9 +241,8 @@ impl Error {
     }
 }
 
-/// Adds the path and the action to a kernel's error.
 pub(crate) trait Tried<T> {
-    /// Turns the error into an [`Error::File`] without an offset.
+    /// Turns a kernel's error into an [`Error::File`] without an offset.
     fn tried(self, path: &Path, action: Action) -> Result<T, Error>;
 }
 

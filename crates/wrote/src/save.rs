@@ -6,11 +6,10 @@
 
 mod direct;
 mod read;
-mod room;
 
 pub use read::read;
 
-use crate::engine::Found;
+use crate::engine::{Found, Located};
 use crate::error::Tried;
 use crate::metadata::{Metadata, MetadataParts};
 use crate::staged::StagedFile;
@@ -238,18 +237,17 @@ fn writes_directly(engine: &Engine) -> bool {
 
 /// Finds the place of the new file, and the metadata of the old one, if there is one.
 fn find(engine: &mut Engine, path: &Path) -> Result<(PathBuf, Option<Metadata>), Error> {
-    let located = engine.locate(path)?;
-    let place = located.path;
-    let because = match located.found {
-        Found::File => {
-            let old = old_metadata(&place)?;
-            return Ok((place, old));
+    let Located { path: place, found } = engine.locate(path)?;
+    let refused = |because| Err(Error::refused(path, because));
+    let old = match found {
+        Found::File => old_metadata(&place)?,
+        Found::Nothing => None,
+        Found::Folder => return refused("is a folder: name a file in it"),
+        Found::Other => {
+            return refused("is no ordinary file with a name, and is not to be replaced by one");
         }
-        Found::Nothing => return Ok((place, None)),
-        Found::Folder => "is a folder: name a file in it",
-        Found::Other => "is no ordinary file with a name, and is not to be replaced by one",
     };
-    Err(Error::refused(path, because))
+    Ok((place, old))
 }
 
 /// Finds the place of a file that must be new: no link leads elsewhere.
@@ -274,7 +272,6 @@ fn old_metadata(place: &Path) -> Result<Option<Metadata>, Error> {
     Ok(Some(metadata))
 }
 
-/// Gives the file its content, its length and its metadata.
 fn make(
     engine: &mut Engine,
     file: FileId,
@@ -306,7 +303,6 @@ fn fill(engine: &mut Engine, file: FileId, bytes: &[u8]) -> Result<u64, Error> {
     }
     let align_bytes = engine.align_bytes(file) as usize;
     let piece_bytes = engine.pool().buffer_bytes() / align_bytes * align_bytes;
-    let mut completions = Vec::new();
     let mut end_bytes = 0;
     for (number, piece) in bytes.chunks(piece_bytes).enumerate() {
         let mut buffer = engine.lease()?;
@@ -319,8 +315,7 @@ fn fill(engine: &mut Engine, file: FileId, bytes: &[u8]) -> Result<u64, Error> {
         engine.queue(0, Op::Write { file, offset, buffer, durable: false });
         engine.submit()?;
         // An early error ends the loop.
-        engine.reap(0, &mut completions)?;
-        completions.drain(..).try_for_each(|completion| completion.result.map(drop))?;
+        engine.reap_results(0)?;
     }
     Ok(end_bytes)
 }

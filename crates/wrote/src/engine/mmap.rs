@@ -1,6 +1,6 @@
 //! Operations as copies between a buffer and a mapping of the file, one at a time.
 
-use super::backend::{FileAccess, Reply, Request, Transfer};
+use super::backend::{OpenedFile, Reply, Request, Transfer};
 use super::op::OpKind;
 use super::psync::perform;
 use super::{Effective, Options};
@@ -11,7 +11,6 @@ use rustix::param::page_size;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
-use std::path::Path;
 
 /// The least length of a mapping: a growing file is not mapped again for each write.
 const MAPPED_BYTES_MIN: u64 = 64 << 20;
@@ -149,8 +148,8 @@ impl Mmap {
 }
 
 impl Transfer for Mmap {
-    fn opened(&mut self, slot: u32, _: RawFd, _: &Path, _: &FileAccess, _: &mut Effective) {
-        self.mappings[slot as usize] = None;
+    fn opened(&mut self, file: &OpenedFile, _: &mut Effective) {
+        self.mappings[file.slot as usize] = None;
     }
 
     fn truncated(&mut self, slot: u32) {

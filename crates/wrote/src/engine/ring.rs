@@ -278,24 +278,19 @@ impl Ring {
 type SetUp = (IoUring, Vec<&'static str>, Option<Member>);
 
 fn set_up(iodepth: u32, service: Service) -> io::Result<SetUp> {
-    match service.sqpoll {
-        None => {
-            let sets = match service.callers {
-                Callers::One => FLAGS,
-                Callers::Any => ANY_CALLER_FLAGS,
-            };
-            let (ring, flags) = first_taken(iodepth, sets, service.iopoll, &|_| {})?;
-            Ok((ring, flags, None))
-        }
-        Some(sqpoll) => {
-            let set_up = |ask: &dyn Fn(&mut Builder)| {
-                first_taken(iodepth, SQPOLL_FLAGS, service.iopoll, ask)
-            };
-            let (ring, mut flags, member) = sqpoll.ring(set_up)?;
-            flags.push("SQPOLL");
-            Ok((ring, flags, Some(member)))
-        }
-    }
+    let sets = match (service.sqpoll, service.callers) {
+        (Some(_), _) => SQPOLL_FLAGS,
+        (None, Callers::One) => FLAGS,
+        (None, Callers::Any) => ANY_CALLER_FLAGS,
+    };
+    let Some(sqpoll) = service.sqpoll else {
+        let (ring, flags) = first_taken(iodepth, sets, service.iopoll, &|_| {})?;
+        return Ok((ring, flags, None));
+    };
+    let set_up = |ask: &dyn Fn(&mut Builder)| first_taken(iodepth, sets, service.iopoll, ask);
+    let (ring, mut flags, member) = sqpoll.ring(set_up)?;
+    flags.push("SQPOLL");
+    Ok((ring, flags, Some(member)))
 }
 
 /// Makes the ring with the newest flags that the kernel takes, and returns their names.

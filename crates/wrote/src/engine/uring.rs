@@ -1,14 +1,12 @@
 //! io_uring as a way to the kernel: a plain ring, and a polled one beside it where that works.
 
-use super::backend::{FileAccess, Reply, Request, Transfer};
+use super::backend::{OpenedFile, Reply, Request, Transfer};
 use super::polled::{self, PolledRing};
 use super::ring::{Refusal, Ring, Service};
-use super::sqpoll::Sqpoll;
 use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
 use std::io;
 use std::os::fd::RawFd;
-use std::path::Path;
 use std::time::Duration;
 
 /// The pair of rings. The second is made for the first file that it suits.
@@ -37,24 +35,15 @@ impl Uring {
     }
 
     /// Polls the file's transfers from now on, or returns why not all of them are polled.
-    fn poll(
-        &mut self,
-        slot: u32,
-        file: RawFd,
-        path: &Path,
-        opened: &FileAccess,
-        effective: &mut Effective,
-    ) -> Result<(), String> {
-        let device = polled::device_for(path, opened)?;
+    fn poll(&mut self, file: &OpenedFile, effective: &mut Effective) -> Result<(), String> {
+        let device = polled::device_for(file)?;
         if self.polled.is_none() {
-            let sqpoll: Option<&Sqpoll> = self.options.sqpoll.as_ref();
-            let polled =
-                PolledRing::start(&self.options, sqpoll, effective.iodepth, &self.pool, effective);
+            let polled = PolledRing::start(&self.options, &self.pool, effective);
             self.polled = Some(polled.map_err(|Refusal(because)| because)?);
         }
         let polled = self.polled.as_mut().expect("made above");
-        polled.ring.opened(slot, file, effective);
-        let taken = polled.take(slot, file, opened, &device, &self.pool);
+        polled.ring.opened(file.slot, file.file, effective);
+        let taken = polled.take(file, &device, &self.pool);
         if polled.ring.in_flight() > 0 {
             // The late answer of the trial could be taken for that of an operation.
             self.polled = None;
@@ -130,17 +119,10 @@ impl Transfer for Uring {
         self.plain.register_buffers(pool, effective);
     }
 
-    fn opened(
-        &mut self,
-        slot: u32,
-        file: RawFd,
-        path: &Path,
-        opened: &FileAccess,
-        effective: &mut Effective,
-    ) {
-        self.plain.opened(slot, file, effective);
+    fn opened(&mut self, file: &OpenedFile, effective: &mut Effective) {
+        self.plain.opened(file.slot, file.file, effective);
         if self.options.iopoll
-            && let Err(because) = self.poll(slot, file, path, opened, effective)
+            && let Err(because) = self.poll(file, effective)
         {
             effective.fell_back("polled completions", "interrupts", because);
         }

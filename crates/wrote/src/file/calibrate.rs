@@ -6,7 +6,7 @@ use crate::error::{Action, Error, Tried};
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 /// The most blocks of the measured file; each way writes to each of them in turn.
@@ -134,8 +134,13 @@ pub fn calibrate(
     rounds: u32,
 ) -> Result<Calibration, Error> {
     let write_bytes = write_bytes.max(1);
-    let path = folder.join(new_name());
-    let file = nameless(disk, &path)?;
+    // A random name: the standard library's hasher is seeded at random, which suffices here.
+    let chance = RandomState::new().build_hasher().finish();
+    let name = format!(".wrote-calibration-{}-{chance:016x}", std::process::id());
+    let path = folder.join(name);
+    let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+    let file = disk.open_file(&path, &options)?;
+    std::fs::remove_file(&path).tried(&path, Action::Remove)?;
     let len_max = disk.pool().buffer_bytes();
     if write_bytes > len_max {
         let (action, offset, len) = (Action::Write, 0, write_bytes);
@@ -164,19 +169,9 @@ pub fn calibrate(
 
 /// Returns A B, then B A: neither way always follows the other.
 fn in_turn(round: u32) -> [Durable; 2] {
-    if round.is_multiple_of(2) {
-        [Durable::Dsync, Durable::Fdatasync]
-    } else {
-        [Durable::Fdatasync, Durable::Dsync]
-    }
-}
-
-/// Makes a file and removes its name.
-fn nameless(disk: &Disk, path: &Path) -> Result<DirectFile, Error> {
-    let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
-    let file = disk.open_file(path, &options)?;
-    std::fs::remove_file(path).tried(path, Action::Remove)?;
-    Ok(file)
+    let mut ways = [Durable::Dsync, Durable::Fdatasync];
+    ways.rotate_left(round as usize % 2);
+    ways
 }
 
 /// Writes the blocks once and flushes them: a later write changes only data.
@@ -201,12 +196,6 @@ fn filled(disk: &Disk, write_bytes: usize, seed: u32) -> Result<crate::buffer::B
         bytes.copy_from_slice(&state.to_le_bytes()[..bytes.len()]);
     }
     Ok(buffer)
-}
-
-/// Returns a random name. The standard library's hasher is seeded at random, which suffices here.
-fn new_name() -> PathBuf {
-    let chance = RandomState::new().build_hasher().finish();
-    format!(".wrote-calibration-{}-{chance:016x}", std::process::id()).into()
 }
 
 #[cfg(test)]

@@ -33,7 +33,6 @@ pub(super) fn run(driver: &LogDriver, segment_age: Option<Duration>, stop: &Atom
     }
 }
 
-/// The timers of a log.
 struct Clock {
     synced_at: Instant,
     /// When the thread last saw a new record.
@@ -51,7 +50,6 @@ impl Clock {
         }
     }
 
-    /// Returns the time between two ticks.
     fn tick_after(state: &LogState) -> Duration {
         Clock::interval(state).unwrap_or(LINGER).clamp(TICK_MIN, LINGER)
     }

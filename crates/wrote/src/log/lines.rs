@@ -7,7 +7,6 @@ use crate::Error;
 /// begins the second one after it.
 pub(super) const UNSURE_FILES: usize = 2;
 
-/// The whole lines of a file.
 pub(super) struct LineCount {
     pub count: u64,
     pub end: u64,

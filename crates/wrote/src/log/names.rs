@@ -60,8 +60,7 @@ pub(super) fn format_of_log(files: &LogFiles, folder: &Path) -> Result<Option<Fo
     let paths = files.engine().list(folder)?;
     let format = format_among(&paths);
     if format.is_none() && !paths.iter().any(|path| path.ends_with(LOCK)) {
-        let because = "there is no log here".to_owned();
-        return Err(Error::Refused { path: folder.to_owned(), because });
+        return Err(Error::refused(folder, "there is no log here"));
     }
     Ok(format)
 }

@@ -51,7 +51,7 @@ impl Ticket<'_> {
             return Ok(());
         }
         let because = format!("there is no record {} yet", self.sequence);
-        Err(Error::Refused { path: state.terms.folder.clone(), because })
+        Err(Error::refused(&state.terms.folder, because))
     }
 }
 
