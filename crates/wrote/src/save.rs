@@ -4,7 +4,6 @@
 //! crash, finds a part or nothing. A save here writes a new file beside the old one, and renames it
 //! in one step when it is whole (`rename(2)`).
 
-mod direct;
 mod read;
 
 pub use read::read;
@@ -14,7 +13,7 @@ use crate::error::Tried;
 use crate::metadata::{Metadata, MetadataParts};
 use crate::staged::StagedFile;
 use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Op, Options, Sync};
-use direct::DIRECT_BYTES_MIN;
+use read::{DIRECT_BYTES_MIN, direct_engine};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -142,7 +141,7 @@ pub fn write_new(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), 
 /// Saves through the engine that this thread keeps; large content gets an engine of its own.
 fn save_by_thread(sync: Sync, path: &Path, bytes: &[u8], replace: bool) -> Result<(), Error> {
     if goes_direct(sync, bytes) {
-        return save(&mut direct::engine()?, sync, path, bytes, replace);
+        return save(&mut direct_engine()?, sync, path, bytes, replace);
     }
     // A thread that is ending may have dropped its engine already.
     let mut engine = match CACHED_ENGINE.try_with(Cell::take).ok().flatten() {
@@ -213,8 +212,7 @@ fn save(
 ) -> Result<(), Error> {
     assert_eq!(engine.outstanding(), 0, "a save takes an engine with nothing outstanding");
     let durable = sync != Sync::No;
-    let found = if replace { find(engine, path) } else { find_free(engine, path) };
-    let (place, old) = found.map_err(|error| error.about(path))?;
+    let (place, old) = find(engine, path, replace).map_err(|error| error.about(path))?;
     let options = FileOptions {
         // The old permissions are given when the content is whole and has the old owner.
         mode: old.as_ref().map(Metadata::mode_at_first),
@@ -236,8 +234,16 @@ fn writes_directly(engine: &Engine) -> bool {
 }
 
 /// Finds the place of the new file, and the metadata of the old one, if there is one.
-fn find(engine: &mut Engine, path: &Path) -> Result<(PathBuf, Option<Metadata>), Error> {
+fn find(
+    engine: &mut Engine,
+    path: &Path,
+    replace: bool,
+) -> Result<(PathBuf, Option<Metadata>), Error> {
     let Located { path: place, found } = engine.locate(path)?;
+    // To a file that must be new no link leads.
+    if !replace && (found != Found::Nothing || place != path) {
+        return Err(Errno::EXIST).tried(path, Action::Open);
+    }
     let refused = |because| Err(Error::refused(path, because));
     let old = match found {
         Found::File => old_metadata(&place)?,
@@ -248,15 +254,6 @@ fn find(engine: &mut Engine, path: &Path) -> Result<(PathBuf, Option<Metadata>),
         }
     };
     Ok((place, old))
-}
-
-/// Finds the place of a file that must be new: no link leads elsewhere.
-fn find_free(engine: &mut Engine, path: &Path) -> Result<(PathBuf, Option<Metadata>), Error> {
-    let located = engine.locate(path)?;
-    if located.found == Found::Nothing && located.path == path {
-        return Ok((located.path, None));
-    }
-    Err(Errno::EXIST).tried(path, Action::Open)
 }
 
 /// Returns `None` where the file was removed meanwhile, and on a simulated disk, whose files have

@@ -155,11 +155,20 @@ impl Copier<'_, '_> {
             return Ok(Method::Reflink);
         }
         // One piece is moved as fast as the file systems are examined.
-        if sizes.len > sizes.piece_bytes && self.has_server() && self.copy_on_server()? {
+        let has_pieces = sizes.len > sizes.piece_bytes;
+        if has_pieces && self.copy_on_server()? {
             return Ok(Method::CopyFileRange);
         }
-        self.transfer(sizes, checksum)?;
-        Ok(Method::of(self.engine, self.target))
+        let (source, target) = (self.source.file, self.target);
+        // One piece is one write, which needs no allocation and finds a full disk itself.
+        if has_pieces && !stream::allocate(self.engine, source, target, sizes)? {
+            let because = format!("fallocate: {}", io::Error::from(Errno::OPNOTSUPP));
+            self.fell_back("allocated space", "length alone", because);
+            self.give_len()?;
+        }
+        let progress = &mut self.progress;
+        stream::copy_data(self.engine, source, Some(target), sizes, checksum, progress)?;
+        Ok(Method::of(self.engine, target))
     }
 
     /// Shares the blocks, where the options and the file system allow that.
@@ -186,28 +195,27 @@ impl Copier<'_, '_> {
     }
 
     fn no_reflink(&self, because: &str) -> Error {
-        let filesystem = |path| device::examine(path).map_or("?".into(), |found| found.filesystem);
-        let (source, target) = (self.source.named, self.engine.path(self.target));
-        let (from, to) = (filesystem(source), filesystem(target));
+        let (from, to) = self.filesystems();
         let place = if from == to { format!("{to} does") } else { format!("{from} and {to} do") };
         let because = format!("{place} not share blocks between these files: {because}");
-        Error::refused(target, because)
+        Error::refused(self.engine.path(self.target), because)
     }
 
-    /// Whether both files are on a file system with a server that copies.
-    fn has_server(&self) -> bool {
-        let filesystem = |path| device::examine(path).map(|found| found.filesystem);
-        let target = self.engine.path(self.target);
-        let names = (filesystem(self.source.named), filesystem(target));
-        matches!(names, (Ok(source), Ok(target)) if server::copies_on_server(&source, &target))
+    /// Returns the types of the file systems of source and target; `?` where it is unknown.
+    fn filesystems(&self) -> (String, String) {
+        let filesystem = |path| device::examine(path).map_or("?".into(), |found| found.filesystem);
+        (filesystem(self.source.named), filesystem(self.engine.path(self.target)))
     }
 
-    /// Copies by the server; returns `false` if it refuses at once.
+    /// Copies by the server of the file system; returns `false` if there is none, or if it refuses
+    /// at once.
     fn copy_on_server(&mut self) -> Result<bool, Error> {
         let (source, target) = (self.source.file, self.target);
-        let Some((from, to)) = descriptors(self.engine, source, target) else {
+        let (on_source, on_target) = self.filesystems();
+        if !server::copies_on_server(&on_source, &on_target) {
             return Ok(false);
-        };
+        }
+        let Some((from, to)) = descriptors(self.engine, source, target) else { return Ok(false) };
         let counted = |bytes| self.progress.add(unread(self.options, bytes));
         let errno = match server::copy_ranges(from, to, self.source.len, counted) {
             Ok(()) => return Ok(true),
@@ -222,21 +230,6 @@ impl Copier<'_, '_> {
         let because = format!("copy_file_range: {}", io::Error::from(errno));
         self.fell_back("copy_file_range", "transfers", because);
         Ok(false)
-    }
-
-    fn transfer(
-        &mut self,
-        sizes: PieceSizes,
-        checksum: Option<&mut Checksum>,
-    ) -> Result<(), Error> {
-        let (source, target) = (self.source.file, self.target);
-        // One piece is one write, which needs no allocation and finds a full disk itself.
-        if sizes.len > sizes.piece_bytes && !stream::allocate(self.engine, source, target, sizes)? {
-            let because = format!("fallocate: {}", io::Error::from(Errno::OPNOTSUPP));
-            self.fell_back("allocated space", "length alone", because);
-            self.give_len()?;
-        }
-        stream::copy_data(self.engine, source, Some(target), sizes, checksum, &mut self.progress)
     }
 
     /// Makes the copy as long as the source: cuts the padding of the last block, adds a hole at the

@@ -7,6 +7,7 @@ use crate::metadata::Metadata;
 use crate::{Action, Engine, Error, FileId, FileOptions, Found, Located, Op};
 use rustix::fs::fstat;
 use rustix::io::Errno;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -25,7 +26,7 @@ pub(super) struct Source<'a> {
     /// Its metadata; `None` on a simulated disk.
     pub metadata: Option<Metadata>,
     place: PathBuf,
-    /// Device and inode; none on a simulated disk.
+    /// Device and inode; `None` on a simulated disk.
     identity: Option<(u64, u64)>,
 }
 
@@ -59,7 +60,7 @@ impl<'a> Source<'a> {
         }
         let descriptor = engine.descriptor(file);
         let metadata = descriptor.map(|file| Metadata::of(file, named)).transpose()?;
-        let identity = identity(engine, file);
+        let identity = descriptor.and_then(identity);
         let piece_bytes = bs_bytes.min(engine.pool().buffer_bytes()) as u64;
         let small = len <= piece_bytes.min(SMALL_BYTES_MAX);
         Ok(Source { file, named, len, small, metadata, place, identity })
@@ -70,15 +71,15 @@ impl<'a> Source<'a> {
         if self.small {
             return Ok(self);
         }
-        let cached =
-            engine.descriptor(self.file).and_then(|file| cached_bytes(file, self.len)).unwrap_or(0);
-        if cached > self.len / 2 {
+        let descriptor = engine.descriptor(self.file);
+        let cached = descriptor.and_then(|file| cached_bytes(file, self.len));
+        if cached.is_some_and(|cached| cached > self.len / 2) {
             return Ok(self);
         }
         let options = FileOptions { direct: true, ..FileOptions::default() };
         let direct = engine.open_file(self.named, &options)?;
         // If the name was given to another file meanwhile, the first one is read as it is.
-        let same = identity(engine, direct) == self.identity;
+        let same = engine.descriptor(direct).and_then(identity) == self.identity;
         let (kept, closed) = if same { (direct, self.file) } else { (self.file, direct) };
         self.file = kept;
         close(engine, closed);
@@ -162,8 +163,9 @@ fn be_empty(engine: &mut Engine, named: &Path, file: FileId) -> Result<(), Error
     Err(Error::refused(named, because))
 }
 
-fn identity(engine: &Engine, file: FileId) -> Option<(u64, u64)> {
-    let stat = fstat(engine.descriptor(file)?).ok()?;
+/// Returns the device and the inode of an open file.
+pub(super) fn identity(file: BorrowedFd) -> Option<(u64, u64)> {
+    let stat = fstat(file).ok()?;
     Some((stat.st_dev, stat.st_ino))
 }
 

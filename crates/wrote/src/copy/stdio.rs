@@ -5,14 +5,13 @@ mod pipe;
 use super::checksum::Checksum;
 use super::options::{CopyOptions, Method, engine_for, len_hint};
 use super::progress::{Watch, Watcher};
-use super::source::{Source, find_place};
+use super::source::{Source, find_place, identity};
 use super::stream::{PieceSizes, read_back, source_shrank};
 use crate::metadata::{Metadata, MetadataParts};
 use crate::read_ahead::ReadAhead;
 use crate::staged::{MODE_PRIVATE, StagedFile};
 use crate::{Copied, Engine, Error, FileId, FileOptions, Found, Op};
 use pipe::Pipe;
-use rustix::fs::fstat;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Instant;
@@ -94,7 +93,8 @@ pub fn copy_out(
     }
     let mut engine = engine_for(len_hint(from), options)?;
     let source = Source::open(&mut engine, from, options.bs_bytes)?;
-    if engine.descriptor(source.file).is_some_and(|file| is_same(file, to)) {
+    if engine.descriptor(source.file).and_then(identity).is_some_and(|it| Some(it) == identity(to))
+    {
         return Err(Error::refused(from, "is the file that the output goes to"));
     }
     let sizes = PieceSizes::new(&engine, &[source.file], source.len, options.bs_bytes)?;
@@ -119,11 +119,6 @@ fn metadata_of(engine: &mut Engine, path: &Path) -> Result<Option<Metadata>, Err
     let metadata = engine.descriptor(file).map(|open| Metadata::of(open, path)).transpose();
     engine.close_file(file)?;
     metadata
-}
-
-fn is_same(one: BorrowedFd, other: BorrowedFd) -> bool {
-    let identity = |file: BorrowedFd| fstat(file).map(|stat| (stat.st_dev, stat.st_ino));
-    matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 struct Filler<'a> {

@@ -17,7 +17,6 @@ use std::ops::Range;
 /// Zeros of a hole that a checksum takes between two reports of progress.
 const ZEROS_BYTES_MAX: u64 = 64 << 20;
 
-/// The sizes of a file's pieces.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PieceSizes {
     pub len: u64,
@@ -123,7 +122,6 @@ pub(crate) fn copy_data(
     mover.run()
 }
 
-/// Returns the checksum of a file's bytes.
 pub(crate) fn checksum_of(
     engine: &mut Engine,
     file: FileId,
@@ -172,7 +170,6 @@ struct Piece {
     hole_bytes: u64,
 }
 
-/// The operation in flight for a piece.
 enum Flight {
     Read(Piece),
     Write { bytes: u64 },

@@ -279,18 +279,14 @@ impl Tree<'_, '_> {
                 self.copied.effective.fallbacks.push(fallback);
             }
         }
-        self.count(copied.bytes, copied.method);
-        Ok(())
-    }
-
-    fn count(&mut self, bytes: u64, method: Method) {
-        if !self.copied.methods.contains(&method) {
-            self.copied.methods.push(method);
+        if !self.copied.methods.contains(&copied.method) {
+            self.copied.methods.push(copied.method);
         }
         self.copied.files += 1;
-        self.copied.bytes += bytes;
+        self.copied.bytes += copied.bytes;
         let times = if self.options.verify { 2 } else { 1 };
-        self.done = self.done.saturating_add(bytes.saturating_mul(times)).min(self.total);
+        self.done = done.saturating_add(copied.bytes.saturating_mul(times)).min(total);
+        Ok(())
     }
 
     /// Makes the link, with its times. A replacement is made beside the old one and renamed.

@@ -84,7 +84,6 @@ impl Mount {
     }
 }
 
-/// Reads the mounts that this process sees.
 pub(super) fn read() -> Result<Vec<Mount>, Error> {
     let path = Path::new("/proc/self/mountinfo");
     Ok(parse(&std::fs::read(path).tried(path, Action::Examine)?))

@@ -12,7 +12,6 @@ use std::io;
 /// or takes no bytes, for ever must not hold its caller for ever.
 const FRUITLESS_TRIES_MAX: u32 = 1000;
 
-/// The next step after a try.
 enum Verdict {
     Again,
     Whole(u64),
@@ -28,7 +27,6 @@ impl Engine {
         }
     }
 
-    /// Decides what a try means for its operation (W4).
     fn judge(&mut self, done: Reply) -> Verdict {
         let op = self.slots[done.token as usize].as_mut().expect("done while in flight");
         let file = self.files[op.file as usize].as_mut().expect("open while in flight");

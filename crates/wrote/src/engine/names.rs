@@ -35,7 +35,6 @@ pub enum Found {
     Other,
 }
 
-/// A change of names.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NameChange<'a> {
     /// Renames `from` to `to`. A file called `to` is gone with `replace`, and an error without.

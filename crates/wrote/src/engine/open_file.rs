@@ -11,7 +11,6 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-/// An open file.
 pub(super) struct OpenFile {
     pub path: PathBuf,
     /// Whether transfers bypass the page cache, as far as is known.
@@ -49,7 +48,6 @@ impl OpenFile {
         }
     }
 
-    /// Returns the `RWF_` flags of an operation.
     #[inline]
     pub(super) fn rw_flags(&self, kind: OpKind) -> i32 {
         match kind {

@@ -132,7 +132,6 @@ impl Ring {
         effective.registered_buffers = self.registered_buffers;
     }
 
-    /// Registers the file as `slot`.
     pub(super) fn opened(&mut self, slot: u32, file: RawFd, effective: &mut Effective) {
         if !self.registered_files {
             return;

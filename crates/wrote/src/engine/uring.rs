@@ -19,7 +19,6 @@ pub(super) struct Uring {
 }
 
 impl Uring {
-    /// Sets the plain ring up.
     pub(super) fn start(
         options: &Options,
         callers: Callers,

@@ -129,7 +129,8 @@ impl Disk {
         let mut future = std::pin::pin!(future);
         let alarm = Arc::new(Alarm { thread: std::thread::current(), rung: AtomicBool::new(true) });
         let waker = Waker::from(Arc::clone(&alarm));
-        let _driver = Driver::of(self);
+        self.0.borrow_mut().drivers += 1;
+        let _driver = Driver(self);
         loop {
             if alarm.rung.swap(false, Ordering::AcqRel)
                 && let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker))
@@ -226,15 +227,8 @@ impl Disk {
     }
 }
 
-/// Marks the engine as driven while it lives.
+/// Ends the mark of a driven engine.
 struct Driver<'a>(&'a Disk);
-
-impl Driver<'_> {
-    fn of(disk: &Disk) -> Driver<'_> {
-        disk.0.borrow_mut().drivers += 1;
-        Driver(disk)
-    }
-}
 
 impl Drop for Driver<'_> {
     fn drop(&mut self) {

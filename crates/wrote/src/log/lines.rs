@@ -12,7 +12,6 @@ pub(super) struct LineCount {
     pub end: u64,
 }
 
-/// Counts the whole lines of a file.
 pub(super) fn read(input: &mut Input) -> Result<LineCount, Error> {
     let piece_bytes = input.files.engine().pool().buffer_bytes();
     let mut lines = LineCount { count: 0, end: 0 };

@@ -62,7 +62,6 @@ fn lock(file: &File, operation: FlockOperation, tries: u32) -> std::io::Result<b
     Ok(false)
 }
 
-/// Reads the process id in the file.
 fn process_in(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.rewind().ok()?;

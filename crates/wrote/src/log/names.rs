@@ -21,7 +21,6 @@ pub(super) enum Next {
     Follows(u64, PathBuf),
     /// The first that is left, after retention removed the segment before it.
     IsLeft(u64, PathBuf),
-    /// No segment.
     Nothing,
 }
 

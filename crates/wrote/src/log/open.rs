@@ -22,7 +22,6 @@ use crate::{
 };
 use std::path::Path;
 
-/// The least bytes of a buffer.
 const BUFFER_BYTES_MIN: usize = 4096;
 /// The most bytes of a segment: more than any file system has, and a sum with a buffer cannot
 /// overflow.

@@ -35,7 +35,6 @@ pub(crate) struct SegmentHeader {
     pub created_at_ns: u64,
 }
 
-/// The reason why a file is no readable segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotASegment {
     /// It does not begin as a segment, or its header is damaged.

@@ -54,7 +54,6 @@ impl Identity {
     }
 }
 
-/// The next part of a segment.
 #[derive(Debug)]
 pub(super) enum WalkStep<'a> {
     Batch,

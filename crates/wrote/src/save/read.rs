@@ -1,10 +1,9 @@
 //! Whole files read: from the page cache where that holds them, else past it.
 
-use super::direct::{self, DIRECT_BYTES_MIN};
 use crate::cached::cached_bytes;
 use crate::error::Tried;
 use crate::read_ahead::ReadAhead;
-use crate::{Action, Engine, Error, FileId, FileOptions};
+use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Options};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use rustix::mm::{Advice, madvise};
@@ -12,6 +11,10 @@ use rustix::param::page_size;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+
+/// The least length of a file that is read and written past the page cache. Below, a ring and its
+/// buffers cost more than they bring.
+pub(super) const DIRECT_BYTES_MIN: usize = 4 << 20;
 
 /// The least memory that is requested in huge pages. Smaller pieces are often in the allocator
 /// already (glibc maps memory anew for each piece from 32 MiB on: `mallopt(3)`, M_MMAP_THRESHOLD),
@@ -67,7 +70,7 @@ fn is_better_direct(file: &File, len: u64) -> bool {
 
 /// Returns `None` where a direct read is not possible.
 fn read_direct(path: &Path) -> Option<Vec<u8>> {
-    let mut engine = direct::engine().ok()?;
+    let mut engine = direct_engine().ok()?;
     let direct = FileOptions { direct: true, ..FileOptions::default() };
     let file = engine.open_file(path, &direct).ok()?;
     if !engine.is_direct(file) {
@@ -96,6 +99,11 @@ fn read_pieces(
             return Ok(());
         }
     }
+}
+
+/// Opens an engine for a large file, with 8 transfers of 1 MiB in flight.
+pub(super) fn direct_engine() -> Result<Engine, Error> {
+    Engine::open(&Options::new(Ioengine::IoUring, 8, 1 << 20))
 }
 
 /// Returns an empty vector with room for `len` bytes; `None` where there is no such memory.

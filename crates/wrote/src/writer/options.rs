@@ -61,43 +61,37 @@ impl WriterOptions {
     /// [`Sync::EverySec`] and [`Sync::Interval`] a write syncs if that time has passed since the
     /// last sync. A `Writer` has no clock of its own, so bytes without a later write wait for
     /// [`Writer::sync_data`] or [`Writer::finish`].
-    pub fn sync(mut self, sync: Sync) -> WriterOptions {
-        self.sync = sync;
-        self
+    pub fn sync(self, sync: Sync) -> WriterOptions {
+        WriterOptions { sync, ..self }
     }
 
     /// Sets the expected length in bytes. The space is allocated when the file is opened, so that a
     /// fuller disk fails at once. The end of the file returns unused space.
-    pub fn size_hint(mut self, bytes: u64) -> WriterOptions {
-        self.size_hint_bytes = bytes;
-        self
+    pub fn size_hint(self, bytes: u64) -> WriterOptions {
+        WriterOptions { size_hint_bytes: bytes, ..self }
     }
 
     /// Sets the writes in flight; by default 3, and 8 through the page cache. One buffer more is
     /// filled meanwhile.
-    pub fn iodepth(mut self, iodepth: u32) -> WriterOptions {
-        self.iodepth = Some(iodepth.clamp(1, Options::IODEPTH_MAX));
-        self
+    pub fn iodepth(self, iodepth: u32) -> WriterOptions {
+        WriterOptions { iodepth: Some(iodepth.clamp(1, Options::IODEPTH_MAX)), ..self }
     }
 
     /// Sets the bytes of one write, and of one buffer; by default 2 MiB, and 192 KiB through the
     /// page cache. Rounded up to a multiple of 4096.
-    pub fn bs(mut self, bytes: usize) -> WriterOptions {
-        self.bs_bytes = Some(bytes.max(1).next_multiple_of(BS_UNIT_BYTES));
-        self
+    pub fn bs(self, bytes: usize) -> WriterOptions {
+        WriterOptions { bs_bytes: Some(bytes.max(1).next_multiple_of(BS_UNIT_BYTES)), ..self }
     }
 
     /// Sets whether the page cache is bypassed, where the file system can; true by default. The
     /// cache suits files that are read again at once and need not last.
-    pub fn direct(mut self, direct: bool) -> WriterOptions {
-        self.direct = direct;
-        self
+    pub fn direct(self, direct: bool) -> WriterOptions {
+        WriterOptions { direct, ..self }
     }
 
     /// Sets whether an existing file is an error (`EEXIST`); by default its contents are replaced.
-    pub fn create_new(mut self, create_new: bool) -> WriterOptions {
-        self.create_new = create_new;
-        self
+    pub fn create_new(self, create_new: bool) -> WriterOptions {
+        WriterOptions { create_new, ..self }
     }
 
     /// Sets whether the contents of an existing file stay, and writes come after them.
@@ -107,9 +101,8 @@ impl WriterOptions {
     /// examined before every change of the file, so its bytes are found, and this `Writer` writes
     /// nothing more ([`Error::Interfered`]). Only bytes appended between that examination and the
     /// change itself can be lost. Programs that share a file should use one [`crate::Log`].
-    pub fn append(mut self, append: bool) -> WriterOptions {
-        self.append = append;
-        self
+    pub fn append(self, append: bool) -> WriterOptions {
+        WriterOptions { append, ..self }
     }
 
     /// Opens the file.
