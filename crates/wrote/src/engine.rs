@@ -110,10 +110,8 @@ impl Engine {
 
     /// As [`Engine::open`], for callers of several threads, one at a time.
     pub(crate) fn open_for(options: &Options, callers: Callers) -> Result<Engine, Error> {
-        let depth = iodepth(options.ioengine, options.iodepth);
-        let mut effective = Effective::new(options.ioengine, depth);
         let pool = Pool::new(options.buffers, options.buffer_bytes)?;
-        effective.huge_pages = pool.is_huge();
+        let mut effective = Effective { huge_pages: pool.is_huge(), ..effective_of(options) };
         let backend: Box<dyn Backend> = match options.ioengine {
             Ioengine::Psync => Box::new(Kernel::new(psync::Psync::default())),
             Ioengine::Mmap => Box::new(Kernel::new(mmap::Mmap::default())),
@@ -121,7 +119,7 @@ impl Engine {
             Ioengine::IoUring => match uring::Uring::start(options, callers, &pool, &mut effective)
             {
                 Ok(ring) => Box::new(Kernel::new(ring)),
-                Err(ring::Refusal(because)) => {
+                Err(because) => {
                     effective.fell_back("io_uring", "threads", because);
                     effective.ioengine = Ioengine::Threads;
                     effective.iodepth = iodepth(Ioengine::Threads, options.iodepth);
@@ -135,9 +133,7 @@ impl Engine {
     /// Makes an engine on a simulated disk. Fails when there is no memory for the buffers.
     pub fn simulated(sim: &Sim, options: &Options) -> Result<Engine, Error> {
         let pool = Pool::new(options.buffers, options.buffer_bytes)?;
-        let depth = iodepth(options.ioengine, options.iodepth);
-        let effective = Effective::new(options.ioengine, depth);
-        Ok(Engine::with(sim.backend(), pool, effective))
+        Ok(Engine::with(sim.backend(), pool, effective_of(options)))
     }
 
     fn with(backend: Box<dyn Backend>, pool: Pool, effective: Effective) -> Engine {
@@ -371,6 +367,11 @@ impl Engine {
         self.done = done;
         waited.map_err(|error| failed("waiting for the kernel", &error))
     }
+}
+
+fn effective_of(options: &Options) -> Effective {
+    let Options { ioengine, iodepth: asked, .. } = *options;
+    Effective { ioengine, iodepth: iodepth(ioengine, asked), ..Effective::default() }
 }
 
 fn iodepth(ioengine: Ioengine, asked: u32) -> u32 {

@@ -33,7 +33,7 @@ impl Location {
 }
 
 /// One line of `/proc/self/mountinfo`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mount {
     /// The mount's number, unique at any time; `stx_mnt_id` of the files below.
     pub id: u64,
@@ -57,9 +57,7 @@ impl Mount {
             device: place.device,
             point: "/".into(),
             filesystem: "unknown".into(),
-            source: PathBuf::new(),
-            options: Vec::new(),
-            super_options: Vec::new(),
+            ..Mount::default()
         }
     }
 
@@ -96,7 +94,7 @@ pub(super) fn parse(text: &[u8]) -> Vec<Mount> {
 
 fn parse_line(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|&byte| byte == b' ');
-    let id = number(fields.next()?)?;
+    let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
     let _parent = fields.next()?;
     let device = block::device_number(fields.next()?)?;
     let _root = fields.next()?;
@@ -146,10 +144,6 @@ pub(super) fn source_device(mount: &Mount, sys: &Path) -> Option<(u32, u32)> {
     let node = node.filter(|node| FileType::from_raw_mode(node.st_mode) == FileType::BlockDevice);
     node.map(|node| (major(node.st_rdev), minor(node.st_rdev)))
         .or_else(|| block::by_name(sys, name))
-}
-
-fn number(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 fn path_of(bytes: &[u8]) -> PathBuf {

@@ -142,15 +142,11 @@ fn again(op: &mut PendingOp, errno: i32) -> Verdict {
 
 /// Repeats an interrupted call (W4), up to a limit.
 pub(super) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    let mut tries = 0;
-    loop {
-        let result = call();
-        tries += 1;
-        match &result {
-            Err(error)
-                if matches!(errno_of(error), libc::EINTR | libc::EAGAIN)
-                    && tries <= FRUITLESS_TRIES_MAX => {}
-            _ => return result,
+    for _ in 0..FRUITLESS_TRIES_MAX {
+        match call() {
+            Err(error) if matches!(errno_of(&error), libc::EINTR | libc::EAGAIN) => {}
+            result => return result,
         }
     }
+    call()
 }

@@ -68,7 +68,11 @@ impl FileMapping {
                 match fallocate(file, FallocateFlags::empty(), piece_start, to - piece_start) {
                     Ok(()) => {}
                     // Without fallocate only the length can be set.
-                    Err(Errno::OPNOTSUPP | Errno::NOSYS) => lengthen(file, to)?,
+                    Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                        if (fstat(file)?.st_size as u64) < to {
+                            ftruncate(file, to)?;
+                        }
+                    }
                     Err(errno) => return Err(errno),
                 }
                 *known = to;
@@ -76,13 +80,6 @@ impl FileMapping {
         }
         Ok(())
     }
-}
-
-fn lengthen(file: BorrowedFd, len_bytes: u64) -> Result<(), Errno> {
-    if (fstat(file)?.st_size as u64) < len_bytes {
-        ftruncate(file, len_bytes)?;
-    }
-    Ok(())
 }
 
 impl Drop for FileMapping {

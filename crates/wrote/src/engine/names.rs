@@ -201,16 +201,12 @@ fn rename_without_the_flag(from: &Path, to: &Path) -> io::Result<&'static str> {
 
 /// Syncs a folder. Some file systems have nothing to sync there and answer EINVAL (`fsync(2)`).
 fn sync_folder(path: &Path) -> io::Result<Option<Fallback>> {
-    let error = match File::open(path)?.sync_all() {
-        Ok(()) => return Ok(None),
-        Err(error) => error,
-    };
-    match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::INVAL | Errno::OPNOTSUPP) => {
+    match File::open(path)?.sync_all() {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)) => {
             let because = format!("fsync of a folder: {error}");
             Ok(Some(Fallback { wanted: "durable names", got: "names as they are", because }))
         }
-        _ => Err(error),
+        synced => synced.map(|()| None),
     }
 }
 

@@ -67,7 +67,12 @@ impl Engine {
         if slot >= Options::FILES_MAX {
             return Err(Errno::MFILE).tried(path, Action::Open);
         }
-        let options = self.possible(options);
+        let mut options = *options;
+        if options.direct && self.effective.ioengine == Ioengine::Mmap {
+            let because = "mmap: a mapping is of the page cache".to_owned();
+            self.effective.fell_back("O_DIRECT", "page cache", because);
+            options.direct = false;
+        }
         let access = self
             .backend
             .open(slot, path, &options, &mut self.effective)
@@ -82,17 +87,6 @@ impl Engine {
         let generation = self.opened;
         self.files[slot as usize] = Some(OpenFile::new(path, &options, &access, generation));
         Ok(FileId { slot, generation })
-    }
-
-    /// Removes the options that this engine lacks, and records the fallback.
-    fn possible(&mut self, options: &FileOptions) -> FileOptions {
-        let mut options = *options;
-        if options.direct && self.effective.ioengine == Ioengine::Mmap {
-            let because = "mmap: a mapping is of the page cache".to_owned();
-            self.effective.fell_back("O_DIRECT", "page cache", because);
-            options.direct = false;
-        }
-        options
     }
 
     pub(super) fn refused_direct(&mut self, action: &str, errno: i32) {

@@ -6,7 +6,7 @@
 
 use super::backend::{OpenedFile, Reply, Request};
 use super::op::OpKind;
-use super::ring::{Refusal, Ring, Service};
+use super::ring::{Ring, Service};
 use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
 use crate::device::{self, BlockDevice};
@@ -23,7 +23,7 @@ impl PolledRing {
         options: &Options,
         pool: &Pool,
         effective: &mut Effective,
-    ) -> Result<PolledRing, Refusal> {
+    ) -> Result<PolledRing, String> {
         let sqpoll = options.sqpoll.as_ref();
         let service = Service { sqpoll, iopoll: true, callers: Callers::One };
         let (mut ring, flags) = Ring::start(effective.iodepth, service)?;

@@ -67,17 +67,14 @@ pub(super) struct Ring {
     in_flight: usize,
 }
 
-/// The reason why there is no ring: the call that failed, and the kernel's words.
-pub(super) struct Refusal(pub(super) String);
-
 impl Ring {
-    /// Sets a ring up, and returns its flags.
+    /// Sets a ring up, and returns its flags; else the call that failed, and the kernel's words.
     pub(super) fn start(
         iodepth: u32,
         service: Service,
-    ) -> Result<(Ring, Vec<&'static str>), Refusal> {
-        let (ring, flags, member) = set_up(iodepth, service)
-            .map_err(|error| Refusal(format!("io_uring_setup: {error}")))?;
+    ) -> Result<(Ring, Vec<&'static str>), String> {
+        let (ring, flags, member) =
+            set_up(iodepth, service).map_err(|error| format!("io_uring_setup: {error}"))?;
         check_operations(&ring)?;
         let ring = Ring {
             ring,
@@ -326,11 +323,10 @@ fn first_taken(
 
 /// Checks for the operations of Linux 5.6, which older kernels with io_uring lack
 /// (`io_uring_enter(2)`).
-fn check_operations(ring: &IoUring) -> Result<(), Refusal> {
+fn check_operations(ring: &IoUring) -> Result<(), String> {
     let mut probe = Probe::new();
-    ring.submitter()
-        .register_probe(&mut probe)
-        .map_err(|error| Refusal(format!("IORING_REGISTER_PROBE: {error}")))?;
+    let probed = ring.submitter().register_probe(&mut probe);
+    probed.map_err(|error| format!("IORING_REGISTER_PROBE: {error}"))?;
     let needed = [
         ("IORING_OP_READ", opcode::Read::CODE),
         ("IORING_OP_WRITE", opcode::Write::CODE),
@@ -340,7 +336,7 @@ fn check_operations(ring: &IoUring) -> Result<(), Refusal> {
         ("IORING_OP_FALLOCATE", opcode::Fallocate::CODE),
     ];
     match needed.iter().find(|(_, code)| !probe.is_supported(*code)) {
-        Some((name, _)) => Err(Refusal(format!("{name}: the kernel does not have it"))),
+        Some((name, _)) => Err(format!("{name}: the kernel does not have it")),
         None => Ok(()),
     }
 }

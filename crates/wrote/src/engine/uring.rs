@@ -2,7 +2,7 @@
 
 use super::backend::{OpenedFile, Reply, Request, Transfer};
 use super::polled::{self, PolledRing};
-use super::ring::{Refusal, Ring, Service};
+use super::ring::{Ring, Service};
 use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
 use std::io;
@@ -24,7 +24,7 @@ impl Uring {
         callers: Callers,
         pool: &Pool,
         effective: &mut Effective,
-    ) -> Result<Uring, Refusal> {
+    ) -> Result<Uring, String> {
         let mut options = options.clone();
         let (mut plain, flags) = start_plain(&mut options, callers, effective)?;
         effective.ring_flags = flags;
@@ -37,8 +37,7 @@ impl Uring {
     fn poll(&mut self, file: &OpenedFile, effective: &mut Effective) -> Result<(), String> {
         let device = polled::device_for(file)?;
         if self.polled.is_none() {
-            let polled = PolledRing::start(&self.options, &self.pool, effective);
-            self.polled = Some(polled.map_err(|Refusal(because)| because)?);
+            self.polled = Some(PolledRing::start(&self.options, &self.pool, effective)?);
         }
         let polled = self.polled.as_mut().expect("made above");
         polled.ring.opened(file.slot, file.file, effective);
@@ -84,12 +83,12 @@ fn start_plain(
     options: &mut Options,
     callers: Callers,
     effective: &mut Effective,
-) -> Result<(Ring, Vec<&'static str>), Refusal> {
+) -> Result<(Ring, Vec<&'static str>), String> {
     let without = Service { sqpoll: None, iopoll: false, callers };
     let Some(sqpoll) = &options.sqpoll else { return Ring::start(effective.iodepth, without) };
     match Ring::start(effective.iodepth, Service { sqpoll: Some(sqpoll), ..without }) {
         Ok(started) => Ok(started),
-        Err(Refusal(because)) => {
+        Err(because) => {
             let started = Ring::start(effective.iodepth, without)?;
             effective.fell_back("sqpoll", "a plain ring", because);
             options.sqpoll = None;

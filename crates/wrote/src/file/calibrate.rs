@@ -53,14 +53,9 @@ pub struct Calibration {
 impl Calibration {
     /// Chooses by the times of writes, in nanoseconds, the same number of each way. Panics when
     /// there are no times.
-    fn of(
-        write_bytes: usize,
-        direct: bool,
-        mut dsync_ns: Vec<u64>,
-        mut fdatasync_ns: Vec<u64>,
-    ) -> Calibration {
-        let rounds = dsync_ns.len() as u32;
-        let (dsync_ns, fdatasync_ns) = (median(&mut dsync_ns), median(&mut fdatasync_ns));
+    fn of(write_bytes: usize, direct: bool, mut times_ns: [Vec<u64>; 2]) -> Calibration {
+        let rounds = times_ns[0].len() as u32;
+        let [dsync_ns, fdatasync_ns] = times_ns.each_mut().map(|times_ns| median(times_ns));
         let choice = if fdatasync_ns < dsync_ns { Durable::Fdatasync } else { Durable::Dsync };
         Calibration { write_bytes, direct, rounds, dsync_ns, fdatasync_ns, choice }
     }
@@ -89,12 +84,7 @@ impl fmt::Display for Calibration {
 /// Returns the middle sample, or the mean of the two in the middle.
 fn median(samples: &mut [u64]) -> u64 {
     samples.sort_unstable();
-    let middle = samples.len() / 2;
-    if samples.len().is_multiple_of(2) {
-        samples[middle - 1].midpoint(samples[middle])
-    } else {
-        samples[middle]
-    }
+    samples[(samples.len() - 1) / 2].midpoint(samples[samples.len() / 2])
 }
 
 /// Measures both ways of making a write of `write_bytes` durable in `folder`, a real one. Each way
@@ -163,8 +153,7 @@ pub fn calibrate(
     }
     let direct = file.is_direct();
     file.close()?;
-    let [dsync_ns, fdatasync_ns] = times_ns;
-    Ok(Calibration::of(write_bytes, direct, dsync_ns, fdatasync_ns))
+    Ok(Calibration::of(write_bytes, direct, times_ns))
 }
 
 /// Returns A B, then B A: neither way always follows the other.
@@ -206,7 +195,7 @@ mod tests {
     #[test]
     fn the_way_with_the_smaller_median_is_chosen_whatever_the_outliers() {
         let of = |dsync: &[u64], fdatasync: &[u64]| {
-            Calibration::of(4096, true, dsync.to_vec(), fdatasync.to_vec()).choice
+            Calibration::of(4096, true, [dsync.to_vec(), fdatasync.to_vec()]).choice
         };
         assert_eq!(of(&[10, 11, 9000], &[20, 21, 1]), Durable::Dsync);
         assert_eq!(of(&[20, 21, 1], &[10, 11, 9000]), Durable::Fdatasync);
@@ -229,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_calibration_is_told_in_one_line_the_chosen_way_first() {
-        let calibration = Calibration::of(4096, true, vec![4_007_000; 3], vec![1_643_000; 3]);
+        let calibration = Calibration::of(4096, true, [vec![4_007_000; 3], vec![1_643_000; 3]]);
         assert_eq!(
             calibration.to_string(),
             "durable direct writes of 4096 bytes by write + fdatasync: 1643 us, by RWF_DSYNC 4007 us \

@@ -30,31 +30,19 @@ const CACHED: (usize, u32) = (192 << 10, 8);
 ///     .open(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct WriterOptions {
     sync: Sync,
     size_hint_bytes: u64,
-    /// The caller's choice; `None` for the default of `direct`.
+    /// The caller's choice; `None` for the default by `cached`.
     iodepth: Option<u32>,
     bs_bytes: Option<usize>,
-    direct: bool,
+    cached: bool,
     create_new: bool,
     append: bool,
 }
 
 impl WriterOptions {
-    pub(super) fn new() -> WriterOptions {
-        WriterOptions {
-            sync: Sync::No,
-            size_hint_bytes: 0,
-            iodepth: None,
-            bs_bytes: None,
-            direct: true,
-            create_new: false,
-            append: false,
-        }
-    }
-
     /// Sets when writes are made durable automatically; [`Sync::No`] by default.
     ///
     /// With [`Sync::Always`] every write returns when it survives a power loss. With
@@ -86,7 +74,7 @@ impl WriterOptions {
     /// Sets whether the page cache is bypassed, where the file system can; true by default. The
     /// cache suits files that are read again at once and need not last.
     pub fn direct(self, direct: bool) -> WriterOptions {
-        WriterOptions { direct, ..self }
+        WriterOptions { cached: !direct, ..self }
     }
 
     /// Sets whether an existing file is an error (`EEXIST`); by default its contents are replaced.
@@ -125,7 +113,7 @@ impl WriterOptions {
     }
 
     fn engine_options(&self) -> Options {
-        let (bs_bytes, iodepth) = if self.direct { DIRECT } else { CACHED };
+        let (bs_bytes, iodepth) = if self.cached { CACHED } else { DIRECT };
         let iodepth = self.iodepth.unwrap_or(iodepth);
         Options {
             buffers: iodepth + 1,
@@ -142,7 +130,7 @@ impl WriterOptions {
             create: true,
             truncate: !self.append,
             write: true,
-            direct: self.direct,
+            direct: !self.cached,
             ..FileOptions::default()
         };
         let mut stream = Stream::open(engine, path, &file, self.sync, self.append)?;
