@@ -216,7 +216,9 @@ fn save(
     let options = FileOptions {
         // The old permissions are given when the content is whole and has the old owner.
         mode: old.as_ref().map(Metadata::mode_at_first),
-        direct: goes_direct(sync, bytes) && writes_directly(engine),
+        direct: goes_direct(sync, bytes)
+            && engine.effective().iodepth > 1
+            && engine.pool().buffer_bytes() >= DIRECT_BUFFER_BYTES_MIN,
         ..FileOptions::default()
     };
     StagedFile::save(engine, (&place, path), (replace, durable), &options, |engine, file| {
@@ -227,10 +229,6 @@ fn save(
 fn goes_direct(sync: Sync, bytes: &[u8]) -> bool {
     // The page cache takes content fastest that need not reach the device soon.
     sync != Sync::No && bytes.len() >= DIRECT_BYTES_MIN
-}
-
-fn writes_directly(engine: &Engine) -> bool {
-    engine.effective().iodepth > 1 && engine.pool().buffer_bytes() >= DIRECT_BUFFER_BYTES_MIN
 }
 
 /// Finds the place of the new file, and the metadata of the old one, if there is one.

@@ -83,36 +83,26 @@ pub fn copy_through(
 ) -> Result<Copied, Error> {
     let started = Instant::now();
     let source = Source::open(engine, from, options.bs_bytes)?;
-    let made = make(engine, &source, to, options, watch);
-    let bytes = source.len;
+    let place = source::find_place(engine, Some(&source), to, options.replace);
+    let made = place.and_then(|place| {
+        // Only the owner may read the copy until it is whole and has the permissions of the source.
+        let mode = Some(MODE_PRIVATE);
+        let private = FileOptions { direct: !source.small, mode, ..FileOptions::default() };
+        let passes = if options.verify { 2 } else { 1 };
+        let progress = Watcher::new(watch, Some(source.len.saturating_mul(passes)));
+        let last_step = (options.replace, options.durable);
+        StagedFile::save(engine, (&place.path, to), last_step, &private, |engine, target| {
+            let (source, fallbacks) = (&source, Vec::new());
+            Copier { engine, source, target, options, progress, fallbacks }.fill()
+        })
+    });
     let closed = engine.close_file(source.file);
     let (method, checksum, mut fallbacks) = made?;
     closed?;
     let mut effective = engine.effective().clone();
     effective.fallbacks.append(&mut fallbacks);
-    Ok(Copied { bytes, method, elapsed: started.elapsed(), checksum, effective })
-}
-
-/// The method, a checksum that was compared, and fallbacks.
-type CopyOutcome = (Method, Option<u128>, Vec<Fallback>);
-
-fn make(
-    engine: &mut Engine,
-    source: &Source,
-    to: &Path,
-    options: &CopyOptions,
-    watch: Watch,
-) -> Result<CopyOutcome, Error> {
-    let place = source::find_place(engine, Some(source), to, options.replace)?.path;
-    // Only the owner may read the copy until it is whole and has the permissions of the source.
-    let direct = !source.small;
-    let private = FileOptions { direct, mode: Some(MODE_PRIVATE), ..FileOptions::default() };
-    let passes = if options.verify { 2 } else { 1 };
-    let progress = Watcher::new(watch, Some(source.len.saturating_mul(passes)));
-    let last_step = (options.replace, options.durable);
-    StagedFile::save(engine, (&place, to), last_step, &private, |engine, target| {
-        Copier { engine, source, target, options, progress, fallbacks: Vec::new() }.fill()
-    })
+    let (bytes, elapsed) = (source.len, started.elapsed());
+    Ok(Copied { bytes, method, elapsed, checksum, effective })
 }
 
 struct Copier<'a, 'w> {
@@ -125,8 +115,9 @@ struct Copier<'a, 'w> {
 }
 
 impl Copier<'_, '_> {
-    /// Does everything but the last step, the rename.
-    fn fill(mut self) -> Result<CopyOutcome, Error> {
+    /// Does everything but the last step, the rename. Returns the method, a checksum that was
+    /// compared, and fallbacks.
+    fn fill(mut self) -> Result<(Method, Option<u128>, Vec<Fallback>), Error> {
         let files = [self.source.file, self.target];
         let sizes = PieceSizes::new(self.engine, &files, self.source.len, self.options.bs_bytes)?;
         let mut checksum = self.options.verify.then(Checksum::default);

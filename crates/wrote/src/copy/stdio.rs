@@ -93,8 +93,8 @@ pub fn copy_out(
     }
     let mut engine = engine_for(len_hint(from), options)?;
     let source = Source::open(&mut engine, from, options.bs_bytes)?;
-    if engine.descriptor(source.file).and_then(identity).is_some_and(|it| Some(it) == identity(to))
-    {
+    let own = engine.descriptor(source.file).and_then(identity);
+    if own.is_some() && own == identity(to) {
         return Err(Error::refused(from, "is the file that the output goes to"));
     }
     let sizes = PieceSizes::new(&engine, &[source.file], source.len, options.bs_bytes)?;

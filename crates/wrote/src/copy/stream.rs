@@ -255,21 +255,18 @@ impl PieceMover<'_, '_> {
                 if (completion.result? as u64) < piece.len {
                     return Err(source_shrank(self.engine, self.source));
                 }
-                self.was_read(piece, completion.buffer.expect("of a read"))
+                let buffer = completion.buffer.expect("of a read");
+                if self.checksum.is_none() {
+                    return self.hand_on(piece, buffer);
+                }
+                self.early.insert(piece.number, (piece, buffer));
+                while let Some((piece, buffer)) = self.early.remove(&self.next) {
+                    self.next += 1;
+                    self.hand_on(piece, buffer)?;
+                }
+                Ok(())
             }
         }
-    }
-
-    fn was_read(&mut self, piece: Piece, buffer: Buffer) -> Result<(), Error> {
-        if self.checksum.is_none() {
-            return self.hand_on(piece, buffer);
-        }
-        self.early.insert(piece.number, (piece, buffer));
-        while let Some((piece, buffer)) = self.early.remove(&self.next) {
-            self.next += 1;
-            self.hand_on(piece, buffer)?;
-        }
-        Ok(())
     }
 
     fn hand_on(&mut self, piece: Piece, mut buffer: Buffer) -> Result<(), Error> {

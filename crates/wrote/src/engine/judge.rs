@@ -4,8 +4,7 @@ use super::Engine;
 use super::backend::Reply;
 use super::op::OpKind;
 use super::pending::{PendingOp, TRANSFER_BYTES_MAX};
-use crate::error::errno_of;
-use crate::{Action, Error};
+use crate::error::{Action, Error, errno_of};
 use std::io;
 
 /// Tries of one operation that move nothing before it fails: a disk that answers EINTR or EAGAIN,

@@ -1,9 +1,9 @@
 //! Operations as copies between a buffer and a mapping of the file, one at a time.
 
-use super::backend::{OpenedFile, Reply, Request, Transfer};
+use super::Options;
+use super::backend::{Reply, Request, Transfer};
 use super::op::OpKind;
 use super::psync::perform;
-use super::{Effective, Options};
 use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl, fstat, fsync, ftruncate};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
@@ -145,10 +145,6 @@ impl Mmap {
 }
 
 impl Transfer for Mmap {
-    fn opened(&mut self, file: &OpenedFile, _: &mut Effective) {
-        self.mappings[file.slot as usize] = None;
-    }
-
     fn truncated(&mut self, slot: u32) {
         // The mapping may reach beyond the new end.
         self.mappings[slot as usize] = None;

@@ -2,8 +2,7 @@
 
 use super::judge::uninterrupted;
 use super::{Engine, Fallback};
-use crate::error::Tried;
-use crate::{Action, Error};
+use crate::error::{Action, Error, Tried};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::fs::{self, File};
@@ -140,10 +139,7 @@ pub(super) fn locate(named: &Path) -> io::Result<Located> {
 }
 
 pub(crate) fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    }
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
 pub(super) fn make_folder(folder: &Path) -> io::Result<()> {

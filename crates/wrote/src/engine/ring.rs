@@ -99,14 +99,15 @@ impl Ring {
 
     fn register_files(&mut self, effective: &mut Effective) {
         match self.ring.submitter().register_files_sparse(Options::FILES_MAX) {
-            Ok(()) => self.registered_files = true,
-            Err(error) => effective.fell_back(
-                "registered files",
-                "unregistered files",
-                format!("IORING_REGISTER_FILES2: {error}"),
-            ),
+            Ok(()) => (self.registered_files, effective.registered_files) = (true, true),
+            Err(error) => self.unregister_files("IORING_REGISTER_FILES2", &error, effective),
         }
-        effective.registered_files = self.registered_files;
+    }
+
+    fn unregister_files(&mut self, call: &str, error: &io::Error, effective: &mut Effective) {
+        (self.registered_files, effective.registered_files) = (false, false);
+        let because = format!("{call}: {error}");
+        effective.fell_back("registered files", "unregistered files", because);
     }
 
     pub(super) fn register_buffers(&mut self, pool: &Pool, effective: &mut Effective) {
@@ -135,13 +136,7 @@ impl Ring {
         }
         if let Err(error) = self.ring.submitter().register_files_update(slot, &[file]) {
             // From here on every file is named by its descriptor; the table's entries do no harm.
-            self.registered_files = false;
-            effective.registered_files = false;
-            effective.fell_back(
-                "registered files",
-                "unregistered files",
-                format!("IORING_REGISTER_FILES_UPDATE: {error}"),
-            );
+            self.unregister_files("IORING_REGISTER_FILES_UPDATE", &error, effective);
         }
     }
 

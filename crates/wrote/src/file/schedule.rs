@@ -195,7 +195,12 @@ impl Schedule {
             result = self.engine.submit();
         }
         if let Err(error) = &result {
-            self.break_all(error);
+            for (_, entry) in &mut self.entries {
+                if !entry.is_over() {
+                    entry.broken = Some(error.clone());
+                    self.wakers.extend(entry.take_waker());
+                }
+            }
         }
         result.map(|()| true)
     }
@@ -323,8 +328,8 @@ impl Schedule {
         }
         entry.owner = Owner::Gone;
         self.forgotten += 1;
-        if self.entries[key].can_be_cancelled() {
-            self.waiting -= usize::from(self.entries[key].waits_for > 0);
+        if entry.can_be_cancelled() {
+            self.waiting -= usize::from(entry.waits_for > 0);
             self.leasing.retain(|&leasing| leasing != key);
             self.finish(key);
         }
@@ -363,15 +368,6 @@ impl Schedule {
     /// has had its turn.
     pub fn is_stuck(&mut self, key: usize) -> bool {
         self.entries[key].stuck_at.replace(self.progress) == Some(self.progress)
-    }
-
-    fn break_all(&mut self, error: &Error) {
-        for (_, entry) in &mut self.entries {
-            if !entry.is_over() {
-                entry.broken = Some(error.clone());
-                self.wakers.extend(entry.take_waker());
-            }
-        }
     }
 
     /// Waits for every operation, or for those on one file.

@@ -1,8 +1,7 @@
 //! The lock of a log's only writer: `flock(2)` on the file `lock` in its folder. Readers take no
 //! lock.
 
-use crate::error::Tried;
-use crate::{Action, Error};
+use crate::error::{Action, Error, Tried};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::File;

@@ -1,7 +1,6 @@
 //! A walk through a tree in constant memory: a folder, its contents, its end.
 
-use crate::error::Tried;
-use crate::{Action, Error};
+use crate::error::{Action, Error, Tried};
 use std::fs::{self, ReadDir};
 use std::path::{Path, PathBuf};
 
