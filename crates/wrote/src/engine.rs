@@ -158,10 +158,8 @@ impl Engine {
     pub fn probe_io_uring() -> Result<(), String> {
         let options = Options::new(Ioengine::IoUring, 1, 4096);
         let engine = Engine::open(&options).map_err(|error| error.to_string())?;
-        match engine.effective.fallbacks.iter().find(|step| step.wanted == "io_uring") {
-            Some(step) => Err(step.because.clone()),
-            None => Ok(()),
-        }
+        let refused = engine.effective.fallbacks.iter().find(|step| step.wanted == "io_uring");
+        refused.map_or(Ok(()), |step| Err(step.because.clone()))
     }
 
     /// Registers the pool with the ring, if [`Options::registered_buffers`] did not. Registering
@@ -244,14 +242,12 @@ impl Engine {
     /// Panics on two writes in flight on one block (W3). They are a mistake of the layer above, so
     /// only debug assertions search for them.
     fn check_disjoint(&self, op: &PendingOp) {
-        if cfg!(debug_assertions) {
-            assert!(
-                !self.slots.iter().flatten().any(|other| other.overlaps(op)),
-                "two writes in flight at byte {} of {}",
-                op.offset,
-                self.file(op.file).path.display()
-            );
-        }
+        debug_assert!(
+            !self.slots.iter().flatten().any(|other| other.overlaps(op)),
+            "two writes in flight at byte {} of {}",
+            op.offset,
+            self.file(op.file).path.display()
+        );
     }
 
     /// Hands an operation, or the rest of it, to the backend.

@@ -105,11 +105,14 @@ impl DirectFile {
 
     /// As [`DirectFile::read`], in progress when this returns.
     pub fn start_read(&self, offset: u64, len: usize) -> Operation<ReadBytes> {
-        let span = self.span(offset, len);
+        let (span, buffers) = self.disk.with(|schedule| {
+            let pool = schedule.engine.pool();
+            let align_bytes = schedule.engine.align_bytes(schedule.files[self.place].id);
+            (Span::around(offset, len, align_bytes, pool.buffer_bytes()), pool.count())
+        });
         if span.is_empty() {
             return Operation::over(Ok(Outcome::Read(ReadBytes::default())));
         }
-        let buffers = self.disk.with(|schedule| schedule.engine.pool().count());
         match span.pieces().filter(|&pieces| pieces <= u64::from(buffers)) {
             Some(pieces) => {
                 let found = (0..pieces).map(|_| None).collect();
@@ -117,18 +120,10 @@ impl DirectFile {
                 self.start(touch, Work::Read { span, found })
             }
             None => {
-                let (path, len_max) = (self.path(), span.len_max(buffers));
-                let action = Action::Read;
+                let (path, action, len_max) = (self.path(), Action::Read, span.len_max(buffers));
                 Operation::over(Err(Error::TooLong { path, action, offset, len, len_max }))
             }
         }
-    }
-
-    fn span(&self, offset: u64, len: usize) -> Span {
-        self.disk.with(|schedule| {
-            let align_bytes = schedule.engine.align_bytes(schedule.files[self.place].id);
-            Span::around(offset, len, align_bytes, schedule.engine.pool().buffer_bytes())
-        })
     }
 
     /// Writes the whole buffer at `offset`. It survives a crash of the process when this returns;

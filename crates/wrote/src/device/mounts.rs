@@ -22,11 +22,10 @@ impl Location {
     pub fn of(path: &Path) -> io::Result<Location> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
         let found = rustix::fs::statx(CWD, path, AtFlags::empty(), wanted)?;
-        let has_mount_id =
-            StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
+        let told = StatxFlags::from_bits_retain(found.stx_mask);
         Ok(Location {
             path: path.to_owned(),
-            mount_id: has_mount_id.then_some(found.stx_mnt_id),
+            mount_id: told.contains(StatxFlags::MNT_ID).then_some(found.stx_mnt_id),
             device: (found.stx_dev_major, found.stx_dev_minor),
         })
     }

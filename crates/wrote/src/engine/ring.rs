@@ -330,10 +330,8 @@ fn check_operations(ring: &IoUring) -> Result<(), String> {
         ("IORING_OP_FSYNC", opcode::Fsync::CODE),
         ("IORING_OP_FALLOCATE", opcode::Fallocate::CODE),
     ];
-    match needed.iter().find(|(_, code)| !probe.is_supported(*code)) {
-        Some((name, _)) => Err(format!("{name}: the kernel does not have it")),
-        None => Ok(()),
-    }
+    let missing = needed.iter().find(|(_, code)| !probe.is_supported(*code));
+    missing.map_or(Ok(()), |(name, _)| Err(format!("{name}: the kernel does not have it")))
 }
 
 /// Whether the kernel wants to be called again: after a signal, or to post completions first.

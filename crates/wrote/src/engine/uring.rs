@@ -86,15 +86,13 @@ fn start_plain(
 ) -> Result<(Ring, Vec<&'static str>), String> {
     let without = Service { sqpoll: None, iopoll: false, callers };
     let Some(sqpoll) = &options.sqpoll else { return Ring::start(effective.iodepth, without) };
-    match Ring::start(effective.iodepth, Service { sqpoll: Some(sqpoll), ..without }) {
-        Ok(started) => Ok(started),
-        Err(because) => {
-            let started = Ring::start(effective.iodepth, without)?;
-            effective.fell_back("sqpoll", "a plain ring", because);
-            options.sqpoll = None;
-            Ok(started)
-        }
-    }
+    let served = Ring::start(effective.iodepth, Service { sqpoll: Some(sqpoll), ..without });
+    served.or_else(|because| {
+        let started = Ring::start(effective.iodepth, without)?;
+        effective.fell_back("sqpoll", "a plain ring", because);
+        options.sqpoll = None;
+        Ok(started)
+    })
 }
 
 /// Hands the queue on, waits for `missing` more, and collects all that are done.

@@ -1,6 +1,6 @@
 //! The faster way to make a write durable, by measurement.
 
-use super::{DirectFile, Disk};
+use super::Disk;
 use crate::engine::FileOptions;
 use crate::error::{Action, Error, Tried};
 use std::collections::hash_map::RandomState;
@@ -92,8 +92,8 @@ fn median(samples: &mut [u64]) -> u64 {
 /// the file system can. The file loses its name before the first write, so that it cannot be left
 /// behind.
 ///
-/// The choice is for [`DirectFile::set_durable`]. The first write into a block costs more by either
-/// way.
+/// The choice is for [`DirectFile::set_durable`](super::DirectFile::set_durable). The first write
+/// into a block costs more by either way.
 ///
 /// # Errors
 ///
@@ -138,7 +138,12 @@ pub fn calibrate(
     }
     let rounds = rounds.max(1);
     let blocks = rounds.min(BLOCKS_MAX);
-    fill(disk, &file, blocks, write_bytes)?;
+    // Blocks that were written and flushed before: a later write changes only data.
+    for block in 0..blocks {
+        let buffer = filled(disk, write_bytes, u32::MAX - block)?;
+        file.write(buffer, u64::from(block) * write_bytes as u64)?;
+    }
+    file.sync_all()?;
     let mut times_ns = [Vec::new(), Vec::new()];
     for round in 0..rounds {
         for way in in_turn(round) {
@@ -161,15 +166,6 @@ fn in_turn(round: u32) -> [Durable; 2] {
     let mut ways = [Durable::Dsync, Durable::Fdatasync];
     ways.rotate_left(round as usize % 2);
     ways
-}
-
-/// Writes the blocks once and flushes them: a later write changes only data.
-fn fill(disk: &Disk, file: &DirectFile, blocks: u32, write_bytes: usize) -> Result<(), Error> {
-    for block in 0..blocks {
-        let buffer = filled(disk, write_bytes, u32::MAX - block)?;
-        file.write(buffer, u64::from(block) * write_bytes as u64)?;
-    }
-    file.sync_all()
 }
 
 /// Fills a buffer with pseudorandom bytes that differ from seed to seed (xorshift; Marsaglia:

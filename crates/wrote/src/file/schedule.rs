@@ -323,7 +323,14 @@ impl Schedule {
         let entry = &mut self.entries[key];
         let waker = entry.take_waker();
         if entry.finished {
-            self.forget_finished(key);
+            let entry = self.entries.remove(key);
+            let told = matches!(entry.touch, Touch::Nothing | Touch::Read(_));
+            if let (false, Some(file), Some(error)) = (told, entry.file, entry.error)
+                && let Some(open) = self.files.get_mut(file)
+                && entry.number >= open.since
+            {
+                open.untold.get_or_insert(error);
+            }
             return waker;
         }
         entry.owner = Owner::Gone;
@@ -337,17 +344,6 @@ impl Schedule {
         let depth = self.engine.effective().iodepth as usize;
         while self.forgotten > depth && self.drive(1).is_ok_and(|went| went) {}
         waker
-    }
-
-    fn forget_finished(&mut self, key: usize) {
-        let entry = self.entries.remove(key);
-        let told = matches!(entry.touch, Touch::Nothing | Touch::Read(_));
-        if let (false, Some(file), Some(error)) = (told, entry.file, entry.error)
-            && let Some(open) = self.files.get_mut(file)
-            && entry.number >= open.since
-        {
-            open.untold.get_or_insert(error);
-        }
     }
 
     /// Ends a wait for buffers that nothing in flight will free. `wanted`, or else the first
