@@ -75,7 +75,7 @@ impl Pool {
 
     /// Returns the whole region, for registration with a ring.
     pub(crate) fn region(&self) -> (*mut u8, usize) {
-        (self.0.mapping.start.as_ptr(), self.0.length_bytes())
+        (self.0.mapping.start.as_ptr(), self.0.stride_bytes * self.0.count as usize)
     }
 
     /// Keeps the memory mapped for good, since the kernel may still write to it.
@@ -94,18 +94,6 @@ impl fmt::Debug for Pool {
             .field("count", &self.0.count)
             .field("buffer_bytes", &self.0.buffer_bytes)
             .finish()
-    }
-}
-
-impl Region {
-    fn length_bytes(&self) -> usize {
-        self.stride_bytes * self.count as usize
-    }
-
-    fn address(&self, index: u32) -> *mut u8 {
-        debug_assert!(index < self.count);
-        // SAFETY: `index` is below `count`, so the result is inside the mapping.
-        unsafe { self.mapping.start.as_ptr().add(index as usize * self.stride_bytes) }
     }
 }
 
@@ -130,7 +118,10 @@ impl Buffer {
     }
 
     pub(crate) fn address(&self) -> *mut u8 {
-        self.region.address(self.index)
+        let Region { mapping, stride_bytes, count, .. } = &*self.region;
+        debug_assert!(self.index < *count);
+        // SAFETY: `index` is below `count`, so the result is inside the mapping.
+        unsafe { mapping.start.as_ptr().add(self.index as usize * stride_bytes) }
     }
 }
 

@@ -7,24 +7,6 @@ use rustix::param::page_size;
 /// where it names no call (ENOSYS).
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// The question: `struct cachestat_range` (`linux/mman.h`).
-#[repr(C)]
-struct Range {
-    offset: u64,
-    len: u64,
-}
-
-/// The answer, in pages: `struct cachestat` (`linux/mman.h`).
-#[repr(C)]
-#[derive(Default)]
-struct Pages {
-    cached: u64,
-    dirty: u64,
-    writeback: u64,
-    evicted: u64,
-    recently_evicted: u64,
-}
-
 /// Returns how many of the file's first `len` bytes the page cache holds, in whole pages and at
 /// most `len`.
 ///
@@ -36,15 +18,17 @@ pub fn cached_bytes(file: BorrowedFd, len: u64) -> Option<u64> {
         // The kernel takes a length of 0 for "up to the end of the file".
         return Some(0);
     }
-    let range = Range { offset: 0, len };
-    let mut pages = Pages::default();
+    // `struct cachestat_range` (`linux/mman.h`): offset and length.
+    let range = [0, len];
+    // `struct cachestat`, in pages: cached, dirty, in writeback, evicted, recently evicted.
+    let mut pages = [0_u64; 5];
     let flags: libc::c_uint = 0;
-    // SAFETY: the call reads a `Range` and fills a `Pages`. Both have the kernel's layout and live
+    // SAFETY: the call reads `range` and fills `pages`. Both have the kernel's layout and live
     // until it returns; `file` is open while it is borrowed.
     let result = unsafe {
         libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut pages, flags)
     };
-    (result == 0).then(|| pages.cached.saturating_mul(page_size() as u64).min(len))
+    (result == 0).then(|| pages[0].saturating_mul(page_size() as u64).min(len))
 }
 
 #[cfg(test)]

@@ -3,13 +3,10 @@
 //! The copy is made under a temporary name beside its place. It takes the place when it is whole
 //! and as safe as requested: other processes find the old file, or all of the copy.
 
-mod allocate;
 mod checksum;
 mod extents;
 mod file;
-mod method;
 mod options;
-mod place;
 mod progress;
 mod server;
 mod source;
@@ -18,8 +15,7 @@ mod stream;
 mod tree;
 
 pub use file::{Copied, copy, copy_through};
-pub use method::Method;
-pub use options::{CopyOptions, Reflink};
+pub use options::{CopyOptions, Method, Reflink};
 pub use progress::{CopyProgress, Watch};
 pub use stdio::{copy_in, copy_in_through, copy_out};
 pub use tree::{FOLDERS_DEEP_MAX, TreeCopied, copy_tree, copy_tree_through};

@@ -20,7 +20,7 @@ pub use target::{Backing, BlockDevice, Target};
 
 use crate::error::{Action, Error, Tried};
 use block::SYS;
-use mounts::{Location, Mount, PROC};
+use mounts::{Location, Mount};
 use rustix::fs::StatVfsMountFlags;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub fn examine(path: &Path) -> Result<Target, Error> {
     }
     let place = Location::of(&path).tried(named, Action::Examine)?;
     let space = rustix::fs::statvfs(&path).tried(named, Action::Examine)?;
-    let mounts = mounts::read(Path::new(PROC))?;
+    let mounts = mounts::read()?;
     let mount = mounts::find(&mounts, &place).cloned().unwrap_or_else(|| Mount::unseen(&place));
     let (backing, in_memory) = backing(&mount, &place, &mounts, Path::new(SYS));
     Ok(Target {
@@ -97,7 +97,7 @@ fn backing(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> (Ba
     let device = block::describe(sys, major, minor);
     let in_memory = block::is_memory(sys, &device)
         || block::loop_file(sys, major, minor)
-            .and_then(|file| mounts::longest_prefix(mounts, &file))
+            .and_then(|file| mounts::longest(mounts, &file))
             .is_some_and(|below| keeps_in_memory(&below.filesystem));
     (Backing::Block(device), in_memory)
 }
@@ -117,13 +117,11 @@ fn overlay_backing(mount: &Mount, mounts: &[Mount], sys: &Path) -> (Backing, boo
     else {
         return nothing(unseen());
     };
-    match backing(below, &place, mounts, sys) {
-        (Backing::None { because }, in_memory) => {
-            let because = format!("overlay: upper folder {}: {because}", upper.display());
-            (Backing::None { because }, in_memory)
-        }
-        block => block,
+    let (mut backing, in_memory) = backing(below, &place, mounts, sys);
+    if let Backing::None { because } = &mut backing {
+        *because = format!("overlay: upper folder {}: {because}", upper.display());
     }
+    (backing, in_memory)
 }
 
 /// Returns the number of the file system's block device, or the reason why there is none.

@@ -90,7 +90,6 @@ pub struct Engine {
     opened: u64,
     slots: Vec<Option<PendingOp>>,
     free_slots: Vec<u32>,
-    /// Completions that were not reaped yet.
     completed: Vec<Completion>,
     /// Replies to one call; kept to save allocations.
     done: Vec<Reply>,
@@ -111,10 +110,8 @@ impl Engine {
 
     /// As [`Engine::open`], for callers of several threads, one at a time.
     pub(crate) fn open_for(options: &Options, callers: Callers) -> Result<Engine, Error> {
-        let depth = iodepth(options.ioengine, options.iodepth);
-        let mut effective = Effective::new(options.ioengine, depth);
         let pool = Pool::new(options.buffers, options.buffer_bytes)?;
-        effective.huge_pages = pool.is_huge();
+        let mut effective = Effective { huge_pages: pool.is_huge(), ..effective_of(options) };
         let backend: Box<dyn Backend> = match options.ioengine {
             Ioengine::Psync => Box::new(Kernel::new(psync::Psync::default())),
             Ioengine::Mmap => Box::new(Kernel::new(mmap::Mmap::default())),
@@ -122,7 +119,7 @@ impl Engine {
             Ioengine::IoUring => match uring::Uring::start(options, callers, &pool, &mut effective)
             {
                 Ok(ring) => Box::new(Kernel::new(ring)),
-                Err(ring::Refusal(because)) => {
+                Err(because) => {
                     effective.fell_back("io_uring", "threads", because);
                     effective.ioengine = Ioengine::Threads;
                     effective.iodepth = iodepth(Ioengine::Threads, options.iodepth);
@@ -136,9 +133,7 @@ impl Engine {
     /// Makes an engine on a simulated disk. Fails when there is no memory for the buffers.
     pub fn simulated(sim: &Sim, options: &Options) -> Result<Engine, Error> {
         let pool = Pool::new(options.buffers, options.buffer_bytes)?;
-        let depth = iodepth(options.ioengine, options.iodepth);
-        let effective = Effective::new(options.ioengine, depth);
-        Ok(Engine::with(sim.backend(), pool, effective))
+        Ok(Engine::with(sim.backend(), pool, effective_of(options)))
     }
 
     fn with(backend: Box<dyn Backend>, pool: Pool, effective: Effective) -> Engine {
@@ -163,10 +158,8 @@ impl Engine {
     pub fn probe_io_uring() -> Result<(), String> {
         let options = Options::new(Ioengine::IoUring, 1, 4096);
         let engine = Engine::open(&options).map_err(|error| error.to_string())?;
-        match engine.effective.fallbacks.iter().find(|step| step.wanted == "io_uring") {
-            Some(step) => Err(step.because.clone()),
-            None => Ok(()),
-        }
+        let refused = engine.effective.fallbacks.iter().find(|step| step.wanted == "io_uring");
+        refused.map_or(Ok(()), |step| Err(step.because.clone()))
     }
 
     /// Registers the pool with the ring, if [`Options::registered_buffers`] did not. Registering
@@ -249,14 +242,12 @@ impl Engine {
     /// Panics on two writes in flight on one block (W3). They are a mistake of the layer above, so
     /// only debug assertions search for them.
     fn check_disjoint(&self, op: &PendingOp) {
-        if cfg!(debug_assertions) {
-            assert!(
-                !self.slots.iter().flatten().any(|other| other.overlaps(op)),
-                "two writes in flight at byte {} of {}",
-                op.offset,
-                self.file(op.file).path.display()
-            );
-        }
+        debug_assert!(
+            !self.slots.iter().flatten().any(|other| other.overlaps(op)),
+            "two writes in flight at byte {} of {}",
+            op.offset,
+            self.file(op.file).path.display()
+        );
     }
 
     /// Hands an operation, or the rest of it, to the backend.
@@ -295,6 +286,18 @@ impl Engine {
     /// complete, and appends every completion to `completions`. An operation's own error is in its
     /// completion.
     pub fn reap(&mut self, min: usize, completions: &mut Vec<Completion>) -> Result<(), Error> {
+        self.complete_some(min)?;
+        completions.append(&mut self.completed);
+        Ok(())
+    }
+
+    /// As [`Engine::reap`], where only errors matter: returns the first.
+    pub(crate) fn reap_results(&mut self, min: usize) -> Result<(), Error> {
+        self.complete_some(min)?;
+        self.completed.drain(..).try_for_each(|completion| completion.result.map(drop))
+    }
+
+    fn complete_some(&mut self, min: usize) -> Result<(), Error> {
         let min = min.min(self.outstanding());
         loop {
             let missing = min.saturating_sub(self.completed.len());
@@ -302,7 +305,6 @@ impl Engine {
                 self.advance(missing)?;
             }
             if self.completed.len() >= min {
-                completions.append(&mut self.completed);
                 return Ok(());
             }
         }
@@ -329,9 +331,7 @@ impl Engine {
     /// Waits for everything outstanding, and drops bytes that were read. Returns the first error of
     /// an operation, after all of them are complete.
     pub fn drain(&mut self) -> Result<(), Error> {
-        let mut completions = Vec::new();
-        self.reap(usize::MAX, &mut completions)?;
-        completions.into_iter().try_for_each(|completion| completion.result.map(drop))
+        self.reap_results(usize::MAX)
     }
 
     /// Waits for everything outstanding, then flushes the file by `fdatasync(2)`. After success
@@ -363,6 +363,11 @@ impl Engine {
         self.done = done;
         waited.map_err(|error| failed("waiting for the kernel", &error))
     }
+}
+
+fn effective_of(options: &Options) -> Effective {
+    let Options { ioengine, iodepth: asked, .. } = *options;
+    Effective { ioengine, iodepth: iodepth(ioengine, asked), ..Effective::default() }
 }
 
 fn iodepth(ioengine: Ioengine, asked: u32) -> u32 {

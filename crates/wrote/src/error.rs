@@ -1,6 +1,5 @@
 //! The error type of everything that touches a disk: the action, the path, and the kernel's words.
 
-use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -230,20 +229,17 @@ impl Error {
             Error::File { errno, .. }
             | Error::Poisoned { errno, .. }
             | Error::Engine { errno, .. } => *errno,
-            Error::Alignment { .. } | Error::Refused { .. } => Errno::INVAL.raw_os_error(),
-            Error::Damaged { .. } | Error::Differs { .. } | Error::Foreign { .. } => {
-                Errno::IO.raw_os_error()
-            }
-            Error::Interrupted => Errno::INTR.raw_os_error(),
-            Error::TooLong { .. } => Errno::NOBUFS.raw_os_error(),
-            Error::Interfered { .. } => Errno::STALE.raw_os_error(),
+            Error::Alignment { .. } | Error::Refused { .. } => libc::EINVAL,
+            Error::Damaged { .. } | Error::Differs { .. } | Error::Foreign { .. } => libc::EIO,
+            Error::Interrupted => libc::EINTR,
+            Error::TooLong { .. } => libc::ENOBUFS,
+            Error::Interfered { .. } => libc::ESTALE,
         }
     }
 }
 
-/// Adds the path and the action to a kernel's error.
 pub(crate) trait Tried<T> {
-    /// Turns the error into an [`Error::File`] without an offset.
+    /// Turns a kernel's error into an [`Error::File`] without an offset.
     fn tried(self, path: &Path, action: Action) -> Result<T, Error>;
 }
 
@@ -262,7 +258,7 @@ impl From<Error> for io::Error {
 
 /// Returns the kernel's error number inside an I/O error; `EIO` where it has none.
 pub(crate) fn errno_of(error: &io::Error) -> i32 {
-    Error::errno_in(error).unwrap_or(Errno::IO.raw_os_error())
+    Error::errno_in(error).unwrap_or(libc::EIO)
 }
 
 fn words(errno: i32) -> io::Error {

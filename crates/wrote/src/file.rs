@@ -105,11 +105,14 @@ impl DirectFile {
 
     /// As [`DirectFile::read`], in progress when this returns.
     pub fn start_read(&self, offset: u64, len: usize) -> Operation<ReadBytes> {
-        let span = self.span(offset, len);
+        let (span, buffers) = self.disk.with(|schedule| {
+            let pool = schedule.engine.pool();
+            let align_bytes = schedule.engine.align_bytes(schedule.files[self.place].id);
+            (Span::around(offset, len, align_bytes, pool.buffer_bytes()), pool.count())
+        });
         if span.is_empty() {
             return Operation::over(Ok(Outcome::Read(ReadBytes::default())));
         }
-        let buffers = self.disk.with(|schedule| schedule.engine.pool().count());
         match span.pieces().filter(|&pieces| pieces <= u64::from(buffers)) {
             Some(pieces) => {
                 let found = (0..pieces).map(|_| None).collect();
@@ -117,18 +120,10 @@ impl DirectFile {
                 self.start(touch, Work::Read { span, found })
             }
             None => {
-                let (path, len_max) = (self.path(), span.len_max(buffers));
-                let action = Action::Read;
+                let (path, action, len_max) = (self.path(), Action::Read, span.len_max(buffers));
                 Operation::over(Err(Error::TooLong { path, action, offset, len, len_max }))
             }
         }
-    }
-
-    fn span(&self, offset: u64, len: usize) -> Span {
-        self.disk.with(|schedule| {
-            let align_bytes = schedule.engine.align_bytes(schedule.file(self.place).id);
-            Span::around(offset, len, align_bytes, schedule.engine.pool().buffer_bytes())
-        })
     }
 
     /// Writes the whole buffer at `offset`. It survives a crash of the process when this returns;
@@ -189,7 +184,7 @@ impl DirectFile {
     }
 
     fn start_change(&self, offset: u64, len: u64, op: Op, then: Option<Op>) -> Operation<()> {
-        let end = self.disk.with(|schedule| schedule.file(self.place).end);
+        let end = self.disk.with(|schedule| schedule.files[self.place].end);
         self.start(Touch::change(offset, len, end), Work::Steps { first: Some(op), then })
     }
 
@@ -228,17 +223,17 @@ impl DirectFile {
     // A file is no collection that is empty or not.
     #[expect(clippy::len_without_is_empty)]
     pub fn len(&self) -> Result<u64, Error> {
-        self.disk.with(|schedule| schedule.engine.file_len(schedule.file(self.place).id))
+        self.disk.with(|schedule| schedule.engine.file_len(schedule.files[self.place].id))
     }
 
     /// Waits for every operation on the file, and sets its length: bytes beyond are gone, new bytes
     /// read as zeros (`ftruncate(2)`). Nothing is flushed. Fails when a flush failed before (W2).
     pub fn truncate(&self, len_bytes: u64) -> Result<(), Error> {
         self.disk.with(|schedule| {
-            schedule.settle(self.place)?;
-            let id = schedule.file(self.place).id;
+            schedule.settle(Some(self.place))?;
+            let id = schedule.files[self.place].id;
             schedule.engine.truncate(id, len_bytes)?;
-            schedule.file_mut(self.place).end = len_bytes;
+            schedule.files[self.place].end = len_bytes;
             Ok(())
         })
     }
@@ -247,26 +242,26 @@ impl DirectFile {
     /// error of a change whose [`Operation`] was dropped.
     pub fn close(self) -> Result<(), Error> {
         self.disk.with(|schedule| {
-            schedule.settle(self.place)?;
-            schedule.take_untold(self.place)
+            schedule.settle(Some(self.place))?;
+            schedule.files[self.place].untold.take().map_or(Ok(()), Err)
         })
     }
 
     /// Offset and length of a write must be multiples of this, and reads of multiples cost least: 1
     /// unless the file is direct.
     pub fn alignment(&self) -> u32 {
-        self.disk.with(|schedule| schedule.engine.align_bytes(schedule.file(self.place).id))
+        self.disk.with(|schedule| schedule.engine.align_bytes(schedule.files[self.place].id))
     }
 
     /// Whether transfers bypass the page cache, as far as is known: a file system may take
     /// `O_DIRECT` at open and refuse the first transfer (W6).
     pub fn is_direct(&self) -> bool {
-        self.disk.with(|schedule| schedule.engine.is_direct(schedule.file(self.place).id))
+        self.disk.with(|schedule| schedule.engine.is_direct(schedule.files[self.place].id))
     }
 
     /// The path by which the file was opened.
     pub fn path(&self) -> PathBuf {
-        self.disk.with(|schedule| schedule.file(self.place).path.clone())
+        self.disk.with(|schedule| schedule.files[self.place].path.clone())
     }
 
     /// Sets how later durable writes reach stable storage; [`calibrate`] finds the faster way.
@@ -280,7 +275,7 @@ impl DirectFile {
     }
 
     fn id(&self) -> FileId {
-        self.disk.with(|schedule| schedule.file(self.place).id)
+        self.disk.with(|schedule| schedule.files[self.place].id)
     }
 }
 

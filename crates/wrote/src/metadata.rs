@@ -19,7 +19,6 @@ const XATTR_BYTES_MAX: usize = 64 << 10;
 /// The attribute that holds a file's access control list (`acl(5)`).
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 
-/// The metadata of one file, to be given to another.
 pub(crate) struct Metadata {
     stat: Stat,
     xattrs: Vec<(CString, Vec<u8>)>,
@@ -35,7 +34,6 @@ pub(crate) struct MetadataParts {
 }
 
 impl Metadata {
-    /// Reads the metadata of an open file.
     pub(crate) fn of(file: BorrowedFd, path: &Path) -> Result<Metadata, Error> {
         let get = |name: &CStr, value: &mut [u8]| fgetxattr(file, name, value);
         let stat = fstat(file).tried(path, Action::Examine)?;

@@ -26,7 +26,17 @@ impl ReadAhead {
     ///
     /// Pieces that begin before `end` are read ahead.
     pub(crate) fn next(&mut self, engine: &mut Engine, end: u64) -> Result<Buffer, Error> {
-        self.queue_reads(engine, end)?;
+        let mut offset = self.next * self.piece_bytes as u64;
+        while self.pieces.is_empty()
+            || offset < end && !engine.is_full() && engine.pool().free() > 0
+        {
+            let mut buffer = engine.lease()?;
+            buffer.set_len(self.piece_bytes);
+            engine.queue(self.next, Op::Read { file: self.file, offset, buffer });
+            self.pieces.push_back(None);
+            self.next += 1;
+            offset += self.piece_bytes as u64;
+        }
         if self.pieces.front().is_some_and(Option::is_some) {
             // Otherwise the loop submits.
             engine.submit()?;
@@ -41,20 +51,5 @@ impl ReadAhead {
             }
         }
         Ok(self.pieces.pop_front().flatten().expect("the loop waits for the first piece"))
-    }
-
-    fn queue_reads(&mut self, engine: &mut Engine, end: u64) -> Result<(), Error> {
-        let mut offset = self.next * self.piece_bytes as u64;
-        while self.pieces.is_empty()
-            || offset < end && !engine.is_full() && engine.pool().free() > 0
-        {
-            let mut buffer = engine.lease()?;
-            buffer.set_len(self.piece_bytes);
-            engine.queue(self.next, Op::Read { file: self.file, offset, buffer });
-            self.pieces.push_back(None);
-            self.next += 1;
-            offset += self.piece_bytes as u64;
-        }
-        Ok(())
     }
 }

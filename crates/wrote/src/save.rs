@@ -4,18 +4,16 @@
 //! crash, finds a part or nothing. A save here writes a new file beside the old one, and renames it
 //! in one step when it is whole (`rename(2)`).
 
-mod direct;
 mod read;
-mod room;
 
 pub use read::read;
 
-use crate::engine::Found;
+use crate::engine::{Found, Located};
 use crate::error::Tried;
 use crate::metadata::{Metadata, MetadataParts};
 use crate::staged::StagedFile;
 use crate::{Action, Engine, Error, FileId, FileOptions, Ioengine, Op, Options, Sync};
-use direct::DIRECT_BYTES_MIN;
+use read::{DIRECT_BYTES_MIN, direct_engine};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -143,7 +141,7 @@ pub fn write_new(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), 
 /// Saves through the engine that this thread keeps; large content gets an engine of its own.
 fn save_by_thread(sync: Sync, path: &Path, bytes: &[u8], replace: bool) -> Result<(), Error> {
     if goes_direct(sync, bytes) {
-        return save(&mut direct::engine()?, sync, path, bytes, replace);
+        return save(&mut direct_engine()?, sync, path, bytes, replace);
     }
     // A thread that is ending may have dropped its engine already.
     let mut engine = match CACHED_ENGINE.try_with(Cell::take).ok().flatten() {
@@ -214,12 +212,13 @@ fn save(
 ) -> Result<(), Error> {
     assert_eq!(engine.outstanding(), 0, "a save takes an engine with nothing outstanding");
     let durable = sync != Sync::No;
-    let found = if replace { find(engine, path) } else { find_free(engine, path) };
-    let (place, old) = found.map_err(|error| error.about(path))?;
+    let (place, old) = find(engine, path, replace).map_err(|error| error.about(path))?;
     let options = FileOptions {
         // The old permissions are given when the content is whole and has the old owner.
         mode: old.as_ref().map(Metadata::mode_at_first),
-        direct: goes_direct(sync, bytes) && writes_directly(engine),
+        direct: goes_direct(sync, bytes)
+            && engine.effective().iodepth > 1
+            && engine.pool().buffer_bytes() >= DIRECT_BUFFER_BYTES_MIN,
         ..FileOptions::default()
     };
     StagedFile::save(engine, (&place, path), (replace, durable), &options, |engine, file| {
@@ -232,33 +231,27 @@ fn goes_direct(sync: Sync, bytes: &[u8]) -> bool {
     sync != Sync::No && bytes.len() >= DIRECT_BYTES_MIN
 }
 
-fn writes_directly(engine: &Engine) -> bool {
-    engine.effective().iodepth > 1 && engine.pool().buffer_bytes() >= DIRECT_BUFFER_BYTES_MIN
-}
-
 /// Finds the place of the new file, and the metadata of the old one, if there is one.
-fn find(engine: &mut Engine, path: &Path) -> Result<(PathBuf, Option<Metadata>), Error> {
-    let located = engine.locate(path)?;
-    let place = located.path;
-    let because = match located.found {
-        Found::File => {
-            let old = old_metadata(&place)?;
-            return Ok((place, old));
-        }
-        Found::Nothing => return Ok((place, None)),
-        Found::Folder => "is a folder: name a file in it",
-        Found::Other => "is no ordinary file with a name, and is not to be replaced by one",
-    };
-    Err(Error::refused(path, because))
-}
-
-/// Finds the place of a file that must be new: no link leads elsewhere.
-fn find_free(engine: &mut Engine, path: &Path) -> Result<(PathBuf, Option<Metadata>), Error> {
-    let located = engine.locate(path)?;
-    if located.found == Found::Nothing && located.path == path {
-        return Ok((located.path, None));
+fn find(
+    engine: &mut Engine,
+    path: &Path,
+    replace: bool,
+) -> Result<(PathBuf, Option<Metadata>), Error> {
+    let Located { path: place, found } = engine.locate(path)?;
+    // To a file that must be new no link leads.
+    if !replace && (found != Found::Nothing || place != path) {
+        return Err(Errno::EXIST).tried(path, Action::Open);
     }
-    Err(Errno::EXIST).tried(path, Action::Open)
+    let refused = |because| Err(Error::refused(path, because));
+    let old = match found {
+        Found::File => old_metadata(&place)?,
+        Found::Nothing => None,
+        Found::Folder => return refused("is a folder: name a file in it"),
+        Found::Other => {
+            return refused("is no ordinary file with a name, and is not to be replaced by one");
+        }
+    };
+    Ok((place, old))
 }
 
 /// Returns `None` where the file was removed meanwhile, and on a simulated disk, whose files have
@@ -274,7 +267,6 @@ fn old_metadata(place: &Path) -> Result<Option<Metadata>, Error> {
     Ok(Some(metadata))
 }
 
-/// Gives the file its content, its length and its metadata.
 fn make(
     engine: &mut Engine,
     file: FileId,
@@ -306,7 +298,6 @@ fn fill(engine: &mut Engine, file: FileId, bytes: &[u8]) -> Result<u64, Error> {
     }
     let align_bytes = engine.align_bytes(file) as usize;
     let piece_bytes = engine.pool().buffer_bytes() / align_bytes * align_bytes;
-    let mut completions = Vec::new();
     let mut end_bytes = 0;
     for (number, piece) in bytes.chunks(piece_bytes).enumerate() {
         let mut buffer = engine.lease()?;
@@ -319,8 +310,7 @@ fn fill(engine: &mut Engine, file: FileId, bytes: &[u8]) -> Result<u64, Error> {
         engine.queue(0, Op::Write { file, offset, buffer, durable: false });
         engine.submit()?;
         // An early error ends the loop.
-        engine.reap(0, &mut completions)?;
-        completions.drain(..).try_for_each(|completion| completion.result.map(drop))?;
+        engine.reap_results(0)?;
     }
     Ok(end_bytes)
 }

@@ -101,7 +101,7 @@ impl Writer {
 
     /// Returns the options of a `Writer`, as a builder.
     pub fn options() -> WriterOptions {
-        WriterOptions::new()
+        WriterOptions::default()
     }
 
     fn new(stream: Stream) -> Writer {
@@ -115,17 +115,13 @@ impl Writer {
     pub fn read_from(&mut self, mut reader: impl Read) -> io::Result<u64> {
         let mut total = 0;
         loop {
-            self.give_room_back();
-            let result = self.stream.room().map_err(io::Error::from).and_then(|room| {
+            let result: io::Result<usize> = self.on_stream(|stream| {
+                let room = stream.room()?;
                 let len = reader.read(room)?;
                 assert!(len <= room.len(), "a reader gives no more than it was asked for");
+                stream.fill(len)?;
                 Ok(len)
             });
-            let result = result.and_then(|len| {
-                self.stream.fill(len)?;
-                Ok(len)
-            });
-            self.take_room();
             match result {
                 Ok(0) => return Ok(total),
                 Ok(len) => total += len as u64,

@@ -25,10 +25,8 @@ impl Extents {
     /// Returns the next extent. It is all the rest where holes are unknown: without a descriptor,
     /// or on a file system without `SEEK_DATA` (`lseek(2)`, EINVAL).
     pub(crate) fn next(&mut self, file: Option<BorrowedFd>) -> Result<Option<Range<u64>>, Errno> {
-        if self.next >= self.len {
-            return Ok(None);
-        }
         let found = match file {
+            _ if self.next >= self.len => None,
             Some(file) => self.seek(file)?,
             None => Some(self.next..self.len),
         };

@@ -1,14 +1,12 @@
 //! Copies of single files: bytes, length, checksum and metadata.
 
-use super::allocate::allocate;
 use super::checksum::Checksum;
-use super::method::{Method, transferred};
-use super::options::{CopyOptions, Reflink, engine_options, len_hint};
+use super::options::{CopyOptions, Method, Reflink, engine_for, len_hint};
 use super::progress::{Watch, Watcher};
 use super::server::RangeError;
-use super::source::Source;
+use super::source::{self, Source};
 use super::stream::{PieceSizes, source_shrank};
-use super::{place, server, stream};
+use super::{server, stream};
 use crate::metadata::MetadataParts;
 use crate::staged::{MODE_PRIVATE, StagedFile};
 use crate::{Action, Effective, Engine, Error, Fallback, FileId, FileOptions, Op, device};
@@ -68,8 +66,7 @@ pub struct Copied {
 /// - [`Error::Differs`]: the source became shorter, or the copy was read back otherwise;
 /// - [`Error::Interrupted`]: `watch` asked to stop.
 pub fn copy(from: &Path, to: &Path, options: &CopyOptions, watch: Watch) -> Result<Copied, Error> {
-    let engine_options = engine_options(len_hint(from), options);
-    copy_through(&mut Engine::open(&engine_options)?, from, to, options, watch)
+    copy_through(&mut engine_for(len_hint(from), options)?, from, to, options, watch)
 }
 
 /// As [`copy`], through an engine of the caller's with nothing outstanding. One engine serves
@@ -86,40 +83,26 @@ pub fn copy_through(
 ) -> Result<Copied, Error> {
     let started = Instant::now();
     let source = Source::open(engine, from, options.bs_bytes)?;
-    let made = make(engine, &source, to, options, watch);
-    let bytes = source.len;
+    let place = source::find_place(engine, Some(&source), to, options.replace);
+    let made = place.and_then(|place| {
+        // Only the owner may read the copy until it is whole and has the permissions of the source.
+        let mode = Some(MODE_PRIVATE);
+        let private = FileOptions { direct: !source.small, mode, ..FileOptions::default() };
+        let passes = if options.verify { 2 } else { 1 };
+        let progress = Watcher::new(watch, Some(source.len.saturating_mul(passes)));
+        let last_step = (options.replace, options.durable);
+        StagedFile::save(engine, (&place.path, to), last_step, &private, |engine, target| {
+            let (source, fallbacks) = (&source, Vec::new());
+            Copier { engine, source, target, options, progress, fallbacks }.fill()
+        })
+    });
     let closed = engine.close_file(source.file);
-    let CopyOutcome { method, checksum, mut fallbacks } = made?;
+    let (method, checksum, mut fallbacks) = made?;
     closed?;
     let mut effective = engine.effective().clone();
     effective.fallbacks.append(&mut fallbacks);
-    Ok(Copied { bytes, method, elapsed: started.elapsed(), checksum, effective })
-}
-
-/// The result of a copy, and its fallbacks.
-struct CopyOutcome {
-    method: Method,
-    checksum: Option<u128>,
-    fallbacks: Vec<Fallback>,
-}
-
-fn make(
-    engine: &mut Engine,
-    source: &Source,
-    to: &Path,
-    options: &CopyOptions,
-    watch: Watch,
-) -> Result<CopyOutcome, Error> {
-    let place = place::find(engine, Some(source), to, options.replace)?.path;
-    // Only the owner may read the copy until it is whole and has the permissions of the source.
-    let direct = !source.small;
-    let private = FileOptions { direct, mode: Some(MODE_PRIVATE), ..FileOptions::default() };
-    let passes = if options.verify { 2 } else { 1 };
-    let progress = Watcher::new(watch, Some(source.len.saturating_mul(passes)));
-    let last_step = (options.replace, options.durable);
-    StagedFile::save(engine, (&place, to), last_step, &private, |engine, target| {
-        Copier { engine, source, target, options, progress, fallbacks: Vec::new() }.fill()
-    })
+    let (bytes, elapsed) = (source.len, started.elapsed());
+    Ok(Copied { bytes, method, elapsed, checksum, effective })
 }
 
 struct Copier<'a, 'w> {
@@ -132,24 +115,26 @@ struct Copier<'a, 'w> {
 }
 
 impl Copier<'_, '_> {
-    /// Does everything but the last step, the rename.
-    fn fill(mut self) -> Result<CopyOutcome, Error> {
+    /// Does everything but the last step, the rename. Returns the method, a checksum that was
+    /// compared, and fallbacks.
+    fn fill(mut self) -> Result<(Method, Option<u128>, Vec<Fallback>), Error> {
         let files = [self.source.file, self.target];
         let sizes = PieceSizes::new(self.engine, &files, self.source.len, self.options.bs_bytes)?;
         let mut checksum = self.options.verify.then(Checksum::default);
         let method = self.move_bytes(sizes, checksum.as_mut())?;
         self.source.check_len(self.engine)?;
         self.give_len()?;
-        let verified = match checksum {
-            Some(checksum) => Some(self.verify(sizes, method, &checksum)?),
-            None => None,
-        };
-        self.give_metadata()?;
+        let verified = checksum.map(|moved| self.verify(sizes, method, &moved)).transpose()?;
+        let target = self.engine.descriptor(self.target);
+        if let (Some(metadata), Some(target)) = (&self.source.metadata, target) {
+            let parts = MetadataParts { owner: false, times: true };
+            metadata.give(target, self.engine.path(self.target), parts)?;
+        }
         if self.options.durable {
             self.engine.queue(0, Op::Fsync { file: self.target });
             self.engine.drain()?;
         }
-        Ok(CopyOutcome { method, checksum: verified, fallbacks: self.fallbacks })
+        Ok((method, verified, self.fallbacks))
     }
 
     fn move_bytes(
@@ -161,11 +146,20 @@ impl Copier<'_, '_> {
             return Ok(Method::Reflink);
         }
         // One piece is moved as fast as the file systems are examined.
-        if sizes.len > sizes.piece_bytes && self.has_server() && self.copy_on_server()? {
+        let has_pieces = sizes.len > sizes.piece_bytes;
+        if has_pieces && self.copy_on_server()? {
             return Ok(Method::CopyFileRange);
         }
-        self.transfer(sizes, checksum)?;
-        Ok(transferred(self.engine, self.target))
+        let (source, target) = (self.source.file, self.target);
+        // One piece is one write, which needs no allocation and finds a full disk itself.
+        if has_pieces && !stream::allocate(self.engine, source, target, sizes)? {
+            let because = format!("fallocate: {}", io::Error::from(Errno::OPNOTSUPP));
+            self.fell_back("allocated space", "length alone", because);
+            self.give_len()?;
+        }
+        let progress = &mut self.progress;
+        stream::copy_data(self.engine, source, Some(target), sizes, checksum, progress)?;
+        Ok(Method::of(self.engine, target))
     }
 
     /// Shares the blocks, where the options and the file system allow that.
@@ -179,7 +173,7 @@ impl Copier<'_, '_> {
                 if self.engine.file_len(self.target)? < self.source.len {
                     return Err(source_shrank(self.engine, self.source.file));
                 }
-                return self.passed(self.source.len).and(Ok(true));
+                return self.progress.add(unread(self.options, self.source.len)).and(Ok(true));
             }
             Some(Err(errno)) => format!("FICLONE: {}", io::Error::from(errno)),
             None => "a simulated disk shares no blocks".to_owned(),
@@ -192,31 +186,29 @@ impl Copier<'_, '_> {
     }
 
     fn no_reflink(&self, because: &str) -> Error {
-        let filesystem = |path| device::examine(path).map_or("?".into(), |found| found.filesystem);
-        let (source, target) = (self.source.named, self.engine.path(self.target));
-        let (from, to) = (filesystem(source), filesystem(target));
+        let (from, to) = self.filesystems();
         let place = if from == to { format!("{to} does") } else { format!("{from} and {to} do") };
         let because = format!("{place} not share blocks between these files: {because}");
-        Error::refused(target, because)
+        Error::refused(self.engine.path(self.target), because)
     }
 
-    /// Whether both files are on a file system with a server that copies.
-    fn has_server(&self) -> bool {
-        let filesystem = |path| device::examine(path).map(|found| found.filesystem);
-        let target = self.engine.path(self.target);
-        let names = (filesystem(self.source.named), filesystem(target));
-        matches!(names, (Ok(source), Ok(target)) if server::copies_on_server(&source, &target))
+    /// Returns the types of the file systems of source and target; `?` where it is unknown.
+    fn filesystems(&self) -> (String, String) {
+        let filesystem = |path| device::examine(path).map_or("?".into(), |found| found.filesystem);
+        (filesystem(self.source.named), filesystem(self.engine.path(self.target)))
     }
 
-    /// Copies by the server; returns `false` if it refuses at once.
+    /// Copies by the server of the file system; returns `false` if there is none, or if it refuses
+    /// at once.
     fn copy_on_server(&mut self) -> Result<bool, Error> {
         let (source, target) = (self.source.file, self.target);
-        let Some((from, to)) = descriptors(self.engine, source, target) else {
+        let (on_source, on_target) = self.filesystems();
+        if !server::copies_on_server(&on_source, &on_target) {
             return Ok(false);
-        };
-        let (verify, progress) = (self.options.verify, &mut self.progress);
-        let told = |bytes| progress.add(if verify { 0 } else { bytes });
-        let errno = match server::copy_ranges(from, to, self.source.len, told) {
+        }
+        let Some((from, to)) = descriptors(self.engine, source, target) else { return Ok(false) };
+        let counted = |bytes| self.progress.add(unread(self.options, bytes));
+        let errno = match server::copy_ranges(from, to, self.source.len, counted) {
             Ok(()) => return Ok(true),
             Err(RangeError::Interrupted(error)) => return Err(error),
             Err(RangeError::Short) => return Err(source_shrank(self.engine, source)),
@@ -229,21 +221,6 @@ impl Copier<'_, '_> {
         let because = format!("copy_file_range: {}", io::Error::from(errno));
         self.fell_back("copy_file_range", "transfers", because);
         Ok(false)
-    }
-
-    fn transfer(
-        &mut self,
-        sizes: PieceSizes,
-        checksum: Option<&mut Checksum>,
-    ) -> Result<(), Error> {
-        let (source, target) = (self.source.file, self.target);
-        // One piece is one write, which needs no allocation and finds a full disk itself.
-        if sizes.len > sizes.piece_bytes && !allocate(self.engine, source, target, sizes)? {
-            let because = format!("fallocate: {}", io::Error::from(Errno::OPNOTSUPP));
-            self.fell_back("allocated space", "length alone", because);
-            self.give_len()?;
-        }
-        stream::copy_data(self.engine, source, target, sizes, checksum, &mut self.progress)
     }
 
     /// Makes the copy as long as the source: cuts the padding of the last block, adds a hole at the
@@ -263,7 +240,7 @@ impl Copier<'_, '_> {
         moved: &Checksum,
     ) -> Result<u128, Error> {
         let wanted = match method {
-            Method::Direct | Method::Cached => moved.value(),
+            Method::Direct | Method::Cached => moved.digest128(),
             Method::Reflink | Method::CopyFileRange => {
                 let source = self.source.file;
                 stream::checksum_of(self.engine, source, sizes, &mut self.progress)?
@@ -271,23 +248,6 @@ impl Copier<'_, '_> {
         };
         stream::read_back(self.engine, self.target, sizes, wanted, &mut self.progress)?;
         Ok(wanted)
-    }
-
-    fn give_metadata(&self) -> Result<(), Error> {
-        let file = self.engine.descriptor(self.target);
-        match (&self.source.metadata, file) {
-            (Some(metadata), Some(file)) => {
-                let path = self.engine.path(self.target);
-                metadata.give(file, path, MetadataParts { owner: false, times: true })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Counts bytes that were moved without being read. With `verify` they count when they are
-    /// read.
-    fn passed(&mut self, bytes: u64) -> Result<(), Error> {
-        self.progress.add(if self.options.verify { 0 } else { bytes })
     }
 
     fn fell_back(&mut self, wanted: &'static str, got: &'static str, because: String) {
@@ -302,4 +262,10 @@ fn descriptors(
     target: FileId,
 ) -> Option<(BorrowedFd<'_>, BorrowedFd<'_>)> {
     Some((engine.descriptor(source)?, engine.descriptor(target)?))
+}
+
+/// Returns the progress of bytes that were moved without being read. With `verify` they count when
+/// they are read.
+fn unread(options: &CopyOptions, bytes: u64) -> u64 {
+    if options.verify { 0 } else { bytes }
 }

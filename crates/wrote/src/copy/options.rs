@@ -1,6 +1,6 @@
-//! Options of a copy, and the engine that suits them.
+//! Options of a copy, its method, and the engine that suits it.
 
-use crate::{Ioengine, Options};
+use crate::{Engine, Error, FileId, Ioengine, Options};
 use rustix::param::page_size;
 use std::path::Path;
 
@@ -47,17 +47,38 @@ impl Default for CopyOptions {
     }
 }
 
+/// The way by which the bytes were copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Blocks are shared: no bytes were moved.
+    Reflink,
+    /// The file system's server moved them (`copy_file_range(2)`).
+    CopyFileRange,
+    /// Read, and written past the page cache.
+    Direct,
+    /// Read, and written through the page cache: for a short file, or where the file system takes
+    /// no direct transfers.
+    Cached,
+}
+
+impl Method {
+    /// Returns how the engine has written the file, as far as is known now.
+    pub(super) fn of(engine: &Engine, file: FileId) -> Method {
+        if engine.is_direct(file) { Method::Direct } else { Method::Cached }
+    }
+}
+
 /// The longest registered buffer of a ring (`io_uring_register(2)`).
 const BS_BYTES_MAX: usize = 1 << 30;
 
-/// Returns options of an engine for a copy of `len` bytes. Its buffers hold no more than these
-/// bytes, since preparing them takes time.
-pub(super) fn engine_options(len: u64, options: &CopyOptions) -> Options {
+/// Opens an engine for a copy of `len` bytes. Its buffers hold no more than these bytes, since
+/// preparing them takes time.
+pub(super) fn engine_for(len: u64, options: &CopyOptions) -> Result<Engine, Error> {
     let needed = len.clamp(1, BS_BYTES_MAX as u64) as usize;
     let bs_bytes = options.bs_bytes.clamp(1, needed).next_multiple_of(page_size());
     let pieces = len.div_ceil(bs_bytes as u64).max(1);
     let iodepth = u64::from(options.iodepth.max(1)).min(pieces) as u32;
-    Options::new(Ioengine::IoUring, iodepth, bs_bytes)
+    Engine::open(&Options::new(Ioengine::IoUring, iodepth, bs_bytes))
 }
 
 /// Returns the file's length as far as it is known before the file is open.

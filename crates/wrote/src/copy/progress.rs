@@ -15,7 +15,6 @@ pub struct CopyProgress {
 /// A callback that receives the progress of a copy, and may stop it.
 pub type Watch<'a> = &'a mut dyn FnMut(CopyProgress) -> ControlFlow<()>;
 
-/// Counts bytes for a watcher.
 pub(crate) struct Watcher<'w> {
     watch: Watch<'w>,
     now: CopyProgress,

@@ -1,4 +1,4 @@
-//! The source of a copy, opened in the way that reads it fastest.
+//! The source of a copy, opened in the way that reads it fastest, and the place of the copy.
 
 use super::stream::source_shrank;
 use crate::cached::cached_bytes;
@@ -7,6 +7,8 @@ use crate::metadata::Metadata;
 use crate::{Action, Engine, Error, FileId, FileOptions, Found, Located, Op};
 use rustix::fs::fstat;
 use rustix::io::Errno;
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The longest file that is copied through the page cache. The kernel then writes many such files
@@ -24,7 +26,7 @@ pub(super) struct Source<'a> {
     /// Its metadata; `None` on a simulated disk.
     pub metadata: Option<Metadata>,
     place: PathBuf,
-    /// Device and inode; none on a simulated disk.
+    /// Device and inode; `None` on a simulated disk.
     identity: Option<(u64, u64)>,
 }
 
@@ -58,7 +60,7 @@ impl<'a> Source<'a> {
         }
         let descriptor = engine.descriptor(file);
         let metadata = descriptor.map(|file| Metadata::of(file, named)).transpose()?;
-        let identity = identity(engine, file);
+        let identity = descriptor.and_then(identity);
         let piece_bytes = bs_bytes.min(engine.pool().buffer_bytes()) as u64;
         let small = len <= piece_bytes.min(SMALL_BYTES_MAX);
         Ok(Source { file, named, len, small, metadata, place, identity })
@@ -69,15 +71,15 @@ impl<'a> Source<'a> {
         if self.small {
             return Ok(self);
         }
-        let cached =
-            engine.descriptor(self.file).and_then(|file| cached_bytes(file, self.len)).unwrap_or(0);
-        if cached > self.len / 2 {
+        let descriptor = engine.descriptor(self.file);
+        let cached = descriptor.and_then(|file| cached_bytes(file, self.len));
+        if cached.is_some_and(|cached| cached > self.len / 2) {
             return Ok(self);
         }
         let options = FileOptions { direct: true, ..FileOptions::default() };
         let direct = engine.open_file(self.named, &options)?;
         // If the name was given to another file meanwhile, the first one is read as it is.
-        let same = identity(engine, direct) == self.identity;
+        let same = engine.descriptor(direct).and_then(identity) == self.identity;
         let (kept, closed) = if same { (direct, self.file) } else { (self.file, direct) };
         self.file = kept;
         close(engine, closed);
@@ -112,6 +114,39 @@ fn ordinary(engine: &mut Engine, named: &Path) -> Result<PathBuf, Error> {
     }
 }
 
+/// Finds the name that the copy will have: `to` with its symbolic links followed. Fails with
+/// [`Error::Refused`] for a folder, a device, or the source itself, and with `EEXIST` for a file,
+/// unless `replace` is set (W7).
+pub(super) fn find_place(
+    engine: &mut Engine,
+    source: Option<&Source>,
+    to: &Path,
+    replace: bool,
+) -> Result<Located, Error> {
+    let located = engine.locate(to)?;
+    let refused = |because| Err(Error::refused(to, because));
+    match located.found {
+        Found::Nothing if to.as_os_str().as_bytes().ends_with(b"/") => {
+            refused("names a folder, and there is none")
+        }
+        Found::Folder => refused("is a folder"),
+        Found::Other => refused("is a device, a pipe or a socket: copies are made as files only"),
+        Found::File => {
+            if let Some(source) = source
+                && source.is_at(&located.path).map_err(|error| error.about(to))?
+            {
+                let because = format!("is the same file as {}", source.named.display());
+                return Err(Error::refused(to, because));
+            }
+            if !replace {
+                return Err(Errno::EXIST).tried(to, Action::Open);
+            }
+            Ok(located)
+        }
+        Found::Nothing => Ok(located),
+    }
+}
+
 /// Refuses a file of `/proc` that reports a length of 0 but has bytes (`proc(5)`): its copy would
 /// be empty.
 fn be_empty(engine: &mut Engine, named: &Path, file: FileId) -> Result<(), Error> {
@@ -128,8 +163,9 @@ fn be_empty(engine: &mut Engine, named: &Path, file: FileId) -> Result<(), Error
     Err(Error::refused(named, because))
 }
 
-fn identity(engine: &Engine, file: FileId) -> Option<(u64, u64)> {
-    let stat = fstat(engine.descriptor(file)?).ok()?;
+/// Returns the device and the inode of an open file.
+pub(super) fn identity(file: BorrowedFd) -> Option<(u64, u64)> {
+    let stat = fstat(file).ok()?;
     Some((stat.st_dev, stat.st_ino))
 }
 

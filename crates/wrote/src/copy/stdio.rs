@@ -3,18 +3,15 @@
 mod pipe;
 
 use super::checksum::Checksum;
-use super::method::{Method, transferred};
-use super::options::{CopyOptions, engine_options, len_hint};
-use super::place;
+use super::options::{CopyOptions, Method, engine_for, len_hint};
 use super::progress::{Watch, Watcher};
-use super::source::Source;
+use super::source::{Source, find_place, identity};
 use super::stream::{PieceSizes, read_back, source_shrank};
 use crate::metadata::{Metadata, MetadataParts};
 use crate::read_ahead::ReadAhead;
 use crate::staged::{MODE_PRIVATE, StagedFile};
-use crate::{Completion, Copied, Engine, Error, FileId, FileOptions, Found, Op};
+use crate::{Copied, Engine, Error, FileId, FileOptions, Found, Op};
 use pipe::Pipe;
-use rustix::fs::fstat;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Instant;
@@ -39,8 +36,7 @@ pub fn copy_in(
     watch: Watch,
 ) -> Result<Copied, Error> {
     // The length is unknown: the engine gets all buffers.
-    let engine_options = engine_options(u64::MAX, options);
-    copy_in_through(&mut Engine::open(&engine_options)?, from, to, options, watch)
+    copy_in_through(&mut engine_for(u64::MAX, options)?, from, to, options, watch)
 }
 
 /// As [`copy_in`], through an engine of the caller's with nothing outstanding.
@@ -52,7 +48,7 @@ pub fn copy_in_through(
     watch: Watch,
 ) -> Result<Copied, Error> {
     let began = Instant::now();
-    let located = place::find(engine, None, to, options.replace)?;
+    let located = find_place(engine, None, to, options.replace)?;
     let replaced = match located.found {
         Found::File => metadata_of(engine, &located.path).map_err(|error| error.about(to))?,
         _ => None,
@@ -62,7 +58,7 @@ pub fn copy_in_through(
     let last_step = (options.replace, options.durable);
     let save = |engine: &mut Engine, file| {
         let checksum = options.verify.then(Checksum::default);
-        let filler = Filler { engine, file, bytes: 0, checksum, completions: Vec::new() };
+        let filler = Filler { engine, file, bytes: 0, checksum };
         filler.fill(Pipe::new(from), options, replaced.as_ref(), watch)
     };
     let (bytes, method, checksum) =
@@ -95,9 +91,10 @@ pub fn copy_out(
     if options.verify {
         return Err(Error::refused(pipe.name(), "a stream can't be read back to verify it"));
     }
-    let mut engine = Engine::open(&engine_options(len_hint(from), options))?;
+    let mut engine = engine_for(len_hint(from), options)?;
     let source = Source::open(&mut engine, from, options.bs_bytes)?;
-    if engine.descriptor(source.file).is_some_and(|file| is_same(file, to)) {
+    let own = engine.descriptor(source.file).and_then(identity);
+    if own.is_some() && own == identity(to) {
         return Err(Error::refused(from, "is the file that the output goes to"));
     }
     let sizes = PieceSizes::new(&engine, &[source.file], source.len, options.bs_bytes)?;
@@ -119,15 +116,9 @@ pub fn copy_out(
 /// Reads the file's metadata; `None` on a simulated disk.
 fn metadata_of(engine: &mut Engine, path: &Path) -> Result<Option<Metadata>, Error> {
     let file = engine.open_file(path, &FileOptions::default())?;
-    let metadata = engine.descriptor(file).map(|descriptor| Metadata::of(descriptor, path));
-    let metadata = metadata.transpose();
+    let metadata = engine.descriptor(file).map(|open| Metadata::of(open, path)).transpose();
     engine.close_file(file)?;
     metadata
-}
-
-fn is_same(one: BorrowedFd, other: BorrowedFd) -> bool {
-    let identity = |file: BorrowedFd| fstat(file).map(|stat| (stat.st_dev, stat.st_ino));
-    matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 struct Filler<'a> {
@@ -135,7 +126,6 @@ struct Filler<'a> {
     file: FileId,
     bytes: u64,
     checksum: Option<Checksum>,
-    completions: Vec<Completion>,
 }
 
 impl Filler<'_> {
@@ -159,7 +149,7 @@ impl Filler<'_> {
             self.engine.queue(0, Op::Fsync { file: self.file });
             self.engine.drain()?;
         }
-        Ok((self.bytes, transferred(self.engine, self.file), checksum))
+        Ok((self.bytes, Method::of(self.engine, self.file), checksum))
     }
 
     /// Writes the stream up to its end. The file may then be longer, by the padding of its last
@@ -177,7 +167,7 @@ impl Filler<'_> {
             buffer.set_len(sizes.piece_bytes as usize);
             let filled = from.fill(&mut buffer, progress)?;
             if let Some(checksum) = &mut self.checksum {
-                checksum.add(&buffer[..filled]);
+                checksum.update(&buffer[..filled]);
             }
             if filled > 0 {
                 // Pads the last block, which is cut when all is written.
@@ -186,24 +176,18 @@ impl Filler<'_> {
                 self.engine
                     .queue(0, Op::Write { file, offset: self.bytes, buffer, durable: false });
                 self.bytes += filled as u64;
-                self.reap(0)?;
+                self.engine.reap_results(0)?;
             }
             if (filled as u64) < sizes.piece_bytes {
-                return self.reap(usize::MAX);
+                return self.engine.drain();
             }
         }
     }
 
-    fn reap(&mut self, min: usize) -> Result<(), Error> {
-        self.engine.reap(min, &mut self.completions)?;
-        self.completions.drain(..).try_for_each(|completion| completion.result.map(drop))
-    }
-
     /// Reads the file back, and returns the checksum if it is that of the stream.
     fn verify(&mut self, options: &CopyOptions, watch: Watch) -> Result<Option<u128>, Error> {
-        let Some(wanted) = self.checksum.take().map(|checksum| checksum.value()) else {
-            return Ok(None);
-        };
+        let Some(checksum) = self.checksum.take() else { return Ok(None) };
+        let wanted = checksum.digest128();
         let sizes = PieceSizes::new(self.engine, &[self.file], self.bytes, options.bs_bytes)?;
         let mut progress = Watcher::new(watch, Some(self.bytes.saturating_mul(2)));
         progress.add(self.bytes)?;

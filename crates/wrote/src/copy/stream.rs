@@ -3,13 +3,13 @@
 //! A piece is read into a buffer, written from it, and frees it for the next piece. Pieces overtake
 //! each other, unless a checksum needs them in order.
 
-use super::checksum::Checksum;
+use super::checksum::{Checksum, add_zeros};
 use super::extents::Extents;
 use super::progress::Watcher;
 use crate::buffer::Buffer;
+use crate::error::Tried;
 use crate::{Action, Completion, Engine, Error, FileId, Op};
 use rustix::fs::{Advice, fadvise};
-use rustix::io::Errno;
 use slab::Slab;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,6 @@ use std::ops::Range;
 /// Zeros of a hole that a checksum takes between two reports of progress.
 const ZEROS_BYTES_MAX: u64 = 64 << 20;
 
-/// The sizes of a file's pieces.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PieceSizes {
     pub len: u64,
@@ -57,24 +56,72 @@ pub(crate) fn source_shrank(engine: &Engine, source: FileId) -> Error {
     Error::Differs { path: engine.path(source).to_owned(), because }
 }
 
-pub(super) fn seek_error(engine: &Engine, source: FileId, errno: Errno) -> Error {
-    Error::file(engine.path(source), Action::Examine, None, &errno.into())
-}
-
-/// Copies the data of `source` to the same places of `target`, holes left out. Fails with
-/// [`Error::Differs`] where the source became shorter.
-pub(crate) fn copy_data(
+/// Allocates space in `target` for the data of `source`, which finds a full disk before anything is
+/// copied. Returns `false` where the file system cannot allocate.
+///
+/// ext4 takes direct writes into allocated blocks side by side; writes that allocate wait for each
+/// other.
+pub(super) fn allocate(
     engine: &mut Engine,
     source: FileId,
     target: FileId,
     sizes: PieceSizes,
+) -> Result<bool, Error> {
+    let mut extents = Extents::new(sizes.len, sizes.block_bytes);
+    let mut allocate_all = || {
+        while let Some(extent) = next_extent(engine, source, &mut extents)? {
+            let len = extent.end.next_multiple_of(sizes.block_bytes) - extent.start;
+            engine.queue(0, Op::Fallocate { file: target, offset: extent.start, len });
+            engine.reap_results(engine.is_full().into())?;
+        }
+        engine.drain()
+    };
+    match allocate_all() {
+        Err(error) if matches!(error.errno(), libc::EOPNOTSUPP | libc::ENOSYS) => {
+            // The first error is the one to report.
+            let _ = engine.drain();
+            Ok(false)
+        }
+        allocated => allocated.map(|()| true),
+    }
+}
+
+fn next_extent(
+    engine: &Engine,
+    source: FileId,
+    extents: &mut Extents,
+) -> Result<Option<Range<u64>>, Error> {
+    extents.next(engine.descriptor(source)).tried(engine.path(source), Action::Examine)
+}
+
+/// Copies the data of `source` to the same places of `target`, if there is one, holes left out.
+/// Fails with [`Error::Differs`] where the source became shorter.
+pub(crate) fn copy_data(
+    engine: &mut Engine,
+    source: FileId,
+    target: Option<FileId>,
+    sizes: PieceSizes,
     checksum: Option<&mut Checksum>,
     progress: &mut Watcher,
 ) -> Result<(), Error> {
-    PieceMover::new(engine, source, Some(target), sizes, checksum, progress).run()
+    let mover = PieceMover {
+        engine,
+        source,
+        target,
+        sizes,
+        checksum,
+        progress,
+        extents: Extents::new(sizes.len, sizes.block_bytes),
+        extent: 0..0,
+        begun: 0,
+        begun_bytes: 0,
+        in_flight: Slab::new(),
+        early: BTreeMap::new(),
+        next: 0,
+    };
+    mover.run()
 }
 
-/// Returns the checksum of a file's bytes.
 pub(crate) fn checksum_of(
     engine: &mut Engine,
     file: FileId,
@@ -82,8 +129,8 @@ pub(crate) fn checksum_of(
     progress: &mut Watcher,
 ) -> Result<u128, Error> {
     let mut checksum = Checksum::default();
-    PieceMover::new(engine, file, None, sizes, Some(&mut checksum), progress).run()?;
-    Ok(checksum.value())
+    copy_data(engine, file, None, sizes, Some(&mut checksum), progress)?;
+    Ok(checksum.digest128())
 }
 
 /// Reads the file back from the disk and compares its checksum with `wanted`.
@@ -123,7 +170,6 @@ struct Piece {
     hole_bytes: u64,
 }
 
-/// The operation in flight for a piece.
 enum Flight {
     Read(Piece),
     Write { bytes: u64 },
@@ -150,32 +196,7 @@ struct PieceMover<'a, 'w> {
     next: u64,
 }
 
-impl<'a, 'w> PieceMover<'a, 'w> {
-    fn new(
-        engine: &'a mut Engine,
-        source: FileId,
-        target: Option<FileId>,
-        sizes: PieceSizes,
-        checksum: Option<&'a mut Checksum>,
-        progress: &'a mut Watcher<'w>,
-    ) -> PieceMover<'a, 'w> {
-        PieceMover {
-            engine,
-            source,
-            target,
-            sizes,
-            checksum,
-            progress,
-            extents: Extents::new(sizes.len, sizes.block_bytes),
-            extent: 0..0,
-            begun: 0,
-            begun_bytes: 0,
-            in_flight: Slab::new(),
-            early: BTreeMap::new(),
-            next: 0,
-        }
-    }
-
+impl PieceMover<'_, '_> {
     fn run(mut self) -> Result<(), Error> {
         let mut completions = Vec::new();
         loop {
@@ -209,8 +230,7 @@ impl<'a, 'w> PieceMover<'a, 'w> {
 
     fn next_piece(&mut self) -> Result<Option<Piece>, Error> {
         if self.extent.is_empty() {
-            let found = self.extents.next(self.engine.descriptor(self.source));
-            match found.map_err(|errno| seek_error(self.engine, self.source, errno))? {
+            match next_extent(self.engine, self.source, &mut self.extents)? {
                 Some(extent) => self.extent = extent,
                 None => return Ok(None),
             }
@@ -235,28 +255,25 @@ impl<'a, 'w> PieceMover<'a, 'w> {
                 if (completion.result? as u64) < piece.len {
                     return Err(source_shrank(self.engine, self.source));
                 }
-                self.was_read(piece, completion.buffer.expect("of a read"))
+                let buffer = completion.buffer.expect("of a read");
+                if self.checksum.is_none() {
+                    return self.hand_on(piece, buffer);
+                }
+                self.early.insert(piece.number, (piece, buffer));
+                while let Some((piece, buffer)) = self.early.remove(&self.next) {
+                    self.next += 1;
+                    self.hand_on(piece, buffer)?;
+                }
+                Ok(())
             }
         }
-    }
-
-    fn was_read(&mut self, piece: Piece, buffer: Buffer) -> Result<(), Error> {
-        if self.checksum.is_none() {
-            return self.hand_on(piece, buffer);
-        }
-        self.early.insert(piece.number, (piece, buffer));
-        while let Some((piece, buffer)) = self.early.remove(&self.next) {
-            self.next += 1;
-            self.hand_on(piece, buffer)?;
-        }
-        Ok(())
     }
 
     fn hand_on(&mut self, piece: Piece, mut buffer: Buffer) -> Result<(), Error> {
         self.pass_hole(piece.hole_bytes)?;
         let len = piece.len as usize;
         if let Some(checksum) = &mut self.checksum {
-            checksum.add(&buffer[..len]);
+            checksum.update(&buffer[..len]);
         }
         let Some(file) = self.target else { return self.progress.add(piece.len) };
         // Pads the last block, which is cut when all is written.
@@ -276,7 +293,7 @@ impl<'a, 'w> PieceMover<'a, 'w> {
         let mut left = bytes;
         while left > 0 {
             let zeros = left.min(ZEROS_BYTES_MAX);
-            checksum.add_zeros(zeros);
+            add_zeros(checksum, zeros);
             left -= zeros;
             self.progress.add(zeros)?;
         }

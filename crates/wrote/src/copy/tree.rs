@@ -4,8 +4,7 @@ mod folder;
 mod walk;
 
 use super::file::copy_through;
-use super::method::Method;
-use super::options::{CopyOptions, engine_options};
+use super::options::{CopyOptions, Method, engine_for};
 use super::progress::{CopyProgress, Watch, report};
 use crate::engine::folder_of;
 use crate::error::Tried;
@@ -17,7 +16,6 @@ use rustix::fs::{AtFlags, CWD, lstat, utimensat};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
-use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
@@ -92,8 +90,7 @@ pub fn copy_tree(
     watch: Watch,
 ) -> Result<TreeCopied, Error> {
     // The engine gets all buffers, as for long files.
-    let engine_options = engine_options(u64::MAX, options);
-    copy_tree_through(&mut Engine::open(&engine_options)?, from, to, options, watch)
+    copy_tree_through(&mut engine_for(u64::MAX, options)?, from, to, options, watch)
 }
 
 pub use walk::FOLDERS_DEEP_MAX;
@@ -111,9 +108,7 @@ pub fn copy_tree_through(
     match place.found {
         Found::Nothing => {}
         Found::Folder if options.replace => {}
-        Found::Folder => {
-            return Err(Errno::EXIST).tried(to, Action::Open);
-        }
+        Found::Folder => return Err(Errno::EXIST).tried(to, Action::Open),
         Found::File | Found::Other => return Err(Error::refused(to, "is there and is no folder")),
     }
     refuse_inside(from, &place.path)?;
@@ -183,26 +178,20 @@ fn refuse_conflict(there: &Path, kind: EntryKind) -> Result<(), Error> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error).tried(there, Action::Examine),
     };
-    match kind {
-        EntryKind::Folder if !found.is_dir() => {
-            Err(Error::refused(there, "is there and is no folder, as it is in what is copied"))
-        }
-        EntryKind::File if !found.is_file() => Err(Error::refused(
-            there,
-            "is there and is no ordinary file, as it is in what is copied",
-        )),
-        EntryKind::Link if !(found.is_file() || found.is_symlink()) => Err(Error::refused(
-            there,
-            "is there and is no symbolic link, as it is in what is copied",
-        )),
-        _ => Ok(()),
-    }
+    let what = match kind {
+        EntryKind::Folder if !found.is_dir() => "folder",
+        EntryKind::File if !found.is_file() => "ordinary file",
+        EntryKind::Link if !(found.is_file() || found.is_symlink()) => "symbolic link",
+        _ => return Ok(()),
+    };
+    let because = format!("is there and is no {what}, as it is in what is copied");
+    Err(Error::refused(there, because))
 }
 
 struct Tree<'a, 'w> {
     engine: &'a mut Engine,
     options: &'a CopyOptions,
-    watch: &'w mut dyn FnMut(CopyProgress) -> ControlFlow<()>,
+    watch: Watch<'w>,
     from: PathBuf,
     to: PathBuf,
     /// Bytes to do. With `verify` each counts twice.
@@ -290,18 +279,14 @@ impl Tree<'_, '_> {
                 self.copied.effective.fallbacks.push(fallback);
             }
         }
-        self.count(copied.bytes, copied.method);
-        Ok(())
-    }
-
-    fn count(&mut self, bytes: u64, method: Method) {
-        if !self.copied.methods.contains(&method) {
-            self.copied.methods.push(method);
+        if !self.copied.methods.contains(&copied.method) {
+            self.copied.methods.push(copied.method);
         }
         self.copied.files += 1;
-        self.copied.bytes += bytes;
+        self.copied.bytes += copied.bytes;
         let times = if self.options.verify { 2 } else { 1 };
-        self.done = self.done.saturating_add(bytes.saturating_mul(times)).min(self.total);
+        self.done = done.saturating_add(copied.bytes.saturating_mul(times)).min(total);
+        Ok(())
     }
 
     /// Makes the link, with its times. A replacement is made beside the old one and renamed.
@@ -338,8 +323,7 @@ impl Tree<'_, '_> {
 
     /// Replaces the path of a folder that is being built by its place.
     fn told(&self, mut error: Error) -> Error {
-        let told = error.path_mut().zip(self.staged.as_ref());
-        if let Some((path, staged)) = told
+        if let Some((path, staged)) = error.path_mut().zip(self.staged.as_ref())
             && let Some(place) = staged.told(path)
         {
             *path = place;

@@ -75,11 +75,8 @@ pub(super) fn disk_folder(folder: &Path) -> &Path {
 /// dm, LVM, md, bcache).
 fn disk_folders(folder: &Path) -> Vec<PathBuf> {
     let disk = disk_folder(folder);
-    let mut slaves: Vec<PathBuf> = std::fs::read_dir(disk.join("slaves"))
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok()?.path().canonicalize().ok())
-        .collect();
+    let slaves = entries(disk.join("slaves"));
+    let mut slaves: Vec<PathBuf> = slaves.filter_map(|slave| slave.canonicalize().ok()).collect();
     if slaves.is_empty() {
         return vec![disk.to_owned()];
     }
@@ -106,12 +103,20 @@ pub(super) fn device_number(text: &[u8]) -> Option<(u32, u32)> {
 pub(super) fn btrfs_devices(sys: &Path, (major, minor): (u32, u32)) -> Vec<String> {
     let folder = folder(sys, major, minor);
     let Some(name) = folder.file_name() else { return Vec::new() };
-    std::fs::read_dir(sys.join("fs/btrfs"))
-        .into_iter()
-        .flatten()
-        .filter_map(|file_system| Some(file_system.ok()?.path().join("devices")))
+    let mut names: Vec<String> = entries(sys.join("fs/btrfs"))
+        .map(|file_system| file_system.join("devices"))
         .find(|devices| devices.join(name).exists())
-        .map_or_else(Vec::new, |devices| names_in(&devices))
+        .into_iter()
+        .flat_map(entries)
+        .filter_map(|device| name_of(&device))
+        .collect();
+    names.sort();
+    names
+}
+
+fn entries(folder: PathBuf) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    entries.filter_map(|entry| Some(entry.ok()?.path()))
 }
 
 /// Whether the device is made of the machine's memory: zram, brd (`ram0`), null_blk (`nullb0`).
@@ -147,16 +152,6 @@ fn name_of(folder: &Path) -> Option<String> {
     let name = folder.file_name()?.to_str()?;
     // An unresolved folder ends in MAJOR:MINOR, which serves as a name.
     Some(name.replace('!', "/"))
-}
-
-fn names_in(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> = std::fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| name_of(&entry.ok()?.path()))
-        .collect();
-    names.sort();
-    names
 }
 
 fn push_new(list: &mut Vec<String>, item: Option<String>) {

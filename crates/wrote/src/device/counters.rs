@@ -89,10 +89,8 @@ fn fields(folder: &Path) -> Result<Vec<u64>, Error> {
     let path = folder.join("stat");
     let text = std::fs::read_to_string(&path).tried(&path, Action::Examine)?;
     let numbers: Result<Vec<u64>, _> = text.split_ascii_whitespace().map(str::parse).collect();
-    match numbers {
-        Ok(numbers) if numbers.len() >= 11 => Ok(numbers),
-        _ => Err(Errno::BADMSG).tried(&path, Action::Examine),
-    }
+    let numbers = numbers.ok().filter(|numbers| numbers.len() >= 11);
+    numbers.ok_or(Errno::BADMSG).tried(&path, Action::Examine)
 }
 
 #[cfg(test)]

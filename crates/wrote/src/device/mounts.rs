@@ -8,8 +8,6 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-pub(super) const PROC: &str = "/proc";
-
 /// A path and its location by `statx(2)`.
 #[derive(Clone, Debug)]
 pub(super) struct Location {
@@ -24,18 +22,17 @@ impl Location {
     pub fn of(path: &Path) -> io::Result<Location> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
         let found = rustix::fs::statx(CWD, path, AtFlags::empty(), wanted)?;
-        let has_mount_id =
-            StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
+        let told = StatxFlags::from_bits_retain(found.stx_mask);
         Ok(Location {
             path: path.to_owned(),
-            mount_id: has_mount_id.then_some(found.stx_mnt_id),
+            mount_id: told.contains(StatxFlags::MNT_ID).then_some(found.stx_mnt_id),
             device: (found.stx_dev_major, found.stx_dev_minor),
         })
     }
 }
 
 /// One line of `/proc/self/mountinfo`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mount {
     /// The mount's number, unique at any time; `stx_mnt_id` of the files below.
     pub id: u64,
@@ -59,9 +56,7 @@ impl Mount {
             device: place.device,
             point: "/".into(),
             filesystem: "unknown".into(),
-            source: PathBuf::new(),
-            options: Vec::new(),
-            super_options: Vec::new(),
+            ..Mount::default()
         }
     }
 
@@ -81,17 +76,14 @@ impl Mount {
         all
     }
 
-    /// Returns the folder into which an overlay writes.
     pub fn upper_folder(&self) -> Option<PathBuf> {
         split(&self.super_options).find_map(|option| option.strip_prefix(b"upperdir=").map(path_of))
     }
 }
 
-/// Reads the mounts that this process sees.
-pub(super) fn read(proc: &Path) -> Result<Vec<Mount>, Error> {
-    let path = proc.join("self/mountinfo");
-    let text = std::fs::read(&path).tried(&path, Action::Examine)?;
-    Ok(parse(&text))
+pub(super) fn read() -> Result<Vec<Mount>, Error> {
+    let path = Path::new("/proc/self/mountinfo");
+    Ok(parse(&std::fs::read(path).tried(path, Action::Examine)?))
 }
 
 /// Reads the lines of a mountinfo; a malformed line is left out.
@@ -101,9 +93,9 @@ pub(super) fn parse(text: &[u8]) -> Vec<Mount> {
 
 fn parse_line(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|&byte| byte == b' ');
-    let id = number(fields.next()?)?;
+    let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
     let _parent = fields.next()?;
-    let (device_major, device_minor) = block::device_number(fields.next()?)?;
+    let device = block::device_number(fields.next()?)?;
     let _root = fields.next()?;
     let point = path_of(&unescape(fields.next()?));
     let options = fields.next()?.to_vec();
@@ -111,7 +103,7 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     fields.by_ref().find(|&field| field == b"-")?;
     Some(Mount {
         id,
-        device: (device_major, device_minor),
+        device,
         point,
         options,
         filesystem: String::from_utf8_lossy(&unescape(fields.next()?)).into_owned(),
@@ -127,21 +119,18 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
 /// same device.
 pub(super) fn find<'a>(mounts: &'a [Mount], place: &Location) -> Option<&'a Mount> {
     let by_id = || mounts.iter().find(|mount| Some(mount.id) == place.mount_id);
-    let on_device = || {
-        let same = mounts.iter().filter(|mount| mount.device == place.device);
-        longest(same, &place.path)
-    };
-    by_id().or_else(on_device).or_else(|| longest_prefix(mounts, &place.path))
+    let same_device = || mounts.iter().filter(|mount| mount.device == place.device);
+    by_id().or_else(|| longest(same_device(), &place.path)).or_else(|| longest(mounts, &place.path))
 }
 
 /// Finds the mount with the longest mount point above `path`, the last mounted of several.
-pub(super) fn longest_prefix<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
-    longest(mounts.iter(), path)
-}
-
-fn longest<'a>(mounts: impl Iterator<Item = &'a Mount>, path: &Path) -> Option<&'a Mount> {
+pub(super) fn longest<'a>(
+    mounts: impl IntoIterator<Item = &'a Mount>,
+    path: &Path,
+) -> Option<&'a Mount> {
     // `max_by_key` takes the last of equals, which is the mount on top.
     mounts
+        .into_iter()
         .filter(|mount| path.starts_with(&mount.point))
         .max_by_key(|mount| mount.point.components().count())
 }
@@ -154,10 +143,6 @@ pub(super) fn source_device(mount: &Mount, sys: &Path) -> Option<(u32, u32)> {
     let node = node.filter(|node| FileType::from_raw_mode(node.st_mode) == FileType::BlockDevice);
     node.map(|node| (major(node.st_rdev), minor(node.st_rdev)))
         .or_else(|| block::by_name(sys, name))
-}
-
-fn number(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 fn path_of(bytes: &[u8]) -> PathBuf {

@@ -59,6 +59,14 @@ pub(super) struct FileAccess {
     pub align_bytes: u32,
 }
 
+/// A file that was just opened as `slot`.
+pub(super) struct OpenedFile<'a> {
+    pub slot: u32,
+    pub file: RawFd,
+    pub path: &'a Path,
+    pub access: FileAccess,
+}
+
 /// Carries operations out. It neither tries again nor poisons nor counts.
 pub(super) trait Backend {
     /// Opens `path` as the file `slot`. Records in `effective` each fallback that the file causes.
@@ -106,16 +114,8 @@ pub(super) trait Backend {
 /// A way to the kernel: moves bytes of files that [`Kernel`] opened. The methods without a comment
 /// mean those of [`Backend`].
 pub(super) trait Transfer {
-    /// Learns that a file was opened as `slot`.
-    fn opened(
-        &mut self,
-        _slot: u32,
-        _file: RawFd,
-        _path: &Path,
-        _opened: &FileAccess,
-        _effective: &mut Effective,
-    ) {
-    }
+    /// Learns that a file was opened.
+    fn opened(&mut self, _file: &OpenedFile, _effective: &mut Effective) {}
     /// Learns that the file's later transfers go through the page cache.
     fn left_direct(&mut self, _slot: u32) {}
     /// Learns that the file's length changed; nothing of it is in flight.
@@ -158,14 +158,15 @@ impl<T: Transfer> Backend for Kernel<T> {
         options: &FileOptions,
         effective: &mut Effective,
     ) -> io::Result<FileAccess> {
-        let (file, opened) = super::files::open(path, options)?;
-        self.transfer.opened(slot, file.as_raw_fd(), path, &opened, effective);
+        let (file, access) = super::files::open(path, options)?;
+        let opened = OpenedFile { slot, file: file.as_raw_fd(), path, access };
+        self.transfer.opened(&opened, effective);
         let slot = slot as usize;
         if self.files.len() <= slot {
             self.files.resize_with(slot + 1, || None);
         }
         self.files[slot] = Some(file);
-        Ok(opened)
+        Ok(access)
     }
 
     fn clear_direct(&mut self, slot: u32) -> io::Result<()> {

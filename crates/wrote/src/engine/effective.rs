@@ -40,10 +40,6 @@ pub struct Effective {
 }
 
 impl Effective {
-    pub(super) fn new(ioengine: Ioengine, iodepth: u32) -> Effective {
-        Effective { ioengine, iodepth, ..Effective::default() }
-    }
-
     /// Records a step down, once.
     pub(super) fn fell_back(&mut self, wanted: &'static str, got: &'static str, because: String) {
         let fallback = Fallback { wanted, got, because };

@@ -23,11 +23,11 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<(File, File
         .truncate(options.truncate)
         .mode(options.mode.unwrap_or(0o666))
         .open(path)?;
+    let cached_access = |refused| FileAccess { direct: false, refused, align_bytes: 1 };
     if !options.direct {
-        return Ok((file, FileAccess { direct: false, refused: None, align_bytes: 1 }));
+        return Ok((file, cached_access(None)));
     }
-    let refused =
-        |file, errno| (file, FileAccess { direct: false, refused: Some(errno), align_bytes: 1 });
+    let refused = |file, errno| (file, cached_access(Some(errno)));
     let direct = cached(&mut OpenOptions::new())
         .custom_flags(OFlags::DIRECT.bits().cast_signed())
         .open(path)
@@ -66,11 +66,8 @@ fn refuse_block_device(path: &Path, options: &FileOptions) -> io::Result<()> {
 /// Fails where the name was given to another file between two calls.
 fn same_file(ours: &File, other: &File) -> io::Result<()> {
     let (ours, other) = (ours.metadata()?, other.metadata()?);
-    if (ours.dev(), ours.ino()) == (other.dev(), other.ino()) {
-        Ok(())
-    } else {
-        Err(io::Error::from_raw_os_error(libc::ESTALE))
-    }
+    let is_same = (ours.dev(), ours.ino()) == (other.dev(), other.ino());
+    if is_same { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESTALE)) }
 }
 
 /// Moves the file's later transfers into the page cache (`fcntl(2)`, F_SETFL). The flag belongs to

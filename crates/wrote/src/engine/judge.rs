@@ -4,15 +4,13 @@ use super::Engine;
 use super::backend::Reply;
 use super::op::OpKind;
 use super::pending::{PendingOp, TRANSFER_BYTES_MAX};
-use crate::error::errno_of;
-use crate::{Action, Error};
+use crate::error::{Action, Error, errno_of};
 use std::io;
 
 /// Tries of one operation that move nothing before it fails: a disk that answers EINTR or EAGAIN,
 /// or takes no bytes, for ever must not hold its caller for ever.
 const FRUITLESS_TRIES_MAX: u32 = 1000;
 
-/// The next step after a try.
 enum Verdict {
     Again,
     Whole(u64),
@@ -28,7 +26,6 @@ impl Engine {
         }
     }
 
-    /// Decides what a try means for its operation (W4).
     fn judge(&mut self, done: Reply) -> Verdict {
         let op = self.slots[done.token as usize].as_mut().expect("done while in flight");
         let file = self.files[op.file as usize].as_mut().expect("open while in flight");
@@ -144,15 +141,11 @@ fn again(op: &mut PendingOp, errno: i32) -> Verdict {
 
 /// Repeats an interrupted call (W4), up to a limit.
 pub(super) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    let mut tries = 0;
-    loop {
-        let result = call();
-        tries += 1;
-        match &result {
-            Err(error)
-                if matches!(errno_of(error), libc::EINTR | libc::EAGAIN)
-                    && tries <= FRUITLESS_TRIES_MAX => {}
-            _ => return result,
+    for _ in 0..FRUITLESS_TRIES_MAX {
+        match call() {
+            Err(error) if matches!(errno_of(&error), libc::EINTR | libc::EAGAIN) => {}
+            result => return result,
         }
     }
+    call()
 }

@@ -1,9 +1,9 @@
 //! Operations as copies between a buffer and a mapping of the file, one at a time.
 
-use super::backend::{FileAccess, Reply, Request, Transfer};
+use super::Options;
+use super::backend::{Reply, Request, Transfer};
 use super::op::OpKind;
 use super::psync::perform;
-use super::{Effective, Options};
 use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl, fstat, fsync, ftruncate};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
@@ -11,7 +11,6 @@ use rustix::param::page_size;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
-use std::path::Path;
 
 /// The least length of a mapping: a growing file is not mapped again for each write.
 const MAPPED_BYTES_MIN: u64 = 64 << 20;
@@ -69,7 +68,11 @@ impl FileMapping {
                 match fallocate(file, FallocateFlags::empty(), piece_start, to - piece_start) {
                     Ok(()) => {}
                     // Without fallocate only the length can be set.
-                    Err(Errno::OPNOTSUPP | Errno::NOSYS) => lengthen(file, to)?,
+                    Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                        if (fstat(file)?.st_size as u64) < to {
+                            ftruncate(file, to)?;
+                        }
+                    }
                     Err(errno) => return Err(errno),
                 }
                 *known = to;
@@ -77,13 +80,6 @@ impl FileMapping {
         }
         Ok(())
     }
-}
-
-fn lengthen(file: BorrowedFd, len_bytes: u64) -> Result<(), Errno> {
-    if (fstat(file)?.st_size as u64) < len_bytes {
-        ftruncate(file, len_bytes)?;
-    }
-    Ok(())
 }
 
 impl Drop for FileMapping {
@@ -149,10 +145,6 @@ impl Mmap {
 }
 
 impl Transfer for Mmap {
-    fn opened(&mut self, slot: u32, _: RawFd, _: &Path, _: &FileAccess, _: &mut Effective) {
-        self.mappings[slot as usize] = None;
-    }
-
     fn truncated(&mut self, slot: u32) {
         // The mapping may reach beyond the new end.
         self.mappings[slot as usize] = None;

@@ -2,8 +2,7 @@
 
 use super::judge::uninterrupted;
 use super::{Engine, Fallback};
-use crate::error::Tried;
-use crate::{Action, Error};
+use crate::error::{Action, Error, Tried};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::fs::{self, File};
@@ -35,7 +34,6 @@ pub enum Found {
     Other,
 }
 
-/// A change of names.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NameChange<'a> {
     /// Renames `from` to `to`. A file called `to` is gone with `replace`, and an error without.
@@ -141,10 +139,7 @@ pub(super) fn locate(named: &Path) -> io::Result<Located> {
 }
 
 pub(crate) fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    }
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
 pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
@@ -202,16 +197,12 @@ fn rename_without_the_flag(from: &Path, to: &Path) -> io::Result<&'static str> {
 
 /// Syncs a folder. Some file systems have nothing to sync there and answer EINVAL (`fsync(2)`).
 fn sync_folder(path: &Path) -> io::Result<Option<Fallback>> {
-    let error = match File::open(path)?.sync_all() {
-        Ok(()) => return Ok(None),
-        Err(error) => error,
-    };
-    match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::INVAL | Errno::OPNOTSUPP) => {
+    match File::open(path)?.sync_all() {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)) => {
             let because = format!("fsync of a folder: {error}");
             Ok(Some(Fallback { wanted: "durable names", got: "names as they are", because }))
         }
-        _ => Err(error),
+        synced => synced.map(|()| None),
     }
 }
 

@@ -4,14 +4,12 @@ use super::backend::FileAccess;
 use super::judge::uninterrupted;
 use super::op::OpKind;
 use super::{Engine, FileId, FileOptions, Ioengine, Options};
-use crate::error::Tried;
-use crate::{Action, Error};
+use crate::error::{Action, Error, Tried};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-/// An open file.
 pub(super) struct OpenFile {
     pub path: PathBuf,
     /// Whether transfers bypass the page cache, as far as is known.
@@ -49,7 +47,6 @@ impl OpenFile {
         }
     }
 
-    /// Returns the `RWF_` flags of an operation.
     #[inline]
     pub(super) fn rw_flags(&self, kind: OpKind) -> i32 {
         match kind {
@@ -69,7 +66,12 @@ impl Engine {
         if slot >= Options::FILES_MAX {
             return Err(Errno::MFILE).tried(path, Action::Open);
         }
-        let options = self.possible(options);
+        let mut options = *options;
+        if options.direct && self.effective.ioengine == Ioengine::Mmap {
+            let because = "mmap: a mapping is of the page cache".to_owned();
+            self.effective.fell_back("O_DIRECT", "page cache", because);
+            options.direct = false;
+        }
         let access = self
             .backend
             .open(slot, path, &options, &mut self.effective)
@@ -84,17 +86,6 @@ impl Engine {
         let generation = self.opened;
         self.files[slot as usize] = Some(OpenFile::new(path, &options, &access, generation));
         Ok(FileId { slot, generation })
-    }
-
-    /// Removes the options that this engine lacks, and records the fallback.
-    fn possible(&mut self, options: &FileOptions) -> FileOptions {
-        let mut options = *options;
-        if options.direct && self.effective.ioengine == Ioengine::Mmap {
-            let because = "mmap: a mapping is of the page cache".to_owned();
-            self.effective.fell_back("O_DIRECT", "page cache", because);
-            options.direct = false;
-        }
-        options
     }
 
     pub(super) fn refused_direct(&mut self, action: &str, errno: i32) {

@@ -9,7 +9,6 @@ use crate::buffer::Buffer;
 /// The most that the kernel moves in one call (`read(2)`, `write(2)`), less than 2 GiB.
 pub(super) const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
 
-/// An operation between `queue` and its completion.
 pub(super) struct PendingOp {
     user_data: u64,
     pub kind: OpKind,

@@ -4,15 +4,12 @@
 //! interrupt. It takes only reads and writes of direct files, on a device with poll queues
 //! (`io_uring_setup(2)`). Everything else goes to the plain ring beside it.
 
-use super::backend::{FileAccess, Reply, Request};
+use super::backend::{OpenedFile, Reply, Request};
 use super::op::OpKind;
-use super::ring::{Refusal, Ring, Service};
-use super::sqpoll::Sqpoll;
+use super::ring::{Ring, Service};
 use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
 use crate::device::{self, BlockDevice};
-use std::os::fd::RawFd;
-use std::path::Path;
 
 /// The polled ring; it is made for the first file that it suits.
 pub(super) struct PolledRing {
@@ -24,13 +21,12 @@ pub(super) struct PolledRing {
 impl PolledRing {
     pub(super) fn start(
         options: &Options,
-        sqpoll: Option<&Sqpoll>,
-        iodepth: u32,
         pool: &Pool,
         effective: &mut Effective,
-    ) -> Result<PolledRing, Refusal> {
-        let (mut ring, flags) =
-            Ring::start(iodepth, Service { sqpoll, iopoll: true, callers: Callers::One })?;
+    ) -> Result<PolledRing, String> {
+        let sqpoll = options.sqpoll.as_ref();
+        let service = Service { sqpoll, iopoll: true, callers: Callers::One };
+        let (mut ring, flags) = Ring::start(effective.iodepth, service)?;
         ring.register(options, pool, effective);
         effective.ring_flags = flags;
         Ok(PolledRing { ring, bytes_max: vec![0; Options::FILES_MAX as usize] })
@@ -39,25 +35,23 @@ impl PolledRing {
     /// Tries one read of the file, and polls the file's transfers from now on if it works.
     pub(super) fn take(
         &mut self,
-        slot: u32,
-        file: RawFd,
-        opened: &FileAccess,
+        file: &OpenedFile,
         device: &BlockDevice,
         pool: &Pool,
     ) -> Result<(), String> {
         let buffer = pool.lease().ok_or("no buffer to try it with")?;
-        let len = u64::from(opened.align_bytes).min(buffer.len() as u64);
+        let len = u64::from(file.access.align_bytes).min(buffer.len() as u64);
         let request = Request {
             token: 0,
             kind: OpKind::Read,
-            slot,
+            slot: file.slot,
             offset: 0,
             address: buffer.address(),
             len,
             in_pool: true,
             rw_flags: 0,
         };
-        self.ring.push(&request, file);
+        self.ring.push(&request, file.file);
         let mut done: Vec<Reply> = Vec::new();
         while done.is_empty() {
             if let Err(error) = self.ring.enter(1, &mut done) {
@@ -67,15 +61,11 @@ impl PolledRing {
                 return Err(format!("a polled read: {error}"));
             }
         }
-        match i32::try_from(-done[0].result) {
-            Ok(errno) if errno > 0 => {
-                Err(format!("a polled read: {}", std::io::Error::from_raw_os_error(errno)))
-            }
-            _ => {
-                self.bytes_max[slot as usize] = device.transfer_bytes_max;
-                Ok(())
-            }
+        if let Ok(errno @ 1..) = i32::try_from(-done[0].result) {
+            return Err(format!("a polled read: {}", std::io::Error::from_raw_os_error(errno)));
         }
+        self.bytes_max[file.slot as usize] = device.transfer_bytes_max;
+        Ok(())
     }
 
     /// Ends the polling of the file's transfers.
@@ -91,11 +81,11 @@ impl PolledRing {
 }
 
 /// Returns the device that would be polled for the file's transfers, or the reason why it can't be.
-pub(super) fn device_for(path: &Path, opened: &FileAccess) -> Result<BlockDevice, String> {
-    if !opened.direct {
+pub(super) fn device_for(file: &OpenedFile) -> Result<BlockDevice, String> {
+    if !file.access.direct {
         return Err("polling needs direct transfers".into());
     }
-    match device::device_at(path) {
+    match device::device_at(file.path) {
         Some(device) if device.io_poll && device.transfer_bytes_max == 0 => {
             Err(format!("{}: no length is known to be one command", device.name))
         }

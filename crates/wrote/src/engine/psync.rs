@@ -37,13 +37,12 @@ pub(super) unsafe fn perform(request: &Request, file: RawFd) -> Reply {
     let file = unsafe { BorrowedFd::borrow_raw(file) };
     let Request { token, kind, offset, address, len, rw_flags, .. } = *request;
     let flags = ReadWriteFlags::from_bits_retain(rw_flags.cast_unsigned());
-    let write = || {
-        // SAFETY: the caller's promise about `address` and `len`.
-        let bytes = unsafe { std::slice::from_raw_parts(address, len as usize) };
-        pwritev2(file, &[IoSlice::new(bytes)], offset, flags)
-    };
     let moved: Result<usize, Errno> = match kind {
-        OpKind::Write | OpKind::DurableWrite => write(),
+        OpKind::Write | OpKind::DurableWrite => {
+            // SAFETY: the caller's promise about `address` and `len`.
+            let bytes = unsafe { std::slice::from_raw_parts(address, len as usize) };
+            pwritev2(file, &[IoSlice::new(bytes)], offset, flags)
+        }
         OpKind::Read => {
             // SAFETY: the caller's promise about `address` and `len`.
             let bytes = unsafe { std::slice::from_raw_parts_mut(address, len as usize) };

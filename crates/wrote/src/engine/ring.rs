@@ -67,17 +67,14 @@ pub(super) struct Ring {
     in_flight: usize,
 }
 
-/// The reason why there is no ring: the call that failed, and the kernel's words.
-pub(super) struct Refusal(pub(super) String);
-
 impl Ring {
-    /// Sets a ring up, and returns its flags.
+    /// Sets a ring up, and returns its flags; else the call that failed, and the kernel's words.
     pub(super) fn start(
         iodepth: u32,
         service: Service,
-    ) -> Result<(Ring, Vec<&'static str>), Refusal> {
-        let (ring, flags, member) = set_up(iodepth, service)
-            .map_err(|error| Refusal(format!("io_uring_setup: {error}")))?;
+    ) -> Result<(Ring, Vec<&'static str>), String> {
+        let (ring, flags, member) =
+            set_up(iodepth, service).map_err(|error| format!("io_uring_setup: {error}"))?;
         check_operations(&ring)?;
         let ring = Ring {
             ring,
@@ -102,14 +99,15 @@ impl Ring {
 
     fn register_files(&mut self, effective: &mut Effective) {
         match self.ring.submitter().register_files_sparse(Options::FILES_MAX) {
-            Ok(()) => self.registered_files = true,
-            Err(error) => effective.fell_back(
-                "registered files",
-                "unregistered files",
-                format!("IORING_REGISTER_FILES2: {error}"),
-            ),
+            Ok(()) => (self.registered_files, effective.registered_files) = (true, true),
+            Err(error) => self.unregister_files("IORING_REGISTER_FILES2", &error, effective),
         }
-        effective.registered_files = self.registered_files;
+    }
+
+    fn unregister_files(&mut self, call: &str, error: &io::Error, effective: &mut Effective) {
+        (self.registered_files, effective.registered_files) = (false, false);
+        let because = format!("{call}: {error}");
+        effective.fell_back("registered files", "unregistered files", because);
     }
 
     pub(super) fn register_buffers(&mut self, pool: &Pool, effective: &mut Effective) {
@@ -132,20 +130,13 @@ impl Ring {
         effective.registered_buffers = self.registered_buffers;
     }
 
-    /// Registers the file as `slot`.
     pub(super) fn opened(&mut self, slot: u32, file: RawFd, effective: &mut Effective) {
         if !self.registered_files {
             return;
         }
         if let Err(error) = self.ring.submitter().register_files_update(slot, &[file]) {
             // From here on every file is named by its descriptor; the table's entries do no harm.
-            self.registered_files = false;
-            effective.registered_files = false;
-            effective.fell_back(
-                "registered files",
-                "unregistered files",
-                format!("IORING_REGISTER_FILES_UPDATE: {error}"),
-            );
+            self.unregister_files("IORING_REGISTER_FILES_UPDATE", &error, effective);
         }
     }
 
@@ -278,24 +269,19 @@ impl Ring {
 type SetUp = (IoUring, Vec<&'static str>, Option<Member>);
 
 fn set_up(iodepth: u32, service: Service) -> io::Result<SetUp> {
-    match service.sqpoll {
-        None => {
-            let sets = match service.callers {
-                Callers::One => FLAGS,
-                Callers::Any => ANY_CALLER_FLAGS,
-            };
-            let (ring, flags) = first_taken(iodepth, sets, service.iopoll, &|_| {})?;
-            Ok((ring, flags, None))
-        }
-        Some(sqpoll) => {
-            let set_up = |ask: &dyn Fn(&mut Builder)| {
-                first_taken(iodepth, SQPOLL_FLAGS, service.iopoll, ask)
-            };
-            let (ring, mut flags, member) = sqpoll.ring(set_up)?;
-            flags.push("SQPOLL");
-            Ok((ring, flags, Some(member)))
-        }
-    }
+    let sets = match (service.sqpoll, service.callers) {
+        (Some(_), _) => SQPOLL_FLAGS,
+        (None, Callers::One) => FLAGS,
+        (None, Callers::Any) => ANY_CALLER_FLAGS,
+    };
+    let Some(sqpoll) = service.sqpoll else {
+        let (ring, flags) = first_taken(iodepth, sets, service.iopoll, &|_| {})?;
+        return Ok((ring, flags, None));
+    };
+    let set_up = |ask: &dyn Fn(&mut Builder)| first_taken(iodepth, sets, service.iopoll, ask);
+    let (ring, mut flags, member) = sqpoll.ring(set_up)?;
+    flags.push("SQPOLL");
+    Ok((ring, flags, Some(member)))
 }
 
 /// Makes the ring with the newest flags that the kernel takes, and returns their names.
@@ -332,11 +318,10 @@ fn first_taken(
 
 /// Checks for the operations of Linux 5.6, which older kernels with io_uring lack
 /// (`io_uring_enter(2)`).
-fn check_operations(ring: &IoUring) -> Result<(), Refusal> {
+fn check_operations(ring: &IoUring) -> Result<(), String> {
     let mut probe = Probe::new();
-    ring.submitter()
-        .register_probe(&mut probe)
-        .map_err(|error| Refusal(format!("IORING_REGISTER_PROBE: {error}")))?;
+    let probed = ring.submitter().register_probe(&mut probe);
+    probed.map_err(|error| format!("IORING_REGISTER_PROBE: {error}"))?;
     let needed = [
         ("IORING_OP_READ", opcode::Read::CODE),
         ("IORING_OP_WRITE", opcode::Write::CODE),
@@ -345,10 +330,8 @@ fn check_operations(ring: &IoUring) -> Result<(), Refusal> {
         ("IORING_OP_FSYNC", opcode::Fsync::CODE),
         ("IORING_OP_FALLOCATE", opcode::Fallocate::CODE),
     ];
-    match needed.iter().find(|(_, code)| !probe.is_supported(*code)) {
-        Some((name, _)) => Err(Refusal(format!("{name}: the kernel does not have it"))),
-        None => Ok(()),
-    }
+    let missing = needed.iter().find(|(_, code)| !probe.is_supported(*code));
+    missing.map_or(Ok(()), |(name, _)| Err(format!("{name}: the kernel does not have it")))
 }
 
 /// Whether the kernel wants to be called again: after a signal, or to post completions first.

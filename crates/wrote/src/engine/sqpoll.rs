@@ -24,9 +24,7 @@ struct KernelThread {
 }
 
 /// Keeps a ring open for others to attach to, as long as the ring lives.
-pub(super) struct Member {
-    _ring: Arc<OwnedFd>,
-}
+pub(super) type Member = Arc<OwnedFd>;
 
 impl Sqpoll {
     /// The thread sleeps after `idle_ms` without work (0 is the kernel's default of a second). With
@@ -68,6 +66,6 @@ impl Sqpoll {
         let own =
             Arc::new(unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) }.try_clone_to_owned()?);
         rings.push(Arc::downgrade(&own));
-        Ok((ring, told, Member { _ring: own }))
+        Ok((ring, told, own))
     }
 }

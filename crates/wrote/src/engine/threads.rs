@@ -12,7 +12,6 @@ use std::time::Duration;
 /// More threads bring no more from one disk, only more switching.
 pub(super) const THREADS_MAX: u32 = 64;
 
-/// A request on its way to a thread.
 struct Job {
     request: Request,
     file: RawFd,

@@ -1,14 +1,12 @@
 //! io_uring as a way to the kernel: a plain ring, and a polled one beside it where that works.
 
-use super::backend::{FileAccess, Reply, Request, Transfer};
+use super::backend::{OpenedFile, Reply, Request, Transfer};
 use super::polled::{self, PolledRing};
-use super::ring::{Refusal, Ring, Service};
-use super::sqpoll::Sqpoll;
+use super::ring::{Ring, Service};
 use super::{Callers, Effective, Options};
 use crate::buffer::Pool;
 use std::io;
 use std::os::fd::RawFd;
-use std::path::Path;
 use std::time::Duration;
 
 /// The pair of rings. The second is made for the first file that it suits.
@@ -21,13 +19,12 @@ pub(super) struct Uring {
 }
 
 impl Uring {
-    /// Sets the plain ring up.
     pub(super) fn start(
         options: &Options,
         callers: Callers,
         pool: &Pool,
         effective: &mut Effective,
-    ) -> Result<Uring, Refusal> {
+    ) -> Result<Uring, String> {
         let mut options = options.clone();
         let (mut plain, flags) = start_plain(&mut options, callers, effective)?;
         effective.ring_flags = flags;
@@ -37,24 +34,14 @@ impl Uring {
     }
 
     /// Polls the file's transfers from now on, or returns why not all of them are polled.
-    fn poll(
-        &mut self,
-        slot: u32,
-        file: RawFd,
-        path: &Path,
-        opened: &FileAccess,
-        effective: &mut Effective,
-    ) -> Result<(), String> {
-        let device = polled::device_for(path, opened)?;
+    fn poll(&mut self, file: &OpenedFile, effective: &mut Effective) -> Result<(), String> {
+        let device = polled::device_for(file)?;
         if self.polled.is_none() {
-            let sqpoll: Option<&Sqpoll> = self.options.sqpoll.as_ref();
-            let polled =
-                PolledRing::start(&self.options, sqpoll, effective.iodepth, &self.pool, effective);
-            self.polled = Some(polled.map_err(|Refusal(because)| because)?);
+            self.polled = Some(PolledRing::start(&self.options, &self.pool, effective)?);
         }
         let polled = self.polled.as_mut().expect("made above");
-        polled.ring.opened(slot, file, effective);
-        let taken = polled.take(slot, file, opened, &device, &self.pool);
+        polled.ring.opened(file.slot, file.file, effective);
+        let taken = polled.take(file, &device, &self.pool);
         if polled.ring.in_flight() > 0 {
             // The late answer of the trial could be taken for that of an operation.
             self.polled = None;
@@ -96,18 +83,16 @@ fn start_plain(
     options: &mut Options,
     callers: Callers,
     effective: &mut Effective,
-) -> Result<(Ring, Vec<&'static str>), Refusal> {
+) -> Result<(Ring, Vec<&'static str>), String> {
     let without = Service { sqpoll: None, iopoll: false, callers };
     let Some(sqpoll) = &options.sqpoll else { return Ring::start(effective.iodepth, without) };
-    match Ring::start(effective.iodepth, Service { sqpoll: Some(sqpoll), ..without }) {
-        Ok(started) => Ok(started),
-        Err(Refusal(because)) => {
-            let started = Ring::start(effective.iodepth, without)?;
-            effective.fell_back("sqpoll", "a plain ring", because);
-            options.sqpoll = None;
-            Ok(started)
-        }
-    }
+    let served = Ring::start(effective.iodepth, Service { sqpoll: Some(sqpoll), ..without });
+    served.or_else(|because| {
+        let started = Ring::start(effective.iodepth, without)?;
+        effective.fell_back("sqpoll", "a plain ring", because);
+        options.sqpoll = None;
+        Ok(started)
+    })
 }
 
 /// Hands the queue on, waits for `missing` more, and collects all that are done.
@@ -130,17 +115,10 @@ impl Transfer for Uring {
         self.plain.register_buffers(pool, effective);
     }
 
-    fn opened(
-        &mut self,
-        slot: u32,
-        file: RawFd,
-        path: &Path,
-        opened: &FileAccess,
-        effective: &mut Effective,
-    ) {
-        self.plain.opened(slot, file, effective);
+    fn opened(&mut self, file: &OpenedFile, effective: &mut Effective) {
+        self.plain.opened(file.slot, file.file, effective);
         if self.options.iopoll
-            && let Err(because) = self.poll(slot, file, path, opened, effective)
+            && let Err(because) = self.poll(file, effective)
         {
             effective.fell_back("polled completions", "interrupts", because);
         }

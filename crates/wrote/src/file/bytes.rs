@@ -26,7 +26,7 @@ use std::ops::Range;
 /// ```
 #[derive(Debug, Default)]
 pub struct ReadBytes {
-    pieces: Vec<BufferPart>,
+    pub(super) pieces: Vec<BufferPart>,
 }
 
 /// The requested part of a buffer.
@@ -43,10 +43,6 @@ impl BufferPart {
 }
 
 impl ReadBytes {
-    pub(super) fn new(pieces: Vec<BufferPart>) -> ReadBytes {
-        ReadBytes { pieces }
-    }
-
     /// Bytes that were read: all that were requested, fewer only where the file ended.
     pub fn len(&self) -> usize {
         self.pieces.iter().map(|piece| piece.range.len()).sum()
@@ -112,7 +108,7 @@ mod tests {
             buffer[1..=bytes.len()].copy_from_slice(bytes);
             BufferPart { buffer, range: 1..bytes.len() + 1 }
         };
-        ReadBytes::new(pieces.iter().map(piece).collect())
+        ReadBytes { pieces: pieces.iter().map(piece).collect() }
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! The faster way to make a write durable, by measurement.
 
-use super::{DirectFile, Disk};
+use super::Disk;
 use crate::engine::FileOptions;
 use crate::error::{Action, Error, Tried};
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 /// The most blocks of the measured file; each way writes to each of them in turn.
@@ -53,14 +53,9 @@ pub struct Calibration {
 impl Calibration {
     /// Chooses by the times of writes, in nanoseconds, the same number of each way. Panics when
     /// there are no times.
-    fn of(
-        write_bytes: usize,
-        direct: bool,
-        mut dsync_ns: Vec<u64>,
-        mut fdatasync_ns: Vec<u64>,
-    ) -> Calibration {
-        let rounds = dsync_ns.len() as u32;
-        let (dsync_ns, fdatasync_ns) = (median(&mut dsync_ns), median(&mut fdatasync_ns));
+    fn of(write_bytes: usize, direct: bool, mut times_ns: [Vec<u64>; 2]) -> Calibration {
+        let rounds = times_ns[0].len() as u32;
+        let [dsync_ns, fdatasync_ns] = times_ns.each_mut().map(|times_ns| median(times_ns));
         let choice = if fdatasync_ns < dsync_ns { Durable::Fdatasync } else { Durable::Dsync };
         Calibration { write_bytes, direct, rounds, dsync_ns, fdatasync_ns, choice }
     }
@@ -89,12 +84,7 @@ impl fmt::Display for Calibration {
 /// Returns the middle sample, or the mean of the two in the middle.
 fn median(samples: &mut [u64]) -> u64 {
     samples.sort_unstable();
-    let middle = samples.len() / 2;
-    if samples.len().is_multiple_of(2) {
-        samples[middle - 1].midpoint(samples[middle])
-    } else {
-        samples[middle]
-    }
+    samples[(samples.len() - 1) / 2].midpoint(samples[samples.len() / 2])
 }
 
 /// Measures both ways of making a write of `write_bytes` durable in `folder`, a real one. Each way
@@ -102,8 +92,8 @@ fn median(samples: &mut [u64]) -> u64 {
 /// the file system can. The file loses its name before the first write, so that it cannot be left
 /// behind.
 ///
-/// The choice is for [`DirectFile::set_durable`]. The first write into a block costs more by either
-/// way.
+/// The choice is for [`DirectFile::set_durable`](super::DirectFile::set_durable). The first write
+/// into a block costs more by either way.
 ///
 /// # Errors
 ///
@@ -134,8 +124,13 @@ pub fn calibrate(
     rounds: u32,
 ) -> Result<Calibration, Error> {
     let write_bytes = write_bytes.max(1);
-    let path = folder.join(new_name());
-    let file = nameless(disk, &path)?;
+    // A random name: the standard library's hasher is seeded at random, which suffices here.
+    let chance = RandomState::new().build_hasher().finish();
+    let name = format!(".wrote-calibration-{}-{chance:016x}", std::process::id());
+    let path = folder.join(name);
+    let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
+    let file = disk.open_file(&path, &options)?;
+    std::fs::remove_file(&path).tried(&path, Action::Remove)?;
     let len_max = disk.pool().buffer_bytes();
     if write_bytes > len_max {
         let (action, offset, len) = (Action::Write, 0, write_bytes);
@@ -143,7 +138,12 @@ pub fn calibrate(
     }
     let rounds = rounds.max(1);
     let blocks = rounds.min(BLOCKS_MAX);
-    fill(disk, &file, blocks, write_bytes)?;
+    // Blocks that were written and flushed before: a later write changes only data.
+    for block in 0..blocks {
+        let buffer = filled(disk, write_bytes, u32::MAX - block)?;
+        file.write(buffer, u64::from(block) * write_bytes as u64)?;
+    }
+    file.sync_all()?;
     let mut times_ns = [Vec::new(), Vec::new()];
     for round in 0..rounds {
         for way in in_turn(round) {
@@ -158,34 +158,14 @@ pub fn calibrate(
     }
     let direct = file.is_direct();
     file.close()?;
-    let [dsync_ns, fdatasync_ns] = times_ns;
-    Ok(Calibration::of(write_bytes, direct, dsync_ns, fdatasync_ns))
+    Ok(Calibration::of(write_bytes, direct, times_ns))
 }
 
 /// Returns A B, then B A: neither way always follows the other.
 fn in_turn(round: u32) -> [Durable; 2] {
-    if round.is_multiple_of(2) {
-        [Durable::Dsync, Durable::Fdatasync]
-    } else {
-        [Durable::Fdatasync, Durable::Dsync]
-    }
-}
-
-/// Makes a file and removes its name.
-fn nameless(disk: &Disk, path: &Path) -> Result<DirectFile, Error> {
-    let options = FileOptions { create_new: true, write: true, direct: true, ..Default::default() };
-    let file = disk.open_file(path, &options)?;
-    std::fs::remove_file(path).tried(path, Action::Remove)?;
-    Ok(file)
-}
-
-/// Writes the blocks once and flushes them: a later write changes only data.
-fn fill(disk: &Disk, file: &DirectFile, blocks: u32, write_bytes: usize) -> Result<(), Error> {
-    for block in 0..blocks {
-        let buffer = filled(disk, write_bytes, u32::MAX - block)?;
-        file.write(buffer, u64::from(block) * write_bytes as u64)?;
-    }
-    file.sync_all()
+    let mut ways = [Durable::Dsync, Durable::Fdatasync];
+    ways.rotate_left(round as usize % 2);
+    ways
 }
 
 /// Fills a buffer with pseudorandom bytes that differ from seed to seed (xorshift; Marsaglia:
@@ -203,12 +183,6 @@ fn filled(disk: &Disk, write_bytes: usize, seed: u32) -> Result<crate::buffer::B
     Ok(buffer)
 }
 
-/// Returns a random name. The standard library's hasher is seeded at random, which suffices here.
-fn new_name() -> PathBuf {
-    let chance = RandomState::new().build_hasher().finish();
-    format!(".wrote-calibration-{}-{chance:016x}", std::process::id()).into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,7 +191,7 @@ mod tests {
     #[test]
     fn the_way_with_the_smaller_median_is_chosen_whatever_the_outliers() {
         let of = |dsync: &[u64], fdatasync: &[u64]| {
-            Calibration::of(4096, true, dsync.to_vec(), fdatasync.to_vec()).choice
+            Calibration::of(4096, true, [dsync.to_vec(), fdatasync.to_vec()]).choice
         };
         assert_eq!(of(&[10, 11, 9000], &[20, 21, 1]), Durable::Dsync);
         assert_eq!(of(&[20, 21, 1], &[10, 11, 9000]), Durable::Fdatasync);
@@ -240,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_calibration_is_told_in_one_line_the_chosen_way_first() {
-        let calibration = Calibration::of(4096, true, vec![4_007_000; 3], vec![1_643_000; 3]);
+        let calibration = Calibration::of(4096, true, [vec![4_007_000; 3], vec![1_643_000; 3]]);
         assert_eq!(
             calibration.to_string(),
             "durable direct writes of 4096 bytes by write + fdatasync: 1643 us, by RWF_DSYNC 4007 us \

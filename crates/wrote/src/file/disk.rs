@@ -116,7 +116,7 @@ impl Disk {
 
     /// Waits for every operation. Each handle returns its own operation's error.
     pub fn drain(&self) -> Result<(), Error> {
-        self.with(Schedule::settle_all)
+        self.with(|schedule| schedule.settle(None))
     }
 
     /// Runs a future to its end, on this thread. While it is pending the thread sleeps until an
@@ -129,7 +129,8 @@ impl Disk {
         let mut future = std::pin::pin!(future);
         let alarm = Arc::new(Alarm { thread: std::thread::current(), rung: AtomicBool::new(true) });
         let waker = Waker::from(Arc::clone(&alarm));
-        let _driver = Driver::of(self);
+        self.0.borrow_mut().drivers += 1;
+        let _driver = Driver(self);
         loop {
             if alarm.rung.swap(false, Ordering::AcqRel)
                 && let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker))
@@ -145,7 +146,7 @@ impl Disk {
             }
             // Every woken task had its turn: no buffer will become free.
             let starved = self.with(|schedule| {
-                let leasing = schedule.is_leasing();
+                let leasing = !schedule.leasing.is_empty();
                 schedule.starve(None);
                 leasing
             });
@@ -171,10 +172,14 @@ impl Disk {
         let (result, wakers) = {
             let mut schedule = self.0.borrow_mut();
             let result = look(&mut schedule);
-            (result, schedule.take_wakers())
+            (result, std::mem::take(&mut schedule.wakers))
         };
         wakers.into_iter().for_each(Waker::wake);
         result
+    }
+
+    pub(super) fn is_over(&self, key: usize) -> bool {
+        self.0.borrow().is_over(key)
     }
 
     /// Drives the engine until the operation is over. Even if it is over already, everything that
@@ -201,7 +206,7 @@ impl Disk {
 
     pub(super) fn poll(&self, key: usize, waker: &Waker) -> Poll<Result<Outcome, Error>> {
         // The previous waker is dropped when nothing is borrowed.
-        let (result, driven, _before) = self.with(|schedule| {
+        let (polled, driven, _before) = self.with(|schedule| {
             let driven = schedule.drivers > 0;
             if !driven && !schedule.is_over(key) {
                 // The operation returns a failure of the engine.
@@ -211,39 +216,19 @@ impl Disk {
                 }
             }
             match schedule.take(key) {
-                Some(result) => (Some(result), driven, None),
-                None => (None, driven, schedule.register(key, waker)),
+                Some(result) => (Poll::Ready(result), driven, None),
+                None => (Poll::Pending, driven, schedule.register(key, waker)),
             }
         });
-        match result {
-            Some(result) => Poll::Ready(result),
-            None => {
-                if !driven {
-                    waker.wake_by_ref();
-                }
-                Poll::Pending
-            }
+        if polled.is_pending() && !driven {
+            waker.wake_by_ref();
         }
-    }
-
-    pub(super) fn is_over(&self, key: usize) -> bool {
-        self.0.borrow().is_over(key)
-    }
-
-    pub(super) fn forget(&self, key: usize) {
-        let _waker = self.with(|schedule| schedule.forget(key));
+        polled
     }
 }
 
-/// Marks the engine as driven while it lives.
+/// Ends the mark of a driven engine.
 struct Driver<'a>(&'a Disk);
-
-impl Driver<'_> {
-    fn of(disk: &Disk) -> Driver<'_> {
-        disk.0.borrow_mut().drivers += 1;
-        Driver(disk)
-    }
-}
 
 impl Drop for Driver<'_> {
     fn drop(&mut self) {

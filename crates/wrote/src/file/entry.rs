@@ -32,12 +32,16 @@ pub(super) struct Entry {
 
 /// The work of an operation.
 pub(super) enum Work {
-    /// Leases a buffer.
     Lease(Option<Buffer>),
-    /// Reads the pieces of a span.
-    Read { span: Span, found: Vec<Option<(Buffer, usize)>> },
+    Read {
+        span: Span,
+        found: Vec<Option<(Buffer, usize)>>,
+    },
     /// Does `first`, and when it is whole `then`.
-    Steps { first: Option<Op>, then: Option<Op> },
+    Steps {
+        first: Option<Op>,
+        then: Option<Op>,
+    },
 }
 
 /// The receiver of the result.

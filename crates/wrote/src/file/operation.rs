@@ -40,35 +40,27 @@ enum State {
 }
 
 /// The result of an [`Operation`]: `()`, [`ReadBytes`] or [`Buffer`].
-pub trait Output: sealed::FromOutcome {}
+pub trait Output: From<Outcome> {}
 
 impl Output for () {}
 impl Output for ReadBytes {}
 impl Output for Buffer {}
 
-pub(super) mod sealed {
-    use super::{Buffer, Outcome, ReadBytes};
+impl From<Outcome> for () {
+    fn from(_: Outcome) {}
+}
 
-    pub trait FromOutcome {
-        fn from_outcome(outcome: Outcome) -> Self;
+impl From<Outcome> for ReadBytes {
+    fn from(outcome: Outcome) -> ReadBytes {
+        let Outcome::Read(bytes) = outcome else { unreachable!("only reads start as such") };
+        bytes
     }
+}
 
-    impl FromOutcome for () {
-        fn from_outcome(_: Outcome) {}
-    }
-
-    impl FromOutcome for ReadBytes {
-        fn from_outcome(outcome: Outcome) -> ReadBytes {
-            let Outcome::Read(bytes) = outcome else { unreachable!("only reads start as such") };
-            bytes
-        }
-    }
-
-    impl FromOutcome for Buffer {
-        fn from_outcome(outcome: Outcome) -> Buffer {
-            let Outcome::Lease(buffer) = outcome else { unreachable!("only leases start as such") };
-            buffer
-        }
+impl From<Outcome> for Buffer {
+    fn from(outcome: Outcome) -> Buffer {
+        let Outcome::Lease(buffer) = outcome else { unreachable!("only leases start as such") };
+        buffer
     }
 }
 
@@ -100,7 +92,7 @@ impl<T: Output> Operation<T> {
             State::Over(result) => result,
             State::Taken => panic!("the operation has given its result"),
         };
-        result.map(T::from_outcome)
+        result.map(T::from)
     }
 }
 
@@ -119,14 +111,15 @@ impl<T: Output> Future for Operation<T> {
             State::Over(result) => result,
             State::Taken => panic!("the operation has given its result"),
         };
-        Poll::Ready(result.map(T::from_outcome))
+        Poll::Ready(result.map(T::from))
     }
 }
 
 impl<T: Output> Drop for Operation<T> {
     fn drop(&mut self) {
         if let State::Started { disk, key } = &self.state {
-            disk.forget(*key);
+            // The waker is dropped when nothing is borrowed.
+            let _waker = disk.with(|schedule| schedule.forget(*key));
         }
     }
 }

@@ -28,15 +28,14 @@ pub(super) struct FileState {
     /// Whether its handle was dropped. It is closed when nothing is unfinished.
     dropped: bool,
     /// The first error of a change whose handle was dropped, for the next flush.
-    untold: Option<Error>,
+    pub untold: Option<Error>,
 }
 
-/// The engine and every operation.
 pub(super) struct Schedule {
     pub engine: Engine,
-    files: Slab<FileState>,
+    pub files: Slab<FileState>,
     entries: Slab<Entry>,
-    leasing: VecDeque<usize>,
+    pub leasing: VecDeque<usize>,
     ready: VecDeque<(u64, Op)>,
     /// Operations that wait for others on the same bytes.
     waiting: usize,
@@ -47,7 +46,7 @@ pub(super) struct Schedule {
     progress: u64,
     completions: Vec<Completion>,
     /// Wakers to call when nothing here is borrowed.
-    wakers: Vec<Waker>,
+    pub wakers: Vec<Waker>,
     /// Callers that drive the engine until their future is ready.
     pub drivers: usize,
 }
@@ -83,20 +82,8 @@ impl Schedule {
         })
     }
 
-    pub fn file(&self, file: usize) -> &FileState {
-        &self.files[file]
-    }
-
-    pub fn file_mut(&mut self, file: usize) -> &mut FileState {
-        &mut self.files[file]
-    }
-
     pub fn unfinished(&self) -> usize {
         self.entries.iter().filter(|(_, entry)| !entry.finished).count()
-    }
-
-    pub fn take_wakers(&mut self) -> Vec<Waker> {
-        std::mem::take(&mut self.wakers)
     }
 
     /// Starts an operation, begins it if it need not wait, and returns its key.
@@ -172,7 +159,6 @@ impl Schedule {
         buffer
     }
 
-    /// Begins an operation with enough free buffers.
     fn begin_with_buffers(&mut self, key: usize) {
         let entry = &self.entries[key];
         let Work::Read { span, .. } = entry.work else {
@@ -209,7 +195,12 @@ impl Schedule {
             result = self.engine.submit();
         }
         if let Err(error) = &result {
-            self.break_all(error);
+            for (_, entry) in &mut self.entries {
+                if !entry.is_over() {
+                    entry.broken = Some(error.clone());
+                    self.wakers.extend(entry.take_waker());
+                }
+            }
         }
         result.map(|()| true)
     }
@@ -220,10 +211,10 @@ impl Schedule {
         self.engine.submit()
     }
 
-    /// Gives a completion to its operation.
     fn route(&mut self, completion: Completion) {
         self.progress += 1;
-        let (key, number) = key_and_number(completion.user_data);
+        let (key, number) = (completion.user_data >> 32, completion.user_data as u32);
+        let (key, number) = (key as usize, number as usize);
         let entry = &mut self.entries[key];
         entry.missing -= 1;
         match (completion.result, &mut entry.work) {
@@ -332,13 +323,20 @@ impl Schedule {
         let entry = &mut self.entries[key];
         let waker = entry.take_waker();
         if entry.finished {
-            self.forget_finished(key);
+            let entry = self.entries.remove(key);
+            let told = matches!(entry.touch, Touch::Nothing | Touch::Read(_));
+            if let (false, Some(file), Some(error)) = (told, entry.file, entry.error)
+                && let Some(open) = self.files.get_mut(file)
+                && entry.number >= open.since
+            {
+                open.untold.get_or_insert(error);
+            }
             return waker;
         }
         entry.owner = Owner::Gone;
         self.forgotten += 1;
-        if self.entries[key].can_be_cancelled() {
-            self.waiting -= usize::from(self.entries[key].waits_for > 0);
+        if entry.can_be_cancelled() {
+            self.waiting -= usize::from(entry.waits_for > 0);
             self.leasing.retain(|&leasing| leasing != key);
             self.finish(key);
         }
@@ -346,17 +344,6 @@ impl Schedule {
         let depth = self.engine.effective().iodepth as usize;
         while self.forgotten > depth && self.drive(1).is_ok_and(|went| went) {}
         waker
-    }
-
-    fn forget_finished(&mut self, key: usize) {
-        let entry = self.entries.remove(key);
-        let told = matches!(entry.touch, Touch::Nothing | Touch::Read(_));
-        if let (false, Some(file), Some(error)) = (told, entry.file, entry.error)
-            && let Some(open) = self.files.get_mut(file)
-            && entry.number >= open.since
-        {
-            open.untold.get_or_insert(error);
-        }
     }
 
     /// Ends a wait for buffers that nothing in flight will free. `wanted`, or else the first
@@ -373,49 +360,23 @@ impl Schedule {
         self.finish(key);
     }
 
-    pub fn is_leasing(&self) -> bool {
-        !self.leasing.is_empty()
-    }
-
     /// Whether nothing has changed since this operation was last found stuck: then every woken task
     /// has had its turn.
     pub fn is_stuck(&mut self, key: usize) -> bool {
         self.entries[key].stuck_at.replace(self.progress) == Some(self.progress)
     }
 
-    /// Ends all operations with the engine's error.
-    fn break_all(&mut self, error: &Error) {
-        for (_, entry) in &mut self.entries {
-            if !entry.is_over() {
-                entry.broken = Some(error.clone());
-                self.wakers.extend(entry.take_waker());
-            }
-        }
-    }
-
-    /// Waits for every operation on the file.
-    pub fn settle(&mut self, file: usize) -> Result<(), Error> {
-        while self.files[file].unfinished > 0 {
+    /// Waits for every operation, or for those on one file.
+    pub fn settle(&mut self, file: Option<usize>) -> Result<(), Error> {
+        let left = |own: &Schedule| {
+            file.map_or_else(|| own.unfinished(), |file| own.files[file].unfinished)
+        };
+        while left(self) > 0 {
             if !self.drive(1)? {
                 self.starve(None);
             }
         }
         Ok(())
-    }
-
-    /// Waits for every operation.
-    pub fn settle_all(&mut self) -> Result<(), Error> {
-        while self.unfinished() > 0 {
-            if !self.drive(1)? {
-                self.starve(None);
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the first error of a change whose handle was dropped, once.
-    pub fn take_untold(&mut self, file: usize) -> Result<(), Error> {
-        self.files[file].untold.take().map_or(Ok(()), Err)
     }
 
     /// Drops the file's handle. The file is closed when nothing on it is unfinished.
@@ -443,8 +404,4 @@ impl Drop for Schedule {
 /// Returns the number by which the engine's completion finds its operation.
 fn user_data(key: usize, number: usize) -> u64 {
     (key as u64) << 32 | number as u64
-}
-
-fn key_and_number(user_data: u64) -> (usize, usize) {
-    ((user_data >> 32) as usize, (user_data & u64::from(u32::MAX)) as usize)
 }

@@ -76,7 +76,7 @@ impl Span {
                 break;
             }
         }
-        ReadBytes::new(pieces)
+        ReadBytes { pieces }
     }
 }
 

@@ -78,8 +78,7 @@ impl LogDriver {
     }
 
     fn refusal(&self, because: &str) -> Error {
-        let path = self.state.terms.folder.clone();
-        Error::Refused { path, because: because.to_owned() }
+        Error::refused(&self.state.terms.folder, because)
     }
 }
 
@@ -93,7 +92,6 @@ struct PlaceGuard<'a> {
 }
 
 impl PlaceGuard<'_> {
-    /// Returns the bytes of the frame with its header.
     fn frame(&mut self) -> &mut [u8] {
         let Place { address, offset, len, .. } = self.place.as_ref().expect("not published yet");
         let address = std::ptr::with_exposed_provenance_mut::<u8>(*address);

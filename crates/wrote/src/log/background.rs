@@ -25,7 +25,8 @@ pub(super) fn run(driver: &LogDriver, segment_age: Option<Duration>, stop: &Atom
             continue;
         }
         if clock.moved_at.elapsed() < QUIET || clock.has_sync_due(&driver.state) {
-            std::thread::park_timeout(Clock::tick_after(&driver.state));
+            let interval = Clock::interval(&driver.state);
+            std::thread::park_timeout(interval.unwrap_or(LINGER).clamp(TICK_MIN, LINGER));
         } else {
             driver.sleep(SLEEP);
         }
@@ -33,7 +34,6 @@ pub(super) fn run(driver: &LogDriver, segment_age: Option<Duration>, stop: &Atom
     }
 }
 
-/// The timers of a log.
 struct Clock {
     synced_at: Instant,
     /// When the thread last saw a new record.
@@ -49,11 +49,6 @@ impl Clock {
             Sync::Interval(interval) => Some(interval),
             Sync::Always | Sync::No => None,
         }
-    }
-
-    /// Returns the time between two ticks.
-    fn tick_after(state: &LogState) -> Duration {
-        Clock::interval(state).unwrap_or(LINGER).clamp(TICK_MIN, LINGER)
     }
 
     /// Tells whether written records wait for the next interval, so that the thread must not sleep

@@ -41,9 +41,8 @@ impl BatchHeader {
     /// Writes the header and returns its checksum, by which the next segment names it. `seed` is
     /// the checksum of the segment's identity.
     pub(crate) fn encode(&self, to: &mut [u8], seed: u32) -> u32 {
-        let mut flags = 0;
-        flags |= if self.after_cut { FLAG_AFTER_CUT } else { 0 };
-        flags |= if self.closed { FLAG_CLOSED } else { 0 };
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let flags = flag(self.after_cut, FLAG_AFTER_CUT) | flag(self.closed, FLAG_CLOSED);
         let header = &mut to[..HEADER_BYTES];
         header.fill(0);
         header[..4].copy_from_slice(&MAGIC);

@@ -69,7 +69,6 @@ pub(super) struct Place {
     pub seed: u32,
 }
 
-/// A batch that takes no more records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClosedBatch {
     pub slot: usize,
@@ -297,7 +296,6 @@ impl Claims {
         self.ready(&self.turn())
     }
 
-    /// Takes the next batch in order, if it is ready.
     pub(super) fn take_ready(&self) -> Option<ClosedBatch> {
         let mut turn = self.turn();
         self.ready(&turn)?;

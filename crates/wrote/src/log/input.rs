@@ -25,7 +25,6 @@ impl LogFiles {
         LogFiles(Rc::new(RefCell::new(engine)))
     }
 
-    /// Opens an engine that reads logs.
     pub(super) fn open() -> Result<LogFiles, Error> {
         Engine::open(&LogFiles::options()).map(LogFiles::new)
     }
@@ -90,8 +89,8 @@ impl Input {
         let mut engine = files.engine();
         // A read of a pipe with a segment's name would never end.
         if !matches!(engine.locate(path)?.found, Found::File | Found::Nothing) {
-            let because = "is not an ordinary file, so it is no segment of a log".to_owned();
-            return Err(Error::Refused { path: path.to_owned(), because });
+            let because = "is not an ordinary file, so it is no segment of a log";
+            return Err(Error::refused(path, because));
         }
         let options = FileOptions { direct, write, ..FileOptions::default() };
         let file = engine.open_file(path, &options)?;

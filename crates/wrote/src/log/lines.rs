@@ -7,13 +7,11 @@ use crate::Error;
 /// begins the second one after it.
 pub(super) const UNSURE_FILES: usize = 2;
 
-/// The whole lines of a file.
 pub(super) struct LineCount {
     pub count: u64,
     pub end: u64,
 }
 
-/// Counts the whole lines of a file.
 pub(super) fn read(input: &mut Input) -> Result<LineCount, Error> {
     let piece_bytes = input.files.engine().pool().buffer_bytes();
     let mut lines = LineCount { count: 0, end: 0 };

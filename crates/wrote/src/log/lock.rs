@@ -1,9 +1,10 @@
 //! The lock of a log's only writer: `flock(2)` on the file `lock` in its folder. Readers take no
 //! lock.
 
-use crate::{Action, Error};
+use crate::error::{Action, Error, Tried};
 use rustix::fs::{FlockOperation, flock};
-use std::fs::{File, OpenOptions};
+use rustix::io::Errno;
+use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -23,32 +24,18 @@ impl Lock {
     /// Takes the lock, and writes this process's id into the file.
     pub(super) fn take(folder: &Path) -> Result<Lock, Error> {
         let path = folder.join(LOCK);
-        let failed = |action| {
-            let path = path.clone();
-            move |error: std::io::Error| Error::file(&path, action, None, &error)
-        };
         // Not truncated before it is locked: it may belong to another process.
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(failed(Action::Open))?;
-        if !lock(&file, FlockOperation::NonBlockingLockExclusive, TRIES)
-            .map_err(failed(Action::Examine))?
-        {
-            let holder = match process_in(&mut file) {
-                Some(process) => format!("process {process}"),
-                None => "another process".to_owned(),
-            };
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut file = file.tried(&path, Action::Open)?;
+        let is_taken = lock(&file, FlockOperation::NonBlockingLockExclusive, TRIES);
+        if !is_taken.tried(&path, Action::Examine)? {
+            let holder = process_in(&mut file)
+                .map_or("another process".to_owned(), |process| format!("process {process}"));
             let because = format!("the log is open for writing in {holder}");
-            return Err(Error::Refused { path: folder.to_owned(), because });
+            return Err(Error::refused(folder, because));
         }
-        file.set_len(0)
-            .and_then(|()| writeln!(file, "{}", std::process::id()))
-            .map_err(failed(Action::Write))?;
+        let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+        written.tried(&path, Action::Write)?;
         Ok(Lock { _file: file })
     }
 
@@ -66,17 +53,14 @@ fn lock(file: &File, operation: FlockOperation, tries: u32) -> std::io::Result<b
     for attempt in 1..=tries {
         match flock(file, operation) {
             Ok(()) => return Ok(true),
-            Err(rustix::io::Errno::WOULDBLOCK) if attempt < tries => {
-                std::thread::sleep(TRY_AGAIN_AFTER);
-            }
-            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
+            Err(Errno::WOULDBLOCK) if attempt < tries => std::thread::sleep(TRY_AGAIN_AFTER),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
     }
     Ok(false)
 }
 
-/// Reads the process id in the file.
 fn process_in(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.rewind().ok()?;

@@ -21,7 +21,6 @@ pub(super) enum Next {
     Follows(u64, PathBuf),
     /// The first that is left, after retention removed the segment before it.
     IsLeft(u64, PathBuf),
-    /// No segment.
     Nothing,
 }
 
@@ -60,8 +59,7 @@ pub(super) fn format_of_log(files: &LogFiles, folder: &Path) -> Result<Option<Fo
     let paths = files.engine().list(folder)?;
     let format = format_among(&paths);
     if format.is_none() && !paths.iter().any(|path| path.ends_with(LOCK)) {
-        let because = "there is no log here".to_owned();
-        return Err(Error::Refused { path: folder.to_owned(), because });
+        return Err(Error::refused(folder, "there is no log here"));
     }
     Ok(format)
 }

@@ -14,6 +14,7 @@ use super::retention::Retention;
 use super::segment;
 use super::state::{LogState, Promise, Terms};
 use crate::engine::{Callers, folder_of};
+use crate::error::Tried;
 use crate::file::calibrate;
 use crate::{
     Acknowledged, Action, Disk, Durable, Engine, Error, FileOptions, Ioengine, Options, Sim, Sync,
@@ -21,7 +22,6 @@ use crate::{
 };
 use std::path::Path;
 
-/// The least bytes of a buffer.
 const BUFFER_BYTES_MIN: usize = 4096;
 /// The most bytes of a segment: more than any file system has, and a sum with a buffer cannot
 /// overflow.
@@ -89,8 +89,7 @@ fn make_folder(folder: &Path) -> Result<(), Error> {
 
 fn on_disk(options: &LogOptions, folder: &Path) -> Result<LogDriver, Error> {
     let engine = Engine::open_for(&engine_options(options), Callers::Any)?;
-    let folder = std::path::absolute(folder)
-        .map_err(|error| Error::file(folder, Action::Examine, None, &error))?;
+    let folder = std::path::absolute(folder).tried(folder, Action::Examine)?;
     assemble(engine, options, &folder, |prepare, direct| {
         let target = device::examine(&folder)?;
         let promise = Promise::new(Acknowledged {
@@ -112,7 +111,6 @@ fn on_disk(options: &LogOptions, folder: &Path) -> Result<LogDriver, Error> {
     })
 }
 
-/// Returns the options, each brought within its bounds.
 fn within_bounds(options: &LogOptions) -> LogOptions {
     let mut options = options.clone();
     options.buffers = options.buffers.clamp(2, SLOTS_MAX);
@@ -156,7 +154,7 @@ fn assemble(
             "the log's blocks have {block_bytes} bytes; open it with LogOptions::buffer_bytes a \
              multiple of that"
         );
-        return Err(Error::Refused { path: folder.to_owned(), because });
+        return Err(Error::refused(folder, because));
     }
     let layout = Layout {
         format: options.format,
@@ -226,7 +224,6 @@ fn continue_segment(
     Ok(segment)
 }
 
-/// Makes the first segment of a new log.
 fn first_segment(
     engine: &mut Engine,
     folder: &Path,

@@ -49,68 +49,58 @@ impl LogOptions {
 
     /// Sets when records become durable, and so what a [`Ticket`](super::Ticket) waits for;
     /// [`Sync::Always`] by default.
-    pub fn sync(mut self, sync: Sync) -> LogOptions {
-        self.sync = sync;
-        self
+    pub fn sync(self, sync: Sync) -> LogOptions {
+        LogOptions { sync, ..self }
     }
 
     /// Sets the format of the files; [`Format::Framed`] by default. A log keeps its first format.
-    pub fn format(mut self, format: Format) -> LogOptions {
-        self.format = format;
-        self
+    pub fn format(self, format: Format) -> LogOptions {
+        LogOptions { format, ..self }
     }
 
     /// Sets the approximate length of a segment in bytes: 64 MiB by default, at least two buffers.
-    pub fn segment_bytes(mut self, bytes: u64) -> LogOptions {
-        self.segment_bytes = bytes;
-        self
+    pub fn segment_bytes(self, bytes: u64) -> LogOptions {
+        LogOptions { segment_bytes: bytes, ..self }
     }
 
     /// Sets the age at which a segment is followed by the next; by default it ends only when full.
-    pub fn segment_age(mut self, age: Duration) -> LogOptions {
-        self.segment_age = Some(age);
-        self
+    pub fn segment_age(self, age: Duration) -> LogOptions {
+        LogOptions { segment_age: Some(age), ..self }
     }
 
     /// Sets the most bytes that the log takes on the disk; beyond them it removes its oldest
     /// segments. It never removes the segment that is written, so the log can exceed the limit by
     /// one segment. By default it removes none.
-    pub fn retain_bytes(mut self, bytes: u64) -> LogOptions {
-        self.retain_bytes = Some(bytes);
-        self
+    pub fn retain_bytes(self, bytes: u64) -> LogOptions {
+        LogOptions { retain_bytes: Some(bytes), ..self }
     }
 
     /// Sets the least time for which the log keeps records. When it begins a segment, it removes
     /// every segment whose last record is older. By default it removes none.
-    pub fn retain_age(mut self, age: Duration) -> LogOptions {
-        self.retain_age = Some(age);
-        self
+    pub fn retain_age(self, age: Duration) -> LogOptions {
+        LogOptions { retain_age: Some(age), ..self }
     }
 
     /// Sets the number of buffers that gather records: 8 by default, at least 2.
-    pub fn buffers(mut self, buffers: u32) -> LogOptions {
-        self.buffers = buffers;
-        self
+    pub fn buffers(self, buffers: u32) -> LogOptions {
+        LogOptions { buffers, ..self }
     }
 
     /// Sets the bytes of each buffer: 1 MiB by default, 4 KiB at least, 64 MiB at most. A record,
     /// with less than 200 bytes of headers, must fit into one.
-    pub fn buffer_bytes(mut self, bytes: usize) -> LogOptions {
-        self.buffer_bytes = bytes;
-        self
+    pub fn buffer_bytes(self, bytes: usize) -> LogOptions {
+        LogOptions { buffer_bytes: bytes, ..self }
     }
 
     /// Sets how the space of segments is prepared: by default written with [`Sync::Always`], else
     /// allocated. Files of lines are not prepared.
-    pub fn prepare(mut self, prepare: Prepare) -> LogOptions {
-        self.prepare = Some(prepare);
-        self
+    pub fn prepare(self, prepare: Prepare) -> LogOptions {
+        LogOptions { prepare: Some(prepare), ..self }
     }
 
     /// Sets how writes are made durable. By default, opening a log with [`Sync::Always`] measures
     /// for a few milliseconds which way is faster here.
-    pub fn durable(mut self, durable: Durable) -> LogOptions {
-        self.durable = Some(durable);
-        self
+    pub fn durable(self, durable: Durable) -> LogOptions {
+        LogOptions { durable: Some(durable), ..self }
     }
 }

@@ -23,11 +23,10 @@ pub(crate) enum Frame<'a> {
 impl Frame<'_> {
     /// Returns the bytes of the frame with its header.
     pub(crate) fn len(&self) -> usize {
-        HEADER_BYTES
-            + match self {
-                Frame::Data(bytes) => bytes.len(),
-                Frame::Skipped(len) => *len,
-            }
+        match self {
+            Frame::Data(bytes) => frame_bytes(bytes.len()),
+            Frame::Skipped(len) => frame_bytes(*len),
+        }
     }
 }
 
@@ -79,7 +78,6 @@ pub(crate) fn stated_bytes(header: &[u8]) -> Option<usize> {
     Some(frame_bytes((length & !KIND_MASK) as usize))
 }
 
-/// Tells whether a header is of a known kind.
 pub(crate) fn is_kind(header: &[u8]) -> bool {
     matches!(u32_at(header, 0) & KIND_MASK, KIND_DATA | KIND_SKIPPED)
 }

@@ -16,7 +16,6 @@ pub(super) struct SealedSegment {
     pub written_at_ns: u64,
 }
 
-/// The sealed segments of a log, in order, and the limits on them.
 #[derive(Debug)]
 pub(super) struct Retention {
     bytes_max: Option<u64>,

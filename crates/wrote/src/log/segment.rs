@@ -15,7 +15,6 @@ pub(crate) const HEADER_BYTES: usize = 64;
 /// overflow, and the flusher has numbers left for its other operations.
 pub(crate) const NUMBER_END: u64 = 1 << 61;
 
-/// The first bytes of a framed segment.
 const MAGIC: [u8; 8] = *b"wrotelog";
 /// The version of the format that this code writes. It reads no other.
 pub(crate) const VERSION: u32 = 1;
@@ -36,7 +35,6 @@ pub(crate) struct SegmentHeader {
     pub created_at_ns: u64,
 }
 
-/// The reason why a file is no readable segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotASegment {
     /// It does not begin as a segment, or its header is damaged.
@@ -67,7 +65,6 @@ impl SegmentHeader {
         header[12..16].copy_from_slice(&checksum.to_le_bytes());
     }
 
-    /// Reads the header at the beginning of `bytes`.
     pub(crate) fn decode(bytes: &[u8]) -> Result<SegmentHeader, NotASegment> {
         let header = bytes.get(..HEADER_BYTES).ok_or(NotASegment::Damaged)?;
         if header[..8] != MAGIC || u32_at(header, 12) != checksum(header) {

@@ -51,7 +51,7 @@ impl Ticket<'_> {
             return Ok(());
         }
         let because = format!("there is no record {} yet", self.sequence);
-        Err(Error::Refused { path: state.terms.folder.clone(), because })
+        Err(Error::refused(&state.terms.folder, because))
     }
 }
 
@@ -64,10 +64,9 @@ impl Future for Ticket<'_> {
             ticket.check()?;
         }
         let (driver, end) = (ticket.driver, ticket.sequence + 1);
-        match driver.poll(driver.state.promised(), end, &mut ticket.waiting, context.waker()) {
-            Some(outcome) => Poll::Ready(outcome),
-            None => Poll::Pending,
-        }
+        let promised = driver.state.promised();
+        let outcome = driver.poll(promised, end, &mut ticket.waiting, context.waker());
+        outcome.map_or(Poll::Pending, Poll::Ready)
     }
 }
 

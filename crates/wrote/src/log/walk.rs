@@ -54,7 +54,6 @@ impl Identity {
     }
 }
 
-/// The next part of a segment.
 #[derive(Debug)]
 pub(super) enum WalkStep<'a> {
     Batch,
@@ -160,7 +159,6 @@ impl Walk {
         Ok(is_there)
     }
 
-    /// Returns how the segment's batches are recognized.
     pub(super) fn identity(&self) -> Identity {
         Identity::Known { seed: self.seed, block_bytes: self.block_bytes }
     }
@@ -171,7 +169,6 @@ impl Walk {
         self.open.is_none() && self.place.is_multiple_of(self.block_bytes)
     }
 
-    /// Tells whether the last batch closed the log.
     pub(super) fn is_closed(&self) -> bool {
         self.is_between_batches() && self.last.is_some_and(|(batch, _)| batch.closed)
     }
@@ -187,9 +184,7 @@ impl Walk {
     /// Enters the batch at `place`, if it begins with the next record.
     fn begin(&mut self, place: u64, after_cut: bool) -> Result<bool, Error> {
         let bytes = self.input.bytes(place, batch::HEADER_BYTES)?;
-        let Some((header, checksum)) = decode(bytes, self.seed) else {
-            return Ok(false);
-        };
+        let Some((header, checksum)) = decode(bytes, self.seed) else { return Ok(false) };
         if header.first_sequence != self.sequence || (after_cut && !header.after_cut) {
             return Ok(false);
         }

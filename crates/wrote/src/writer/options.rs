@@ -30,74 +30,56 @@ const CACHED: (usize, u32) = (192 << 10, 8);
 ///     .open(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct WriterOptions {
     sync: Sync,
     size_hint_bytes: u64,
-    /// The caller's choice; `None` for the default of `direct`.
+    /// The caller's choice; `None` for the default by `cached`.
     iodepth: Option<u32>,
     bs_bytes: Option<usize>,
-    direct: bool,
+    cached: bool,
     create_new: bool,
     append: bool,
 }
 
 impl WriterOptions {
-    pub(super) fn new() -> WriterOptions {
-        WriterOptions {
-            sync: Sync::No,
-            size_hint_bytes: 0,
-            iodepth: None,
-            bs_bytes: None,
-            direct: true,
-            create_new: false,
-            append: false,
-        }
-    }
-
     /// Sets when writes are made durable automatically; [`Sync::No`] by default.
     ///
     /// With [`Sync::Always`] every write returns when it survives a power loss. With
     /// [`Sync::EverySec`] and [`Sync::Interval`] a write syncs if that time has passed since the
     /// last sync. A `Writer` has no clock of its own, so bytes without a later write wait for
     /// [`Writer::sync_data`] or [`Writer::finish`].
-    pub fn sync(mut self, sync: Sync) -> WriterOptions {
-        self.sync = sync;
-        self
+    pub fn sync(self, sync: Sync) -> WriterOptions {
+        WriterOptions { sync, ..self }
     }
 
     /// Sets the expected length in bytes. The space is allocated when the file is opened, so that a
     /// fuller disk fails at once. The end of the file returns unused space.
-    pub fn size_hint(mut self, bytes: u64) -> WriterOptions {
-        self.size_hint_bytes = bytes;
-        self
+    pub fn size_hint(self, bytes: u64) -> WriterOptions {
+        WriterOptions { size_hint_bytes: bytes, ..self }
     }
 
     /// Sets the writes in flight; by default 3, and 8 through the page cache. One buffer more is
     /// filled meanwhile.
-    pub fn iodepth(mut self, iodepth: u32) -> WriterOptions {
-        self.iodepth = Some(iodepth.clamp(1, Options::IODEPTH_MAX));
-        self
+    pub fn iodepth(self, iodepth: u32) -> WriterOptions {
+        WriterOptions { iodepth: Some(iodepth.clamp(1, Options::IODEPTH_MAX)), ..self }
     }
 
     /// Sets the bytes of one write, and of one buffer; by default 2 MiB, and 192 KiB through the
     /// page cache. Rounded up to a multiple of 4096.
-    pub fn bs(mut self, bytes: usize) -> WriterOptions {
-        self.bs_bytes = Some(bytes.max(1).next_multiple_of(BS_UNIT_BYTES));
-        self
+    pub fn bs(self, bytes: usize) -> WriterOptions {
+        WriterOptions { bs_bytes: Some(bytes.max(1).next_multiple_of(BS_UNIT_BYTES)), ..self }
     }
 
     /// Sets whether the page cache is bypassed, where the file system can; true by default. The
     /// cache suits files that are read again at once and need not last.
-    pub fn direct(mut self, direct: bool) -> WriterOptions {
-        self.direct = direct;
-        self
+    pub fn direct(self, direct: bool) -> WriterOptions {
+        WriterOptions { cached: !direct, ..self }
     }
 
     /// Sets whether an existing file is an error (`EEXIST`); by default its contents are replaced.
-    pub fn create_new(mut self, create_new: bool) -> WriterOptions {
-        self.create_new = create_new;
-        self
+    pub fn create_new(self, create_new: bool) -> WriterOptions {
+        WriterOptions { create_new, ..self }
     }
 
     /// Sets whether the contents of an existing file stay, and writes come after them.
@@ -107,9 +89,8 @@ impl WriterOptions {
     /// examined before every change of the file, so its bytes are found, and this `Writer` writes
     /// nothing more ([`Error::Interfered`]). Only bytes appended between that examination and the
     /// change itself can be lost. Programs that share a file should use one [`crate::Log`].
-    pub fn append(mut self, append: bool) -> WriterOptions {
-        self.append = append;
-        self
+    pub fn append(self, append: bool) -> WriterOptions {
+        WriterOptions { append, ..self }
     }
 
     /// Opens the file.
@@ -132,7 +113,7 @@ impl WriterOptions {
     }
 
     fn engine_options(&self) -> Options {
-        let (bs_bytes, iodepth) = if self.direct { DIRECT } else { CACHED };
+        let (bs_bytes, iodepth) = if self.cached { CACHED } else { DIRECT };
         let iodepth = self.iodepth.unwrap_or(iodepth);
         Options {
             buffers: iodepth + 1,
@@ -149,7 +130,7 @@ impl WriterOptions {
             create: true,
             truncate: !self.append,
             write: true,
-            direct: self.direct,
+            direct: !self.cached,
             ..FileOptions::default()
         };
         let mut stream = Stream::open(engine, path, &file, self.sync, self.append)?;

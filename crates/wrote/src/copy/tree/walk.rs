@@ -1,8 +1,7 @@
 //! A walk through a tree in constant memory: a folder, its contents, its end.
 
-use crate::error::Tried;
-use crate::{Action, Error};
-use std::fs::{self, FileType, ReadDir};
+use crate::error::{Action, Error, Tried};
+use std::fs::{self, ReadDir};
 use std::path::{Path, PathBuf};
 
 /// The most folders that may lie one in another. Each is open while its contents are walked, and a
@@ -65,21 +64,15 @@ impl TreeWalk {
         };
         let entry = entry.tried(folder, Action::Read)?;
         let path = entry.path();
-        let kind = entry.file_type().tried(&path, Action::Examine)?;
-        let kind = kind_of(kind);
-        if kind == EntryKind::Folder {
-            self.next = Some(path);
-            return self.next();
-        }
+        let kind = match entry.file_type().tried(&path, Action::Examine)? {
+            kind if kind.is_dir() => {
+                self.next = Some(path);
+                return self.next();
+            }
+            kind if kind.is_file() => EntryKind::File,
+            kind if kind.is_symlink() => EntryKind::Link,
+            _ => EntryKind::Other,
+        };
         Ok(Some(TreeStep { path, kind }))
-    }
-}
-
-fn kind_of(kind: FileType) -> EntryKind {
-    match kind {
-        kind if kind.is_dir() => EntryKind::Folder,
-        kind if kind.is_file() => EntryKind::File,
-        kind if kind.is_symlink() => EntryKind::Link,
-        _ => EntryKind::Other,
     }
 }
