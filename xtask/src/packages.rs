@@ -1,7 +1,6 @@
 //! Programs that tests and measurements call, and their Debian packages.
 
 use crate::failure::{Failure, Tried};
-use crate::report::Outcome;
 use crate::run::{HANG, Show, check_interrupted, output, run, twice};
 use std::ffi::OsString;
 use std::fs::File;
@@ -96,26 +95,20 @@ pub fn install(packages: &[Package]) -> Result<(), Failure> {
 }
 
 /// Installs the packages if `install` is set, or skips the step where one is missing.
-pub fn provide(packages: &[Package], install: bool) -> Result<Outcome, Failure> {
-    if install {
-        return self::install(packages).map(|()| Outcome::Passed);
-    }
-    match &missing(packages)[..] {
-        [] => Ok(Outcome::Passed),
-        missing => Ok(Outcome::Skipped(describe(missing))),
-    }
+pub fn provide(packages: &[Package], install: bool) -> Result<(), Failure> {
+    if install { self::install(packages) } else { require(packages, Failure::Skipped) }
 }
 
-/// Fails where the program of a package is missing, and names each.
-pub fn require(packages: &[Package]) -> Result<(), Failure> {
+/// Ends in `failure` where the program of a package is missing, and names each.
+pub fn require(packages: &[Package], failure: fn(String) -> Failure) -> Result<(), Failure> {
     match missing(packages).as_slice() {
         [] => Ok(()),
-        missing => Err(Failure::Failed(describe(missing))),
+        missing => Err(failure(describe(missing))),
     }
 }
 
 /// Returns the packages whose program is missing.
-pub fn missing(packages: &[Package]) -> Vec<Package> {
+fn missing(packages: &[Package]) -> Vec<Package> {
     let folders = folders();
     let is_in = |folder: &Path, program: &str| folder.join(program).is_file();
     let found = |program| std::env::split_paths(&folders).any(|folder| is_in(&folder, program));
@@ -145,7 +138,7 @@ fn folders() -> OsString {
 }
 
 /// Returns "missing: mkfs.xfs (Debian package xfsprogs), …".
-pub fn describe(packages: &[Package]) -> String {
+fn describe(packages: &[Package]) -> String {
     let each = packages
         .iter()
         .map(|Package { program, name }| format!("{program} (Debian package {name})"));

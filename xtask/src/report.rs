@@ -21,25 +21,33 @@ pub struct Report {
 pub enum Outcome {
     /// The step passed.
     Passed,
-    /// The step cannot run here, for this reason.
-    Skipped(String),
     /// The step ran many tests; the text says why it failed as a whole.
     Tests(Counts, Option<String>),
 }
 
+impl From<()> for Outcome {
+    fn from((): ()) -> Outcome {
+        Outcome::Passed
+    }
+}
+
 impl Report {
     /// Runs one step and counts it. Fails only after a signal.
-    pub fn step(
+    pub fn step<T: Into<Outcome>>(
         &mut self,
         name: &str,
-        action: impl FnOnce() -> Result<Outcome, Failure>,
+        action: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<(), Failure> {
         eprintln!("\n==> {name}");
         let begin = Instant::now();
-        let result = action();
+        let result = action().map(T::into);
         let elapsed = begin.elapsed();
         let word = match result {
             Err(Failure::Interrupted) => return Err(Failure::Interrupted),
+            Err(Failure::Skipped(because)) => {
+                self.sum.skipped.push(format!("{name}: {because}"));
+                format!("SKIPPED: {because}")
+            }
             Err(failure) => {
                 self.sum.fail(format!("{name}: {failure}"));
                 format!("FAILED: {failure}")
@@ -47,10 +55,6 @@ impl Report {
             Ok(Outcome::Passed) => {
                 self.sum.passed += 1;
                 "passed".to_owned()
-            }
-            Ok(Outcome::Skipped(because)) => {
-                self.sum.skipped.push(format!("{name}: {because}"));
-                format!("SKIPPED: {because}")
             }
             Ok(Outcome::Tests(counts, trouble)) => self.tests(name, &counts, trouble),
         };
@@ -68,9 +72,14 @@ impl Report {
         let mut made = None;
         self.step(name, || {
             made = Some(action()?);
-            Ok(Outcome::Passed)
+            Ok(())
         })?;
         Ok(made)
+    }
+
+    /// Names a step that cannot run here, and why.
+    pub fn skip(&mut self, name: &str, because: String) -> Result<(), Failure> {
+        self.step(name, || Err::<(), _>(Failure::Skipped(because)))
     }
 
     /// Names a step that this run leaves out, and why.
@@ -262,8 +271,8 @@ test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fin
             Ok(Outcome::Tests(counts, Some("exit code 101".into())))
         };
         report.step("tests", tests).expect("no signal");
-        report.step("fmt", || Ok(Outcome::Passed)).expect("no signal");
-        report.step("lab", || Ok(Outcome::Skipped("no /dev/fuse".into()))).expect("no signal");
+        report.step("fmt", || Ok(())).expect("no signal");
+        report.skip("lab", "no /dev/fuse".into()).expect("no signal");
         report.leave("fuzzer", "left to --all");
         report.steps.clear();
         assert_eq!(
@@ -313,6 +322,6 @@ Steps, longest first:
     #[test]
     fn a_signal_ends_the_report() {
         let mut report = Report::default();
-        assert!(report.step("tests", || Err(Failure::Interrupted)).is_err());
+        assert!(report.step("tests", || Err::<(), _>(Failure::Interrupted)).is_err());
     }
 }

@@ -71,7 +71,7 @@ struct InMemory {
 
 impl InMemory {
     fn make() -> Result<InMemory, Failure> {
-        let zram = zram::sized(ZRAM_BYTES).map_err(Failure::Failed)?;
+        let zram = zram::sized(ZRAM_BYTES)?;
         let point = tempfile::tempdir().tried("a temporary folder")?;
         let quiet = |command: &mut Command, what| {
             run(command, MOUNT_LIMIT, Show::Quiet)?.success(what).map(drop)

@@ -5,7 +5,7 @@ mod launcher;
 
 use crate::failure::{Failure, Tried};
 use crate::packages::{self, Package, package};
-use crate::report::{Outcome, Report};
+use crate::report::Report;
 use crate::run::twice;
 use fetch::Registry;
 use launcher::Launcher;
@@ -160,16 +160,13 @@ pub fn step(report: &mut Report, install: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-fn fetched(toolchain: &Toolchain, install: bool) -> Result<Outcome, Failure> {
+fn fetched(toolchain: &Toolchain, install: bool) -> Result<(), Failure> {
     let places = Places::of_the_user()?;
-    if toolchain.is_there(&places) {
-        return Ok(Outcome::Passed);
+    match toolchain.is_there(&places) {
+        true => Ok(()),
+        false if install => toolchain.install(&places),
+        false => Err(Failure::Skipped("missing; cargo xtask toolchains installs it".to_owned())),
     }
-    if !install {
-        return Ok(Outcome::Skipped("missing; cargo xtask toolchains installs it".to_owned()));
-    }
-    toolchain.install(&places)?;
-    Ok(Outcome::Passed)
 }
 
 #[cfg(test)]

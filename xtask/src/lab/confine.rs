@@ -3,7 +3,7 @@
 use super::bench::{lost, reduced, rows};
 use crate::failure::{Failure, Tried};
 use crate::programs::{self, Program, run_all};
-use crate::report::{Counts, Outcome, Report};
+use crate::report::{Counts, Report};
 use crate::repository::{release_wrote, target};
 use crate::run::output;
 use fixtures::Setting;
@@ -102,9 +102,7 @@ pub fn lab(report: &mut Report, share: Share) -> Result<(), Failure> {
     }
     match Setting::set(IO_URING_DISABLED, "2") {
         Ok(_until_the_end) => check(report, &programs, &DISABLED, share),
-        Err(because) => {
-            report.step("lab confine: kernel.io_uring_disabled=2", || Ok(Outcome::Skipped(because)))
-        }
+        Err(because) => report.skip("lab confine: kernel.io_uring_disabled=2", because),
     }
 }
 
@@ -120,9 +118,7 @@ fn check(
     if share == Share::Rest {
         return Ok(());
     }
-    report.step(&format!("lab confine: wrote bench: {name}"), || {
-        bench(programs, condition).map(|()| Outcome::Passed)
-    })
+    report.step(&format!("lab confine: wrote bench: {name}"), || bench(programs, condition))
 }
 
 fn confined(programs: &Programs, condition: &Condition, program: &Path) -> Command {
@@ -132,7 +128,7 @@ fn confined(programs: &Programs, condition: &Condition, program: &Path) -> Comma
 }
 
 /// Runs tests as one step: the run without a refusal counts them.
-fn tests(programs: &Programs, condition: &Condition, share: Share) -> Result<Outcome, Failure> {
+fn tests(programs: &Programs, condition: &Condition, share: Share) -> Result<(), Failure> {
     let job = |program: &Program| {
         let arguments = arguments(program, condition, share)?;
         let mut command = confined(programs, condition, &program.file);
@@ -145,7 +141,7 @@ fn tests(programs: &Programs, condition: &Condition, share: Share) -> Result<Out
     eprintln!("{passed} tests passed, {} of them by skipping themselves", skipped.len());
     match (passed, &failures[..]) {
         (0, []) => Err(Failure::Failed("no test ran".to_owned())),
-        (_, []) => Ok(Outcome::Passed),
+        (_, []) => Ok(()),
         _ => Err(Failure::Failed(failures.join("; "))),
     }
 }

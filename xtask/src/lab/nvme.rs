@@ -29,10 +29,10 @@ const MODULES: [&str; 2] = ["engine::", "polled::"];
 ///
 /// A missing part of the guest is a failure; without `install` the lab is skipped.
 pub fn lab(report: &mut Report, install: bool) -> Result<(), Failure> {
-    if let Some(because) = impossible(install) {
-        return report.step("lab nvme", || Ok(Outcome::Skipped(because)));
+    if let Err(failure) = check_possible(install) {
+        return report.step("lab nvme", || Err::<(), _>(failure));
     }
-    let fetch = || packages::require(GUEST).and_then(|()| cache::fetch());
+    let fetch = || packages::require(GUEST, Failure::Failed).and_then(|()| cache::fetch());
     let cached = report.make("lab nvme: kernel and shell of the guest", fetch)?;
     let built = report.make("lab nvme: build", build)?;
     match (cached, built) {
@@ -42,21 +42,20 @@ pub fn lab(report: &mut Report, install: bool) -> Result<(), Failure> {
     }
 }
 
-/// Returns the reason to skip the lab.
-fn impossible(install: bool) -> Option<String> {
+/// Fails with the reason to skip the lab.
+fn check_possible(install: bool) -> Result<(), Failure> {
     if !cfg!(target_arch = "x86_64") {
-        return Some("the guest's programs are built for x86_64".into());
+        return Err(Failure::Skipped("the guest's programs are built for x86_64".into()));
     }
     if install {
-        return None;
+        return Ok(());
     }
-    let missing = packages::missing(GUEST);
-    if !missing.is_empty() {
-        return Some(packages::describe(&missing));
+    packages::require(GUEST, Failure::Skipped)?;
+    match cache::find() {
+        Ok(None) => Err(Failure::Skipped("the guest's kernel was not downloaded yet".to_owned())),
+        // A defect of the cache is reported when it is used.
+        _ => Ok(()),
     }
-    // A defect of the cache is reported when it is used.
-    let nothing = matches!(cache::find(), Ok(None));
-    nothing.then(|| "the guest's kernel was not downloaded yet".to_owned())
 }
 
 fn run(cached: &cache::Cached, programs: &[GuestProgram]) -> Result<Outcome, Failure> {

@@ -6,7 +6,7 @@ mod moment;
 mod tally;
 
 use crate::failure::Failure;
-use crate::report::{Outcome, Report};
+use crate::report::Report;
 use crate::repository::{release_lab, target};
 use crate::run::check_interrupted;
 use disk::{Disk, FileSystem};
@@ -67,7 +67,7 @@ const REFUSALS: [i32; 2] = [5, 30];
 /// Cuts the power of each file system.
 pub fn lab(report: &mut Report, arguments: Arguments) -> Result<(), Failure> {
     if let Some(because) = lacking() {
-        return report.step("lab power-cut", || Ok(Outcome::Skipped(because)));
+        return report.skip("lab power-cut", because);
     }
     let Arguments { seed, moments } = arguments;
     let seed = seed.unwrap_or_else(super::draw_seed);
@@ -94,20 +94,18 @@ fn cut(
     file_system: FileSystem,
     seed: u64,
     moments: u32,
-) -> Result<Outcome, Failure> {
+) -> Result<(), Failure> {
     eprintln!("{moments} moments; --seed {seed} draws them again");
     let mut disk = match Disk::new(&target(), file_system) {
         // The kernel lacks this file system, or the container may not mount.
         Err(Failure::Failed(because))
             if because.contains("No such device") || because.contains("not permitted") =>
         {
-            return Ok(Outcome::Skipped(because));
+            return Err(Failure::Skipped(because));
         }
         made => made?,
     };
-    if let Some(because) = disk.lacks_switch()? {
-        return Ok(Outcome::Skipped(because));
-    }
+    disk.try_switch()?;
     let mut tallies = SUBJECTS.map(|_| Vec::new());
     let done = (0..moments)
         .try_for_each(|number| one(&mut disk, program, seed, number, &mut tallies))
@@ -124,7 +122,7 @@ fn cut(
     if moments >= MOMENTS {
         sees_something(&tallies)?;
     }
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// Runs the moment of this number.

@@ -4,7 +4,7 @@
 use super::bench::{lost, rows};
 use super::mount::Mount;
 use crate::failure::{Failure, Tried};
-use crate::report::{Outcome, Report};
+use crate::report::Report;
 use crate::repository::{cargo, release_wrote, target};
 use crate::run::{Finished, HANG, Show, output, run};
 use serde_json::Value;
@@ -56,8 +56,7 @@ const MODES: &[Mode] = &[
 /// Runs every mode.
 pub fn lab(report: &mut Report) -> Result<(), Failure> {
     if let Err(error) = std::fs::File::options().read(true).write(true).open("/dev/fuse") {
-        return report
-            .step("lab strange-fs", || Ok(Outcome::Skipped(format!("/dev/fuse: {error}"))));
+        return report.skip("lab strange-fs", format!("/dev/fuse: {error}"));
     }
     let built = report.make("lab strange-fs: build", || Ok((build()?, release_wrote()?)))?;
     let Some((daemon, wrote)) = built else { return Ok(()) };
@@ -75,12 +74,12 @@ pub fn build() -> Result<PathBuf, Failure> {
     Ok(target().join("debug/strange-fs"))
 }
 
-fn check(daemon: &Path, wrote: &Path, mode: &Mode) -> Result<Outcome, Failure> {
+fn check(daemon: &Path, wrote: &Path, mode: &Mode) -> Result<(), Failure> {
     let folder = tempfile::tempdir().tried("a temporary folder")?;
     let mount = match Mount::new(daemon, folder.path(), mode.arguments) {
         // A container may have /dev/fuse and yet forbid mounting.
         Err(Failure::Failed(because)) if because.contains("Operation not permitted") => {
-            return Ok(Outcome::Skipped(because));
+            return Err(Failure::Skipped(because));
         }
         mounted => mounted?,
     };
@@ -90,7 +89,7 @@ fn check(daemon: &Path, wrote: &Path, mode: &Mode) -> Result<Outcome, Failure> {
     judge(run(&mut bench, HANG, Show::Quiet)?, &mode.expected)?;
     // In another process, with a limit: the daemon may hang.
     match output(Command::new("ls").arg("-A").arg(mount.point()), "ls")?.trim() {
-        "" => Ok(Outcome::Passed),
+        "" => Ok(()),
         left => Err(Failure::Failed(format!("wrote bench left {left}"))),
     }
 }

@@ -3,7 +3,6 @@
 use super::contest::{Comparison, Contender, Contest, Requirement};
 use super::figures::Condition;
 use super::outcome::{Outcome, Unit};
-use super::rows::Contests;
 use super::site::Site;
 use super::ways::WAYS_GIB;
 use crate::failure::{Failure, Tried};
@@ -51,12 +50,10 @@ pub fn durable(site: &Site) -> Result<Vec<Contest>, Failure> {
 
 /// Measures the peak memory of `wrote copy` of two files, of which one is many times as long. With
 /// little room the longer file is shorter.
-pub fn memory(site: &Site) -> Result<Contests, Failure> {
+pub fn memory(site: &Site) -> Result<Contest, Failure> {
     let statistics = rustix::fs::statvfs(&site.folder).tried(site.folder.display())?;
-    match longer_bytes(statistics.f_bavail.saturating_mul(statistics.f_frsize)) {
-        Some(longer) => Ok(Ok(vec![memory_of(site, SHORTER_BYTES, longer)?])),
-        None => Ok(Err("no room".to_owned())),
-    }
+    let longer = longer_bytes(statistics.f_bavail.saturating_mul(statistics.f_frsize));
+    memory_of(site, SHORTER_BYTES, longer.ok_or_else(|| Failure::Skipped("no room".to_owned()))?)
 }
 
 /// The longer file's length with `available_bytes`: the file and its copy exist at once.

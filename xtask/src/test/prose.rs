@@ -1,7 +1,6 @@
 //! `cargo xtask prose`: the rules of prose that a program can check, in comments and documents.
 
 use crate::failure::{Failure, Tried};
-use crate::report::Outcome;
 use crate::repository::{files, root};
 
 /// The longest line that a comment may stand in.
@@ -25,11 +24,11 @@ pub struct Arguments {
 /// Checks the files that `arguments` name.
 pub fn prose(arguments: &Arguments) -> Result<(), Failure> {
     let paths: Vec<&str> = arguments.paths.iter().map(String::as_str).collect();
-    check(&paths).map(|_| ())
+    check(&paths)
 }
 
 /// Checks every tracked file below `paths`, or all tracked files where there are no `paths`.
-pub fn check(paths: &[&str]) -> Result<Outcome, Failure> {
+pub fn check(paths: &[&str]) -> Result<(), Failure> {
     let mut faults = 0;
     for file in files(paths)? {
         let Some(language) = Language::of(&file) else { continue };
@@ -40,7 +39,7 @@ pub fn check(paths: &[&str]) -> Result<Outcome, Failure> {
         }
     }
     match faults {
-        0 => Ok(Outcome::Passed),
+        0 => Ok(()),
         1 => Err(Failure::Failed("1 line breaks a rule of prose".to_owned())),
         _ => Err(Failure::Failed(format!("{faults} lines break a rule of prose"))),
     }

@@ -106,17 +106,16 @@ impl Disk {
         File::open(self.point()).map(Switch).tried("the mount point")
     }
 
-    /// Tries one cut; returns the reason if this kind of file system cannot be shut down.
-    pub fn lacks_switch(&mut self) -> Result<Option<String>, Failure> {
+    /// Tries one cut; skips where this kind of file system cannot be shut down.
+    pub fn try_switch(&mut self) -> Result<(), Failure> {
         match self.switch()?.cut() {
             Err(Failure::Failed(because)) if because.contains("Inappropriate ioctl") => {
                 let name = self.file_system.name;
-                return Ok(Some(format!("{name} has no shutdown in this kernel: {because}")));
+                let because = format!("{name} has no shutdown in this kernel: {because}");
+                Err(Failure::Skipped(because))
             }
-            cut => cut?,
+            cut => cut.and_then(|()| self.remount()),
         }
-        self.remount()?;
-        Ok(None)
     }
 
     /// Unmounts it and runs the file system's own program that finds damage.
