@@ -8,13 +8,13 @@ mod results;
 
 use crate::failure::{Failure, Tried};
 use crate::packages::{self, GUEST};
-use crate::programs;
+use crate::programs::{self, Program};
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, target};
 use crate::run::output;
 use guest::Guest;
 use results::Results;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 const NAME: &str = "lab nvme: the engine's tests";
@@ -67,10 +67,8 @@ fn run(cached: &cache::Cached, programs: &[GuestProgram]) -> Result<Outcome, Fai
     let guest =
         Guest { kernel: &kernel.image, initramfs: &initramfs, folder: folder.path(), logs: &logs };
     let mut shown = 0;
-    let results = guest.run(|results| {
-        shown = show(results, shown);
-    })?;
-    let planned = programs.iter().map(|program| program.tests.len()).sum();
+    let results = guest.run(|results| shown = show(results, shown))?;
+    let planned = programs.iter().map(|(_, tests)| tests.len()).sum();
     let counts = results.counts(planned);
     let trouble = (!results.done).then(|| "the guest ended before the last test".to_owned());
     Ok(Outcome::Tests(counts, trouble))
@@ -91,16 +89,8 @@ fn show(results: &Results, shown: usize) -> usize {
     ended.len()
 }
 
-/// A test program.
-#[derive(Debug, PartialEq, Eq)]
-struct GuestProgram {
-    /// The name of its target.
-    name: String,
-    /// The program.
-    file: PathBuf,
-    /// Names of its tests.
-    tests: Vec<String>,
-}
+/// A test program, and the names of its tests.
+type GuestProgram = (Program, Vec<String>);
 
 /// Builds the programs and lists their tests. They are static: the guest has no libraries.
 fn build() -> Result<Vec<GuestProgram>, Failure> {
@@ -110,10 +100,10 @@ fn build() -> Result<Vec<GuestProgram>, Failure> {
     // The emulated processor is slow.
     command.env("CARGO_PROFILE_TEST_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
     command.args(["--test", PROGRAM]);
-    let of = |program: programs::Program| {
+    let of = |program: Program| {
         let mut tests = list(&program.file)?;
         tests.retain(|test| MODULES.iter().any(|module| test.starts_with(module)));
-        Ok(GuestProgram { name: program.target, file: program.file, tests })
+        Ok((program, tests))
     };
     programs::built(&mut command)?.into_iter().map(of).collect()
 }

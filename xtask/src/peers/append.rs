@@ -73,10 +73,9 @@ pub fn device(site: &Site) -> Result<Vec<Contest>, Failure> {
 pub fn small() -> Result<Contest, Failure> {
     let cpu_hz = cpu_mhz()? * 1e6;
     let work = "--messages 10000000 --producers 4 --shortest 64 --longest 64";
-    let mut ours = trial("log", "`Log`, `Sync::No`", work);
-    let run = ours.run;
-    ours.run = Box::new(move |site| {
-        let outcome = run(site)?;
+    let Contender { name, command, run, .. } = trial("log", "`Log`, `Sync::No`", work);
+    let ours = Contender::new(&name, command, move |site, line| {
+        let outcome = run(site, line)?;
         Ok(Outcome { cycles: Some(outcome.cpu_s * cpu_hz), ..outcome })
     });
     let asked = Condition::AtLeast(5000.0);
@@ -163,8 +162,8 @@ fn parse_mhz(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::job;
     use super::super::site::fake;
-    use super::super::size;
     use super::*;
 
     fn measured(contest: Contest) -> (String, Vec<String>) {
@@ -209,7 +208,7 @@ mod tests {
     #[test]
     fn the_device_is_given_as_many_bytes_as_the_messages_have() {
         let mean_bytes = (300 + 2000) / 2;
-        let off = size::bytes(STREAM).expect("a size").abs_diff(MESSAGES * mean_bytes);
+        let off = job::bytes(STREAM).expect("a size").abs_diff(MESSAGES * mean_bytes);
         assert!(off < 1 << 20, "{off}");
     }
 

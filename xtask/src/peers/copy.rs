@@ -67,7 +67,7 @@ fn memory_of(site: &Site, shorter: u64, longer: u64) -> Result<Contest, Failure>
     make(site, LONGER, longer)?;
     let contender = |source: &str, bytes: u64| {
         let name = format!("`wrote copy` of {} GiB", bytes / GIB);
-        contender(&name, &format!("wrote copy {source} {COPY}"), bytes, "true")
+        contender(&name, &format!("wrote copy {source} {COPY}"), bytes, "")
     };
     let ask = |of, contender, most_mib| {
         let asked = Condition::AllBelow(most_mib);
@@ -105,11 +105,9 @@ pub fn drop_cache(file: &str) -> String {
 
 /// Makes a contender that copies a file of `bytes` by `line`, after the line `prepare`.
 fn contender(name: &str, line: &str, bytes: u64, prepare: &str) -> Contender {
-    let (command, prepare) = (line.to_owned(), prepare.to_owned());
-    Contender::new(name, line.to_owned(), move |site| {
-        site.run(&prepare)?;
-        copy(site, &command, bytes)
-    })
+    let contender =
+        Contender::new(name, line.to_owned(), move |site, line| copy(site, line, bytes));
+    Contender { prepare: prepare.to_owned(), ..contender }
 }
 
 fn copy(site: &Site, line: &str, bytes: u64) -> Result<Outcome, Failure> {

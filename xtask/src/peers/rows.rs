@@ -2,7 +2,7 @@
 
 use super::contest::Contest;
 use super::site::Site;
-use super::{append, bench, copy, instructions, reads, streams, ways};
+use super::{append, bench, copy, job_rows, ways};
 use crate::failure::Failure;
 use clap::ValueEnum;
 
@@ -71,11 +71,11 @@ impl Row {
                 vec![bench::contest(self, site)?]
             }
             Row::PeakWrite | Row::PeakRead | Row::PeakWriteSqpoll | Row::PeakReadSqpoll => {
-                vec![streams::contest(self, site)?]
+                vec![job_rows::streams(self, site)?]
             }
-            Row::RandomRead => vec![reads::random_read(site)?],
-            Row::Instrument => vec![reads::instrument(site)?],
-            Row::Instructions => vec![instructions::contest(site)?],
+            Row::RandomRead => vec![job_rows::random_read(site)?],
+            Row::Instrument => vec![job_rows::instrument(site)?],
+            Row::Instructions => vec![job_rows::instructions(site)?],
             Row::WriterDurable => vec![ways::durable(site)],
             Row::WriterPeak => vec![ways::peak(site)?],
             Row::WriterBytes => vec![ways::bytes()],

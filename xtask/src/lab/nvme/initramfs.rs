@@ -42,10 +42,10 @@ fn busybox(cached: &Cached, folder: &Path, tree: &Path) -> Result<(), Failure> {
 /// Adds the modules, not compressed, and the commands that load them.
 fn modules(kernel: &Kernel, tree: &Path) -> Result<(), Failure> {
     let mut load = String::new();
-    for (module, parameters) in kernel.load_order()? {
+    for (module, parameters) in &kernel.modules {
         let name = module.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let file = tree.join("modules").join(&name);
-        copy(&module, &file)?;
+        copy(module, &file)?;
         let plain = name.strip_suffix(".xz");
         if plain.is_some() {
             output(Command::new("xz").arg("--decompress").arg(&file), &name)?;
@@ -57,10 +57,10 @@ fn modules(kernel: &Kernel, tree: &Path) -> Result<(), Failure> {
 
 fn tests(programs: &[GuestProgram], tree: &Path) -> Result<(), Failure> {
     let mut plan = String::new();
-    for program in programs {
-        copy(&program.file, &tree.join("tests").join(&program.name))?;
-        for test in &program.tests {
-            let _ = writeln!(plan, "{} {test}", program.name);
+    for (program, tests) in programs {
+        copy(&program.file, &tree.join("tests").join(&program.target))?;
+        for test in tests {
+            let _ = writeln!(plan, "{} {test}", program.target);
         }
     }
     put(&tree.join("tests/plan"), &plan)

@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Tried};
 use crate::packages::program;
 use crate::run::output;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -22,14 +23,14 @@ const PARTS: &[&str] = &[
 
 /// A module that the guest needs.
 #[derive(Debug)]
-pub struct Module {
+struct Module {
     /// The name by `modinfo`, with `_` for `-`.
-    pub name: &'static str,
+    name: &'static str,
     /// Parameters of `insmod`.
-    pub parameters: &'static str,
+    parameters: &'static str,
     /// Whether the kernel may lack it. Newer kernels have checksums built in, which modules request
     /// by the algorithm's name.
-    pub optional: bool,
+    optional: bool,
 }
 
 const fn module(name: &'static str, parameters: &'static str) -> Module {
@@ -41,7 +42,7 @@ const fn checksum(name: &'static str) -> Module {
 }
 
 /// The guest's modules, in loading order.
-pub const MODULES: &[Module] = &[
+const MODULES: &[Module] = &[
     checksum("crc32c_generic"),
     checksum("crct10dif_generic"),
     checksum("crc64_rocksoft_generic"),
@@ -57,12 +58,10 @@ pub const MODULES: &[Module] = &[
 pub struct Kernel {
     /// The file to boot.
     pub image: PathBuf,
-    /// The folder of its modules; its name is the release.
-    modules: PathBuf,
+    /// The files of [`MODULES`] and of their dependencies, each after its dependencies, with the
+    /// parameters of `insmod`. Files may be compressed.
+    pub modules: Vec<(PathBuf, &'static str)>,
 }
-
-/// A module's file, which may be compressed, and its parameters.
-pub type Loaded = (PathBuf, &'static str);
 
 impl Kernel {
     /// Unpacks the Debian `package` into `folder`.
@@ -77,19 +76,38 @@ impl Kernel {
         let base = place.ancestors().nth(2).unwrap_or(folder);
         let release = modules.file_name().unwrap_or_default();
         output(program("depmod").arg("--basedir").arg(base).arg(release), "depmod")?;
-        Ok(Kernel { image, modules })
+        // What a module would like to have is not needed, and may not run on the emulated CPU.
+        let wishes = modules.join("modules.softdep");
+        std::fs::remove_file(&wishes).tried(wishes.display())?;
+        Ok(Kernel { image, modules: load_order(MODULES, base, release)? })
     }
+}
 
-    /// Returns the files of [`MODULES`] and of their dependencies, each after its dependencies.
-    pub fn load_order(&self) -> Result<Vec<Loaded>, Failure> {
-        let read = |name: &str| {
-            let path = self.modules.join(name);
-            std::fs::read_to_string(&path).tried(path.display())
+/// Lists the files to load for the modules `wanted` of the kernel `release` below `base`.
+fn load_order(
+    wanted: &[Module],
+    base: &Path,
+    release: &OsStr,
+) -> Result<Vec<(PathBuf, &'static str)>, Failure> {
+    let mut order: Vec<(PathBuf, &str)> = Vec::new();
+    for Module { name, parameters, optional } in wanted {
+        let mut modprobe = program("modprobe");
+        modprobe.args(["-C", "/dev/null", "--show-depends", "-S"]).arg(release);
+        modprobe.arg("-d").arg(base).arg(name).args(parameters.split_whitespace());
+        let listed = match output(&mut modprobe, "modprobe") {
+            Err(Failure::Failed(_)) if *optional => continue,
+            listed => listed?,
         };
-        let mut order = load_order(MODULES, &read("modules.dep")?, &read("modules.builtin")?)?;
-        order.iter_mut().for_each(|(file, _)| *file = self.modules.join(&*file));
-        Ok(order)
+        // A module that is built in has no such line. The last one has the parameters.
+        for line in listed.lines().filter_map(|line| line.strip_prefix("insmod ")) {
+            let own = line.strip_suffix(parameters);
+            let file = PathBuf::from(own.unwrap_or(line).trim_end());
+            if !order.iter().any(|(loaded, _)| *loaded == file) {
+                order.push((file, own.map_or("", |_| parameters)));
+            }
+        }
     }
+    Ok(order)
 }
 
 /// Unpacks the members of a Debian package that match `patterns`; each pattern matches some.
@@ -115,73 +133,5 @@ fn only(folder: &Path, prefix: &str) -> Result<PathBuf, Failure> {
             let (folder, count) = (folder.display(), many.len());
             Err(Failure::Failed(format!("{folder}: {count} of {prefix}*, not one")))
         }
-    }
-}
-
-/// Returns the order by `modules.dep(5)`: lines `file: needed files`, with the first to load last.
-fn load_order(wanted: &[Module], dep: &str, builtin: &str) -> Result<Vec<Loaded>, Failure> {
-    let lines: Vec<(&str, &str)> = dep.lines().filter_map(|line| line.split_once(':')).collect();
-    let mut order: Vec<Loaded> = Vec::new();
-    for Module { name, parameters, optional } in wanted {
-        let Some((file, needs)) = lines.iter().find(|(file, _)| module_name(file) == *name) else {
-            if *optional || builtin.lines().any(|file| module_name(file) == *name) {
-                continue;
-            }
-            return Err(Failure::Failed(format!("the kernel has no module {name}")));
-        };
-        let needed = needs.split_whitespace().rev().map(|file| (file, ""));
-        for (file, parameters) in needed.chain([(*file, *parameters)]) {
-            if !order.iter().any(|(loaded, _)| loaded == Path::new(file)) {
-                order.push((file.into(), parameters));
-            }
-        }
-    }
-    Ok(order)
-}
-
-/// Returns the name of a module's file: `kernel/crypto/crc32c-intel.ko.xz` is `crc32c_intel`.
-fn module_name(file: &str) -> String {
-    let name = file.rsplit('/').next().unwrap_or(file);
-    name.split('.').next().unwrap_or(name).replace('-', "_")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const DEP: &str = "kernel/fs/ext4/ext4.ko: kernel/lib/crc16.ko kernel/fs/jbd2/jbd2.ko
-kernel/fs/jbd2/jbd2.ko:
-kernel/lib/crc16.ko:
-kernel/drivers/nvme/host/nvme.ko.xz: kernel/drivers/nvme/host/nvme-core.ko.xz kernel/lib/crc16.ko
-";
-
-    fn order(wanted: &[Module], builtin: &str) -> Result<Vec<(String, String)>, String> {
-        let order = load_order(wanted, DEP, builtin).map_err(|failure| failure.to_string())?;
-        let text = |(file, parameters): Loaded| {
-            (module_name(&file.to_string_lossy()), parameters.to_owned())
-        };
-        Ok(order.into_iter().map(text).collect())
-    }
-
-    #[test]
-    fn a_module_is_loaded_once_and_after_all_that_it_needs() {
-        let wanted = [module("ext4", ""), module("nvme", "poll_queues=2")];
-        let expected = [
-            ("jbd2", ""),
-            ("crc16", ""),
-            ("ext4", ""),
-            ("nvme_core", ""),
-            ("nvme", "poll_queues=2"),
-        ];
-        let expected = expected.map(|(name, parameters)| (name.to_owned(), parameters.to_owned()));
-        assert_eq!(order(&wanted, ""), Ok(expected.to_vec()));
-    }
-
-    #[test]
-    fn a_module_that_is_built_in_or_optional_is_not_missed_and_another_is_named() {
-        assert_eq!(order(&[module("xfs", "")], "kernel/fs/xfs/xfs.ko\n"), Ok(Vec::new()));
-        assert_eq!(order(&[checksum("crc32c_generic")], ""), Ok(Vec::new()));
-        let missing = order(&[module("xfs", "")], "kernel/fs/xfs_other.ko\n");
-        assert_eq!(missing, Err("the kernel has no module xfs".into()));
     }
 }

@@ -50,13 +50,12 @@ pub fn live(disk: &mut Disk, program: &Path, moment: Moment) -> Result<Vec<Seen>
     let folder = fresh(disk.point().join("moment"))?;
     let said = fresh(disk.folder().join("said"))?;
     let seed = moment.seed.to_string();
-    let names = SUBJECTS.map(|(name, _)| name);
     let write = |name| {
         let mut command = Command::new(program);
         command.args(["write", name]).arg(&folder).args(["--seed", &seed]);
         Writing::start(name, command, said.join(name))
     };
-    for (subject, cut) in until_cut(disk, &names, write, moment.delay)? {
+    for (subject, cut) in until_cut(disk, &SUBJECTS, write, moment.delay)? {
         subject.mark(cut)?;
     }
     if let Some(delay) = moment.again {
@@ -70,7 +69,7 @@ pub fn live(disk: &mut Disk, program: &Path, moment: Moment) -> Result<Vec<Seen>
         let said = std::fs::read_to_string(&path).tried(path.display())?;
         Seen::read(name, &said, &found.stdout)
     };
-    names.into_iter().map(seen).collect()
+    SUBJECTS.into_iter().map(seen).collect()
 }
 
 /// Starts the subjects that open their files again, and cuts the power once more.
@@ -190,9 +189,7 @@ struct Writing<'a> {
 impl<'a> Writing<'a> {
     /// Starts a subject whose output goes into the new file `said`.
     fn start(name: &'a str, mut command: Command, said: PathBuf) -> Result<Writing<'a>, Failure> {
-        let mut errors = said.clone().into_os_string();
-        errors.push(".errors");
-        let errors = PathBuf::from(errors);
+        let errors = PathBuf::from(format!("{}.errors", said.display()));
         let file = |path: &Path| File::create_new(path).tried(path.display()).map(Stdio::from);
         command.stdout(file(&said)?).stderr(file(&errors)?);
         Ok(Writing { name, group: start(&mut command)?, said, errors })
@@ -200,12 +197,7 @@ impl<'a> Writing<'a> {
 
     /// Waits for its first line.
     fn wait_until_ready(&mut self) -> Result<(), Failure> {
-        let end = Instant::now() + LIMIT;
-        while self.said_bytes()? == 0 {
-            self.must_be_running()?;
-            self.wait_a_little(end, "began to write")?;
-        }
-        Ok(())
+        self.wait("began to write", |one| Ok(one.said_bytes()? > 0 || one.must_be_running()? != ()))
     }
 
     /// Returns the length of its output.
