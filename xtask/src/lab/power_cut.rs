@@ -38,9 +38,8 @@ const FILE_SYSTEMS: [FileSystem; 3] = [
 ];
 
 /// The subjects of `lab/power-cut`.
-const SUBJECTS: [&str; 9] = [
-    "save", "writer", "copy", "log", "log-sync", "log-lines", "by-hand", UNSYNCED[0], UNSYNCED[1],
-];
+const SUBJECTS: [&str; 9] =
+    ["save", "writer", "copy", "log", "log-sync", "log-lines", "by-hand", UNSYNCED[0], UNSYNCED[1]];
 
 /// Subjects of which some promises must be broken; otherwise the lab sees nothing. Each promise of
 /// the others must hold.
@@ -156,8 +155,7 @@ fn judge(name: &str, seen: &Seen) -> Result<(), String> {
 /// Fails where a subject of [`UNSYNCED`] kept every promise.
 fn sees_something(tallies: &[Vec<Seen>]) -> Result<(), Failure> {
     let mut subjects = SUBJECTS.iter().zip(tallies);
-    let blind =
-        subjects.find(|(name, tally)| UNSYNCED.contains(name) && tally::broken(tally) == 0);
+    let blind = subjects.find(|(name, tally)| UNSYNCED.contains(name) && tally::broken(tally) == 0);
     blind.map_or(Ok(()), |(name, _)| {
         Err(Failure::Failed(format!("the lab sees nothing: every promise of {name} held")))
     })

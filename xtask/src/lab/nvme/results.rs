@@ -130,7 +130,8 @@ BEGIN polled d
         let results = Results::read(SAID);
         assert_eq!(results.booted.as_deref(), Some("6.1.0-56-amd64"));
         assert!(!results.done);
-        let ends: Vec<_> = results.tests.iter().map(|test| (&*test.name, test.end.as_deref())).collect();
+        let ends: Vec<_> =
+            results.tests.iter().map(|test| (&*test.name, test.end.as_deref())).collect();
         let expected = [
             ("engine: a_test", Some("0")),
             ("polled: b", Some("timeout")),

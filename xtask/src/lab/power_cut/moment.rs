@@ -197,7 +197,10 @@ impl<'a> Writing<'a> {
 
     /// Waits for its first line.
     fn wait_until_ready(&mut self) -> Result<(), Failure> {
-        self.wait("began to write", |one| Ok(one.said_bytes()? > 0 || one.must_be_running()? != ()))
+        self.wait("began to write", |subject| {
+            subject.must_be_running()?;
+            Ok(subject.said_bytes()? > 0)
+        })
     }
 
     /// Returns the length of its output.
@@ -231,23 +234,26 @@ impl<'a> Writing<'a> {
 
     /// Waits until the cut has ended it.
     fn wait_until_refused(&mut self) -> Result<(), Failure> {
-        let end = Instant::now() + LIMIT;
-        loop {
-            match self.group.child.try_wait().tried(self.name)? {
-                Some(status) => {
-                    return trouble(status).map_or(Ok(()), |how| Err(self.failure(&how)));
-                }
-                None => self.wait_a_little(end, "noticed the cut")?,
-            }
-        }
+        self.wait("noticed the cut", |subject| {
+            let status = subject.group.child.try_wait().tried(subject.name)?;
+            let trouble = status.and_then(trouble);
+            trouble.map_or(Ok(status.is_some()), |how| Err(subject.failure(&how)))
+        })
     }
 
-    fn wait_a_little(&self, end: Instant, what: &str) -> Result<(), Failure> {
-        check_interrupted()?;
-        if Instant::now() > end {
-            return Err(self.failure(&format!("not {what} within {} s", LIMIT.as_secs())));
+    fn wait(
+        &mut self,
+        what: &str,
+        is_over: impl Fn(&mut Self) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let end = Instant::now() + LIMIT;
+        while !is_over(self)? {
+            check_interrupted()?;
+            if Instant::now() > end {
+                return Err(self.failure(&format!("not {what} within {} s", LIMIT.as_secs())));
+            }
+            thread::sleep(POLL);
         }
-        thread::sleep(POLL);
         Ok(())
     }
 
