@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: damages logs by a fuzzer's inputs, and reads them.
 
 use crate::failure::{Failure, Tried};
-use crate::packages::{self, Package};
+use crate::packages;
 use crate::report::Report;
 use crate::repository::{cargo, target};
 use crate::run::{Finished, HANG, Show, run};
@@ -17,7 +17,7 @@ pub const MANIFEST: &str = "fuzz/Cargo.toml";
 const PROGRAM: &str = "wrote-fuzz";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The fuzzer links a C++ library.
-const NEEDED: [Package; 1] = [Package { program: "c++", name: "build-essential" }];
+const NEEDED: [&str; 1] = ["c++"];
 /// Flags that count each edge, by which the fuzzer recognises a new path. It does not see
 /// comparisons: they would teach it the checksums of damaged bytes.
 const INSTRUMENTS: &str = "-Cpasses=sancov-module \

@@ -92,26 +92,17 @@ pub struct Ran {
 impl Job {
     fn run(mut self) -> Result<Ran, Failure> {
         let begin = Instant::now();
-        let (finished, counts) = counted(&mut self.command, Show::Quiet)?;
+        let (finished, mut counts) = counted(&mut self.command, Show::Quiet)?;
         let elapsed = begin.elapsed();
-        let counts = self.judge(&finished, counts);
+        for failure in &mut counts.failures {
+            failure.insert_str(0, &format!("{}: ", self.name));
+        }
         let (passed, seconds) = (counts.passed, elapsed.as_secs_f64());
         if counts.failed > 0 {
             eprint!("{}{}", finished.stdout, finished.stderr);
         }
         eprintln!("{}: {passed} passed, {} failed ({seconds:.1} s)", self.name, counts.failed);
         Ok(Ran { name: self.name, elapsed, counts })
-    }
-
-    /// Counts the tests; a program that ended badly without a failed test is a failure itself.
-    fn judge(&self, finished: &Finished, mut counts: Counts) -> Counts {
-        if let (Some(trouble), 0) = (&finished.trouble, counts.failed) {
-            counts.fail(trouble.clone());
-        }
-        for failure in &mut counts.failures {
-            failure.insert_str(0, &format!("{}: ", self.name));
-        }
-        counts
     }
 }
 
@@ -130,8 +121,7 @@ pub fn run_all(jobs: Vec<Job>) -> Result<Vec<Ran>, Failure> {
 
 /// Runs the tests of one cargo `command`.
 pub fn cargo_tests(command: &mut Command) -> Result<Outcome, Failure> {
-    let (finished, counts) = counted(command, Show::Live)?;
-    Ok(Outcome::Tests(counts, finished.trouble))
+    counted(command, Show::Live).map(|(_, counts)| Outcome::Tests(counts))
 }
 
 /// Runs `command` and counts its tests. A test adds the reason why it skips itself to a file.

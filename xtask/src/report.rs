@@ -21,8 +21,8 @@ pub struct Report {
 pub enum Outcome {
     /// The step passed.
     Passed,
-    /// The step ran many tests; the text says why it failed as a whole.
-    Tests(Counts, Option<String>),
+    /// The step ran many tests.
+    Tests(Counts),
 }
 
 impl From<()> for Outcome {
@@ -56,7 +56,7 @@ impl Report {
                 self.sum.passed += 1;
                 "passed".to_owned()
             }
-            Ok(Outcome::Tests(counts, trouble)) => self.tests(name, &counts, trouble),
+            Ok(Outcome::Tests(counts)) => self.tests(name, &counts),
         };
         eprintln!("<== {name}: {word} ({:.1} s)", elapsed.as_secs_f64());
         self.time(name, elapsed);
@@ -103,7 +103,7 @@ impl Report {
         if self.is_green() { Ok(()) } else { Err(Failure::Reported) }
     }
 
-    fn tests(&mut self, name: &str, counts: &Counts, trouble: Option<String>) -> String {
+    fn tests(&mut self, name: &str, counts: &Counts) -> String {
         // The harness counts a test that skips itself as passed.
         let themselves = u32::try_from(counts.skipped.len()).unwrap_or(u32::MAX);
         let passed = counts.passed.saturating_sub(themselves);
@@ -113,10 +113,6 @@ impl Report {
         sum.failures.extend(counts.failures.iter().map(|test| format!("{name}: {test}")));
         sum.skipped.extend(counts.skipped.iter().chain(&counts.ignored).cloned());
         sum.campaigns.extend(counts.campaigns.iter().map(|test| format!("{test}: left to --all")));
-        // Without a failed test, the program did not compile or was killed.
-        if let (Some(trouble), 0) = (trouble, counts.failed) {
-            sum.fail(format!("{name}: {trouble}"));
-        }
         let skipped = counts.skipped.len() + counts.ignored.len();
         format!("{passed} passed, {} failed, {skipped} skipped", counts.failed)
     }
@@ -184,6 +180,10 @@ impl Counts {
         // A test may print its reason in both places.
         counts.skip(skips);
         counts.skip(&finished.stderr);
+        // Without a failed test, the program did not compile or was killed.
+        if let (Some(trouble), 0) = (&finished.trouble, counts.failed) {
+            counts.fail(trouble.clone());
+        }
         counts
     }
 
@@ -267,8 +267,8 @@ test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fin
     fn a_test_that_skipped_itself_is_not_counted_as_passed() {
         let mut report = Report::default();
         let tests = || {
-            let counts = Counts::read(&finished(OUTPUT), "SKIPPED: xfs: no loop devices\n");
-            Ok(Outcome::Tests(counts, Some("exit code 101".into())))
+            let finished = Finished { trouble: Some("exit code 101".into()), ..finished(OUTPUT) };
+            Ok(Outcome::Tests(Counts::read(&finished, "SKIPPED: xfs: no loop devices\n")))
         };
         report.step("tests", tests).expect("no signal");
         report.step("fmt", || Ok(())).expect("no signal");
@@ -298,7 +298,8 @@ Failed:
     #[test]
     fn tests_that_did_not_compile_are_one_failure() {
         let mut report = Report::default();
-        let tests = || Ok(Outcome::Tests(Counts::default(), Some("exit code 101".into())));
+        let finished = Finished { trouble: Some("exit code 101".into()), ..finished("") };
+        let tests = || Ok(Outcome::Tests(Counts::read(&finished, "")));
         report.step("tests", tests).expect("no signal");
         assert!(report.summary().ends_with("\n0 passed, 1 failed, 0 skipped"));
     }

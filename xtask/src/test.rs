@@ -110,7 +110,7 @@ fn tests(report: &mut Report, name: &str, arguments: &[&str]) -> Result<(), Fail
     report.step(name, || {
         let job = |program: &Program| program.job(Command::new(&program.file), arguments);
         ran = run_all(programs::build()?.iter().map(job).collect())?;
-        Ok(Outcome::Tests(programs::sum(&ran), None))
+        Ok(Outcome::Tests(programs::sum(&ran)))
     })?;
     for ran in ran {
         report.time(&format!("{name}: {}", ran.name), ran.elapsed);

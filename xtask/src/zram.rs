@@ -51,8 +51,8 @@ struct State {
 pub fn take() -> Result<Zram, Failure> {
     let zram = sized(SIZE_BYTES)?;
     let exclusive = i32::try_from(rustix::fs::OFlags::EXCL.bits()).tried(DEVICE)?;
-    let device = OpenOptions::new().write(true).custom_flags(exclusive).open(DEVICE);
-    write_random(&mut device.tried(DEVICE)?, Path::new(DEVICE), SIZE_BYTES)?;
+    let mut options = File::options();
+    write_random(options.custom_flags(exclusive), Path::new(DEVICE), SIZE_BYTES)?;
     Ok(zram)
 }
 
@@ -67,16 +67,17 @@ pub fn sized(size_bytes: u64) -> Result<Zram, Failure> {
     Ok(Zram(()))
 }
 
-/// Writes `bytes` of random data, whole MiB, to the file of this name, and flushes it.
-pub fn write_random(file: &mut File, name: &Path, bytes: u64) -> Result<(), Failure> {
+/// Writes `bytes` of random data, whole MiB, to the file `path` opened with `options`, and flushes it.
+pub fn write_random(options: &mut OpenOptions, path: &Path, bytes: u64) -> Result<(), Failure> {
+    let mut file = options.write(true).open(path).tried(path.display())?;
     let mut random = File::open("/dev/urandom").tried("/dev/urandom")?;
     let mut piece = vec![0; PIECE_BYTES];
     for _ in 0..bytes / PIECE_BYTES as u64 {
         check_interrupted()?;
         random.read_exact(&mut piece).tried("/dev/urandom")?;
-        file.write_all(&piece).tried(name.display())?;
+        file.write_all(&piece).tried(path.display())?;
     }
-    file.sync_all().tried(name.display())
+    file.sync_all().tried(path.display())
 }
 
 impl Drop for Zram {

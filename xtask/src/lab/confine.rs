@@ -24,7 +24,7 @@ const IO_URING_DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";
 struct Condition {
     name: &'static str,
     /// Arguments of `confine`.
-    arguments: &'static [&'static str],
+    arguments: Words,
     /// The kernel's reason, in the rows that asked for io_uring.
     reason: &'static str,
     /// Whether io_uring itself is refused, and not only its registered buffers.
@@ -36,43 +36,33 @@ struct Condition {
 
 const CONDITIONS: &[Condition] = &[
     Condition {
-        name: "io_uring refused by a container (EPERM)",
-        arguments: &["--io-uring", "eperm"],
-        reason: "Operation not permitted",
-        no_ring: true,
         all_io: true,
+        ..no_ring("io_uring refused by a container (EPERM)", &["--io-uring", "eperm"], FORBIDDEN)
     },
-    Condition {
-        name: "a kernel without io_uring (ENOSYS)",
-        arguments: &["--io-uring", "enosys"],
-        reason: "Function not implemented",
-        no_ring: true,
-        all_io: false,
-    },
-    Condition {
-        name: "no memory may be locked",
-        arguments: &["--memlock-bytes", "0"],
-        reason: "Cannot allocate memory",
-        no_ring: false,
-        all_io: false,
-    },
-    Condition {
-        name: "64 KiB of memory may be locked",
-        arguments: &["--memlock-bytes", "65536"],
-        reason: "Cannot allocate memory",
-        no_ring: false,
-        all_io: false,
-    },
+    no_ring(
+        "a kernel without io_uring (ENOSYS)",
+        &["--io-uring", "enosys"],
+        "Function not implemented",
+    ),
+    little_memory("no memory may be locked", &["--memlock-bytes", "0"]),
+    little_memory("64 KiB of memory may be locked", &["--memlock-bytes", "65536"]),
 ];
 
 /// The administrator forbids io_uring by the kernel's own setting; no process is confined.
-const DISABLED: Condition = Condition {
-    name: "kernel.io_uring_disabled=2",
-    arguments: &[],
-    reason: "Operation not permitted",
-    no_ring: true,
-    all_io: false,
-};
+const DISABLED: Condition = no_ring("kernel.io_uring_disabled=2", &[], FORBIDDEN);
+
+const FORBIDDEN: &str = "Operation not permitted";
+
+type Words = &'static [&'static str];
+
+const fn no_ring(name: &'static str, arguments: Words, reason: &'static str) -> Condition {
+    Condition { name, arguments, reason, no_ring: true, all_io: false }
+}
+
+const fn little_memory(name: &'static str, arguments: Words) -> Condition {
+    let reason = "Cannot allocate memory";
+    Condition { name, arguments, reason, no_ring: false, all_io: false }
+}
 
 /// A share of the tests.
 #[derive(Clone, Copy, PartialEq, Eq)]

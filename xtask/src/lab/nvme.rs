@@ -12,7 +12,6 @@ use crate::programs::{self, Program};
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, target};
 use crate::run::output;
-use guest::Guest;
 use results::Results;
 use std::path::Path;
 use std::process::Command;
@@ -64,14 +63,11 @@ fn run(cached: &cache::Cached, programs: &[GuestProgram]) -> Result<Outcome, Fai
     let folder = tempfile::tempdir_in(&logs).tried(logs.display())?;
     let kernel = kernel::Kernel::unpack(&cached.kernel, folder.path())?;
     let initramfs = initramfs::make(folder.path(), cached, &kernel, programs)?;
-    let guest =
-        Guest { kernel: &kernel.image, initramfs: &initramfs, folder: folder.path(), logs: &logs };
     let mut shown = 0;
-    let results = guest.run(|results| shown = show(results, shown))?;
+    let said = |results: &Results| shown = show(results, shown);
+    let results = guest::run(&kernel.image, &initramfs, folder.path(), &logs, said)?;
     let planned = programs.iter().map(|(_, tests)| tests.len()).sum();
-    let counts = results.counts(planned);
-    let trouble = (!results.done).then(|| "the guest ended before the last test".to_owned());
-    Ok(Outcome::Tests(counts, trouble))
+    Ok(Outcome::Tests(results.counts(planned)))
 }
 
 /// Prints the tests that have ended after the first `shown`, with their facts, or their output

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use trial::Result;
 use trial::append::{Messages, Timing};
-use trial::clock::{Clock, Who};
+use trial::clock::Clock;
 use trial::outcome::Outcome;
 use trial::place::Place;
 
@@ -39,7 +39,7 @@ struct Server {
 
 impl Server {
     fn start(folder: &Place) -> Result<Server> {
-        let clock = Clock::start(Who::Children)?;
+        let clock = Clock::of_children()?;
         let socket = std::path::absolute(folder.path().join(SOCKET))?;
         let info = ConnectionAddr::Unix(socket).into_connection_info()?;
         let client = Client::open(info)?;

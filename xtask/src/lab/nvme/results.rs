@@ -101,6 +101,9 @@ impl Results {
             counts.failed += u32::try_from(missing).unwrap_or(u32::MAX);
             counts.failures.push(format!("{missing} of {planned} tests were not begun"));
         }
+        if !self.done && counts.failed == 0 {
+            counts.fail("the guest ended before the last test".to_owned());
+        }
         counts
     }
 }
