@@ -42,25 +42,10 @@ pub const LABS: &[&str] = &["fusermount3", "losetup", "mkfs.btrfs", "mkfs.ext4",
 /// Programs that make and run the guest of `cargo xtask lab nvme`.
 pub const GUEST: &[&str] = &["qemu-system-x86_64", "depmod", "cpio", "xz", "mkfs.ext4", "mkfs.xfs"];
 
-/// Programs for the tests and labs, except those in [`GUEST`].
-pub const TESTS: &[&str] = &[
-    "fio",
-    "cc",
-    "mkfs.xfs",
-    "mkfs.btrfs",
-    "mkfs.ext4",
-    "sfdisk",
-    "fusermount3",
-    "losetup",
-    "unshare",
-    "python3",
-    "jsonschema",
-    "redis-server",
-    "zsh",
-    "fish",
-];
+/// Further programs for the tests.
+pub const TESTS: &[&str] =
+    &["fio", "cc", "sfdisk", "unshare", "python3", "jsonschema", "redis-server", "zsh", "fish"];
 
-/// Returns the Debian package of `program`.
 fn package(program: &'static str) -> &'static str {
     PACKAGES.iter().find(|(known, _)| *known == program).map_or(program, |(_, package)| package)
 }

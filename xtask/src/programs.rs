@@ -12,7 +12,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 
-/// Programs that run at a time.
 const AT_ONCE: usize = 2;
 /// Targets whose tests read the block layer's counters or the time, so that another program
 /// disturbs them.

@@ -8,7 +8,7 @@ pub mod prose;
 use crate::failure::{Failure, Tried};
 use crate::lab::confine::Share;
 use crate::lab::{confine, logs, power_cut, strange_fs};
-use crate::packages::{self, TESTS};
+use crate::packages::{self, LABS, TESTS};
 use crate::programs::{self, Program, cargo_tests, run_all};
 use crate::report::{Outcome, Report};
 use crate::repository::{cargo, release_lab, target};
@@ -71,9 +71,8 @@ pub fn test(arguments: &Arguments) -> Result<(), Failure> {
     report.finish()
 }
 
-/// Runs the steps of a default run.
 fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
-    report.step("Debian packages", || packages::provide(TESTS, install))?;
+    report.step("Debian packages", || packages::provide(&[LABS, TESTS].concat(), install))?;
     step(report, "fmt", &["fmt", "--all", "--check"])?;
     for (name, manifest) in [("rivals", RIVALS), ("the fuzzer", fuzz::MANIFEST)] {
         let words = ["fmt", "--check", "--manifest-path", manifest];
@@ -99,7 +98,6 @@ fn default(report: &mut Report, install: bool) -> Result<(), Failure> {
     report.step("languages", || languages::check(Missing::Left))
 }
 
-/// Adds a step that is one cargo command.
 fn step(report: &mut Report, name: &str, words: &[&str]) -> Result<(), Failure> {
     report.step(name, || finish(&mut cargo(words), name))
 }

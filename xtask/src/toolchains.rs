@@ -114,7 +114,6 @@ impl Toolchain {
         places.launchers.join(self.program)
     }
 
-    /// The content of the script.
     fn text(&self, places: &Places) -> String {
         // A quote in the folder's name would end the command's quotes.
         let folder = self.folder(places).display().to_string().replace('\'', r"'\''");
@@ -124,7 +123,6 @@ impl Toolchain {
 
 /// Folders of programs.
 struct Places {
-    /// The folders of `PATH`.
     path: Vec<PathBuf>,
     /// `~/.local/bin`: holds the launchers; `wrote langs` searches it after `PATH`.
     launchers: PathBuf,

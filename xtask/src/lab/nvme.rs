@@ -3,7 +3,6 @@
 mod cache;
 mod guest;
 mod initramfs;
-mod kernel;
 mod results;
 
 use crate::failure::{Failure, Tried};
@@ -61,7 +60,7 @@ fn run(cached: &cache::Cached, programs: &[GuestProgram]) -> Result<Outcome, Fai
     let logs = std::path::absolute(target().join("lab-nvme")).tried("the target folder")?;
     std::fs::create_dir_all(&logs).tried(logs.display())?;
     let folder = tempfile::tempdir_in(&logs).tried(logs.display())?;
-    let kernel = kernel::Kernel::unpack(&cached.kernel, folder.path())?;
+    let kernel = initramfs::Kernel::unpack(&cached.kernel, folder.path())?;
     let initramfs = initramfs::make(folder.path(), cached, &kernel, programs)?;
     let mut shown = 0;
     let said = |results: &Results| shown = show(results, shown);

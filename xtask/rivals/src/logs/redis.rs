@@ -1,7 +1,6 @@
 //! `redis-server` with `appendfsync always`, over a Unix socket. A list takes it the least work.
 
-use super::check;
-use crate::gather;
+use super::{append_gathered, check};
 use redis::{Client, Connection, ConnectionAddr, IntoConnectionInfo};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -124,5 +123,5 @@ pub fn gathered(messages: &Messages, path: &Path) -> Result<Outcome> {
         }
         Ok(pipeline.exec(&mut connection)?)
     };
-    server.end(gather::run(messages, commit)?)
+    server.end(append_gathered(messages, commit)?)
 }

@@ -85,7 +85,6 @@ impl Disk {
         self.mount()
     }
 
-    /// Unmounts it.
     fn unmount(&mut self) -> Result<(), Failure> {
         let end = Instant::now() + BUSY;
         while self.mounted {

@@ -59,7 +59,14 @@ pub fn live(disk: &mut Disk, program: &Path, moment: Moment) -> Result<Vec<Seen>
         subject.mark(cut)?;
     }
     if let Some(delay) = moment.again {
-        again(disk, program, &folder, &said, delay)?;
+        let reopen = |name| {
+            let mut command = Command::new(program);
+            command.args(["reopen", name]).arg(&folder);
+            Writing::start(name, command, said.join(format!("{name}.again")))
+        };
+        for (subject, (going, _)) in until_cut(disk, &REOPENED, reopen, delay)? {
+            subject.add_to(&said.join(subject.name), going)?;
+        }
     }
     let mut check = Command::new(program);
     let found = run(check.arg("check").args([&folder, &said]), LIMIT, Show::Quiet)?
@@ -70,25 +77,6 @@ pub fn live(disk: &mut Disk, program: &Path, moment: Moment) -> Result<Vec<Seen>
         Seen::read(name, &said, &found.stdout)
     };
     SUBJECTS.into_iter().map(seen).collect()
-}
-
-/// Starts the subjects that open their files again, and cuts the power once more.
-fn again(
-    disk: &mut Disk,
-    program: &Path,
-    folder: &Path,
-    said: &Path,
-    delay: Duration,
-) -> Result<(), Failure> {
-    let reopen = |name| {
-        let mut command = Command::new(program);
-        command.args(["reopen", name]).arg(folder);
-        Writing::start(name, command, said.join(format!("{name}.again")))
-    };
-    for (subject, (going, _)) in until_cut(disk, &REOPENED, reopen, delay)? {
-        subject.add_to(&said.join(subject.name), going)?;
-    }
-    Ok(())
 }
 
 /// The length of a subject's output just before and just after the cut.
@@ -203,7 +191,6 @@ impl<'a> Writing<'a> {
         })
     }
 
-    /// Returns the length of its output.
     fn said_bytes(&self) -> Result<usize, Failure> {
         let said = self.said.metadata().tried(self.said.display())?;
         usize::try_from(said.len()).tried(self.said.display())
